@@ -1,0 +1,45 @@
+// A cluster of equal nodes: devices, the links inside a node (and inside an NVLink domain, which
+// may span nodes: NVL72), and the fabric between nodes. Bandwidths are per direction: per device
+// inside, per NIC outside.
+#pragma once
+
+#include <string>
+
+#include "model/cluster/device.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+enum class IntraNodeKind { nvswitch, nvlink_mesh, pcie };
+enum class InterNodeKind { none, fat_tree, rail, dragonfly, torus };
+
+struct IntraNode {
+  IntraNodeKind kind = IntraNodeKind::nvswitch;
+  BytesPerSecond bandwidth;  // per device
+  Seconds latency{3e-6};     // α of one message step
+};
+
+struct InterNode {
+  InterNodeKind kind = InterNodeKind::none;
+  int nics_per_node = 0;
+  BytesPerSecond bandwidth;     // per NIC
+  double oversubscription = 1;  // above the leaf
+  int nodes_per_leaf = 32;      // nodes below one leaf switch (rail: below one rail switch)
+  double efficiency = 0.85;     // attained share of the NICs' sum
+  Seconds latency{12e-6};       // α of one message step across nodes
+};
+
+struct Cluster {
+  std::string name;
+  Device device;
+  int devices_per_node = 0;
+  int nodes = 0;
+  IntraNode intra;
+  InterNode inter;
+  int nvlink_domain = 0;  // devices that reach each other at NVLink speed
+  double pue = 1.2;       // power usage effectiveness, for energy
+
+  int devices() const { return devices_per_node * nodes; }
+};
+
+}  // namespace trainyard

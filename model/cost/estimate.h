@@ -1,0 +1,73 @@
+// The analytic estimate: one training step of a plan in closed form, microseconds a plan, no
+// program built and nothing allocated once `out` has been used before. The step is broken into the
+// exposed parts of the stage with the longest span; they sum to the step.
+//
+// Valid for equal nodes; contention beyond shared NICs and leaves is the simulator's business.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/cost/memory.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+struct Breakdown {
+  Seconds compute;          // layers: GEMM, attention, memory-bound operators
+  Seconds embedding_head;   // embedding, output head, cross-entropy
+  Seconds tensor_parallel;  // exposed communication, by kind
+  Seconds context_parallel;
+  Seconds expert_parallel;
+  Seconds pipeline;
+  Seconds data_parallel;
+  Seconds optimizer;
+  Seconds recompute;
+  Seconds offload;
+  Seconds launch;  // the host's share beyond the kernels
+  Seconds bubble;
+  Seconds other;
+
+  Seconds total() const {
+    return compute + embedding_head + tensor_parallel + context_parallel + expert_parallel +
+           pipeline + data_parallel + optimizer + recompute + offload + launch + bubble + other;
+  }
+};
+
+struct StageEstimate {
+  int layers = 0;
+  StageMemory memory;
+  PassTimes passes;  // of one micro-batch, sends and exposed communication included
+};
+
+struct Estimate {
+  Seconds step_time;
+  Seconds step_time_low, step_time_high;  // 10–90 %
+  Breakdown breakdown;
+  std::vector<StageEstimate> stages;
+  int fullest_stage = 0;
+
+  double tokens_per_second = 0;
+  FlopsPerSecond model_flops_per_device;
+  double mfu = 0;       // of the peak of the recipe's layer GEMMs
+  double mfu_bf16 = 0;  // of the bf16 (fp16 where there is none) peak
+  double hfu = 0;
+  bool feasible = false;  // the fullest stage fits the device
+  Bytes peak_allocated, peak_reserved,
+      peak_memory;                        // of the fullest stage; the last decides `feasible`
+  std::optional<Dollars> cost_per_step;   // unknown without a price
+  std::optional<Joules> energy_per_step;  // unknown without a power
+};
+
+// Requires: `plan` comes from make_plan for the same job.
+void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
+Estimate estimate(const PreparedJob& job, const Plan& plan);
+
+// `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,
+// selective, full on n layers, full); a plan that never fits gets full.
+Plan resolve_recompute(const PreparedJob& job, Plan plan);
+
+}  // namespace trainyard

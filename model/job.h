@@ -1,0 +1,41 @@
+// A job: which network, on which cluster, trained how. With a plan it has a cost. `prepare` derives
+// once what every plan of the job shares, so that an estimate is microseconds.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "model/cluster/cluster.h"
+#include "model/cluster/topology.h"
+#include "model/units.h"
+#include "model/workload/flop.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+struct Job {
+  Transformer model;
+  Cluster cluster;
+  Training training;
+};
+
+using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
+
+struct PreparedJob {
+  Job job;
+  FabricTiers tiers;                       // of the cluster's topology graph
+  std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
+  std::array<LayerParameters, kLayerKinds> layer_parameters;
+  EndParameters end_parameters;
+  double parameters = 0, active_parameters = 0;
+  SequenceFlop flop;  // full attention
+  Flops model_flop;   // of a step
+
+  // Kinds among layers first … first + count − 1.
+  LayerCounts layers_between(int first, int count) const;
+};
+
+PreparedJob prepare(Job job);
+
+}  // namespace trainyard

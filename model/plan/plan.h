@@ -1,0 +1,112 @@
+// A plan: how the step of one training is cut over the devices of one cluster. Plain fields with
+// the document's names (design §3); `make_plan` turns what a user asked for into a legal, complete
+// plan or says why it cannot be and what the nearest legal value is. After that every function is
+// total.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.h"
+#include "model/expected.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+struct Schedule;  // model/schedule/schedule.h
+
+enum class ContextAlgorithm { ring, all_gather, ulysses };
+enum class RecomputeMode { none, selective, full, automatic };
+
+struct Recompute {
+  RecomputeMode mode = RecomputeMode::none;
+  int full_layers = 0;  // with `full`: layers of each stage; 0: all of them
+  friend bool operator==(const Recompute&, const Recompute&) = default;
+};
+
+enum class OffloadTarget { none, host, nvme };
+struct Offload {
+  OffloadTarget parameters = OffloadTarget::none;
+  OffloadTarget gradients = OffloadTarget::none;
+  OffloadTarget optimizer = OffloadTarget::none;
+  OffloadTarget activations = OffloadTarget::none;
+  friend bool operator==(const Offload&, const Offload&) = default;
+};
+
+// Which communication runs beside compute; absent: as the stack has it.
+struct OverlapRequest {
+  std::optional<bool> tensor_parallel, context_parallel, expert_parallel, pipeline, data_parallel;
+};
+
+// What a document says; everything else takes its default (design §3).
+struct PlanRequest {
+  int tensor_parallel = 1;
+  std::optional<bool> sequence_parallel;
+  int context_parallel = 1;
+  ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
+  int pipeline_parallel = 1;
+  int virtual_stages = 1;
+  std::string schedule;  // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
+  std::vector<int> layers_per_stage;
+  std::optional<int> data_parallel;
+  int expert_parallel = 1;
+  int expert_tensor_parallel = 1;
+  int micro_batch = 1;
+  std::optional<int> zero_stage;
+  std::optional<int> sharding_group;
+  Recompute recompute;
+  OverlapRequest overlap;
+  Offload offload;
+  std::optional<double> capacity_factor;  // absent: dropless
+  double load_imbalance = 1;
+  std::string rank_order = "tp-cp-ep-dp-pp";
+  std::string collective;  // name of an algorithm; empty: the fastest
+  std::optional<bool> optimizer_barrier;
+};
+
+struct Plan {
+  int tensor_parallel = 1;  // t
+  bool sequence_parallel = false;
+  int context_parallel = 1;  // c
+  ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
+  int pipeline_parallel = 1;           // p
+  int virtual_stages = 1;              // v
+  const Schedule* schedule = nullptr;  // never null in a plan that make_plan returned
+  std::vector<int>
+      layers_per_stage;     // p·v entries, chunk-major (chunk c of stage i: c·p + i); empty: even
+  int data_parallel = 1;    // D
+  int expert_parallel = 1;  // e
+  int expert_tensor_parallel = 1;  // e_t
+  int expert_data_parallel = 1;    // D_e = t·c·D / (e·e_t)
+  int micro_batch = 1;             // b, sequences
+  int microbatches = 1;            // m = B / (b·D)
+  int zero_stage = 0;
+  int sharding_group = 1;  // ranks among which dense states are sharded; D·c when not named
+  Recompute recompute;
+  StackOverlap overlap;
+  Offload offload;
+  double capacity_factor = 0;  // 0: dropless
+  double load_imbalance = 1;
+  std::string rank_order = "tp-cp-ep-dp-pp";
+  std::string collective;  // empty: the fastest
+  bool optimizer_barrier = true;
+
+  int devices() const {
+    return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
+  }
+};
+
+// Errors carry the pointer of the offending key ("/plan/tensor_parallel"), what was found and the
+// nearest legal value.
+Expected<Plan> make_plan(const PlanRequest& request, const Transformer& model,
+                         const Cluster& cluster, const Training& training);
+
+// Layers of chunk `chunk` (0 … p·v − 1, in the order in which a micro-batch passes them: chunk c
+// runs on stage c mod p). Design §3: even when p·v divides L; else embedding and head count as one
+// layer each when p·v divides L + 2; else the L mod p·v longer chunks are 1 … r. May be 0.
+int layers_of_chunk(const Plan& plan, int layers, int chunk);
+
+}  // namespace trainyard

@@ -1,0 +1,34 @@
+// The pass-list player: runs the pass lists of all stages in virtual time, O(passes), and reports
+// the makespan, every stage's span and the activations in flight. Used by the estimate (for
+// schedules without a closed form), the planner and the tests; exact for unlike stages.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+
+// Times of one pass of each kind on each stage and chunk, and of a send between neighbouring
+// stages.
+struct PlayTimes {
+  std::vector<std::vector<PassTimes>> stage_chunk;  // [stage][chunk], of one chunk
+  Seconds send;  // delay between a pass and its successor's start
+};
+
+struct Played {
+  Seconds makespan;                   // from zero to the end of the last pass
+  Seconds longest_span;               // of any stage: start of its first to end of its last pass
+  std::vector<Seconds> start, end;    // per stage: first start, last end
+  std::vector<int> chunks_in_flight;  // per stage: most chunk activations alive at once
+};
+
+// Times are rounded to whole picoseconds, so that sums are exact. Fails when the lists dead-lock,
+// miss or repeat a pass: the message names the stage and the pass.
+Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
+
+// Uniform stages: F, B, W of a stage split evenly over its chunks, no communication.
+PlayTimes uniform_times(PipelineShape shape, PassTimes stage);
+
+}  // namespace trainyard

@@ -1,0 +1,73 @@
+// A pipeline schedule: for every stage the ordered list of passes it runs in one step. A schedule
+// is a constant descriptor (name and pure functions), one file each in model/schedule/kinds/; the
+// build generates the table `schedules()` from that folder, so adding a schedule is adding a file.
+//
+// The same pass list feeds the player, the simulator and the executor; the closed forms are those
+// of handbook §8, for equal stages and free communication within `in_domain`.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/expected.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+enum class PassKind : std::uint8_t {
+  forward,
+  backward,         // input and weight gradient in one
+  input_gradient,   // B
+  weight_gradient,  // W
+};
+
+struct Pass {
+  PassKind kind = PassKind::forward;
+  int microbatch = 0;
+  int chunk = 0;  // local: 0 … v−1
+  friend bool operator==(const Pass&, const Pass&) = default;
+};
+using PassList = std::vector<std::vector<Pass>>;  // [stage][position]
+
+// p, v and m of a step.
+struct PipelineShape {
+  int stages = 1;
+  int chunks = 1;  // virtual stages v
+  int microbatches = 1;
+};
+
+// Duration of one stage's passes for one micro-batch, all chunks together: F, B and W of handbook
+// §8.
+struct PassTimes {
+  Seconds forward, input_gradient, weight_gradient;
+  Seconds total() const { return forward + input_gradient + weight_gradient; }
+};
+
+struct Schedule {
+  std::string_view name;     // as documents spell it: "1f1b"
+  bool splits_backward;      // uses input_gradient and weight_gradient passes
+  bool needs_chunks;         // v > 1 is what it is for
+  int copies_of_parameters;  // 2 under DualPipe
+  bool optimizer_barrier;    // false: steps follow each other at one span (handbook §8)
+  // Whether it can run this shape at all; the error names the nearest legal value of the offending
+  // key
+  // ("/plan/virtual_stages", "/plan/micro_batch", …).
+  Expected<void> (*accepts)(PipelineShape shape);
+  // Requires: accepts(shape).
+  PassList (*passes)(PipelineShape shape);
+  // Where the closed form below is exact for equal stages.
+  bool (*in_domain)(PipelineShape shape, PassTimes times);
+  // Longest span with unlike stages, free communication; equal stages give handbook §8's table.
+  // `times[i]` of stage i; exact in the domain, else the approximation of handbook §8.
+  Seconds (*span)(PipelineShape shape, std::span<const PassTimes> times);
+  // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers (v a micro-batch).
+  int (*chunks_in_flight)(PipelineShape shape, int stage);
+};
+
+// All registered schedules, sorted by file name (generated table).
+std::span<const Schedule* const> schedules();
+const Schedule* find_schedule(std::string_view name);  // nullptr: none of that name
+
+}  // namespace trainyard

@@ -1,0 +1,117 @@
+// The operators of one transformer layer on one rank, written once: their shapes under TP, SP, CP,
+// EP and ETP, their FLOP, the memory traffic of those that are bound by it, and what each keeps for
+// the backward pass. Cost, memory, FLOP counts and (later) the lowering all read this list.
+//
+// Handbook §3, §4, §7. Figures are of one micro-batch (b sequences, n = b·s/c tokens), forward
+// unless named otherwise. Communication is not in the list: it belongs to the plan
+// (model/cost/traffic.h).
+#pragma once
+
+#include <cstdint>
+
+#include "model/inline_vector.h"
+#include "model/plan/plan.h"
+#include "model/units.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+enum class OperatorKind : std::uint8_t {
+  attention_norm,
+  qkv_projection,
+  query_down,  // MLA down- and up-projections
+  query_up,
+  kv_down,
+  kv_up,
+  qk_norm,
+  rotary,
+  attention_core,
+  output_projection,
+  attention_residual,
+  mlp_norm,
+  router,
+  permutation,  // tokens into expert order and back
+  expert_up,
+  expert_activation,
+  expert_down,
+  mlp_up,  // gate and up together when gated
+  mlp_activation,
+  mlp_down,
+  shared_up,
+  shared_activation,
+  shared_down,
+  mlp_residual,
+  embedding,
+  final_norm,
+  output_head,
+  cross_entropy,
+};
+
+enum class OperatorClass : std::uint8_t { gemm, grouped_gemm, attention, memory_bound };
+
+// [m×k]·[k×n], `groups` of them side by side (grouped GEMM: m is the mean rows of a group).
+struct GemmShape {
+  double m = 0, n = 0, k = 0;
+  double groups = 1;
+};
+
+struct AttentionShape {
+  double batch = 0;                // sequences
+  double heads = 0, kv_heads = 0;  // of this rank
+  double queries = 0,
+         keys = 0;  // of this rank; keys: what one query sees at most (full convention)
+  double query_head_dim = 0, value_head_dim = 0;
+  bool sliding = false;  // keys is the window: causal masking saves nothing more
+};
+
+struct Operator {
+  OperatorKind kind{};
+  OperatorClass cls{};
+  GemmShape gemm;
+  AttentionShape attention;
+  Flops forward;          // on this rank; attention counted in full, not causal
+  double replicas = 1;    // ranks of the TP group that do this same work: model FLOP count it once
+  Bytes forward_traffic;  // of a memory-bound operator: bytes read and written by a fused kernel
+  Bytes backward_traffic;
+  Bytes saved;  // kept for backward (its own inputs; an input kept by a producer is not repeated)
+  double weights = 0;  // parameters of this rank that it reads
+  bool in_attention_core =
+      false;  // recomputed by selective recomputation of the core (Korthikanti 2022)
+};
+
+// How one layer is cut.
+struct LayerShard {
+  int tensor = 1;
+  bool sequence_parallel = false;
+  int context = 1;
+  ContextAlgorithm context_algorithm = ContextAlgorithm::ring;
+  int expert = 1;
+  int expert_tensor = 1;
+  int micro_batch = 1;
+  double capacity_factor = 0;  // 0: dropless
+  double load_imbalance = 1;   // slowest rank's routed tokens over the mean
+};
+LayerShard layer_shard(const Plan& plan);
+
+inline constexpr std::size_t kMaxLayerOperators = 28;
+using OperatorList = InlineVector<Operator, kMaxLayerOperators>;
+
+OperatorList layer_operators(const Transformer& model, const Training& training,
+                             const LayerShard& shard, LayerKind kind);
+
+// Embedding lookup (first stage); final norm, output head and cross-entropy (last stage).
+OperatorList embedding_operators(const Transformer& model, const Training& training,
+                                 const LayerShard& shard);
+OperatorList head_operators(const Transformer& model, const Training& training,
+                            const LayerShard& shard);
+
+// Vocabulary padded so that t divides it: for shapes and memory only.
+std::int64_t padded_vocabulary(std::int64_t vocabulary, int tensor_parallel);
+
+// Bytes of the layer's input, which is all that full recomputation keeps: 2·s·b·h, over t when the
+// checkpoint is sharded (sequence parallelism).
+Bytes layer_input_bytes(const Transformer& model, const Training& training,
+                        const LayerShard& shard);
+
+}  // namespace trainyard

@@ -1,0 +1,33 @@
+// Precision recipes: which dtype every tensor and every GEMM of a training step is in, as bytes and
+// as the datatype whose peak rate applies. Sources: Micikevicius et al. 2018 (mixed precision),
+// Transformer Engine documentation (fp8, mxfp8, nvfp4 recipes), handbook §7.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace trainyard {
+
+enum class Dtype { fp32, fp16, bf16, fp8, fp4 };
+inline constexpr int kDtypes = 5;
+double bytes_per_element(Dtype dtype);
+
+struct PrecisionRecipe {
+  std::string_view name;
+  Dtype layer_gemm = Dtype::bf16;  // GEMMs of the layers: forward, input and weight gradient
+  Dtype attention = Dtype::bf16;   // attention core
+  Dtype head_gemm = Dtype::bf16;   // output head; also router
+  double weight_bytes = 2;         // the copy that the forward pass reads, an element
+  double master_weight_bytes = 4;  // fp32 copy kept by the optimizer; 0 when the weights are fp32
+  double activation_bytes = 2;     // activations between operators, an element
+  double saved_gemm_input_bytes =
+      2;                          // what a layer GEMM keeps of its input for the weight gradient
+  double quantisation_bytes = 0;  // traffic of casting one GEMM input element (0: none)
+  double dispatch_bytes = 2;      // an element of a token in the MoE dispatch
+};
+
+// bf16, fp16, fp32, fp8, mxfp8, nvfp4.
+std::span<const PrecisionRecipe> precision_recipes();
+const PrecisionRecipe* find_precision_recipe(std::string_view name);  // nullptr: no such recipe
+
+}  // namespace trainyard

@@ -1,0 +1,67 @@
+// The software stack that runs the step: what it fuses, overlaps, keeps in which dtype, and what it
+// costs the host. After the device it is the strongest input of a prediction. A plain value; the
+// catalog (scenarios/catalog/stacks) holds one document a stack, each figure with its source.
+#pragma once
+
+#include <string>
+
+#include "model/units.h"
+
+namespace trainyard {
+
+// What `"recompute": "selective"` means to a stack.
+enum class SelectiveRecompute {
+  core_attention,  // the attention core (Korthikanti 2022); free of effect under flash attention
+  every_second_matmul,  // every second GEMM and the memory-bound operators (torchtitan)
+  half_of_layers,       // full recomputation of every second layer (fms-fsdp)
+};
+
+struct StackOverlap {  // whether a communication runs beside compute by default
+  bool tensor_parallel = false;
+  bool context_parallel = false;
+  bool expert_parallel = false;
+  bool pipeline = false;
+  bool data_parallel = false;
+};
+
+struct Stack {
+  std::string name;
+  std::string source;
+
+  bool flash_attention = true;  // false: score matrix in memory (batched GEMM, softmax, GEMM)
+  double attention_speed = 1;  // forward rate of its attention kernel over the device's fitted rate
+  double attention_backward = 2.6;  // time of backward over forward (flash only)
+  bool dropout = false;             // masks of one byte an element are saved
+  double memory_traffic = 1;        // traffic of memory-bound operators over the fused minimum
+  bool fused_cross_entropy =
+      true;  // two all-reduces instead of three, fewer passes over the logits
+  double cross_entropy_forward_bytes = 10;  // traffic a logit
+  double cross_entropy_backward_bytes = 8;
+  double saved_logit_bytes = 6;  // memory held for a logit at its peak
+
+  double gradient_bytes = 4;  // element of the gradient that is reduced and given to the optimizer
+  bool gradient_accumulation_fused =
+      true;  // weight gradient added to the main gradient by the GEMM
+  SelectiveRecompute selective = SelectiveRecompute::core_attention;
+  bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
+  int zero_stage = 0;             // default of plan.zero_stage
+  bool reduce_every_microbatch =
+      false;  // gradients reduced after every micro-batch (FSDP, DeepSpeed 2)
+
+  StackOverlap overlap;
+  double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
+  double overlap_slowdown = 0;      // seconds of compute lost a second of overlapped communication
+  bool optimizer_barrier = true;    // blocking gradient-norm clipping before the optimizer step
+  Seconds sharded_update_per_rank;  // serial part of a ZeRO-1 update, a rank of the sharding group
+
+  Seconds host_layer_forward;      // launching one dense layer's forward pass
+  Seconds host_moe_layer_forward;  // and a MoE layer's
+  double host_backward = 1.25;     // backward over forward
+  Seconds host_microbatch;         // head, loss and bookkeeping of a micro-batch
+  Seconds step_overhead;           // data loading, logging, a step
+
+  Bytes runtime_memory;         // context, communicator buffers
+  double fragmentation = 0.03;  // reserved over allocated memory, minus one
+};
+
+}  // namespace trainyard

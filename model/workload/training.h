@@ -1,0 +1,21 @@
+// How the network is trained: batch, sequence, precision, optimizer and software stack.
+#pragma once
+
+#include <cstdint>
+
+#include "model/workload/optimizer.h"
+#include "model/workload/precision.h"
+#include "model/workload/stack.h"
+
+namespace trainyard {
+
+struct Training {
+  std::int64_t global_batch = 0;     // B, sequences a step
+  std::int64_t sequence_length = 0;  // s, tokens
+  PrecisionRecipe precision;
+  Optimizer optimizer;
+  Stack stack;
+  double tokens = 0;  // of the whole run; 0: not said
+};
+
+}  // namespace trainyard
