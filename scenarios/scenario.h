@@ -1,0 +1,52 @@
+// The scenario document as a value: a job, perhaps a plan, perhaps what a real run measured.
+// Reading resolves references (catalog names, paths relative to the document) and checks
+// everything; the error is one line with file and JSON pointer (docs/scenarios.md, design §3).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/expected.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "planner/search_space.h"
+
+namespace trainyard {
+
+enum class MemoryKind { allocated, reserved, device };
+
+struct Measured {
+  std::optional<Seconds> step_time;
+  std::optional<double> tflops_per_device;
+  std::optional<double> mfu;
+  std::optional<double> tokens_per_second_per_device;
+  std::optional<Bytes> peak_memory;
+  MemoryKind peak_memory_kind = MemoryKind::device;
+  std::string source;
+  std::string release;
+};
+
+struct Scenario {
+  std::string name;
+  Job job;
+  std::optional<PlanRequest> plan;  // absent: the planner finds it
+  SearchSpace space;                // the `planner` section: what is fixed, bounded or excluded
+  std::optional<Measured> measured;
+};
+
+// One document; `-` is not a file name here.
+Expected<Scenario> read_scenario(const std::filesystem::path& file);
+
+// A validation file: a JSON array of scenarios (or one scenario), in order.
+Expected<std::vector<Scenario>> read_scenarios(const std::filesystem::path& file);
+
+// The measured step time in seconds whatever form the source gave it in (tokens/s, TFLOP/s, MFU).
+std::optional<Seconds> measured_step_time(const Scenario& scenario);
+
+// The document of `scenario` with `plan` filled: what `trainyard plan --out` writes and every other
+// command reads. References of the original document stay as they were written.
+Expected<std::string> scenario_with_plan(const std::filesystem::path& file, const Plan& plan);
+
+}  // namespace trainyard
