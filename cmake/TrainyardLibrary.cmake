@@ -1,0 +1,15 @@
+# trainyard_library(<folder>): the static library trainyard_<folder>, alias trainyard::<folder>. Its sources are added by the
+# CMakeLists.txt of the folder and of its subfolders with target_sources().
+function(trainyard_library folder)
+  add_library(trainyard_${folder} STATIC)
+  add_library(trainyard::${folder} ALIAS trainyard_${folder})
+  target_include_directories(trainyard_${folder} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_features(trainyard_${folder} PUBLIC cxx_std_20)
+  target_link_libraries(trainyard_${folder} PRIVATE trainyard::options)
+  # Until the folder has its first source: a static library cannot be empty.
+  file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  if(NOT sources)
+    file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp CONTENT "")
+    target_sources(trainyard_${folder} PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/empty.cpp)
+  endif()
+endfunction()

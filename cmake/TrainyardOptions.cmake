@@ -1,0 +1,33 @@
+# trainyard_options: what every target of the project is compiled with. Linked PRIVATE, so nothing of it leaks out.
+
+option(TRAINYARD_WERROR "Treat warnings as errors (the presets switch it on)" OFF)
+set(TRAINYARD_SANITIZE "" CACHE STRING "Sanitizers, e.g. address,undefined or thread")
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+
+find_program(TRAINYARD_CCACHE ccache)
+mark_as_advanced(TRAINYARD_CCACHE)
+if(TRAINYARD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${TRAINYARD_CCACHE})
+endif()
+
+add_library(trainyard_options INTERFACE)
+add_library(trainyard::options ALIAS trainyard_options)
+target_compile_features(trainyard_options INTERFACE cxx_std_20)
+target_include_directories(trainyard_options INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(trainyard_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wold-style-cast -Wcast-align -Wcast-qual -Wextra-semi -Wformat=2 -Wmissing-declarations -Wundef
+  $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond;-Wduplicated-branches;-Wlogical-op>
+  # Designated initialisers name the fields they set and leave the rest at their defaults on purpose.
+  -Wno-missing-field-initializers
+  $<$<BOOL:${TRAINYARD_WERROR}>:-Werror>)
+target_compile_definitions(trainyard_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
+
+if(TRAINYARD_SANITIZE)
+  target_compile_options(trainyard_options INTERFACE
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(trainyard_options INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
+endif()
