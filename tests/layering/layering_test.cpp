@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "tests/layering/include_rules.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// A source tree of one file.
+class PlantedTree : public ::testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(root_); }
+  void TearDown() override { fs::remove_all(root_); }
+
+  IncludeReport check(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+    return check_includes(root_);
+  }
+
+ private:
+  fs::path root_ = fs::path(::testing::TempDir()) /
+                   ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST(Layering, HoldsInThisRepository) {
+  const IncludeReport report = check_includes(TRAINYARD_SOURCE_DIR);
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_GT(report.checked_files, 20);  // the headers of model/ alone are more
+}
+
+TEST_F(PlantedTree, IsRefusedWhenThePlannerSeesTheSimulator) {
+  const auto report =
+      check("planner/search.cpp", "#include <vector>\n\n#include \"simulator/engine.h\"\n");
+  EXPECT_THAT(
+      report.violations,
+      ElementsAre("planner/search.cpp:3: includes simulator/engine.h, but planner/ sees model"));
+}
+
+TEST_F(PlantedTree, IsRefusedWhenTheModelReadsJson) {
+  const auto report = check("model/cost/prices.h", "#  include <nlohmann/json.hpp>\n");
+  EXPECT_THAT(
+      report.violations,
+      ElementsAre("model/cost/prices.h:1: includes nlohmann/json.hpp, but only scenarios/ may"));
+}
+
+TEST_F(PlantedTree, IsRefusedWhenTheModelLooksAtTheClock) {
+  const auto report = check("model/clock.cpp", "#include <chrono>\n");
+  EXPECT_THAT(
+      report.violations,
+      ElementsAre("model/clock.cpp:1: includes chrono, but model/ is values and pure functions"));
+}
+
+TEST_F(PlantedTree, IsRefusedWhenAHeaderIsNotNamedFromTheRoot) {
+  const auto report = check("model/units.cpp", "#include \"units.h\"\n");
+  EXPECT_THAT(report.violations,
+              ElementsAre("model/units.cpp:1: includes units.h, but model/ sees itself only"));
+}
+
+TEST_F(PlantedTree, PassesAlongTheArrows) {
+  const auto report = check("scenarios/reader.cpp",
+                            "#include <nlohmann/json.hpp>\n#include <fstream>\n"
+                            "#include \"planner/planner.h\"\n#include \"scenarios/reader.h\"\n");
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_EQ(report.checked_files, 1);
+}
+
+}  // namespace
+}  // namespace trainyard
