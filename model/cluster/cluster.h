@@ -36,8 +36,10 @@ struct Cluster {
   int nodes = 0;
   IntraNode intra;
   InterNode inter;
-  int nvlink_domain = 0;  // devices that reach each other at NVLink speed
-  double pue = 1.2;       // power usage effectiveness, for energy
+  int nvlink_domain = 0;                        // devices that reach each other at NVLink speed
+  BytesPerSecond host_memory_bandwidth{200e9};  // a node's, for an optimizer on the host
+  BytesPerSecond nvme_bandwidth{12e9};          // a node's
+  double pue = 1.2;                             // power usage effectiveness, for energy
 
   int devices() const { return devices_per_node * nodes; }
 };

@@ -33,20 +33,19 @@ struct Stack {
   double attention_backward = 2.6;  // time of backward over forward (flash only)
   bool dropout = false;             // masks of one byte an element are saved
   double memory_traffic = 1;        // traffic of memory-bound operators over the fused minimum
-  bool fused_cross_entropy =
-      true;  // two all-reduces instead of three, fewer passes over the logits
+  bool fused_cross_entropy = true;  // two all-reduces instead of three
   double cross_entropy_forward_bytes = 10;  // traffic a logit
   double cross_entropy_backward_bytes = 8;
   double saved_logit_bytes = 6;  // memory held for a logit at its peak
 
-  double gradient_bytes = 4;  // element of the gradient that is reduced and given to the optimizer
-  bool gradient_accumulation_fused =
-      true;  // weight gradient added to the main gradient by the GEMM
+  double gradient_bytes = 4;      // element of the gradient that is kept for the optimizer
+  double reduction_bytes = 4;     // element of the gradient as it is reduced over data parallelism
+  bool keeps_weight_copy = true;  // a 16-bit copy beside the master weights (FSDP casts on the fly)
+  bool gradient_accumulation_fused = true;  // the GEMM adds to the main gradient itself
   SelectiveRecompute selective = SelectiveRecompute::core_attention;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
-  bool reduce_every_microbatch =
-      false;  // gradients reduced after every micro-batch (FSDP, DeepSpeed 2)
+  bool reduce_every_microbatch = false;  // instead of once a step (FSDP, DeepSpeed 2)
 
   StackOverlap overlap;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
