@@ -34,6 +34,9 @@ struct Scenario {
   std::optional<PlanRequest> plan;  // absent: the planner finds it
   SearchSpace space;                // the `planner` section: what is fixed, bounded or excluded
   std::optional<Measured> measured;
+  std::optional<double> carbon_intensity;  // g of CO2 a joule
+  std::vector<std::string> assumptions;    // what an imported model's config did not say
+  std::string job_text;  // `model`, `cluster`, `training` as written: tells jobs apart
 };
 
 // One document; `-` is not a file name here.
@@ -45,8 +48,10 @@ Expected<std::vector<Scenario>> read_scenarios(const std::filesystem::path& file
 // The measured step time in seconds whatever form the source gave it in (tokens/s, TFLOP/s, MFU).
 std::optional<Seconds> measured_step_time(const Scenario& scenario);
 
-// The document of `scenario` with `plan` filled: what `trainyard plan --out` writes and every other
-// command reads. References of the original document stay as they were written.
-Expected<std::string> scenario_with_plan(const std::filesystem::path& file, const Plan& plan);
+// The document `file` with `plan` filled: what `trainyard plan --out` writes and every other
+// command reads. The order of keys stays; references by a relative path are rewritten for a
+// document that is going to lie at `destination` (empty: beside the original).
+Expected<std::string> scenario_with_plan(const std::filesystem::path& file, const Plan& plan,
+                                         const std::filesystem::path& destination = {});
 
 }  // namespace trainyard

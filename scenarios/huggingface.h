@@ -1,0 +1,21 @@
+// Reads a Hugging Face config.json: any dense, MoE or MLA decoder; of a vision-language config the
+// text tower. What the config does not say is assumed, and every assumption is reported.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/expected.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+struct ImportedModel {
+  Transformer model;
+  std::vector<std::string> assumptions;  // one line each; empty: the config said everything
+};
+
+Expected<ImportedModel> read_huggingface(const std::filesystem::path& file);
+
+}  // namespace trainyard

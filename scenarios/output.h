@@ -1,0 +1,38 @@
+// What the commands print and write as JSON (design §4): stable keys, SI numbers with the unit in
+// the key, ratios and errors as fractions, null where something is unknown. The one writer of
+// result files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "model/cost/estimate.h"
+#include "model/expected.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "planner/planner.h"
+#include "scenarios/scenario.h"
+#include "scenarios/validation.h"
+
+namespace trainyard {
+
+// `trainyard estimate`: every key of design §4, and the complete plan.
+std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
+                          const Estimate& estimate);
+
+// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits) and
+// `search`. `wall_time` counts from the start of the process.
+std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
+                      Seconds wall_time);
+
+// `trainyard validate`.
+std::string validation_json(const ValidationReport& report);
+
+// `trainyard import huggingface`: a model/1 document that reads back to `model`.
+std::string model_document(const Transformer& model, std::string_view source);
+
+// Writes the whole file or nothing: a temporary file beside it, then a rename.
+Expected<void> write_file(const std::filesystem::path& file, std::string_view content);
+
+}  // namespace trainyard
