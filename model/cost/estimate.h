@@ -38,9 +38,9 @@ struct Breakdown {
 };
 
 struct StageEstimate {
-  int layers = 0;
   StageMemory memory;
-  PassTimes passes;  // of one micro-batch, sends and exposed communication included
+  PassTimes passes;   // of one micro-batch, sends and exposed communication included
+  Breakdown exposed;  // the same by part, forward and backward together
 };
 
 struct Estimate {
@@ -48,6 +48,9 @@ struct Estimate {
   Seconds step_time_low, step_time_high;  // 10–90 %
   Breakdown breakdown;
   std::vector<StageEstimate> stages;
+  std::vector<StageParameters> held;  // per stage: layers and parameters of a rank
+  std::vector<PassTimes> passes;      // per stage, as the schedule's span takes them
+  int slowest_stage = 0;
   int fullest_stage = 0;
 
   double tokens_per_second = 0;

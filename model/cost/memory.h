@@ -3,8 +3,13 @@
 // holds in flight; transients, and what the runtime takes. Handbook §7.
 #pragma once
 
+#include <array>
+
+#include "model/cost/layer_cost.h"
+#include "model/cost/stage_parameters.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
 #include "model/units.h"
 
 namespace trainyard {
@@ -27,11 +32,30 @@ struct MemoryByKind {
   Bytes device() const { return reserved() + runtime; }  // what the device must have
 };
 
-enum class MemoryPeak { forward_backward, optimizer_step };  // where the peak is reached
+// When a stage's memory is fullest, its micro-batches in flight being all there: while the output
+// head holds the logits (last stage), or while a layer's backward pass holds its recomputed
+// activations.
+enum class MemoryMoment { output_head, layer_backward };
 
 struct StageMemory {
   MemoryByKind at_peak;
-  MemoryPeak peak = MemoryPeak::forward_backward;
+  MemoryMoment moment = MemoryMoment::layer_backward;
 };
+
+// The costs that all stages are made of.
+struct StageCosts {
+  std::array<LayerCost, kLayerKinds> layers;  // by layer kind (index_of)
+  LayerCost embedding, head;
+};
+
+// Memory of a rank of stage `index` at its peak. The optimizer step never is: its states are
+// counted throughout, and the activations are gone by then.
+StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                         const StageParameters& stage, int index);
+
+// Share of a stage's layers that full recomputation repeats.
+double full_recompute_share(Recompute recompute, int layers);
+
+PipelineShape pipeline_shape(const Plan& plan);
 
 }  // namespace trainyard

@@ -43,8 +43,8 @@ struct Stack {
   bool keeps_weight_copy = true;  // a 16-bit copy beside the master weights (FSDP casts on the fly)
   bool gradient_accumulation_fused = true;  // the GEMM adds to the main gradient itself
   SelectiveRecompute selective = SelectiveRecompute::core_attention;
-  bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
-  int zero_stage = 0;             // default of plan.zero_stage
+  bool sequence_parallel = true;         // default of plan.sequence_parallel when t > 1
+  int zero_stage = 0;                    // default of plan.zero_stage
   bool reduce_every_microbatch = false;  // instead of once a step (FSDP, DeepSpeed 2)
 
   StackOverlap overlap;
@@ -58,6 +58,9 @@ struct Stack {
   double host_backward = 1.25;     // backward over forward
   Seconds host_microbatch;         // head, loss and bookkeeping of a micro-batch
   Seconds step_overhead;           // data loading, logging, a step
+
+  double interval_low = 0.9;   // 10 % and 90 % quantiles of measured over predicted step time
+  double interval_high = 1.1;  // among runs of this stack (docs/accuracy.md)
 
   Bytes runtime_memory;         // context, communicator buffers
   double fragmentation = 0.03;  // reserved over allocated memory, minus one

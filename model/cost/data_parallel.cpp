@@ -1,0 +1,181 @@
+#include "model/cost/data_parallel.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+ShardDivisors divisors(int zero_stage, double ranks) {
+  ShardDivisors out;
+  if (zero_stage >= 1) out.optimizer = ranks;
+  if (zero_stage >= 2) out.gradients = ranks;
+  if (zero_stage >= 3) out.parameters = ranks;
+  return out;
+}
+
+// One class of parameters (dense or expert) and the groups that reduce and shard it.
+struct ParameterClass {
+  double parameters = 0;
+  const GroupLinks* reduce = nullptr;   // all ranks that hold a copy
+  const GroupLinks* shard = nullptr;    // those that share one copy of the states
+  const GroupLinks* replica = nullptr;  // across sharding groups; null: one group
+};
+
+struct Classes {
+  ParameterClass dense, expert;
+};
+
+Classes classes(const PlanLinks& links, const StageParameters& stage) {
+  return {{stage.dense, &links.dense_gradient, &links.dense_shard, &links.dense_replica},
+          {stage.experts, &links.expert_data, &links.expert_data, nullptr}};
+}
+
+struct SyncTimes {
+  Seconds gather;  // parameters, once
+  Seconds reduce;  // gradients, once
+};
+
+// Reduction of gradients and gathering of parameters, once each. `pieces` messages (a layer each
+// under ZeRO-3) share the bytes.
+SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const ParameterClass& group, int pieces) {
+  if (group.parameters <= 0) return {};
+  const Training& training = job.job.training;
+  const Bytes gradients(group.parameters * training.stack.reduction_bytes / pieces);
+  const Bytes weights(group.parameters * training.precision.weight_bytes / pieces);
+  if (plan.zero_stage == 0) {
+    return {Seconds(0), pieces * collective_time(all_reduce, *group.reduce, gradients, links)};
+  }
+  SyncTimes times;
+  times.gather = pieces * collective_time(all_gather, *group.shard, weights, links);
+  times.reduce = pieces * collective_time(reduce_scatter, *group.shard, gradients, links);
+  if (group.replica != nullptr) {
+    const Bytes shard = gradients / group.shard->size;
+    times.reduce += pieces * collective_time(all_reduce, *group.replica, shard, links);
+  }
+  return times;
+}
+
+SyncTimes operator+(SyncTimes a, SyncTimes b) { return {a.gather + b.gather, a.reduce + b.reduce}; }
+
+SyncTimes stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const StageParameters& stage) {
+  const Classes both = classes(links, stage);
+  const int pieces = plan.zero_stage >= 3 ? std::max(stage.layers, 1) : 1;
+  return sync_times(job, plan, links, both.dense, pieces) +
+         sync_times(job, plan, links, both.expert, pieces);
+}
+
+// Exposed part of `time` beside `cover` of compute: what does not fit, what the overlap slows, and
+// the piece at the end that has nothing left to hide behind.
+Seconds exposed(Seconds time, Seconds cover, int pieces, double slowdown, bool overlap) {
+  if (!overlap) return time;
+  const Seconds hidden = std::min(time * (1.0 - 1.0 / (pieces + 1)), cover);
+  return time - hidden + hidden * slowdown;
+}
+
+bool reduces_every_microbatch(const Plan& plan, const Stack& stack) {
+  return plan.zero_stage >= 3 || (plan.zero_stage == 2 && stack.reduce_every_microbatch);
+}
+
+// Both ends of a pipeline hold the tied embedding; their gradients are added up.
+Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
+                            const StageParameters& stage) {
+  if (stage.tied_embedding <= 0) return Seconds(0);
+  GroupLinks pair = links.pipeline;
+  pair.size = 2;
+  pair.ranks_per_domain = pair.domains > 1 ? 1 : 2;
+  pair.domains = std::min(pair.domains, 2);
+  const Bytes gradients(stage.tied_embedding * job.job.training.stack.reduction_bytes);
+  return collective_time(all_reduce, pair, gradients, links);
+}
+
+// Gradient, master weight and moments are read, the last two and the 16-bit weight written; the
+// norm reads the gradient once more and clipping is folded into the update.
+double update_bytes(const Training& training) {
+  const double gradient = training.stack.gradient_bytes;
+  const double master = training.precision.master_weight_bytes;
+  const double weight = training.precision.weight_bytes;
+  const double states = 2 * training.optimizer.moment_bytes + (master > 0 ? 2 * master : weight);
+  return 2 * gradient + states + weight;
+}
+
+Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parameters) {
+  const Cluster& cluster = job.job.cluster;
+  const Training& training = job.job.training;
+  const double devices = cluster.devices_per_node;
+  const Bytes crossing(parameters *
+                       (training.stack.gradient_bytes + training.precision.weight_bytes));
+  const Bytes states(parameters * update_bytes(training));
+  const BytesPerSecond memory =
+      plan.offload.optimizer == OffloadTarget::nvme
+          ? std::min(cluster.nvme_bandwidth, cluster.host_memory_bandwidth)
+          : cluster.host_memory_bandwidth;
+  return crossing / cluster.device.host_bandwidth + states / (memory / devices);
+}
+
+}  // namespace
+
+ShardDivisors dense_divisors(const Plan& plan) {
+  return divisors(plan.zero_stage, plan.sharding_group);
+}
+
+ShardDivisors expert_divisors(const Plan& plan) {
+  return divisors(plan.zero_stage, plan.expert_data_parallel);
+}
+
+DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
+                                    const PlanLinks& links, const StageParameters& stage,
+                                    PassTimes compute) {
+  const Stack& stack = job.job.training.stack;
+  const SyncTimes sync = stage_sync(job, plan, links, stage);
+  const Seconds backward = compute.input_gradient + compute.weight_gradient;
+  const int pieces = std::max(stage.layers, 1);
+  const auto left = [&](Seconds time, Seconds cover) {
+    return exposed(time, cover, pieces, stack.overlap_slowdown, plan.overlap.data_parallel);
+  };
+  DataParallelCost cost;
+  cost.step = tied_embedding_time(job, links, stage);
+  if (plan.zero_stage >= 3) {
+    cost.microbatch_forward = left(sync.gather, compute.forward);
+    cost.microbatch_backward = left(sync.gather + sync.reduce, backward);
+    return cost;
+  }
+  cost.step += left(sync.gather, compute.forward);
+  if (reduces_every_microbatch(plan, stack)) {
+    cost.microbatch_backward = left(sync.reduce, backward);
+  } else {
+    cost.step += left(sync.reduce, backward);
+  }
+  return cost;
+}
+
+Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                              const StageParameters& stage) {
+  const SyncTimes sync = stage_sync(job, plan, links, stage);
+  const double microbatches = plan.microbatches;
+  if (plan.zero_stage >= 3) return (2 * sync.gather + sync.reduce) * microbatches;
+  const bool every = reduces_every_microbatch(plan, job.job.training.stack);
+  return sync.gather + sync.reduce * (every ? microbatches : 1.0);
+}
+
+Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
+  const double parameters = stage.dense / dense_divisors(plan).optimizer +
+                            stage.experts / expert_divisors(plan).optimizer;
+  Seconds time;
+  if (plan.offload.optimizer != OffloadTarget::none) {
+    time = host_update_time(job, plan, parameters);
+  } else {
+    const Device& device = job.job.cluster.device;
+    time = Bytes(parameters * update_bytes(job.job.training)) /
+           (device.memory_bandwidth * device.rates.memory);
+  }
+  if (plan.zero_stage == 1) {
+    time += job.job.training.stack.sharded_update_per_rank * plan.sharding_group;
+  }
+  return time;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,41 @@
+// Gradient reduction, parameter gathering and the optimizer step of one stage: data parallelism,
+// ZeRO and FSDP (handbook §9), over D·c ranks for dense parameters and D_e for experts.
+#pragma once
+
+#include "model/cost/stage_parameters.h"
+#include "model/cost/traffic.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+// Exposed communication.
+struct DataParallelCost {
+  Seconds microbatch_forward;   // in every forward pass (ZeRO-3 gathers)
+  Seconds microbatch_backward;  // in every backward pass (gathers, and reductions done every time)
+  Seconds step;                 // once a step, after what the last micro-batch's backward hides
+};
+
+// `compute`: what one micro-batch's passes of this stage offer to hide behind.
+DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
+                                    const PlanLinks& links, const StageParameters& stage,
+                                    PassTimes compute);
+
+// Raw (not overlapped) communication of one step, for reports and tests: seconds.
+Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                              const StageParameters& stage);
+
+// Gradient norm, clipping, update of this rank's shard; where the optimizer is offloaded, the
+// host's.
+Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage);
+
+// By how many ranks ZeRO divides the optimizer states, the gradients and the parameters.
+struct ShardDivisors {
+  double optimizer = 1, gradients = 1, parameters = 1;
+};
+ShardDivisors dense_divisors(const Plan& plan);
+ShardDivisors expert_divisors(const Plan& plan);
+
+}  // namespace trainyard

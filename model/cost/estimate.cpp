@@ -1,0 +1,271 @@
+#include "model/cost/estimate.h"
+
+#include <algorithm>
+
+#include "model/cost/data_parallel.h"
+#include "model/cost/money.h"
+#include "model/cost/traffic.h"
+
+namespace trainyard {
+namespace {
+
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  StageCosts costs;
+  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    if (all[kind] == 0) continue;
+    costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
+  }
+  costs.embedding = embedding_cost(job, plan, links);
+  costs.head = head_cost(job, plan, links);
+  return costs;
+}
+
+void add_pass(const PassCost& pass, double times, Breakdown& parts) {
+  parts.compute += pass.compute * times;
+  parts.recompute += pass.recompute * times;
+  parts.tensor_parallel += pass.tensor_parallel * times;
+  parts.context_parallel += pass.context_parallel * times;
+  parts.expert_parallel += pass.expert_parallel * times;
+  parts.launch += pass.launch * times;
+}
+
+// All layers of the stage, with what recomputation repeats of them.
+void add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
+                StageEstimate& stage) {
+  const double full = full_recompute_share(recompute, held.layers);
+  const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    const double count = held.kinds[kind];
+    if (held.kinds[kind] == 0) continue;
+    const LayerCost& layer = costs.layers[kind];
+    PassCost input_gradient = layer.input_gradient;
+    input_gradient.add(layer.full_recompute, full).add(layer.selective_recompute, selective);
+    add_pass(layer.forward, count, stage.exposed);
+    add_pass(input_gradient, count, stage.exposed);
+    add_pass(layer.weight_gradient, count, stage.exposed);
+    stage.passes.forward += layer.forward.total() * count;
+    stage.passes.input_gradient += input_gradient.total() * count;
+    stage.passes.weight_gradient += layer.weight_gradient.total() * count;
+  }
+}
+
+// Embedding or output head: kernels are reported apart from the layers'.
+void add_end(const LayerCost& end, StageEstimate& stage) {
+  stage.exposed.embedding_head +=
+      end.forward.compute + end.input_gradient.compute + end.weight_gradient.compute;
+  stage.exposed.tensor_parallel += end.forward.tensor_parallel + end.input_gradient.tensor_parallel;
+  stage.passes.forward += end.forward.total();
+  stage.passes.input_gradient += end.input_gradient.total();
+  stage.passes.weight_gradient += end.weight_gradient.total();
+}
+
+// Bookkeeping of the host in every micro-batch, and the activations that are copied to the host and
+// back beside the compute.
+void add_host_work(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                   const StageParameters& held, StageEstimate& stage) {
+  const Seconds host = job.job.training.stack.host_microbatch / plan.pipeline_parallel;
+  stage.passes.forward += host;
+  stage.exposed.launch += host;
+  if (plan.offload.activations == OffloadTarget::none) return;
+  Bytes kept;
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    if (held.kinds[kind] > 0) kept += costs.layers[kind].saved.everything * held.kinds[kind];
+  }
+  const Seconds copy = kept / job.job.cluster.device.host_bandwidth;
+  const Seconds forward = std::max(Seconds(0), copy - stage.passes.forward);
+  const Seconds backward = std::max(Seconds(0), copy - stage.passes.input_gradient);
+  stage.passes.forward += forward;
+  stage.passes.input_gradient += backward;
+  stage.exposed.offload += forward + backward;
+}
+
+// Sends that the stack does not overlap stand in every pass; the others show only in the fill and
+// drain of the pipeline (see `fill_time`).
+void add_sends(const Plan& plan, Seconds send, StageEstimate& stage) {
+  if (plan.overlap.pipeline || plan.pipeline_parallel == 1) return;
+  const Seconds all = send * plan.virtual_stages;
+  stage.passes.forward += all;
+  stage.passes.input_gradient += all;
+  stage.exposed.pipeline += 2 * all;
+}
+
+Seconds fill_time(const Plan& plan, Seconds send) {
+  if (!plan.overlap.pipeline) return Seconds(0);
+  return send * (2.0 * (plan.pipeline_parallel - 1));
+}
+
+// Once a step: what data parallelism and the optimizer add after (and around) the pipeline. The
+// slowest stage of each decides, for all must be ready for the next step.
+struct StepEnds {
+  Seconds data_parallel, optimizer;
+};
+
+StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const StageCosts& costs, Estimate& out) {
+  StepEnds ends;
+  const Seconds send = send_time(job, plan, links);
+  for (std::size_t i = 0; i < out.stages.size(); ++i) {
+    StageEstimate& stage = out.stages[i];
+    const StageParameters& held = out.held[i];
+    stage = {};
+    add_layers(costs, held, plan.recompute, stage);
+    if (i == 0) add_end(costs.embedding, stage);
+    if (i + 1 == out.stages.size()) add_end(costs.head, stage);
+    add_host_work(job, plan, costs, held, stage);
+    const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
+    add_sends(plan, send, stage);
+    stage.passes.forward += data.microbatch_forward;
+    stage.passes.input_gradient += data.microbatch_backward;
+    stage.exposed.data_parallel += data.microbatch_forward + data.microbatch_backward;
+    ends.data_parallel = std::max(ends.data_parallel, data.step);
+    ends.optimizer = std::max(ends.optimizer, optimizer_time(job, plan, held));
+    stage.memory = stage_memory(job, plan, costs, held, static_cast<int>(i));
+    out.passes[i] = stage.passes;
+  }
+  return ends;
+}
+
+int argmax_stage(const Estimate& out, auto&& key) {
+  int best = 0;
+  for (std::size_t i = 1; i < out.stages.size(); ++i) {
+    if (key(out.stages[i]) > key(out.stages[static_cast<std::size_t>(best)])) {
+      best = static_cast<int>(i);
+    }
+  }
+  return best;
+}
+
+void scale(Breakdown& parts, double factor) {
+  for (Seconds* part : {&parts.compute, &parts.embedding_head, &parts.tensor_parallel,
+                        &parts.context_parallel, &parts.expert_parallel, &parts.pipeline,
+                        &parts.data_parallel, &parts.recompute, &parts.offload, &parts.launch}) {
+    *part *= factor;
+  }
+}
+
+void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links, StepEnds ends,
+               Estimate& out) {
+  out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
+  const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
+  const Seconds span = plan.schedule->span(pipeline_shape(plan), out.passes);
+  Breakdown& parts = out.breakdown;
+  parts = slowest.exposed;
+  scale(parts, plan.microbatches);
+  parts.bubble = std::max(Seconds(0), span - slowest.passes.total() * plan.microbatches);
+  parts.pipeline += fill_time(plan, send_time(job, plan, links));
+  parts.data_parallel += ends.data_parallel;
+  parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
+  parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
+  parts.other = job.job.training.stack.step_overhead;
+  out.step_time = parts.total();
+  out.step_time_low = out.step_time * job.job.training.stack.interval_low;
+  out.step_time_high = out.step_time * job.job.training.stack.interval_high;
+}
+
+// FLOP that recomputation repeats above the kernel's interface, of the whole step (handbook §3).
+Flops recomputed_flop(const PreparedJob& job, const Plan& plan) {
+  const double batch = static_cast<double>(job.job.training.global_batch);
+  switch (plan.recompute.mode) {
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      return Flops(0);
+    case RecomputeMode::full: {
+      const int layers = job.job.model.layers;
+      const int each = plan.recompute.full_layers == 0
+                           ? layers
+                           : plan.recompute.full_layers * plan.pipeline_parallel;
+      return job.flop.layers * (batch * std::min(1.0, static_cast<double>(each) / layers));
+    }
+    case RecomputeMode::selective:
+      break;
+  }
+  switch (job.job.training.stack.selective) {
+    case SelectiveRecompute::core_attention:
+      return job.job.training.stack.flash_attention ? Flops(0) : job.flop.attention_core * batch;
+    case SelectiveRecompute::every_second_matmul:
+      return (job.flop.layers - job.flop.attention_core) * (batch / 2);
+    case SelectiveRecompute::half_of_layers:
+      break;
+  }
+  return job.flop.layers * (batch / 2);
+}
+
+void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
+  const Training& training = job.job.training;
+  const Device& device = job.job.cluster.device;
+  const double devices = plan.devices();
+  const double tokens =
+      static_cast<double>(training.global_batch) * static_cast<double>(training.sequence_length);
+  out.tokens_per_second = tokens / out.step_time.value();
+  out.model_flops_per_device = job.model_flop / out.step_time / devices;
+  const FlopsPerSecond peak = device.peak_of(training.precision.layer_gemm);
+  const FlopsPerSecond half = std::max(device.peak_of(Dtype::bf16), device.peak_of(Dtype::fp16));
+  out.mfu = out.model_flops_per_device / peak;
+  out.mfu_bf16 = out.model_flops_per_device / half;
+  out.hfu = (job.model_flop + recomputed_flop(job, plan)) / out.step_time / devices / peak;
+}
+
+void fill_memory(const PreparedJob& job, Estimate& out) {
+  out.fullest_stage =
+      argmax_stage(out, [](const StageEstimate& s) { return s.memory.at_peak.device(); });
+  const MemoryByKind& peak = out.stages[static_cast<std::size_t>(out.fullest_stage)].memory.at_peak;
+  out.peak_allocated = peak.allocated();
+  out.peak_reserved = peak.reserved();
+  out.peak_memory = peak.device();
+  out.feasible = out.peak_memory <= job.job.cluster.device.memory;
+}
+
+}  // namespace
+
+void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
+  const PlanLinks links = plan_links(job, plan);
+  const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
+  stage_parameters(job, plan, out.held);
+  out.stages.resize(stages);
+  out.passes.resize(stages);
+  const StageCosts costs = stage_costs(job, plan, links);
+  const StepEnds ends = fill_stages(job, plan, links, costs, out);
+  fill_step(job, plan, links, ends, out);
+  fill_rates(job, plan, out);
+  fill_memory(job, out);
+  const Cluster& cluster = job.job.cluster;
+  const Seconds busy = out.breakdown.compute + out.breakdown.embedding_head +
+                       out.breakdown.recompute + out.breakdown.optimizer;
+  out.cost_per_step = cost_of(cluster, out.step_time);
+  out.energy_per_step = energy_of(cluster, out.step_time, busy);
+}
+
+Estimate estimate(const PreparedJob& job, const Plan& plan) {
+  Estimate out;
+  estimate(job, plan, out);
+  return out;
+}
+
+Plan resolve_recompute(const PreparedJob& job, Plan plan) {
+  if (plan.recompute.mode != RecomputeMode::automatic) return plan;
+  Estimate out;
+  const auto fits = [&](Recompute recompute) {
+    plan.recompute = recompute;
+    estimate(job, plan, out);
+    return out.feasible;
+  };
+  if (fits({RecomputeMode::none, 0}) || fits({RecomputeMode::selective, 0})) return plan;
+  // The fewest layers of each stage: feasibility is monotone in their number.
+  int low = 1;
+  int high = 0;
+  for (const StageParameters& stage : out.held) high = std::max(high, stage.layers);
+  const int all = high;
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    if (fits({RecomputeMode::full, middle})) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  plan.recompute = {RecomputeMode::full, low >= all ? 0 : low};
+  return plan;
+}
+
+}  // namespace trainyard

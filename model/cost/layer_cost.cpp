@@ -1,0 +1,191 @@
+#include "model/cost/layer_cost.h"
+
+#include <algorithm>
+
+#include "model/cost/compute.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+// Kernel times of a list of operators, with what recomputation needs of it.
+struct KernelTimes {
+  OperatorTime all;
+  Seconds attention_core_forward,
+      attention_core_backward;  // the fused kernel that ring steps hide behind
+  Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
+  Seconds every_second_matmul;
+  Bytes saved, saved_outside_core;
+};
+
+KernelTimes kernel_times(const PreparedJob& job, const OperatorList& operators) {
+  KernelTimes times;
+  for (const Operator& op : operators) {
+    const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op);
+    times.all.forward += time.forward;
+    times.all.input_gradient += time.input_gradient;
+    times.all.weight_gradient += time.weight_gradient;
+    times.saved += op.saved;
+    if (op.cls == OperatorClass::attention) {
+      times.attention_core_forward += time.forward;
+      times.attention_core_backward += time.input_gradient;
+    } else {
+      times.every_second_matmul +=
+          op.cls == OperatorClass::memory_bound ? time.forward : time.forward / 2;
+    }
+    if (op.in_attention_core) {
+      times.recomputed_core += time.forward;
+    } else {
+      times.saved_outside_core += op.saved;
+    }
+  }
+  return times;
+}
+
+// What stays exposed when a share of a communication runs beside compute, and what compute loses to
+// it.
+Seconds exposed(Seconds time, double hidden, double slowdown) {
+  return time * (1 - hidden) + time * (hidden * slowdown);
+}
+
+// Ring attention passes the next block while this one is computed: a step shows only where its
+// message takes longer than its share of the attention core. The other algorithms have nothing to
+// hide behind.
+Seconds exposed_context(Seconds traffic, Seconds core, const LayerTraffic& layer, const Plan& plan,
+                        double slowdown) {
+  const int steps = layer.context_steps;
+  if (!plan.overlap.context_parallel || steps <= 1) return traffic;
+  const Seconds cover = core * (steps - 1) / steps;
+  const Seconds covered = std::min(traffic, cover);
+  return traffic - covered + covered * slowdown;
+}
+
+struct ExposedTraffic {
+  PassTraffic tensor, context, expert;
+};
+
+ExposedTraffic exposed_traffic(const PreparedJob& job, const Plan& plan,
+                               const LayerTraffic& traffic, const KernelTimes& kernels) {
+  const Stack& stack = job.job.training.stack;
+  const double slowdown = stack.overlap_slowdown;
+  const double tensor_hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
+  const double expert_hidden = plan.overlap.expert_parallel ? stack.tensor_parallel_hidden : 0;
+  const auto hide = [&](PassTraffic pass, double hidden) {
+    return PassTraffic{exposed(pass.forward, hidden, slowdown),
+                       exposed(pass.backward, hidden, slowdown)};
+  };
+  ExposedTraffic out;
+  out.tensor = hide(traffic.tensor_parallel, tensor_hidden);
+  out.expert = hide(traffic.expert_parallel, expert_hidden);
+  out.context = {exposed_context(traffic.context_parallel.forward, kernels.attention_core_forward,
+                                 traffic, plan, slowdown),
+                 exposed_context(traffic.context_parallel.backward, kernels.attention_core_backward,
+                                 traffic, plan, slowdown)};
+  return out;
+}
+
+PassCost pass_cost(Seconds compute, Seconds tensor, Seconds context, Seconds expert) {
+  PassCost cost;
+  cost.compute = compute;
+  cost.tensor_parallel = tensor;
+  cost.context_parallel = context;
+  cost.expert_parallel = expert;
+  return cost;
+}
+
+PassCost recompute_cost(Seconds time) {
+  PassCost cost;
+  cost.recompute = time;
+  return cost;
+}
+
+// The step of a layer takes at least what the host needs to launch it.
+void apply_host_floor(PassCost& pass, Seconds host) {
+  pass.launch += std::max(Seconds(0), host - pass.total());
+}
+
+PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const PassCost& forward) {
+  switch (stack.selective) {
+    case SelectiveRecompute::core_attention:
+      return recompute_cost(kernels.recomputed_core);
+    case SelectiveRecompute::every_second_matmul:
+      return recompute_cost(kernels.every_second_matmul);
+    case SelectiveRecompute::half_of_layers:
+      break;
+  }
+  return recompute_cost(forward.total() / 2);
+}
+
+Bytes selective_saved(const Stack& stack, const KernelTimes& kernels, Bytes input) {
+  switch (stack.selective) {
+    case SelectiveRecompute::core_attention:
+      return kernels.saved_outside_core;
+    case SelectiveRecompute::every_second_matmul:
+    case SelectiveRecompute::half_of_layers:
+      break;
+  }
+  return (kernels.saved + input) / 2;
+}
+
+LayerCost end_cost(const KernelTimes& kernels, PassTraffic traffic) {
+  LayerCost cost;
+  cost.forward = pass_cost(kernels.all.forward, traffic.forward, Seconds(0), Seconds(0));
+  cost.input_gradient =
+      pass_cost(kernels.all.input_gradient, traffic.backward, Seconds(0), Seconds(0));
+  cost.weight_gradient.compute = kernels.all.weight_gradient;
+  cost.saved = {kernels.saved, kernels.saved, kernels.saved};
+  return cost;
+}
+
+}  // namespace
+
+PassCost& PassCost::add(const PassCost& other, double times) {
+  compute += other.compute * times;
+  recompute += other.recompute * times;
+  tensor_parallel += other.tensor_parallel * times;
+  context_parallel += other.context_parallel * times;
+  expert_parallel += other.expert_parallel * times;
+  launch += other.launch * times;
+  return *this;
+}
+
+LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     LayerKind kind) {
+  const Training& training = job.job.training;
+  const LayerShard shard = layer_shard(plan);
+  const KernelTimes kernels =
+      kernel_times(job, layer_operators(job.job.model, training, shard, kind));
+  const ExposedTraffic traffic =
+      exposed_traffic(job, plan, layer_traffic(job, plan, links, kind), kernels);
+
+  LayerCost cost;
+  cost.forward = pass_cost(kernels.all.forward, traffic.tensor.forward, traffic.context.forward,
+                           traffic.expert.forward);
+  cost.input_gradient = pass_cost(kernels.all.input_gradient, traffic.tensor.backward,
+                                  traffic.context.backward, traffic.expert.backward);
+  cost.weight_gradient.compute = kernels.all.weight_gradient;
+
+  const Seconds host =
+      kind.moe ? training.stack.host_moe_layer_forward : training.stack.host_layer_forward;
+  apply_host_floor(cost.forward, host);
+  const Seconds backward_host = host * training.stack.host_backward;
+  apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
+
+  cost.full_recompute = recompute_cost(cost.forward.total());
+  cost.selective_recompute = selective_cost(training.stack, kernels, cost.forward);
+  const Bytes input = layer_input_bytes(job.job.model, training, shard);
+  cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input};
+  return cost;
+}
+
+LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const auto operators = embedding_operators(job.job.model, job.job.training, layer_shard(plan));
+  return end_cost(kernel_times(job, operators), embedding_traffic(job, plan, links));
+}
+
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const auto operators = head_operators(job.job.model, job.job.training, layer_shard(plan));
+  return end_cost(kernel_times(job, operators), head_traffic(job, plan, links));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,49 @@
+// One layer (or the embedding, or the output head) on one rank for one micro-batch: what its passes
+// take, split into the parts of the breakdown, and what it keeps in memory. Everything a stage
+// costs is a sum of these.
+#pragma once
+
+#include "model/cost/traffic.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+struct PassCost {
+  Seconds compute;          // kernels
+  Seconds recompute;        // forward work repeated in backward, its communication included
+  Seconds tensor_parallel;  // exposed communication
+  Seconds context_parallel;
+  Seconds expert_parallel;
+  Seconds launch;  // what the host needs beyond all of the above
+
+  Seconds total() const {
+    return compute + recompute + tensor_parallel + context_parallel + expert_parallel + launch;
+  }
+  PassCost& add(const PassCost& other, double times);
+};
+
+// Bytes one micro-batch keeps for backward under each recomputation.
+struct SavedBytes {
+  Bytes everything;
+  Bytes selective;
+  Bytes input_only;  // full recomputation
+};
+
+struct LayerCost {
+  PassCost forward;
+  PassCost input_gradient;  // of the whole backward pass when the schedule does not split it
+  PassCost weight_gradient;
+  // Further parts of input_gradient when the layer is recomputed.
+  PassCost selective_recompute;
+  PassCost full_recompute;
+  SavedBytes saved;
+};
+
+LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     LayerKind kind);
+LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+}  // namespace trainyard

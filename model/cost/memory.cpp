@@ -1,0 +1,142 @@
+#include "model/cost/memory.h"
+
+#include <algorithm>
+
+#include "model/cost/data_parallel.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+constexpr Bytes kGemmWorkspace(64.0 * 1024 * 1024);  // cuBLAS on Hopper, per stream set
+
+bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
+
+void add_states(const PreparedJob& job, const Plan& plan, double parameters, ShardDivisors by,
+                MemoryByKind& memory) {
+  const Training& training = job.job.training;
+  const PrecisionRecipe& precision = training.precision;
+  const double copies = plan.schedule->copies_of_parameters;
+  // FSDP keeps only the sharded master weights and casts what it gathers.
+  const bool copy =
+      training.stack.keeps_weight_copy || precision.master_weight_bytes == 0 || plan.zero_stage < 3;
+  const double weights = copy ? precision.weight_bytes : 0;
+  if (on_device(plan.offload.parameters)) {
+    memory.parameters += Bytes(copies * parameters * weights / by.parameters);
+  }
+  if (on_device(plan.offload.gradients)) {
+    memory.gradients += Bytes(parameters * training.stack.gradient_bytes / by.gradients);
+  }
+  if (on_device(plan.offload.optimizer)) {
+    const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
+    memory.optimizer += Bytes(parameters * states / by.optimizer);
+  }
+}
+
+// What one layer of the stage keeps, on average over its kinds, under the plan's recomputation.
+Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
+  Bytes everything, selective, input;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] == 0) continue;
+    const SavedBytes& saved = costs.layers[kind].saved;
+    everything += saved.everything * stage.kinds[kind];
+    selective += saved.selective * stage.kinds[kind];
+    input += saved.input_only * stage.kinds[kind];
+  }
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      return everything;
+    case RecomputeMode::selective:
+      return selective;
+    case RecomputeMode::full:
+      break;
+  }
+  const double share = full_recompute_share(recompute, stage.layers);
+  return input * share + everything * (1 - share);
+}
+
+Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
+  Bytes largest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] > 0) largest = std::max(largest, costs.layers[kind].saved.everything);
+  }
+  return largest;
+}
+
+Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
+  const auto vocabulary = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
+  return Bytes(tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel *
+               job.job.training.stack.saved_logit_bytes);
+}
+
+Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                       int index) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const double in_flight =
+      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / shape.chunks;
+  Bytes kept = saved_by_stage(costs, stage, plan.recompute) * in_flight;
+  if (index == 0) kept += costs.embedding.saved.everything * in_flight;
+  if (!on_device(plan.offload.activations)) {
+    // Two layers stay: the one at work and the one on its way.
+    kept = std::min(kept, 2 * largest_layer(costs, stage));
+  }
+  if (index == plan.pipeline_parallel - 1) kept += costs.head.saved.everything;
+  return kept;
+}
+
+// Logits and recomputed activations are never alive together: the peak has the larger of the two.
+void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                    const StageParameters& stage, int index, StageMemory& memory) {
+  const bool last = index == plan.pipeline_parallel - 1;
+  const bool recomputes = plan.recompute.mode == RecomputeMode::full;
+  const Bytes logits = last ? logit_bytes(job, plan) : Bytes(0);
+  const Bytes recomputed = recomputes ? largest_layer(costs, stage) : Bytes(0);
+  if (logits > recomputed) {
+    memory.at_peak.logits = logits;
+    memory.moment = MemoryMoment::output_head;
+  } else {
+    memory.at_peak.recomputation = recomputed;
+  }
+}
+
+void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
+                 MemoryByKind& memory) {
+  const Training& training = job.job.training;
+  memory.buffers = kGemmWorkspace;
+  if (plan.zero_stage >= 3) {
+    // The layer at work and the prefetched one, gathered; one layer's whole gradient before it is
+    // scattered.
+    memory.buffers += Bytes(stage.largest_layer *
+                            (2 * training.precision.weight_bytes + training.stack.reduction_bytes));
+  }
+}
+
+}  // namespace
+
+double full_recompute_share(Recompute recompute, int layers) {
+  if (recompute.mode != RecomputeMode::full) return 0;
+  if (recompute.full_layers == 0 || layers == 0) return 1;
+  return std::min(1.0, static_cast<double>(recompute.full_layers) / layers);
+}
+
+PipelineShape pipeline_shape(const Plan& plan) {
+  return {plan.pipeline_parallel, plan.virtual_stages, plan.microbatches};
+}
+
+StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                         const StageParameters& stage, int index) {
+  StageMemory out;
+  MemoryByKind& memory = out.at_peak;
+  add_states(job, plan, stage.dense, dense_divisors(plan), memory);
+  add_states(job, plan, stage.experts, expert_divisors(plan), memory);
+  add_buffers(job, plan, stage, memory);
+  memory.activations = activation_bytes(plan, costs, stage, index);
+  add_transients(job, plan, costs, stage, index, out);
+  const Stack& stack = job.job.training.stack;
+  memory.fragmentation = memory.allocated() * stack.fragmentation;
+  memory.runtime = stack.runtime_memory;
+  return out;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,71 @@
+#include "model/cost/stage_parameters.h"
+
+#include <algorithm>
+
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+// Dense parameters of one layer on one rank: sharded tensors over t, KV heads at most g-fold.
+double dense_parameters(const LayerParameters& layer, const Plan& plan, int kv_heads) {
+  const double t = plan.tensor_parallel;
+  const double kv_shards = std::min(t, static_cast<double>(std::max(kv_heads, 1)));
+  return (layer.attention_sharded + layer.mlp_sharded) / t + layer.kv_sharded / kv_shards +
+         layer.replicated;
+}
+
+double expert_parameters(const LayerParameters& layer, const Plan& plan) {
+  return layer.experts / (static_cast<double>(plan.expert_parallel) * plan.expert_tensor_parallel);
+}
+
+double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
+  const auto padded = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
+  return static_cast<double>(padded) * job.job.model.hidden_size / plan.tensor_parallel;
+}
+
+void distribute_layers(const PreparedJob& job, const Plan& plan,
+                       std::vector<StageParameters>& stages) {
+  int first = 0;
+  const int chunks = plan.pipeline_parallel * plan.virtual_stages;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const int count = layers_of_chunk(plan, job.job.model.layers, chunk);
+    const LayerCounts counts = job.layers_between(first, count);
+    auto& stage = stages[static_cast<std::size_t>(chunk % plan.pipeline_parallel)];
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) stage.kinds[kind] += counts[kind];
+    stage.layers += count;
+    first += count;
+  }
+}
+
+void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
+  const bool tied = job.job.model.tied_embeddings;
+  const bool pipelined = plan.pipeline_parallel > 1;
+  const double matrix = vocabulary_matrix(job, plan);
+  stages.front().dense += matrix + job.end_parameters.positions;
+  stages.back().dense += job.end_parameters.final_norm;
+  // A tied head on a stage of its own needs a copy of the embedding.
+  if (!tied || pipelined) stages.back().dense += matrix;
+  if (tied && pipelined) stages.front().tied_embedding = stages.back().tied_embedding = matrix;
+}
+
+}  // namespace
+
+void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& out) {
+  out.assign(static_cast<std::size_t>(plan.pipeline_parallel), StageParameters{});
+  distribute_layers(job, plan, out);
+  for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
+    const LayerParameters& layer = job.layer_parameters[kind];
+    const double dense = dense_parameters(layer, plan, job.job.model.kv_heads);
+    const double experts = expert_parameters(layer, plan);
+    for (StageParameters& stage : out) {
+      if (stage.kinds[kind] == 0) continue;
+      stage.dense += stage.kinds[kind] * dense;
+      stage.experts += stage.kinds[kind] * experts;
+      stage.largest_layer = std::max(stage.largest_layer, dense + experts);
+    }
+  }
+  add_ends(job, plan, out);
+}
+
+}  // namespace trainyard

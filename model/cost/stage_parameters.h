@@ -1,0 +1,24 @@
+// Parameters that one rank of a stage holds before ZeRO shards them, dense and expert apart: they
+// are reduced and sharded over different groups (handbook §1, §2, §12.1).
+#pragma once
+
+#include <vector>
+
+#include "model/job.h"
+#include "model/plan/plan.h"
+
+namespace trainyard {
+
+struct StageParameters {
+  double dense = 0;
+  double experts = 0;
+  double largest_layer = 0;   // dense and experts: what ZeRO-3 gathers at a time
+  double tied_embedding = 0;  // the part whose gradient first and last stage must add up
+  int layers = 0;
+  LayerCounts kinds{};  // layers of each kind on the stage
+};
+
+// One entry a stage; `out` keeps its capacity, so that a second call allocates nothing.
+void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& out);
+
+}  // namespace trainyard

@@ -1,0 +1,182 @@
+#include "model/cost/traffic.h"
+
+#include <algorithm>
+
+#include "model/plan/process_groups.h"
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+// The activations that tensor parallelism moves: n·h elements.
+Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
+  return Bytes(tokens_per_rank(job, plan) * job.job.model.hidden_size *
+               job.job.training.precision.activation_bytes);
+}
+
+// One column-parallel and one row-parallel GEMM: what stands before the first and after the second.
+// With sequence parallelism an all-gather and a reduce-scatter in each direction; without it an
+// all-reduce in each direction.
+PassTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Bytes message = hidden_message(job, plan);
+  const auto time = [&](CollectiveOperation operation) {
+    return collective_time(operation, links.tensor, message, links);
+  };
+  const Seconds one =
+      plan.sequence_parallel ? time(all_gather) + time(reduce_scatter) : time(all_reduce);
+  return {one, one};
+}
+
+PassTraffic operator+(PassTraffic a, PassTraffic b) {
+  return {a.forward + b.forward, a.backward + b.backward};
+}
+
+// Bytes of keys and values of this rank's own s/c tokens.
+Bytes key_value_bytes(const PreparedJob& job, const Plan& plan) {
+  const Transformer& model = job.job.model;
+  const double width =
+      model.latent_attention
+          ? static_cast<double>(model.attention_heads) *
+                (query_head_dim(model) + value_head_dim(model)) / plan.tensor_parallel
+          : 2.0 * model.head_dim *
+                std::max(1.0, static_cast<double>(model.kv_heads) / plan.tensor_parallel);
+  return Bytes(tokens_per_rank(job, plan) * width * job.job.training.precision.activation_bytes);
+}
+
+PassTraffic ring_attention(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const int steps = plan.context_parallel - 1;
+  const Bytes message = key_value_bytes(job, plan);
+  // Backward passes keys and values on, and their gradients back.
+  return {steps * collective_time(send, links.context, message, links),
+          steps * collective_time(send, links.context, 2 * message, links)};
+}
+
+PassTraffic gathered_attention(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Bytes gathered = key_value_bytes(job, plan) * plan.context_parallel;
+  const Seconds gather = collective_time(all_gather, links.context, gathered, links);
+  return {gather, gather + collective_time(reduce_scatter, links.context, gathered, links)};
+}
+
+PassTraffic ulysses_attention(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Transformer& model = job.job.model;
+  const double heads = static_cast<double>(model.attention_heads) / plan.tensor_parallel;
+  const double kv_heads =
+      std::max(static_cast<double>(model.kv_heads) / plan.tensor_parallel,
+               static_cast<double>(plan.context_parallel));  // replicated when there are too few
+  const double element = tokens_per_rank(job, plan) * job.job.training.precision.activation_bytes;
+  const auto exchange = [&](double width) {
+    return collective_time(all_to_all, links.context, Bytes(element * width), links);
+  };
+  const double key_heads = std::min(heads, kv_heads);
+  const Seconds one =
+      exchange(heads * query_head_dim(model)) + exchange(heads * value_head_dim(model)) +
+      exchange(key_heads * query_head_dim(model)) + exchange(key_heads * value_head_dim(model));
+  return {one, one};
+}
+
+PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  if (plan.context_parallel == 1) return {};
+  switch (plan.context_parallel_algorithm) {
+    case ContextAlgorithm::ring:
+      return ring_attention(job, plan, links);
+    case ContextAlgorithm::all_gather:
+      return gathered_attention(job, plan, links);
+    case ContextAlgorithm::ulysses:
+      break;
+  }
+  return ulysses_attention(job, plan, links);
+}
+
+PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Transformer& model = job.job.model;
+  const PrecisionRecipe& precision = job.job.training.precision;
+  const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
+  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
+  const double elements =
+      tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+  const Bytes dispatched(elements * precision.dispatch_bytes);
+  const Bytes combined(elements * precision.activation_bytes);
+  const auto exchange = [&](Bytes message) {
+    return collective_time(all_to_all, links.expert, message, links);
+  };
+  const double gathered = plan.expert_tensor_parallel;
+  const Seconds inside =
+      collective_time(all_gather, links.expert_tensor, dispatched * gathered, links) +
+      collective_time(reduce_scatter, links.expert_tensor, combined * gathered, links);
+  return {exchange(dispatched) + exchange(combined) + inside, 2 * exchange(combined) + inside};
+}
+
+}  // namespace
+
+double tokens_per_rank(const PreparedJob& job, const Plan& plan) {
+  return static_cast<double>(plan.micro_batch) *
+         static_cast<double>(job.job.training.sequence_length) / plan.context_parallel;
+}
+
+PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
+  const ProcessGroups groups = process_groups(plan);
+  const auto links = [&](GroupShape shape) { return group_links(job.tiers, shape); };
+  PlanLinks out;
+  out.tensor = links(groups.tensor);
+  out.context = links(groups.context);
+  out.pipeline = links(groups.pipeline);
+  out.dense_gradient = links(groups.dense_gradient);
+  out.dense_shard = links(groups.dense_shard);
+  out.dense_replica = links(groups.dense_replica);
+  out.expert = links(groups.expert);
+  out.expert_tensor = links(groups.expert_tensor);
+  out.expert_data = links(groups.expert_data);
+  out.choice = {plan.collective, job.job.cluster.device.collectives};
+  return out;
+}
+
+Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                        const PlanLinks& plan) {
+  return collective_time(operation, links, message, plan.choice);
+}
+
+LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                           LayerKind kind) {
+  LayerTraffic traffic;
+  const PassTraffic block = parallel_block(job, plan, links);
+  const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
+  traffic.tensor_parallel = second_block ? block + block : block;
+  traffic.context_parallel = context_traffic(job, plan, links);
+  if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
+    traffic.context_steps = plan.context_parallel;
+  }
+  if (kind.moe) traffic.expert_parallel = expert_traffic(job, plan, links);
+  return traffic;
+}
+
+PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
+  const Bytes message = hidden_message(job, plan);
+  const Seconds forward = collective_time(operation, links.tensor, message, links);
+  if (!plan.sequence_parallel) return {forward, Seconds(0)};
+  return {forward, collective_time(all_gather, links.tensor, message, links)};
+}
+
+PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Bytes message = hidden_message(job, plan);
+  const Bytes statistics(tokens_per_rank(job, plan) * 4);  // fp32, one number a token
+  const int reductions = job.job.training.stack.fused_cross_entropy ? 2 : 3;
+  PassTraffic traffic;
+  traffic.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
+  if (plan.sequence_parallel) {
+    traffic.forward += collective_time(all_gather, links.tensor, message, links);
+    traffic.backward = collective_time(reduce_scatter, links.tensor, message, links);
+  } else {
+    traffic.backward = collective_time(all_reduce, links.tensor, message, links);
+  }
+  return traffic;
+}
+
+Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  if (plan.pipeline_parallel == 1) return Seconds(0);
+  const double share = plan.sequence_parallel ? plan.tensor_parallel : 1;
+  return collective_time(send, links.pipeline, hidden_message(job, plan) / share, links);
+}
+
+}  // namespace trainyard

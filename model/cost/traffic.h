@@ -1,0 +1,49 @@
+// The communication of one layer on one rank, for one micro-batch, before any overlap: handbook §4.
+// And the links of every process group of a plan, derived from the fabric.
+#pragma once
+
+#include "model/cluster/topology.h"
+#include "model/cost/collective.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/units.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+struct PlanLinks {
+  GroupLinks tensor, context, pipeline;
+  GroupLinks dense_gradient, dense_shard, dense_replica;
+  GroupLinks expert, expert_tensor, expert_data;
+  CollectiveChoice choice;
+};
+PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
+
+// Time of a collective over one of the plan's groups.
+Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                        const PlanLinks& plan);
+
+struct PassTraffic {
+  Seconds forward, backward;
+};
+struct LayerTraffic {
+  PassTraffic tensor_parallel;
+  PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
+  int context_steps = 1;         // messages that the attention core of one block can hide
+  PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
+};
+LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                           LayerKind kind);
+
+// Embedding: one all-reduce (reduce-scatter under sequence parallelism).
+PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+// Output head and vocabulary-parallel cross-entropy.
+PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+// One pipeline send of one micro-batch in one direction.
+Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+// Tokens of one micro-batch on one rank: b·s/c.
+double tokens_per_rank(const PreparedJob& job, const Plan& plan);
+
+}  // namespace trainyard

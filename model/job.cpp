@@ -1,0 +1,47 @@
+#include "model/job.h"
+
+#include <cassert>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+std::vector<LayerCounts> count_layers_before(const Transformer& model) {
+  std::vector<LayerCounts> before(static_cast<std::size_t>(model.layers) + 1, LayerCounts{});
+  for (int layer = 0; layer < model.layers; ++layer) {
+    auto counts = before[static_cast<std::size_t>(layer)];
+    ++counts[static_cast<std::size_t>(index_of(layer_kind(model, layer)))];
+    before[static_cast<std::size_t>(layer) + 1] = counts;
+  }
+  return before;
+}
+
+}  // namespace
+
+LayerCounts PreparedJob::layers_between(int first, int count) const {
+  assert(first >= 0 && count >= 0 && first + count <= job.model.layers);
+  const auto& before = layers_before[static_cast<std::size_t>(first)];
+  auto counts = layers_before[static_cast<std::size_t>(first + count)];
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) counts[kind] -= before[kind];
+  return counts;
+}
+
+PreparedJob prepare(Job job) {
+  PreparedJob prepared;
+  prepared.tiers = fabric_tiers(job.cluster, make_topology(job.cluster));
+  prepared.layers_before = count_layers_before(job.model);
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    prepared.layer_parameters[static_cast<std::size_t>(kind)] =
+        layer_parameters(job.model, layer_kind_at(kind));
+  }
+  const auto sequence_length = job.training.sequence_length;
+  prepared.end_parameters = end_parameters(job.model, sequence_length);
+  prepared.parameters = parameter_count(job.model, sequence_length);
+  prepared.active_parameters = active_parameter_count(job.model, sequence_length);
+  prepared.flop = sequence_forward_flop(job.model, job.training);
+  prepared.model_flop = model_flop(job.model, job.training);
+  prepared.job = std::move(job);
+  return prepared;
+}
+
+}  // namespace trainyard
