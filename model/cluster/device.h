@@ -35,15 +35,49 @@ struct CollectiveCurve {
   double root = 0;  // s / √byte
 };
 
-// Attainable share of the datasheet's peak, an operator class (handbook §5).
+// GEMM of one dtype by the tile model of model/cost/compute.h. One rate for all shapes is the
+// special case of no fill, no rounding and equal tiles.
+struct GemmRates {
+  FlopsPerSecond
+      per_multiprocessor;     // of a 128×256 tile in its steady loop; 0: dtype not supported
+  Seconds overhead;           // launch and tail of a kernel
+  double fill = 0;            // k-elements that filling and draining a tile costs
+  double memory_share = 0.8;  // of the HBM bandwidth, where memory bounds
+  double wave_round = 0;      // how far a partial wave costs a whole one: 0 not, 1 fully
+  double wave_tail = 0;       // waves lost at the end of a kernel
+  double clock_drop = 0;      // slow-down of a long kernel at full power
+  std::array<double, 3> tile_efficiency{1, 1, 1};  // of 128×256, 128×128 and 64×64 tiles
+  double split_bytes = 0;  // traffic an output element of each further split of k
+};
+
+// Forward attention of one head dimension; between two of them parameters are interpolated.
+struct AttentionRates {
+  int head_dim = 0;
+  FlopsPerSecond per_multiprocessor;  // of a 128×128 tile of scores
+  Seconds overhead;
+  double tail = 0;          // share of the longest row that stays exposed at the end
+  Seconds query_tile;       // a tile of 128 queries, at head dimension 128
+  double window_tiles = 1;  // key tiles that a sliding window touches beyond its width
+};
+
+// Grouped GEMMs of routed experts.
+struct ExpertRates {
+  FlopsPerSecond per_multiprocessor;
+  Seconds overhead;         // of the whole expert block: both GEMMs, activation, permutation
+  double padding_rows = 0;  // rows an expert's group is rounded up by, on average
+  double fill = 0;
+  double memory_share = 1;  // of the HBM bandwidth, for weights
+};
+
+// What kernels attain (handbook §5). Figures of `device` documents: fitted, with provenance there.
 struct ComputeRates {
-  std::array<double, kDtypes> gemm{};  // of the dtype's peak, for large GEMMs; 0: not supported
-  double gemm_fill = 128;              // k₀: k-elements that filling and draining a tile costs
-  double batched_gemm = 0.34;          // attention's GEMMs when it is not fused, of the fp16 peak
-  double attention_forward = 0.5;      // flash attention, causal work only, of the bf16 peak
-  double grouped_gemm = 0.6;           // experts' GEMMs, of the gemm share above
-  double memory = 0.8;                 // memory-bound operators, of the HBM bandwidth
-  Seconds launch{3e-6};                // start and tail of a kernel
+  std::array<GemmRates, kDtypes> gemm{};
+  double batched_gemm = 0.34;             // unfused attention's GEMMs, of the 16-bit peak
+  std::vector<AttentionRates> attention;  // by head_dim, ascending; at least one
+  ExpertRates experts;
+  double memory = 0.8;         // memory-bound operators, of the HBM bandwidth
+  Seconds launch{3e-6};        // start and tail of a memory-bound kernel
+  double sustained_clock = 1;  // clock in training over the clock at which kernels were measured
 };
 
 struct Device {

@@ -1,17 +1,73 @@
 #include "model/cost/compute.h"
 
 #include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
 
 namespace trainyard {
 namespace {
 
-std::size_t slot(Dtype dtype) { return static_cast<std::size_t>(dtype); }
+struct Tile {
+  double rows, columns;
+};
+constexpr std::array<Tile, 3> kTiles{{{128, 256}, {128, 128}, {64, 64}}};
+constexpr double kAttentionTile = 128;
+constexpr double kLeastSplit = 128;        // k-elements; libraries do not split k further
+constexpr double kClockDropFlop = 1.5e12;  // where half of a long kernel's slow-down has set in
 
-double element_bytes(Dtype dtype) { return bytes_per_element(dtype); }
+const GemmRates& rates_of(const Device& device, Dtype dtype) {
+  return device.rates.gemm[static_cast<std::size_t>(dtype)];
+}
 
 Dtype gemm_dtype(const PrecisionRecipe& recipe, OperatorKind kind) {
   const bool outside_layers = kind == OperatorKind::output_head || kind == OperatorKind::router;
   return outside_layers ? recipe.head_gemm : recipe.layer_gemm;
+}
+
+// Time of the multiplications with one tile shape. `reduction`: cost of each further split of k.
+double tiled_compute(const GemmRates& rates, const Device& device, const GemmShape& g,
+                     std::size_t tile, double reduction) {
+  const Tile size = kTiles[tile];
+  const double sms = device.multiprocessors;
+  const double tiles = std::ceil(g.m / size.rows) * std::ceil(g.n / size.columns);
+  const double per_k = 2 * size.rows * size.columns /
+                       (rates.per_multiprocessor.value() * rates.tile_efficiency[tile]);
+  double splits = 1;
+  if (tiles < sms) {
+    const double balanced = std::sqrt(per_k * g.k / std::max(reduction, 1e-12));
+    splits = std::max(1.0, std::min({balanced, sms / tiles, g.k / kLeastSplit}));
+  }
+  const double waves = tiles * splits / sms;
+  const double rounded = waves + rates.wave_round * (std::ceil(waves) - waves) + rates.wave_tail;
+  return std::max(1.0, rounded) * per_k * (g.k / splits + rates.fill) + reduction * (splits - 1);
+}
+
+// (a⁴ + b⁴)^¼ by two square roots.
+double join_roofs(double a, double b) {
+  const double larger = std::max(a, b);
+  if (larger <= 0) return 0;
+  const double ratio = std::min(a, b) / larger;
+  const double squared = ratio * ratio;
+  return larger * std::sqrt(std::sqrt(1 + squared * squared));
+}
+
+AttentionRates interpolate(const AttentionRates& a, const AttentionRates& b, double head_dim) {
+  const double share = (head_dim - a.head_dim) / (b.head_dim - a.head_dim);
+  const auto between = [&](auto x, auto y) { return x + (y - x) * share; };
+  return {static_cast<int>(head_dim),          between(a.per_multiprocessor, b.per_multiprocessor),
+          between(a.overhead, b.overhead),     between(a.tail, b.tail),
+          between(a.query_tile, b.query_tile), between(a.window_tiles, b.window_tiles)};
+}
+
+AttentionRates attention_rates(const Device& device, double head_dim) {
+  const auto& table = device.rates.attention;
+  assert(!table.empty());
+  if (head_dim <= table.front().head_dim) return table.front();
+  for (std::size_t i = 1; i < table.size(); ++i) {
+    if (head_dim <= table[i].head_dim) return interpolate(table[i - 1], table[i], head_dim);
+  }
+  return table.back();
 }
 
 // Each weight's main gradient is read and written by the GEMM that accumulates into it, or by a
@@ -24,62 +80,104 @@ Bytes accumulation_traffic(const Stack& stack, double weights) {
 OperatorTime gemm_operator_time(const Device& device, const Training& training,
                                 const Operator& op) {
   const Dtype dtype = gemm_dtype(training.precision, op.kind);
-  const double bytes = element_bytes(dtype);
   const GemmShape& g = op.gemm;
-  const double traffic_factor = training.stack.memory_traffic;
-  OperatorTime time;
-  time.forward = gemm_time(device, dtype, g, bytes) +
-                 memory_bound_time(device, op.forward_traffic * traffic_factor);
-  time.input_gradient = gemm_time(device, dtype, {g.m, g.k, g.n, g.groups}, bytes) +
-                        memory_bound_time(device, op.backward_traffic * traffic_factor);
-  time.weight_gradient = gemm_time(device, dtype, {g.k, g.n, g.m, g.groups}, bytes) +
-                         accumulation_traffic(training.stack, op.weights) /
-                             (device.memory_bandwidth * device.rates.memory);
-  return time;
+  const auto time = [&](const GemmShape& shape) {
+    return op.cls == OperatorClass::grouped_gemm ? grouped_gemm_time(device, dtype, shape)
+                                                 : gemm_time(device, dtype, shape);
+  };
+  const double factor = training.stack.memory_traffic;
+  const Seconds accumulation = accumulation_traffic(training.stack, op.weights) /
+                               (device.memory_bandwidth * device.rates.memory);
+  return {time(g) + memory_bound_time(device, op.forward_traffic * factor),
+          time({g.m, g.k, g.n, g.groups}) + memory_bound_time(device, op.backward_traffic * factor),
+          time({g.k, g.n, g.m, g.groups}) + accumulation};
 }
 
-OperatorTime attention_operator_time(const Device& device, const Training& training,
-                                     const Operator& op) {
+// Batched GEMMs and a softmax over the score matrix in memory.
+OperatorTime unfused_attention_time(const Device& device, const Training& training,
+                                    const Operator& op) {
+  const FlopsPerSecond rate = device.peak_of(Dtype::fp16) * device.rates.batched_gemm;
+  const double factor = training.stack.memory_traffic;
+  return {op.forward / rate + memory_bound_time(device, op.forward_traffic * factor),
+          2 * op.forward / rate + memory_bound_time(device, op.backward_traffic * factor),
+          Seconds(0)};
+}
+
+OperatorTime flash_attention_time(const Device& device, const Training& training,
+                                  const Operator& op) {
   const Stack& stack = training.stack;
-  OperatorTime time;
-  time.forward = attention_time(device, stack, op) +
-                 memory_bound_time(device, op.forward_traffic * stack.memory_traffic);
-  const double backward = stack.flash_attention ? stack.attention_backward : 2.0;
-  time.input_gradient = attention_time(device, stack, op) * backward +
-                        memory_bound_time(device, op.backward_traffic * stack.memory_traffic);
-  return time;
+  const Seconds forward = attention_time(device, op.attention, stack.attention_speed);
+  return {forward, forward * stack.attention_backward, Seconds(0)};
 }
 
 }  // namespace
 
+bool device_supports(const Device& device, Dtype dtype) {
+  return rates_of(device, dtype).per_multiprocessor.value() > 0;
+}
+
+Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
+  const GemmRates& rates = rates_of(device, dtype);
+  assert(rates.per_multiprocessor.value() > 0 && "the device has no rate for this dtype");
+  const double bandwidth = device.memory_bandwidth.value();
+  const double reduction = rates.split_bytes * g.m * g.n / bandwidth;
+  double compute = std::numeric_limits<double>::max();
+  for (std::size_t tile = 0; tile < kTiles.size(); ++tile) {
+    compute = std::min(compute, tiled_compute(rates, device, g, tile, reduction));
+  }
+  const double flop = 2 * g.m * g.n * g.k;
+  compute *= 1 + rates.clock_drop * flop / (flop + kClockDropFlop);
+  compute /= device.rates.sustained_clock;
+  const double element = bytes_per_element(dtype);
+  const double output_element = 2;
+  const double memory = (element * (g.m * g.k + g.k * g.n) + output_element * g.m * g.n) /
+                        (rates.memory_share * bandwidth);
+  return rates.overhead + Seconds(join_roofs(compute, memory));
+}
+
+Seconds grouped_gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
+  if (g.m <= 0) return Seconds(0);
+  const ExpertRates& rates = device.rates.experts;
+  // Measured in 16 bits; other dtypes by the ratio of their dense rates.
+  const double ratio =
+      rates_of(device, dtype).per_multiprocessor / rates_of(device, Dtype::bf16).per_multiprocessor;
+  const double rows = (g.m + rates.padding_rows) * g.groups;
+  const double rate = rates.per_multiprocessor.value() * ratio * device.multiprocessors *
+                      device.rates.sustained_clock;
+  const double compute = 2 * rows * (g.k + rates.fill) * g.n / rate;
+  const double weights = bytes_per_element(dtype) * g.groups * g.k * g.n /
+                         (rates.memory_share * device.memory_bandwidth.value());
+  // The block's overhead covers two GEMMs, activation and permutation.
+  return rates.overhead / 4 + Seconds(std::hypot(compute, weights));
+}
+
+Seconds attention_time(const Device& device, const AttentionShape& a, double speed) {
+  const double head_dim = (a.query_head_dim + a.value_head_dim) / 2;
+  const AttentionRates rates = attention_rates(device, head_dim);
+  const double sms = device.multiprocessors;
+  // Under context parallelism a rank's queries see, balanced, their share of the causal triangle.
+  const double query_tiles = std::ceil(a.queries / kAttentionTile);
+  const double longest = std::ceil(a.keys / kAttentionTile);
+  const double key_tiles =
+      a.sliding ? std::min(longest, a.keys / kAttentionTile + rates.window_tiles) : longest;
+  const double tiles_of_head =
+      a.sliding ? key_tiles * query_tiles : query_tiles * (key_tiles + 1) / 2;
+  const double heads = a.batch * a.heads;
+  const double tile = 4 * kAttentionTile * kAttentionTile * head_dim /
+                      (rates.per_multiprocessor.value() * speed * device.rates.sustained_clock);
+  const double compute =
+      tile * std::max(heads * tiles_of_head / sms + rates.tail * key_tiles, key_tiles);
+  const double queries =
+      rates.query_tile.value() * head_dim / kAttentionTile * heads * query_tiles / sms;
+  const double elements =
+      a.batch * (a.heads * a.queries + a.kv_heads * a.keys) * (a.query_head_dim + a.value_head_dim);
+  const double traffic = 2 * elements / device.memory_bandwidth.value();
+  return rates.overhead + Seconds(compute + queries + traffic);
+}
+
 Seconds memory_bound_time(const Device& device, Bytes traffic) {
   if (traffic.value() <= 0) return Seconds(0);
   return traffic / (device.memory_bandwidth * device.rates.memory) + device.rates.launch;
-}
-
-Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape, double element) {
-  const auto& rates = device.rates;
-  double share = rates.gemm[slot(dtype)];
-  if (shape.groups > 1) share *= rates.grouped_gemm;
-  const double fill = 1 + rates.gemm_fill / std::max(shape.k, 1.0);
-  const Flops work(2 * shape.m * shape.n * shape.k * shape.groups * fill);
-  const Bytes traffic((shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.groups *
-                      element);
-  const Seconds compute = work / (device.peak_of(dtype) * share);
-  const Seconds memory = traffic / (device.memory_bandwidth * rates.memory);
-  return std::max(compute, memory) + rates.launch;
-}
-
-Seconds attention_time(const Device& device, const Stack& stack, const Operator& op) {
-  const auto& rates = device.rates;
-  const FlopsPerSecond peak = device.peak_of(Dtype::fp16);
-  if (!stack.flash_attention) {
-    return op.forward / (peak * rates.batched_gemm) + 2 * rates.launch;
-  }
-  // A flash kernel skips the masked half; a window is already counted in `keys`.
-  const double causal = op.attention.sliding ? 1.0 : 0.5;
-  return op.forward * causal / (peak * (rates.attention_forward * stack.attention_speed)) +
-         rates.launch;
 }
 
 OperatorTime operator_time(const Device& device, const Training& training, const Operator& op) {
@@ -88,7 +186,8 @@ OperatorTime operator_time(const Device& device, const Training& training, const
     case OperatorClass::grouped_gemm:
       return gemm_operator_time(device, training, op);
     case OperatorClass::attention:
-      return attention_operator_time(device, training, op);
+      return training.stack.flash_attention ? flash_attention_time(device, training, op)
+                                            : unfused_attention_time(device, training, op);
     case OperatorClass::memory_bound:
       break;
   }
