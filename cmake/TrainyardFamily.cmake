@@ -37,7 +37,9 @@ function(trainyard_family)
 
 namespace trainyard {
 namespace @family_FOLDER@ {
-@externs@}  // namespace @family_FOLDER@
+// NOLINTBEGIN(readability-identifier-naming): named after their files
+@externs@// NOLINTEND(readability-identifier-naming)
+}  // namespace @family_FOLDER@
 
 std::span<const @family_TYPE@* const> @family_FUNCTION@() {
   static constexpr std::array<const @family_TYPE@*, @count@> kTable = {
