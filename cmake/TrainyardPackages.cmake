@@ -2,7 +2,7 @@
 # The parts gui, mpi and cuda are optional: each is on where its packages are found. TRAINYARD_REQUIRE, a comma list in
 # the environment or the cache, turns an absence into an error, so that no part vanishes silently.
 
-set(TRAINYARD_REQUIRE "$ENV{TRAINYARD_REQUIRE}" CACHE STRING "Parts that must be on: gui,mpi,cuda")
+set(TRAINYARD_REQUIRE "" CACHE STRING "Parts that must be on: gui,mpi,cuda; the environment variable adds to it")
 
 find_package(Boost 1.74 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
@@ -51,7 +51,8 @@ trainyard_find_gui()
 trainyard_find_mpi()
 trainyard_find_cuda()
 
-string(REPLACE "," ";" required_parts "${TRAINYARD_REQUIRE}")
+string(REPLACE "," ";" required_parts "${TRAINYARD_REQUIRE},$ENV{TRAINYARD_REQUIRE}")
+list(REMOVE_ITEM required_parts "")
 foreach(part IN LISTS required_parts)
   if(NOT part MATCHES "^(gui|mpi|cuda)$")
     message(FATAL_ERROR "TRAINYARD_REQUIRE names '${part}'; allowed are gui, mpi, cuda")
