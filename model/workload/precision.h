@@ -12,18 +12,22 @@ enum class Dtype { fp32, fp16, bf16, fp8, fp4 };
 inline constexpr int kDtypes = 5;
 double bytes_per_element(Dtype dtype);
 
+// The low-precision recipes are Transformer Engine's: parameters stay 16-bit beside an fp32 master,
+// and each layer GEMM casts its inputs. The casts of the weights are not kept from step to step.
 struct PrecisionRecipe {
   std::string_view name;
-  Dtype layer_gemm = Dtype::bf16;  // GEMMs of the layers: forward, input and weight gradient
-  Dtype attention = Dtype::bf16;   // attention core
-  Dtype head_gemm = Dtype::bf16;   // output head; also router
-  double weight_bytes = 2;         // the copy that the forward pass reads, an element
-  double master_weight_bytes = 4;  // fp32 copy kept by the optimizer; 0 when the weights are fp32
-  double activation_bytes = 2;     // activations between operators, an element
-  double saved_gemm_input_bytes =
-      2;                          // what a layer GEMM keeps of its input for the weight gradient
-  double quantisation_bytes = 0;  // traffic of casting one GEMM input element (0: none)
-  double dispatch_bytes = 2;      // an element of a token in the MoE dispatch
+  Dtype layer_gemm = Dtype::bf16;     // GEMMs of the layers: forward, input and weight gradient
+  Dtype attention = Dtype::bf16;      // attention core
+  Dtype head_gemm = Dtype::bf16;      // output head; also router
+  double weight_bytes = 2;            // the copy that the forward pass reads, an element
+  double master_weight_bytes = 4;     // fp32 copy of the optimizer; 0 when the weights are fp32
+  double activation_bytes = 2;        // activations between operators, an element
+  double saved_gemm_input_bytes = 2;  // what a layer GEMM keeps of its input, scales included
+  double quantisation_bytes = 0;      // traffic of casting one GEMM input element (0: none)
+  double dispatch_bytes = 2;          // an element of a token in the MoE dispatch
+
+  // Whether a layer GEMM keeps a copy of its own instead of the activation it was given.
+  bool casts_gemm_inputs() const { return saved_gemm_input_bytes != activation_bytes; }
 };
 
 // bf16, fp16, fp32, fp8, mxfp8, nvfp4.

@@ -75,17 +75,21 @@ LayerKind layer_kind(const Transformer& transformer, int layer);
 int query_head_dim(const Transformer& transformer);
 int value_head_dim(const Transformer& transformer);
 
+// Width of the shared experts together: they run as one dense MLP.
+double shared_expert_width(const Transformer& transformer);
+
 // Parameters of one layer, by how a plan shards them (handbook §2 and §12.1). Whole tensors, not
-// shards.
+// shards. The bias of a row-parallel projection is replicated where its matrix is sharded.
 struct LayerParameters {
-  double attention_sharded = 0;  // QKV (query part), output, MLA up-projections: 1/t each
-  double kv_sharded = 0;   // key and value projections: 1/t, or replicated t/g-fold when g < t
-  double mlp_sharded = 0;  // dense MLP and shared experts: 1/t
-  double experts = 0;      // routed experts, all E: 1/(e·e_t)
-  double replicated = 0;   // norms, router, row-parallel biases, MLA down-projections, …
-  double router = 0;       // the part of `replicated` that is the router
+  double attention_sharded = 0;  // QKV (query part), output, MLA up-projections, sinks: 1/t each
+  double kv_sharded = 0;     // key and value projections: 1/t, or replicated t/g-fold when g < t
+  double mlp_sharded = 0;    // dense MLP and shared experts: 1/t
+  double experts = 0;        // routed experts, all E: 1/(e·e_t)
+  double expert_biases = 0;  // of their row-parallel projections: 1/e
+  double replicated = 0;     // norms, router, row-parallel biases, MLA down-projections, …
+  double router = 0;         // the part of `replicated` that is the router
   double total() const {
-    return attention_sharded + kv_sharded + mlp_sharded + experts + replicated;
+    return attention_sharded + kv_sharded + mlp_sharded + experts + expert_biases + replicated;
   }
 };
 LayerParameters layer_parameters(const Transformer& transformer, LayerKind kind);
