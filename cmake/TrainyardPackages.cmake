@@ -10,6 +10,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(fmt 9 REQUIRED)
 find_package(tl-expected 1.0 REQUIRED)
+find_package(Threads REQUIRED)
 
 # Each trainyard_find_<part> sets <part>_why_not (empty: the part is on) and <part>_found, the line of the summary.
 function(trainyard_find_gui)
