@@ -70,6 +70,20 @@ AttentionRates attention_rates(const Device& device, double head_dim) {
   return table.back();
 }
 
+struct ScoreTiles {
+  double longest_row;  // key tiles of the query tile that sees most
+  double of_head;      // of all query tiles together
+};
+
+// Causal masking leaves a triangle; a window of it a band with a triangular start. Under context
+// parallelism a rank's `rows` query tiles see, dealt zig-zag, their share of the whole triangle.
+ScoreTiles score_tiles(const AttentionShape& a, double rows, double window_tiles) {
+  const double keys = std::ceil(a.keys / kAttentionTile);
+  if (!a.sliding) return {keys, rows * (keys + 1) / 2};
+  const double band = std::max(1.0, std::min(rows, a.keys / kAttentionTile + window_tiles));
+  return {band, band * (band + 1) / 2 + (rows - band) * band};
+}
+
 // Each weight's main gradient is read and written by the GEMM that accumulates into it, or by a
 // kernel of its own that also reads what the GEMM wrote.
 Bytes accumulation_traffic(const Stack& stack, double weights) {
@@ -155,20 +169,15 @@ Seconds attention_time(const Device& device, const AttentionShape& a, double spe
   const double head_dim = (a.query_head_dim + a.value_head_dim) / 2;
   const AttentionRates rates = attention_rates(device, head_dim);
   const double sms = device.multiprocessors;
-  // Under context parallelism a rank's queries see, balanced, their share of the causal triangle.
-  const double query_tiles = std::ceil(a.queries / kAttentionTile);
-  const double longest = std::ceil(a.keys / kAttentionTile);
-  const double key_tiles =
-      a.sliding ? std::min(longest, a.keys / kAttentionTile + rates.window_tiles) : longest;
-  const double tiles_of_head =
-      a.sliding ? key_tiles * query_tiles : query_tiles * (key_tiles + 1) / 2;
+  const double rows = std::ceil(a.queries / kAttentionTile);
+  const ScoreTiles tiles = score_tiles(a, rows, rates.window_tiles);
   const double heads = a.batch * a.heads;
   const double tile = 4 * kAttentionTile * kAttentionTile * head_dim /
                       (rates.per_multiprocessor.value() * speed * device.rates.sustained_clock);
   const double compute =
-      tile * std::max(heads * tiles_of_head / sms + rates.tail * key_tiles, key_tiles);
-  const double queries =
-      rates.query_tile.value() * head_dim / kAttentionTile * heads * query_tiles / sms;
+      tile *
+      std::max(heads * tiles.of_head / sms + rates.tail * tiles.longest_row, tiles.longest_row);
+  const double queries = rates.query_tile.value() * head_dim / kAttentionTile * heads * rows / sms;
   const double elements =
       a.batch * (a.heads * a.queries + a.kv_heads * a.keys) * (a.query_head_dim + a.value_head_dim);
   const double traffic = 2 * elements / device.memory_bandwidth.value();
