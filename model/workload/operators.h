@@ -65,19 +65,25 @@ struct AttentionShape {
   bool sliding = false;  // keys is the window: causal masking saves nothing more
 };
 
+// A GEMM may carry traffic beside its own: casting its inputs under a low-precision recipe (its
+// input forward, its output's gradient backward), the router's softmax. An unfused attention core
+// carries its score matrix.
 struct Operator {
   OperatorKind kind{};
   OperatorClass cls{};
   GemmShape gemm;
   AttentionShape attention;
   Flops forward;          // on this rank; attention counted in full, not causal
-  double replicas = 1;    // ranks of the TP group that do this same work: model FLOP count it once
-  Bytes forward_traffic;  // of a memory-bound operator: bytes read and written by a fused kernel
-  Bytes backward_traffic;
-  Bytes saved;  // kept for backward (its own inputs; an input kept by a producer is not repeated)
-  double weights = 0;  // parameters of this rank that it reads
-  bool in_attention_core =
-      false;  // recomputed by selective recomputation of the core (Korthikanti 2022)
+  double replicas = 1;    // ranks of the TP group that do this same work: model FLOP are Σ forward
+                          // / replicas (fractional: replicated KV heads, padding, imbalance)
+  Bytes forward_traffic;  // bytes read and written by a fused kernel
+  Bytes backward_traffic;  // without the accumulation into main gradients
+  Bytes saved;  // kept for backward: its inputs, where no operator before it in the list keeps
+                // them. The projections also keep Q, K and V. Logits are not in it
+                // (stack.saved_logit_bytes)
+  double weights = 0;              // parameters of this rank that it reads, biases included
+  bool in_attention_core = false;  // repeated, and `saved` dropped, by selective recomputation of
+                                   // the core (Korthikanti 2022); never so under flash attention
 };
 
 // How one layer is cut.
@@ -93,6 +99,10 @@ struct LayerShard {
   double load_imbalance = 1;   // slowest rank's routed tokens over the mean
 };
 LayerShard layer_shard(const Plan& plan);
+
+// Tokens that one expert takes from the `tokens` of one rank before it drops the rest:
+// ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
+double expert_capacity(double tokens, int experts_per_token, int experts, double factor);
 
 inline constexpr std::size_t kMaxLayerOperators = 28;
 using OperatorList = InlineVector<Operator, kMaxLayerOperators>;

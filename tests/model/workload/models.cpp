@@ -89,6 +89,15 @@ Transformer llama_8b() {
   return model;
 }
 
+Transformer mixtral_8x7b() {
+  Transformer model = llama_8b();
+  model.vocabulary = 32000;
+  model.experts = 8;
+  model.experts_per_token = 2;
+  model.expert_ffn_size = 14336;
+  return model;
+}
+
 Transformer deepseek_v3() {
   Transformer model;
   model.layers = 61;

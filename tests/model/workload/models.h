@@ -14,9 +14,10 @@ Transformer read_huggingface(const std::filesystem::path& file);
 
 // L = 96, h = 12288, a = 96, V = 51200, biases, LayerNorm, GELU, tied, learned positions.
 Transformer gpt3_175b();
-Transformer llama_8b();     // of Meta-Llama-3.1-8B.json
-Transformer deepseek_v3();  // of DeepSeek-V3.json
-Transformer gpt_oss_20b();  // of gpt-oss-20b.json
+Transformer llama_8b();      // of Meta-Llama-3.1-8B.json
+Transformer mixtral_8x7b();  // of Mixtral-8x7B-v0.1.json
+Transformer deepseek_v3();   // of DeepSeek-V3.json
+Transformer gpt_oss_20b();   // of gpt-oss-20b.json
 
 // 16 bits, no flash attention, dropout: Megatron-LM of 2021 and 2022.
 Training megatron_2022(std::int64_t global_batch = 1536, std::int64_t sequence_length = 2048);

@@ -1,0 +1,62 @@
+#include "model/workload/flop.h"
+
+#include <array>
+
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+struct LayerFlop {
+  Flops all, core;
+};
+
+// A causal mask leaves half of the scores; a window is what a query sees already.
+double counted_share(const Operator& op, AttentionCount count) {
+  const bool halved = count == AttentionCount::causal && !op.attention.sliding;
+  return halved ? 0.5 : 1.0;
+}
+
+LayerFlop layer_flop(const Transformer& model, const Training& training, AttentionCount count,
+                     LayerKind kind) {
+  LayerFlop sum;
+  for (const Operator& op : layer_operators(model, training, LayerShard{}, kind)) {
+    const Flops flop = op.forward / op.replicas;
+    if (op.cls == OperatorClass::attention) {
+      sum.core += flop * counted_share(op, count);
+    } else {
+      sum.all += flop;
+    }
+  }
+  sum.all += sum.core;
+  return sum;
+}
+
+}  // namespace
+
+SequenceFlop sequence_forward_flop(const Transformer& model, const Training& training,
+                                   AttentionCount count) {
+  std::array<LayerFlop, kLayerKinds> by_kind;
+  for (std::size_t index = 0; index < by_kind.size(); ++index) {
+    const LayerKind kind = layer_kind_at(static_cast<int>(index));
+    if (kind.moe && model.experts == 0) continue;
+    by_kind[index] = layer_flop(model, training, count, kind);
+  }
+  SequenceFlop sum;
+  for (int layer = 0; layer < model.layers; ++layer) {
+    const LayerFlop& flop = by_kind[static_cast<std::size_t>(index_of(layer_kind(model, layer)))];
+    sum.layers += flop.all;
+    sum.attention_core += flop.core;
+  }
+  for (const Operator& op : head_operators(model, training, LayerShard{})) {
+    sum.head += op.forward / op.replicas;
+  }
+  return sum;
+}
+
+Flops model_flop(const Transformer& model, const Training& training, AttentionCount count) {
+  const SequenceFlop forward = sequence_forward_flop(model, training, count);
+  return (forward.layers + forward.head) * 3.0 * static_cast<double>(training.global_batch);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,178 @@
+#include "model/workload/operators.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/workload/operator_context.h"
+
+namespace trainyard {
+namespace {
+
+// Adds the branch to the stream: two reads, one write; backward adds the branch's gradient to the
+// stream's. Dropout reads and writes the branch once more and keeps a mask of one byte.
+Operator residual(const OperatorContext& context, OperatorKind kind) {
+  const double elements = context.local_tokens * context.hidden;
+  const double add = 3 * context.activation;
+  if (!context.training.stack.dropout) {
+    return memory_bound(kind, elements * add, elements * add, 0);
+  }
+  // Forward fused: the mask is all that dropout adds. Backward is a kernel of its own.
+  return memory_bound(kind, elements * (add + 1), elements * (add + 2 * context.activation + 1),
+                      elements);
+}
+
+}  // namespace
+
+OperatorContext operator_context(const Transformer& model, const Training& training,
+                                 const LayerShard& shard) {
+  const double tokens = static_cast<double>(training.sequence_length) * shard.micro_batch /
+                        static_cast<double>(shard.context);
+  const double tensor = shard.tensor;
+  return {.model = model,
+          .training = training,
+          .shard = shard,
+          .hidden = static_cast<double>(model.hidden_size),
+          .tensor = tensor,
+          .tokens = tokens,
+          .local_tokens = shard.sequence_parallel ? tokens / tensor : tokens,
+          .activation = training.precision.activation_bytes,
+          .gemm_input = training.precision.saved_gemm_input_bytes};
+}
+
+Operator memory_bound(OperatorKind kind, double forward_bytes, double backward_bytes,
+                      double saved_bytes) {
+  Operator op;
+  op.kind = kind;
+  op.cls = OperatorClass::memory_bound;
+  op.forward_traffic = Bytes(forward_bytes);
+  op.backward_traffic = Bytes(backward_bytes);
+  op.saved = Bytes(saved_bytes);
+  return op;
+}
+
+Operator gemm(OperatorKind kind, const GemmShape& shape, double saved_bytes) {
+  Operator op;
+  op.kind = kind;
+  op.cls = OperatorClass::gemm;
+  op.gemm = shape;
+  op.weights = shape.n * shape.k * shape.groups;
+  op.forward = Flops(2 * shape.m * op.weights);
+  op.saved = Bytes(saved_bytes);
+  return op;
+}
+
+Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const GemmShape& shape,
+                    double saved_bytes) {
+  Operator op = gemm(kind, shape, saved_bytes);
+  const double cast = context.training.precision.quantisation_bytes * shape.m * shape.groups;
+  op.forward_traffic = Bytes(cast * shape.k);
+  op.backward_traffic = Bytes(cast * shape.n);
+  return op;
+}
+
+Operator norm(const OperatorContext& context, OperatorKind kind, double elements, double weights) {
+  const double bytes = elements * context.activation;
+  Operator op = memory_bound(kind, 2 * bytes, 3 * bytes, bytes);
+  op.weights = weights;
+  return op;
+}
+
+Operator hidden_norm(const OperatorContext& context, OperatorKind kind) {
+  const double vectors = context.model.norm == Norm::rms_norm ? 1 : 2;
+  return norm(context, kind, context.local_tokens * context.hidden, vectors * context.hidden);
+}
+
+LayerShard layer_shard(const Plan& plan) {
+  return {.tensor = plan.tensor_parallel,
+          .sequence_parallel = plan.sequence_parallel,
+          .context = plan.context_parallel,
+          .context_algorithm = plan.context_parallel_algorithm,
+          .expert = plan.expert_parallel,
+          .expert_tensor = plan.expert_tensor_parallel,
+          .micro_batch = plan.micro_batch,
+          .capacity_factor = plan.capacity_factor,
+          .load_imbalance = plan.load_imbalance};
+}
+
+double expert_capacity(double tokens, int experts_per_token, int experts, double factor) {
+  const double mean = tokens * experts_per_token / experts;
+  // 100 tokens times 1.1 are 110, not the next integer above the rounded product.
+  return std::ceil(mean * factor * (1 - 1e-12));
+}
+
+OperatorList layer_operators(const Transformer& model, const Training& training,
+                             const LayerShard& shard, LayerKind kind) {
+  const OperatorContext context = operator_context(model, training, shard);
+  OperatorList list;
+  list.push_back(hidden_norm(context, OperatorKind::attention_norm));
+  append_attention(context, kind.sliding, list);
+  list.push_back(residual(context, OperatorKind::attention_residual));
+  list.push_back(hidden_norm(context, OperatorKind::mlp_norm));
+  if (kind.moe) {
+    append_experts(context, list);
+  } else {
+    append_dense_mlp(context, list);
+  }
+  list.push_back(residual(context, OperatorKind::mlp_residual));
+  return list;
+}
+
+OperatorList embedding_operators(const Transformer& model, const Training& training,
+                                 const LayerShard& shard) {
+  const OperatorContext context = operator_context(model, training, shard);
+  const double elements = context.tokens * context.hidden;
+  const double local = context.local_tokens * context.hidden;
+  const double gradient = training.stack.gradient_bytes;
+  const double table = training.precision.weight_bytes;
+  // A rank finds its own 1/t of the rows, writes all of them (zeros elsewhere), and scatters the
+  // gradients of its own into the main gradient.
+  Operator op = memory_bound(OperatorKind::embedding,
+                             elements * (table / context.tensor + context.activation),
+                             elements * (context.activation + 2 * gradient / context.tensor), 0);
+  op.weights = static_cast<double>(padded_vocabulary(model.vocabulary, shard.tensor)) *
+               context.hidden / context.tensor;
+  if (model.learned_positions) {
+    op.weights += static_cast<double>(training.sequence_length) * context.hidden;
+    op.forward_traffic += Bytes(local * (2 * context.activation + table));
+    op.backward_traffic += Bytes(local * (context.activation + 2 * gradient));
+  }
+  if (training.stack.dropout) {
+    op.forward_traffic += Bytes(local * (2 * context.activation + 1));
+    op.backward_traffic += Bytes(local * (2 * context.activation + 1));
+    op.saved += Bytes(local);
+  }
+  OperatorList list;
+  list.push_back(op);
+  return list;
+}
+
+OperatorList head_operators(const Transformer& model, const Training& training,
+                            const LayerShard& shard) {
+  const OperatorContext context = operator_context(model, training, shard);
+  const double padded = static_cast<double>(padded_vocabulary(model.vocabulary, shard.tensor));
+  const double columns = padded / context.tensor;
+  Operator head =
+      gemm(OperatorKind::output_head, {.m = context.tokens, .n = columns, .k = context.hidden},
+           context.local_tokens * context.hidden * context.activation);
+  head.replicas = padded / static_cast<double>(model.vocabulary);
+  const double logits = context.tokens * columns;
+  OperatorList list;
+  list.push_back(hidden_norm(context, OperatorKind::final_norm));
+  list.push_back(head);
+  list.push_back(memory_bound(OperatorKind::cross_entropy,
+                              logits * training.stack.cross_entropy_forward_bytes,
+                              logits * training.stack.cross_entropy_backward_bytes, 0));
+  return list;
+}
+
+std::int64_t padded_vocabulary(std::int64_t vocabulary, int tensor_parallel) {
+  return (vocabulary + tensor_parallel - 1) / tensor_parallel * tensor_parallel;
+}
+
+Bytes layer_input_bytes(const Transformer& model, const Training& training,
+                        const LayerShard& shard) {
+  const OperatorContext context = operator_context(model, training, shard);
+  return Bytes(context.local_tokens * context.hidden * context.activation);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,143 @@
+// The MLP half of a layer: dense, or router, routed experts and shared experts.
+#include <algorithm>
+
+#include "model/workload/operator_context.h"
+
+namespace trainyard {
+namespace {
+
+struct MlpKinds {
+  OperatorKind up, activation, down;
+};
+
+// Rows of tokens through `groups` MLPs of one size each, of which this rank holds a shard.
+struct MlpShard {
+  double rows = 0;  // of one group
+  double groups = 1;
+  double ffn = 0;          // of this rank
+  double saved_input = 0;  // bytes
+};
+
+void append_mlp(const OperatorContext& context, const MlpKinds& kinds, const MlpShard& mlp,
+                OperatorList& list) {
+  const double up_width = context.model.gated_mlp ? 2 * mlp.ffn : mlp.ffn;
+  const double rows = mlp.rows * mlp.groups;
+  Operator up = layer_gemm(
+      context, kinds.up, {.m = mlp.rows, .n = up_width, .k = context.hidden, .groups = mlp.groups},
+      mlp.saved_input);
+  Operator down = layer_gemm(
+      context, kinds.down, {.m = mlp.rows, .n = context.hidden, .k = mlp.ffn, .groups = mlp.groups},
+      context.gemm_input * rows * mlp.ffn);
+  if (context.model.biases) {
+    up.weights += up_width * mlp.groups;
+    down.weights += context.hidden * mlp.groups;
+  }
+  list.push_back(up);
+  // Reads gate and up, writes the product; backward reads both again and the product's gradient and
+  // writes their gradients.
+  const double element = context.activation * rows;
+  list.push_back(memory_bound(kinds.activation, element * (up_width + mlp.ffn),
+                              element * (2 * up_width + mlp.ffn), element * up_width));
+  list.push_back(down);
+}
+
+// Small, and in the precision of the head (Switch Transformer, Fedus et al. 2022, §2.4).
+Operator router(const OperatorContext& context) {
+  const Transformer& model = context.model;
+  const double experts = model.experts;
+  const double scores = context.local_tokens * experts;
+  Operator op =
+      gemm(OperatorKind::router, {.m = context.local_tokens, .n = experts, .k = context.hidden},
+           context.local_tokens * context.hidden * context.activation + scores * 4);
+  op.replicas = context.local_tokens * context.tensor / context.tokens;
+  // Softmax over the experts, kept in fp32.
+  op.forward_traffic = op.backward_traffic = Bytes(scores * (context.activation + 4));
+  if (model.biases) op.weights += experts;
+  if (model.router_correction_bias) op.weights += experts;
+  return op;
+}
+
+// Each token is copied once for each of its experts before the dispatch and summed after the
+// combine; with several local experts the rows received are sorted by expert and back. The gate
+// weight is applied within the experts' activation, so that only indices and weights are kept.
+Operator permutation(const OperatorContext& context, double local_experts, double received) {
+  const double tokens = context.tokens / context.tensor;
+  const double copies = tokens * context.model.experts_per_token;
+  const bool exchanged = context.shard.expert > 1 || context.shard.expert_tensor > 1;
+  const double sorted = exchanged && local_experts > 1 ? 4 * received : 0;
+  const double traffic = context.activation * context.hidden * (2 * tokens + 2 * copies + sorted);
+  return memory_bound(OperatorKind::permutation, traffic, traffic, copies * 8);
+}
+
+struct RoutedRows {
+  double mean = 0;     // tokens of one local expert under uniform routing
+  double slowest = 0;  // on the rank with the most, after the capacity dropped some
+};
+
+RoutedRows routed_rows(const OperatorContext& context) {
+  const Transformer& model = context.model;
+  const LayerShard& shard = context.shard;
+  const double tokens = context.tokens / context.tensor;
+  const double sources = static_cast<double>(shard.expert) * shard.expert_tensor;
+  RoutedRows rows;
+  rows.mean = tokens * sources * model.experts_per_token / model.experts;
+  rows.slowest = rows.mean * shard.load_imbalance;
+  if (shard.capacity_factor > 0) {
+    const double capacity = sources * expert_capacity(tokens, model.experts_per_token,
+                                                      model.experts, shard.capacity_factor);
+    rows.slowest = std::min(rows.slowest, capacity);
+  }
+  return rows;
+}
+
+void append_routed_experts(const OperatorContext& context, OperatorList& list) {
+  const Transformer& model = context.model;
+  const RoutedRows rows = routed_rows(context);
+  const double experts = static_cast<double>(model.experts) / context.shard.expert;
+  const double received = rows.slowest * experts;
+  list.push_back(permutation(context, experts, received));
+  const std::size_t first = list.size();
+  append_mlp(context,
+             {OperatorKind::expert_up, OperatorKind::expert_activation, OperatorKind::expert_down},
+             {.rows = rows.slowest,
+              .groups = experts,
+              .ffn = static_cast<double>(model.expert_ffn_size) / context.shard.expert_tensor,
+              .saved_input = context.gemm_input * received * context.hidden},
+             list);
+  for (std::size_t i = first; i < list.size(); ++i) {
+    if (list[i].cls != OperatorClass::gemm) continue;
+    list[i].cls = OperatorClass::grouped_gemm;
+    // Model FLOP count the mean, and what a capacity drops.
+    list[i].replicas = rows.slowest / rows.mean;
+  }
+}
+
+// One dense MLP over all tokens. Its input is the router's, which that keeps unless it is cast.
+void append_shared_experts(const OperatorContext& context, OperatorList& list) {
+  const bool cast = context.training.precision.casts_gemm_inputs();
+  append_mlp(
+      context,
+      {OperatorKind::shared_up, OperatorKind::shared_activation, OperatorKind::shared_down},
+      {.rows = context.tokens,
+       .ffn = shared_expert_width(context.model) / context.tensor,
+       .saved_input = cast ? context.gemm_input * context.local_tokens * context.hidden : 0.0},
+      list);
+}
+
+}  // namespace
+
+void append_dense_mlp(const OperatorContext& context, OperatorList& list) {
+  append_mlp(context, {OperatorKind::mlp_up, OperatorKind::mlp_activation, OperatorKind::mlp_down},
+             {.rows = context.tokens,
+              .ffn = static_cast<double>(context.model.ffn_size) / context.tensor,
+              .saved_input = context.gemm_input * context.local_tokens * context.hidden},
+             list);
+}
+
+void append_experts(const OperatorContext& context, OperatorList& list) {
+  list.push_back(router(context));
+  append_routed_experts(context, list);
+  if (context.model.shared_experts > 0) append_shared_experts(context, list);
+}
+
+}  // namespace trainyard

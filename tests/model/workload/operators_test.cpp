@@ -1,0 +1,238 @@
+#include "model/workload/operators.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+// The one operator of a kind; fails where there is none.
+Operator only(const OperatorList& list, OperatorKind kind) {
+  std::optional<Operator> found;
+  for (const Operator& op : list) {
+    if (op.kind == kind) {
+      EXPECT_FALSE(found) << "two operators of kind " << static_cast<int>(kind);
+      found = op;
+    }
+  }
+  EXPECT_TRUE(found) << "no operator of kind " << static_cast<int>(kind);
+  return found.value_or(Operator{});
+}
+
+void expect_gemm(const Operator& op, double m, double k, double n, double groups = 1) {
+  EXPECT_DOUBLE_EQ(op.gemm.m, m);
+  EXPECT_DOUBLE_EQ(op.gemm.k, k);
+  EXPECT_DOUBLE_EQ(op.gemm.n, n);
+  EXPECT_DOUBLE_EQ(op.gemm.groups, groups);
+  EXPECT_DOUBLE_EQ(op.forward.value(), 2 * m * k * n * groups);
+}
+
+// Handbook §4, table of shapes: Llama-3.1-8B, b = 2, s = 4096, c = 2, t = 4: n = 4096.
+TEST(LayerOperators, HaveTheShapesOfTheHandbook) {
+  const LayerShard shard{.tensor = 4, .sequence_parallel = true, .context = 2, .micro_batch = 2};
+  const OperatorList list = layer_operators(llama_8b(), modern(), shard, {});
+  expect_gemm(only(list, OperatorKind::qkv_projection), 4096, 4096, 128 * (32 + 16) / 4);
+  expect_gemm(only(list, OperatorKind::output_projection), 4096, 1024, 4096);
+  expect_gemm(only(list, OperatorKind::mlp_up), 4096, 4096, 2 * 14336 / 4);
+  expect_gemm(only(list, OperatorKind::mlp_down), 4096, 14336 / 4, 4096);
+  const Operator core = only(list, OperatorKind::attention_core);
+  EXPECT_EQ(core.attention.heads, 8);
+  EXPECT_EQ(core.attention.kv_heads, 2);
+  EXPECT_EQ(core.attention.queries, 2048);
+  EXPECT_EQ(core.attention.keys, 4096);
+  EXPECT_DOUBLE_EQ(core.forward.value(), 2 * 4.0 * 2048 * 4096 * 8 * 128);
+}
+
+// Ulysses deals heads instead of queries: the same work on every rank.
+TEST(LayerOperators, OfUlyssesSplitHeadsWhereRingSplitsQueries) {
+  LayerShard shard{.tensor = 2, .context = 4, .context_algorithm = ContextAlgorithm::ring};
+  const auto ring =
+      only(layer_operators(llama_8b(), modern(), shard, {}), OperatorKind::attention_core);
+  shard.context_algorithm = ContextAlgorithm::ulysses;
+  const auto ulysses =
+      only(layer_operators(llama_8b(), modern(), shard, {}), OperatorKind::attention_core);
+  EXPECT_EQ(ulysses.forward, ring.forward);
+  EXPECT_EQ(ulysses.attention.heads, 4);
+  EXPECT_EQ(ulysses.attention.queries, 4096);
+  EXPECT_EQ(ring.attention.heads, 16);
+  EXPECT_EQ(ring.attention.queries, 1024);
+}
+
+// g = 8 < t = 32: every rank computes one whole KV head, four ranks the same one.
+TEST(LayerOperators, ReplicateKvHeadsBeyondTheirNumber) {
+  const LayerShard shard{.tensor = 32, .sequence_parallel = true};
+  const Operator qkv =
+      only(layer_operators(llama_8b(), modern(), shard, {}), OperatorKind::qkv_projection);
+  expect_gemm(qkv, 4096, 4096, 128 * (1 + 2));
+  EXPECT_DOUBLE_EQ(qkv.replicas, 32 * 3.0 / (32 + 16));
+}
+
+// Mixtral, t = 2 with SP, e = 4, e_t = 2: n/t = 2048 tokens a rank, of 8 ranks, k = 2 of E = 8.
+TEST(LayerOperators, GroupTheLocalExperts) {
+  const LayerShard shard{
+      .tensor = 2, .sequence_parallel = true, .expert = 4, .expert_tensor = 2, .load_imbalance = 1};
+  const auto list = layer_operators(mixtral_8x7b(), modern(), shard, {.moe = true});
+  const Operator up = only(list, OperatorKind::expert_up);
+  EXPECT_EQ(up.cls, OperatorClass::grouped_gemm);
+  expect_gemm(up, 2048.0 * 8 * 2 / 8, 4096, 2 * 14336 / 2, 2);
+  expect_gemm(only(list, OperatorKind::expert_down), 4096, 14336 / 2, 4096, 2);
+  expect_gemm(only(list, OperatorKind::router), 2048, 4096, 8);
+}
+
+// The slowest rank's load is its work but not the model's.
+TEST(LayerOperators, LoadImbalanceIsWorkThatModelFlopDoNotCount) {
+  LayerShard shard{.expert = 8};
+  const auto even = only(layer_operators(mixtral_8x7b(), modern(), shard, {.moe = true}),
+                         OperatorKind::expert_up);
+  shard.load_imbalance = 1.5;
+  const auto slow = only(layer_operators(mixtral_8x7b(), modern(), shard, {.moe = true}),
+                         OperatorKind::expert_up);
+  EXPECT_DOUBLE_EQ(slow.forward.value(), 1.5 * even.forward.value());
+  EXPECT_DOUBLE_EQ((slow.forward / slow.replicas).value(), even.forward.value());
+}
+
+// golden.md: 4,096 tokens, k = 2, E = 64, factor 1.25. Exactly at the limit it does not round up.
+TEST(ExpertCapacity, IsTheCeilingOfTheScaledMean) {
+  EXPECT_EQ(expert_capacity(4096, 2, 64, 1.25), 160);
+  EXPECT_EQ(expert_capacity(4097, 2, 64, 1.25), 161);
+  EXPECT_EQ(expert_capacity(100, 1, 1, 1.1), 110);
+}
+
+// A capacity of 1.25 cuts a load of 1.5 and leaves one of 1.2.
+TEST(ExpertCapacity, CapsTheSlowestRankOnly) {
+  LayerShard shard{.expert = 8, .capacity_factor = 1.25, .load_imbalance = 1.5};
+  const auto rows = [&] {
+    return only(layer_operators(mixtral_8x7b(), modern(), shard, {.moe = true}),
+                OperatorKind::expert_up)
+        .gemm.m;
+  };
+  EXPECT_DOUBLE_EQ(rows(), 4096 * 2 * 1.25);
+  shard.load_imbalance = 1.2;
+  EXPECT_DOUBLE_EQ(rows(), 4096 * 2 * 1.2);
+}
+
+// Handbook §4, MLA: downs on every rank in full, ups by columns. DeepSeek-V3, t = 8, n = 4096.
+TEST(LayerOperators, OfLatentAttentionReplicateTheDownProjections) {
+  const LayerShard shard{.tensor = 8, .sequence_parallel = true};
+  const auto list = layer_operators(deepseek_v3(), modern(), shard, {});
+  expect_gemm(only(list, OperatorKind::query_down), 4096, 7168, 1536);
+  expect_gemm(only(list, OperatorKind::kv_down), 4096, 7168, 512 + 64);
+  expect_gemm(only(list, OperatorKind::query_up), 4096, 1536, 16 * 192);
+  expect_gemm(only(list, OperatorKind::kv_up), 4096, 512, 16 * (128 + 128));
+  expect_gemm(only(list, OperatorKind::output_projection), 4096, 16 * 128, 7168);
+  EXPECT_EQ(only(list, OperatorKind::kv_down).replicas, 8);
+}
+
+TEST(LayerOperators, OfLatentAttentionWithoutAQueryRankProjectTheQueryDirectly) {
+  Transformer model = deepseek_v3();
+  model.latent_attention->query_rank = 0;
+  const auto list = layer_operators(model, modern(), {}, {});
+  expect_gemm(only(list, OperatorKind::query_up), 4096, 7168, 128 * 192);
+  for (const Operator& op : list) EXPECT_NE(op.kind, OperatorKind::query_down);
+}
+
+// Prototype's notes: softmax and dropout of unfused attention, 13 bytes a score forward and 19
+// backward.
+TEST(Traffic, OfUnfusedAttentionIsThirteenAndNineteenBytesAScore) {
+  const Operator core =
+      only(layer_operators(gpt3_175b(), megatron_2022(), {}, {}), OperatorKind::attention_core);
+  const double scores = 96.0 * 2048 * 2048;
+  EXPECT_EQ(core.forward_traffic.value(), 13 * scores);
+  EXPECT_EQ(core.backward_traffic.value(), 19 * scores);
+}
+
+// Two passes forward and three backward over n·h elements of 2 bytes; SwiGLU three and five over
+// n·f; sequence parallelism splits the norms and nothing splits the SwiGLU but t.
+TEST(Traffic, OfFusedOperatorsReadsAndWritesOnce) {
+  const LayerShard shard{.tensor = 2, .sequence_parallel = true};
+  const auto list = layer_operators(llama_8b(), modern(), shard, {});
+  const double hidden = 4096.0 * 4096 / 2 * 2, ffn = 4096.0 * 14336 / 2 * 2;
+  EXPECT_EQ(only(list, OperatorKind::mlp_norm).forward_traffic.value(), 2 * hidden);
+  EXPECT_EQ(only(list, OperatorKind::mlp_norm).backward_traffic.value(), 3 * hidden);
+  EXPECT_EQ(only(list, OperatorKind::mlp_residual).forward_traffic.value(), 3 * hidden);
+  EXPECT_EQ(only(list, OperatorKind::mlp_activation).forward_traffic.value(), 3 * ffn);
+  EXPECT_EQ(only(list, OperatorKind::mlp_activation).backward_traffic.value(), 5 * ffn);
+  EXPECT_EQ(only(list, OperatorKind::mlp_up).forward_traffic.value(), 0);
+}
+
+// Vocabulary-parallel logits of 2·2048 tokens; the stack says the bytes.
+TEST(Traffic, OfTheCrossEntropyFollowsTheStack) {
+  Training training = megatron_2022();
+  training.stack.cross_entropy_forward_bytes = 26;
+  training.stack.cross_entropy_backward_bytes = 16;
+  const auto list = head_operators(gpt3_175b(), training, {.tensor = 8, .micro_batch = 2});
+  const double logits = 2 * 2048.0 * 51200 / 8;
+  EXPECT_EQ(only(list, OperatorKind::cross_entropy).forward_traffic.value(), 26 * logits);
+  EXPECT_EQ(only(list, OperatorKind::cross_entropy).backward_traffic.value(), 16 * logits);
+}
+
+// fp8 casts the input of each layer GEMM forward and its output's gradient backward, 6 bytes an
+// element; head and router stay as they are.
+TEST(Traffic, OfCastsIsCarriedByTheLayerGemms) {
+  Training training = modern();
+  training.precision = *find_precision_recipe("fp8");
+  const auto list = layer_operators(mixtral_8x7b(), training, {}, {.moe = true});
+  const Operator qkv = only(list, OperatorKind::qkv_projection);
+  EXPECT_EQ(qkv.forward_traffic.value(), 6 * 4096.0 * 4096);
+  EXPECT_EQ(qkv.backward_traffic.value(), 6 * 4096.0 * 128 * 48);
+  const Operator down = only(list, OperatorKind::expert_down);
+  EXPECT_EQ(down.forward_traffic.value(), 6 * 4096.0 * 2 * 14336);
+  EXPECT_EQ(only(head_operators(llama_8b(), training, {}), OperatorKind::output_head)
+                .forward_traffic.value(),
+            0);
+}
+
+// Two tables of the lookup: a row of 2h bytes read and 2h written a token; backward reads 2h and
+// reads and writes 4h of the main gradient.
+TEST(Traffic, OfTheEmbeddingIsARowAToken) {
+  const Operator op = only(embedding_operators(llama_8b(), modern(), {}), OperatorKind::embedding);
+  EXPECT_EQ(op.forward_traffic.value(), 4096.0 * 4096 * 4);
+  EXPECT_EQ(op.backward_traffic.value(), 4096.0 * 4096 * 10);
+  EXPECT_EQ(op.weights, 128256.0 * 4096);
+}
+
+// One local expert a rank receives its rows in order; several sort them, once each way.
+TEST(Traffic, OfThePermutationGrowsWithLocalExperts) {
+  const auto traffic = [](int expert) {
+    return only(layer_operators(mixtral_8x7b(), modern(), {.expert = expert}, {.moe = true}),
+                OperatorKind::permutation)
+        .forward_traffic.value();
+  };
+  const double token = 4096.0 * 4096 * 2;  // n·h elements of 2 bytes
+  EXPECT_EQ(traffic(1), token * (2 + 2 * 2));
+  EXPECT_EQ(traffic(8), token * (2 + 2 * 2));
+  EXPECT_EQ(traffic(4), token * (2 + 2 * 2 + 4 * 2));
+}
+
+// Handbook §4 and design §3: padded for shapes and memory, never in the model's FLOP.
+TEST(OutputHead, PadsTheVocabulary) {
+  Transformer model = gpt3_175b();
+  model.vocabulary = 50257;
+  const auto list = head_operators(model, megatron_2022(), {.tensor = 8});
+  const Operator head = only(list, OperatorKind::output_head);
+  EXPECT_EQ(padded_vocabulary(50257, 8), 50264);
+  expect_gemm(head, 2048, 12288, 50264 / 8);
+  EXPECT_NEAR(8 * head.forward.value() / head.replicas, 2.0 * 2048 * 12288 * 50257, 1);
+}
+
+TEST(LayerShard, IsThePlansCut) {
+  Plan plan;
+  plan.tensor_parallel = 4;
+  plan.sequence_parallel = true;
+  plan.context_parallel = 2;
+  plan.context_parallel_algorithm = ContextAlgorithm::ulysses;
+  plan.expert_parallel = 8;
+  plan.micro_batch = 3;
+  const LayerShard shard = layer_shard(plan);
+  const auto core =
+      only(layer_operators(llama_8b(), modern(), shard, {}), OperatorKind::attention_core);
+  EXPECT_EQ(core.attention.heads, 32 / (4 * 2));
+  EXPECT_EQ(core.attention.batch, 3);
+  EXPECT_EQ(shard.expert, 8);
+}
+
+}  // namespace
+}  // namespace trainyard

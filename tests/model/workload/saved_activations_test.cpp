@@ -1,0 +1,117 @@
+// What a layer keeps for its backward pass, against the published sums (handbook §7).
+#include <gtest/gtest.h>
+
+#include "model/workload/operators.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kMebibyte = 1048576;
+
+Bytes saved(const OperatorList& list, bool core_recomputed = false) {
+  Bytes sum;
+  for (const Operator& op : list) {
+    if (!(core_recomputed && op.in_attention_core)) sum += op.saved;
+  }
+  return sum;
+}
+
+double gpt3_layer(const LayerShard& shard, bool core_recomputed = false) {
+  const auto list = layer_operators(gpt3_175b(), megatron_2022(), shard, {});
+  return saved(list, core_recomputed).value() / kMebibyte;
+}
+
+// golden.md, activations of one layer of GPT-3, b = 1.
+TEST(SavedActivations, OfGpt3EqualTheGoldenValues) {
+  const LayerShard tensor{.tensor = 8}, sequence{.tensor = 8, .sequence_parallel = true};
+  EXPECT_DOUBLE_EQ(gpt3_layer({}), 2736);
+  EXPECT_DOUBLE_EQ(gpt3_layer(tensor), 552);
+  EXPECT_DOUBLE_EQ(gpt3_layer(sequence), 342);
+  EXPECT_DOUBLE_EQ(gpt3_layer(sequence, true), 102);
+  EXPECT_EQ(layer_input_bytes(gpt3_175b(), megatron_2022(), tensor).value(), 48 * kMebibyte);
+  EXPECT_EQ(layer_input_bytes(gpt3_175b(), megatron_2022(), sequence).value(), 6 * kMebibyte);
+}
+
+// Korthikanti et al. 2022, table 2, for shapes other than GPT-3's.
+TEST(SavedActivations, FollowKorthikantisRows) {
+  for (const int t : {1, 2, 4}) {
+    Transformer model = gpt3_175b();
+    model.hidden_size = 1536;
+    model.attention_heads = model.kv_heads = 24;
+    model.head_dim = 64;
+    model.ffn_size = 4 * 1536;
+    const double s = 768, b = 3, h = 1536, scores = 5 * 24 * s / h;
+    const Training training = megatron_2022(12, 768);
+    LayerShard shard{.tensor = t, .micro_batch = 3};
+    const auto tensor = layer_operators(model, training, shard, {});
+    EXPECT_DOUBLE_EQ(saved(tensor).value(), s * b * h * (10 + 24.0 / t + scores / t));
+    shard.sequence_parallel = true;
+    const auto sequence = layer_operators(model, training, shard, {});
+    EXPECT_DOUBLE_EQ(saved(sequence).value(), s * b * h / t * (34 + scores));
+    EXPECT_DOUBLE_EQ(saved(sequence, true).value(), s * b * h / t * 34);
+  }
+}
+
+// The same paper, §4.3: a mask at the embedding, input of the last norm and of the head
+// (4sbh/t; its logits, 4sbV/t in fp32, are the stack's saved_logit_bytes).
+TEST(SavedActivations, OfTheEndsAreMaskNormAndHeadInput) {
+  const LayerShard shard{.tensor = 8, .sequence_parallel = true};
+  const double sbh = 2048.0 * 12288;
+  EXPECT_EQ(saved(embedding_operators(gpt3_175b(), megatron_2022(), shard)).value(), sbh / 8);
+  EXPECT_EQ(saved(head_operators(gpt3_175b(), megatron_2022(), shard)).value(), 4 * sbh / 8);
+}
+
+// Handbook §7, Llama-style: [2h + 2h + 2ad + 4gd + 2ad + 4a + 2h + 2h + 4f + 2f]/t a token.
+TEST(SavedActivations, OfLlamaFollowTheGeneralForm) {
+  const double h = 4096, ad = 32 * 128, gd = 8 * 128, a = 32, f = 14336;
+  const double token = 4 * 2 * h + 2 * ad + 4 * gd + 2 * ad + 4 * a + 4 * f + 2 * f;
+  const LayerShard shard{.tensor = 4, .sequence_parallel = true, .context = 2, .micro_batch = 2};
+  const auto list = layer_operators(llama_8b(), modern(8192), shard, {});
+  EXPECT_DOUBLE_EQ(saved(list).value(), 2 * 4096 * token / 4);
+  // Recomputing the core is free of effect under flash attention (design §3).
+  EXPECT_EQ(saved(list, true), saved(list));
+}
+
+// Transformer Engine's fp8: each layer GEMM's input once in one byte; norms, Q, K, V, gate and up
+// stay in two, and so does the attention's own output.
+TEST(SavedActivations, OfEightBitsKeepCastInputs) {
+  Training training = modern(4096);
+  training.precision = *find_precision_recipe("fp8");
+  const double h = 4096, ad = 32 * 128, gd = 8 * 128, a = 32, f = 14336;
+  const double token = 2 * h + h + 2 * ad + 4 * gd + (2 + 1) * ad + 4 * a + 2 * h + h + 4 * f + f;
+  EXPECT_DOUBLE_EQ(saved(layer_operators(llama_8b(), training, {}, {})).value(), 4096 * token);
+}
+
+// Mixtral: the MLP's part is the router's input, fp32 scores of E experts, and for each of k copies
+// its index and weight, the expert's input, gate and up, product.
+TEST(SavedActivations, OfExpertsAreKeptPerRoutedCopy) {
+  const double h = 4096, f = 14336, dense_mlp = 2 * h + 6 * f;
+  const double moe = 2 * h + 4 * 8 + 2 * (8 + 2 * h + 6 * f);
+  const auto layer = [](LayerKind kind, int expert) {
+    return saved(layer_operators(mixtral_8x7b(), modern(4096), {.expert = expert}, kind)).value();
+  };
+  EXPECT_DOUBLE_EQ(layer({.moe = true}, 1) - layer({}, 1), 4096 * (moe - dense_mlp));
+  EXPECT_DOUBLE_EQ(layer({.moe = true}, 8), layer({.moe = true}, 1));
+}
+
+// DeepSeek-V3's attention: layer input, latent vectors before and after their norms, Q, K, V, the
+// output and the log-sum-exp, 16-bit: 2h + 2h + 4(r_q + r_kv) + 2a(2·192 + 2·128) + 4a a token.
+TEST(SavedActivations, OfLatentAttentionKeepBothLatentsAndTheHeads) {
+  const double attention = 4 * 7168 + 4 * (1536 + 512) + 2 * 128 * (2 * 192 + 2 * 128) + 4 * 128;
+  const double mlp = 4 * 7168 + 6 * 18432;
+  EXPECT_DOUBLE_EQ(saved(layer_operators(deepseek_v3(), modern(4096), {}, {})).value(),
+                   4096 * (attention + mlp));
+}
+
+// Qwen3: the heads before their norm are kept too, 2(a + g)d.
+TEST(SavedActivations, OfQkNormKeepTheHeadsBeforeIt) {
+  Transformer normed = llama_8b();
+  normed.qk_norm = true;
+  const Bytes with = saved(layer_operators(normed, modern(), {}, {}));
+  const Bytes without = saved(layer_operators(llama_8b(), modern(), {}, {}));
+  EXPECT_EQ((with - without).value(), 4096.0 * 2 * (32 + 8) * 128);
+}
+
+}  // namespace
+}  // namespace trainyard
