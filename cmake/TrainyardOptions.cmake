@@ -20,6 +20,7 @@ target_include_directories(trainyard_options INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(trainyard_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wdouble-promotion -Wnon-virtual-dtor -Woverloaded-virtual
   -Wold-style-cast -Wcast-align -Wcast-qual -Wextra-semi -Wformat=2 -Wmissing-declarations -Wundef
+  -Wzero-as-null-pointer-constant
   $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond;-Wduplicated-branches;-Wlogical-op>
   # Designated initialisers name the fields they set and leave the rest at their defaults on purpose.
   -Wno-missing-field-initializers
