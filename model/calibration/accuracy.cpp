@@ -78,6 +78,12 @@ std::vector<double> present(std::span<const ValidationRow> rows,
   return errors;
 }
 
+// 1 where both order a pair alike, −1 where they do not, 0 where the prediction has a tie.
+int concordance(double predicted_gap, double measured_gap) {
+  const double product = predicted_gap * measured_gap;
+  return static_cast<int>(product > 0) - static_cast<int>(product < 0);
+}
+
 }  // namespace
 
 std::optional<double> ValidationRow::error() const { return relative_error(predicted, measured); }
@@ -121,8 +127,7 @@ std::optional<double> kendall_tau(std::span<const double> predicted,
         continue;
       }
       ++pairs;
-      const double product = gap * (predicted[i] - predicted[j]);
-      balance += product > 0 ? 1 : (product < 0 ? -1 : 0);
+      balance += concordance(predicted[i] - predicted[j], gap);
     }
   }
   return pairs == 0 ? std::nullopt : std::optional(static_cast<double>(balance) / pairs);
