@@ -49,8 +49,8 @@ struct PlanRequest {
   ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
   int pipeline_parallel = 1;
   int virtual_stages = 1;
-  std::string schedule;  // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
-  std::vector<int> layers_per_stage;
+  std::string schedule;               // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
+  std::vector<int> layers_per_stage;  // p entries, or p·v in the order of chunks; empty: even
   std::optional<int> data_parallel;
   int expert_parallel = 1;
   int expert_tensor_parallel = 1;
@@ -100,9 +100,15 @@ struct Plan {
 };
 
 // Errors carry the pointer of the offending key ("/plan/tensor_parallel"), what was found and the
-// nearest legal value.
+// nearest legal value. `layers_per_stage` with p entries spreads each stage's layers evenly over
+// its chunks. Requires: model, cluster and training are positive where a document must be.
 Expected<Plan> make_plan(const PlanRequest& request, const Transformer& model,
                          const Cluster& cluster, const Training& training);
+
+// The same plan, without the reason when there is none: for a search, which refuses more than it
+// makes.
+std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer& model,
+                                  const Cluster& cluster, const Training& training);
 
 // Layers of chunk `chunk` (0 … p·v − 1, in the order in which a micro-batch passes them: chunk c
 // runs on stage c mod p). Design §3: even when p·v divides L; else embedding and head count as one

@@ -42,7 +42,8 @@ struct PipelineShape {
 // §8.
 struct PassTimes {
   Seconds forward, input_gradient, weight_gradient;
-  Seconds total() const { return forward + input_gradient + weight_gradient; }
+  Seconds backward() const { return input_gradient + weight_gradient; }
+  Seconds total() const { return forward + backward(); }
 };
 
 struct Schedule {

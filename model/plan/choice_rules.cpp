@@ -1,0 +1,124 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/cost/collective.h"
+#include "model/plan/rules.h"
+
+namespace trainyard {
+namespace {
+
+// ---- Memory and the rest --------------------------------------------------------------
+
+constexpr PlanRule kZeroStage = {
+    [](const Proposal& p) {
+      const int stage = p.request.zero_stage.value_or(0);
+      return stage >= 0 && stage <= 3;
+    },
+    [](const Proposal& p) {
+      const int stage = *p.request.zero_stage;
+      return refusal("zero_stage", fmt::format("found {}, allowed 0 to 3; nearest {}", stage,
+                                               std::clamp(stage, 0, 3)));
+    }};
+
+constexpr PlanRule kShardingGroup = {
+    [](const Proposal& p) {
+      return divides(p.request.sharding_group.value_or(1),
+                     p.data_parallel * p.request.context_parallel);
+    },
+    [](const Proposal& p) {
+      const Count ranks = p.data_parallel * p.request.context_parallel;
+      const Count found = *p.request.sharding_group;
+      return refusal(
+          "sharding_group",
+          fmt::format("found {}, allowed a divisor of {} = data_parallel · "
+                      "context_parallel; nearest {}",
+                      found, ranks, nearest_divisor(ranks, found, [](Count) { return true; })));
+    }};
+
+constexpr PlanRule kRecomputedLayers = {
+    [](const Proposal& p) {
+      return p.request.recompute.full_layers >= 0 &&
+             p.request.recompute.full_layers <= p.model.layers;
+    },
+    [](const Proposal& p) {
+      return refusal("recompute/full",
+                     fmt::format("found {}, allowed 0 to {} layers",
+                                 p.request.recompute.full_layers, p.model.layers));
+    }};
+
+constexpr PlanRule kCapacityFactor = {
+    [](const Proposal& p) {
+      const double factor = p.request.capacity_factor.value_or(1);
+      return factor > 0 && factor <= std::numeric_limits<double>::max();
+    },
+    [](const Proposal& p) {
+      return refusal("capacity_factor",
+                     fmt::format("found {}, allowed more than 0", *p.request.capacity_factor));
+    }};
+
+constexpr PlanRule kLoadImbalance = {
+    [](const Proposal& p) {
+      return p.request.load_imbalance >= 1 &&
+             p.request.load_imbalance <= std::numeric_limits<double>::max();
+    },
+    [](const Proposal& p) {
+      return refusal("load_imbalance",
+                     fmt::format("found {}, allowed 1 or more", p.request.load_imbalance));
+    }};
+
+// "tp-cp-ep-dp-pp" in any order.
+bool is_rank_order(std::string_view order) {
+  constexpr std::array<std::string_view, 5> kGroups = {"tp", "cp", "ep", "dp", "pp"};
+  if (order.size() != 14) return false;
+  for (std::size_t dash = 2; dash < order.size(); dash += 3) {
+    if (order[dash] != '-') return false;
+  }
+  return std::all_of(kGroups.begin(), kGroups.end(), [order](std::string_view group) {
+    for (std::size_t i = 0; i < order.size(); i += 3) {
+      if (order.substr(i, 2) == group) return true;
+    }
+    return false;
+  });
+}
+
+constexpr PlanRule kRankOrder = {
+    [](const Proposal& p) { return is_rank_order(p.request.rank_order); },
+    [](const Proposal& p) {
+      return refusal("rank_order",
+                     fmt::format("found {}, allowed tp, cp, ep, dp and pp in any order, as in "
+                                 "\"tp-cp-ep-dp-pp\"",
+                                 quoted(p.request.rank_order)));
+    }};
+
+bool is_collective(std::string_view name) {
+  const auto algorithms = collective_algorithms();
+  return std::any_of(algorithms.begin(), algorithms.end(),
+                     [name](const CollectiveAlgorithm* a) { return a->name == name; });
+}
+
+constexpr PlanRule kCollective = {
+    [](const Proposal& p) {
+      return p.request.collective.empty() || is_collective(p.request.collective);
+    },
+    [](const Proposal& p) {
+      std::vector<std::string_view> names;
+      for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+        names.push_back(algorithm->name);
+      }
+      std::sort(names.begin(), names.end());
+      names.erase(std::unique(names.begin(), names.end()), names.end());
+      return refusal("collective", fmt::format("found {}, allowed {}", quoted(p.request.collective),
+                                               fmt::join(names, ", ")));
+    }};
+
+constexpr std::array kRules = {kZeroStage,     kShardingGroup, kRecomputedLayers, kCapacityFactor,
+                               kLoadImbalance, kRankOrder,     kCollective};
+
+}  // namespace
+
+std::span<const PlanRule> choice_rules() { return kRules; }
+
+}  // namespace trainyard

@@ -1,0 +1,101 @@
+#include "model/plan/plan.h"
+
+#include "model/plan/validity.h"
+
+namespace trainyard {
+namespace {
+
+int zero_stage(const PlanRequest& request, const Stack& stack) {
+  if (request.zero_stage) return *request.zero_stage;
+  return request.sharding_group ? 3 : stack.zero_stage;
+}
+
+StackOverlap overlap(const OverlapRequest& asked, const StackOverlap& stack) {
+  return {
+      .tensor_parallel = asked.tensor_parallel.value_or(stack.tensor_parallel),
+      .context_parallel = asked.context_parallel.value_or(stack.context_parallel),
+      .expert_parallel = asked.expert_parallel.value_or(stack.expert_parallel),
+      .pipeline = asked.pipeline.value_or(stack.pipeline),
+      .data_parallel = asked.data_parallel.value_or(stack.data_parallel),
+  };
+}
+
+// Layers per chunk in the order of chunks; an entry for each stage is spread over its v chunks.
+std::vector<int> layers_per_chunk(const PlanRequest& request) {
+  const auto stages = static_cast<std::size_t>(request.pipeline_parallel);
+  const auto chunks = static_cast<std::size_t>(request.virtual_stages);
+  const std::vector<int>& asked = request.layers_per_stage;
+  if (asked.size() != stages || chunks == 1) return asked;
+  std::vector<int> layers(stages * chunks);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    layers[i] = asked[i % stages] / request.virtual_stages;
+  }
+  return layers;
+}
+
+// Requires: every rule holds, so every product below fits an int.
+Plan complete(const Proposal& proposal) {
+  const PlanRequest& request = proposal.request;
+  const Stack& stack = proposal.training.stack;
+  Plan plan;
+  plan.tensor_parallel = request.tensor_parallel;
+  plan.sequence_parallel = proposal.sequence_parallel;
+  plan.context_parallel = request.context_parallel;
+  plan.context_parallel_algorithm = request.context_parallel_algorithm;
+  plan.pipeline_parallel = request.pipeline_parallel;
+  plan.virtual_stages = request.virtual_stages;
+  plan.schedule = proposal.schedule;
+  plan.layers_per_stage = layers_per_chunk(request);
+  plan.data_parallel = static_cast<int>(proposal.data_parallel);
+  plan.expert_parallel = request.expert_parallel;
+  plan.expert_tensor_parallel = request.expert_tensor_parallel;
+  plan.expert_data_parallel = plan.tensor_parallel * plan.context_parallel * plan.data_parallel /
+                              (plan.expert_parallel * plan.expert_tensor_parallel);
+  plan.micro_batch = request.micro_batch;
+  plan.microbatches = static_cast<int>(proposal.microbatches);
+  plan.zero_stage = zero_stage(request, stack);
+  plan.sharding_group = request.sharding_group.value_or(plan.data_parallel * plan.context_parallel);
+  plan.recompute = request.recompute;
+  plan.overlap = overlap(request.overlap, stack.overlap);
+  plan.offload = request.offload;
+  plan.capacity_factor = request.capacity_factor.value_or(0);
+  plan.load_imbalance = request.load_imbalance;
+  plan.rank_order = request.rank_order;
+  plan.collective = request.collective;
+  plan.optimizer_barrier = request.optimizer_barrier.value_or(stack.optimizer_barrier &&
+                                                              proposal.schedule->optimizer_barrier);
+  return plan;
+}
+
+}  // namespace
+
+Expected<Plan> make_plan(const PlanRequest& request, const Transformer& model,
+                         const Cluster& cluster, const Training& training) {
+  const Proposal proposal = propose(request, model, cluster, training);
+  if (const PlanRule* broken = broken_rule(proposal)) {
+    return tl::unexpected<Error>(broken->refusal(proposal));
+  }
+  return complete(proposal);
+}
+
+std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer& model,
+                                  const Cluster& cluster, const Training& training) {
+  const Proposal proposal = propose(request, model, cluster, training);
+  if (broken_rule(proposal) != nullptr) return std::nullopt;
+  return complete(proposal);
+}
+
+int layers_of_chunk(const Plan& plan, int layers, int chunk) {
+  if (!plan.layers_per_stage.empty()) {
+    return plan.layers_per_stage[static_cast<std::size_t>(chunk)];
+  }
+  const int chunks = plan.pipeline_parallel * plan.virtual_stages;
+  const int even = layers / chunks;
+  const int remainder = layers % chunks;
+  if (remainder > 0 && remainder + 2 == chunks) {  // embedding and head count as a layer each
+    return even + (chunk == 0 || chunk == chunks - 1 ? 0 : 1);
+  }
+  return even + (chunk >= 1 && chunk <= remainder ? 1 : 0);
+}
+
+}  // namespace trainyard

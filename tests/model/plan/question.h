@@ -1,0 +1,31 @@
+// A small dense job of 64 devices to ask plans of: 32 layers, 32 heads, 8 KV heads, B = 64.
+#pragma once
+
+#include "model/plan/plan.h"
+
+namespace trainyard {
+
+struct PlanQuestion {
+  PlanQuestion() {
+    model.layers = 32;
+    model.hidden_size = 4096;
+    model.attention_heads = 32;
+    model.kv_heads = 8;
+    model.head_dim = 128;
+    model.ffn_size = 14336;
+    model.vocabulary = 128256;
+    cluster.devices_per_node = 8;
+    cluster.nodes = 8;
+    training.global_batch = 64;
+    training.sequence_length = 8192;
+  }
+
+  Expected<Plan> answer() const { return make_plan(request, model, cluster, training); }
+
+  Transformer model;
+  Cluster cluster;
+  Training training;
+  PlanRequest request;
+};
+
+}  // namespace trainyard
