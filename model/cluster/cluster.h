@@ -11,7 +11,7 @@
 namespace trainyard {
 
 enum class IntraNodeKind { nvswitch, nvlink_mesh, pcie };
-enum class InterNodeKind { none, fat_tree, rail, dragonfly, torus };
+enum class InterNodeKind { none, fat_tree, rail };
 
 struct IntraNode {
   IntraNodeKind kind = IntraNodeKind::nvswitch;
@@ -24,9 +24,9 @@ struct InterNode {
   int nics_per_node = 0;
   BytesPerSecond bandwidth;     // per NIC
   double oversubscription = 1;  // above the leaf
-  int nodes_per_leaf = 32;      // nodes below one leaf switch (rail: below one rail switch)
-  double efficiency = 0.85;     // attained share of the NICs' sum
-  Seconds latency{12e-6};       // α of one message step across nodes
+  int nodes_per_leaf = 32;   // nodes below one leaf switch (rail: below one set of rail switches)
+  double efficiency = 0.85;  // attained share of the NICs' sum
+  Seconds latency{12e-6};    // α of one message step across nodes
 };
 
 struct Cluster {

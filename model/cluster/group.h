@@ -7,21 +7,29 @@
 
 namespace trainyard {
 
-// The ranks {first + i·stride, i < size}. Every group of a plan has this form.
+// The ranks {first + (i mod run)·stride + (i / run)·jump, i < size}. Every group of a plan has this
+// form; most are one run: the second level is for a dimension between the two that a group joins
+// (dense gradients over CP and DP when PP stands between them).
 struct GroupShape {
   int stride = 1;
   int size = 1;
+  int run = 0;   // members before the first jump; 0: all of them
+  int jump = 0;  // from the start of one run to that of the next
+  friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
 struct GroupLinks {
-  int size = 1;              // n
-  int ranks_per_domain = 1;  // r: members inside one NVLink domain
-  int domains = 1;           // M = n / r (rounded up)
-  BytesPerSecond inside;     // per member, to members of its own domain
-  Seconds inside_latency;    // α of a step inside the domain
-  BytesPerSecond across;     // per member: its share of its domain's way out
-  Seconds across_latency;    // α of a step between domains
-  bool switched = true;      // inside: a switch (NVSwitch) rather than a mesh or PCIe
+  int size = 1;                      // n
+  int ranks_per_domain = 1;          // r: members inside one NVLink domain
+  int domains = 1;                   // M = n / r
+  BytesPerSecond inside;             // per member, to all members of its own domain
+  BytesPerSecond inside_pair;        // to one of them: less than `inside` in a mesh
+  Seconds inside_latency;            // α of a step inside the domain
+  BytesPerSecond across;             // per member: its share of what a ring in rank order has
+                                     // between two domains; the ring itself has r·across
+  BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
+  Seconds across_latency;            // α of a step between domains
+  bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
 };
 
 }  // namespace trainyard

@@ -1,11 +1,11 @@
 // The cluster as a graph (Boost.Graph): devices, NVLink switches, NICs, leaf and spine switches as
 // vertices, links with bandwidth (per direction) and latency as edges; and what the cost model
 // needs of it, the *tiers*: at each level of the hierarchy how many ranks share a subtree and how
-// much bandwidth leaves it. Tiers are read off the graph (minimum cut of a subtree), never typed
-// in, so a user never states an "effective" bandwidth. Handbook §6, "which links".
+// much bandwidth leaves it. Tiers are read off the graph (cut of a subtree), never typed in, so a
+// user never states an "effective" bandwidth. Handbook §6, "which links".
 //
 // Assumes ranks are placed in order: rank r is device r mod devices_per_node of node r /
-// devices_per_node.
+// devices_per_node. Not modelled: torus and dragonfly fabrics, which have no nested subtrees.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>
@@ -17,11 +17,12 @@
 
 namespace trainyard {
 
-enum class VertexKind { device, switch_inside, nic, leaf, spine };
+// `host`: the PCIe root that devices and NICs share when there is no NVLink.
+enum class VertexKind { device, nvlink_switch, host, nic, leaf, spine };
 struct Vertex {
   VertexKind kind = VertexKind::device;
   int index = 0;  // within its kind
-  int node = -1;  // the node it belongs to; −1: fabric
+  int node = -1;  // the node it belongs to; −1: an NVLink domain's switch or the fabric
 };
 struct Link {
   BytesPerSecond bandwidth;  // per direction
@@ -30,28 +31,44 @@ struct Link {
 using TopologyGraph =
     boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Vertex, Link>;
 
-// Vertices 0 … devices−1 are the devices in rank order.
+// Vertices 0 … devices−1 are the devices in rank order. Linear in the number of devices.
+//
+// An NVLink domain that spans nodes (NVL72) is filled by equal segments of whole nodes where the
+// cluster divides into such (256 devices: four domains of 64), as schedulers place jobs.
+// A fat tree has all NICs of a node on one leaf; a rail-optimised fabric has NIC i of every node on
+// leaf i of its pod, and traffic between unlike indices changes rail inside the node. All spines
+// are one vertex: what they carry is limited by the leaves' uplinks.
+// Requires: devices_per_node and nodes positive, an inter-node kind (with NICs) when there is more
+// than one domain; nvlink-mesh and PCIe end at the node.
 TopologyGraph make_topology(const Cluster& cluster);
 
 // One level of the hierarchy: `ranks` devices share a subtree; each has `way_out` to leave it when
 // all of them do at once, and a step between two subtrees costs `latency`.
 struct Tier {
   int ranks = 1;
-  BytesPerSecond way_out;  // per rank, out of this tier's subtree
+  BytesPerSecond way_out;  // per rank, out of this tier's subtree, protocol efficiency taken off
   Seconds latency;         // α of a message step that leaves it
 };
 struct FabricTiers {
   int devices = 0;
-  BytesPerSecond inside;  // per device, within an NVLink domain
+  BytesPerSecond inside;       // per device, within an NVLink domain
+  BytesPerSecond inside_pair;  // between two devices of a domain
   Seconds inside_latency;
-  bool switched = true;
+  bool switched = true;     // the domain is an NVLink switch
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
-  bool rails = false;       // devices of equal index share a leaf
 };
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);
 
-// What the members of a group have between them, all sibling groups talking at once. Allocates
-// nothing.
+// What the members of a group have between them, all sibling groups talking at once. O(tiers),
+// allocates nothing.
+//
+// With R ranks in a subtree, r of them members and `w` the way out of each, R/r sibling groups
+// share R·w, so a group has r·w. A ring in rank order passes each boundary once: its rate is the
+// least r·w over the tiers it leaves. In an all-to-all the share (n − r)/n of every member's data
+// leaves, each at w. So oversubscription above the leaf slows an all-to-all at once, and a ring
+// only when few of its members share a leaf.
+// Where group and subtree do not divide each other, the groups that straddle are unlike; all get
+// the links of the worst aligned part (their greatest common divisor in a subtree).
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);
 
 }  // namespace trainyard

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <boost/graph/connected_components.hpp>
+#include <boost/graph/filtered_graph.hpp>
+#include <limits>
+
+#include "model/cluster/topology.h"
+
+namespace trainyard {
+namespace {
+
+// How far out in the hierarchy a vertex stands: a node's own parts, leaves, spines.
+int level(const Vertex& vertex) {
+  switch (vertex.kind) {
+    case VertexKind::device:
+    case VertexKind::nvlink_switch:
+    case VertexKind::host:
+    case VertexKind::nic:
+      return 0;
+    case VertexKind::leaf:
+      return 1;
+    case VertexKind::spine:
+      break;
+  }
+  return 2;
+}
+
+struct WithinLevel {
+  const TopologyGraph* graph = nullptr;
+  int highest = 0;
+  bool operator()(TopologyGraph::vertex_descriptor vertex) const {
+    return level((*graph)[vertex]) <= highest;
+  }
+};
+
+// The subtrees that are left when everything above `highest` is taken away, and what joined them.
+struct Subtree {
+  int ranks = 0;
+  BytesPerSecond cut;
+};
+std::vector<Subtree> subtrees(const TopologyGraph& graph, int highest) {
+  const WithinLevel within{&graph, highest};
+  const boost::filtered_graph<TopologyGraph, boost::keep_all, WithinLevel> lower(graph, {}, within);
+  std::vector<int> component(num_vertices(graph), -1);
+  const auto ids =
+      boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, graph));
+  std::vector<Subtree> result(static_cast<std::size_t>(boost::connected_components(lower, ids)));
+  const auto subtree_of = [&](TopologyGraph::vertex_descriptor vertex) -> Subtree& {
+    return result[static_cast<std::size_t>(component[vertex])];
+  };
+  for (const auto vertex : boost::make_iterator_range(vertices(lower))) {
+    if (graph[vertex].kind == VertexKind::device) ++subtree_of(vertex).ranks;
+  }
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const auto a = source(edge, graph);
+    const auto b = target(edge, graph);
+    if (within(a) != within(b)) subtree_of(within(a) ? a : b).cut += graph[edge].bandwidth;
+  }
+  return result;
+}
+
+void read_inside(const TopologyGraph& graph, FabricTiers& tiers) {
+  tiers.switched = false;
+  for (const auto edge : boost::make_iterator_range(out_edges(0, graph))) {
+    const VertexKind other = graph[target(edge, graph)].kind;
+    if (other == VertexKind::nic) continue;
+    tiers.inside += graph[edge].bandwidth;
+    tiers.inside_pair = std::max(tiers.inside_pair, graph[edge].bandwidth);
+    tiers.switched = tiers.switched || other == VertexKind::nvlink_switch;
+  }
+}
+
+// With PCIe a device reaches the NICs over the very link it has to its neighbours.
+BytesPerSecond device_limit(const Cluster& cluster, const FabricTiers& tiers) {
+  return cluster.intra.kind == IntraNodeKind::pcie
+             ? tiers.inside
+             : BytesPerSecond(std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
+  FabricTiers tiers;
+  tiers.devices = cluster.devices();
+  tiers.inside_latency = cluster.intra.latency;
+  read_inside(graph, tiers);
+  for (int highest = 0; highest < 2; ++highest) {
+    const std::vector<Subtree> parts = subtrees(graph, highest);
+    if (parts.size() == 1) break;
+    BytesPerSecond way_out = device_limit(cluster, tiers);
+    for (const Subtree& part : parts) way_out = std::min(way_out, part.cut / part.ranks);
+    tiers.tiers.push_back(
+        {parts.front().ranks, way_out * cluster.inter.efficiency, cluster.inter.latency});
+  }
+  return tiers;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "model/cluster/topology.h"
+
+namespace trainyard {
+namespace {
+
+// Members of {i·stride, i < count} in every aligned block of `ranks`.
+int aligned_members(int stride, int count, int ranks) {
+  return ranks % stride == 0 ? std::gcd(count, ranks / stride) : 1;
+}
+
+int members_within(GroupShape group, int ranks) {
+  const int run = group.run == 0 ? group.size : group.run;
+  const int members = aligned_members(group.stride, run, ranks);
+  if (members < run || run == group.size) return members;
+  return run * aligned_members(group.jump, group.size / run, ranks);
+}
+
+// In a mesh a member reaches the others of its group over one link each.
+BytesPerSecond inside_of(const FabricTiers& tiers, int members) {
+  return members == 1 ? tiers.inside : std::min(tiers.inside, (members - 1) * tiers.inside_pair);
+}
+
+}  // namespace
+
+GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
+  GroupLinks links;
+  const int size = group.size;
+  const int members = tiers.tiers.empty() ? size : members_within(group, tiers.tiers.front().ranks);
+  links.size = size;
+  links.ranks_per_domain = members;
+  links.domains = size / members;
+  links.inside = inside_of(tiers, members);
+  links.inside_pair = tiers.inside_pair;
+  links.inside_latency = tiers.inside_latency;
+  links.switched = tiers.switched;
+
+  BytesPerSecond ring(std::numeric_limits<double>::infinity());
+  BytesPerSecond all_to_all = ring;
+  for (const Tier& tier : tiers.tiers) {
+    const int below = members_within(group, tier.ranks);
+    if (below == size) break;
+    ring = std::min(ring, below * tier.way_out);
+    all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
+    links.across_latency = tier.latency;
+  }
+  links.across = ring / members;
+  links.across_all_to_all = all_to_all;
+  return links;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,101 @@
+#include "model/plan/process_groups.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace trainyard {
+namespace {
+
+enum Dimension { tp, cp, ep, dp, pp };
+constexpr std::size_t kDimensions = 5;
+constexpr std::array<std::string_view, kDimensions> kNames = {"tp", "cp", "ep", "dp", "pp"};
+using Degrees = std::array<int, kDimensions>;  // [Dimension]
+
+// Of "tp-cp-…": two letters and a hyphen each.
+std::string_view name_at(std::string_view order, std::size_t place) {
+  return order.substr(3 * place, 2);
+}
+
+// Ranks between neighbours of `dimension`: the product of the degrees laid out before it.
+int stride_of(std::string_view order, Dimension dimension, const Degrees& degrees) {
+  int stride = 1;
+  for (std::size_t place = 0; name_at(order, place) != kNames[dimension]; ++place) {
+    const auto* name = std::find(kNames.begin(), kNames.end(), name_at(order, place));
+    stride *= degrees[static_cast<std::size_t>(name - kNames.begin())];
+  }
+  return stride;
+}
+
+// One level where that says the same.
+GroupShape simplified(GroupShape shape) {
+  const bool one_run = shape.run >= shape.size || shape.jump == shape.run * shape.stride;
+  if (one_run) return {shape.stride, shape.size};
+  return shape.run == 1 ? GroupShape{shape.jump, shape.size} : shape;
+}
+
+// Ranks that a stage has in a row before the next stage's begin, and how many stages there are.
+struct StageLayout {
+  int run = 1;
+  int stages = 1;
+};
+
+// A progression over the ranks of one stage as ranks of the cluster: the stage's ranks lie in rows
+// of `run`, and the other stages' rows in between.
+GroupShape spread(int stride, int size, StageLayout layout) {
+  if (stride * size <= layout.run) return {stride, size};
+  if (stride >= layout.run) return {stride * layout.stages, size};
+  return simplified({stride, size, layout.run / stride, layout.run * layout.stages});
+}
+
+// The ranks of two dimensions together, faster one first.
+GroupShape joined(GroupShape a, GroupShape b) {
+  if (a.size == 1) return b;
+  if (b.size == 1) return a;
+  if (a.stride > b.stride) std::swap(a, b);
+  return simplified({a.stride, a.size * b.size, a.size, b.stride});
+}
+
+// The first `size` members of a group, and what the groups like that have for each other.
+GroupShape first_members(GroupShape group, int size) {
+  return simplified({group.stride, size, group.run == 0 ? size : group.run, group.jump});
+}
+GroupShape across_members(GroupShape group, int size) {
+  const int count = group.size / size;
+  const int run = group.run == 0 ? group.size : group.run;
+  if (size >= run && run < group.size) return {group.jump * (size / run), count};
+  return simplified({group.stride * size, count, run / size, group.jump});
+}
+
+}  // namespace
+
+ProcessGroups process_groups(const Plan& plan) {
+  const std::string_view order = plan.rank_order;
+  const Degrees dense = {plan.tensor_parallel, plan.context_parallel, 1, plan.data_parallel,
+                         plan.pipeline_parallel};
+  const auto group = [&](Dimension dimension) {
+    return GroupShape{stride_of(order, dimension, dense), dense[dimension]};
+  };
+  ProcessGroups groups;
+  groups.tensor = group(tp);
+  groups.context = group(cp);
+  groups.data = group(dp);
+  groups.pipeline = group(pp);
+  groups.dense_gradient = joined(groups.context, groups.data);
+  groups.dense_shard = first_members(groups.dense_gradient, plan.sharding_group);
+  groups.dense_replica = across_members(groups.dense_gradient, plan.sharding_group);
+
+  const Degrees expert = {plan.expert_tensor_parallel, 1, plan.expert_parallel,
+                          plan.expert_data_parallel, 1};
+  const StageLayout layout{groups.pipeline.stride, plan.pipeline_parallel};
+  const auto expert_group = [&](Dimension dimension) {
+    return spread(stride_of(order, dimension, expert), expert[dimension], layout);
+  };
+  groups.expert_tensor = expert_group(tp);
+  groups.expert = expert_group(ep);
+  groups.expert_data = expert_group(dp);
+  return groups;
+}
+
+}  // namespace trainyard

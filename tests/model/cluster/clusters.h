@@ -1,0 +1,67 @@
+// Small clusters that the tests of this folder and of the collectives share. Figures: devices.md's
+// H100 node (450 GB/s NVLink, eight 400 Gbit/s NICs), with the protocol efficiency set to 1 so that
+// expected values are bare link rates.
+#pragma once
+
+#include "model/cluster/cluster.h"
+#include "model/cluster/topology.h"
+
+namespace trainyard {
+
+inline Cluster fat_tree_cluster(int nodes, int nodes_per_leaf, double oversubscription) {
+  Cluster cluster;
+  cluster.devices_per_node = 8;
+  cluster.nodes = nodes;
+  cluster.nvlink_domain = 8;
+  cluster.intra = {IntraNodeKind::nvswitch, BytesPerSecond(450e9), Seconds(3e-6)};
+  cluster.inter.kind = InterNodeKind::fat_tree;
+  cluster.inter.nics_per_node = 8;
+  cluster.inter.bandwidth = BytesPerSecond(50e9);
+  cluster.inter.oversubscription = oversubscription;
+  cluster.inter.nodes_per_leaf = nodes_per_leaf;
+  cluster.inter.efficiency = 1;
+  cluster.inter.latency = Seconds(10e-6);
+  return cluster;
+}
+
+inline Cluster rail_cluster(int nodes, int nodes_per_leaf, double oversubscription) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes_per_leaf, oversubscription);
+  cluster.inter.kind = InterNodeKind::rail;
+  return cluster;
+}
+
+// Four NICs for eight devices, as in InternEvo's nodes.
+inline Cluster four_nic_cluster(int nodes) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
+  cluster.inter.nics_per_node = 4;
+  return cluster;
+}
+
+// GB200 NVL72: trays of four devices, 72 devices in one NVLink domain.
+inline Cluster nvl72_cluster(int trays) {
+  Cluster cluster = fat_tree_cluster(trays, 36, 2);
+  cluster.devices_per_node = 4;
+  cluster.nvlink_domain = 72;
+  cluster.inter.nics_per_node = 4;
+  cluster.intra.bandwidth = BytesPerSecond(900e9);
+  return cluster;
+}
+
+inline Cluster pcie_cluster(int nodes, int nics) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
+  cluster.intra = {IntraNodeKind::pcie, BytesPerSecond(32e9), Seconds(3e-6)};
+  cluster.inter.nics_per_node = nics;
+  return cluster;
+}
+
+inline Cluster mesh_cluster(int nodes) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
+  cluster.intra = {IntraNodeKind::nvlink_mesh, BytesPerSecond(140e9), Seconds(3e-6)};
+  return cluster;
+}
+
+inline FabricTiers tiers_of(const Cluster& cluster) {
+  return fabric_tiers(cluster, make_topology(cluster));
+}
+
+}  // namespace trainyard

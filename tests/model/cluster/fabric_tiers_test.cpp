@@ -1,0 +1,114 @@
+// The tiers against an independent road: the maximum flow (Boost's Edmonds–Karp) from all devices
+// of a subtree at once to all other devices, over the same graph.
+#include <gtest/gtest.h>
+
+#include <boost/graph/edmonds_karp_max_flow.hpp>
+#include <cmath>
+
+#include "tests/model/cluster/clusters.h"
+
+namespace trainyard {
+namespace {
+
+using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+using FlowGraph = boost::adjacency_list<
+    boost::vecS, boost::vecS, boost::directedS, boost::no_property,
+    boost::property<
+        boost::edge_capacity_t, long,
+        boost::property<boost::edge_residual_capacity_t, long,
+                        boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
+
+void connect(FlowGraph& flow, std::size_t from, std::size_t to, long there, long back) {
+  const auto a = add_edge(from, to, flow).first;
+  const auto b = add_edge(to, from, flow).first;
+  put(boost::edge_capacity, flow, a, there);
+  put(boost::edge_capacity, flow, b, back);
+  put(boost::edge_reverse, flow, a, b);
+  put(boost::edge_reverse, flow, b, a);
+}
+
+// Bytes a second that the ranks [first, last) can send to all others together.
+double maximum_flow_out(const TopologyGraph& graph, int devices, int first, int last) {
+  const std::size_t source = num_vertices(graph);
+  const std::size_t sink = source + 1;
+  FlowGraph flow(sink + 1);
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const long rate = std::lround(graph[edge].bandwidth.value());
+    connect(flow, boost::source(edge, graph), boost::target(edge, graph), rate, rate);
+  }
+  constexpr long kUnlimited = 1L << 50;
+  for (int rank = 0; rank < devices; ++rank) {
+    const auto device = static_cast<std::size_t>(rank);
+    const bool inside = first <= rank && rank < last;
+    connect(flow, inside ? source : device, inside ? device : sink, kUnlimited, 0);
+  }
+  return static_cast<double>(boost::edmonds_karp_max_flow(flow, source, sink));
+}
+
+struct NamedCluster {
+  const char* name;
+  Cluster cluster;
+  std::vector<int> tier_ranks;
+};
+
+class FabricTiersOf : public testing::TestWithParam<NamedCluster> {};
+
+TEST_P(FabricTiersOf, WayOutIsTheMaximumFlowOutOfTheSubtree) {
+  const auto& [name, cluster, ranks] = GetParam();
+  const TopologyGraph graph = make_topology(cluster);
+  const FabricTiers tiers = fabric_tiers(cluster, graph);
+  ASSERT_EQ(tiers.tiers.size(), ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Tier& tier = tiers.tiers[i];
+    EXPECT_EQ(tier.ranks, ranks[i]);
+    // A subtree in the middle: first and last ones could be special.
+    const double flow = maximum_flow_out(graph, cluster.devices(), tier.ranks, 2 * tier.ranks);
+    EXPECT_NEAR(tier.way_out.value() * tier.ranks, flow, 1e-6 * flow) << name << ", tier " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Clusters, FabricTiersOf,
+    testing::Values(NamedCluster{"fat_tree", fat_tree_cluster(6, 2, 1), {8, 16}},
+                    NamedCluster{"oversubscribed", fat_tree_cluster(8, 2, 4), {8, 16}},
+                    NamedCluster{"rail", rail_cluster(6, 2, 1), {8, 16}},
+                    NamedCluster{"rail_oversubscribed", rail_cluster(6, 2, 3), {8, 16}},
+                    NamedCluster{"one_leaf", fat_tree_cluster(4, 4, 2), {8}},
+                    NamedCluster{"four_nics", four_nic_cluster(3), {8}},
+                    NamedCluster{"nvl72", nvl72_cluster(18 * 6), {72, 144}},
+                    NamedCluster{"pcie_few_nics", pcie_cluster(3, 2), {8}},
+                    NamedCluster{"pcie_many_nics", pcie_cluster(3, 16), {8}},
+                    NamedCluster{"mesh", mesh_cluster(3), {8}}),
+    [](const auto& instance) { return instance.param.name; });
+
+TEST(FabricTiers, OneDomainHasNone) {
+  EXPECT_TRUE(tiers_of(fat_tree_cluster(1, 32, 1)).tiers.empty());
+  EXPECT_TRUE(tiers_of(nvl72_cluster(18)).tiers.empty());
+}
+
+TEST(FabricTiers, OversubscriptionDividesWhatIsAboveTheLeafOnly) {
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(8, 2, 4));
+  EXPECT_DOUBLE_EQ(tiers.tiers[0].way_out.value(), 50e9);
+  EXPECT_DOUBLE_EQ(tiers.tiers[1].way_out.value(), 12.5e9);
+}
+
+TEST(FabricTiers, EfficiencyIsTakenOffTheNics) {
+  Cluster cluster = fat_tree_cluster(2, 2, 1);
+  cluster.inter.efficiency = 0.85;
+  EXPECT_DOUBLE_EQ(tiers_of(cluster).tiers[0].way_out.value(), 0.85 * 50e9);
+}
+
+TEST(FabricTiers, InsideIsTheDevicesLinks) {
+  const FabricTiers nvswitch = tiers_of(fat_tree_cluster(2, 2, 1));
+  EXPECT_DOUBLE_EQ(nvswitch.inside.value(), 450e9);
+  EXPECT_DOUBLE_EQ(nvswitch.inside_pair.value(), 450e9);
+  EXPECT_TRUE(nvswitch.switched);
+  const FabricTiers mesh = tiers_of(mesh_cluster(2));
+  EXPECT_NEAR(mesh.inside.value(), 140e9, 1);
+  EXPECT_NEAR(mesh.inside_pair.value(), 20e9, 1);
+  EXPECT_FALSE(mesh.switched);
+  EXPECT_FALSE(tiers_of(pcie_cluster(2, 2)).switched);
+}
+
+}  // namespace
+}  // namespace trainyard

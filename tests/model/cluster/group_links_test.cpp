@@ -1,0 +1,218 @@
+// The links of groups: figures that can be counted by hand (handbook §6, "which links"), and
+// agreement with flows routed over the graph, all sibling groups at once.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "tests/model/cluster/clusters.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kNic = 50e9;
+
+TEST(GroupLinks, AGroupInANodeUsesNvlink) {
+  const GroupLinks links = group_links(tiers_of(fat_tree_cluster(4, 4, 1)), {1, 8});
+  EXPECT_EQ(links.domains, 1);
+  EXPECT_EQ(links.ranks_per_domain, 8);
+  EXPECT_DOUBLE_EQ(links.inside.value(), 450e9);
+}
+
+TEST(GroupLinks, WithEightTensorRanksEachDataGroupHasANicToItself) {
+  const GroupLinks links = group_links(tiers_of(fat_tree_cluster(4, 4, 1)), {8, 4});
+  EXPECT_EQ(links.ranks_per_domain, 1);
+  EXPECT_EQ(links.domains, 4);
+  EXPECT_DOUBLE_EQ(links.across.value(), kNic);
+}
+
+TEST(GroupLinks, WithoutTensorRanksEightOfOneRingShareAllNics) {
+  const GroupLinks links = group_links(tiers_of(fat_tree_cluster(4, 4, 1)), {1, 32});
+  EXPECT_EQ(links.ranks_per_domain, 8);
+  EXPECT_EQ(links.domains, 4);
+  EXPECT_DOUBLE_EQ(links.across.value() * links.ranks_per_domain, 8 * kNic);
+}
+
+TEST(GroupLinks, FourNicsGiveEachOfEightMembersHalfOfOne) {
+  EXPECT_DOUBLE_EQ(group_links(tiers_of(four_nic_cluster(4)), {8, 4}).across.value(), kNic / 2);
+}
+
+TEST(GroupLinks, AnNvlinkDomainBeyondANodeKeepsTheGroupInside) {
+  const FabricTiers tiers = tiers_of(nvl72_cluster(36));
+  EXPECT_EQ(group_links(tiers, {1, 72}).domains, 1);
+  EXPECT_EQ(group_links(tiers, {8, 9}).domains, 1);
+  EXPECT_EQ(group_links(tiers, {1, 144}).domains, 2);
+}
+
+TEST(GroupLinks, AMeshGivesAPairOneLinkAndAllEightTheirSum) {
+  const FabricTiers tiers = tiers_of(mesh_cluster(1));
+  EXPECT_NEAR(group_links(tiers, {1, 2}).inside.value(), 20e9, 1);
+  EXPECT_NEAR(group_links(tiers, {1, 4}).inside.value(), 60e9, 1);
+  EXPECT_NEAR(group_links(tiers, {1, 8}).inside.value(), 140e9, 1);
+}
+
+TEST(GroupLinks, OversubscriptionSlowsAnAllToAllAtOnceAndARingOnlyWhenLeavesHoldOneMember) {
+  // Leaves of 4 nodes, uplinks a quarter of the NICs: a leaf's 4 nodes × 8 NICs have 8 NICs' worth
+  // of uplink, one a rail.
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(16, 4, 4));
+  const GroupLinks data = group_links(tiers, {8, 16});  // 4 members a leaf
+  EXPECT_DOUBLE_EQ(data.across.value(), kNic);          // the ring passes each leaf once
+  // 15/16 of a member's data leave its node at one NIC, 12/16 leave the leaf at a quarter.
+  EXPECT_DOUBLE_EQ(data.across_all_to_all.value(), kNic / 4 * 15 / 12);
+  const GroupLinks pipeline = group_links(tiers, {32, 4});  // one member a leaf
+  EXPECT_DOUBLE_EQ(pipeline.across.value(), kNic / 4);
+}
+
+TEST(GroupLinks, AGroupBelowOneLeafDoesNotFeelOversubscription) {
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(16, 4, 4));
+  EXPECT_DOUBLE_EQ(group_links(tiers, {8, 4}).across_all_to_all.value(), kNic);
+}
+
+TEST(GroupLinks, TwoLevelsCountLikeTheRanksTheyName) {
+  // Ranks {0, 1} + {0, 16, 32, 48}: two members in each of four nodes, two nodes apart.
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(8, 8, 1));
+  const GroupLinks links = group_links(tiers, {1, 8, 2, 16});
+  EXPECT_EQ(links.ranks_per_domain, 2);
+  EXPECT_EQ(links.domains, 4);
+}
+
+TEST(GroupLinks, AreInvariantToRenamingInsideADomainAndNotAcrossDomains) {
+  // Handbook §12.7: {0, 1}, {0, 2}, {0, 4} are the same group inside a node; {0, 8} is not.
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(4, 4, 1));
+  const GroupLinks near = group_links(tiers, {1, 2});
+  for (const int stride : {2, 4}) {
+    const GroupLinks other = group_links(tiers, {stride, 2});
+    EXPECT_EQ(other.domains, near.domains);
+    EXPECT_EQ(other.inside, near.inside);
+  }
+  EXPECT_EQ(group_links(tiers, {8, 2}).domains, 2);
+}
+
+// ---- flows routed over the graph ----------------------------------------------------------------
+
+// Routes traffic between ranks over the graph's links: out of a domain spread evenly over its NICs,
+// each to the NIC of the same place in the other domain, through their leaf where they share one.
+class Router {
+ public:
+  explicit Router(const Cluster& cluster) : graph_(make_topology(cluster)) {
+    const int domain = tiers_of(cluster).tiers.front().ranks;
+    const int domains = cluster.devices() / domain;
+    nics_.resize(static_cast<std::size_t>(domains));
+    for (const auto vertex : boost::make_iterator_range(vertices(graph_))) {
+      if (graph_[vertex].kind != VertexKind::nic) continue;
+      const int first = graph_[vertex].node * cluster.devices_per_node;
+      nics_[static_cast<std::size_t>(first / domain)].push_back(vertex);
+    }
+    devices_per_domain_ = domain;
+  }
+
+  void send(int from, int to, double bytes) {
+    const auto& out = nics_[static_cast<std::size_t>(from / devices_per_domain_)];
+    const auto& in = nics_[static_cast<std::size_t>(to / devices_per_domain_)];
+    if (&out == &in) return;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      climb(out[i], in[i], bytes / static_cast<double>(out.size()));
+    }
+  }
+
+  // When the fullest link is done.
+  double time() const {
+    double longest = 0;
+    for (const auto& [link, bytes] : load_) {
+      const auto edge = boost::edge(link.first, link.second, graph_).first;
+      longest = std::max(longest, bytes / graph_[edge].bandwidth.value());
+    }
+    return longest;
+  }
+
+ private:
+  using VertexId = TopologyGraph::vertex_descriptor;
+
+  VertexId above(VertexId vertex, VertexKind kind) const {
+    for (const auto other : boost::make_iterator_range(adjacent_vertices(vertex, graph_))) {
+      if (graph_[other].kind == kind) return other;
+    }
+    return vertex;
+  }
+
+  void climb(VertexId from, VertexId to, double bytes) {
+    const VertexId up = above(from, VertexKind::leaf);
+    const VertexId down = above(to, VertexKind::leaf);
+    load_[{from, up}] += bytes;
+    load_[{down, to}] += bytes;
+    if (up == down) return;
+    const VertexId spine = above(up, VertexKind::spine);
+    load_[{up, spine}] += bytes;
+    load_[{spine, down}] += bytes;
+  }
+
+  TopologyGraph graph_;
+  std::vector<std::vector<VertexId>> nics_;  // of each domain
+  int devices_per_domain_ = 0;
+  std::map<std::pair<VertexId, VertexId>, double> load_;  // bytes in one direction
+};
+
+// All groups of stride-`stride` progressions of `size` ranks that partition the cluster.
+std::vector<std::vector<int>> sibling_groups(int devices, int stride, int size) {
+  std::vector<std::vector<int>> groups;
+  for (int block = 0; block < devices; block += stride * size) {
+    for (int offset = 0; offset < stride; ++offset) {
+      groups.emplace_back();
+      for (int i = 0; i < size; ++i) groups.back().push_back(block + offset + i * stride);
+    }
+  }
+  return groups;
+}
+
+struct RoutedCase {
+  const char* name;
+  Cluster cluster;
+  int stride, size;
+};
+
+class GroupLinksOf : public testing::TestWithParam<RoutedCase> {};
+
+TEST_P(GroupLinksOf, RingTakesAsLongAsItsFlowsOverTheGraph) {
+  const auto& [name, cluster, stride, size] = GetParam();
+  Router router(cluster);
+  for (const auto& group : sibling_groups(cluster.devices(), stride, size)) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      router.send(group[i], group[(i + 1) % group.size()], 1e9);
+    }
+  }
+  const GroupLinks links = group_links(tiers_of(cluster), {stride, size});
+  const double modelled = 1e9 / (links.across.value() * links.ranks_per_domain);
+  EXPECT_NEAR(modelled, router.time(), 1e-9 * router.time());
+}
+
+TEST_P(GroupLinksOf, AllToAllTakesAsLongAsItsFlowsOverTheGraph) {
+  const auto& [name, cluster, stride, size] = GetParam();
+  Router router(cluster);
+  for (const auto& group : sibling_groups(cluster.devices(), stride, size)) {
+    for (const int from : group) {
+      for (const int to : group) router.send(from, to, 1e9 / size);
+    }
+  }
+  const GroupLinks links = group_links(tiers_of(cluster), {stride, size});
+  const double leaving = 1e9 * (size - links.ranks_per_domain) / size;
+  EXPECT_NEAR(leaving / links.across_all_to_all.value(), router.time(), 1e-9 * router.time());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Groups, GroupLinksOf,
+    testing::Values(RoutedCase{"whole_fat_tree", fat_tree_cluster(8, 2, 1), 1, 64},
+                    RoutedCase{"data_groups", fat_tree_cluster(8, 2, 1), 8, 8},
+                    RoutedCase{"oversubscribed_whole", fat_tree_cluster(8, 2, 4), 1, 64},
+                    RoutedCase{"oversubscribed_data", fat_tree_cluster(8, 2, 4), 8, 8},
+                    RoutedCase{"oversubscribed_far", fat_tree_cluster(8, 2, 4), 16, 4},
+                    RoutedCase{"oversubscribed_two_a_node", fat_tree_cluster(8, 4, 3), 4, 16},
+                    RoutedCase{"heavily_oversubscribed", fat_tree_cluster(8, 2, 16), 4, 16},
+                    RoutedCase{"expert_groups", fat_tree_cluster(8, 4, 2), 1, 16},
+                    RoutedCase{"rail_data", rail_cluster(8, 2, 4), 8, 8},
+                    RoutedCase{"rail_whole", rail_cluster(8, 2, 4), 1, 64},
+                    RoutedCase{"four_nics", four_nic_cluster(4), 2, 16},
+                    RoutedCase{"nvl72", nvl72_cluster(18 * 8), 8, 72}),
+    [](const auto& instance) { return instance.param.name; });
+
+}  // namespace
+}  // namespace trainyard
