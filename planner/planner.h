@@ -1,6 +1,9 @@
 // Searches the plans of a job for the best ones. The evaluator is the caller's (analytic or
 // simulated), so the planner knows no simulator. This search enumerates every legal plan of the
-// space and so its answer is optimal within it.
+// space, except those whose states alone exceed a device, and so its answer is optimal within it.
+//
+// The result does not depend on the number of threads: equal objectives are ordered by peak memory,
+// then by the plan itself. It does depend on when a time limit or an interruption stopped it.
 #pragma once
 
 #include <atomic>
@@ -22,6 +25,7 @@ using Evaluator = std::function<void(const Plan& plan, Estimate& out)>;
 
 struct SearchOptions {
   SearchSpace space;
+  PlanRequest base;  // the keys of a plan that are not searched (offload, rank order, …)
   Objective objective = Objective::step_time;
   int top = 5;                                     // best plans to keep
   int threads = 0;                                 // 0: as many as there are processors
@@ -35,17 +39,26 @@ struct Candidate {
   Estimate estimate;
 };
 
+// Counts are of combinations of the space: considered = pruned + evaluated + those that turn out to
+// be illegal; infeasible ones are among the evaluated.
+struct SearchCounts {
+  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
+};
+
 struct SearchResult {
   std::vector<Candidate> plans;    // best first; feasible ones only
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
-  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
+  SearchCounts counts;
   bool optimal = false;  // everything in the space was considered
-  double gap = 0;        // 0 when optimal
+  double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
 };
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate);
+
+// The value that is minimised. Without a price (a power) the cost (the energy) is infinite.
+double objective_value(Objective objective, const Estimate& estimate);
 
 }  // namespace trainyard

@@ -1,0 +1,18 @@
+// The rule of thumb that people use without a planner, as a yardstick beside what the search found:
+// tensor parallelism inside the node (Megatron-LM; Narayanan et al. 2021, takeaway 1), experts
+// inside the node, then pipeline stages until the model fits, data parallelism with the rest,
+// micro-batch 1, everything else as the stack has it.
+#pragma once
+
+#include <optional>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// The first of those plans that fits; the last one tried when none does; nothing when none is
+// legal. `base` gives the keys that the rule does not touch.
+std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
+                                       const Evaluator& evaluate);
+
+}  // namespace trainyard

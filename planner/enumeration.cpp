@@ -1,0 +1,235 @@
+#include "planner/enumeration.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+template <typename T, typename U>
+bool allowed(const std::vector<T>& values, const U& value) {
+  return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// The divisors of `number` that the space allows and that divide `of` as well (heads, tokens, …).
+std::vector<int> degrees_within(const std::vector<int>& space, std::int64_t number,
+                                std::int64_t of) {
+  std::vector<int> result;
+  for (const int divisor : divisors(number)) {
+    if (of % divisor == 0 && allowed(space, divisor)) {
+      result.push_back(divisor);
+    }
+  }
+  return result;
+}
+
+class Enumerator {
+ public:
+  Enumerator(const PreparedJob& job, const SearchSpace& space) : job_(job.job), space_(space) {}
+
+  Enumeration run() {
+    add_recomputes();
+    for (const int stage : {0, 1, 2, 3}) {
+      if (allowed(space_.zero_stage, stage)) {
+        result_.zero_stages.push_back(stage);
+      }
+    }
+    const int devices = job_.cluster.devices();
+    for (const int tensor :
+         degrees_within(space_.tensor_parallel, devices, job_.model.attention_heads)) {
+      for (const int context : degrees_within(space_.context_parallel, devices / tensor,
+                                              job_.training.sequence_length)) {
+        add_pipelines(tensor, context, devices / (tensor * context));
+      }
+    }
+    order();
+    return std::move(result_);
+  }
+
+ private:
+  void add_recomputes() {
+    const bool selective_is_none =
+        job_.training.stack.flash_attention &&
+        job_.training.stack.selective == SelectiveRecompute::core_attention &&
+        allowed(space_.recompute, "none");
+    const std::pair<std::string_view, RecomputeMode> modes[] = {
+        {"none", RecomputeMode::none},
+        {"selective", RecomputeMode::selective},
+        {"full", RecomputeMode::full}};
+    for (const auto& [name, mode] : modes) {
+      const bool repeats = mode == RecomputeMode::selective && selective_is_none;
+      if (!repeats && allowed(space_.recompute, name)) {
+        result_.recomputes.push_back({.mode = mode});
+      }
+    }
+  }
+
+  void add_pipelines(int tensor, int context, int replicas) {
+    for (const int pipeline : divisors(replicas)) {
+      const int data = replicas / pipeline;
+      if (pipeline > job_.model.layers + 2 || job_.training.global_batch % data != 0 ||
+          !allowed(space_.pipeline_parallel, pipeline) || !allowed(space_.data_parallel, data)) {
+        continue;
+      }
+      const std::size_t shapes = shapes_of(pipeline, data);
+      if (!result_.shapes[shapes].empty()) {
+        add_experts({.tensor = tensor,
+                     .context = context,
+                     .pipeline = pipeline,
+                     .data = data,
+                     .shapes = shapes});
+      }
+    }
+  }
+
+  void add_experts(Degrees degrees) {
+    if (job_.model.experts == 0) {
+      if (allowed(space_.expert_parallel, 1) && allowed(space_.expert_tensor_parallel, 1)) {
+        result_.degrees.push_back(degrees);
+      }
+      return;
+    }
+    const int ranks = degrees.tensor * degrees.context * degrees.data;  // of one stage
+    for (const int expert : degrees_within(space_.expert_parallel, ranks, job_.model.experts)) {
+      for (const int expert_tensor : degrees_within(space_.expert_tensor_parallel, ranks / expert,
+                                                    job_.model.expert_ffn_size)) {
+        degrees.expert = expert;
+        degrees.expert_tensor = expert_tensor;
+        result_.degrees.push_back(degrees);
+      }
+    }
+  }
+
+  std::size_t shapes_of(int pipeline, int data) {
+    const auto [entry, added] = shape_index_.try_emplace({pipeline, data}, result_.shapes.size());
+    if (added) {
+      result_.shapes.push_back(make_shapes(pipeline, data));
+    }
+    return entry->second;
+  }
+
+  std::vector<Shape> make_shapes(int pipeline, int data) const {
+    std::vector<Shape> shapes;
+    const std::int64_t share = job_.training.global_batch / data;
+    for (const int micro_batch : degrees_within(space_.micro_batch, share, share)) {
+      PipelineShape shape{.stages = pipeline,
+                          .microbatches = static_cast<int>(share / micro_batch)};
+      if (pipeline == 1) {
+        add_single_stage(shape, micro_batch, shapes);
+        continue;
+      }
+      for (const Schedule* schedule : schedules()) {
+        if (allowed(space_.schedule, schedule->name)) {
+          add_chunks(*schedule, shape, micro_batch, shapes);
+        }
+      }
+    }
+    return shapes;
+  }
+
+  // Without a pipeline every schedule runs the micro-batches one after the other; 1F1B holds the
+  // activations of one of them only.
+  void add_single_stage(PipelineShape shape, int micro_batch, std::vector<Shape>& shapes) const {
+    if (!allowed(space_.virtual_stages, 1)) {
+      return;
+    }
+    const Schedule* best = nullptr;
+    for (const Schedule* schedule : schedules()) {
+      const bool usable = allowed(space_.schedule, schedule->name) && !schedule->needs_chunks &&
+                          schedule->accepts(shape).has_value();
+      if (usable && (best == nullptr || schedule->name == "1f1b")) {
+        best = schedule;
+      }
+    }
+    if (best != nullptr) {
+      shapes.push_back({.micro_batch = micro_batch, .schedule = best});
+    }
+  }
+
+  void add_chunks(const Schedule& schedule, PipelineShape shape, int micro_batch,
+                  std::vector<Shape>& shapes) const {
+    const int first = schedule.needs_chunks ? 2 : 1;
+    const int most = (job_.model.layers + 2) / shape.stages;
+    for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {
+      if (allowed(space_.virtual_stages, shape.chunks) && schedule.accepts(shape).has_value()) {
+        shapes.push_back(
+            {.micro_batch = micro_batch, .virtual_stages = shape.chunks, .schedule = &schedule});
+      }
+    }
+  }
+
+  // Promising degrees first, so that a search stopped early has seen them: tensor and context
+  // groups inside an NVLink domain, little context parallelism.
+  void order() {
+    const int domain = std::max(job_.cluster.nvlink_domain, job_.cluster.devices_per_node);
+    const auto key = [domain](const Degrees& d) {
+      return std::pair(d.tensor * d.context > domain, d.context);
+    };
+    std::stable_sort(result_.degrees.begin(), result_.degrees.end(),
+                     [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
+  }
+
+  const Job& job_;
+  const SearchSpace& space_;
+  Enumeration result_;
+  std::map<std::pair<int, int>, std::size_t> shape_index_;
+};
+
+}  // namespace
+
+std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
+  const int ranks = d.tensor * d.context * d.data;
+  const bool sharded = d.data * d.context > 1 || ranks / (d.expert * d.expert_tensor) > 1;
+  if (sharded || zero_stages.empty()) {
+    return zero_stages;
+  }
+  return {zero_stages.front()};
+}
+
+std::int64_t Enumeration::plans_per_zero_stage(const Degrees& d) const {
+  return static_cast<std::int64_t>(shapes[d.shapes].size() * recomputes.size());
+}
+
+std::int64_t Enumeration::size() const {
+  std::int64_t size = 0;
+  for (const Degrees& d : degrees) {
+    size += static_cast<std::int64_t>(zero_stages_of(d).size()) * plans_per_zero_stage(d);
+  }
+  return size;
+}
+
+Enumeration enumerate(const PreparedJob& job, const SearchSpace& space) {
+  return Enumerator(job, space).run();
+}
+
+std::vector<std::string> searched_dimensions() {
+  return {"tensor_parallel",
+          "context_parallel",
+          "pipeline_parallel",
+          "virtual_stages",
+          "data_parallel",
+          "expert_parallel",
+          "expert_tensor_parallel",
+          "micro_batch",
+          "zero_stage",
+          "recompute",
+          "schedule"};
+}
+
+std::vector<int> divisors(std::int64_t number) {
+  std::vector<int> low, high;
+  for (std::int64_t i = 1; i * i <= number; ++i) {
+    if (number % i == 0) {
+      low.push_back(static_cast<int>(i));
+      if (i * i != number) {
+        high.push_back(static_cast<int>(number / i));
+      }
+    }
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,77 @@
+#include "planner/explain.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kParts = {
+    BreakdownPart{"compute", "computing the layers", &Breakdown::compute},
+    BreakdownPart{"embedding_head", "embedding and output head", &Breakdown::embedding_head},
+    BreakdownPart{"tensor_parallel", "tensor-parallel communication", &Breakdown::tensor_parallel},
+    BreakdownPart{"context_parallel", "context-parallel communication",
+                  &Breakdown::context_parallel},
+    BreakdownPart{"expert_parallel", "expert-parallel communication", &Breakdown::expert_parallel},
+    BreakdownPart{"pipeline", "pipeline communication", &Breakdown::pipeline},
+    BreakdownPart{"data_parallel", "data-parallel communication", &Breakdown::data_parallel},
+    BreakdownPart{"optimizer", "the optimizer step", &Breakdown::optimizer},
+    BreakdownPart{"recompute", "recomputation", &Breakdown::recompute},
+    BreakdownPart{"offload", "offload traffic", &Breakdown::offload},
+    BreakdownPart{"launch", "kernel launch by the host", &Breakdown::launch},
+    BreakdownPart{"bubble", "the pipeline bubble", &Breakdown::bubble},
+    BreakdownPart{"other", "other fixed times", &Breakdown::other},
+};
+
+bool useful(const BreakdownPart& part) {
+  return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
+}
+
+}  // namespace
+
+std::span<const BreakdownPart> breakdown_parts() { return kParts; }
+
+std::optional<Infeasible> infeasibility(const Estimate& estimate, Bytes capacity) {
+  if (estimate.feasible) {
+    return std::nullopt;
+  }
+  return Infeasible{estimate.fullest_stage, estimate.peak_memory, capacity};
+}
+
+Comparison compare(const Candidate& winner, const Candidate& other, Bytes capacity) {
+  // Below a ten-thousandth of the step a difference explains nothing.
+  constexpr double kNegligible = 1e-4;
+  Comparison comparison;
+  comparison.memory = infeasibility(other.estimate, capacity);
+  comparison.lost = other.estimate.step_time - winner.estimate.step_time;
+  for (const BreakdownPart& part : kParts) {
+    const PartDifference difference{&part, winner.estimate.breakdown.*part.time,
+                                    other.estimate.breakdown.*part.time};
+    if (std::abs(difference.lost() / winner.estimate.step_time) > kNegligible) {
+      comparison.differences.push_back(difference);
+    }
+  }
+  std::stable_sort(
+      comparison.differences.begin(), comparison.differences.end(),
+      [](const PartDifference& a, const PartDifference& b) { return a.lost() > b.lost(); });
+  return comparison;
+}
+
+Limits limits(const Estimate& estimate) {
+  Limits limits;
+  const Breakdown& breakdown = estimate.breakdown;
+  const auto larger = [&](const BreakdownPart& part, const BreakdownPart* than) {
+    return breakdown.*part.time > (than == nullptr ? Seconds(0) : breakdown.*than->time);
+  };
+  for (const BreakdownPart& part : kParts) {
+    if (larger(part, limits.largest)) {
+      limits.largest = &part;
+    }
+    if (!useful(part) && larger(part, limits.largest_overhead)) {
+      limits.largest_overhead = &part;
+    }
+  }
+  return limits;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+// Why a plan is as it is: what it spends its step on, what it lost against a better one, and what
+// would help most. Answers are measured, not argued: everything is a re-estimate of the same job
+// with one thing changed. Pure functions over the caller's evaluator.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// The parts of a breakdown under the names of their keys in documents.
+struct BreakdownPart {
+  std::string_view key;    // "tensor_parallel"
+  std::string_view label;  // "tensor-parallel communication"
+  Seconds Breakdown::*time;
+};
+std::span<const BreakdownPart> breakdown_parts();
+
+// A stage that does not fit: the answer is no.
+struct Infeasible {
+  int stage = 0;
+  Bytes required, available;
+};
+std::optional<Infeasible> infeasibility(const Estimate& estimate, Bytes capacity);
+
+struct PartDifference {
+  const BreakdownPart* part = nullptr;
+  Seconds winner, other;
+  Seconds lost() const { return other - winner; }  // negative: the other one gained
+};
+
+// Why `other` lost against `winner`: it does not fit, or it spent its time on something.
+struct Comparison {
+  std::optional<Infeasible> memory;
+  Seconds lost;                             // of the whole step
+  std::vector<PartDifference> differences;  // largest loss first; the parts that differ
+};
+Comparison compare(const Candidate& winner, const Candidate& other, Bytes capacity);
+
+// What takes the largest part of the step, and the largest part that is not useful work (layers,
+// embedding and head).
+struct Limits {
+  const BreakdownPart* largest = nullptr;
+  const BreakdownPart* largest_overhead = nullptr;  // nullptr: all of it is useful work
+};
+Limits limits(const Estimate& estimate);
+
+// Something changed and what it does to the step.
+struct Remedy {
+  std::string change;  // "10 % more NVLink bandwidth", "virtual_stages 4"
+  Seconds saved;       // negative: slower
+  bool fits = false;
+  Bytes peak_memory;
+};
+
+// Prices a plan of any job, as `estimate` does.
+using JobEvaluator = std::function<void(const PreparedJob&, const Plan&, Estimate&)>;
+
+// Every hardware figure raised by 10 % (α and host time lowered to match), one at a time; best
+// first.
+std::vector<Remedy> hardware_remedies(const Job& job, const Candidate& candidate,
+                                      const JobEvaluator& evaluate);
+
+// The neighbours of a plan: one key changed, or one degree traded for another. Those that fit come
+// first, the fastest of them before; then those that do not, the smallest before.
+std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
+                                  const Evaluator& evaluate);
+
+}  // namespace trainyard

@@ -1,0 +1,35 @@
+// A bounded list of the best candidates, in a total order: first a value, then peak memory, then
+// the plan itself. Because the order is total, lists filled by different threads merge to the same
+// result however the work was split.
+#pragma once
+
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// By degrees, then micro-batch, ZeRO stage, recomputation and schedule name: an arbitrary but fixed
+// order that prefers what is simpler.
+bool plan_before(const Plan& a, const Plan& b);
+
+struct RankedCandidate {
+  double value = 0;
+  Candidate candidate;
+};
+
+class Ranking {
+ public:
+  explicit Ranking(int capacity) : capacity_(static_cast<std::size_t>(capacity)) {}
+
+  // Copies only what enters the list.
+  void offer(double value, const Plan& plan, const Estimate& estimate);
+  void merge(const Ranking& other);
+  const std::vector<RankedCandidate>& entries() const { return entries_; }
+
+ private:
+  std::size_t capacity_;
+  std::vector<RankedCandidate> entries_;  // best first
+};
+
+}  // namespace trainyard

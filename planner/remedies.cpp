@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/explain.h"
+#include "planner/request.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kMore = 1.1;
+
+struct HardwareChange {
+  std::string_view text;
+  void (*apply)(Job& job);
+};
+
+void raise_flops(Job& job) {
+  for (FlopsPerSecond& peak : job.cluster.device.peak) {
+    peak *= kMore;
+  }
+}
+
+void raise_memory_bandwidth(Job& job) { job.cluster.device.memory_bandwidth *= kMore; }
+
+// The fitted curves inside a domain are the link's as well.
+void raise_link_bandwidth(Job& job) {
+  job.cluster.device.link_bandwidth *= kMore;
+  job.cluster.intra.bandwidth *= kMore;
+  for (CollectiveCurve& curve : job.cluster.device.collectives) {
+    curve.bandwidth *= kMore;
+    curve.root /= kMore;
+  }
+}
+
+void raise_network_bandwidth(Job& job) { job.cluster.inter.bandwidth *= kMore; }
+
+void lower_latency(Job& job) {
+  job.cluster.intra.latency /= kMore;
+  job.cluster.inter.latency /= kMore;
+  for (CollectiveCurve& curve : job.cluster.device.collectives) {
+    curve.latency /= kMore;
+  }
+}
+
+void lower_host_time(Job& job) {
+  Stack& stack = job.training.stack;
+  job.cluster.device.rates.launch /= kMore;
+  stack.host_layer_forward /= kMore;
+  stack.host_moe_layer_forward /= kMore;
+  stack.host_microbatch /= kMore;
+  stack.step_overhead /= kMore;
+}
+
+constexpr std::array kHardwareChanges = {
+    HardwareChange{"10 % more FLOP/s", raise_flops},
+    HardwareChange{"10 % more memory bandwidth", raise_memory_bandwidth},
+    HardwareChange{"10 % more bandwidth inside the node", raise_link_bandwidth},
+    HardwareChange{"10 % more network bandwidth", raise_network_bandwidth},
+    HardwareChange{"10 % less network latency", lower_latency},
+    HardwareChange{"10 % less host time", lower_host_time},
+};
+
+// One step away from a plan; leaves `request` as it is where the step makes no sense.
+struct Move {
+  std::string_view key;  // printed with its new value
+  int PlanRequest::*up;  // doubled or halved
+  bool doubles;
+  int PlanRequest::*down;  // the degree that makes room; nullptr: data parallelism does
+};
+
+constexpr std::array kMoves = {
+    Move{"micro_batch", &PlanRequest::micro_batch, true, nullptr},
+    Move{"micro_batch", &PlanRequest::micro_batch, false, nullptr},
+    Move{"virtual_stages", &PlanRequest::virtual_stages, true, nullptr},
+    Move{"virtual_stages", &PlanRequest::virtual_stages, false, nullptr},
+    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, nullptr},
+    Move{"tensor_parallel", &PlanRequest::tensor_parallel, false, nullptr},
+    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, &PlanRequest::pipeline_parallel},
+    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, &PlanRequest::context_parallel},
+    Move{"context_parallel", &PlanRequest::context_parallel, true, nullptr},
+    Move{"context_parallel", &PlanRequest::context_parallel, false, nullptr},
+    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, true, nullptr},
+    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, false, nullptr},
+    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, true, &PlanRequest::tensor_parallel},
+    Move{"expert_parallel", &PlanRequest::expert_parallel, true, nullptr},
+    Move{"expert_parallel", &PlanRequest::expert_parallel, false, nullptr},
+    Move{"expert_tensor_parallel", &PlanRequest::expert_tensor_parallel, true, nullptr},
+    Move{"expert_tensor_parallel", &PlanRequest::expert_tensor_parallel, false, nullptr},
+};
+
+struct Neighbour {
+  std::string change;
+  PlanRequest request;
+};
+
+bool halve(int& value) {
+  const bool even = value % 2 == 0;
+  value = even ? value / 2 : value;
+  return even;
+}
+
+std::optional<Neighbour> moved(const Move& move, const PlanRequest& from) {
+  Neighbour next{"", from};
+  int& value = next.request.*move.up;
+  if (!move.doubles && !halve(value)) {
+    return std::nullopt;
+  }
+  value = move.doubles ? 2 * value : value;
+  next.change = fmt::format("{} {}", move.key, value);
+  if (move.down != nullptr) {
+    if (!halve(next.request.*move.down)) {
+      return std::nullopt;
+    }
+    const std::string_view other =
+        move.down == &PlanRequest::pipeline_parallel ? "pipeline_parallel"
+        : move.down == &PlanRequest::tensor_parallel ? "tensor_parallel"
+                                                     : "context_parallel";
+    next.change += fmt::format(" with {} {}", other, next.request.*move.down);
+  }
+  // Data parallelism fills the cluster; the schedule follows the virtual stages.
+  next.request.data_parallel.reset();
+  next.request.sharding_group.reset();
+  next.request.layers_per_stage.clear();
+  if (move.up == &PlanRequest::virtual_stages) {
+    next.request.schedule.clear();
+  }
+  return next;
+}
+
+std::vector<Neighbour> neighbours(const Plan& plan) {
+  const PlanRequest from = request_of(plan);
+  std::vector<Neighbour> result;
+  for (const Move& move : kMoves) {
+    if (auto next = moved(move, from)) {
+      result.push_back(*std::move(next));
+    }
+  }
+  for (const int stage : {0, 1, 2, 3}) {
+    if (stage != plan.zero_stage) {
+      result.push_back({fmt::format("zero_stage {}", stage), from});
+      result.back().request.zero_stage = stage;
+    }
+  }
+  const std::pair<std::string_view, RecomputeMode> modes[] = {
+      {"none", RecomputeMode::none},
+      {"selective", RecomputeMode::selective},
+      {"full", RecomputeMode::full}};
+  for (const auto& [name, mode] : modes) {
+    if (mode != plan.recompute.mode) {
+      result.push_back({fmt::format("recompute {}", name), from});
+      result.back().request.recompute = {.mode = mode};
+    }
+  }
+  return result;
+}
+
+bool more_helpful(const Remedy& a, const Remedy& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
+  }
+  return a.fits ? a.saved > b.saved : a.peak_memory < b.peak_memory;
+}
+
+Remedy remedy(std::string change, const Estimate& before, const Estimate& after) {
+  return {.change = std::move(change),
+          .saved = before.step_time - after.step_time,
+          .fits = after.feasible,
+          .peak_memory = after.peak_memory};
+}
+
+}  // namespace
+
+std::vector<Remedy> hardware_remedies(const Job& job, const Candidate& candidate,
+                                      const JobEvaluator& evaluate) {
+  std::vector<Remedy> remedies;
+  Estimate estimate;
+  for (const HardwareChange& change : kHardwareChanges) {
+    Job better = job;
+    change.apply(better);
+    evaluate(prepare(std::move(better)), candidate.plan, estimate);
+    remedies.push_back(remedy(std::string(change.text), candidate.estimate, estimate));
+  }
+  std::stable_sort(remedies.begin(), remedies.end(),
+                   [](const Remedy& a, const Remedy& b) { return a.saved > b.saved; });
+  return remedies;
+}
+
+std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
+                                  const Evaluator& evaluate) {
+  const Job& j = job.job;
+  std::vector<Remedy> remedies;
+  Estimate estimate;
+  for (Neighbour& neighbour : neighbours(candidate.plan)) {
+    const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
+    if (plan) {
+      evaluate(*plan, estimate);
+      remedies.push_back(remedy(std::move(neighbour.change), candidate.estimate, estimate));
+    }
+  }
+  std::stable_sort(remedies.begin(), remedies.end(), more_helpful);
+  return remedies;
+}
+
+}  // namespace trainyard
