@@ -42,9 +42,9 @@ struct FileSummary {
 
 // The plans of one job: how well their predicted order agrees with the measured one.
 struct PlanGroup {
-  std::vector<std::string> plans;  // row names
-  double kendall_tau = 0;          // −1 … 1 (tau-b)
-  double regret = 0;               // measured time of the plan predicted best over the best − 1
+  std::vector<std::string> plans;     // row names
+  std::optional<double> kendall_tau;  // model/calibration/accuracy.h; absent: too close to rank
+  double regret = 0;                  // likewise
 };
 
 struct ValidationReport {
