@@ -103,7 +103,7 @@ class Worker {
 
   void price() {
     const Job& job = work_.job.job;
-    const auto plan = make_plan(request_, job.model, job.cluster, job.training);
+    const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!plan) {
       return;
     }
