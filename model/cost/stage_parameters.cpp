@@ -16,7 +16,7 @@ double dense_parameters(const LayerParameters& layer, const Plan& plan, int kv_h
 }
 
 double expert_parameters(const LayerParameters& layer, const Plan& plan) {
-  return layer.experts / (static_cast<double>(plan.expert_parallel) * plan.expert_tensor_parallel);
+  return (layer.experts / plan.expert_tensor_parallel + layer.expert_biases) / plan.expert_parallel;
 }
 
 double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {

@@ -149,7 +149,7 @@ OperatorList embedding_operators(const Transformer& model, const Training& train
 OperatorList head_operators(const Transformer& model, const Training& training,
                             const LayerShard& shard) {
   const OperatorContext context = operator_context(model, training, shard);
-  const double padded = static_cast<double>(padded_vocabulary(model.vocabulary, shard.tensor));
+  const auto padded = static_cast<double>(padded_vocabulary(model.vocabulary, shard.tensor));
   const double columns = padded / context.tensor;
   Operator head =
       gemm(OperatorKind::output_head, {.m = context.tokens, .n = columns, .k = context.hidden},

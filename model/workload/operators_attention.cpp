@@ -9,7 +9,7 @@ namespace {
 
 AttentionShape core_shape(const OperatorContext& context, bool sliding) {
   const Transformer& model = context.model;
-  const double sequence = static_cast<double>(context.training.sequence_length);
+  const auto sequence = static_cast<double>(context.training.sequence_length);
   const double ranks = context.shard.context;
   // Ulysses deals the heads over the context ranks instead of the queries.
   const bool ulysses = context.shard.context_algorithm == ContextAlgorithm::ulysses;
