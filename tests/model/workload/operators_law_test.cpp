@@ -71,8 +71,8 @@ Degrees random_degrees(Dice& dice, const Transformer& model) {
   Degrees degrees;
   LayerShard& shard = degrees.shard;
   shard.tensor = dice.power_of_two(4);
-  // MoE requires sequence parallelism when t > 1 (handbook §4).
-  shard.sequence_parallel = shard.tensor > 1 && (model.experts > 0 || dice.coin());
+  // A plan with experts and t > 1 has sequence parallelism (handbook §4); the laws do not need it.
+  shard.sequence_parallel = shard.tensor > 1 && dice.coin();
   shard.context = dice.power_of_two(1);
   shard.context_algorithm = dice.coin() ? ContextAlgorithm::ring : ContextAlgorithm::ulysses;
   shard.micro_batch = 1 + dice.below(3);
@@ -308,7 +308,7 @@ TEST(OperatorLaws, SavedBytesNeverRiseWithTensorParallelismOrRecomputation) {
   }
 }
 
-// A rank of one: no replicas, and nothing is split that the micro-batch does not scale.
+// Every figure is of one micro-batch and linear in its sequences; a rank of one repeats no work.
 TEST(OperatorLaws, MicroBatchScalesEverythingButWeights) {
   Dice dice(31415);
   for (int trial = 0; trial < 500; ++trial) {

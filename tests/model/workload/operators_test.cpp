@@ -185,13 +185,41 @@ TEST(Traffic, OfCastsIsCarriedByTheLayerGemms) {
             0);
 }
 
-// Two tables of the lookup: a row of 2h bytes read and 2h written a token; backward reads 2h and
-// reads and writes 4h of the main gradient.
+// A row of 2h bytes read and 2h written a token; backward reads 2h and reads and writes 4h of the
+// main gradient. Of t ranks each looks up its own rows and writes all.
 TEST(Traffic, OfTheEmbeddingIsARowAToken) {
   const Operator op = only(embedding_operators(llama_8b(), modern(), {}), OperatorKind::embedding);
-  EXPECT_EQ(op.forward_traffic.value(), 4096.0 * 4096 * 4);
-  EXPECT_EQ(op.backward_traffic.value(), 4096.0 * 4096 * 10);
+  const double elements = 4096.0 * 4096;
+  EXPECT_EQ(op.forward_traffic.value(), elements * 4);
+  EXPECT_EQ(op.backward_traffic.value(), elements * 10);
   EXPECT_EQ(op.weights, 128256.0 * 4096);
+  const Operator cut =
+      only(embedding_operators(llama_8b(), modern(), {.tensor = 4}), OperatorKind::embedding);
+  EXPECT_EQ(cut.forward_traffic.value(), elements * (2.0 / 4 + 2));
+  EXPECT_EQ(cut.backward_traffic.value(), elements * (2 + 8.0 / 4));
+}
+
+// A residual with dropout: forward reads both, writes the sum and a mask of one byte; backward adds
+// two gradients, then reads one and the mask and writes the branch's.
+TEST(Traffic, OfDropoutIsAMaskForwardAndAPassBackward) {
+  const auto list = layer_operators(gpt3_175b(), megatron_2022(), {}, {});
+  const Operator op = only(list, OperatorKind::attention_residual);
+  EXPECT_EQ(op.forward_traffic.value(), 2048.0 * 12288 * (6 + 1));
+  EXPECT_EQ(op.backward_traffic.value(), 2048.0 * 12288 * (6 + 5));
+}
+
+// DeepSeek-V3: 64 of a query head's elements turn in place, a key head's 192 are assembled; each is
+// read and written.
+TEST(Traffic, OfLatentRotaryAssemblesTheKeys) {
+  const auto list = layer_operators(deepseek_v3(), modern(), {}, {});
+  EXPECT_EQ(only(list, OperatorKind::rotary).forward_traffic.value(),
+            4096.0 * 128 * (64 + 192) * 2 * 2);
+}
+
+// The router's scores are read in 16 bits and their softmax is written in fp32.
+TEST(Traffic, OfTheRouterIsItsSoftmax) {
+  const auto list = layer_operators(mixtral_8x7b(), modern(), {}, {.moe = true});
+  EXPECT_EQ(only(list, OperatorKind::router).forward_traffic.value(), 4096.0 * 8 * (2 + 4));
 }
 
 // One local expert a rank receives its rows in order; several sort them, once each way.
