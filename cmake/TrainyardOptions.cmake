@@ -29,6 +29,8 @@ target_compile_definitions(trainyard_options INTERFACE $<$<CONFIG:Debug>:_GLIBCX
 
 if(TRAINYARD_SANITIZE)
   target_compile_options(trainyard_options INTERFACE
-    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # Instrumented code leads g++ to see uninitialised values in Boost that are none; the release build keeps both warnings.
+    -Wno-uninitialized -Wno-maybe-uninitialized)
   target_link_options(trainyard_options INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()
