@@ -13,6 +13,8 @@ if(TRAINYARD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRAINYARD_CCACHE})
 endif()
 
+set(CMAKE_CXX_EXTENSIONS OFF)
+
 add_library(trainyard_options INTERFACE)
 add_library(trainyard::options ALIAS trainyard_options)
 target_compile_features(trainyard_options INTERFACE cxx_std_20)
