@@ -1,0 +1,231 @@
+// The fields of a cluster: equal nodes from a node document, or spelled out; node and fabric
+// documents. Bandwidths are per direction: per device inside a node, per NIC outside. Design §3.
+#include <fmt/format.h>
+
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+
+namespace trainyard {
+namespace {
+
+constexpr CountShape kNodes{.most = 1e6};
+constexpr CountShape kDevicesPerNode{.most = 1e4};
+constexpr std::int64_t kMostDevices = 16'777'216;
+constexpr NumberShape kOversubscription{.least = 1, .most = 1e3};
+
+using Kind = Named<InterNodeKind>;
+constexpr std::array kInterNodeKinds = {Kind{"fat-tree", InterNodeKind::fat_tree},
+                                        Kind{"rail", InterNodeKind::rail}};
+
+// Figures of a fabric that a node document and a spelled-out cluster share.
+std::vector<Field<InterNode>> inter_node_fields() {
+  using I = InterNode;
+  return {
+      choice("kind", &I::kind, kInterNodeKinds, "how the switches are wired"),
+      count("nics_per_node", &I::nics_per_node, "NICs that reach this fabric"),
+      quantity("bandwidth", &I::bandwidth, "of one NIC"),
+      number("oversubscription", &I::oversubscription,
+             "bandwidth into a leaf switch over bandwidth out of it", kOversubscription),
+      count("nodes_per_leaf", &I::nodes_per_leaf, "nodes below one leaf (or rail) switch"),
+      number("efficiency", &I::efficiency, "attained share of the NICs' bandwidth", {0, 1, false}),
+      quantity("latency", &I::latency, "α of one message step between nodes", Zero::allowed),
+  };
+}
+
+const Section<InterNode>& inter_node_section() {
+  static const Section<InterNode> section = [] {
+    std::vector<Field<InterNode>> fields = inter_node_fields();
+    for (Field<InterNode>& field : fields) {
+      const std::string& key = field.spec.key;
+      field.spec.required = key == "kind" || key == "nics_per_node" || key == "bandwidth";
+    }
+    return Section<InterNode>("inter_node", "The fabric between nodes.", std::move(fields));
+  }();
+  return section;
+}
+
+// A fabric's figures of the same names, kept in its `inter`.
+std::vector<Field<Fabric>> fabric_fields() {
+  std::vector<Field<Fabric>> fields = {
+      text("name", &Fabric::name, "as tables show it").absent("the name of the catalog entry"),
+      text("source", &Fabric::source, "where the figures come from"),
+  };
+  for (const Field<InterNode>& field : inter_node_fields()) {
+    const std::string& key = field.spec.key;
+    const bool from_node = key == "nics_per_node" || key == "bandwidth";
+    Field<Fabric> lifted{
+        field.spec,
+        [read = field.read](const Json& value, Fabric& fabric, const Place& place) {
+          return read(value, fabric.inter, place);
+        },
+        [write = field.write](const Fabric& fabric) { return write(fabric.inter); }};
+    if (from_node) lifted.spec.absent = "the node's own NICs";
+    fields.push_back(std::move(lifted));
+  }
+  return fields;
+}
+
+Expected<void> check_size(const Cluster& cluster, const Place& place) {
+  const std::int64_t devices = std::int64_t{cluster.devices_per_node} * cluster.nodes;
+  if (devices <= kMostDevices) return {};
+  return (place / "nodes")
+      .error(fmt::format("found {} ({} devices in all); allowed: at most {} devices", cluster.nodes,
+                         devices, kMostDevices));
+}
+
+Expected<void> check_domain(const Cluster& cluster, const Place& place) {
+  if (cluster.nvlink_domain % cluster.devices_per_node == 0) return {};
+  return (place / "nvlink_domain")
+      .error(fmt::format("found {}; allowed: a multiple of the {} devices of a node",
+                         cluster.nvlink_domain, cluster.devices_per_node));
+}
+
+Expected<void> finish_spelled_out(Cluster& cluster, const Place& place) {
+  if (auto done = check_size(cluster, place); !done) return done;
+  if (cluster.nvlink_domain == 0) cluster.nvlink_domain = cluster.devices_per_node;
+  if (auto done = check_domain(cluster, place); !done) return done;
+  if (cluster.nodes > 1 && cluster.inter.kind == InterNodeKind::none) {
+    return place.error(fmt::format(
+        "found no \"inter_node\"; allowed: absent when nodes is 1, not {}", cluster.nodes));
+  }
+  cluster.name = fmt::format("{} x {}", cluster.devices_per_node, cluster.device.name);
+  return {};
+}
+
+const Section<Cluster>& cluster_section() {
+  using C = Cluster;
+  static const Section<C> section(
+      "cluster", "A cluster of equal nodes, spelled out.",
+      {
+          reference<device_section>("device", &C::device, "what computes").required(),
+          count("devices_per_node", &C::devices_per_node, "devices of one node", kDevicesPerNode)
+              .required(),
+          count("nodes", &C::nodes, "number of nodes", kNodes).required(),
+          object<intra_node_section>("intra_node", &C::intra, "the links inside a node").required(),
+          object<inter_node_section>("inter_node", &C::inter, "the fabric between nodes")
+              .absent("only when `nodes` is 1"),
+          count("nvlink_domain", &C::nvlink_domain, "devices that reach each other by NVLink",
+                kNodes)
+              .absent("`devices_per_node`"),
+          quantity("host_memory_bandwidth", &C::host_memory_bandwidth,
+                   "of a node, for an optimizer on the host"),
+          quantity("nvme_bandwidth", &C::nvme_bandwidth, "of a node"),
+      },
+      {.finish = finish_spelled_out,
+       .refused = {{"groups",
+                    "found groups of unlike nodes, which this version does not price; allowed: "
+                    "\"node\" and \"nodes\", or one kind of node spelled out"},
+                   {"nccl_topology",
+                    "found an NCCL topology, which this version does not read; allowed: \"node\" "
+                    "and \"nodes\", or a cluster spelled out"}}});
+  return section;
+}
+
+struct ClusterOfNodes {
+  Node node;
+  int nodes = 0;
+  Fabric fabric;
+};
+
+const Section<ClusterOfNodes>& cluster_of_nodes_section() {
+  using C = ClusterOfNodes;
+  static const Section<C> section(
+      "cluster_of_nodes", "A cluster of equal nodes from a node document.",
+      {
+          reference<node_section>("node", &C::node, "what the cluster is made of").required(),
+          count("nodes", &C::nodes, "number of nodes", kNodes).required(),
+          reference<fabric_section>("fabric", &C::fabric, "what connects the nodes")
+              .absent("the node's own NICs on a non-blocking rail-optimised fat tree"),
+      });
+  return section;
+}
+
+Expected<void> assemble(const ClusterOfNodes& parts, Cluster& cluster, const Place& place) {
+  const Node& node = parts.node;
+  cluster.name = node.name;
+  cluster.device = node.device;
+  cluster.devices_per_node = node.devices;
+  cluster.nodes = parts.nodes;
+  cluster.intra = node.intra;
+  cluster.inter = parts.fabric.inter;
+  if (cluster.inter.nics_per_node == 0) cluster.inter.nics_per_node = node.nics;
+  if (cluster.inter.bandwidth.value() == 0) cluster.inter.bandwidth = node.nic_bandwidth;
+  cluster.host_memory_bandwidth = node.host_memory_bandwidth;
+  cluster.nvme_bandwidth = node.nvme_bandwidth;
+  cluster.nvlink_domain = node.nvlink_domain > 0 ? node.nvlink_domain : node.devices;
+  return check_size(cluster, place);
+}
+
+Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& place) {
+  Cluster& cluster = scenario.job.cluster;
+  if (!value.contains("node")) return cluster_section().read(value, cluster, place);
+  ClusterOfNodes parts;
+  if (auto done = cluster_of_nodes_section().read(value, parts, place); !done) return done;
+  return assemble(parts, cluster, place);
+}
+
+Expected<void> finish_node(Node& node, const Place& place) {
+  if (node.nvlink_domain == 0) return {};
+  return check_domain({.devices_per_node = node.devices, .nvlink_domain = node.nvlink_domain},
+                      place);
+}
+
+}  // namespace
+
+const Section<IntraNode>& intra_node_section() {
+  using I = IntraNode;
+  static const Section<I> section(
+      "intra_node", "The links inside a node.",
+      {
+          choice("kind", &I::kind,
+                 std::array{Named<IntraNodeKind>{"nvswitch", IntraNodeKind::nvswitch},
+                            Named<IntraNodeKind>{"nvlink-mesh", IntraNodeKind::nvlink_mesh},
+                            Named<IntraNodeKind>{"pcie", IntraNodeKind::pcie}},
+                 "how the devices are wired")
+              .required(),
+          quantity("bandwidth", &I::bandwidth, "of one device").required(),
+          quantity("latency", &I::latency, "α of one message step", Zero::allowed),
+      });
+  return section;
+}
+
+const Section<Node>& node_section() {
+  using N = Node;
+  static const Section<N> section(
+      "node", "A node: devices, the links among them, and its NICs.",
+      {
+          text("name", &N::name, "as tables show it").absent("the name of the catalog entry"),
+          text("source", &N::source, "where the figures come from"),
+          reference<device_section>("device", &N::device, "what computes").required(),
+          count("devices", &N::devices, "devices of the node", kDevicesPerNode).required(),
+          object<intra_node_section>("intra_node", &N::intra, "the links inside the node")
+              .required(),
+          count("nics", &N::nics, "NICs of the node").required(),
+          quantity("nic_bandwidth", &N::nic_bandwidth, "of one NIC").required(),
+          count("nvlink_domain", &N::nvlink_domain,
+                "devices that reach each other by NVLink, across nodes", kNodes)
+              .absent("`devices`"),
+          quantity("host_memory_bandwidth", &N::host_memory_bandwidth,
+                   "of the node, for an optimizer on the host"),
+          quantity("nvme_bandwidth", &N::nvme_bandwidth, "of the node"),
+      },
+      {.finish = finish_node});
+  return section;
+}
+
+const Section<Fabric>& fabric_section() {
+  static const Section<Fabric> section("fabric", "What connects the nodes of a cluster.",
+                                       fabric_fields());
+  return section;
+}
+
+Field<Scenario> cluster_field() {
+  return {{.key = "cluster",
+           .shape = {AnyShape{{Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, "node"}},
+                               Shape{ObjectShape{&spec_of<cluster_section>, {}}}}}},
+           .doc = "the machines"},
+          read_cluster,
+          [](const Scenario&) { return std::nullopt; }};
+}
+
+}  // namespace trainyard

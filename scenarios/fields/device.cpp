@@ -1,0 +1,222 @@
+// The fields of a device: what its datasheet says, and the fitted rates of its kernels and
+// collectives. Handbook §5 and §6.
+#include <algorithm>
+
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
+                                                               "fp4"};
+using Peaks = std::array<FlopsPerSecond, kDtypes>;
+using GemmTable = std::array<GemmRates, kDtypes>;
+constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
+constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
+constexpr NumberShape kElements{.least = 0, .most = 1e5};
+
+// One key a dtype; an absent one is not supported and stays 0.
+Field<Peaks> peak_of(std::size_t dtype) {
+  return {
+      {.key = std::string(kDtypeNames[dtype]),
+       .shape = {QuantityShape{Dimension::flops_per_second}},
+       .doc = "dense, without sparsity"},
+      [dtype](const Json& value, Peaks& peaks, const Place&) -> Expected<void> {
+        peaks[dtype] = FlopsPerSecond(
+            parse_quantity(value.get<std::string>(), Dimension::flops_per_second, false).value());
+        return {};
+      },
+      [dtype](const Peaks& peaks) -> std::optional<Json> {
+        if (peaks[dtype].value() == 0) return std::nullopt;
+        return format_quantity(peaks[dtype].value(), Dimension::flops_per_second);
+      }};
+}
+
+Field<GemmRates> tile_efficiency_field() {
+  return {
+      {.key = "tile_efficiency",
+       .shape = {ListShape{.element = {{kShare}}, .size = 3}},
+       .doc = "rate of 128×256, 128×128 and 64×64 tiles over `per_multiprocessor`"},
+      [](const Json& value, GemmRates& rates, const Place&) -> Expected<void> {
+        for (std::size_t i = 0; i < rates.tile_efficiency.size(); ++i) {
+          rates.tile_efficiency[i] = value[i].get<double>();
+        }
+        return {};
+      },
+      [](const GemmRates& rates) -> std::optional<Json> { return Json(rates.tile_efficiency); }};
+}
+
+const Section<GemmRates>& gemm_section() {
+  using G = GemmRates;
+  static const Section<G> section(
+      "gemm", "GEMMs of one dtype, by the tile model (model/cost/compute.h).",
+      {
+          quantity("per_multiprocessor", &G::per_multiprocessor,
+                   "rate of one SM in the steady loop of a 128×256 tile")
+              .required(),
+          quantity("overhead", &G::overhead, "launch and tail of a kernel", Zero::allowed),
+          number("fill", &G::fill, "k-elements that filling and draining a tile costs", kElements),
+          number("memory_share", &G::memory_share, "of `memory_bandwidth`, where memory bounds",
+                 kShare),
+          number("wave_round", &G::wave_round, "how far a partial wave costs a whole one",
+                 kShareOrZero),
+          number("wave_tail", &G::wave_tail, "waves lost at the end of a kernel", {0, 10}),
+          number("clock_drop", &G::clock_drop, "slow-down of a long kernel at full power",
+                 kShareOrZero),
+          tile_efficiency_field(),
+          number("split_bytes", &G::split_bytes,
+                 "traffic an output element of each further split of k", {0, 1000}),
+      });
+  return section;
+}
+
+Field<GemmTable> gemm_of(std::size_t dtype) {
+  return {{.key = std::string(kDtypeNames[dtype]),
+           .shape = {ObjectShape{&spec_of<gemm_section>, {}}},
+           .doc = "GEMMs of this dtype"},
+          [dtype](const Json& value, GemmTable& table, const Place& place) {
+            return gemm_section().read(value, table[dtype], place);
+          },
+          [dtype](const GemmTable& table) -> std::optional<Json> {
+            if (table[dtype].per_multiprocessor.value() == 0) return std::nullopt;
+            return gemm_section().write(table[dtype]);
+          }};
+}
+
+template <typename Table, typename MakeField>
+std::vector<Field<Table>> by_dtype(MakeField make_field) {
+  std::vector<Field<Table>> fields;
+  for (std::size_t dtype = 0; dtype < kDtypeNames.size(); ++dtype) {
+    fields.push_back(make_field(dtype).absent("not supported"));
+  }
+  return fields;
+}
+
+const Section<Peaks>& peak_section() {
+  static const Section<Peaks> section("peak", "Datasheet peak by dtype.", by_dtype<Peaks>(peak_of));
+  return section;
+}
+
+const Section<GemmTable>& gemm_table_section() {
+  static const Section<GemmTable> section("gemm_by_dtype", "GEMMs by dtype.",
+                                          by_dtype<GemmTable>(gemm_of));
+  return section;
+}
+
+const Section<AttentionRates>& attention_section() {
+  using A = AttentionRates;
+  static const Section<A> section(
+      "attention", "Forward attention of one head dimension (model/cost/compute.h).",
+      {
+          count("head_dim", &A::head_dim, "d: between two entries figures are interpolated")
+              .required(),
+          quantity("per_multiprocessor", &A::per_multiprocessor,
+                   "rate of one SM on a 128×128 tile of scores")
+              .required(),
+          quantity("overhead", &A::overhead, "launch and tail of a kernel", Zero::allowed),
+          number("tail", &A::tail, "share of the longest row that stays exposed at the end",
+                 {0, 10}),
+          quantity("query_tile", &A::query_tile, "a tile of 128 queries at d = 128", Zero::allowed),
+          number("window_tiles", &A::window_tiles,
+                 "key tiles that a sliding window touches beyond its width", {0, 100}),
+      });
+  return section;
+}
+
+const Section<ExpertRates>& experts_section() {
+  using E = ExpertRates;
+  static const Section<E> section(
+      "experts", "Grouped GEMMs of the routed experts (model/cost/compute.h).",
+      {
+          quantity("per_multiprocessor", &E::per_multiprocessor, "rate of one SM").required(),
+          quantity("overhead", &E::overhead, "of the block: GEMMs, activation, permutation",
+                   Zero::allowed),
+          number("padding_rows", &E::padding_rows, "rows by which an expert's group is rounded up",
+                 kElements),
+          number("fill", &E::fill, "k-elements that filling and draining a tile costs", kElements),
+          number("memory_share", &E::memory_share, "of `memory_bandwidth`, for weights", kShare),
+      });
+  return section;
+}
+
+Expected<void> check_attention(ComputeRates& rates, const Place& place) {
+  if (std::ranges::is_sorted(rates.attention, {}, &AttentionRates::head_dim)) return {};
+  return (place / "attention").error("found head_dim out of order; allowed: ascending");
+}
+
+const Section<ComputeRates>& rates_section() {
+  using R = ComputeRates;
+  static const Section<R> section(
+      "rates", "Fitted: what the kernels attain of the datasheet's figures.",
+      {
+          object<gemm_table_section>("gemm", &R::gemm, "GEMMs by dtype").required(),
+          number("batched_gemm", &R::batched_gemm,
+                 "the GEMMs of attention that is not fused, of the 16-bit peak", kShare),
+          objects<attention_section>("attention", &R::attention,
+                                     "fused attention, by ascending `head_dim`")
+              .required(),
+          object<experts_section>("experts", &R::experts, "the experts' GEMMs")
+              .absent("a MoE network cannot be priced"),
+          number("memory", &R::memory, "memory-bound operators, of `memory_bandwidth`", kShare),
+          quantity("launch", &R::launch, "start and tail of a memory-bound kernel", Zero::allowed),
+          number("sustained_clock", &R::sustained_clock,
+                 "clock in training over the clock at which the kernels were measured", kShare),
+      },
+      {.finish = check_attention});
+  return section;
+}
+
+const Section<CollectiveCurve>& curve_section() {
+  using C = CollectiveCurve;
+  using Operation = Named<CollectiveOperation>;
+  static const Section<C> section(
+      "collective",
+      "Fitted time of a collective inside one NVLink domain: latency + S/bandwidth + root·√S.",
+      {
+          choice("operation", &C::operation,
+                 std::array{Operation{"all-reduce", CollectiveOperation::all_reduce},
+                            Operation{"all-gather", CollectiveOperation::all_gather},
+                            Operation{"reduce-scatter", CollectiveOperation::reduce_scatter},
+                            Operation{"all-to-all", CollectiveOperation::all_to_all},
+                            Operation{"broadcast", CollectiveOperation::broadcast},
+                            Operation{"send", CollectiveOperation::send}},
+                 "what is communicated")
+              .required(),
+          count("gpus", &C::gpus, "devices that take part", {.least = 2}).required(),
+          quantity("latency", &C::latency, "the constant term", Zero::allowed).required(),
+          quantity("bandwidth", &C::bandwidth, "S over the linear term").required(),
+          number("root", &C::root, "of the √S term, in seconds per √byte", {0, 1}),
+      });
+  return section;
+}
+
+}  // namespace
+
+const Section<Device>& device_section() {
+  using D = Device;
+  static const Section<D> section(
+      "device", "An accelerator: datasheet figures and fitted rates.",
+      {
+          text("name", &D::name, "as tables show it").absent("the name of the catalog entry"),
+          text("source", &D::source, "where the datasheet figures come from"),
+          object<peak_section>("peak", &D::peak, "dense peak by dtype").required(),
+          quantity("memory", &D::memory, "capacity").required(),
+          quantity("memory_bandwidth", &D::memory_bandwidth, "datasheet").required(),
+          quantity("link_bandwidth", &D::link_bandwidth,
+                   "NVLink (or PCIe where there is none), per direction")
+              .required(),
+          quantity("host_bandwidth", &D::host_bandwidth, "to host memory, per direction")
+              .absent("unknown: nothing can be offloaded"),
+          quantity("power", &D::power, "at full load").absent("unknown: no energy is stated"),
+          quantity("price", &D::price, "of one device").absent("unknown: no cost is stated"),
+          count("multiprocessors", &D::multiprocessors, "SMs"),
+          object<rates_section>("rates", &D::rates, "fitted rates").required(),
+          objects<curve_section>("collectives", &D::collectives,
+                                 "fitted curves inside one NVLink domain")
+              .absent("the formulas of the algorithms are used"),
+          sources<device_section, D>(),
+      });
+  return section;
+}
+
+}  // namespace trainyard

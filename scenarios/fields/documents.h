@@ -1,0 +1,66 @@
+// The sections of every kind of document: each is one table of fields, defined in the file of its
+// name. A section that can be a document of its own has the name of that document's kind.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/cluster/cluster.h"
+#include "model/cluster/device.h"
+#include "model/plan/plan.h"
+#include "model/workload/stack.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+#include "planner/search_space.h"
+#include "scenarios/fields/section.h"
+#include "scenarios/huggingface.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+// A node as its maker sells it: devices, the links among them, and its NICs.
+struct Node {
+  std::string name;
+  std::string source;
+  Device device;
+  int devices = 0;
+  IntraNode intra;
+  int nics = 0;
+  BytesPerSecond nic_bandwidth;
+  int nvlink_domain = 0;  // devices; 0: those of the node
+  BytesPerSecond host_memory_bandwidth = Cluster{}.host_memory_bandwidth;
+  BytesPerSecond nvme_bandwidth = Cluster{}.nvme_bandwidth;
+};
+
+// What connects the nodes, where it is not the default. An absent figure is the node's own.
+struct Fabric {
+  std::string name;
+  std::string source;
+  InterNode inter{.kind = InterNodeKind::rail};
+};
+
+// Kinds of documents.
+const Section<Scenario>& scenario_section();
+const Section<Transformer>& model_section();
+const Section<Device>& device_section();
+const Section<Node>& node_section();
+const Section<Fabric>& fabric_section();
+const Section<Stack>& stack_section();
+
+// Parts of a scenario.
+Field<Scenario> cluster_field();
+const Section<Training>& training_section();
+const Section<PlanRequest>& plan_section();
+const Section<SearchSpace>& planner_section();
+const Section<Measured>& measured_section();
+
+// Parts that two sections share.
+const Section<IntraNode>& intra_node_section();
+
+// The config at `path`, as the document at `place` means it.
+Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);
+
+// Fills the defaults that depend on other fields and refuses networks that cannot be.
+Expected<void> complete(Transformer& model, const Place& place);
+
+}  // namespace trainyard

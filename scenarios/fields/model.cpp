@@ -1,0 +1,141 @@
+// The fields of a model: inline in a scenario, or a document of its own. Design §3, handbook §2.
+#include <fmt/format.h>
+
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr CountShape kSizeOrNone{.least = 0, .most = 1e8};
+constexpr CountShape kHeadOrNone{.least = 0, .most = 1e6};
+
+// A field of the latent attention, which is there as soon as one of its ranks is.
+Field<Transformer> latent(std::string key, int LatentAttention::*member, std::string doc) {
+  return Field<Transformer>{
+      {.key = std::move(key), .shape = {CountShape{}}, .doc = std::move(doc)},
+      [member](const Json& value, Transformer& model, const Place&) -> Expected<void> {
+        if (!model.latent_attention) model.latent_attention.emplace();
+        (*model.latent_attention).*member = value.get<int>();
+        return {};
+      },
+      [member](const Transformer& model) -> std::optional<Json> {
+        if (!model.latent_attention || (*model.latent_attention).*member == 0) return std::nullopt;
+        return (*model.latent_attention).*member;
+      }};
+}
+
+Expected<void> complete_attention(Transformer& model, const Place& place) {
+  const auto heads = model.attention_heads;
+  if (model.kv_heads == 0) model.kv_heads = heads;
+  if (heads % model.kv_heads != 0) {
+    return (place / "kv_heads")
+        .error(fmt::format("found {}; allowed: a divisor of attention_heads ({})", model.kv_heads,
+                           heads));
+  }
+  if (const auto& latent_attention = model.latent_attention) {
+    const bool whole = latent_attention->kv_rank > 0 && latent_attention->nope_head_dim > 0 &&
+                       latent_attention->rope_head_dim > 0 && latent_attention->value_head_dim > 0;
+    if (!whole) {
+      return place.error(
+          "found a part of latent attention; allowed: kv_lora_rank, qk_nope_head_dim, "
+          "qk_rope_head_dim and v_head_dim together");
+    }
+  } else if (model.head_dim == 0 && model.hidden_size % heads != 0) {
+    return (place / "attention_heads")
+        .error(fmt::format("found {}; allowed: a divisor of hidden_size ({}), or a head_dim", heads,
+                           model.hidden_size));
+  }
+  if (model.head_dim == 0) model.head_dim = std::max(1, model.hidden_size / heads);
+  return {};
+}
+
+Expected<void> complete_experts(Transformer& model, const Place& place) {
+  if (model.experts == 0) {
+    if (model.experts_per_token == 0 && model.shared_experts == 0) return {};
+    return place.error("found experts_per_token or shared_experts without \"experts\"");
+  }
+  if (model.experts_per_token < 1 || model.experts_per_token > model.experts) {
+    return (place / "experts_per_token")
+        .error(fmt::format("found {}; allowed: a whole number from 1 to experts ({})",
+                           model.experts_per_token, model.experts));
+  }
+  if (model.dense_layers > model.layers) {
+    return (place / "dense_layers")
+        .error(fmt::format("found {}; allowed: a whole number from 0 to layers ({})",
+                           model.dense_layers, model.layers));
+  }
+  if (model.expert_ffn_size == 0) model.expert_ffn_size = model.ffn_size;
+  if (model.shared_experts > 0 && model.shared_expert_ffn_size == 0) {
+    model.shared_expert_ffn_size = model.expert_ffn_size;
+  }
+  return {};
+}
+
+std::vector<Field<Transformer>> fields() {
+  using T = Transformer;
+  return {
+      text("name", &T::name, "as tables show it").absent("the name of the catalog entry"),
+      remark<T>("source", "where the figures come from"),
+      count("layers", &T::layers, "L: transformer layers", {.most = 1e5}).required(),
+      count("hidden_size", &T::hidden_size, "h: elements of a token's vector").required(),
+      count("attention_heads", &T::attention_heads, "a: query heads").required(),
+      count("vocabulary", &T::vocabulary, "V: rows of the embedding, without padding",
+            {.most = 1e8})
+          .required(),
+      count("kv_heads", &T::kv_heads, "g: key and value heads").absent("`attention_heads`"),
+      count("head_dim", &T::head_dim, "d: elements of a head")
+          .absent("`hidden_size` / `attention_heads`"),
+      count("ffn_size", &T::ffn_size, "f: width of the dense MLP", {.most = 1e8})
+          .absent("4 · `hidden_size`"),
+      flag("gated_mlp", &T::gated_mlp, "gate and up projection (SwiGLU), else one projection"),
+      choice("norm", &T::norm,
+             std::array{Named<Norm>{"rmsnorm", Norm::rms_norm},
+                        Named<Norm>{"layernorm", Norm::layer_norm}},
+             "normalisation, twice a layer and once at the end"),
+      flag("biases", &T::biases, "on every linear map of the layers, router and experts included"),
+      flag("qkv_biases", &T::qkv_biases, "on the QKV projection (Qwen2)"),
+      flag("tied_embeddings", &T::tied_embeddings, "the output head is the embedding"),
+      flag("learned_positions", &T::learned_positions,
+           "a position table of as many rows as `sequence_length`"),
+      flag("qk_norm", &T::qk_norm, "a norm over each query and key head (Qwen3)"),
+      flag("attention_sinks", &T::attention_sinks, "a learned logit a query head (gpt-oss)"),
+      count("sliding_window", &T::sliding_window, "keys that a query sees; 0: all", kSizeOrNone),
+      count("full_attention_every", &T::full_attention_every,
+            "of the sliding layers each n-th attends in full (gpt-oss: 2); 0: none", kHeadOrNone),
+      latent("q_lora_rank", &LatentAttention::query_rank, "query rank of latent attention (MLA)"),
+      latent("kv_lora_rank", &LatentAttention::kv_rank, "key and value rank of latent attention"),
+      latent("qk_nope_head_dim", &LatentAttention::nope_head_dim, "of a head, without positions"),
+      latent("qk_rope_head_dim", &LatentAttention::rope_head_dim, "of a head, rotary"),
+      latent("v_head_dim", &LatentAttention::value_head_dim, "of a value head"),
+      count("experts", &T::experts, "E: routed experts of a MoE layer; 0: dense", kHeadOrNone),
+      count("experts_per_token", &T::experts_per_token, "k: routed experts a token visits",
+            kHeadOrNone),
+      count("expert_ffn_size", &T::expert_ffn_size, "width of a routed expert", {.most = 1e8})
+          .absent("`ffn_size`"),
+      count("shared_experts", &T::shared_experts, "experts that every token visits", kHeadOrNone),
+      count("shared_expert_ffn_size", &T::shared_expert_ffn_size, "width of a shared expert",
+            {.most = 1e8})
+          .absent("`expert_ffn_size`"),
+      count("dense_layers", &T::dense_layers, "leading layers with the dense MLP", kHeadOrNone),
+      count("moe_every", &T::moe_every,
+            "beyond the leading dense layers, layer i (from 0) is MoE when this divides i + 1"),
+      flag("router_correction_bias", &T::router_correction_bias,
+           "a bias an expert in the router (DeepSeek-V3)"),
+  };
+}
+
+}  // namespace
+
+Expected<void> complete(Transformer& model, const Place& place) {
+  if (auto done = complete_attention(model, place); !done) return done;
+  if (model.ffn_size == 0) model.ffn_size = 4 * static_cast<std::int64_t>(model.hidden_size);
+  return complete_experts(model, place);
+}
+
+const Section<Transformer>& model_section() {
+  static const Section<Transformer> section("model", "The network that is trained: a decoder.",
+                                            fields(), {.finish = complete});
+  return section;
+}
+
+}  // namespace trainyard

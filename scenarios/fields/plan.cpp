@@ -1,0 +1,193 @@
+// The fields of `plan`, design §3. Whether the values make a legal plan is make_plan's business.
+#include "model/cost/collective.h"
+#include "model/schedule/schedule.h"
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr CountShape kDegree{.most = 1e6};
+
+// Schedules of design §3 that documents may name before this version can run them.
+constexpr std::array<std::string_view, 4> kNamedSchedules = {"zb-h1", "zb-h2", "zb-v", "dualpipe"};
+
+std::vector<std::string> sorted_without_repeats(std::vector<std::string> names) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+ChoiceShape schedule_names() {
+  std::vector<std::string> names(kNamedSchedules.begin(), kNamedSchedules.end());
+  for (const Schedule* schedule : schedules()) names.emplace_back(schedule->name);
+  return {.names = sorted_without_repeats(std::move(names)), .open = true};
+}
+
+ChoiceShape collective_names() {
+  std::vector<std::string> names;
+  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+    names.emplace_back(algorithm->name);
+  }
+  return {.names = sorted_without_repeats(std::move(names)), .open = true};
+}
+
+const Section<OverlapRequest>& overlap_section() {
+  using O = OverlapRequest;
+  static const Section<O> section(
+      "overlap", "Which communication runs beside compute; an absent key: as the stack has it.",
+      {
+          flag("tensor_parallel", &O::tensor_parallel, "of tensor parallelism"),
+          flag("context_parallel", &O::context_parallel, "of context parallelism"),
+          flag("expert_parallel", &O::expert_parallel, "of expert parallelism"),
+          flag("pipeline", &O::pipeline, "sends between stages"),
+          flag("data_parallel", &O::data_parallel, "of gradients and parameters"),
+      });
+  return section;
+}
+
+Field<Offload> offload_of(std::string key, OffloadTarget Offload::*member, std::string doc) {
+  using Target = Named<OffloadTarget>;
+  return choice(std::move(key), member,
+                std::array{Target{"none", OffloadTarget::none}, Target{"host", OffloadTarget::host},
+                           Target{"nvme", OffloadTarget::nvme}},
+                std::move(doc));
+}
+
+const Section<Offload>& offload_section() {
+  static const Section<Offload> section(
+      "offload", "What lives outside the device's memory.",
+      {
+          offload_of("parameters", &Offload::parameters, "the weights that forward reads"),
+          offload_of("gradients", &Offload::gradients, "the gradients"),
+          offload_of("optimizer", &Offload::optimizer, "master weights and moments"),
+          offload_of("activations", &Offload::activations, "what backward needs"),
+      });
+  return section;
+}
+
+using Mode = Named<RecomputeMode>;
+constexpr std::array kRecomputeModes = {
+    Mode{"none", RecomputeMode::none}, Mode{"selective", RecomputeMode::selective},
+    Mode{"full", RecomputeMode::full}, Mode{"auto", RecomputeMode::automatic}};
+
+const Section<Recompute>& full_recompute_section() {
+  static const Section<Recompute> section(
+      "recompute", "Full recomputation of some layers.",
+      {count("full", &Recompute::full_layers, "layers of each stage", {.most = 1e5}).required()});
+  return section;
+}
+
+Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place) {
+  if (value.is_object()) {
+    plan.recompute.mode = RecomputeMode::full;
+    return full_recompute_section().read(value, plan.recompute, place);
+  }
+  const auto& name = value.get_ref<const std::string&>();
+  plan.recompute.mode = std::ranges::find(kRecomputeModes, name, &Mode::name)->value;
+  return {};
+}
+
+std::optional<Json> write_recompute(const PlanRequest& plan) {
+  if (plan.recompute.full_layers > 0) return full_recompute_section().write(plan.recompute);
+  const auto* mode = std::ranges::find(kRecomputeModes, plan.recompute.mode, &Mode::value);
+  return std::string(mode->name);
+}
+
+Field<PlanRequest> recompute_field() {
+  ChoiceShape modes;
+  for (const Mode& mode : kRecomputeModes) modes.names.emplace_back(mode.name);
+  return {{.key = "recompute",
+           .shape = {AnyShape{
+               {Shape{modes}, Shape{ObjectShape{&spec_of<full_recompute_section>, "full"}}}}},
+           .doc = "what backward computes again: `selective` as the stack means it, `auto` the "
+                  "least that fits the memory"},
+          read_recompute,
+          write_recompute};
+}
+
+Field<PlanRequest> layers_per_stage_field() {
+  return {{.key = "layers_per_stage",
+           .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 1e5}}}}},
+           .doc = "layers of every chunk, chunk-major: p·v entries, 0 is legal",
+           .absent = "even, embedding and head counted where that divides"},
+          [](const Json& value, PlanRequest& plan, const Place&) -> Expected<void> {
+            for (const Json& layers : value) {
+              plan.layers_per_stage.push_back(static_cast<int>(layers.get<double>()));
+            }
+            return {};
+          },
+          [](const PlanRequest& plan) -> std::optional<Json> {
+            if (plan.layers_per_stage.empty()) return std::nullopt;
+            return Json(plan.layers_per_stage);
+          }};
+}
+
+std::vector<Field<PlanRequest>> degree_fields() {
+  using P = PlanRequest;
+  using Context = Named<ContextAlgorithm>;
+  return {
+      count("tensor_parallel", &P::tensor_parallel, "t: ranks that share each layer's matrices",
+            kDegree),
+      flag("sequence_parallel", &P::sequence_parallel, "norms and residuals are split over t")
+          .absent("as the stack has it when t > 1, else false"),
+      count("context_parallel", &P::context_parallel, "c: ranks that share a sequence", kDegree),
+      choice("context_parallel_algorithm", &P::context_parallel_algorithm,
+             std::array{Context{"ring", ContextAlgorithm::ring},
+                        Context{"all-gather", ContextAlgorithm::all_gather},
+                        Context{"ulysses", ContextAlgorithm::ulysses}},
+             "how attention sees the other ranks' keys"),
+      count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
+      count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree),
+      text("schedule", &P::schedule, "order of the passes", {schedule_names()})
+          .absent("`1f1b`, or `interleaved-1f1b` when v > 1"),
+      layers_per_stage_field(),
+      count("data_parallel", &P::data_parallel, "D: replicas of the pipeline", kDegree)
+          .absent("fills the cluster"),
+      count("expert_parallel", &P::expert_parallel, "e: ranks that share the routed experts",
+            kDegree),
+      count("expert_tensor_parallel", &P::expert_tensor_parallel,
+            "e_t: ranks that share each expert's matrices", kDegree),
+      count("micro_batch", &P::micro_batch, "b: sequences of one pass", kDegree),
+  };
+}
+
+std::vector<Field<PlanRequest>> memory_and_order_fields() {
+  using P = PlanRequest;
+  return {
+      count("zero_stage", &P::zero_stage,
+            "ZeRO: 1 shards optimizer states, 2 gradients too, 3 parameters too", {0, 3})
+          .absent("as the stack has it; 3 when `sharding_group` is named"),
+      count("sharding_group", &P::sharding_group,
+            "ranks among which states are sharded; they are replicated across groups", kDegree)
+          .absent("all D·c ranks"),
+      recompute_field(),
+      object<overlap_section>("overlap", &P::overlap, "communication beside compute")
+          .absent("as the stack has it"),
+      object<offload_section>("offload", &P::offload, "states and activations outside the device"),
+      number("capacity_factor", &P::capacity_factor, "tokens an expert takes over the even share",
+             {0, 1000, false})
+          .absent("no limit (dropless)"),
+      number("load_imbalance", &P::load_imbalance,
+             "tokens of the busiest expert rank over the even share", {1, 1000}),
+      text("rank_order", &P::rank_order, "which neighbours are in one group, fastest first",
+           {TextShape{"(?!.*(tp|cp|ep|dp|pp).*\\1)(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){4}",
+                      "tp, cp, ep, dp and pp once each, joined by -"}}),
+      text("collective", &P::collective, "the algorithm of every collective", {collective_names()})
+          .absent("the fastest that applies"),
+      flag("optimizer_barrier", &P::optimizer_barrier, "all stages wait before the optimizer step")
+          .absent("as the stack has it; false for zb-h2 and zb-v"),
+  };
+}
+
+}  // namespace
+
+const Section<PlanRequest>& plan_section() {
+  static const Section<PlanRequest> section = [] {
+    std::vector<Field<PlanRequest>> fields = degree_fields();
+    for (Field<PlanRequest>& field : memory_and_order_fields()) fields.push_back(std::move(field));
+    return Section<PlanRequest>("plan", "How the step is cut over the devices.", std::move(fields));
+  }();
+  return section;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,106 @@
+#include "scenarios/fields/reference.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/catalog.h"
+#include "scenarios/file.h"
+#include "scenarios/nearest_name.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool looks_like_a_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || text.ends_with(".json");
+}
+
+// "a.json -> b.json -> a.json" when `file` is already open in the chain of referrers.
+std::string cycle_through(const fs::path& file, const Document* referrer) {
+  std::string chain = shown_path(file.filename());
+  for (const Document* open = referrer; open != nullptr; open = open->referrer) {
+    chain = fmt::format("{} -> {}", open->name, chain);
+    if (open->file == file) return chain;
+  }
+  return {};
+}
+
+fs::path canonical_path(const fs::path& file) {
+  std::error_code error;
+  fs::path path = fs::weakly_canonical(file, error);
+  return error ? file : path;
+}
+
+Expected<std::unique_ptr<OpenDocument>> parsed(std::string_view text, Document document) {
+  auto value = parse_json(text);
+  if (value) {
+    return std::make_unique<OpenDocument>(OpenDocument{std::move(document), std::move(*value)});
+  }
+  const Error& error = value.error();
+  return failure(
+      error.where.empty() ? document.name : fmt::format("{}: {}", document.name, error.where),
+      error.message);
+}
+
+}  // namespace
+
+Expected<std::unique_ptr<OpenDocument>> open_file(const fs::path& file) {
+  const auto text = read_file(file);
+  if (!text) return failure(shown_path(file), text.error().message);
+  return parsed(*text, {shown_path(file), canonical_path(file), nullptr});
+}
+
+Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) {
+  const std::string tag = fmt::format("{}/1", kind);
+  if (!value.is_object()) {
+    return place.error(
+        fmt::format("found {}; allowed: an object with \"trainyard\": \"{}\"", shown(value), tag));
+  }
+  const auto member = value.find("trainyard");
+  if (member == value.end()) {
+    return place.error(fmt::format("found no \"trainyard\"; allowed: \"{}\"", tag));
+  }
+  if (*member != tag) {
+    return (place / "trainyard")
+        .error(fmt::format("found {}; allowed: \"{}\"", shown(*member), tag));
+  }
+  value.erase(member);
+  return {};
+}
+
+// What is wrong with the file itself is the referrer's error; what it says is its own.
+Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place) {
+  fs::path file = canonical_path(place.document->folder() / path);
+  if (const std::string cycle = cycle_through(file, place.document); !cycle.empty()) {
+    return place.error(fmt::format("found a cycle of references: {}; allowed: none", cycle));
+  }
+  const auto content = read_file(file);
+  if (!content) {
+    return place.error(
+        fmt::format("found {}: {}", shown(std::string_view(path)), content.error().message));
+  }
+  return parsed(*content, {shown_path(path), std::move(file), place.document});
+}
+
+Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
+                                                       const std::string& text,
+                                                       const Place& place) {
+  const CatalogEntry* entry = find_in_catalog(kind, text);
+  if (entry == nullptr && !looks_like_a_path(text)) {
+    const std::string nearest = nearest_name(text, catalog_names(kind));
+    return place.error(fmt::format(
+        "found {}; allowed: the name of a {} in the catalog or a path to a {}/1 document{}",
+        shown(std::string_view(text)), kind, kind,
+        nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
+  }
+  auto opened =
+      entry != nullptr
+          ? parsed(entry->text, {fmt::format("catalog {} {}", kind, text), {}, place.document})
+          : open_path(text, place);
+  if (!opened) return opened;
+  auto tagged = take_tag((*opened)->value, kind, (*opened)->root());
+  if (!tagged) return tl::unexpected(tagged.error());
+  return opened;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+// References between documents: a string where an object may stand is the name of a catalog entry
+// or a path, absolute or relative to the document. Cycles are refused with their chain.
+#pragma once
+
+#include <memory>
+
+#include "scenarios/fields/section.h"
+
+namespace trainyard {
+
+// A document whose tag was checked and taken off; not moved once opened (places point at it).
+struct OpenDocument {
+  Document document;
+  Json value;
+
+  Place root() const { return {&document, ""}; }
+};
+
+// The first document of a chain of references; its tag is still on.
+Expected<std::unique_ptr<OpenDocument>> open_file(const std::filesystem::path& file);
+
+// Takes the tag `"trainyard": "<kind>/1"` off an object, or says that it is not there.
+Expected<void> take_tag(Json& value, std::string_view kind, const Place& place);
+
+// A file of another format at `path`, absolute or relative to the document of `place`.
+Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place);
+
+// Requires: `text` passed the check of a ReferenceShape of that kind.
+Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
+                                                       const std::string& text, const Place& place);
+
+// A value of a section, from a reference or from the object itself.
+template <typename S>
+Expected<void> read_reference(const Section<S>& section, const Json& value, S& target,
+                              const Place& place) {
+  if (value.is_object()) return section.read(value, target, place);
+  const auto opened =
+      open_reference(section.spec().name, value.get_ref<const std::string&>(), place);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  if (auto fits = check(section.spec(), document.value, document.root()); !fits) return fits;
+  return section.read(document.value, target, document.root());
+}
+
+// A field that holds an object of `section` or refers to a document of that kind.
+template <auto section, typename T, typename S>
+Field<T> reference(std::string key, S T::*member, std::string doc) {
+  const SectionSpec& spec = section().spec();
+  return {{.key = std::move(key),
+           .shape = {AnyShape{
+               {Shape{ReferenceShape{spec.name}}, Shape{ObjectShape{&spec_of<section>, {}}}}}},
+           .doc = std::move(doc)},
+          [member](const Json& value, T& owner, const Place& place) {
+            return read_reference(section(), value, owner.*member, place);
+          },
+          [member](const T& owner) -> std::optional<Json> {
+            Json written = section().write(owner.*member);
+            return (owner.*member).name.empty() ? std::nullopt
+                                                : std::optional<Json>(std::move(written));
+          }};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,230 @@
+// The fields of a scenario: the job, perhaps a plan, what the planner may choose, and what a real
+// run measured. Design §3.
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+
+namespace trainyard {
+namespace {
+
+std::optional<Json> not_written(const Scenario& /*scenario*/) { return std::nullopt; }
+
+struct HuggingFaceModel {
+  std::string path;
+};
+
+const Section<HuggingFaceModel>& huggingface_section() {
+  static const Section<HuggingFaceModel> section(
+      "huggingface", "A model read from a Hugging Face config.",
+      {text("huggingface", &HuggingFaceModel::path,
+            "path, absolute or relative to the document; of a vision-language model the text tower",
+            {PathShape{"a Hugging Face config.json"}})
+           .required()});
+  return section;
+}
+
+Expected<void> read_model(const Json& value, Scenario& scenario, const Place& place) {
+  if (!value.is_object() || !value.contains("huggingface")) {
+    return read_reference(model_section(), value, scenario.job.model, place);
+  }
+  HuggingFaceModel reference;
+  if (auto done = huggingface_section().read(value, reference, place); !done) return done;
+  auto imported = import_huggingface(reference.path, place / "huggingface");
+  if (!imported) return tl::unexpected(imported.error());
+  scenario.job.model = std::move(imported->model);
+  scenario.assumptions = std::move(imported->assumptions);
+  return {};
+}
+
+Field<Scenario> model_field() {
+  return {{.key = "model",
+           .shape = {AnyShape{{Shape{ReferenceShape{"model"}},
+                               Shape{ObjectShape{&spec_of<huggingface_section>, "huggingface"}},
+                               Shape{ObjectShape{&spec_of<model_section>, {}}}}}},
+           .doc = "the network"},
+          read_model,
+          not_written};
+}
+
+Field<Scenario> training_field() {
+  return {{.key = "training",
+           .shape = {ObjectShape{&spec_of<training_section>, {}}},
+           .doc = "how it is trained"},
+          [](const Json& value, Scenario& scenario, const Place& place) {
+            return training_section().read(value, scenario.job.training, place);
+          },
+          not_written};
+}
+
+// One dimension of the search: a value or a list of values.
+template <typename Value>
+Field<SearchSpace> dimension(std::string key, std::vector<Value> SearchSpace::*member, Shape value,
+                             std::string doc) {
+  Shape list{ListShape{{value}}};
+  return Field<SearchSpace>{
+      {.key = std::move(key),
+       .shape = {AnyShape{{std::move(value), std::move(list)}}},
+       .doc = std::move(doc)},
+      [member](const Json& read, SearchSpace& space, const Place&) -> Expected<void> {
+        if (!read.is_array()) {
+          (space.*member).push_back(read.get<Value>());
+        } else {
+          for (const Json& entry : read) (space.*member).push_back(entry.get<Value>());
+        }
+        return {};
+      },
+      [member](const SearchSpace& space) -> std::optional<Json> {
+        if ((space.*member).empty()) return std::nullopt;
+        return Json(space.*member);
+      }};
+}
+
+template <typename Value>
+Field<SearchSpace> dimension_like_plan(const char* key, std::vector<Value> SearchSpace::*member) {
+  const auto& fields = plan_section().spec().fields;
+  const auto plan_key = std::ranges::find(fields, key, &FieldSpec::key);
+  return dimension(key, member, plan_key->shape, plan_key->doc).absent("every legal value");
+}
+
+using Memory = Named<MemoryKind>;
+constexpr std::array kMemoryKinds = {Memory{"allocated", MemoryKind::allocated},
+                                     Memory{"reserved", MemoryKind::reserved},
+                                     Memory{"device", MemoryKind::device}};
+
+// What the job's cluster costs and draws; set on the cluster that was read before.
+struct Power {
+  std::optional<Watts> device;
+  double pue = Cluster{}.pue;
+  std::optional<double> carbon_intensity;  // g of CO2 a joule
+};
+
+Field<Power> carbon_intensity_field() {
+  return {
+      {.key = "carbon_intensity",
+       .shape = {QuantityShape{Dimension::carbon_intensity}},
+       .doc = "of the grid",
+       .absent = "unknown: no carbon is stated"},
+      [](const Json& value, Power& power, const Place&) -> Expected<void> {
+        power.carbon_intensity =
+            parse_quantity(value.get<std::string>(), Dimension::carbon_intensity, false).value();
+        return {};
+      },
+      [](const Power&) { return std::nullopt; }};
+}
+
+const Section<Power>& power_section() {
+  static const Section<Power> section(
+      "power", "What the machines draw.",
+      {
+          quantity("device", &Power::device, "of one device at full load")
+              .absent("as its document says"),
+          number("pue", &Power::pue, "power of the site over power of the machines", {1, 10}),
+          carbon_intensity_field(),
+      });
+  return section;
+}
+
+Field<Scenario> price_field() {
+  return {
+      {.key = "price",
+       .shape = {QuantityShape{Dimension::dollars_per_second}},
+       .doc = "of one device",
+       .absent = "as its document says"},
+      [](const Json& value, Scenario& scenario, const Place&) -> Expected<void> {
+        scenario.job.cluster.device.price = DollarsPerSecond(
+            parse_quantity(value.get<std::string>(), Dimension::dollars_per_second, false).value());
+        return {};
+      },
+      not_written};
+}
+
+Field<Scenario> power_field() {
+  return {{.key = "power",
+           .shape = {ObjectShape{&spec_of<power_section>, {}}},
+           .doc = "for energy",
+           .absent = "as the device's document says"},
+          [](const Json& value, Scenario& scenario, const Place& place) {
+            Power power;
+            auto done = power_section().read(value, power, place);
+            Cluster& cluster = scenario.job.cluster;
+            cluster.device.power = power.device.value_or(cluster.device.power);
+            cluster.pue = power.pue;
+            scenario.carbon_intensity = power.carbon_intensity;
+            return done;
+          },
+          not_written};
+}
+
+RefusedKey later(std::string key) {
+  return {std::move(key), "found a section that this version does not use; allowed: none yet"};
+}
+
+}  // namespace
+
+const Section<SearchSpace>& planner_section() {
+  using S = SearchSpace;
+  static const Section<S> section(
+      "planner", "What the planner may choose: for a key of `plan` a value or a list of values.",
+      {
+          dimension_like_plan("tensor_parallel", &S::tensor_parallel),
+          dimension_like_plan("context_parallel", &S::context_parallel),
+          dimension_like_plan("pipeline_parallel", &S::pipeline_parallel),
+          dimension_like_plan("virtual_stages", &S::virtual_stages),
+          dimension_like_plan("data_parallel", &S::data_parallel),
+          dimension_like_plan("expert_parallel", &S::expert_parallel),
+          dimension_like_plan("expert_tensor_parallel", &S::expert_tensor_parallel),
+          dimension_like_plan("micro_batch", &S::micro_batch),
+          dimension_like_plan("zero_stage", &S::zero_stage),
+          dimension("recompute", &S::recompute, {ChoiceShape{{"none", "selective", "full"}}},
+                    "what backward computes again")
+              .absent("every legal value"),
+          dimension_like_plan("schedule", &S::schedule),
+      });
+  return section;
+}
+
+const Section<Measured>& measured_section() {
+  using M = Measured;
+  static const Section<M> section(
+      "measured", "What a real run gave; `trainyard validate` compares.",
+      {
+          quantity("step_time", &M::step_time, "of one step").absent("not measured"),
+          number("tflops_per_device", &M::tflops_per_device,
+                 "model TFLOP/s of a device, attention counted in full", {0, 1e6, false})
+              .absent("not measured"),
+          number("mfu", &M::mfu, "model FLOP utilisation, a fraction", {0, 1, false})
+              .absent("not measured"),
+          number("tokens_per_second_per_device", &M::tokens_per_second_per_device, "throughput",
+                 {0, 1e12, false})
+              .absent("not measured"),
+          quantity("peak_memory", &M::peak_memory, "of the fullest rank").absent("not measured"),
+          choice("peak_memory_kind", &M::peak_memory_kind, kMemoryKinds,
+                 "what was read: the allocator's allocated or reserved bytes, or the device's use"),
+          text("source", &M::source, "where it was published"),
+          text("release", &M::release, "version of the software"),
+      });
+  return section;
+}
+
+const Section<Scenario>& scenario_section() {
+  using S = Scenario;
+  static const Section<S> section(
+      "scenario", "A question: a job, perhaps a plan, perhaps what a real run measured.",
+      {
+          text("name", &S::name, "as tables show it").absent("the name of the file"),
+          model_field().required(),
+          cluster_field().required(),
+          training_field().required(),
+          object<plan_section>("plan", &S::plan, "how the step is cut over the devices")
+              .absent("the planner finds it"),
+          object<planner_section>("planner", &S::space, "what the planner may choose")
+              .absent("everything"),
+          object<measured_section>("measured", &S::measured, "what a real run gave")
+              .absent("nothing to compare with"),
+          price_field(),
+          power_field(),
+      },
+      {.refused = {later("run"), later("reliability"), later("checkpoint")}});
+  return section;
+}
+
+}  // namespace trainyard

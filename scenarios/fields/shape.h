@@ -1,0 +1,106 @@
+// What a value of a document may look like. One description feeds four readers: `check` (and its
+// error line), the JSON Schema, the documentation and, later, the forms of the GUI.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "model/expected.h"
+#include "scenarios/fields/place.h"
+#include "scenarios/json_document.h"
+#include "scenarios/quantity.h"
+
+namespace trainyard {
+
+struct SectionSpec;
+struct Shape;
+
+struct QuantityShape {
+  Dimension dimension;
+  bool zero_allowed = false;
+};
+struct CountShape {  // a whole number
+  double least = 1, most = 1e6;
+};
+struct NumberShape {
+  double least = 0, most = 1;
+  bool least_allowed = true;  // false: greater than `least`
+};
+struct FlagShape {};
+struct TextShape {                 // one line
+  std::string_view pattern;        // regular expression (ECMA-262); empty: any text
+  std::string_view pattern_means;  // the pattern in words
+};
+struct ChoiceShape {
+  std::vector<std::string> names;
+  bool open = false;  // a family that grows: the schema does not list its names
+};
+struct ReferenceShape {   // the name of a catalog entry, or a path
+  std::string_view kind;  // of the document it leads to
+};
+struct PathShape {  // a path to a file of another format
+  std::string_view what;
+};
+struct ObjectShape {
+  const SectionSpec& (*section)();
+  std::string_view marker;  // among alternatives: the key that tells this one from the others
+};
+struct ListShape {
+  std::vector<Shape> element;  // exactly one; a vector because Shape is not complete here
+  std::size_t size = 0;        // 0: one entry or more
+};
+struct AnyShape {  // told apart by type of value and by markers, never by trial
+  std::vector<Shape> alternatives;
+};
+
+struct Shape {
+  std::variant<QuantityShape, CountShape, NumberShape, FlagShape, TextShape, ChoiceShape,
+               ReferenceShape, PathShape, ObjectShape, ListShape, AnyShape>
+      form;
+};
+
+// One key of a section.
+struct FieldSpec {
+  std::string key;
+  Shape shape;
+  std::string doc;
+  bool required = false;
+  std::string absent;  // what its absence means; empty: `default_value`
+  std::optional<Json> default_value;
+};
+
+// A key that documents may one day have, and why this version refuses it.
+struct RefusedKey {
+  std::string key;
+  std::string reason;
+};
+
+struct SectionSpec {
+  std::string name;
+  std::string doc;
+  std::vector<FieldSpec> fields;
+  std::vector<RefusedKey> refused;
+};
+
+// The section of an object that holds a line of text for some keys of `section`.
+SectionSpec sources_of(const SectionSpec& section);
+
+// Whether `value` has the shape; the error names the place, what was found and what is allowed.
+Expected<void> check(const Shape& shape, const Json& value, const Place& place);
+Expected<void> check(const SectionSpec& section, const Json& value, const Place& place);
+
+// "a whole number from 1 to 100", …
+std::string allowed(const Shape& shape);
+
+// Calls `visit` with every reference and path (a string) in `value` and its shape's kind: the kind
+// of a document, or empty for a file of another format. Requires: value passed `check`.
+void visit_references(const SectionSpec& section, Json& value,
+                      const std::function<void(std::string_view kind, Json& text)>& visit);
+
+}  // namespace trainyard

@@ -1,0 +1,115 @@
+// The fields of a software stack: what it fuses, overlaps and keeps, and what it costs the host.
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr NumberShape kFactor{.least = 0, .most = 100, .least_allowed = false};
+constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
+constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
+constexpr NumberShape kShare{.least = 0, .most = 1};
+
+const Section<StackOverlap>& overlap_section() {
+  using O = StackOverlap;
+  static const Section<O> section(
+      "overlaps", "Which communication runs beside compute.",
+      {
+          flag("tensor_parallel", &O::tensor_parallel, "of tensor parallelism"),
+          flag("context_parallel", &O::context_parallel, "of context parallelism"),
+          flag("expert_parallel", &O::expert_parallel, "of expert parallelism"),
+          flag("pipeline", &O::pipeline, "sends between stages"),
+          flag("data_parallel", &O::data_parallel, "of gradients and parameters"),
+      });
+  return section;
+}
+
+std::vector<Field<Stack>> kernel_fields() {
+  using S = Stack;
+  return {
+      flag("flash_attention", &S::flash_attention, "else the score matrix lies in memory"),
+      number("attention_speed", &S::attention_speed,
+             "forward rate of its attention kernel over the device's fitted rate", kFactor),
+      number("attention_backward", &S::attention_backward,
+             "time of attention's backward over forward (flash only)", kFactor),
+      flag("dropout", &S::dropout, "masks of one byte an element are saved"),
+      number("memory_traffic", &S::memory_traffic,
+             "traffic of memory-bound operators over the fused minimum", kFactor),
+      flag("fused_cross_entropy", &S::fused_cross_entropy, "two all-reduces instead of three"),
+      number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes, "traffic a logit",
+             kBytesAnElement),
+      number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes, "traffic a logit",
+             kBytesAnElement),
+      number("saved_logit_bytes", &S::saved_logit_bytes, "memory of a logit at its peak",
+             kBytesAnElement),
+      number("gradient_bytes", &S::gradient_bytes,
+             "an element of the gradient that is kept for the optimizer", kBytesAnElement),
+      number("reduction_bytes", &S::reduction_bytes,
+             "an element of the gradient as it is reduced over data parallelism", kBytesAnElement),
+      flag("keeps_weight_copy", &S::keeps_weight_copy, "a 16-bit copy beside the master weights"),
+      flag("gradient_accumulation_fused", &S::gradient_accumulation_fused,
+           "the GEMM adds the weight gradient to the main gradient"),
+      choice("selective", &S::selective,
+             std::array{
+                 Named<SelectiveRecompute>{"core-attention", SelectiveRecompute::core_attention},
+                 Named<SelectiveRecompute>{"every-second-matmul",
+                                           SelectiveRecompute::every_second_matmul},
+                 Named<SelectiveRecompute>{"half-of-layers", SelectiveRecompute::half_of_layers}},
+             "what `\"recompute\": \"selective\"` repeats"),
+  };
+}
+
+std::vector<Field<Stack>> runtime_fields() {
+  using S = Stack;
+  return {
+      flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
+      count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
+      flag("reduce_every_microbatch", &S::reduce_every_microbatch,
+           "gradients are reduced after every micro-batch"),
+      object<overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
+      number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
+             "part of the TP traffic that is hidden when it overlaps", kShare),
+      number("overlap_slowdown", &S::overlap_slowdown,
+             "seconds of compute lost a second of overlapped communication", kFactorOrZero),
+      flag("optimizer_barrier", &S::optimizer_barrier, "default of the plan's key"),
+      quantity("sharded_update_per_rank", &S::sharded_update_per_rank,
+               "serial part of a ZeRO-1 update, a rank of the sharding group", Zero::allowed),
+      quantity("host_layer_forward", &S::host_layer_forward,
+               "host time to launch a dense layer's forward pass", Zero::allowed),
+      quantity("host_moe_layer_forward", &S::host_moe_layer_forward, "and a MoE layer's",
+               Zero::allowed),
+      number("host_backward", &S::host_backward, "host time of backward over forward",
+             kFactorOrZero),
+      quantity("host_microbatch", &S::host_microbatch,
+               "host time of head, loss and bookkeeping, a micro-batch", Zero::allowed),
+      quantity("step_overhead", &S::step_overhead, "data loading and logging, a step",
+               Zero::allowed),
+      number("interval_low", &S::interval_low,
+             "10 % quantile of measured over predicted step time among runs of this stack",
+             kFactor),
+      number("interval_high", &S::interval_high, "and the 90 % quantile", kFactor),
+      quantity("runtime_memory", &S::runtime_memory, "context and communicator buffers",
+               Zero::allowed),
+      number("fragmentation", &S::fragmentation, "reserved over allocated memory, minus one",
+             kShare),
+  };
+}
+
+std::vector<Field<Stack>> fields() {
+  std::vector<Field<Stack>> all = {
+      text("name", &Stack::name, "as tables show it").absent("the name of the catalog entry"),
+      text("source", &Stack::source, "where the figures come from"),
+  };
+  for (Field<Stack>& field : kernel_fields()) all.push_back(std::move(field));
+  for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
+  all.push_back(sources<stack_section, Stack>());
+  return all;
+}
+
+}  // namespace
+
+const Section<Stack>& stack_section() {
+  static const Section<Stack> section("stack", "The software that runs the step.", fields());
+  return section;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+// The fields of `training`: batch, sequence, precision recipe, optimizer and software stack.
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kDefaultPrecision = "bf16";
+constexpr std::string_view kDefaultOptimizer = "adam";
+constexpr std::string_view kDefaultStack = "megatron-core";
+
+// One of the records of a table in model/, by its name.
+template <typename Record>
+Field<Training> one_of(std::string key, Record Training::*member, std::span<const Record> records,
+                       std::string doc) {
+  ChoiceShape shape;
+  for (const Record& record : records) shape.names.emplace_back(record.name);
+  return {{.key = std::move(key), .shape = {shape}, .doc = std::move(doc)},
+          [member, records](const Json& value, Training& training, const Place&) -> Expected<void> {
+            const auto& name = value.get_ref<const std::string&>();
+            training.*member = *std::ranges::find(records, name, &Record::name);
+            return {};
+          },
+          [member](const Training& training) -> std::optional<Json> {
+            const std::string_view name = (training.*member).name;
+            return name.empty() ? std::nullopt : std::optional<Json>(std::string(name));
+          }};
+}
+
+std::vector<Field<Training>> fields() {
+  using T = Training;
+  return {
+      count("global_batch", &T::global_batch, "B: sequences a step", {.most = 1e8}).required(),
+      count("sequence_length", &T::sequence_length, "s: tokens of a sequence", {.most = 1e8})
+          .required(),
+      one_of("precision", &T::precision, precision_recipes(),
+             "which tensor and which GEMM is in which dtype")
+          .absent("`\"bf16\"`"),
+      one_of("optimizer", &T::optimizer, optimizers(), "the optimizer").absent("`\"adam\"`"),
+      reference<stack_section>("stack", &T::stack, "the software that runs the step")
+          .absent("`\"megatron-core\"`"),
+      count("tokens", &T::tokens, "tokens of the whole run", {.most = 1e18}).absent("not said"),
+  };
+}
+
+Expected<void> finish(Training& training, const Place& place) {
+  if (training.precision.name.empty()) {
+    training.precision = *find_precision_recipe(kDefaultPrecision);
+  }
+  if (training.optimizer.name.empty()) training.optimizer = *find_optimizer(kDefaultOptimizer);
+  if (!training.stack.name.empty()) return {};
+  return read_reference(stack_section(), Json(std::string(kDefaultStack)), training.stack, place);
+}
+
+}  // namespace
+
+const Section<Training>& training_section() {
+  static const Section<Training> section("training", "How the network is trained.", fields(),
+                                         {.finish = finish});
+  return section;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,99 @@
+#include "scenarios/file.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string_view type_name(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::directory:
+      return "a directory";
+    case fs::file_type::fifo:
+      return "a FIFO";
+    case fs::file_type::character:
+    case fs::file_type::block:
+      return "a device";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "no regular file";
+  }
+}
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+// Checks what can be known without opening the file: opening a FIFO would block.
+Expected<void> check_readable(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) return failure("", "no such file");
+  if (status.type() == fs::file_type::none) {
+    return failure("", fmt::format("cannot be read: {}", reason(error.value())));
+  }
+  if (status.type() != fs::file_type::regular) {
+    return failure("", fmt::format("found {}; allowed: a regular file", type_name(status.type())));
+  }
+  const std::uintmax_t size = fs::file_size(file, error);
+  if (!error && size > kLargestDocument) {
+    return failure(
+        "", fmt::format("found {} bytes; allowed: at most {} (16 MiB)", size, kLargestDocument));
+  }
+  return {};
+}
+
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+Expected<std::string> read_file(const fs::path& file) {
+  if (const Expected<void> readable = check_readable(file); !readable) {
+    return tl::unexpected(readable.error());
+  }
+  const std::unique_ptr<std::FILE, CloseFile> stream(std::fopen(file.c_str(), "rb"));
+  if (!stream) return failure("", fmt::format("cannot be read: {}", reason(errno)));
+  std::string content;
+  std::string block(std::size_t{1} << 16, '\0');
+  while (const std::size_t count = std::fread(block.data(), 1, block.size(), stream.get())) {
+    content.append(block, 0, count);
+    if (content.size() > kLargestDocument) {  // it grew, or its size was not known
+      return failure("", fmt::format("is longer than {} bytes (16 MiB)", kLargestDocument));
+    }
+  }
+  if (std::ferror(stream.get()) != 0) return failure("", "cannot be read to its end");
+  return content;
+}
+
+Expected<void> write_file(const fs::path& file, std::string_view content) {
+  const fs::path temporary = fmt::format("{}.{}.tmp", file.string(), ::getpid());
+  const auto give_up = [&](std::string message) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    return failure(file.string(), std::move(message));
+  };
+  std::ofstream stream(temporary, std::ios::binary);
+  if (!stream) return failure(file.string(), fmt::format("cannot be written: {}", reason(errno)));
+  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+  stream.close();
+  if (!stream) return give_up(fmt::format("cannot be written: {}", reason(errno)));
+  std::error_code error;
+  fs::rename(temporary, file, error);
+  if (error) return give_up(fmt::format("cannot be written: {}", error.message()));
+  return {};
+}
+
+}  // namespace trainyard

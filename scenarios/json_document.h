@@ -1,0 +1,31 @@
+// JSON text as a value that keeps the order of keys. Stricter than the library alone: a duplicate
+// key, a number beyond double, a byte-order mark, a NUL byte and nesting beyond 64 levels are
+// errors.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "model/expected.h"
+
+namespace trainyard {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr std::size_t kDeepestNesting = 64;
+
+// The error's `where` is the line and column, or the JSON pointer of a duplicate key.
+Expected<Json> parse_json(std::string_view text);
+
+// Indented, with a line feed at the end; text that is not UTF-8 is replaced.
+std::string text_of(const Json& value);
+
+// How an error line shows what was found: at most 80 characters, one line, valid UTF-8.
+std::string shown(const Json& value);
+std::string shown(std::string_view text);
+
+// One step of a JSON pointer, escaped, and shortened like `shown`.
+std::string pointer_step(std::string_view key);
+
+}  // namespace trainyard

@@ -1,0 +1,49 @@
+// Quantities as documents write them: a number, one space, a unit ("80 GiB", "400 Gbit/s",
+// "2.5 us"). Case counts; GB is 10^9 and GiB 2^30 bytes; b is a bit and B a byte. Independent of
+// the locale.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/expected.h"
+
+namespace trainyard {
+
+enum class Dimension {
+  bytes,
+  bytes_per_second,
+  seconds,
+  flops_per_second,
+  watts,
+  dollars_per_second,
+  carbon_intensity,  // base unit: g of CO2 a joule
+};
+
+// One unit is multiplier / divisor base units: two whole numbers, so that "2.5 us" is rounded once.
+struct Unit {
+  std::string_view name;
+  double multiplier = 1;
+  double divisor = 1;
+};
+
+struct DimensionRecord {
+  std::string_view name;     // "bandwidth"
+  std::string_view example;  // "450 GB/s"
+  std::span<const Unit> units;
+  double least = 0, most = 0;  // base units: beyond them a value is a mistake
+};
+const DimensionRecord& record_of(Dimension dimension);
+
+// In base units. `zero_allowed`: else the least positive value is the record's.
+Expected<double> parse_quantity(std::string_view text, Dimension dimension, bool zero_allowed);
+
+// The shortest text that parse_quantity reads back to the same double.
+std::string format_quantity(double base_units, Dimension dimension);
+
+// The grammar of parse_quantity as a regular expression (ECMA-262, for the JSON Schema); the range
+// of the value is beyond it.
+std::string quantity_pattern(Dimension dimension, bool zero_allowed);
+
+}  // namespace trainyard

@@ -1,0 +1,15 @@
+// The estimate as JSON values, shared by the commands that print it.
+#pragma once
+
+#include "model/cost/estimate.h"
+#include "model/job.h"
+#include "scenarios/json_document.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+// The keys of `estimate --format json`, without tag and plan.
+Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
+                    const Estimate& estimate);
+
+}  // namespace trainyard

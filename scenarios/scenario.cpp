@@ -1,0 +1,123 @@
+#include "scenarios/scenario.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/workload/flop.h"
+#include "planner/request.h"
+#include "scenarios/catalog.h"
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+#include "scenarios/plan_value.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The sections that make the job, without the plan.
+std::string job_text(const Json& document) {
+  return Json{document.at("model"), document.at("cluster"), document.at("training")}.dump();
+}
+
+// `value` still carries the tag.
+Expected<Scenario> read_value(Json value, const Place& place) {
+  if (auto tagged = take_tag(value, "scenario", place); !tagged) {
+    return tl::unexpected(tagged.error());
+  }
+  if (auto fits = check(scenario_section().spec(), value, place); !fits) {
+    return tl::unexpected(fits.error());
+  }
+  Scenario scenario;
+  if (auto done = scenario_section().read(value, scenario, place); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (scenario.name.empty()) scenario.name = place.document->file.stem().string();
+  scenario.job_text = job_text(value);
+  return scenario;
+}
+
+// A relative path of the original, as a document in `folder` must write it.
+void rebase(Json& text, const fs::path& original_folder, const fs::path& folder) {
+  const fs::path path = text.get<std::string>();
+  if (path.is_absolute()) return;
+  text = fs::proximate(original_folder / path, folder).string();
+}
+
+void rebase_references(Json& value, const OpenDocument& original, const fs::path& destination) {
+  const fs::path folder = fs::weakly_canonical(fs::absolute(destination)).parent_path();
+  visit_references(scenario_section().spec(), value, [&](std::string_view kind, Json& text) {
+    const bool catalogued =
+        !kind.empty() && find_in_catalog(kind, text.get<std::string>()) != nullptr;
+    if (!catalogued) rebase(text, original.document.folder(), folder);
+  });
+}
+
+}  // namespace
+
+Json plan_value(const Plan& plan) { return plan_section().write(request_of(plan)); }
+
+Expected<Scenario> read_scenario(const fs::path& file) {
+  auto opened = open_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  return read_value(document.value, document.root());
+}
+
+Expected<std::vector<Scenario>> read_scenarios(const fs::path& file) {
+  auto opened = open_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  const bool list = document.value.is_array();
+  if (list && document.value.empty()) {
+    return document.root().error("found an empty list; allowed: scenarios");
+  }
+  std::vector<Scenario> scenarios;
+  const std::size_t count = list ? document.value.size() : 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    auto scenario = list ? read_value(document.value[i], document.root() / i)
+                         : read_value(document.value, document.root());
+    if (!scenario) return tl::unexpected(scenario.error());
+    scenarios.push_back(std::move(*scenario));
+  }
+  return scenarios;
+}
+
+std::optional<Seconds> measured_step_time(const Scenario& scenario) {
+  if (!scenario.measured) return std::nullopt;
+  const Measured& measured = *scenario.measured;
+  if (measured.step_time) return measured.step_time;
+  const Job& job = scenario.job;
+  const Training& training = job.training;
+  const double devices = job.cluster.devices();
+  const Flops flop = model_flop(job.model, training);
+  constexpr FlopsPerSecond kTera{1e12};
+  if (measured.tflops_per_device) return flop / (devices * *measured.tflops_per_device * kTera);
+  if (measured.mfu) {
+    return flop /
+           (devices * *measured.mfu * job.cluster.device.peak_of(training.precision.layer_gemm));
+  }
+  if (measured.tokens_per_second_per_device) {
+    const double tokens =
+        static_cast<double>(training.global_batch) * static_cast<double>(training.sequence_length);
+    return Seconds(tokens / (devices * *measured.tokens_per_second_per_device));
+  }
+  return std::nullopt;
+}
+
+Expected<std::string> scenario_with_plan(const fs::path& file, const Plan& plan,
+                                         const fs::path& destination) {
+  auto opened = open_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  if (auto scenario = read_value(document.value, document.root()); !scenario) {
+    return tl::unexpected(scenario.error());
+  }
+  Json value = document.value;
+  value["plan"] = plan_value(plan);
+  if (!destination.empty()) rebase_references(value, document, destination);
+  return text_of(value);
+}
+
+}  // namespace trainyard
