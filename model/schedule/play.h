@@ -3,7 +3,6 @@
 // schedules without a closed form), the planner and the tests; exact for unlike stages.
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "model/schedule/schedule.h"
@@ -25,7 +24,9 @@ struct Played {
 };
 
 // Times are rounded to whole picoseconds, so that sums are exact. Fails when the lists dead-lock,
-// miss or repeat a pass: the message names the stage and the pass.
+// miss or repeat a pass: the message names the stage and the pass. A chunk's activations live from
+// the start of its forward pass to the end of its backward (its weight-gradient, where split) pass.
+// Requires: times for every stage and chunk, none negative, sums below 10^6 s.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
 
 // Uniform stages: F, B, W of a stage split evenly over its chunks, no communication.

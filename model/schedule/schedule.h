@@ -63,6 +63,9 @@ struct Schedule {
   // Longest span with unlike stages, free communication; equal stages give handbook §8's table.
   // `times[i]` of stage i; exact in the domain, else the approximation of handbook §8.
   Seconds (*span)(PipelineShape shape, std::span<const PassTimes> times);
+  // From zero to the end of the last pass: the step under an optimizer barrier. The same for every
+  // schedule whose stage 0 has the longest span.
+  Seconds (*makespan)(PipelineShape shape, std::span<const PassTimes> times);
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers (v a micro-batch).
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };

@@ -1,5 +1,6 @@
-// What the descriptors in kinds/ share: shapes they accept and sums over stages for their closed
-// forms. Nothing here allocates: span functions are on the estimate's path.
+// What the descriptors in kinds/ share: shapes they accept, and the closed form of the one-forward,
+// one-backward schedules with unlike stages. Nothing here allocates: span functions are on the
+// estimate's path.
 #pragma once
 
 #include <span>
@@ -9,21 +10,25 @@
 
 namespace trainyard {
 
-// Times of a step's stages taken together.
-struct StageTotals {
-  PassTimes sum;
-  PassTimes slowest;  // the stage with the largest total
-};
-StageTotals stage_totals(std::span<const PassTimes> times);
-
-// Σ T_i − max T_i plus m times max T_i: what a pipeline takes whose stages wait for the slowest,
-// where filling and draining cost `share` of a stage's time. Handbook §8, unlike stages.
-Seconds span_by_slowest(PipelineShape shape, const StageTotals& totals, double share);
-
 // For schedules with one chunk a stage.
 Expected<void> accepts_one_chunk(PipelineShape shape, std::string_view name);
 
-// Holds for every shape that the schedule accepts.
+// Where the closed form holds for every shape that the schedule accepts.
 inline bool always_in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return true; }
+
+// What stage j waits for while a micro-batch is on its way through the stages behind it and back,
+// once when the pipeline fills and once when it drains: the round trip less the passes that stage j
+// has for that time.
+struct RoundTrip {
+  Seconds time;
+  Seconds hidden_filling, hidden_draining;
+  // All forward passes come before the first backward: filling and draining are one wait.
+  bool once = false;
+  Seconds exposed() const;
+};
+
+// 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: chunks
+// before it, its own m micro-batches, and the two round trips behind it. Handbook §8 with v = 1.
+Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

@@ -43,6 +43,7 @@ extern const Schedule gpipe = {
     .passes = passes,
     .in_domain = always_in_domain,
     .span = span,
+    .makespan = span,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -59,10 +59,6 @@ PassList passes(PipelineShape shape) {
   return list;
 }
 
-Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
-  return span_by_slowest(shape, stage_totals(times), 1.0 / shape.chunks);
-}
-
 }  // namespace
 
 extern const Schedule interleaved_one_f_one_b = {
@@ -74,7 +70,8 @@ extern const Schedule interleaved_one_f_one_b = {
     .accepts = accepts,
     .passes = passes,
     .in_domain = always_in_domain,
-    .span = span,
+    .span = one_f_one_b_span,
+    .makespan = one_f_one_b_span,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -27,28 +27,6 @@ PassList passes(PipelineShape shape) {
   return list;
 }
 
-// Handbook §8: the largest over j of the time when stage j never waits for another: filling up to
-// j, its own m micro-batches, and what of the later stages' work is not hidden behind j's warm-up
-// and cool-down passes. (m+p−1)(F+B+W) when stages are equal; within 1.4 % for unlike ones.
-Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
-  Seconds after;  // Σ T_i, i > j
-  for (const PassTimes& stage : times) after += stage.total();
-  Seconds before;  // Σ T_i, i < j
-  Seconds longest;
-  int later_stages = static_cast<int>(times.size());
-  for (const PassTimes& stage : times) {
-    const Seconds total = stage.total();
-    after -= total;
-    --later_stages;
-    const Seconds exposed_filling = std::max(Seconds(0), after - later_stages * stage.forward);
-    const Seconds exposed_draining = std::max(Seconds(0), after - later_stages * stage.backward());
-    longest =
-        std::max(longest, before + shape.microbatches * total + exposed_filling + exposed_draining);
-    before += total;
-  }
-  return longest;
-}
-
 }  // namespace
 
 extern const Schedule one_f_one_b = {
@@ -60,7 +38,8 @@ extern const Schedule one_f_one_b = {
     .accepts = accepts,
     .passes = passes,
     .in_domain = always_in_domain,
-    .span = span,
+    .span = one_f_one_b_span,
+    .makespan = one_f_one_b_span,
     .chunks_in_flight = chunks_in_flight,
 };
 

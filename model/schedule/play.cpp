@@ -1,0 +1,264 @@
+#include "model/schedule/play.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+namespace trainyard {
+namespace {
+
+using Picoseconds = std::int64_t;
+constexpr Picoseconds kNotYet = -1;
+
+Picoseconds to_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
+Seconds to_seconds(Picoseconds time) { return Seconds(static_cast<double>(time) * 1e-12); }
+
+std::string_view name_of(PassKind kind) {
+  switch (kind) {
+    case PassKind::forward:
+      return "forward";
+    case PassKind::backward:
+      return "backward";
+    case PassKind::input_gradient:
+      return "input gradient";
+    case PassKind::weight_gradient:
+      return "weight gradient";
+  }
+  return "";
+}
+
+Error wrong(int stage, const Pass& pass, std::string_view what) {
+  return {"pass list", fmt::format("stage {}: {} of micro-batch {}, chunk {} {}", stage,
+                                   name_of(pass.kind), pass.microbatch, pass.chunk, what)};
+}
+
+// What is known of one micro-batch in one chunk: when its passes ended.
+struct Progress {
+  Picoseconds forward_end = kNotYet;
+  Picoseconds input_gradient_end = kNotYet;
+};
+
+struct PassPicoseconds {
+  Picoseconds forward, input_gradient, weight_gradient;
+};
+
+struct StageClock {
+  std::size_t next = 0;  // position in its pass list
+  Picoseconds start = 0, end = 0;
+  int in_flight = 0, most_in_flight = 0;
+};
+
+class Player {
+ public:
+  Player(const PassList& passes, PipelineShape shape, const PlayTimes& times)
+      : passes_(passes), shape_(shape), send_(to_picoseconds(times.send)) {
+    clocks_.resize(static_cast<std::size_t>(shape.stages));
+    progress_.resize(static_cast<std::size_t>(chunks()) *
+                     static_cast<std::size_t>(shape.microbatches));
+    for (int chunk = 0; chunk < chunks(); ++chunk) {
+      const PassTimes& t = times.stage_chunk[index(stage_of(chunk))][index(chunk / shape.stages)];
+      durations_.push_back({to_picoseconds(t.forward), to_picoseconds(t.input_gradient),
+                            to_picoseconds(t.weight_gradient)});
+    }
+  }
+
+  Expected<Played> run() {
+    if (auto error = check_lists()) return tl::unexpected(*error);
+    for (int stage = 0; stage < shape_.stages; ++stage) woken_.push_back(stage);
+    while (!woken_.empty()) {
+      const int stage = woken_.back();
+      woken_.pop_back();
+      advance(stage);
+    }
+    if (auto error = check_finished()) return tl::unexpected(*error);
+    return result();
+  }
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  int chunks() const { return shape_.stages * shape_.chunks; }
+  // Chunks are numbered in the order in which a micro-batch passes them.
+  int stage_of(int chunk) const { return chunk % shape_.stages; }
+  int chunk_of(int stage, const Pass& pass) const { return pass.chunk * shape_.stages + stage; }
+
+  Progress& progress(int chunk, int microbatch) {
+    return progress_[index(microbatch) * index(chunks()) + index(chunk)];
+  }
+
+  // Passes out of range or repeated, then passes that no list has.
+  std::optional<Error> check_lists() {
+    std::vector<std::uint8_t> seen(progress_.size());  // a bit for each kind
+    if (passes_.size() != index(shape_.stages)) {
+      return Error{"pass list",
+                   fmt::format("found {} stages, allowed {}", passes_.size(), shape_.stages)};
+    }
+    for (int stage = 0; stage < shape_.stages; ++stage) {
+      for (const Pass& pass : passes_[index(stage)]) {
+        if (!in_range(pass)) return wrong(stage, pass, "is out of range");
+        std::uint8_t& kinds =
+            seen[index(pass.microbatch) * index(chunks()) + index(chunk_of(stage, pass))];
+        if ((kinds & covered_by(pass.kind)) != 0) return wrong(stage, pass, "is repeated");
+        kinds = static_cast<std::uint8_t>(kinds | covered_by(pass.kind));
+      }
+    }
+    return missing_pass(seen);
+  }
+
+  bool in_range(const Pass& pass) const {
+    return pass.microbatch >= 0 && pass.microbatch < shape_.microbatches && pass.chunk >= 0 &&
+           pass.chunk < shape_.chunks;
+  }
+
+  // Bits for F, B and W; a backward pass is both B and W.
+  static unsigned covered_by(PassKind kind) {
+    switch (kind) {
+      case PassKind::forward:
+        return 1;
+      case PassKind::input_gradient:
+        return 2;
+      case PassKind::weight_gradient:
+        return 4;
+      case PassKind::backward:
+        return 2 | 4;
+    }
+    return 0;
+  }
+
+  std::optional<Error> missing_pass(const std::vector<std::uint8_t>& seen) const {
+    const auto found =
+        std::find_if(seen.begin(), seen.end(), [](std::uint8_t k) { return k != 7; });
+    if (found == seen.end()) return std::nullopt;
+    const int position = static_cast<int>(found - seen.begin());
+    const int chunk = position % chunks();
+    Pass pass{.microbatch = position / chunks(), .chunk = chunk / shape_.stages};
+    for (const PassKind kind : {PassKind::weight_gradient, PassKind::input_gradient,
+                                PassKind::backward, PassKind::forward}) {
+      if ((*found & covered_by(kind)) == 0) pass.kind = kind;
+    }
+    return wrong(stage_of(chunk), pass, "is missing");
+  }
+
+  // Runs the stage's passes until one has to wait.
+  void advance(int stage) {
+    const std::vector<Pass>& list = passes_[index(stage)];
+    StageClock& clock = clocks_[index(stage)];
+    while (clock.next < list.size()) {
+      const Pass& pass = list[clock.next];
+      const int chunk = chunk_of(stage, pass);
+      const Picoseconds ready = ready_at(pass, chunk);
+      if (ready == kNotYet) return;
+      run_pass(clock, pass, chunk, std::max(ready, clock.end));
+      ++clock.next;
+    }
+  }
+
+  // When the pass's inputs are there; kNotYet: a pass it needs has not run.
+  Picoseconds ready_at(const Pass& pass, int chunk) {
+    const Progress& own = progress(chunk, pass.microbatch);
+    switch (pass.kind) {
+      case PassKind::forward:
+        if (chunk == 0) return 0;
+        return arrival(progress(chunk - 1, pass.microbatch).forward_end);
+      case PassKind::backward:
+      case PassKind::input_gradient:
+        if (own.forward_end == kNotYet || chunk == chunks() - 1) return own.forward_end;
+        return arrival(progress(chunk + 1, pass.microbatch).input_gradient_end);
+      case PassKind::weight_gradient:
+        return own.input_gradient_end;
+    }
+    return kNotYet;
+  }
+
+  Picoseconds arrival(Picoseconds sent) const {
+    if (sent == kNotYet || shape_.stages == 1) return sent;
+    return sent + send_;
+  }
+
+  void run_pass(StageClock& clock, const Pass& pass, int chunk, Picoseconds start) {
+    const PassPicoseconds& duration = durations_[index(chunk)];
+    Progress& own = progress(chunk, pass.microbatch);
+    if (clock.next == 0) clock.start = start;
+    switch (pass.kind) {
+      case PassKind::forward:
+        clock.end = own.forward_end = start + duration.forward;
+        clock.most_in_flight = std::max(clock.most_in_flight, ++clock.in_flight);
+        wake(chunk + 1, pass);
+        break;
+      case PassKind::backward:
+        clock.end = own.input_gradient_end =
+            start + duration.input_gradient + duration.weight_gradient;
+        --clock.in_flight;
+        wake(chunk - 1, pass);
+        break;
+      case PassKind::input_gradient:
+        clock.end = own.input_gradient_end = start + duration.input_gradient;
+        wake(chunk - 1, pass);
+        break;
+      case PassKind::weight_gradient:
+        clock.end = start + duration.weight_gradient;
+        --clock.in_flight;
+        break;
+    }
+  }
+
+  // The stage of `chunk` goes on when what it waits for is the successor of the pass that ended.
+  void wake(int chunk, const Pass& ended) {
+    if (chunk < 0 || chunk >= chunks()) return;
+    const int stage = stage_of(chunk);
+    const StageClock& clock = clocks_[index(stage)];
+    const std::vector<Pass>& list = passes_[index(stage)];
+    if (clock.next >= list.size()) return;
+    const Pass& next = list[clock.next];
+    const bool waits_for_it = next.microbatch == ended.microbatch && chunk_of(stage, next) == chunk;
+    if (waits_for_it) woken_.push_back(stage);
+  }
+
+  std::optional<Error> check_finished() const {
+    for (int stage = 0; stage < shape_.stages; ++stage) {
+      const std::vector<Pass>& list = passes_[index(stage)];
+      const std::size_t next = clocks_[index(stage)].next;
+      if (next < list.size()) return wrong(stage, list[next], "waits for ever: a dead-lock");
+    }
+    return std::nullopt;
+  }
+
+  Played result() const {
+    Played played;
+    for (const StageClock& clock : clocks_) {
+      played.start.push_back(to_seconds(clock.start));
+      played.end.push_back(to_seconds(clock.end));
+      played.makespan = std::max(played.makespan, to_seconds(clock.end));
+      played.longest_span = std::max(played.longest_span, to_seconds(clock.end - clock.start));
+      played.chunks_in_flight.push_back(clock.most_in_flight);
+    }
+    return played;
+  }
+
+  const PassList& passes_;
+  PipelineShape shape_;
+  Picoseconds send_;
+  std::vector<PassPicoseconds> durations_;  // by chunk, in the order of a micro-batch
+  std::vector<Progress> progress_;          // [micro-batch][chunk]
+  std::vector<StageClock> clocks_;
+  std::vector<int> woken_;
+};
+
+}  // namespace
+
+Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times) {
+  return Player(passes, shape, times).run();
+}
+
+PlayTimes uniform_times(PipelineShape shape, PassTimes stage) {
+  const PassTimes chunk = {.forward = stage.forward / shape.chunks,
+                           .input_gradient = stage.input_gradient / shape.chunks,
+                           .weight_gradient = stage.weight_gradient / shape.chunks};
+  const std::vector<PassTimes> chunks(static_cast<std::size_t>(shape.chunks), chunk);
+  return {.stage_chunk = std::vector(static_cast<std::size_t>(shape.stages), chunks), .send = {}};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,62 @@
+#include "model/schedule/zero_bubble.h"
+
+#include <algorithm>
+
+#include "model/schedule/span.h"
+
+namespace trainyard {
+
+PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages) {
+  PassList list(static_cast<std::size_t>(shape.stages));
+  const int m = shape.microbatches;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    std::vector<Pass>& mine = list[static_cast<std::size_t>(stage)];
+    const auto [ahead, delay] = stages(shape, stage);
+    for (int i = 0; i < std::min(ahead, m); ++i) mine.push_back({PassKind::forward, i, 0});
+    for (int i = 0; i < m; ++i) {
+      mine.push_back({PassKind::input_gradient, i, 0});
+      if (i >= delay) mine.push_back({PassKind::weight_gradient, i - delay, 0});
+      if (i + ahead < m) mine.push_back({PassKind::forward, i + ahead, 0});
+    }
+    for (int i = std::max(0, m - delay); i < m; ++i) {
+      mine.push_back({PassKind::weight_gradient, i, 0});
+    }
+  }
+  return list;
+}
+
+ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
+                                  ZeroBubbleStages stages) {
+  const int m = shape.microbatches;
+  Seconds start;  // of the stage, behind the first forward passes before it
+  for (const PassTimes& stage : times) start += stage.forward;
+  Seconds round_trip;     // Σ F_i + B_i of the stages behind
+  Seconds last_gradient;  // when the last input gradient ends
+  ZeroBubbleTimes result;
+  for (int stage = shape.stages - 1; stage >= 0; --stage) {
+    const PassTimes& t = times[static_cast<std::size_t>(stage)];
+    const auto [ahead, delay] = stages(shape, stage);
+    const int hidden = std::min(ahead, m) - 1;  // micro-batches on their way while it waits
+    const int left = std::min(delay, m - 1) + 1;
+    const int filled = std::max(0, m - 1 - delay) - std::max(0, m - 1 - delay - hidden);
+    const RoundTrip trip = {
+        .time = round_trip,
+        .hidden_filling = hidden * t.forward,
+        .hidden_draining = hidden * t.input_gradient + filled * t.weight_gradient,
+        .once = m <= ahead};
+    start -= t.forward;
+    const Seconds unstarved = start + trip.exposed() + m * t.total() - left * t.weight_gradient;
+    last_gradient = std::max(last_gradient + t.input_gradient, unstarved);
+    const Seconds end = last_gradient + left * t.weight_gradient;
+    result.longest_span = std::max(result.longest_span, end - start);
+    result.makespan = std::max(result.makespan, end);
+    round_trip += t.forward + t.input_gradient;
+  }
+  return result;
+}
+
+int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {
+  return std::min(shape.microbatches, stage.ahead + stage.delay);
+}
+
+}  // namespace trainyard
