@@ -95,6 +95,9 @@ struct Device {
   std::vector<CollectiveCurve> collectives;
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
+  bool supports(Dtype dtype) const {
+    return rates.gemm[static_cast<std::size_t>(dtype)].per_multiprocessor.value() > 0;
+  }
 };
 
 }  // namespace trainyard

@@ -126,13 +126,9 @@ OperatorTime flash_attention_time(const Device& device, const Training& training
 
 }  // namespace
 
-bool device_supports(const Device& device, Dtype dtype) {
-  return rates_of(device, dtype).per_multiprocessor.value() > 0;
-}
-
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
   const GemmRates& rates = rates_of(device, dtype);
-  assert(rates.per_multiprocessor.value() > 0 && "the device has no rate for this dtype");
+  assert(device.supports(dtype) && "make_plan refuses a dtype without a rate");
   const double bandwidth = device.memory_bandwidth.value();
   const double reduction = rates.split_bytes * g.m * g.n / bandwidth;
   double compute = std::numeric_limits<double>::max();

@@ -27,9 +27,8 @@ struct OperatorTime {
 };
 OperatorTime operator_time(const Device& device, const Training& training, const Operator& op);
 
-// One [m×k]·[k×n]. Requires: device_supports(device, dtype).
+// One [m×k]·[k×n]. Requires: device.supports(dtype).
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
-bool device_supports(const Device& device, Dtype dtype);
 
 // `shape.groups` GEMMs of one experts' block, m the mean rows of a group.
 Seconds grouped_gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);

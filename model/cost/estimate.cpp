@@ -55,18 +55,15 @@ void add_end(const LayerCost& end, StageEstimate& stage) {
   stage.exposed.embedding_head +=
       end.forward.compute + end.input_gradient.compute + end.weight_gradient.compute;
   stage.exposed.tensor_parallel += end.forward.tensor_parallel + end.input_gradient.tensor_parallel;
+  stage.exposed.launch += end.forward.launch + end.input_gradient.launch;
   stage.passes.forward += end.forward.total();
   stage.passes.input_gradient += end.input_gradient.total();
   stage.passes.weight_gradient += end.weight_gradient.total();
 }
 
-// Bookkeeping of the host in every micro-batch, and the activations that are copied to the host and
-// back beside the compute.
-void add_host_work(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                   const StageParameters& held, StageEstimate& stage) {
-  const Seconds host = job.job.training.stack.host_microbatch / plan.pipeline_parallel;
-  stage.passes.forward += host;
-  stage.exposed.launch += host;
+// Activations that are copied to the host in forward and back in backward, beside the compute.
+void add_activation_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                            const StageParameters& held, StageEstimate& stage) {
   if (plan.offload.activations == OffloadTarget::none) return;
   Bytes kept;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
@@ -112,7 +109,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& 
     add_layers(costs, held, plan.recompute, stage);
     if (i == 0) add_end(costs.embedding, stage);
     if (i + 1 == out.stages.size()) add_end(costs.head, stage);
-    add_host_work(job, plan, costs, held, stage);
+    add_activation_offload(job, plan, costs, held, stage);
     const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
     add_sends(plan, send, stage);
     stage.passes.forward += data.microbatch_forward;
@@ -144,11 +141,21 @@ void scale(Breakdown& parts, double factor) {
   }
 }
 
+// Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
+// makes the step the makespan, which begins before the last stage does (handbook §8).
+Seconds barrier_time(const Plan& plan, const std::vector<PassTimes>& passes) {
+  Seconds start;
+  if (!plan.optimizer_barrier || plan.schedule->optimizer_barrier) return start;
+  for (std::size_t i = 0; i + 1 < passes.size(); ++i) start += passes[i].forward;
+  return start;
+}
+
 void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links, StepEnds ends,
                Estimate& out) {
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
   const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
-  const Seconds span = plan.schedule->span(pipeline_shape(plan), out.passes);
+  const Seconds span =
+      plan.schedule->span(pipeline_shape(plan), out.passes) + barrier_time(plan, out.passes);
   Breakdown& parts = out.breakdown;
   parts = slowest.exposed;
   scale(parts, plan.microbatches);

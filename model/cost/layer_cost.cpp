@@ -185,7 +185,9 @@ LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLin
 
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const auto operators = head_operators(job.job.model, job.job.training, layer_shard(plan));
-  return end_cost(kernel_times(job, operators), head_traffic(job, plan, links));
+  LayerCost cost = end_cost(kernel_times(job, operators), head_traffic(job, plan, links));
+  apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
+  return cost;
 }
 
 }  // namespace trainyard

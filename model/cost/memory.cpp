@@ -12,25 +12,25 @@ constexpr Bytes kGemmWorkspace(64.0 * 1024 * 1024);  // cuBLAS on Hopper, per st
 
 bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
 
-void add_states(const PreparedJob& job, const Plan& plan, double parameters, ShardDivisors by,
-                MemoryByKind& memory) {
-  const Training& training = job.job.training;
+MemoryByKind sharded_states(const Training& training, const Plan& plan, double parameters,
+                            ShardDivisors by) {
   const PrecisionRecipe& precision = training.precision;
-  const double copies = plan.schedule->copies_of_parameters;
   // FSDP keeps only the sharded master weights and casts what it gathers.
   const bool copy =
       training.stack.keeps_weight_copy || precision.master_weight_bytes == 0 || plan.zero_stage < 3;
   const double weights = copy ? precision.weight_bytes : 0;
+  const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
+  MemoryByKind memory;
   if (on_device(plan.offload.parameters)) {
-    memory.parameters += Bytes(copies * parameters * weights / by.parameters);
+    const double copies = plan.schedule->copies_of_parameters;
+    memory.parameters = Bytes(copies * parameters * weights / by.parameters);
   }
   if (on_device(plan.offload.gradients)) {
-    memory.gradients += Bytes(parameters * training.stack.gradient_bytes / by.gradients);
+    memory.gradients = Bytes(parameters * training.stack.gradient_bytes / by.gradients);
   }
-  if (on_device(plan.offload.optimizer)) {
-    const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
-    memory.optimizer += Bytes(parameters * states / by.optimizer);
-  }
+  if (on_device(plan.offload.optimizer))
+    memory.optimizer = Bytes(parameters * states / by.optimizer);
+  return memory;
 }
 
 // What one layer of the stage keeps, on average over its kinds, under the plan's recomputation.
@@ -124,12 +124,21 @@ PipelineShape pipeline_shape(const Plan& plan) {
   return {plan.pipeline_parallel, plan.virtual_stages, plan.microbatches};
 }
 
+MemoryByKind state_memory(const Training& training, const Plan& plan,
+                          const StageParameters& stage) {
+  MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan));
+  const MemoryByKind experts = sharded_states(training, plan, stage.experts, expert_divisors(plan));
+  memory.parameters += experts.parameters;
+  memory.gradients += experts.gradients;
+  memory.optimizer += experts.optimizer;
+  return memory;
+}
+
 StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                          const StageParameters& stage, int index) {
   StageMemory out;
   MemoryByKind& memory = out.at_peak;
-  add_states(job, plan, stage.dense, dense_divisors(plan), memory);
-  add_states(job, plan, stage.experts, expert_divisors(plan), memory);
+  memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
   memory.activations = activation_bytes(plan, costs, stage, index);
   add_transients(job, plan, costs, stage, index, out);

@@ -48,6 +48,9 @@ struct StageCosts {
   LayerCost embedding, head;
 };
 
+// Parameters, gradients and optimizer states alone: a lower bound of any plan's memory.
+MemoryByKind state_memory(const Training& training, const Plan& plan, const StageParameters& stage);
+
 // Memory of a rank of stage `index` at its peak. The optimizer step never is: its states are
 // counted throughout, and the activations are gone by then.
 StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "model/cost/collective.h"
 #include "model/plan/rules.h"
@@ -114,8 +116,30 @@ constexpr PlanRule kCollective = {
                                                fmt::join(names, ", ")));
     }};
 
-constexpr std::array kRules = {kZeroStage,     kShardingGroup, kRecomputedLayers, kCapacityFactor,
-                               kLoadImbalance, kRankOrder,     kCollective};
+// The first dtype of the recipe's GEMMs that the device has no rate for; nothing: it has all.
+std::optional<Dtype> missing_dtype(const Proposal& p) {
+  for (const Dtype dtype : {p.training.precision.layer_gemm, p.training.precision.head_gemm}) {
+    if (!p.device.supports(dtype)) return dtype;
+  }
+  return std::nullopt;
+}
+
+constexpr PlanRule kPrecision = {
+    [](const Proposal& p) { return !missing_dtype(p); },
+    [](const Proposal& p) {
+      std::vector<std::string_view> names;
+      for (const PrecisionRecipe& recipe : precision_recipes()) {
+        if (p.device.supports(recipe.layer_gemm) && p.device.supports(recipe.head_gemm)) {
+          names.push_back(recipe.name);
+        }
+      }
+      return Error{"/training/precision",
+                   fmt::format("found {}, which {} does not support; allowed {}",
+                               p.training.precision.name, p.device.name, fmt::join(names, ", "))};
+    }};
+
+constexpr std::array kRules = {kPrecision,      kZeroStage,     kShardingGroup, kRecomputedLayers,
+                               kCapacityFactor, kLoadImbalance, kRankOrder,     kCollective};
 
 }  // namespace
 

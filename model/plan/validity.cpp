@@ -31,6 +31,7 @@ Proposal propose(const PlanRequest& request, const Transformer& model, const Clu
   return {
       .request = request,
       .model = model,
+      .device = cluster.device,
       .training = training,
       .devices = devices,
       .replica = replica,

@@ -16,6 +16,7 @@ namespace trainyard {
 struct Proposal {
   const PlanRequest& request;
   const Transformer& model;
+  const Device& device;
   const Training& training;
   std::int64_t devices = 0;            // N
   std::int64_t replica = 0;            // t·c·p; saturates

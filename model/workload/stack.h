@@ -56,7 +56,7 @@ struct Stack {
   Seconds host_layer_forward;      // launching one dense layer's forward pass
   Seconds host_moe_layer_forward;  // and a MoE layer's
   double host_backward = 1.25;     // backward over forward
-  Seconds host_microbatch;         // head, loss and bookkeeping of a micro-batch
+  Seconds host_microbatch;         // head, loss and bookkeeping of a micro-batch, last stage
   Seconds step_overhead;           // data loading, logging, a step
 
   double interval_low = 0.9;   // 10 % and 90 % quantiles of measured over predicted step time

@@ -61,9 +61,9 @@ TEST(GemmTime, IsNearTheMeasurementOfALargeGemm) {
   EXPECT_NEAR(time / 13445.221e-6, 1, 0.1);
 }
 
-TEST(DeviceSupports, NoFp8OnA100) {
-  EXPECT_TRUE(device_supports(example_h100(), Dtype::fp8));
-  EXPECT_FALSE(device_supports(example_a100(), Dtype::fp8));
+TEST(DeviceSupports, Fp8OnH100AndNotOnA100) {
+  EXPECT_TRUE(example_h100().supports(Dtype::fp8));
+  EXPECT_FALSE(example_a100().supports(Dtype::fp8));
 }
 
 AttentionShape causal(double batch, double sequence, double heads, double kv_heads, double dim) {

@@ -20,5 +20,17 @@ TEST(PlanDefaults, LetDataParallelFillTheCluster) {
   EXPECT_EQ(plan->expert_data_parallel, 32);
 }
 
+TEST(PlanRefusal, PrecisionThatTheDeviceHasNoRateFor) {
+  PlanQuestion question;
+  question.training.precision = *find_precision_recipe("fp16");
+  EXPECT_TRUE(question.answer().has_value());
+  question.training.precision = *find_precision_recipe("fp8");
+  const auto refused = question.answer();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().where, "/training/precision");
+  EXPECT_EQ(refused.error().message,
+            "found fp8, which a device does not support; allowed bf16, fp16");
+}
+
 }  // namespace
 }  // namespace trainyard

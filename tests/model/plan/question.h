@@ -16,6 +16,11 @@ struct PlanQuestion {
     model.vocabulary = 128256;
     cluster.devices_per_node = 8;
     cluster.nodes = 8;
+    cluster.device.name = "a device";
+    for (const Dtype dtype : {Dtype::fp16, Dtype::bf16}) {
+      cluster.device.rates.gemm[static_cast<std::size_t>(dtype)].per_multiprocessor =
+          FlopsPerSecond(1e12);
+    }
     training.global_batch = 64;
     training.sequence_length = 8192;
   }

@@ -1,0 +1,187 @@
+#include "model/cost/estimate.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/example_devices.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+PlanRequest korthikanti_plan() {
+  return {.tensor_parallel = 8,
+          .sequence_parallel = true,
+          .pipeline_parallel = 8,
+          .virtual_stages = 3,
+          .recompute = {RecomputeMode::selective, 0}};
+}
+
+TEST(Estimate, BreakdownSumsToTheStep) {
+  const PreparedJob job = gpt3_on_a100();
+  const Estimate out = estimate(job, legal_plan(job, korthikanti_plan()));
+  EXPECT_EQ(out.breakdown.total(), out.step_time);
+  EXPECT_LT(out.step_time_low, out.step_time);
+  EXPECT_GT(out.step_time_high, out.step_time);
+}
+
+// Handbook §12.5.
+TEST(Estimate, OfOneDeviceHasNoCommunicationAndNoBubble) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.cluster.devices_per_node = 1;
+  job.job.cluster.nvlink_domain = 1;
+  job = prepare(job.job);
+  const Breakdown parts = estimate(job, legal_plan(job, {})).breakdown;
+  for (const Seconds part : {parts.tensor_parallel, parts.context_parallel, parts.expert_parallel,
+                             parts.pipeline, parts.data_parallel, parts.bubble}) {
+    EXPECT_EQ(part, Seconds(0));
+  }
+}
+
+// Model FLOP over time, devices and peak: the definition.
+TEST(Estimate, MfuIsModelFlopOverWhatTheDevicesCouldDo) {
+  const PreparedJob job = gpt3_on_a100();
+  const Estimate out = estimate(job, legal_plan(job, korthikanti_plan()));
+  // Handbook §3: 72·B·s·L·h²·(1 + s/(6h) + V/(12Lh)).
+  const double h = 12288, L = 96, s = 2048, V = 51200, B = 64;
+  const double flop = 72 * B * s * L * h * h * (1 + s / (6 * h) + V / (12 * L * h));
+  EXPECT_NEAR(out.mfu, flop / (out.step_time.value() * 64 * 312e12), 1e-9);
+  // Selective recomputation repeats one forward of the core: 1 + 2s/(9h) instead of 1 + s/(6h).
+  const double hardware = 72 * B * s * L * h * h * (1 + 2 * s / (9 * h) + V / (12 * L * h));
+  EXPECT_NEAR(out.hfu / out.mfu, hardware / flop, 1e-9);
+}
+
+// 96·B·s·L·h²·(1 + s/(6h) + V/(16Lh)) over the model FLOP (Narayanan et al. 2021, eq. 3).
+TEST(Estimate, HfuOfFullRecomputationCountsAFourthForward) {
+  const PreparedJob job = gpt3_on_a100();
+  PlanRequest request = korthikanti_plan();
+  request.recompute = {RecomputeMode::full, 0};
+  const Estimate out = estimate(job, legal_plan(job, request));
+  const double h = 12288, L = 96, s = 2048, V = 51200;
+  const double ratio =
+      96 * (1 + s / (6 * h) + V / (16 * L * h)) / (72 * (1 + s / (6 * h) + V / (12 * L * h)));
+  EXPECT_NEAR(out.hfu / out.mfu, ratio, 1e-9);
+}
+
+// Every rate doubled and every fixed time halved.
+PreparedJob twice_as_fast(PreparedJob job) {
+  Device& device = job.job.cluster.device;
+  for (auto& peak : device.peak) peak *= 2;
+  for (auto& gemm : device.rates.gemm) {
+    gemm.per_multiprocessor *= 2;
+    gemm.overhead /= 2;
+  }
+  for (auto& attention : device.rates.attention) {
+    attention.per_multiprocessor *= 2;
+    attention.overhead /= 2;
+    attention.query_tile /= 2;
+  }
+  device.rates.experts.per_multiprocessor *= 2;
+  device.rates.experts.overhead /= 2;
+  device.rates.launch /= 2;
+  device.memory_bandwidth *= 2;
+  Cluster& cluster = job.job.cluster;
+  cluster.intra.bandwidth *= 2;
+  cluster.intra.latency /= 2;
+  cluster.inter.bandwidth *= 2;
+  cluster.inter.latency /= 2;
+  Stack& stack = job.job.training.stack;
+  for (Seconds* fixed :
+       {&stack.host_layer_forward, &stack.host_moe_layer_forward, &stack.host_microbatch,
+        &stack.step_overhead, &stack.sharded_update_per_rank}) {
+    *fixed /= 2;
+  }
+  return prepare(job.job);
+}
+
+// Handbook §12.4. The clock's slow-down depends on FLOP, not on time, so it scales too.
+TEST(Estimate, HalvesWhenEveryRateDoublesAndEveryFixedTimeHalves) {
+  PreparedJob job = gpt3_on_a100();
+  job.job.training.stack.host_layer_forward = 2.0_ms;
+  job.job.training.stack.step_overhead = 30.0_ms;
+  const Plan plan = legal_plan(job, korthikanti_plan());
+  const Seconds slow = estimate(job, plan).step_time;
+  EXPECT_NEAR(estimate(twice_as_fast(job), plan).step_time / slow, 0.5, 1e-9);
+}
+
+TEST(Estimate, FitsAtItsPeakAndNotOneByteBelow) {
+  PreparedJob job = gpt3_on_a100();
+  const Plan plan = legal_plan(job, korthikanti_plan());
+  job.job.cluster.device.memory = estimate(job, plan).peak_memory;
+  EXPECT_TRUE(estimate(job, plan).feasible);
+  job.job.cluster.device.memory -= Bytes(1);
+  EXPECT_FALSE(estimate(job, plan).feasible);
+}
+
+// Bubble of equal stages, handbook §8: (p − 1)/(v·m) of the ideal time. GPT-3's end stages are
+// unequal by embedding and head, 1.4 % of a stage's FLOP.
+TEST(Estimate, BubbleOfInterleaved1F1BShrinksByTheChunks) {
+  const PreparedJob job = gpt3_on_a100();
+  const Estimate out = estimate(job, legal_plan(job, korthikanti_plan()));
+  const Seconds ideal = out.stages[1].passes.total() * 64;
+  EXPECT_NEAR(out.breakdown.bubble / ideal, 7.0 / (3 * 64), 0.01);
+}
+
+TEST(Estimate, HostFloorBoundsASmallLayer) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.host_layer_forward = 1.0_s;
+  job.job.training.stack.host_backward = 2;
+  const Plan plan = legal_plan(job, {.zero_stage = 1});
+  const Estimate out = estimate(job, plan);
+  // 32 layers, 8 micro-batches, forward 1 s and backward 2 s each.
+  EXPECT_NEAR(out.step_time.value(), 32 * 8 * 3.0, 0.02 * 32 * 8 * 3);
+}
+
+// 3.6 USD an hour on 8 devices is 0.008 USD a second.
+TEST(Estimate, CostsDevicesTimesPriceTimesTime) {
+  const PreparedJob job =
+      prepare({llama_8b(), example_cluster(ideal_device(), 1), llama_8b_on_h100().job.training});
+  const Estimate out = estimate(job, legal_plan(job, {.zero_stage = 1}));
+  ASSERT_TRUE(out.cost_per_step.has_value());
+  EXPECT_NEAR(out.cost_per_step->value(), 0.008 * out.step_time.value(), 1e-12);
+  // Between waiting (35 %) and full power of 8 × 500 W, times the PUE.
+  ASSERT_TRUE(out.energy_per_step.has_value());
+  const double full = 8 * 500 * job.job.cluster.pue * out.step_time.value();
+  EXPECT_GT(out.energy_per_step->value(), 0.35 * full);
+  EXPECT_LE(out.energy_per_step->value(), full);
+}
+
+TEST(Estimate, IsSilentAboutMoneyAndEnergyWithoutPriceAndPower) {
+  Device device = ideal_device();
+  device.price.reset();
+  device.power = Watts(0);
+  const PreparedJob job =
+      prepare({llama_8b(), example_cluster(device, 1), llama_8b_on_h100().job.training});
+  const Estimate out = estimate(job, legal_plan(job, {.zero_stage = 1}));
+  EXPECT_FALSE(out.cost_per_step.has_value());
+  EXPECT_FALSE(out.energy_per_step.has_value());
+}
+
+TEST(ResolveRecompute, TakesTheFewestLayersThatFit) {
+  PreparedJob job = gpt3_on_a100();
+  PlanRequest request = korthikanti_plan();
+  request.recompute = {RecomputeMode::full, 0};
+  const Bytes least = estimate(job, legal_plan(job, request)).peak_memory;
+  request.recompute = {RecomputeMode::selective, 0};
+  const Bytes most = estimate(job, legal_plan(job, request)).peak_memory;
+  ASSERT_LT(least, most);
+  job.job.cluster.device.memory = least + (most - least) / 2.0;
+  request.recompute = {RecomputeMode::automatic, 0};
+  Plan plan = resolve_recompute(job, legal_plan(job, request));
+  EXPECT_TRUE(estimate(job, plan).feasible);
+  ASSERT_EQ(plan.recompute.mode, RecomputeMode::full);
+  ASSERT_GT(plan.recompute.full_layers, 1);
+  plan.recompute.full_layers -= 1;
+  EXPECT_FALSE(estimate(job, plan).feasible);
+}
+
+TEST(ResolveRecompute, RecomputesNothingWhereEverythingFits) {
+  const PreparedJob job = llama_8b_on_h100();
+  PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::automatic, 0}};
+  EXPECT_EQ(resolve_recompute(job, legal_plan(job, request)).recompute.mode, RecomputeMode::none);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,122 @@
+#include "model/cost/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "model/cost/estimate.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+// Handbook §7 with K = 12: 16-bit gradients unless the stack says 4 bytes.
+Bytes states(double parameters, int zero_stage, int ranks, double gradient_bytes = 2) {
+  Training training = modern();
+  training.stack.gradient_bytes = gradient_bytes;
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = zero_stage;
+  plan.sharding_group = ranks;
+  StageParameters stage;
+  stage.dense = parameters;
+  return state_memory(training, plan, stage).allocated();
+}
+
+// golden.md, "ZeRO bytes per rank" (Rajbhandari et al. 2020, Fig. 1).
+TEST(StateMemory, OfZeroStagesIsThePublishedOne) {
+  EXPECT_NEAR(states(7.5e9, 0, 64).value(), 120.0e9, 1e6);
+  EXPECT_NEAR(states(7.5e9, 1, 64).value(), 31.41e9, 1e7);
+  EXPECT_NEAR(states(7.5e9, 2, 64).value(), 16.64e9, 1e7);
+  EXPECT_NEAR(states(7.5e9, 3, 64).value(), 1.875e9, 1e6);
+}
+
+// golden.md, "175B on 8 ranks".
+TEST(StateMemory, Of175BillionParametersOnEightRanks) {
+  EXPECT_NEAR(states(175e9, 0, 8).value(), 2800e9, 1e8);
+  EXPECT_NEAR(states(175e9, 1, 8).value(), 962.5e9, 1e8);
+  EXPECT_NEAR(states(175e9, 2, 8).value(), 656.25e9, 1e8);
+  EXPECT_NEAR(states(175e9, 3, 8).value(), 350.0e9, 1e8);
+}
+
+// golden.md, "states at t = 8, p = 16": 16 B, 18 B, ZeRO-1 over 8, distributed optimizer with fp32
+// gradients (6 + 12/8 bytes).
+TEST(StateMemory, OfAGpt3RankUnderMegatronsOptimizers) {
+  const double parameters = 1.36419e9;
+  EXPECT_NEAR(states(parameters, 0, 8) / 1.0_GiB, 20.33, 0.005);
+  EXPECT_NEAR(states(parameters, 0, 8, 4) / 1.0_GiB, 22.87, 0.005);
+  EXPECT_NEAR(states(parameters, 1, 8) / 1.0_GiB, 6.99, 0.005);
+  EXPECT_NEAR(states(parameters, 1, 8, 4) / 1.0_GiB, 9.53, 0.005);
+}
+
+// golden.md, "reduction by stages 1, 2, 3".
+TEST(StateMemory, ShrinksByThePublishedFactors) {
+  const double whole = states(1e9, 0, 8).value();
+  EXPECT_NEAR(whole / states(1e9, 1, 8).value(), 2.91, 0.005);
+  EXPECT_NEAR(whole / states(1e9, 2, 64).value(), 7.21, 0.005);
+  EXPECT_NEAR(whole / states(1e9, 3, 1024).value(), 1024, 1e-6);
+}
+
+LayerCost gpt3_layer(int tensor, bool sequence_parallel) {
+  const PreparedJob job = gpt3_on_a100(16, 64);
+  const Plan plan = legal_plan(job, {.tensor_parallel = tensor,
+                                     .sequence_parallel = sequence_parallel,
+                                     .pipeline_parallel = 128 / tensor > 16 ? 16 : 128 / tensor});
+  return layer_cost(job, plan, plan_links(job, plan), {});
+}
+
+// golden.md, "activations of one layer" (Korthikanti et al. 2022, Table 2): MiB at b = 1.
+TEST(LayerActivations, AreKorthikantisRows) {
+  const Bytes mib = 1.0_MiB;
+  EXPECT_NEAR(gpt3_layer(1, false).saved.everything / mib, 2736, 0.5);
+  EXPECT_NEAR(gpt3_layer(8, false).saved.everything / mib, 552, 0.5);
+  EXPECT_NEAR(gpt3_layer(8, true).saved.everything / mib, 342, 0.5);
+  EXPECT_NEAR(gpt3_layer(8, true).saved.selective / mib, 102, 0.5);
+  EXPECT_NEAR(gpt3_layer(8, false).saved.input_only / mib, 48, 0.5);
+  EXPECT_NEAR(gpt3_layer(8, true).saved.input_only / mib, 6, 0.5);
+}
+
+// golden.md, "1F1B stage 0 of p = 16 (6 layers, 16 in flight)"; the embedding's own dropout mask
+// (1 byte an element) is extra.
+TEST(StageActivations, OfTheFirst1F1BStageOfGpt3) {
+  const PreparedJob job = gpt3_on_a100(16, 64);
+  const auto stage0 = [&](bool sequence_parallel, RecomputeMode mode) {
+    const Plan plan = legal_plan(job, {.tensor_parallel = 8,
+                                       .sequence_parallel = sequence_parallel,
+                                       .pipeline_parallel = 16,
+                                       .recompute = {mode, 0}});
+    return estimate(job, plan).stages[0].memory.at_peak.activations / 1.0_GiB;
+  };
+  const double mask = 16.0 * 2048 * 12288 / 1073741824.0;
+  EXPECT_NEAR(stage0(false, RecomputeMode::none), 51.75 + mask, 0.01);
+  EXPECT_NEAR(stage0(true, RecomputeMode::none), 32.06 + mask / 8, 0.01);
+  EXPECT_NEAR(stage0(true, RecomputeMode::selective), 9.56 + mask / 8, 0.01);
+  EXPECT_NEAR(stage0(false, RecomputeMode::full), 4.50 + mask, 0.01);
+}
+
+TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {
+  const PreparedJob job = gpt3_on_a100();
+  const Plan plan = legal_plan(
+      job, {.tensor_parallel = 8, .pipeline_parallel = 8, .recompute = {RecomputeMode::full, 0}});
+  for (const StageEstimate& stage : estimate(job, plan).stages) {
+    const MemoryByKind& peak = stage.memory.at_peak;
+    EXPECT_EQ(std::min(peak.logits, peak.recomputation), Bytes(0));
+    EXPECT_EQ(stage.memory.moment == MemoryMoment::output_head, peak.logits > Bytes(0));
+  }
+}
+
+TEST(StageMemory, OffloadedStatesLeaveTheDevice) {
+  const PreparedJob job = llama_8b_on_h100();
+  PlanRequest request{.zero_stage = 1};
+  request.offload.optimizer = OffloadTarget::host;
+  request.offload.gradients = OffloadTarget::host;
+  const MemoryByKind peak = estimate(job, legal_plan(job, request)).stages[0].memory.at_peak;
+  EXPECT_EQ(peak.optimizer, Bytes(0));
+  EXPECT_EQ(peak.gradients, Bytes(0));
+  // Stage 2 of ZeRO-Offload leaves 2 bytes a parameter (golden.md, DeepSpeed's estimate).
+  EXPECT_NEAR(peak.parameters.value(), 2 * 8030261248.0, 1);
+}
+
+}  // namespace
+}  // namespace trainyard
