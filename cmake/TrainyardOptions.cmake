@@ -13,6 +13,8 @@ if(TRAINYARD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${TRAINYARD_CCACHE})
 endif()
 
+set(CMAKE_CXX_EXTENSIONS OFF)
+
 add_library(trainyard_options INTERFACE)
 add_library(trainyard::options ALIAS trainyard_options)
 target_compile_features(trainyard_options INTERFACE cxx_std_20)
@@ -29,6 +31,8 @@ target_compile_definitions(trainyard_options INTERFACE $<$<CONFIG:Debug>:_GLIBCX
 
 if(TRAINYARD_SANITIZE)
   target_compile_options(trainyard_options INTERFACE
-    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer
+    # Instrumented code leads g++ to see uninitialised values in Boost that are none; the release build keeps both warnings.
+    -Wno-uninitialized -Wno-maybe-uninitialized)
   target_link_options(trainyard_options INTERFACE -fsanitize=${TRAINYARD_SANITIZE})
 endif()

@@ -39,18 +39,14 @@ struct Candidate {
   Estimate estimate;
 };
 
-// Counts are of combinations of the space: considered = pruned + evaluated + those that turn out to
-// be illegal; infeasible ones are among the evaluated.
-struct SearchCounts {
-  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
-};
-
 struct SearchResult {
   std::vector<Candidate> plans;    // best first; feasible ones only
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
-  SearchCounts counts;
+  // Counts are of combinations of the space: considered = pruned + evaluated + those that turn out
+  // to be illegal; infeasible ones are among the evaluated.
+  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
   bool optimal = false;  // everything in the space was considered
   double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
 };

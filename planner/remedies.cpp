@@ -20,6 +20,7 @@ void raise_flops(Job& job) {
   for (FlopsPerSecond& peak : job.cluster.device.peak) {
     peak *= kMore;
   }
+  job.cluster.device.rates.sustained_clock *= kMore;
 }
 
 void raise_memory_bandwidth(Job& job) { job.cluster.device.memory_bandwidth *= kMore; }

@@ -17,6 +17,18 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
 
+struct Counts {
+  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
+
+  Counts& operator+=(const Counts& other) {
+    considered += other.considered;
+    pruned += other.pruned;
+    infeasible += other.infeasible;
+    evaluated += other.evaluated;
+    return *this;
+  }
+};
+
 // What all workers share. They take degrees from the list in turn; everything else they keep to
 // themselves until the end.
 struct Work {
@@ -64,7 +76,7 @@ class Worker {
   }
 
   Ranking best, closest;
-  SearchCounts counts;
+  Counts counts;
 
  private:
   void set(const Degrees& degrees) {
@@ -184,15 +196,15 @@ SearchResult run_workers(Work& work) {
   for (std::size_t i = 1; i < workers.size(); ++i) {
     first.best.merge(workers[i].best);
     first.closest.merge(workers[i].closest);
-    first.counts.considered += workers[i].counts.considered;
-    first.counts.pruned += workers[i].counts.pruned;
-    first.counts.infeasible += workers[i].counts.infeasible;
-    first.counts.evaluated += workers[i].counts.evaluated;
+    first.counts += workers[i].counts;
   }
   SearchResult result;
   result.plans = candidates(first.best);
   result.closest = result.plans.empty() ? candidates(first.closest) : std::vector<Candidate>{};
-  result.counts = first.counts;
+  result.considered = first.counts.considered;
+  result.pruned = first.counts.pruned;
+  result.infeasible = first.counts.infeasible;
+  result.evaluated = first.counts.evaluated;
   result.optimal = !work.stopped;
   return result;
 }
@@ -245,7 +257,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   SearchResult result = run(true);
   // Nothing fits: a plan that was pruned by its states may still miss by less than one that was
   // not.
-  if (result.plans.empty() && result.optimal && result.counts.pruned > 0) {
+  if (result.plans.empty() && result.optimal && result.pruned > 0) {
     result = run(false);
   }
   result.space = searched_dimensions();

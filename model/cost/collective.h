@@ -21,9 +21,15 @@ struct CollectiveAlgorithm {
   bool (*applies)(const GroupLinks& links);
   // Requires: applies(links), links.size > 1.
   Seconds (*time)(const GroupLinks& links, Bytes message);
+  // It needs hardware that no link tells of (reduction in the fabric): never chosen unnamed.
+  bool only_by_name = false;
 };
 
 std::span<const CollectiveAlgorithm* const> collective_algorithms();
+
+// nullptr: the operation has no algorithm of that name.
+const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operation,
+                                                     std::string_view name);
 
 // Which algorithm, and what is known of the device's own collectives inside a domain.
 struct CollectiveChoice {
@@ -31,12 +37,16 @@ struct CollectiveChoice {
   std::span<const CollectiveCurve> curves;  // fitted curves inside a domain; may be empty
 };
 
-// 0 for one rank. A group inside one domain uses the device's fitted curve of that operation where
-// there is one (between two fitted sizes: interpolated in (n−1)/n) and no algorithm is named.
+// 0 for one rank. The named algorithm where the operation has it and it applies. Otherwise a group
+// inside one domain uses the device's fitted curve of that operation where there is one; between
+// fitted sizes time is straight in (n−1)/n, beyond them the bytes' part grows with (n−1)/n and the
+// latency with ⌈log₂n⌉. What is left takes the fastest algorithm; over several domains the
+// algorithms have the rate inside a domain from the curve. Allocates nothing.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 
-// Bytes of bus bandwidth a second, as nccl-tests print it.
+// Bytes of bus bandwidth a second, as nccl-tests print it: all-reduce 2(n−1)/n·S/time; all-gather,
+// reduce-scatter, all-to-all (n−1)/n·S/time; broadcast and send S/time.
 BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes message, Seconds time);
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@ Expected<void> accepts(PipelineShape shape) { return accepts_one_chunk(shape, "g
 
 PassList passes(PipelineShape shape) {
   std::vector<Pass> stage;
+  stage.reserve(static_cast<std::size_t>(shape.microbatches) * 2);
   for (int i = 0; i < shape.microbatches; ++i) stage.push_back({PassKind::forward, i, 0});
   for (int i = shape.microbatches - 1; i >= 0; --i) stage.push_back({PassKind::backward, i, 0});
   return PassList(static_cast<std::size_t>(shape.stages), stage);

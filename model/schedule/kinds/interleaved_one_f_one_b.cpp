@@ -33,7 +33,7 @@ Expected<void> accepts(PipelineShape shape) {
 int chunks_in_flight(PipelineShape shape, int stage) {
   const std::int64_t ahead = std::int64_t{shape.chunks - 1} * shape.stages;
   const std::int64_t all = std::int64_t{shape.microbatches} * shape.chunks;
-  return static_cast<int>(std::min(all, (shape.stages - stage - 1) * 2 + ahead + 1));
+  return static_cast<int>(std::min(all, std::int64_t{shape.stages - stage - 1} * 2 + ahead + 1));
 }
 
 // The k-th forward or backward pass of a stage; backward takes the chunks from the last.

@@ -1,0 +1,36 @@
+#include "model/cost/collective_steps.h"
+
+#include <algorithm>
+
+namespace trainyard {
+
+Hop slowest_ring_hop(const GroupLinks& links) {
+  if (links.domains == 1) return {links.inside_latency, links.inside};
+  if (links.ranks_per_domain == 1) return {links.across_latency, links.across};
+  return {std::max(links.inside_latency, links.across_latency),
+          std::min(links.inside, links.across * links.ranks_per_domain)};
+}
+
+Seconds logarithmic_latency(const GroupLinks& links) {
+  return log2_ceil(links.ranks_per_domain) * links.inside_latency +
+         log2_ceil(links.domains) * links.across_latency;
+}
+
+Seconds recursive_time(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  const double r = links.ranks_per_domain;
+  return logarithmic_latency(links) + transfer((r - 1) / r * message, links.inside_pair) +
+         transfer((n - r) / (n * r) * message, links.across_all_to_all);
+}
+
+bool applies_always(const GroupLinks& /*links*/) { return true; }
+
+bool spans_domains(const GroupLinks& links) {
+  return links.domains > 1 && links.ranks_per_domain > 1;
+}
+
+bool has_multicast_switch(const GroupLinks& links) { return links.domains == 1 && links.switched; }
+
+BytesPerSecond multicast_bandwidth(const GroupLinks& links) { return links.inside / 1.6; }
+
+}  // namespace trainyard

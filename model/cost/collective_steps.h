@@ -1,0 +1,47 @@
+// What the closed forms of model/cost/collectives/ have in common: the slowest hop of a ring, and
+// the two halves, inside the domains and across them, of algorithms that go in rounds of pairs.
+// With one domain, or one member in each, every form reduces to the row of handbook §6's table.
+#pragma once
+
+#include "model/cluster/group.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+// ⌈log₂ n⌉. Requires: n >= 1.
+constexpr int log2_ceil(int n) {
+  int steps = 0;
+  while ((1 << steps) < n) ++steps;
+  return steps;
+}
+
+// Nothing to move takes no time, also where there is no link.
+inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
+  return bytes.value() > 0 ? bytes / bandwidth : Seconds(0);
+}
+
+// α and B of the slowest hop of a ring in rank order. Between two domains the ring has the shares
+// of all its members there: r·across.
+struct Hop {
+  Seconds latency;
+  BytesPerSecond bandwidth;
+};
+Hop slowest_ring_hop(const GroupLinks& links);
+
+// α of ⌈log₂⌉ rounds: those inside the domains, then those across.
+Seconds logarithmic_latency(const GroupLinks& links);
+
+// Reduce-scatter by recursive halving, or its mirror image, all-gather by recursive doubling, of S
+// in all: large messages between neighbours in a domain, what is left of them (S/r) across.
+// ⌈log₂n⌉α + (n−1)/n · S/B on equal links.
+Seconds recursive_time(const GroupLinks& links, Bytes message);
+
+bool applies_always(const GroupLinks& links);
+bool spans_domains(const GroupLinks& links);         // several domains with several members each
+bool has_multicast_switch(const GroupLinks& links);  // one domain on an NVLink switch
+
+// NVLS attains less than the link's rate: the rate underestimates its time 1.6-fold (handbook §6,
+// from measured H100 curves).
+BytesPerSecond multicast_bandwidth(const GroupLinks& links);
+
+}  // namespace trainyard

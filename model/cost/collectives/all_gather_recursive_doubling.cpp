@@ -1,0 +1,21 @@
+// All-gather by recursive doubling (Thakur et al. 2005), far partners first, while messages are
+// small.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// ⌈log₂n⌉α + (n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) { return recursive_time(links, message); }
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_gather_recursive_doubling = {
+    .name = "recursive-doubling",
+    .operation = CollectiveOperation::all_gather,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

@@ -1,0 +1,23 @@
+// All-gather around a ring.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// (n−1)α + (n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const Hop hop = slowest_ring_hop(links);
+  return (links.size - 1) * (hop.latency + message / links.size / hop.bandwidth);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_gather_ring = {
+    .name = "ring",
+    .operation = CollectiveOperation::all_gather,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

@@ -1,0 +1,27 @@
+// All-reduce in two levels: reduce-scatter inside each domain, all-reduce of every member's part
+// around a ring across the domains, all-gather inside; one after the other.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// 2(r−1)α_i + 2(r−1)/r·S/B_i + 2(M−1)α_x + 2(M−1)/M·(S/r)/B_x
+Seconds time(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  const int m = links.domains;
+  const Bytes part = message / r;
+  return 2 * (r - 1) * (links.inside_latency + part / links.inside) +
+         2 * (m - 1) * (links.across_latency + part / m / links.across);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_hierarchical = {
+    .name = "hierarchical",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = spans_domains,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

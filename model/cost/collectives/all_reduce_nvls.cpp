@@ -1,0 +1,24 @@
+// All-reduce in the NVLink switch (NVLS): the switch adds up what the devices hold and writes the
+// sum to all of them.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// 2α + (n+1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  return 2 * links.inside_latency + (n + 1) / n * message / multicast_bandwidth(links);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_nvls = {
+    .name = "nvls",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = has_multicast_switch,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

@@ -1,0 +1,20 @@
+// All-reduce by recursive halving, then recursive doubling (Rabenseifner; Thakur et al. 2005).
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// 2⌈log₂n⌉α + 2(n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) { return 2 * recursive_time(links, message); }
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
+    .name = "recursive-halving-doubling",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

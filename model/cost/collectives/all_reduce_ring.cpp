@@ -1,0 +1,24 @@
+// All-reduce around a ring (Patarasuk & Yuan 2009): reduce-scatter, then all-gather.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// 2(n−1)α + 2(n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const Hop hop = slowest_ring_hop(links);
+  const int steps = 2 * (links.size - 1);
+  return steps * (hop.latency + message / links.size / hop.bandwidth);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_ring = {
+    .name = "ring",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

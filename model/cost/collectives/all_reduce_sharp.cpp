@@ -1,0 +1,26 @@
+// All-reduce in the switches of the fabric (SHARP). Links do not tell whether the fabric can, so it
+// has to be asked for.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+bool crosses_fabric(const GroupLinks& links) { return links.domains > 1; }
+
+// 2α + S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  return 2 * links.across_latency + message / links.across;
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_sharp = {
+    .name = "sharp",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = crosses_fabric,
+    .time = time,
+    .only_by_name = true,
+};
+
+}  // namespace trainyard::collectives

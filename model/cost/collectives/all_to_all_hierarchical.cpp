@@ -1,0 +1,26 @@
+// All-to-all in two levels: inside each domain to the member on the target's rail, then along the
+// rails, with messages r times as large.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// (r−1)α_i + (r−1)/r·S/B_i + (M−1)α_x + (M−1)/M·S/B_x
+Seconds time(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  const int m = links.domains;
+  return (r - 1) * (links.inside_latency + message / r / links.inside) +
+         (m - 1) * (links.across_latency + message / m / links.across_all_to_all);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_to_all_hierarchical = {
+    .name = "hierarchical",
+    .operation = CollectiveOperation::all_to_all,
+    .applies = spans_domains,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

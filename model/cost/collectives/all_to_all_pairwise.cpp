@@ -1,0 +1,27 @@
+// All-to-all in rounds of pairs (Thakur et al. 2005): r − 1 rounds inside the domain, the others
+// across.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// (n−1)α + (n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const int inside = links.ranks_per_domain - 1;
+  const int across = links.size - links.ranks_per_domain;
+  const Bytes part = message / links.size;
+  return inside * links.inside_latency + across * links.across_latency +
+         transfer(inside * part, links.inside) + transfer(across * part, links.across_all_to_all);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_to_all_pairwise = {
+    .name = "pairwise",
+    .operation = CollectiveOperation::all_to_all,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

@@ -1,0 +1,32 @@
+// Broadcast as a binomial scatter and a ring all-gather (Thakur et al. 2005; van de Geijn).
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// The root hands out halves of what is left, across the domains first.
+Seconds scatter(const GroupLinks& links, Bytes message) {
+  const double r = links.ranks_per_domain;
+  const double m = links.domains;
+  return logarithmic_latency(links) + transfer((m - 1) / m * message, links.across) +
+         transfer((r - 1) / r * message / m, links.inside_pair);
+}
+
+// (⌈log₂n⌉ + n−1)α + 2(n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const Hop hop = slowest_ring_hop(links);
+  return scatter(links, message) +
+         (links.size - 1) * (hop.latency + message / links.size / hop.bandwidth);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm broadcast_scatter_all_gather = {
+    .name = "scatter-all-gather",
+    .operation = CollectiveOperation::broadcast,
+    .applies = applies_always,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

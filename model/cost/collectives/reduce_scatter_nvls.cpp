@@ -1,0 +1,23 @@
+// Reduce-scatter in the NVLink switch (NVLS): each device reads its part once, added up.
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// α + (n−1)/n · S/B
+Seconds time(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  return links.inside_latency + (n - 1) / n * message / multicast_bandwidth(links);
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm reduce_scatter_nvls = {
+    .name = "nvls",
+    .operation = CollectiveOperation::reduce_scatter,
+    .applies = has_multicast_switch,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives

@@ -1,0 +1,144 @@
+// Which algorithm or curve a collective takes, and nccl-tests' bus bandwidth.
+#include "model/cost/collective.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "tests/model/cluster/clusters.h"
+#include "tests/model/cost/collectives/example_links.h"
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+using namespace literals;
+
+// Two fitted sizes of an all-reduce: 2 and 8 devices.
+constexpr std::array<CollectiveCurve, 2> kCurves = {
+    CollectiveCurve{all_reduce, 2, 6.0_us, 320.0_GBps, 1e-9},
+    CollectiveCurve{all_reduce, 8, 15.0_us, 280.0_GBps, 3e-9}};
+
+double curve_time(const CollectiveCurve& curve, double bytes) {
+  return curve.latency.value() + bytes / curve.bandwidth.value() + curve.root * std::sqrt(bytes);
+}
+
+double time_on(const GroupLinks& links, double bytes, std::string_view algorithm = {}) {
+  return collective_time(all_reduce, links, Bytes(bytes), {algorithm, kCurves}).value();
+}
+
+TEST(CollectiveTime, IsTheDevicesCurveAtAFittedSize) {
+  for (const CollectiveCurve& curve : kCurves) {
+    const GroupLinks links = one_domain(curve.gpus, 450.0_GBps, 3.0_us);
+    EXPECT_DOUBLE_EQ(time_on(links, 1e8), curve_time(curve, 1e8));
+  }
+}
+
+TEST(CollectiveTime, IsStraightInTheRingShareBetweenFittedSizes) {
+  // (n−1)/n is 1/2, 3/4, 7/8 for 2, 4, 8: four devices stand two thirds of the way.
+  const double expected = curve_time(kCurves[0], 1e8) / 3 + curve_time(kCurves[1], 1e8) * 2 / 3;
+  EXPECT_NEAR(time_on(one_domain(4, 450.0_GBps, 3.0_us), 1e8), expected, 1e-12 * expected);
+}
+
+TEST(CollectiveTime, GrowsBeyondTheFittedSizesAsItsPartsDo) {
+  // 72 devices from 8: latency by ⌈log₂⌉ 7/3, the rest by (71/72)/(7/8).
+  const double moving = curve_time(kCurves[1], 1e8) - 15e-6;
+  const double expected = 15e-6 * 7 / 3 + moving * (71.0 / 72) / (7.0 / 8);
+  EXPECT_NEAR(time_on(one_domain(72, 900.0_GBps, 3.0_us), 1e8), expected, 1e-12 * expected);
+}
+
+TEST(CollectiveTime, OfOneRankIsNothing) {
+  EXPECT_EQ(time_on(one_domain(1, 450.0_GBps, 3.0_us), 1e8), 0);
+}
+
+TEST(CollectiveTime, OfANamedAlgorithmIsItsOwn) {
+  const GroupLinks links = one_domain(8, 450.0_GBps, 3.0_us);
+  EXPECT_DOUBLE_EQ(time_on(links, 1e8, "ring"), 14 * 3e-6 + 2 * 7.0 / 8 * 1e8 / 450e9);
+  // No all-reduce is called pairwise: as if nothing had been named.
+  EXPECT_DOUBLE_EQ(time_on(links, 1e8, "pairwise"), time_on(links, 1e8));
+}
+
+TEST(CollectiveTime, IsTheFastestOfTheAlgorithmsWithoutCurves) {
+  for (const GroupLinks& links :
+       {one_domain(8, 450.0_GBps, 3.0_us), over_domains(8, 16, 50.0_GBps, 10.0_us)}) {
+    for (const double bytes : {1e3, 1e6, 1e10}) {
+      double least = 1e9;
+      for (const auto* algorithm : collective_algorithms()) {
+        if (algorithm->operation != all_reduce || algorithm->name == "sharp") continue;
+        if (!algorithm->applies(links)) continue;
+        least = std::min(least, algorithm->time(links, Bytes(bytes)).value());
+      }
+      EXPECT_EQ(collective_time(all_reduce, links, Bytes(bytes), {}).value(), least);
+    }
+  }
+}
+
+TEST(CollectiveTime, PrefersFewRoundsForSmallMessages) {
+  const GroupLinks links = over_domains(1, 64, 50.0_GBps, 10.0_us);
+  EXPECT_EQ(collective_time(all_reduce, links, Bytes(8), {}),
+            named_time("recursive-doubling", all_reduce, links, Bytes(8)));
+}
+
+TEST(CollectiveTime, InTheFabricIsNeverChosenUnasked) {
+  const GroupLinks links = over_domains(1, 16, 50.0_GBps, 10.0_us);
+  EXPECT_LT(named_time("sharp", all_reduce, links, 1.0_GB),
+            collective_time(all_reduce, links, 1.0_GB, {}));
+}
+
+TEST(CollectiveTime, OverDomainsHasTheRateInsideFromTheCurve) {
+  // A ring over two nodes of 8 with more NICs than NVLink: 30 steps of 10 µs, and the bytes' part
+  // of the 8-device curve, 2·7/8 of S, stretched to 2·15/16.
+  const GroupLinks links = over_domains(8, 2, 100.0_GBps, 10.0_us);
+  const double moving = curve_time(kCurves[1], 1e10) - 15e-6;
+  const double expected = 30 * 10e-6 + moving * (15.0 / 16) / (7.0 / 8);
+  EXPECT_NEAR(time_on(links, 1e10), expected, 1e-12 * expected);
+}
+
+TEST(CollectiveTime, HalvesWithTwiceTheRatesOfItsCurve) {  // handbook §12.4, with the c of c·√S
+  auto twice = kCurves;
+  for (CollectiveCurve& curve : twice) {
+    curve.latency /= 2;
+    curve.bandwidth *= 2;
+    curve.root /= 2;
+  }
+  for (const int n : {2, 4, 8, 72}) {
+    const GroupLinks links = one_domain(n, 450.0_GBps, 3.0_us);
+    const double before = time_on(links, 1e7);
+    const double after = collective_time(all_reduce, links, Bytes(1e7), {{}, twice}).value();
+    EXPECT_NEAR(after, before / 2, 1e-12 * before);
+  }
+}
+
+TEST(CollectiveTime, IsInvariantToRenamingInsideANodeAndNotAcrossNodes) {  // handbook §12.7
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(4, 4, 1));
+  const auto time = [&](int stride) {
+    return collective_time(all_reduce, group_links(tiers, {stride, 2}), Bytes(1e8), {});
+  };
+  EXPECT_EQ(time(1), time(2));
+  EXPECT_EQ(time(1), time(4));
+  EXPECT_GT(time(8), time(4));
+}
+
+TEST(BusBandwidth, IsWhatNcclTestsPrint) {
+  // nccl-tests PERFORMANCE.md: factors 2(n−1)/n; (n−1)/n; 1. 8 ranks, 1 GB in 10 ms: 100 GB/s.
+  const auto bus = [](CollectiveOperation operation) {
+    return bus_bandwidth(operation, 8, 1.0_GB, 10.0_ms).value();
+  };
+  EXPECT_DOUBLE_EQ(bus(all_reduce), 175e9);
+  EXPECT_DOUBLE_EQ(bus(all_gather), 87.5e9);
+  EXPECT_DOUBLE_EQ(bus(reduce_scatter), 87.5e9);
+  EXPECT_DOUBLE_EQ(bus(all_to_all), 87.5e9);
+  EXPECT_DOUBLE_EQ(bus(broadcast), 100e9);
+}
+
+TEST(BusBandwidth, OfARingIsTheLinksRate) {
+  const GroupLinks links = one_domain(8, 450.0_GBps, 0.0_s);
+  for (const CollectiveOperation operation : {all_reduce, all_gather, reduce_scatter}) {
+    const Seconds time = named_time("ring", operation, links, 1.0_GB);
+    EXPECT_DOUBLE_EQ(bus_bandwidth(operation, 8, 1.0_GB, time).value(), 450e9);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,33 @@
+// Links written down rather than derived, for closed forms with numbers of their own.
+#pragma once
+
+#include "model/cluster/group.h"
+#include "model/cost/collective.h"
+
+namespace trainyard {
+
+// n ranks on one switch.
+inline GroupLinks one_domain(int n, BytesPerSecond inside, Seconds latency) {
+  GroupLinks links;
+  links.size = links.ranks_per_domain = n;
+  links.inside = links.inside_pair = inside;
+  links.inside_latency = latency;
+  return links;
+}
+
+// r ranks in each of m domains; `across` is each member's share of its domain's NICs.
+inline GroupLinks over_domains(int r, int m, BytesPerSecond across, Seconds latency) {
+  GroupLinks links = one_domain(r, BytesPerSecond(450e9), Seconds(3e-6));
+  links.size = r * m;
+  links.domains = m;
+  links.across = links.across_all_to_all = across;
+  links.across_latency = latency;
+  return links;
+}
+
+inline Seconds named_time(std::string_view name, CollectiveOperation operation,
+                          const GroupLinks& links, Bytes message) {
+  return collective_time(operation, links, message, {.algorithm = name});
+}
+
+}  // namespace trainyard
