@@ -175,8 +175,11 @@ PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLin
 
 Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   if (plan.pipeline_parallel == 1) return Seconds(0);
-  const double share = plan.sequence_parallel ? plan.tensor_parallel : 1;
-  return collective_time(send, links.pipeline, hidden_message(job, plan) / share, links);
+  const Bytes message = hidden_message(job, plan);
+  const bool scattered = job.job.training.stack.scattered_sends && !plan.sequence_parallel;
+  const double share = plan.sequence_parallel || scattered ? plan.tensor_parallel : 1;
+  const Seconds sent = collective_time(send, links.pipeline, message / share, links);
+  return scattered ? sent + collective_time(all_gather, links.tensor, message, links) : sent;
 }
 
 }  // namespace trainyard

@@ -50,6 +50,9 @@ struct Stack {
   StackOverlap overlap;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
   double overlap_slowdown = 0;      // seconds of compute lost a second of overlapped communication
+  // Without sequence parallelism a stage sends 1/t of the activations and gathers them on the other
+  // side (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
+  bool scattered_sends = false;
   bool optimizer_barrier = true;    // blocking gradient-norm clipping before the optimizer step
   Seconds sharded_update_per_rank;  // serial part of a ZeRO-1 update, a rank of the sharding group
 

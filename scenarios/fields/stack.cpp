@@ -70,6 +70,8 @@ std::vector<Field<Stack>> runtime_fields() {
              "part of the TP traffic that is hidden when it overlaps", kShare),
       number("overlap_slowdown", &S::overlap_slowdown,
              "seconds of compute lost a second of overlapped communication", kFactorOrZero),
+      flag("scattered_sends", &S::scattered_sends,
+           "without sequence parallelism a stage sends 1/t and gathers on the other side"),
       flag("optimizer_barrier", &S::optimizer_barrier, "default of the plan's key"),
       quantity("sharded_update_per_rank", &S::sharded_update_per_rank,
                "serial part of a ZeRO-1 update, a rank of the sharding group", Zero::allowed),
