@@ -1,0 +1,43 @@
+// Times for schedule tests: whole picoseconds, so that sums are exact.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "model/schedule/play.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+
+inline PassTimes picoseconds(int f, int b, int w) {
+  return {.forward = Seconds(f * 1e-12),
+          .input_gradient = Seconds(b * 1e-12),
+          .weight_gradient = Seconds(w * 1e-12)};
+}
+
+inline std::int64_t in_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
+
+inline PassTimes seconds(double f, double b, double w) {
+  return {.forward = Seconds(f), .input_gradient = Seconds(b), .weight_gradient = Seconds(w)};
+}
+
+// Stages that take `stages[i]`, split evenly over their chunks; free communication.
+inline PlayTimes times_of(PipelineShape shape, const std::vector<PassTimes>& stages) {
+  PlayTimes times;
+  for (const PassTimes& stage : stages) {
+    const PassTimes chunk = {.forward = stage.forward / shape.chunks,
+                             .input_gradient = stage.input_gradient / shape.chunks,
+                             .weight_gradient = stage.weight_gradient / shape.chunks};
+    times.stage_chunk.emplace_back(static_cast<std::size_t>(shape.chunks), chunk);
+  }
+  return times;
+}
+
+// Requires: the schedule's lists play to the end.
+inline Played played(const Schedule& schedule, PipelineShape shape,
+                     const std::vector<PassTimes>& stages) {
+  return play(schedule.passes(shape), shape, times_of(shape, stages)).value();
+}
+
+}  // namespace trainyard

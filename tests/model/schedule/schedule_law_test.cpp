@@ -1,0 +1,160 @@
+// What holds for every registered schedule, on every shape that it accepts.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+#include "model/schedule/play.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/schedule/pass_times.h"
+
+namespace trainyard {
+namespace {
+
+// F, B and W in picoseconds; divisible by the chunks of accepted_shapes().
+constexpr std::array<std::array<int, 3>, 6> kTimes = {
+    {{6, 6, 6}, {12, 12, 6}, {6, 12, 6}, {12, 6, 6}, {6, 18, 12}, {18, 6, 12}}};
+
+class EverySchedule : public ::testing::TestWithParam<const Schedule*> {
+ protected:
+  const Schedule& schedule() const { return *GetParam(); }
+
+  std::vector<PipelineShape> accepted_shapes() const {
+    std::vector<PipelineShape> shapes;
+    for (const int stages : {1, 2, 3, 4, 8}) {
+      for (const int chunks : {1, 2, 3}) {
+        for (const int microbatches : {1, 2, 3, 4, 6, 8, 12, 24}) {
+          const PipelineShape shape = {stages, chunks, microbatches};
+          if (schedule().accepts(shape)) shapes.push_back(shape);
+        }
+      }
+    }
+    return shapes;
+  }
+};
+
+std::string describe(PipelineShape shape) {
+  return fmt::format("p {}, v {}, m {}", shape.stages, shape.chunks, shape.microbatches);
+}
+
+// Where a pass of one micro-batch and chunk stands in a stage's list; -1: nowhere.
+std::ptrdiff_t position(const std::vector<Pass>& list, Pass pass) {
+  const auto found = std::find(list.begin(), list.end(), pass);
+  return found == list.end() ? -1 : found - list.begin();
+}
+
+TEST_P(EverySchedule, IsFoundByItsNameAndAcceptsSomeShape) {
+  EXPECT_EQ(find_schedule(schedule().name), &schedule());
+  EXPECT_FALSE(accepted_shapes().empty());
+}
+
+TEST_P(EverySchedule, RunsEveryPassOnceAndInOrder) {
+  const bool split = schedule().splits_backward;
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    for (const std::vector<Pass>& list : schedule().passes(shape)) {
+      // As many passes as there are different ones: with all of them found below, each is there
+      // once.
+      ASSERT_EQ(list.size(),
+                static_cast<std::size_t>(shape.microbatches * shape.chunks * (split ? 3 : 2)));
+      for (int i = 0; i < shape.microbatches; ++i) {
+        for (int c = 0; c < shape.chunks; ++c) {
+          const auto f = position(list, {PassKind::forward, i, c});
+          const auto b =
+              position(list, {split ? PassKind::input_gradient : PassKind::backward, i, c});
+          ASSERT_GE(f, 0);
+          ASSERT_GT(b, f);
+          if (split) {
+            ASSERT_GT(position(list, {PassKind::weight_gradient, i, c}), b);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const PassList lists = schedule().passes(shape);
+    const Played run = played(schedule(), shape, std::vector(lists.size(), seconds(1, 1, 1)));
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      int held = 0;
+      int most = 0;
+      for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
+        if (pass.kind == PassKind::forward) most = std::max(most, ++held);
+        if (pass.kind == PassKind::backward || pass.kind == PassKind::weight_gradient) --held;
+      }
+      EXPECT_EQ(held, 0);
+      EXPECT_EQ(most, schedule().chunks_in_flight(shape, stage));
+      EXPECT_EQ(most, run.chunks_in_flight[static_cast<std::size_t>(stage)]);
+    }
+  }
+}
+
+TEST_P(EverySchedule, PlaysToItsClosedFormInsideItsDomain) {
+  int in_domain = 0;
+  for (const PipelineShape shape : accepted_shapes()) {
+    for (const auto& [f, b, w] : kTimes) {
+      const PassTimes stage = picoseconds(f, b, w);
+      if (!schedule().in_domain(shape, stage)) continue;
+      ++in_domain;
+      SCOPED_TRACE(describe(shape) + fmt::format(", F {} B {} W {}", f, b, w));
+      const std::vector stages(static_cast<std::size_t>(shape.stages), stage);
+      const Played run = played(schedule(), shape, stages);
+      EXPECT_EQ(in_picoseconds(run.longest_span), in_picoseconds(schedule().span(shape, stages)));
+      EXPECT_EQ(in_picoseconds(run.makespan), in_picoseconds(schedule().makespan(shape, stages)));
+    }
+  }
+  EXPECT_GT(in_domain, 0);
+}
+
+// A stage cannot take less than its own work, nor a micro-batch less than its way forward and back.
+TEST_P(EverySchedule, NeverBeatsTheBusiestStageOrTheLongestWay) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    std::vector<PassTimes> stages;
+    double busiest = 0;
+    double way = 0;
+    for (int i = 0; i < shape.stages; ++i) {
+      const double f = 1 + 0.25 * (i % 3);
+      stages.push_back(seconds(f, f, f / 2));
+      busiest = std::max(busiest, stages.back().total().value() * shape.microbatches);
+      way += f + f;
+    }
+    const Played run = played(schedule(), shape, stages);
+    EXPECT_GE(run.longest_span.value(), busiest * (1 - 1e-9));
+    EXPECT_GE(run.makespan.value(), way * (1 - 1e-9));
+    EXPECT_GE(schedule().span(shape, stages).value(), busiest * (1 - 1e-9));
+  }
+}
+
+TEST_P(EverySchedule, IsNotShortenedBySends) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const PassList lists = schedule().passes(shape);
+    PlayTimes times = uniform_times(shape, seconds(1, 1, 1));
+    const Seconds without = play(lists, shape, times)->makespan;
+    times.send = Seconds(0.5);
+    const Seconds with = play(lists, shape, times)->makespan;
+    if (shape.stages == 1) {
+      EXPECT_EQ(with, without);
+    } else {  // the first micro-batch's way there and back
+      EXPECT_GE(with.value(), without.value());
+      EXPECT_GE(with.value(), 2 * (shape.stages * shape.chunks - 1) * 0.5);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EverySchedule, ::testing::ValuesIn(schedules()),
+                         [](const auto& instance) {
+                           std::string name(instance.param->name);
+                           std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace trainyard
