@@ -20,6 +20,10 @@ inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
   return bytes.value() > 0 ? bytes / bandwidth : Seconds(0);
 }
 
+// What follows each other in a pipelined algorithm: NCCL's Simple protocol cuts a buffer of 4 MiB
+// into 8 slots.
+inline constexpr Bytes kPipelineChunk(4.0 * 1024 * 1024 / 8);
+
 // α and B of the slowest hop of a ring in rank order. Between two domains the ring has the shares
 // of all its members there: r·across.
 struct Hop {

@@ -8,13 +8,10 @@
 namespace trainyard::collectives {
 namespace {
 
-// NCCL's Simple protocol: a 4 MiB buffer in 8 slots.
-constexpr Bytes kChunk(4.0 * 1024 * 1024 / 8);
-
 // 2⌈log₂n⌉α + 2·S/B·(1 + fill), fill = (⌈log₂n⌉ − 1)·chunk/S: the first chunk passes every level
 // before the last ones can.
 Seconds time(const GroupLinks& links, Bytes message) {
-  const Bytes filling = (log2_ceil(links.size) - 1) * std::min(message, kChunk);
+  const Bytes filling = (log2_ceil(links.size) - 1) * std::min(message, kPipelineChunk);
   return 2 * logarithmic_latency(links) +
          2 * (message + filling) / slowest_ring_hop(links).bandwidth;
 }

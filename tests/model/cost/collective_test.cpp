@@ -87,11 +87,11 @@ TEST(CollectiveTime, InTheFabricIsNeverChosenUnasked) {
 }
 
 TEST(CollectiveTime, OverDomainsHasTheRateInsideFromTheCurve) {
-  // A ring over two nodes of 8 with more NICs than NVLink: 30 steps of 10 µs, and the bytes' part
-  // of the 8-device curve, 2·7/8 of S, stretched to 2·15/16.
+  // Two nodes of 8 whose NICs outrun NVLink: the pipelined hierarchy takes its steps, the bytes'
+  // part of the 8-device curve, and one chunk (512 KiB) on its way across, S/r at a member's share.
   const GroupLinks links = over_domains(8, 2, 100.0_GBps, 10.0_us);
   const double moving = curve_time(kCurves[1], 1e10) - 15e-6;
-  const double expected = 30 * 10e-6 + moving * (15.0 / 16) / (7.0 / 8);
+  const double expected = moving + 14 * 3e-6 + 2 * 10e-6 + 524288 / 8.0 / 100e9;
   EXPECT_NEAR(time_on(links, 1e10), expected, 1e-12 * expected);
 }
 

@@ -1,0 +1,34 @@
+// The hierarchical all-reduce in chunks that follow each other, so that one chunk crosses the
+// domains while the next one is reduced inside (NCCL's trees over nodes). The slower of the two
+// phases sets the pace.
+#include <algorithm>
+
+#include "model/cost/collective.h"
+#include "model/cost/collective_steps.h"
+
+namespace trainyard::collectives {
+namespace {
+
+// 2(r−1)α_i + 2(M−1)α_x + inside(chunk) + across(chunk) + max(inside, across)(S − chunk), with
+// inside(x) = 2(r−1)/r·x/B_i and across(x) = 2(M−1)/M·(x/r)/B_x.
+Seconds time(const GroupLinks& links, Bytes message) {
+  const double r = links.ranks_per_domain;
+  const double m = links.domains;
+  const auto inside = [&](Bytes bytes) { return 2 * (r - 1) / r * bytes / links.inside; };
+  const auto across = [&](Bytes bytes) { return 2 * (m - 1) / m * bytes / r / links.across; };
+  const Bytes first = std::min(message, kPipelineChunk);
+  const Bytes rest = message - first;
+  return 2 * (r - 1) * links.inside_latency + 2 * (m - 1) * links.across_latency + inside(first) +
+         across(first) + std::max(inside(rest), across(rest));
+}
+
+}  // namespace
+
+extern const CollectiveAlgorithm all_reduce_hierarchical_pipelined = {
+    .name = "hierarchical-pipelined",
+    .operation = CollectiveOperation::all_reduce,
+    .applies = spans_domains,
+    .time = time,
+};
+
+}  // namespace trainyard::collectives
