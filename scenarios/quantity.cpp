@@ -75,6 +75,13 @@ std::string unit_names(const DimensionRecord& record) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+// Steps over the character at `at` if it is one of `wanted`.
+bool skip(std::string_view text, std::size_t& at, std::string_view wanted) {
+  const bool found = at < text.size() && wanted.find(text[at]) != std::string_view::npos;
+  at += found ? 1 : 0;
+  return found;
+}
+
 // Length of the number at the start of `text`: digits[.digits][e[+-]digit[digit]]; 0: none.
 std::size_t number_length(std::string_view text) {
   std::size_t at = 0;
@@ -84,13 +91,9 @@ std::size_t number_length(std::string_view text) {
     return at - first;
   };
   if (digits(text.size()) == 0) return 0;
-  if (at < text.size() && text[at] == '.') {
-    ++at;
-    if (digits(text.size()) == 0) return 0;
-  }
-  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-    ++at;
-    if (at < text.size() && (text[at] == '+' || text[at] == '-')) ++at;
+  if (skip(text, at, ".") && digits(text.size()) == 0) return 0;
+  if (skip(text, at, "eE")) {
+    skip(text, at, "+-");
     if (digits(2) == 0) return 0;
   }
   return at;

@@ -49,7 +49,7 @@ struct Stack {
 
   StackOverlap overlap;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
-  double overlap_slowdown = 0;      // seconds of compute lost a second of overlapped communication
+  double overlap_slowdown = 0;  // seconds of compute lost a second of overlapped communication
   // Without sequence parallelism a stage sends 1/t of the activations and gathers them on the other
   // side (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
   bool scattered_sends = false;
