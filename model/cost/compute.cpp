@@ -120,7 +120,9 @@ OperatorTime unfused_attention_time(const Device& device, const Training& traini
 OperatorTime flash_attention_time(const Device& device, const Training& training,
                                   const Operator& op) {
   const Stack& stack = training.stack;
-  const Seconds forward = attention_time(device, op.attention, stack.attention_speed);
+  const bool hopper = device.supports(Dtype::fp8) && stack.attention_speed_hopper > 0;
+  const double speed = hopper ? stack.attention_speed_hopper : stack.attention_speed;
+  const Seconds forward = attention_time(device, op.attention, speed);
   return {forward, forward * stack.attention_backward, Seconds(0)};
 }
 

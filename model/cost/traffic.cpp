@@ -1,6 +1,7 @@
 #include "model/cost/traffic.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/plan/process_groups.h"
 
@@ -88,13 +89,22 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
+// Of k copies of a token, what still leaves when it is sent once to each of e ranks, with uniform
+// routing: e·(1 − (1 − 1/e)^k) / k.
+double dispatched_share(const PreparedJob& job, const Plan& plan) {
+  if (!job.job.training.stack.deduplicated_dispatch) return 1;
+  const double ranks = plan.expert_parallel;
+  const double copies = job.job.model.experts_per_token;
+  return ranks * (1 - std::pow(1 - 1 / ranks, copies)) / copies;
+}
+
 PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Transformer& model = job.job.model;
   const PrecisionRecipe& precision = job.job.training.precision;
   const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
   const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double elements =
-      tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+  const double elements = tokens_per_rank(job, plan) / sharded * model.experts_per_token *
+                          model.hidden_size * load * dispatched_share(job, plan);
   const Bytes dispatched(elements * precision.dispatch_bytes);
   const Bytes combined(elements * precision.activation_bytes);
   const auto exchange = [&](Bytes message) {

@@ -30,6 +30,9 @@ struct Stack {
 
   bool flash_attention = true;  // false: score matrix in memory (batched GEMM, softmax, GEMM)
   double attention_speed = 1;  // forward rate of its attention kernel over the device's fitted rate
+  // The same on devices with fp8 (Hopper and later), where a kernel written for older instructions
+  // reaches about half of what the device's own does; negative: as attention_speed.
+  double attention_speed_hopper = -1;
   double attention_backward = 2.6;  // time of backward over forward (flash only)
   bool dropout = false;             // masks of one byte an element are saved
   double memory_traffic = 1;        // traffic of memory-bound operators over the fused minimum
@@ -37,6 +40,9 @@ struct Stack {
   double cross_entropy_forward_bytes = 10;  // traffic a logit
   double cross_entropy_backward_bytes = 8;
   double saved_logit_bytes = 6;  // memory held for a logit at its peak
+
+  bool deduplicated_dispatch =
+      false;  // a token goes once to each rank, however many of its experts
 
   double gradient_bytes = 4;      // element of the gradient that is kept for the optimizer
   double reduction_bytes = 4;     // element of the gradient as it is reduced over data parallelism

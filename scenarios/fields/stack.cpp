@@ -29,6 +29,9 @@ std::vector<Field<Stack>> kernel_fields() {
       flag("flash_attention", &S::flash_attention, "else the score matrix lies in memory"),
       number("attention_speed", &S::attention_speed,
              "forward rate of its attention kernel over the device's fitted rate", kFactor),
+      number("attention_speed_hopper", &S::attention_speed_hopper,
+             "the same on devices with fp8 (Hopper and later)", kFactor)
+          .absent("as `attention_speed`"),
       number("attention_backward", &S::attention_backward,
              "time of attention's backward over forward (flash only)", kFactor),
       flag("dropout", &S::dropout, "masks of one byte an element are saved"),
@@ -41,6 +44,8 @@ std::vector<Field<Stack>> kernel_fields() {
              kBytesAnElement),
       number("saved_logit_bytes", &S::saved_logit_bytes, "memory of a logit at its peak",
              kBytesAnElement),
+      flag("deduplicated_dispatch", &S::deduplicated_dispatch,
+           "a token goes once to each rank, however many of its experts are there"),
       number("gradient_bytes", &S::gradient_bytes,
              "an element of the gradient that is kept for the optimizer", kBytesAnElement),
       number("reduction_bytes", &S::reduction_bytes,
