@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/schedule/schedule.h"
 #include "tests/model/plan/question.h"
 
 namespace trainyard {
@@ -20,16 +21,119 @@ TEST(PlanDefaults, LetDataParallelFillTheCluster) {
   EXPECT_EQ(plan->expert_data_parallel, 32);
 }
 
-TEST(PlanRefusal, PrecisionThatTheDeviceHasNoRateFor) {
+// Design §3: every key absent.
+TEST(PlanDefaults, AreOneDegreeEachAndWhatTheStackSays) {
   PlanQuestion question;
-  question.training.precision = *find_precision_recipe("fp16");
-  EXPECT_TRUE(question.answer().has_value());
-  question.training.precision = *find_precision_recipe("fp8");
-  const auto refused = question.answer();
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().where, "/training/precision");
-  EXPECT_EQ(refused.error().message,
-            "found fp8, which a device does not support; allowed bf16, fp16");
+  question.training.stack.overlap.data_parallel = true;
+  const Plan plan = question.answer().value();
+  EXPECT_EQ(plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel, 1);
+  EXPECT_EQ(plan.virtual_stages * plan.expert_parallel * plan.expert_tensor_parallel, 1);
+  EXPECT_EQ(plan.micro_batch, 1);
+  EXPECT_EQ(plan.schedule->name, "1f1b");
+  EXPECT_FALSE(plan.sequence_parallel);  // t = 1
+  EXPECT_EQ(plan.context_parallel_algorithm, ContextAlgorithm::ring);
+  EXPECT_EQ(plan.recompute.mode, RecomputeMode::none);
+  EXPECT_EQ(plan.capacity_factor, 0);  // dropless
+  EXPECT_EQ(plan.load_imbalance, 1);
+  EXPECT_EQ(plan.rank_order, "tp-cp-ep-dp-pp");
+  EXPECT_TRUE(plan.collective.empty());
+  EXPECT_TRUE(plan.layers_per_stage.empty());
+  EXPECT_TRUE(plan.overlap.data_parallel);
+  EXPECT_FALSE(plan.overlap.tensor_parallel);
+}
+
+TEST(PlanDefaults, InterleaveWhenThereAreVirtualStages) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 4;
+  question.request.virtual_stages = 2;
+  EXPECT_EQ(question.answer()->schedule->name, "interleaved-1f1b");
+}
+
+TEST(PlanDefaults, TakeSequenceParallelismFromTheStackBehindTensorParallelism) {
+  PlanQuestion question;
+  question.request.tensor_parallel = 2;
+  question.training.stack.sequence_parallel = true;
+  EXPECT_TRUE(question.answer()->sequence_parallel);
+  question.training.stack.sequence_parallel = false;
+  EXPECT_FALSE(question.answer()->sequence_parallel);
+  question.request.sequence_parallel = true;
+  EXPECT_TRUE(question.answer()->sequence_parallel);
+  question.request.tensor_parallel = 1;  // nothing to be parallel over
+  EXPECT_FALSE(question.answer()->sequence_parallel);
+}
+
+TEST(PlanDefaults, TakeSequenceParallelismForExpertsOnEveryStack) {  // handbook §4: required
+  PlanQuestion question;
+  question.make_experts();
+  question.request.tensor_parallel = 2;
+  question.training.stack.sequence_parallel = false;
+  EXPECT_TRUE(question.answer()->sequence_parallel);
+}
+
+TEST(PlanDefaults, TakeTheZeroStageOfTheStackOrThreeWithAShardingGroup) {
+  PlanQuestion question;
+  question.training.stack.zero_stage = 1;
+  EXPECT_EQ(question.answer()->zero_stage, 1);
+  question.request.sharding_group = 8;
+  EXPECT_EQ(question.answer()->zero_stage, 3);
+  EXPECT_EQ(question.answer()->sharding_group, 8);
+  question.request.zero_stage = 2;
+  EXPECT_EQ(question.answer()->zero_stage, 2);
+}
+
+TEST(PlanDefaults, ShardOverDataAndContextRanks) {
+  PlanQuestion question;
+  question.request.context_parallel = 4;
+  question.request.pipeline_parallel = 2;
+  const Plan plan = question.answer().value();
+  EXPECT_EQ(plan.data_parallel, 8);    // 64 / (4 · 2)
+  EXPECT_EQ(plan.sharding_group, 32);  // D·c
+}
+
+TEST(PlanDefaults, GiveExpertDataParallelismWhatIsLeftOfAStage) {
+  PlanQuestion question;
+  question.make_experts();
+  question.request.tensor_parallel = 4;
+  question.request.pipeline_parallel = 2;
+  question.request.expert_parallel = 4;
+  question.request.expert_tensor_parallel = 2;
+  EXPECT_EQ(question.answer()->expert_data_parallel, 4);  // t·c·D / (e·e_t) = 32 / 8
+}
+
+TEST(PlanDefaults, WaitForTheOptimizerUnlessScheduleOrStackDoesNot) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 2;
+  EXPECT_TRUE(question.answer()->optimizer_barrier);
+  question.request.schedule = "zb-h2";  // post-validation, handbook §8
+  EXPECT_FALSE(question.answer()->optimizer_barrier);
+  question.request.optimizer_barrier = true;
+  EXPECT_TRUE(question.answer()->optimizer_barrier);
+  question.request = {};
+  question.training.stack.optimizer_barrier = false;
+  EXPECT_FALSE(question.answer()->optimizer_barrier);
+}
+
+TEST(PlanDefaults, AreOverriddenKeyByKey) {
+  PlanQuestion question;
+  question.training.stack.overlap = {.tensor_parallel = false, .data_parallel = true};
+  question.request.overlap.tensor_parallel = true;
+  question.request.overlap.data_parallel = false;
+  EXPECT_TRUE(question.answer()->overlap.tensor_parallel);
+  EXPECT_FALSE(question.answer()->overlap.data_parallel);
+}
+
+// The planner's road is the same plan.
+TEST(PlanIfLegal, IsWhatMakePlanGives) {
+  PlanQuestion question;
+  question.request.tensor_parallel = 8;
+  const auto quick =
+      plan_if_legal(question.request, question.model, question.cluster, question.training);
+  ASSERT_TRUE(quick.has_value());
+  EXPECT_EQ(quick->data_parallel, question.answer()->data_parallel);
+  EXPECT_EQ(quick->microbatches, question.answer()->microbatches);
+  question.request.tensor_parallel = 5;
+  EXPECT_FALSE(plan_if_legal(question.request, question.model, question.cluster, question.training)
+                   .has_value());
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // A small dense job of 64 devices to ask plans of: 32 layers, 32 heads, 8 KV heads, B = 64.
 #pragma once
 
+#include <string>
+
 #include "model/plan/plan.h"
 
 namespace trainyard {
@@ -26,6 +28,18 @@ struct PlanQuestion {
   }
 
   Expected<Plan> answer() const { return make_plan(request, model, cluster, training); }
+  // "/plan/key: message" of a refusal, "legal" where there is none.
+  std::string refusal() const {
+    const auto plan = answer();
+    return plan ? "legal" : plan.error().where + ": " + plan.error().message;
+  }
+
+  // 16 experts of width 2,048 in every layer, two of them a token.
+  void make_experts() {
+    model.experts = 16;
+    model.experts_per_token = 2;
+    model.expert_ffn_size = 2048;
+  }
 
   Transformer model;
   Cluster cluster;

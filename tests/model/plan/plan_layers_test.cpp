@@ -1,0 +1,93 @@
+// Layers of the chunks (design §3), in the order in which a micro-batch passes them.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "model/plan/plan.h"
+#include "tests/model/plan/question.h"
+
+namespace trainyard {
+namespace {
+
+std::vector<int> layers(int stages, int chunks, int layer_count) {
+  Plan plan;
+  plan.pipeline_parallel = stages;
+  plan.virtual_stages = chunks;
+  std::vector<int> result;
+  for (int chunk = 0; chunk < stages * chunks; ++chunk) {
+    result.push_back(layers_of_chunk(plan, layer_count, chunk));
+  }
+  return result;
+}
+
+TEST(LayersOfChunk, AreEvenWhenTheChunksDivideThem) {
+  EXPECT_EQ(layers(4, 1, 32), (std::vector{8, 8, 8, 8}));
+  EXPECT_EQ(layers(2, 2, 8), (std::vector{2, 2, 2, 2}));
+  EXPECT_EQ(layers(1, 1, 7), (std::vector{7}));
+  EXPECT_EQ(layers(2, 1, 2), (std::vector{1, 1}));  // even comes before embedding and head
+}
+
+TEST(LayersOfChunk, CountEmbeddingAndHeadAsALayerEach) {
+  EXPECT_EQ(layers(8, 1, 30), (std::vector{3, 4, 4, 4, 4, 4, 4, 3}));
+  EXPECT_EQ(layers(2, 2, 6), (std::vector{1, 2, 2, 1}));
+  EXPECT_EQ(layers(4, 1, 2), (std::vector{0, 1, 1, 0}));  // p·v − 2 layers: chunks without any
+}
+
+TEST(LayersOfChunk, ElseMakeTheChunksAfterTheFirstLonger) {
+  EXPECT_EQ(layers(4, 1, 33), (std::vector{8, 9, 8, 8}));  // r = 1: chunk 1
+  EXPECT_EQ(layers(4, 1, 35), (std::vector{8, 9, 9, 9}));  // r = 3: chunks 1 … 3
+  EXPECT_EQ(layers(2, 1, 5), (std::vector{2, 3}));
+  EXPECT_EQ(layers(4, 1, 3), (std::vector{0, 1, 1, 1}));
+}
+
+TEST(LayersOfChunk, SumToTheNetworkForEveryShape) {
+  for (int chunks = 1; chunks <= 24; ++chunks) {
+    for (int count = std::max(1, chunks - 2); count <= 60; ++count) {
+      const auto all = layers(chunks, 1, count);
+      EXPECT_EQ(std::accumulate(all.begin(), all.end(), 0), count) << chunks << " chunks";
+    }
+  }
+}
+
+TEST(LayersPerStage, AreTakenAsTheyAreNamed) {
+  PlanQuestion question;  // 32 layers
+  question.request.pipeline_parallel = 4;
+  question.request.layers_per_stage = {7, 9, 9, 7};
+  const Plan plan = question.answer().value();
+  EXPECT_EQ(layers_of_chunk(plan, 32, 0), 7);
+  EXPECT_EQ(layers_of_chunk(plan, 32, 1), 9);
+}
+
+TEST(LayersPerStage, SpreadOverTheChunksOfAStage) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 2;
+  question.request.virtual_stages = 2;
+  question.request.layers_per_stage = {20, 12};  // stage 0 has chunks 0 and 2
+  EXPECT_EQ(question.answer()->layers_per_stage, (std::vector{10, 6, 10, 6}));
+  question.request.layers_per_stage = {9, 7, 9, 7};  // one a chunk
+  EXPECT_EQ(question.answer()->layers_per_stage, (std::vector{9, 7, 9, 7}));
+}
+
+TEST(LayersPerStage, AreRefusedWhenTheyDoNotFit) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 2;
+  question.request.layers_per_stage = {16, 15};
+  EXPECT_EQ(question.refusal(), "/plan/layers_per_stage: found 31 layers in all, allowed 32");
+  question.request.layers_per_stage = {16, 16, 0};
+  EXPECT_EQ(question.refusal(), "/plan/layers_per_stage: found 3 entries, allowed 2");
+  question.request.layers_per_stage = {33, -1};
+  EXPECT_EQ(question.refusal(), "/plan/layers_per_stage/1: found -1, allowed 0 or more");
+  question.request.layers_per_stage = {32, 0};
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.virtual_stages = 2;
+  question.request.layers_per_stage = {17, 15};
+  EXPECT_EQ(question.refusal(),
+            "/plan/layers_per_stage/0: found 17, allowed a multiple of virtual_stages 2, or 4 "
+            "entries, one a chunk");
+  question.request.layers_per_stage = {32};
+  EXPECT_EQ(question.refusal(),
+            "/plan/layers_per_stage: found 1 entries, allowed 2 (stages) or 4 (chunks)");
+}
+
+}  // namespace
+}  // namespace trainyard
