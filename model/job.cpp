@@ -16,6 +16,13 @@ std::vector<LayerCounts> count_layers_before(const Transformer& model) {
   return before;
 }
 
+std::optional<LayerKind> only_kind(const LayerCounts& counts, int layers) {
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    if (counts[kind] == layers) return layer_kind_at(static_cast<int>(kind));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 LayerCounts PreparedJob::layers_between(int first, int count) const {
@@ -30,6 +37,7 @@ PreparedJob prepare(Job job) {
   PreparedJob prepared;
   prepared.tiers = fabric_tiers(job.cluster, make_topology(job.cluster));
   prepared.layers_before = count_layers_before(job.model);
+  prepared.only_kind = only_kind(prepared.layers_before.back(), job.model.layers);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     prepared.layer_parameters[static_cast<std::size_t>(kind)] =
         layer_parameters(job.model, layer_kind_at(kind));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "model/cluster/cluster.h"
@@ -26,6 +27,7 @@ struct PreparedJob {
   Job job;
   FabricTiers tiers;                       // of the cluster's topology graph
   std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
+  std::optional<LayerKind> only_kind;      // where all layers are of one kind
   std::array<LayerParameters, kLayerKinds> layer_parameters;
   EndParameters end_parameters;
   double parameters = 0, active_parameters = 0;

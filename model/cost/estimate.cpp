@@ -98,27 +98,43 @@ struct StepEnds {
   Seconds data_parallel, optimizer;
 };
 
+// Passes of one stage and what it adds to the ends of the step.
+StepEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                    const StageCosts& costs, std::size_t index, Estimate& out) {
+  StageEstimate& stage = out.stages[index];
+  const StageParameters& held = out.held[index];
+  stage = {};
+  add_layers(costs, held, plan.recompute, stage);
+  if (index == 0) add_end(costs.embedding, stage);
+  if (index + 1 == out.stages.size()) add_end(costs.head, stage);
+  add_activation_offload(job, plan, costs, held, stage);
+  const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
+  add_sends(plan, send_time(job, plan, links), stage);
+  stage.passes.forward += data.microbatch_forward;
+  stage.passes.input_gradient += data.microbatch_backward;
+  stage.exposed.data_parallel += data.microbatch_forward + data.microbatch_backward;
+  return {data.step, optimizer_time(job, plan, held)};
+}
+
+// Between the ends of a pipeline most stages hold the same layers: only their memory differs.
+bool repeats_previous(const Estimate& out, std::size_t index) {
+  return index > 1 && index + 1 < out.stages.size() &&
+         out.held[index].kinds == out.held[index - 1].kinds;
+}
+
 StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageCosts& costs, Estimate& out) {
   StepEnds ends;
-  const Seconds send = send_time(job, plan, links);
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
-    StageEstimate& stage = out.stages[i];
-    const StageParameters& held = out.held[i];
-    stage = {};
-    add_layers(costs, held, plan.recompute, stage);
-    if (i == 0) add_end(costs.embedding, stage);
-    if (i + 1 == out.stages.size()) add_end(costs.head, stage);
-    add_activation_offload(job, plan, costs, held, stage);
-    const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
-    add_sends(plan, send, stage);
-    stage.passes.forward += data.microbatch_forward;
-    stage.passes.input_gradient += data.microbatch_backward;
-    stage.exposed.data_parallel += data.microbatch_forward + data.microbatch_backward;
-    ends.data_parallel = std::max(ends.data_parallel, data.step);
-    ends.optimizer = std::max(ends.optimizer, optimizer_time(job, plan, held));
-    stage.memory = stage_memory(job, plan, costs, held, static_cast<int>(i));
-    out.passes[i] = stage.passes;
+    if (repeats_previous(out, i)) {
+      out.stages[i] = out.stages[i - 1];
+    } else {
+      const StepEnds own = fill_stage(job, plan, links, costs, i, out);
+      ends.data_parallel = std::max(ends.data_parallel, own.data_parallel);
+      ends.optimizer = std::max(ends.optimizer, own.optimizer);
+    }
+    out.stages[i].memory = stage_memory(job, plan, costs, out.held[i], static_cast<int>(i));
+    out.passes[i] = out.stages[i].passes;
   }
   return ends;
 }

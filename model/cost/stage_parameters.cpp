@@ -30,12 +30,17 @@ void distribute_layers(const PreparedJob& job, const Plan& plan,
   const int chunks = plan.pipeline_parallel * plan.virtual_stages;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const int count = layers_of_chunk(plan, job.job.model.layers, chunk);
-    const LayerCounts counts = job.layers_between(first, count);
     auto& stage = stages[static_cast<std::size_t>(chunk % plan.pipeline_parallel)];
-    for (std::size_t kind = 0; kind < counts.size(); ++kind) stage.kinds[kind] += counts[kind];
     stage.layers += count;
+    if (!job.only_kind) {
+      const LayerCounts counts = job.layers_between(first, count);
+      for (std::size_t kind = 0; kind < counts.size(); ++kind) stage.kinds[kind] += counts[kind];
+    }
     first += count;
   }
+  if (!job.only_kind) return;
+  const auto kind = static_cast<std::size_t>(index_of(*job.only_kind));
+  for (StageParameters& stage : stages) stage.kinds[kind] = stage.layers;
 }
 
 void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
