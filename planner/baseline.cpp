@@ -37,12 +37,13 @@ std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest
   const Job& j = job.job;
   PlanRequest request = without_pipeline(j, base);
   std::optional<Candidate> last;
-  for (const int pipeline : divisors(j.cluster.devices() / request.tensor_parallel)) {
-    request.pipeline_parallel = pipeline;
-    for (const RecomputeMode mode :
-         {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-      request.recompute = {.mode = mode};
-      auto plan = make_plan(request, j.model, j.cluster, j.training);
+  const std::vector<int> pipelines = divisors(j.cluster.devices() / request.tensor_parallel);
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+    request.recompute = {.mode = mode};
+    for (const int pipeline : pipelines) {
+      request.pipeline_parallel = pipeline;
+      auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
       if (!plan) {
         continue;
       }

@@ -1,7 +1,8 @@
 // The rule of thumb that people use without a planner, as a yardstick beside what the search found:
 // tensor parallelism inside the node (Megatron-LM; Narayanan et al. 2021, takeaway 1), experts
-// inside the node, then pipeline stages until the model fits, data parallelism with the rest,
-// micro-batch 1, everything else as the stack has it.
+// inside the node, then pipeline stages until the model fits (with recomputation only if no number
+// of stages is enough), data parallelism with the rest, micro-batch 1, everything else as the stack
+// has it.
 #pragma once
 
 #include <optional>

@@ -30,6 +30,7 @@ class Enumerator {
   Enumerator(const PreparedJob& job, const SearchSpace& space) : job_(job.job), space_(space) {}
 
   Enumeration run() {
+    result_.has_experts = job_.model.experts > 0;
     add_recomputes();
     for (const int stage : {0, 1, 2, 3}) {
       if (allowed(space_.zero_stage, stage)) {
@@ -180,8 +181,8 @@ class Enumerator {
 }  // namespace
 
 std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
-  const int ranks = d.tensor * d.context * d.data;
-  const bool sharded = d.data * d.context > 1 || ranks / (d.expert * d.expert_tensor) > 1;
+  const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);
+  const bool sharded = d.data * d.context > 1 || (has_experts && expert_data > 1);
   if (sharded || zero_stages.empty()) {
     return zero_stages;
   }

@@ -38,6 +38,7 @@ struct Enumeration {
   std::vector<std::vector<Shape>> shapes;  // one list for every p and D that occurs
   std::vector<Recompute> recomputes;
   std::vector<int> zero_stages;
+  bool has_experts = false;
 
   // ZeRO stages that differ for these degrees.
   std::vector<int> zero_stages_of(const Degrees& degrees) const;

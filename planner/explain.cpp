@@ -23,13 +23,13 @@ constexpr std::array kParts = {
     BreakdownPart{"other", "other fixed times", &Breakdown::other},
 };
 
-bool useful(const BreakdownPart& part) {
-  return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
-}
-
 }  // namespace
 
 std::span<const BreakdownPart> breakdown_parts() { return kParts; }
+
+bool is_useful(const BreakdownPart& part) {
+  return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
+}
 
 std::optional<Infeasible> infeasibility(const Estimate& estimate, Bytes capacity) {
   if (estimate.feasible) {
@@ -67,7 +67,7 @@ Limits limits(const Estimate& estimate) {
     if (larger(part, limits.largest)) {
       limits.largest = &part;
     }
-    if (!useful(part) && larger(part, limits.largest_overhead)) {
+    if (!is_useful(part) && larger(part, limits.largest_overhead)) {
       limits.largest_overhead = &part;
     }
   }

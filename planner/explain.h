@@ -22,6 +22,8 @@ struct BreakdownPart {
   Seconds Breakdown::*time;
 };
 std::span<const BreakdownPart> breakdown_parts();
+// Layers, embedding and head: what a step is for. All else is overhead.
+bool is_useful(const BreakdownPart& part);
 
 // A stage that does not fit: the answer is no.
 struct Infeasible {
@@ -44,11 +46,10 @@ struct Comparison {
 };
 Comparison compare(const Candidate& winner, const Candidate& other, Bytes capacity);
 
-// What takes the largest part of the step, and the largest part that is not useful work (layers,
-// embedding and head).
+// What takes the largest part of the step, and the largest part of the overhead.
 struct Limits {
   const BreakdownPart* largest = nullptr;
-  const BreakdownPart* largest_overhead = nullptr;  // nullptr: all of it is useful work
+  const BreakdownPart* largest_overhead = nullptr;  // nullptr: there is none
 };
 Limits limits(const Estimate& estimate);
 

@@ -1,0 +1,55 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kStart = Clock::now();
+
+}  // namespace
+
+void add_format(CLI::App& command, Format& format) {
+  static const std::map<std::string, Format> kFormats = {
+      {"text", Format::text}, {"json", Format::json}, {"csv", Format::csv}};
+  command
+      .add_option_function<std::string>(
+          "--format", [&format](const std::string& name) { format = kFormats.at(name); },
+          "text for people, json (SI units, stable keys), csv")
+      ->check(CLI::IsMember({"text", "json", "csv"}))
+      ->type_name("text|json|csv")
+      ->default_str("text");
+}
+
+void add_example(CLI::App& command, std::string_view example) {
+  command.footer(fmt::format("Example:\n  {}", example));
+}
+
+int print(std::string_view text, int status) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) {
+    return fail({"stdout", "cannot be written"}, kMachineFailed);
+  }
+  return status;
+}
+
+int fail(const Error& error, int status) {
+  std::string line =
+      error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  fmt::print(stderr, "trainyard: {}\n", line);
+  return status;
+}
+
+Seconds elapsed() { return Seconds(std::chrono::duration<double>(Clock::now() - kStart).count()); }
+
+Error in_file(const std::filesystem::path& file, Error error) {
+  return {fmt::format("{}: {}", file.string(), error.where), std::move(error.message)};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,50 @@
+// What the subcommands share: how one is added to the program, how it answers, and the ways in
+// which it ends.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "model/expected.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+enum ExitStatus : int {
+  kDone = 0,
+  kAnswerIsNo = 1,     // does not fit; everything is printed all the same
+  kBadInput = 2,       // one line on stderr, nothing written
+  kMachineFailed = 3,  // a full disk, no memory
+  kInterrupted = 130,  // with nothing to show
+};
+
+enum class Format { text, json, csv };
+
+// What the command line selected: returns the exit status. Set by a subcommand's callback, run
+// after parsing, so that parse errors and errors of the work never mix.
+using Action = std::function<int()>;
+
+void add_estimate(CLI::App& app, Action& action);
+void add_plan(CLI::App& app, Action& action);
+void add_validate(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
+void add_schema(CLI::App& app, Action& action);
+
+// `--format text|json|csv`.
+void add_format(CLI::App& command, Format& format);
+// The footer of a subcommand's help.
+void add_example(CLI::App& command, std::string_view example);
+
+// To stdout, all of it; the status is `status` or kMachineFailed.
+int print(std::string_view text, int status);
+// One line on stderr; returns `status`.
+int fail(const Error& error, int status = kBadInput);
+// Since the program was started.
+Seconds elapsed();
+// The error of a plan, with the document that asked for it.
+Error in_file(const std::filesystem::path& file, Error error);
+
+}  // namespace trainyard

@@ -1,0 +1,78 @@
+// trainyard estimate SCENARIO
+#include "model/cost/estimate.h"
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/csv.h"
+#include "cli/estimate_text.h"
+#include "cli/plan_search.h"
+#include "cli/question.h"
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+struct EstimateOptions {
+  std::filesystem::path file;
+  Format format = Format::text;
+};
+
+// The plan of the scenario; without one, the best that the planner finds (design §3), or the one
+// that misses the memory by the least.
+Expected<Candidate> candidate_of(const EstimateOptions& options, const Question& question) {
+  const PreparedJob& job = question.job;
+  if (question.scenario.plan) {
+    return requested_plan(question.scenario, job)
+        .map([&job](Plan plan) {
+          Estimate result = estimate(job, plan);
+          return Candidate{std::move(plan), std::move(result)};
+        })
+        .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
+  }
+  return best_candidate(options.file, question);
+}
+
+std::string text_of(const Question& question, const Candidate& candidate, Format format) {
+  switch (format) {
+    case Format::json:
+      return estimate_json(question.scenario, question.job, candidate.plan, candidate.estimate);
+    case Format::csv:
+      return csv_text({csv_row(question.scenario.name, candidate)});
+    case Format::text:
+      break;
+  }
+  return estimate_report(question, candidate, style_for(stdout));
+}
+
+int run(const EstimateOptions& options) {
+  const auto question = read_question(options.file);
+  if (!question) {
+    return fail(question.error());
+  }
+  const auto candidate = candidate_of(options, *question);
+  if (was_interrupted()) {
+    return kInterrupted;
+  }
+  if (!candidate) {
+    return fail(candidate.error());
+  }
+  return print(text_of(*question, *candidate, options.format),
+               candidate->estimate.feasible ? kDone : kAnswerIsNo);
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "estimate", "step time with its breakdown, utilisation, memory by stage, verdict");
+  auto options = std::make_shared<EstimateOptions>();
+  command
+      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
+      ->required();
+  add_format(*command, options->format);
+  add_example(*command, "trainyard estimate scenarios/examples/llama-3.1-405b-2048-h100.json");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

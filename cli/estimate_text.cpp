@@ -1,0 +1,301 @@
+#include "cli/estimate_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/plan_text.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "model/cost/estimate.h"
+#include "planner/explain.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kBarWidth = 40;
+constexpr double kGib = 1073741824.0;
+constexpr double kSecondsADay = 86400;
+
+std::string gib(Bytes bytes) { return fmt::format("{:.2f}", bytes.value() / kGib); }
+
+std::string heading_line(std::string_view label, std::string_view text, const Style& style) {
+  constexpr std::size_t kLabelWidth = 11;
+  return style.faint(pad_right(label, kLabelWidth)) + wrap(text, kLabelWidth);
+}
+
+std::string model_words(const Question& question) {
+  const PreparedJob& job = question.job;
+  const Transformer& model = job.job.model;
+  const std::string active = job.active_parameters < job.parameters
+                                 ? fmt::format(" ({} active)", short_scale(job.active_parameters))
+                                 : "";
+  return fmt::format("{}{}{} parameters{} · {} layers", model.name, model.name.empty() ? "" : " · ",
+                     short_scale(job.parameters), active, model.layers);
+}
+
+std::string cluster_words(const Cluster& cluster) {
+  return fmt::format("{} × {} · {} node{} of {}", count(cluster.devices()), cluster.device.name,
+                     count(cluster.nodes), cluster.nodes == 1 ? "" : "s", cluster.devices_per_node);
+}
+
+std::string training_words(const Training& training) {
+  return fmt::format("{} sequences of {} tokens · {} · {} · {}", count(training.global_batch),
+                     count(training.sequence_length), training.precision.name,
+                     training.optimizer.name, training.stack.name);
+}
+
+std::string utilisation_words(const Training& training, const Estimate& estimate) {
+  const Dtype dtype = training.precision.layer_gemm;
+  const bool sixteen_bits = dtype == Dtype::bf16 || dtype == Dtype::fp16;
+  return fmt::format("{} TFLOP/s/device · MFU {} %{} · HFU {} %",
+                     number(estimate.model_flops_per_device.value() * 1e-12), percent(estimate.mfu),
+                     sixteen_bits ? "" : fmt::format(" ({} % of bf16)", percent(estimate.mfu_bf16)),
+                     percent(estimate.hfu));
+}
+
+std::string money_words(const Estimate& estimate) {
+  std::string words = estimate.cost_per_step
+                          ? fmt::format("{} USD", number(estimate.cost_per_step->value()))
+                          : "price unknown";
+  words += " · ";
+  words += estimate.energy_per_step ? with_unit(*estimate.energy_per_step) : "power unknown";
+  return words + " a step";
+}
+
+// A whole run, where the scenario says how long it is.
+std::string run_words(const Training& training, const Estimate& estimate) {
+  const double seconds = training.tokens / estimate.tokens_per_second;
+  const double steps = seconds / estimate.step_time.value();
+  std::string words =
+      fmt::format("{} tokens · {} steps · {} days", short_scale(training.tokens),
+                  count(static_cast<std::int64_t>(steps + 0.5)), number(seconds / kSecondsADay, 3));
+  if (estimate.cost_per_step) {
+    words += fmt::format(" · {} USD", short_scale(steps * estimate.cost_per_step->value()));
+  }
+  return words;
+}
+
+struct MemoryKindColumn {
+  std::string_view label;  // of a row
+  std::string_view head;   // of a column
+  Bytes MemoryByKind::*bytes;
+};
+
+constexpr MemoryKindColumn kMemoryKinds[] = {
+    {"parameters", "param", &MemoryByKind::parameters},
+    {"gradients", "grad", &MemoryByKind::gradients},
+    {"optimizer", "optim", &MemoryByKind::optimizer},
+    {"activations", "activ", &MemoryByKind::activations},
+    {"recomputation", "recomp", &MemoryByKind::recomputation},
+    {"logits", "logits", &MemoryByKind::logits},
+    {"buffers", "buffer", &MemoryByKind::buffers},
+    {"fragmentation", "fragm", &MemoryByKind::fragmentation},
+    {"runtime", "runtime", &MemoryByKind::runtime},
+};
+
+using Cells = std::vector<std::string>;
+
+// Everything but the stage's number.
+Cells stage_cells(const Estimate& estimate, std::size_t stage) {
+  const MemoryByKind& memory = estimate.stages[stage].memory.at_peak;
+  Cells cells = {fmt::format("{}", estimate.held[stage].layers)};
+  for (const MemoryKindColumn& kind : kMemoryKinds) {
+    const Bytes bytes = memory.*kind.bytes;
+    cells.push_back(bytes > Bytes(0) ? gib(bytes) : "·");
+  }
+  cells.push_back(gib(memory.device()));
+  return cells;
+}
+
+std::string limits_sentence(const Estimate& estimate) {
+  const Limits found = limits(estimate);
+  const auto share = [&](const BreakdownPart* part) {
+    return percent(estimate.breakdown.*part->time / estimate.step_time);
+  };
+  std::string text =
+      fmt::format("Limited by {} ({} % of the step)", found.largest->label, share(found.largest));
+  if (found.largest_overhead != nullptr && found.largest_overhead != found.largest) {
+    text += fmt::format(", then by {} ({} %)", found.largest_overhead->label,
+                        share(found.largest_overhead));
+  }
+  return text + ".";
+}
+
+std::string hardware_sentence(const Question& question, const Candidate& candidate) {
+  const auto remedies = hardware_remedies(
+      question.job.job, candidate,
+      [](const PreparedJob& job, const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+  const Remedy& best = remedies.front();
+  return fmt::format("{} would save {} % of it", best.change,
+                     percent(best.saved / candidate.estimate.step_time));
+}
+
+std::string faster_plan_words(const Remedy& best, const Estimate& now) {
+  constexpr double kWorthwhile = 5e-4;
+  const double saved = best.saved / now.step_time;
+  if (!best.fits || saved < kWorthwhile) {
+    return "no neighbouring plan is faster";
+  }
+  return fmt::format("{} would save {} %", best.change, percent(saved));
+}
+
+std::string fitting_plan_words(const Remedy& best, const Estimate& now) {
+  if (!best.fits) {
+    return fmt::format("No single change makes it fit; {} comes closest ({})", best.change,
+                       with_unit(best.peak_memory));
+  }
+  const double slower = -best.saved / now.step_time;
+  return fmt::format("What helps most: {} makes it fit ({}, step {} %)", best.change,
+                     with_unit(best.peak_memory), signed_percent(slower));
+}
+
+}  // namespace
+
+std::string job_heading(const Question& question, const Style& style) {
+  const Scenario& scenario = question.scenario;
+  const Job& job = question.job.job;
+  std::string text = scenario.name.empty() ? "" : style.strong(scenario.name) + "\n";
+  text += heading_line("model", model_words(question), style);
+  text += heading_line("cluster", cluster_words(job.cluster), style);
+  text += heading_line("training", training_words(job.training), style);
+  for (const std::string& assumption : scenario.assumptions) {
+    text += heading_line("assumed", assumption, style);
+  }
+  return text;
+}
+
+std::string step_summary(const Question& question, const Candidate& candidate, const Style& style) {
+  const Estimate& estimate = candidate.estimate;
+  const Training& training = question.job.job.training;
+  const double per_device = estimate.tokens_per_second / candidate.plan.devices();
+  std::string text = heading_line("plan", plan_line(candidate.plan), style);
+  text += heading_line(
+      "step",
+      fmt::format("{} (80 % interval {} – {})", style.strong(with_unit(estimate.step_time)),
+                  with_unit(estimate.step_time_low), with_unit(estimate.step_time_high)),
+      style);
+  text += heading_line("throughput",
+                       fmt::format("{} tokens/s · {} tokens/s/device",
+                                   short_scale(estimate.tokens_per_second), number(per_device)),
+                       style);
+  text += heading_line("compute", utilisation_words(training, estimate), style);
+  text += heading_line("cost", money_words(estimate), style);
+  if (training.tokens > 0) {
+    text += heading_line("whole run", run_words(training, estimate), style);
+  }
+  return text;
+}
+
+std::string breakdown_table(const Estimate& estimate, const Style& style) {
+  const bool seconds = estimate.step_time >= Seconds(1);
+  const auto time = [seconds](Seconds t) {
+    return seconds ? fmt::format("{:.3f}", t.value()) : fmt::format("{:.2f}", 1e3 * t.value());
+  };
+  Table table({{"where the step goes", "", Align::left},
+               {"time", seconds ? "s" : "ms"},
+               {"share", "%"},
+               {"", "", Align::left}});
+  for (const BreakdownPart& part : breakdown_parts()) {
+    const Seconds exposed = estimate.breakdown.*part.time;
+    if (exposed <= Seconds(0)) {
+      continue;
+    }
+    const double share = exposed / estimate.step_time;
+    const std::string filled = bar(share, kBarWidth);
+    table.add_row({std::string(part.label), time(exposed), percent(share),
+                   is_useful(part) ? style.work(filled) : style.overhead(filled)});
+  }
+  table.add_rule();
+  table.add_row({"step", time(estimate.step_time), percent(1), ""});
+  return table.render(style);
+}
+
+std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& style) {
+  const auto stage = static_cast<std::size_t>(estimate.fullest_stage);
+  const MemoryByKind& memory = estimate.stages[stage].memory.at_peak;
+  const std::string title = estimate.stages.size() > 1
+                                ? fmt::format("memory of stage {}, the fullest", stage)
+                                : "memory of a device";
+  Table table({{title, "", Align::left},
+               {"held", "GiB"},
+               {"share", "%"},
+               {"", fmt::format("of {} GiB", number(capacity.value() / kGib, 3)), Align::left}});
+  const auto row = [&](std::string_view label, Bytes bytes, const std::string& filled) {
+    table.add_row({std::string(label), gib(bytes), percent(bytes / capacity), filled});
+  };
+  for (const MemoryKindColumn& kind : kMemoryKinds) {
+    const Bytes bytes = memory.*kind.bytes;
+    if (bytes > Bytes(0)) {
+      row(kind.label, bytes, style.work(bar(bytes / capacity, kBarWidth)));
+    }
+  }
+  table.add_rule();
+  const std::string filled = bar(memory.device() / capacity, kBarWidth);
+  row("peak", memory.device(), estimate.feasible ? style.good(filled) : style.bad(filled));
+  return table.render(style);
+}
+
+std::string stage_table(const Estimate& estimate, const Style& style) {
+  std::vector<Column> columns = {{"stage", "", Align::left}, {"layers"}};
+  for (const MemoryKindColumn& kind : kMemoryKinds) {
+    columns.push_back({std::string(kind.head), "GiB"});
+  }
+  columns.push_back({"peak", "GiB"});
+  Table table(std::move(columns));
+  for (std::size_t first = 0; first < estimate.stages.size();) {
+    const Cells cells = stage_cells(estimate, first);
+    std::size_t next = first + 1;
+    while (next < estimate.stages.size() && stage_cells(estimate, next) == cells) {
+      ++next;
+    }
+    Cells row = {next == first + 1 ? fmt::format("{}", first)
+                                   : fmt::format("{}–{}", first, next - 1)};
+    row.insert(row.end(), cells.begin(), cells.end());
+    table.add_row(std::move(row));
+    first = next;
+  }
+  return table.render(style);
+}
+
+std::string verdict(const Estimate& estimate, Bytes capacity, const Style& style) {
+  const std::string stage = estimate.stages.size() > 1
+                                ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
+                                : "a device ";
+  const std::string amounts = fmt::format("needs {}, the device has {}",
+                                          with_unit(estimate.peak_memory), with_unit(capacity));
+  return fmt::format("{}: {}{}\n",
+                     estimate.feasible ? style.good("fits") : style.bad("does not fit"), stage,
+                     amounts);
+}
+
+std::string advice(const Question& question, const Candidate& candidate, const Style& style) {
+  const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job));
+  std::string text;
+  if (!candidate.estimate.feasible) {
+    text = remedies.empty() ? "No neighbouring plan is legal"
+                            : fitting_plan_words(remedies.front(), candidate.estimate);
+  } else {
+    text = fmt::format("{} What helps most: {}; {}", limits_sentence(candidate.estimate),
+                       hardware_sentence(question, candidate),
+                       remedies.empty() ? "there is no neighbouring plan"
+                                        : faster_plan_words(remedies.front(), candidate.estimate));
+  }
+  return style.strong(wrap(text + "."));
+}
+
+std::string estimate_report(const Question& question, const Candidate& candidate,
+                            const Style& style) {
+  const Bytes capacity = question.job.job.cluster.device.memory;
+  const Estimate& estimate = candidate.estimate;
+  std::string text = job_heading(question, style) + step_summary(question, candidate, style);
+  text += "\n" + breakdown_table(estimate, style);
+  text += "\n" + memory_bars(estimate, capacity, style);
+  if (estimate.stages.size() > 1) {
+    text += "\n" + stage_table(estimate, style);
+  }
+  text += "\n" + verdict(estimate, capacity, style);
+  return text + advice(question, candidate, style);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+// An estimate for people: what the job is, how long a step takes and on what, what every stage
+// holds, whether it fits, and what would help.
+#pragma once
+
+#include <string>
+
+#include "cli/question.h"
+#include "cli/style.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// Model, cluster and training, a line each.
+std::string job_heading(const Question& question, const Style& style);
+// Plan, step time with its interval, throughput, utilisation, money.
+std::string step_summary(const Question& question, const Candidate& candidate, const Style& style);
+std::string breakdown_table(const Estimate& estimate, const Style& style);
+// Memory of the fullest stage by kind against the device.
+std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& style);
+// Memory by stage; neighbours that look the same share a row.
+std::string stage_table(const Estimate& estimate, const Style& style);
+std::string verdict(const Estimate& estimate, Bytes capacity, const Style& style);
+// What limits the plan and what would help most.
+std::string advice(const Question& question, const Candidate& candidate, const Style& style);
+
+// All of it.
+std::string estimate_report(const Question& question, const Candidate& candidate,
+                            const Style& style);
+
+}  // namespace trainyard

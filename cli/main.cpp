@@ -1,0 +1,47 @@
+// The command `trainyard`: chooses the subcommand, runs it, and turns whatever happens into an exit
+// status (design §4).
+#include <exception>
+#include <string>
+
+#include "cli/command.h"
+#include "cli/text.h"
+
+namespace trainyard {
+namespace {
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Plans the training of large models: how to split it, how long a step takes, whether "
+      "it fits,\nwhat it costs.");
+  app.name("trainyard");
+  app.set_version_flag("--version", std::string(TRAINYARD_VERSION));
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  app.footer(
+      "Exit status: 0 done, 1 the answer is no (does not fit), 2 bad input, 3 the machine "
+      "failed.\nExample:\n  trainyard plan scenarios/examples/llama-3.1-405b-2048-h100.json");
+  Action action;
+  add_estimate(app, action);
+  add_plan(app, action);
+  add_validate(app, action);
+  add_import(app, action);
+  add_schema(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool asked = error.get_exit_code() == 0;  // --help, --version
+    return asked ? app.exit(error) : fail({"command line", error.what()});
+  }
+  return action();
+}
+
+}  // namespace
+}  // namespace trainyard
+
+int main(int argc, char** argv) {
+  try {
+    return trainyard::run(argc, argv);
+  } catch (const std::exception& error) {
+    return trainyard::fail({"", error.what()}, trainyard::kMachineFailed);
+  }
+}

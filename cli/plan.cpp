@@ -1,0 +1,182 @@
+// trainyard plan SCENARIO
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/csv.h"
+#include "cli/plan_report.h"
+#include "cli/plan_search.h"
+#include "planner/baseline.h"
+#include "planner/request.h"
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+struct PlanOptions {
+  std::filesystem::path file;
+  Format format = Format::text;
+  int top = 5;
+  Objective objective = Objective::step_time;
+  std::string explain;
+  double time_limit = 0;
+  std::filesystem::path out;
+};
+
+const std::map<std::string, Objective> kObjectives = {{"step-time", Objective::step_time},
+                                                      {"cost", Objective::cost},
+                                                      {"energy", Objective::energy},
+                                                      {"memory", Objective::memory}};
+
+// What is minimised must be known.
+Expected<void> check_objective(const PlanOptions& options, const Device& device) {
+  if (options.objective == Objective::cost && !device.price) {
+    return failure(options.file.string(), "the device has no price, which --objective cost needs");
+  }
+  if (options.objective == Objective::energy && device.power <= Watts(0)) {
+    return failure(options.file.string(),
+                   "the device has no power, which --objective energy needs");
+  }
+  return {};
+}
+
+SearchOptions planner_options(const PlanOptions& options, const Scenario& scenario) {
+  SearchOptions result = search_options(scenario);
+  result.objective = options.objective;
+  result.top = options.top;
+  result.time_limit = Seconds(options.time_limit);
+  return result;
+}
+
+const std::vector<Candidate>& best_of(const SearchResult& result) {
+  return result.plans.empty() ? result.closest : result.plans;
+}
+
+Explained explain(const Question& question, SearchOptions options, std::vector<PinnedKey> pinned,
+                  const Plan& winner) {
+  options.space = pinned_space(options.space, pinned);
+  options.top = 1;
+  Explained explained{.pinned = std::move(pinned)};
+  SearchResult result = run_search(question, options);
+  if (!best_of(result).empty()) {
+    explained.candidate = best_of(result).front();
+    return explained;
+  }
+  const Job& job = question.job.job;
+  const auto plan = make_plan(pinned_request(request_of(winner), explained.pinned), job.model,
+                              job.cluster, job.training);
+  explained.reason = plan ? "none is legal with the other keys as the scenario allows them"
+                          : fmt::format("{}: {}", plan.error().where, plan.error().message);
+  return explained;
+}
+
+std::string csv_of(const Question& question, const SearchResult& result) {
+  std::vector<CsvRow> rows;
+  for (const Candidate& candidate : best_of(result)) {
+    rows.push_back(csv_row(question.scenario.name, candidate));
+  }
+  return csv_text(rows);
+}
+
+// Everything that people want to know beside the plans themselves.
+std::string text_of(const PlanOptions& options, const Question& question, SearchResult result,
+                    const std::vector<PinnedKey>& pinned) {
+  const SearchOptions planner = planner_options(options, question.scenario);
+  PlanAnswer answer{.objective = options.objective, .wall_time = elapsed()};
+  answer.baseline = rule_of_thumb(question.job, planner.base, analytic_evaluator(question.job));
+  if (!pinned.empty()) {
+    answer.explained = explain(question, planner, pinned, best_of(result).front().plan);
+  }
+  answer.result = std::move(result);
+  return plan_report(question, answer, style_for(stdout));
+}
+
+int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
+                 const std::vector<PinnedKey>& pinned) {
+  const int status = result.plans.empty() ? kAnswerIsNo : kDone;
+  switch (options.format) {
+    case Format::json:
+      return print(plan_json(question.scenario, question.job, result, elapsed()), status);
+    case Format::csv:
+      return print(csv_of(question, result), status);
+    case Format::text:
+      break;
+  }
+  return print(text_of(options, question, std::move(result), pinned), status);
+}
+
+Expected<void> write_best(const PlanOptions& options, const SearchResult& result) {
+  if (options.out.empty() || result.plans.empty()) {
+    return {};
+  }
+  return scenario_with_plan(options.file, result.plans.front().plan, options.out)
+      .and_then([&](const std::string& text) { return write_file(options.out, text); });
+}
+
+int run(const PlanOptions& options) {
+  std::vector<PinnedKey> pinned;
+  if (!options.explain.empty()) {
+    auto parsed = parse_pinned_keys(options.explain);
+    if (!parsed) {
+      return fail(parsed.error());
+    }
+    pinned = *std::move(parsed);
+  }
+  const auto question = read_question(options.file);
+  if (!question) {
+    return fail(question.error());
+  }
+  if (const auto known = check_objective(options, question->job.job.cluster.device); !known) {
+    return fail(known.error());
+  }
+  SearchResult result = run_search(*question, planner_options(options, question->scenario));
+  if (was_interrupted() && result.plans.empty()) {
+    return kInterrupted;
+  }
+  if (best_of(result).empty()) {
+    return fail({options.file.string(), "no plan of the space is legal for this job"}, kAnswerIsNo);
+  }
+  if (const auto written = write_best(options, result); !written) {
+    return fail(written.error(), kMachineFailed);
+  }
+  return print_answer(options, *question, std::move(result), pinned);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("plan", "the best plans for a job, and why the others lost");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_option("SCENARIO", options->file, "scenario document")->required();
+  command->add_option("--top", options->top, "best plans to show")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      ->add_option_function<std::string>(
+          "--objective",
+          [options](const std::string& name) { options->objective = kObjectives.at(name); },
+          "what is minimised")
+      ->check(CLI::IsMember({"step-time", "cost", "energy", "memory"}))
+      ->type_name("step-time|cost|energy|memory")
+      ->default_str("step-time");
+  command
+      ->add_option("--explain", options->explain,
+                   "why not these keys? Long names, or tp cp pp vp dp ep etp mb zero")
+      ->type_name("KEY=VALUE,…");
+  command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S");
+  command->add_option("--out", options->out, "write the scenario with the best plan filled in")
+      ->type_name("FILE");
+  add_format(*command, options->format);
+  add_example(
+      *command,
+      "trainyard plan scenarios/examples/llama-3.1-405b-2048-h100.json --explain tp=8,pp=16");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

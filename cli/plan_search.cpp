@@ -1,0 +1,65 @@
+#include "cli/plan_search.h"
+
+#include <atomic>
+#include <csignal>
+#include <utility>
+
+#include "cli/progress.h"
+
+namespace trainyard {
+namespace {
+
+std::atomic<bool> interrupt_requested = false;
+static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
+
+// Ctrl-C asks the search to stop; a second one ends the program.
+class InterruptGuard {
+ public:
+  InterruptGuard()
+      : previous_(std::signal(SIGINT, [](int) {
+          interrupt_requested = true;
+          std::signal(SIGINT, SIG_DFL);
+        })) {}
+  ~InterruptGuard() { std::signal(SIGINT, previous_); }
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  void (*previous_)(int);
+};
+
+}  // namespace
+
+SearchResult run_search(const Question& question, SearchOptions options) {
+  const InterruptGuard guard;
+  Progress progress("searching");
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  options.interrupted = &interrupt_requested;
+  return search(question.job, options, analytic_evaluator(question.job));
+}
+
+bool was_interrupted() { return interrupt_requested; }
+
+SearchOptions search_options(const Scenario& scenario) {
+  SearchOptions options;
+  options.space = scenario.space;
+  if (scenario.plan) {
+    options.base = *scenario.plan;
+    options.base.layers_per_stage.clear();
+    options.base.sharding_group.reset();
+  }
+  return options;
+}
+
+Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question) {
+  SearchOptions options = search_options(question.scenario);
+  options.top = 1;
+  SearchResult result = run_search(question, options);
+  std::vector<Candidate>& found = result.plans.empty() ? result.closest : result.plans;
+  if (found.empty()) {
+    return failure(file.string(), "no plan of the space is legal for this job");
+  }
+  return std::move(found.front());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,25 @@
+// Runs the planner for a command: progress on stderr, Ctrl-C ends the search early and keeps the
+// best so far.
+#pragma once
+
+#include <filesystem>
+
+#include "cli/question.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// `options` without progress and interruption, which are filled in.
+SearchResult run_search(const Question& question, SearchOptions options);
+// Whether Ctrl-C ended a search.
+bool was_interrupted();
+
+// The planner's options for a scenario: its `planner` section, and the keys of its plan, if it has
+// one, that are not searched.
+SearchOptions search_options(const Scenario& scenario);
+
+// The best plan; the one that misses the memory by the least when none fits; an error when the
+// space has no legal plan.
+Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question);
+
+}  // namespace trainyard

@@ -1,0 +1,102 @@
+#include "planner/enumeration.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+using std::vector;
+
+TEST(Divisors, AreAscendingAndComplete) {
+  EXPECT_EQ(divisors(1), vector<int>({1}));
+  EXPECT_EQ(divisors(36), vector<int>({1, 2, 3, 4, 6, 9, 12, 18, 36}));
+  EXPECT_EQ(divisors(97), vector<int>({1, 97}));
+}
+
+TEST(Enumeration, FillsTheClusterWithEveryCombinationOfDegrees) {
+  const PreparedJob job = prepare(small_dense_job());
+  for (const Degrees& d : enumerate(job, {}).degrees) {
+    EXPECT_EQ(d.tensor * d.context * d.pipeline * d.data, 8);
+    EXPECT_EQ(d.expert * d.expert_tensor, 1);
+    EXPECT_LE(d.pipeline, 6);  // p·v ≤ L + 2
+  }
+  // Ways to write 8 = 2³ as t·c·p·D: C(3 + 3, 3) = 20; without the one that has p = 8.
+  EXPECT_EQ(enumerate(job, {}).degrees.size(), 19u);
+}
+
+TEST(Enumeration, KeepsToTheSpace) {
+  SearchSpace space;
+  space.tensor_parallel = {2};
+  space.pipeline_parallel = {2, 4};
+  space.zero_stage = {1};
+  space.recompute = {"full"};
+  space.micro_batch = {1};
+  space.schedule = {"1f1b"};
+  const Enumeration all = enumerate(prepare(small_dense_job()), space);
+  EXPECT_EQ(all.zero_stages, vector<int>({1}));
+  ASSERT_EQ(all.recomputes.size(), 1u);
+  EXPECT_EQ(all.recomputes[0].mode, RecomputeMode::full);
+  // c·p·D = 4 with p ≥ 2: (c, D) of (1,2) (2,1) at p = 2 and (1,1) at p = 4, one shape each.
+  EXPECT_EQ(all.degrees.size(), 3u);
+  EXPECT_EQ(all.size(), 3);
+}
+
+TEST(Enumeration, ListsAZeroStageOnceWhereThereIsNothingToShard) {
+  const Enumeration all = enumerate(prepare(small_dense_job()), {});
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}), vector<int>({0}));
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .data = 2}), vector<int>({0, 1, 2, 3}));
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .context = 2}), vector<int>({0, 1, 2, 3}));
+}
+
+TEST(Enumeration, ShardsExpertsOverTensorRanksToo) {
+  // t = 4 and e = e_t = 1: D_e = 4 even though D·c = 1.
+  const Enumeration all = enumerate(prepare(small_moe_job()), {});
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}).size(), 4u);
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2, .expert = 4}).size(), 1u);
+}
+
+TEST(Enumeration, LeavesOutSelectiveRecomputationOfACoreThatKeepsNothing) {
+  Job job = small_dense_job();
+  EXPECT_EQ(enumerate(prepare(job), {}).recomputes.size(), 2u);
+  job.training.stack.flash_attention = false;
+  EXPECT_EQ(enumerate(prepare(job), {}).recomputes.size(), 3u);
+  job.training.stack.flash_attention = true;
+  job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  EXPECT_EQ(enumerate(prepare(job), {}).recomputes.size(), 3u);
+}
+
+TEST(Enumeration, HasOneShapePerMicroBatchWithoutAPipeline) {
+  const Enumeration all = enumerate(prepare(small_dense_job()), {});
+  for (const Degrees& d : all.degrees) {
+    if (d.pipeline == 1) {
+      // Micro-batches that divide 8/D.
+      EXPECT_EQ(all.shapes[d.shapes].size(), divisors(8 / d.data).size());
+      EXPECT_EQ(all.shapes[d.shapes][0].schedule->name, "1f1b");
+    }
+  }
+}
+
+TEST(Enumeration, PutsDegreesInsideADomainFirst) {
+  const Enumeration all = enumerate(prepare(small_dense_job()), {});
+  const auto outside = [](const Degrees& d) { return d.tensor * d.context > 4; };
+  EXPECT_TRUE(std::is_partitioned(all.degrees.begin(), all.degrees.end(),
+                                  [&](const Degrees& d) { return !outside(d); }));
+  EXPECT_TRUE(outside(all.degrees.back()));
+}
+
+TEST(Enumeration, ExpertDegreesDivideExpertsAndRanks) {
+  bool folded = false;
+  for (const Degrees& d : enumerate(prepare(small_moe_job()), {}).degrees) {
+    EXPECT_EQ(4 % d.expert, 0);
+    EXPECT_EQ(d.tensor * d.context * d.data % (d.expert * d.expert_tensor), 0);
+    folded = folded || (d.expert == 4 && d.tensor == 4 && d.data == 1);
+  }
+  EXPECT_TRUE(folded) << "experts may re-use the tensor-parallel ranks";
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,145 @@
+#include "planner/explain.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+Candidate candidate(Breakdown breakdown, bool feasible = true) {
+  Candidate candidate;
+  candidate.estimate.breakdown = breakdown;
+  candidate.estimate.step_time = breakdown.total();
+  candidate.estimate.feasible = feasible;
+  return candidate;
+}
+
+TEST(BreakdownParts, SumToTheStep) {
+  Breakdown breakdown;
+  Seconds sum;
+  double value = 1;
+  for (const BreakdownPart& part : breakdown_parts()) {
+    breakdown.*part.time = Seconds(value);
+    sum += Seconds(value);
+    value *= 2;  // a part listed twice or left out changes the sum
+  }
+  EXPECT_EQ(breakdown.total(), sum);
+}
+
+TEST(Compare, PutsTheLargestLossFirst) {
+  const Candidate winner = candidate({.compute = Seconds(10), .bubble = Seconds(2)});
+  const Candidate other =
+      candidate({.compute = Seconds(9), .tensor_parallel = Seconds(1), .bubble = Seconds(5)});
+  const Comparison comparison = compare(winner, other, Bytes(1));
+  EXPECT_EQ(comparison.lost, Seconds(3));  // 15 − 12
+  ASSERT_EQ(comparison.differences.size(), 3u);
+  EXPECT_EQ(comparison.differences[0].part->key, "bubble");
+  EXPECT_EQ(comparison.differences[0].lost(), Seconds(3));
+  EXPECT_EQ(comparison.differences[1].part->key, "tensor_parallel");
+  EXPECT_EQ(comparison.differences[2].lost(), Seconds(-1));  // it computed faster
+  EXPECT_FALSE(comparison.memory);
+}
+
+TEST(Compare, NamesTheStageThatDoesNotFit) {
+  const Candidate winner = candidate({.compute = Seconds(10)});
+  Candidate other = candidate({.compute = Seconds(9)}, false);
+  other.estimate.fullest_stage = 3;
+  other.estimate.peak_memory = Bytes(90e9);
+  const Comparison comparison = compare(winner, other, Bytes(80e9));
+  ASSERT_TRUE(comparison.memory);
+  EXPECT_EQ(comparison.memory->stage, 3);
+  EXPECT_EQ(comparison.memory->required, Bytes(90e9));
+  EXPECT_EQ(comparison.memory->available, Bytes(80e9));
+}
+
+TEST(Limits, TellsUsefulWorkFromOverhead) {
+  const Limits found = limits(
+      candidate({.compute = Seconds(10), .pipeline = Seconds(1), .bubble = Seconds(3)}).estimate);
+  EXPECT_EQ(found.largest->key, "compute");
+  EXPECT_EQ(found.largest_overhead->key, "bubble");
+}
+
+TEST(Limits, FindNoOverheadWhereThereIsNone) {
+  const Limits found =
+      limits(candidate({.compute = Seconds(1), .embedding_head = Seconds(2)}).estimate);
+  EXPECT_EQ(found.largest->key, "embedding_head");
+  EXPECT_EQ(found.largest_overhead, nullptr);
+}
+
+TEST(HardwareRemedies, RankWhatTheStepDependsOn) {
+  // A step of 11 s of arithmetic at 100 TFLOP/s and 5.5 s of traffic over 100 GB/s links: a tenth
+  // more saves a tenth of the new time, 1 s and 0.5 s.
+  const Job job = small_dense_job();
+  const JobEvaluator price = [](const PreparedJob& j, const Plan&, Estimate& out) {
+    const Cluster& cluster = j.job.cluster;
+    const double flops = cluster.device.peak_of(Dtype::bf16).value() / 100e12;
+    const double link = cluster.intra.bandwidth.value() / 100e9;
+    out.step_time = Seconds(11 / flops + 5.5 / link);
+  };
+  Candidate plan;
+  plan.estimate.step_time = Seconds(16.5);
+  const auto remedies = hardware_remedies(job, plan, price);
+  ASSERT_GE(remedies.size(), 5u);
+  EXPECT_EQ(remedies[0].change, "10 % more FLOP/s");
+  EXPECT_NEAR(remedies[0].saved.value(), 1.0, 1e-12);
+  EXPECT_EQ(remedies[1].change, "10 % more bandwidth inside the node");
+  EXPECT_NEAR(remedies[1].saved.value(), 0.5, 1e-12);
+  EXPECT_NEAR(remedies[2].saved.value(), 0, 1e-12);
+}
+
+TEST(HardwareRemedies, SaveATenthTogetherWhereEverythingIsARate) {
+  // Identity 4 of the handbook: all rates doubled and all fixed times halved halve the step. So the
+  // savings of one tenth each must add up to 1 − 1/1.1 of the step, to first order; capacity and
+  // overlaps make the parts interact, hence the loose tolerance.
+  const PreparedJob job = prepare(llama_8b_job(2));
+  const auto plan = make_plan({.tensor_parallel = 4, .pipeline_parallel = 2}, job.job.model,
+                              job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  const Candidate start{*plan, estimate(job, *plan)};
+  Seconds saved;
+  for (const Remedy& remedy : hardware_remedies(
+           job.job, start,
+           [](const PreparedJob&j, const Plan&p, Estimate&out) { estimate(j, p, out); })) {
+    EXPECT_GE(remedy.saved, Seconds(-1e-9)) << remedy.change;
+    saved += remedy.saved;
+  }
+  EXPECT_NEAR(saved / start.estimate.step_time, 1 - 1 / 1.1, 0.02);
+}
+
+TEST(PlanRemedies, AreLegalNeighboursTheFastestFirst) {
+  const PreparedJob job = prepare(small_dense_job());
+  const auto plan = make_plan({.tensor_parallel = 2, .pipeline_parallel = 2}, job.job.model,
+                              job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  Candidate start{*plan, {}};
+  start.estimate.step_time = Seconds(8);
+  // Halving the tensor degree halves the time; nothing else matters.
+  const auto remedies = plan_remedies(job, start, [](const Plan& p, Estimate& out) {
+    out.step_time = Seconds(4.0 * p.tensor_parallel);
+    out.feasible = true;
+  });
+  ASSERT_FALSE(remedies.empty());
+  EXPECT_EQ(remedies[0].change, "tensor_parallel 1");
+  EXPECT_EQ(remedies[0].saved, Seconds(4));
+}
+
+TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
+  const PreparedJob job = prepare(small_dense_job());
+  const auto plan =
+      make_plan({.tensor_parallel = 2}, job.job.model, job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  Candidate start{*plan, {}};
+  start.estimate.step_time = Seconds(8);
+  const auto remedies = plan_remedies(job, start, [](const Plan& p, Estimate& out) {
+    out.feasible = p.recompute.mode == RecomputeMode::full;
+    out.step_time = Seconds(out.feasible ? 20 : 1);
+    out.peak_memory = Bytes(p.zero_stage == 3 ? 5 : 10);
+  });
+  ASSERT_GE(remedies.size(), 2u);
+  EXPECT_EQ(remedies[0].change, "recompute full");
+  EXPECT_EQ(remedies[1].change, "zero_stage 3");  // of those that do not fit, the smallest
+}
+
+}  // namespace
+}  // namespace trainyard

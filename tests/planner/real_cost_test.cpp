@@ -1,0 +1,148 @@
+// The search, its bound and the rule of thumb with the analytic estimate as evaluator.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "model/cost/estimate.h"
+#include "planner/baseline.h"
+#include "planner/bound.h"
+#include "planner/enumeration.h"
+#include "planner/request.h"
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+Evaluator analytic(const PreparedJob& job) {
+  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
+}
+
+// `count` legal plans drawn at random from all degrees that divide the cluster.
+std::vector<Plan> random_plans(const Job& job, int count) {
+  std::mt19937 random(7);
+  const auto pick = [&random](const std::vector<int>& values) {
+    return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
+  };
+  std::vector<Plan> plans;
+  while (static_cast<int>(plans.size()) < count) {
+    PlanRequest request;
+    const int devices = job.cluster.devices();
+    request.tensor_parallel = pick(divisors(devices));
+    request.pipeline_parallel = pick(divisors(devices / request.tensor_parallel));
+    request.context_parallel = pick({1, 1, 1, 2, 4});
+    request.virtual_stages = pick({1, 1, 2, 3, 4});
+    request.micro_batch = pick({1, 2, 4});
+    request.zero_stage = pick({0, 1, 2, 3});
+    if (job.model.experts > 0) {
+      request.expert_parallel = pick(divisors(job.model.experts));
+      request.expert_tensor_parallel = pick({1, 2});
+    }
+    request.recompute.mode = pick({0, 1}) == 0 ? RecomputeMode::none : RecomputeMode::full;
+    if (auto plan = plan_if_legal(request, job.model, job.cluster, job.training)) {
+      plans.push_back(*std::move(plan));
+    }
+  }
+  return plans;
+}
+
+TEST(Planner, IsNeverBeatenByARandomLegalPlan) {
+  const PreparedJob job = prepare(llama_8b_job(2));
+  const SearchResult result = search(job, {.top = 1}, analytic(job));
+  ASSERT_FALSE(result.plans.empty());
+  const Seconds best = result.plans[0].estimate.step_time;
+  int feasible = 0;
+  for (const Plan& plan : random_plans(job.job, 500)) {
+    const Estimate other = estimate(job, plan);
+    if (other.feasible) {
+      ++feasible;
+      EXPECT_GE(other.step_time, best);
+    }
+  }
+  EXPECT_GT(feasible, 20);
+}
+
+// What the bound promises: a plan that it rejects would not have fitted.
+void expect_admissible(const Job& raw) {
+  const PreparedJob job = prepare(raw);
+  const ParameterShares shares = parameter_shares(job);
+  for (const Plan& plan : random_plans(raw, 500)) {
+    const Degrees degrees{.tensor = plan.tensor_parallel,
+                          .context = plan.context_parallel,
+                          .pipeline = plan.pipeline_parallel,
+                          .data = plan.data_parallel,
+                          .expert = plan.expert_parallel,
+                          .expert_tensor = plan.expert_tensor_parallel};
+    const Bytes bound = states_bound(job, shares, degrees, plan.zero_stage, plan.offload);
+    const Estimate whole = estimate(job, plan);
+    EXPECT_LE(bound, whole.peak_memory);
+    EXPECT_LE(objective_bound(job, shares, Objective::step_time, {}), whole.step_time.value());
+    EXPECT_LE(objective_bound(job, shares, Objective::memory, {}), whole.peak_memory.value());
+  }
+}
+
+TEST(StatesBound, IsAdmissibleForADenseNetwork) { expect_admissible(llama_8b_job(4)); }
+
+TEST(StatesBound, IsAdmissibleForAMixtureOfExperts) {
+  Job job = llama_8b_job(4);
+  job.model.experts = 8;
+  job.model.experts_per_token = 2;
+  job.model.expert_ffn_size = 14336;
+  expect_admissible(job);
+}
+
+TEST(StatesBound, IsAdmissibleWithoutACopyOfTheWeights) {
+  Job job = llama_8b_job(4);
+  job.training.stack.keeps_weight_copy = false;
+  expect_admissible(job);
+}
+
+TEST(StatesBound, IsTheZeroFormulaForOneStageAndOneTensorRank) {
+  // Rajbhandari 2020 with fp32 gradients: (2 + 4 + 12)Φ; 2 + 4 + 12/D; 2 + 16/D; 18/D.
+  const PreparedJob job = prepare(llama_8b_job(1));
+  const ParameterShares shares = parameter_shares(job);
+  const double bytes[] = {18, 6 + 12.0 / 8, 2 + 16.0 / 8, 18.0 / 8};
+  for (int stage = 0; stage <= 3; ++stage) {
+    EXPECT_NEAR(states_bound(job, shares, {.data = 8}, stage, {}).value(),
+                bytes[stage] * job.parameters, 1);
+  }
+}
+
+TEST(RuleOfThumb, FillsTheNodeWithTensorParallelismAndAddsStagesUntilItFits) {
+  const PreparedJob job = prepare(llama_8b_job(2));
+  const auto candidate = rule_of_thumb(job, {}, analytic(job));
+  ASSERT_TRUE(candidate);
+  EXPECT_TRUE(candidate->estimate.feasible);
+  EXPECT_EQ(candidate->plan.tensor_parallel, 8);
+  EXPECT_EQ(candidate->plan.pipeline_parallel, 1);  // 18 B · 8.03e9 / 8 = 18 GB of states
+  EXPECT_EQ(candidate->plan.data_parallel, 2);
+  EXPECT_EQ(candidate->plan.micro_batch, 1);
+}
+
+TEST(RuleOfThumb, GivesTheLastThatItTriedWhenNoneFits) {
+  Job raw = llama_8b_job(1);
+  raw.cluster.device.memory = Bytes(1e9);
+  const PreparedJob job = prepare(raw);
+  const auto candidate = rule_of_thumb(job, {}, analytic(job));
+  ASSERT_TRUE(candidate);
+  EXPECT_FALSE(candidate->estimate.feasible);
+}
+
+TEST(RequestOf, GivesThePlanAgain) {
+  const Job job = llama_8b_job(4);
+  for (const Plan& plan : random_plans(job, 50)) {
+    const auto again = make_plan(request_of(plan), job.model, job.cluster, job.training);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->tensor_parallel, plan.tensor_parallel);
+    EXPECT_EQ(again->data_parallel, plan.data_parallel);
+    EXPECT_EQ(again->microbatches, plan.microbatches);
+    EXPECT_EQ(again->schedule, plan.schedule);
+    EXPECT_EQ(again->zero_stage, plan.zero_stage);
+    EXPECT_EQ(again->sharding_group, plan.sharding_group);
+    EXPECT_EQ(again->sequence_parallel, plan.sequence_parallel);
+    EXPECT_EQ(again->recompute, plan.recompute);
+    EXPECT_EQ(again->optimizer_barrier, plan.optimizer_barrier);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
