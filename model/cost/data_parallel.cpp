@@ -76,9 +76,8 @@ Seconds exposed(Seconds time, Seconds cover, int pieces, double slowdown, bool o
   return time - hidden + hidden * slowdown;
 }
 
-bool reduces_every_microbatch(const Plan& plan, const Stack& stack) {
-  return plan.zero_stage >= 3 || (plan.zero_stage == 2 && stack.reduce_every_microbatch);
-}
+// Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
+bool reduces_every_microbatch(const Plan& plan) { return plan.zero_stage >= 2; }
 
 // Both ends of a pipeline hold the tied embedding; their gradients are added up.
 Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
@@ -144,7 +143,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     return cost;
   }
   cost.step += left(sync.gather, compute.forward);
-  if (reduces_every_microbatch(plan, stack)) {
+  if (reduces_every_microbatch(plan)) {
     cost.microbatch_backward = left(sync.reduce, backward);
   } else {
     cost.step += left(sync.reduce, backward);
@@ -157,8 +156,7 @@ Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const Pl
   const SyncTimes sync = stage_sync(job, plan, links, stage);
   const double microbatches = plan.microbatches;
   if (plan.zero_stage >= 3) return (2 * sync.gather + sync.reduce) * microbatches;
-  const bool every = reduces_every_microbatch(plan, job.job.training.stack);
-  return sync.gather + sync.reduce * (every ? microbatches : 1.0);
+  return sync.gather + sync.reduce * (reduces_every_microbatch(plan) ? microbatches : 1.0);
 }
 
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {

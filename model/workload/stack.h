@@ -49,9 +49,8 @@ struct Stack {
   bool keeps_weight_copy = true;  // a 16-bit copy beside the master weights (FSDP casts on the fly)
   bool gradient_accumulation_fused = true;  // the GEMM adds to the main gradient itself
   SelectiveRecompute selective = SelectiveRecompute::core_attention;
-  bool sequence_parallel = true;         // default of plan.sequence_parallel when t > 1
-  int zero_stage = 0;                    // default of plan.zero_stage
-  bool reduce_every_microbatch = false;  // instead of once a step (FSDP, DeepSpeed 2)
+  bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
+  int zero_stage = 0;             // default of plan.zero_stage
 
   StackOverlap overlap;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps

@@ -68,8 +68,6 @@ std::vector<Field<Stack>> runtime_fields() {
   return {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
-      flag("reduce_every_microbatch", &S::reduce_every_microbatch,
-           "gradients are reduced after every micro-batch"),
       object<overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
              "part of the TP traffic that is hidden when it overlaps", kShare),

@@ -1,0 +1,76 @@
+#include "model/cost/data_parallel.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cost/example_devices.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+// A ring of 64 ranks without latency at 1 byte a second: the time is the bytes on the wire.
+PlanLinks unit_ring(int ranks) {
+  GroupLinks ring;
+  ring.size = ring.ranks_per_domain = ranks;
+  ring.inside = ring.inside_pair = BytesPerSecond(1);
+  PlanLinks links;
+  links.dense_gradient = links.dense_shard = ring;
+  links.choice.algorithm = "ring";
+  return links;
+}
+
+double traffic_in_gigabytes(int zero_stage) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.reduction_bytes = 2;
+  Plan plan;
+  plan.zero_stage = zero_stage;
+  plan.microbatches = 8;
+  StageParameters stage;
+  stage.dense = 7e9;
+  return data_parallel_traffic(job, plan, unit_ring(64), stage).value() / 1e9;
+}
+
+// golden.md, "ZeRO traffic per rank and step": Φ = 7e9, 64 ranks, 8 micro-steps, 2 bytes.
+TEST(DataParallelTraffic, OfZeroStagesIsTheGoldenOne) {
+  EXPECT_NEAR(traffic_in_gigabytes(0), 27.56, 0.005);
+  EXPECT_NEAR(traffic_in_gigabytes(1), 27.56, 0.005);
+  EXPECT_NEAR(traffic_in_gigabytes(2), 124.0, 0.1);
+  EXPECT_NEAR(traffic_in_gigabytes(3), 330.8, 0.1);
+}
+
+// Overlapped communication hides behind compute that is long enough, all but its last piece.
+TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  Plan plan;
+  plan.zero_stage = 1;
+  plan.sharding_group = 64;
+  StageParameters stage;
+  stage.dense = 1e9;
+  stage.layers = 9;
+  const PlanLinks links = unit_ring(64);
+  const PassTimes long_passes{Seconds(1e12), Seconds(1e12), Seconds(1e12)};
+  const Seconds all = data_parallel_cost(job, plan, links, stage, long_passes).step;
+  plan.overlap.data_parallel = true;
+  const Seconds rest = data_parallel_cost(job, plan, links, stage, long_passes).step;
+  EXPECT_NEAR(rest / all, 1.0 / (stage.layers + 1), 1e-9);
+}
+
+// 30 bytes a parameter for mixed-precision Adam (handbook §4), and the norm's 4 once more.
+TEST(OptimizerTime, ReadsAndWritesTheStatesOfTheShard) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.cluster.device = ideal_device();  // 1 TB/s
+  job.job.training.stack.gradient_bytes = 4;
+  Plan plan;
+  plan.zero_stage = 1;
+  plan.sharding_group = 8;
+  StageParameters stage;
+  stage.dense = 8e9;
+  EXPECT_NEAR(optimizer_time(job, plan, stage).value(), 1e9 * 34 / 1e12, 1e-9);
+}
+
+}  // namespace
+}  // namespace trainyard
