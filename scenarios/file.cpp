@@ -39,17 +39,18 @@ std::string reason(int error) { return std::generic_category().message(error); }
 Expected<void> check_readable(const fs::path& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
-  if (status.type() == fs::file_type::not_found) return failure("", "no such file");
+  if (status.type() == fs::file_type::not_found)
+    return failure("", "does not exist; allowed: a regular file");
   if (status.type() == fs::file_type::none) {
     return failure("", fmt::format("cannot be read: {}", reason(error.value())));
   }
   if (status.type() != fs::file_type::regular) {
-    return failure("", fmt::format("found {}; allowed: a regular file", type_name(status.type())));
+    return failure("", fmt::format("is {}; allowed: a regular file", type_name(status.type())));
   }
   const std::uintmax_t size = fs::file_size(file, error);
   if (!error && size > kLargestDocument) {
     return failure(
-        "", fmt::format("found {} bytes; allowed: at most {} (16 MiB)", size, kLargestDocument));
+        "", fmt::format("has {} bytes; allowed: at most {} (16 MiB)", size, kLargestDocument));
   }
   return {};
 }
@@ -71,7 +72,8 @@ Expected<std::string> read_file(const fs::path& file) {
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), stream.get())) {
     content.append(block, 0, count);
     if (content.size() > kLargestDocument) {  // it grew, or its size was not known
-      return failure("", fmt::format("is longer than {} bytes (16 MiB)", kLargestDocument));
+      return failure("", fmt::format("has more than the {} bytes (16 MiB) that are allowed",
+                                     kLargestDocument));
     }
   }
   if (std::ferror(stream.get()) != 0) return failure("", "cannot be read to its end");

@@ -46,10 +46,11 @@ std::string explanation(std::string_view what) {
   if (const std::size_t reason = what.rfind(" - "); reason != std::string_view::npos) {
     what.remove_prefix(reason + 3);
   }
-  if (const std::size_t expected = what.rfind("; expected "); expected != std::string_view::npos) {
-    return fmt::format("expected {}", what.substr(expected + 11));
-  }
-  return std::string(what.substr(0, what.find("; last read")));
+  constexpr std::string_view kExpected = "; expected ";
+  const std::size_t expected = what.rfind(kExpected);
+  const bool says = expected != std::string_view::npos;
+  if (says) what.remove_prefix(expected + kExpected.size());
+  return fmt::format("{}{}", says ? "expected " : "", what.substr(0, what.find("; last read")));
 }
 
 // Builds the value event by event: no recursion, so the text cannot overflow the stack.
@@ -137,8 +138,10 @@ class Builder {
   std::string pointer() const {
     std::string path;
     for (const Level& level : open_) {
-      path += level.container->is_array() ? fmt::format("/{}", level.container->size())
-                                          : pointer_step(level.key);
+      const bool within = &level != &open_.back();  // a member of it is open, and counted already
+      path += level.container->is_array()
+                  ? fmt::format("/{}", level.container->size() - (within ? 1 : 0))
+                  : pointer_step(level.key);
     }
     return path;
   }
@@ -177,7 +180,8 @@ std::string text_of(const Json& value) {
 std::string shown(const Json& value) {
   if (value.is_string()) return shown(std::string_view(value.get_ref<const std::string&>()));
   if (value.is_object()) {
-    return value.empty() ? "an empty object" : fmt::format("an object of {} keys", value.size());
+    if (value.empty()) return "an empty object";
+    return fmt::format("an object of {} key{}", value.size(), value.size() == 1 ? "" : "s");
   }
   if (value.is_array()) {
     return value.empty() ? "an empty list" : fmt::format("a list of {}", value.size());

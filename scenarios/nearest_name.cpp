@@ -25,6 +25,9 @@ int edit_distance(std::string_view a, std::string_view b) {
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
   constexpr std::size_t kLongestName = 64;
   if (name.size() > kLongestName) return {};
+  const auto begun = std::ranges::find_if(
+      known, [&](const std::string& candidate) { return candidate.starts_with(name); });
+  if (name.size() >= 3 && begun != known.end()) return *begun;
   int least = std::max(2, static_cast<int>(name.size()) / 3) + 1;
   std::string nearest;
   for (const std::string& candidate : known) {

@@ -51,17 +51,17 @@ constexpr std::array kRateUnits = {
 };
 constexpr std::array kPowerUnits = {Unit{"W"}, Unit{"kW", 1e3}, Unit{"MW", 1e6}};
 constexpr std::array kPriceUnits = {Unit{"USD/h", 1, 3600}, Unit{"USD/s"}};
-constexpr std::array kCarbonUnits = {Unit{"gCO2/kWh", 1, 3.6e6}};
+constexpr std::array kCarbonUnits = {Unit{"gCO2/kWh", 1, 3.6e6}, Unit{"gCO2/J"}};
 
 // By Dimension. The ends are generous: ten thousand times what exists, and far from overflow.
 constexpr std::array<DimensionRecord, 7> kRecords = {{
     {"memory", "80 GiB", kByteUnits, 1, 1e18},
     {"bandwidth", "450 GB/s", kBandwidthUnits, 1, 1e18},
-    {"time", "2.5 us", kTimeUnits, 1e-12, 1e12},
+    {"time", "2.5 us", kTimeUnits, 1e-12, 1e6 * 86400},
     {"computing rate", "989 TFLOP/s", kRateUnits, 1, 1e21},
     {"power", "700 W", kPowerUnits, 1e-3, 1e9},
-    {"price", "2.99 USD/h", kPriceUnits, 1e-9, 1e3},
-    {"carbon intensity", "400 gCO2/kWh", kCarbonUnits, 1e-12, 1},
+    {"price", "2.99 USD/h", kPriceUnits, 0.001 / 3600, 1e6 / 3600},
+    {"carbon intensity", "400 gCO2/kWh", kCarbonUnits, 0.001 / 3.6e6, 1e6 / 3.6e6},
 }};
 
 std::string unit_names(const DimensionRecord& record) {
@@ -144,12 +144,17 @@ Expected<double> parse_quantity(std::string_view text, Dimension dimension, bool
 std::string format_quantity(double base_units, Dimension dimension) {
   const DimensionRecord& record = record_of(dimension);
   std::string best;
+  bool best_is_plain = false;  // a number from 1 to a million
   for (const Unit& unit : record.units) {
     const double number = base_units * unit.divisor / unit.multiplier;
+    const bool plain = base_units == 0 || (number >= 1 && number <= 1e6);
     std::string text = fmt::format("{} {}", number, unit.name);
-    const bool exact = split_and_scale(text, record) == base_units;
-    const bool readable = number >= 1 || base_units == 0;
-    if (exact && (best.empty() || (readable && text.size() < best.size()))) best = std::move(text);
+    if (split_and_scale(text, record) != base_units) continue;
+    const bool shorter = text.size() < best.size();
+    if (best.empty() || (plain && !best_is_plain) || (plain == best_is_plain && shorter)) {
+      best = std::move(text);
+      best_is_plain = plain;
+    }
   }
   return best;
 }

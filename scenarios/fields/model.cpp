@@ -52,7 +52,8 @@ Expected<void> complete_attention(Transformer& model, const Place& place) {
 Expected<void> complete_experts(Transformer& model, const Place& place) {
   if (model.experts == 0) {
     if (model.experts_per_token == 0 && model.shared_experts == 0) return {};
-    return place.error("found experts_per_token or shared_experts without \"experts\"");
+    return place.error(
+        "found experts_per_token or shared_experts without \"experts\"; allowed: all or none");
   }
   if (model.experts_per_token < 1 || model.experts_per_token > model.experts) {
     return (place / "experts_per_token")

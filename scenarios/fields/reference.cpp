@@ -15,9 +15,14 @@ bool looks_like_a_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".json");
 }
 
+// How error lines name the file at `path`: as the document's own name would lead to it.
+std::string name_beside(const Document& document, const fs::path& path) {
+  return shown_path((fs::path(document.name).parent_path() / path).lexically_normal());
+}
+
 // "a.json -> b.json -> a.json" when `file` is already open in the chain of referrers.
-std::string cycle_through(const fs::path& file, const Document* referrer) {
-  std::string chain = shown_path(file.filename());
+std::string cycle_through(const fs::path& file, const std::string& name, const Document* referrer) {
+  std::string chain = name;
   for (const Document* open = referrer; open != nullptr; open = open->referrer) {
     chain = fmt::format("{} -> {}", open->name, chain);
     if (open->file == file) return chain;
@@ -71,15 +76,16 @@ Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) 
 // What is wrong with the file itself is the referrer's error; what it says is its own.
 Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place) {
   fs::path file = canonical_path(place.document->folder() / path);
-  if (const std::string cycle = cycle_through(file, place.document); !cycle.empty()) {
+  std::string name = name_beside(*place.document, path);
+  if (const std::string cycle = cycle_through(file, name, place.document); !cycle.empty()) {
     return place.error(fmt::format("found a cycle of references: {}; allowed: none", cycle));
   }
   const auto content = read_file(file);
   if (!content) {
     return place.error(
-        fmt::format("found {}: {}", shown(std::string_view(path)), content.error().message));
+        fmt::format("found {}, which {}", shown(std::string_view(path)), content.error().message));
   }
-  return parsed(*content, {shown_path(path), std::move(file), place.document});
+  return parsed(*content, {std::move(name), std::move(file), place.document});
 }
 
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,

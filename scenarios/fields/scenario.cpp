@@ -155,7 +155,8 @@ Field<Scenario> power_field() {
 }
 
 RefusedKey later(std::string key) {
-  return {std::move(key), "found a section that this version does not use; allowed: none yet"};
+  return {std::move(key),
+          "found a section that this version does not use; allowed: to leave it out"};
 }
 
 }  // namespace

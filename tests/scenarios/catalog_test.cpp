@@ -1,0 +1,154 @@
+#include "scenarios/catalog.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "scenarios/huggingface.h"
+#include "scenarios/scenario.h"
+#include "tests/support/shared_data.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A scenario with the given model, cluster and training, as JSON text.
+Expected<Scenario> scenario_of(const std::string& model, const std::string& cluster,
+                               const std::string& stack) {
+  const fs::path file =
+      fs::path(::testing::TempDir()) / fmt::format("trainyard_catalog.{}.json", ::getpid());
+  std::ofstream(file) << fmt::format(
+      R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {}, )"
+      R"("training": {{"global_batch": 8, "sequence_length": 2048, "stack": "{}"}}}})",
+      model, cluster, stack);
+  auto scenario = read_scenario(file);
+  fs::remove(file);
+  return scenario;
+}
+
+constexpr const char* kEightH100 = R"({"node": "dgx-h100-80gb", "nodes": 1})";
+
+class CatalogEntries : public ::testing::TestWithParam<CatalogEntry> {};
+
+TEST_P(CatalogEntries, IsReadAndCarriesItsNameAndSource) {
+  const CatalogEntry& entry = GetParam();
+  const std::string name(entry.name);
+  std::string model = "llama-3.1-8b", cluster = kEightH100, stack = "fsdp";
+  if (entry.kind == "model") model = name;
+  if (entry.kind == "stack") stack = name;
+  if (entry.kind == "node") cluster = fmt::format(R"({{"node": "{}", "nodes": 2}})", name);
+  if (entry.kind == "device") {
+    cluster = fmt::format(R"({{"device": "{}", "devices_per_node": 1, "nodes": 1,
+        "intra_node": {{"kind": "pcie", "bandwidth": "32 GB/s"}}}})",
+                          name);
+  }
+  const auto scenario = scenario_of(model, cluster, stack);
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().where << ": " << scenario.error().message;
+  EXPECT_NE(entry.text.find("\"source\": \""), std::string_view::npos);
+  const Job& job = scenario->job;
+  const std::string read_name = entry.kind == "model"   ? job.model.name
+                                : entry.kind == "stack" ? job.training.stack.name
+                                : entry.kind == "node"  ? job.cluster.name
+                                                        : job.cluster.device.name;
+  EXPECT_EQ(read_name, name);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CatalogEntries,
+                         ::testing::ValuesIn(catalog().begin(), catalog().end()),
+                         [](const auto& tested) {
+                           std::string name =
+                               fmt::format("{}_{}", tested.param.kind, tested.param.name);
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+TEST(Catalog, ListsNamesByKind) {
+  const auto stacks = catalog_names("stack");
+  EXPECT_EQ(stacks.size(), 9U);  // design §3
+  EXPECT_EQ(find_in_catalog("stack", "h100-sxm-80gb"), nullptr);
+}
+
+struct PublishedSize {
+  std::string model;
+  double billions;
+  double tolerance;
+};
+
+class PublishedSizes : public ::testing::TestWithParam<PublishedSize> {};
+
+TEST_P(PublishedSizes, AgreeWithTheCatalog) {
+  const auto scenario = scenario_of(GetParam().model, kEightH100, "fsdp");
+  ASSERT_TRUE(scenario.has_value());
+  EXPECT_NEAR(parameter_count(scenario->job.model, 2048) / 1e9, GetParam().billions,
+              GetParam().tolerance);
+}
+
+// Narayanan 2021, Table 1; Korthikanti 2022, Table 3; model cards; Kimi K2 report (1.04T).
+INSTANTIATE_TEST_SUITE_P(
+    Papers, PublishedSizes,
+    ::testing::Values(PublishedSize{"gpt-1.7b", 1.7, 0.05}, PublishedSize{"gpt-3.6b", 3.6, 0.05},
+                      PublishedSize{"gpt-7.5b", 7.5, 0.05}, PublishedSize{"gpt-18b", 18.4, 0.05},
+                      PublishedSize{"gpt-39b", 39.1, 0.05}, PublishedSize{"gpt-76b", 76.1, 0.05},
+                      PublishedSize{"gpt-145b", 145.6, 0.05},
+                      PublishedSize{"gpt-310b", 310.1, 0.05},
+                      PublishedSize{"gpt-530b", 529.6, 0.05}, PublishedSize{"gpt-1t", 1008, 0.5},
+                      PublishedSize{"gpt-22b", 22, 0.5},
+                      PublishedSize{"gpt3-175b", 174.615846912, 1e-9},     // handbook §2
+                      PublishedSize{"llama-2-7b", 6.738415616, 1e-9},      // golden.md
+                      PublishedSize{"llama-2-70b", 68.976648192, 1e-9},    // safetensors index
+                      PublishedSize{"qwen3-30b-a3b", 30.532122624, 1e-9},  // safetensors index
+                      PublishedSize{"gpt-oss-120b", 116.829156672, 1e-9},  // model card: 117B
+                      PublishedSize{"kimi-k2", 1026.4, 20}),
+    [](const auto& tested) {
+      std::string name = tested.param.model;
+      for (char& c : name) {
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+      }
+      return name;
+    });
+
+struct SameModel {
+  std::string name;
+  std::string config;
+};
+
+class CatalogModels : public ::testing::TestWithParam<SameModel> {};
+
+// Two roads to one network: the catalog document and the Hugging Face config.
+TEST_P(CatalogModels, HaveTheParametersOfTheirConfigs) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto scenario = scenario_of(GetParam().name, kEightH100, "fsdp");
+  const auto imported = read_huggingface(shared / "models" / "hf" / GetParam().config);
+  ASSERT_TRUE(scenario.has_value() && imported.has_value());
+  const Transformer& model = scenario->job.model;
+  EXPECT_EQ(parameter_count(model, 2048), parameter_count(imported->model, 2048));
+  EXPECT_EQ(active_parameter_count(model, 2048), active_parameter_count(imported->model, 2048));
+  EXPECT_EQ(model.sliding_window, imported->model.sliding_window);
+  EXPECT_EQ(model.full_attention_every, imported->model.full_attention_every);
+}
+
+INSTANTIATE_TEST_SUITE_P(HuggingFace, CatalogModels,
+                         ::testing::Values(SameModel{"llama-3.1-8b", "Meta-Llama-3.1-8B.json"},
+                                           SameModel{"llama-3.1-70b", "Meta-Llama-3.1-70B.json"},
+                                           SameModel{"llama-3.1-405b", "Meta-Llama-3.1-405B.json"},
+                                           SameModel{"mixtral-8x7b", "Mixtral-8x7B-v0.1.json"},
+                                           SameModel{"mixtral-8x22b", "Mixtral-8x22B-v0.1.json"},
+                                           SameModel{"deepseek-v3", "DeepSeek-V3.json"},
+                                           SameModel{"qwen3-32b", "Qwen3-32B.json"},
+                                           SameModel{"qwen3-235b-a22b", "Qwen3-235B-A22B.json"},
+                                           SameModel{"gpt-oss-20b", "gpt-oss-20b.json"}),
+                         [](const auto& tested) {
+                           std::string name = tested.param.name;
+                           for (char& c : name) {
+                             if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,41 @@
+// scenarios/schema/ and docs/scenarios.md are generated from the tables of fields and checked in:
+// here they are compared, and with TRAINYARD_WRITE_GENERATED=1 written.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "scenarios/file.h"
+#include "scenarios/output.h"
+#include "scenarios/schema.h"
+#include "tests/scenarios/test_folder.h"
+
+namespace trainyard {
+namespace {
+
+void expect_current(const std::filesystem::path& file, const std::string& text) {
+  if (std::getenv("TRAINYARD_WRITE_GENERATED") != nullptr) {
+    ASSERT_TRUE(write_file(file, text).has_value());
+  }
+  EXPECT_TRUE(read_file(file).value_or("") == text)
+      << file << " is not current: TRAINYARD_WRITE_GENERATED=1 ctest -R GeneratedFiles";
+}
+
+TEST(GeneratedFiles, SchemasAreCurrent) {
+  for (const std::string_view kind : document_kinds()) {
+    const auto file = source_folder() / "scenarios" / "schema" / (std::string(kind) + ".json");
+    expect_current(file, json_schema(kind).value());
+  }
+}
+
+TEST(GeneratedFiles, DocumentationIsCurrent) {
+  expect_current(source_folder() / "docs" / "scenarios.md", documents_reference());
+}
+
+TEST(GeneratedFiles, SchemaOfAnUnknownKindSaysWhichThereAre) {
+  EXPECT_EQ(json_schema("secnario").error().message,
+            "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack");
+}
+
+}  // namespace
+}  // namespace trainyard

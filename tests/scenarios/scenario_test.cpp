@@ -1,0 +1,224 @@
+#include "scenarios/scenario.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "model/schedule/schedule.h"
+#include "planner/request.h"
+#include "scenarios/fields/documents.h"
+#include "scenarios/file.h"
+#include "scenarios/output.h"
+#include "scenarios/plan_value.h"
+#include "tests/scenarios/test_folder.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+
+class Scenarios : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::path(::testing::TempDir()) / fmt::format("trainyard_scenarios.{}", ::getpid());
+    fs::create_directories(folder_ / "elsewhere");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path written(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+
+  // A small job with further sections, such as R"("plan": {})".
+  Scenario scenario_with(const std::string& sections) const {
+    const auto scenario =
+        read_scenario(written("case.json", R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+                         "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+                         "training": {"global_batch": 64, "sequence_length": 8192}, )" +
+                                               sections + "}"));
+    if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
+    return *scenario;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Scenarios, TakeTheDefaultsOfTheDesign) {
+  const Scenario scenario = scenario_with(R"("plan": {})");
+  EXPECT_EQ(scenario.name, "case");
+  EXPECT_EQ(scenario.job.training.precision.name, "bf16");
+  EXPECT_EQ(scenario.job.training.optimizer.name, "adam");
+  EXPECT_EQ(scenario.job.training.stack.name, "megatron-core");
+  EXPECT_EQ(scenario.plan->micro_batch, 1);
+  EXPECT_EQ(scenario.plan->rank_order, "tp-cp-ep-dp-pp");
+  EXPECT_FALSE(scenario.plan->data_parallel.has_value());
+  EXPECT_FALSE(scenario.plan->zero_stage.has_value());
+  EXPECT_FALSE(scenario.measured.has_value());
+}
+
+// Absent: the node's own NICs on a non-blocking rail-optimised fat tree (design §3).
+TEST_F(Scenarios, ClusterOfNodesUsesTheNodesOwnNics) {
+  const InterNode inter = scenario_with(R"("price": "2.99 USD/h")").job.cluster.inter;
+  EXPECT_EQ(inter.kind, InterNodeKind::rail);
+  EXPECT_EQ(inter.oversubscription, 1);
+  EXPECT_EQ(inter.nics_per_node, 8);
+  EXPECT_EQ(inter.bandwidth, BytesPerSecond(50e9));
+}
+
+TEST_F(Scenarios, FabricReplacesWhatItNames) {
+  const auto scenario =
+      read_scenario(written("fabric.json",
+                            R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+          "cluster": {"node": "gb200-nvl72", "nodes": 36,
+                      "fabric": {"kind": "fat-tree", "oversubscription": 2}},
+          "training": {"global_batch": 64, "sequence_length": 8192}})"));
+  ASSERT_TRUE(scenario.has_value());
+  const Cluster& cluster = scenario->job.cluster;
+  EXPECT_EQ(cluster.inter.kind, InterNodeKind::fat_tree);
+  EXPECT_EQ(cluster.inter.oversubscription, 2);
+  EXPECT_EQ(cluster.inter.nics_per_node, 4);
+  EXPECT_EQ(cluster.nvlink_domain, 72);
+  EXPECT_EQ(cluster.devices(), 144);
+}
+
+TEST_F(Scenarios, PriceAndPowerAreOfTheCluster) {
+  const Scenario scenario = scenario_with(
+      R"("price": "3.6 USD/h", "power": {"device": "650 W", "pue": 1.1,
+          "carbon_intensity": "360 gCO2/kWh"})");
+  EXPECT_EQ(scenario.job.cluster.device.price, DollarsPerSecond(0.001));
+  EXPECT_EQ(scenario.job.cluster.device.power, Watts(650));
+  EXPECT_EQ(scenario.job.cluster.pue, 1.1);
+  EXPECT_DOUBLE_EQ(scenario.carbon_intensity.value(), 1e-4);
+}
+
+TEST_F(Scenarios, PlannerTakesAValueOrAList) {
+  const SearchSpace space = scenario_with(
+                                R"("planner": {"tensor_parallel": [1, 2, 8], "zero_stage": 1,
+          "schedule": "1f1b", "recompute": ["none", "full"]})")
+                                .space;
+  EXPECT_THAT(space.tensor_parallel, ElementsAre(1, 2, 8));
+  EXPECT_THAT(space.zero_stage, ElementsAre(1));
+  EXPECT_THAT(space.schedule, ElementsAre("1f1b"));
+  EXPECT_THAT(space.recompute, ElementsAre("none", "full"));
+  EXPECT_TRUE(space.micro_batch.empty());
+}
+
+TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
+  EXPECT_EQ(scenario_with(R"("plan": {"recompute": "auto"})").plan->recompute,
+            (Recompute{RecomputeMode::automatic, 0}));
+  EXPECT_EQ(scenario_with(R"("plan": {"recompute": {"full": 4}})").plan->recompute,
+            (Recompute{RecomputeMode::full, 4}));
+}
+
+// All give the same second: 64 · 8,192 tokens on 16 devices.
+TEST_F(Scenarios, MeasuredThroughputInAnyFormIsAStepTime) {
+  const Scenario direct = scenario_with(R"("measured": {"step_time": "2 s"})");
+  EXPECT_EQ(measured_step_time(direct), Seconds(2));
+  const Scenario tokens = scenario_with(R"("measured": {"tokens_per_second_per_device": 16384})");
+  EXPECT_DOUBLE_EQ(measured_step_time(tokens)->value(), 2);
+  const double flop = model_flop(tokens.job.model, tokens.job.training).value();
+  const Scenario rate = scenario_with(
+      fmt::format(R"("measured": {{"tflops_per_device": {}}})", flop / 16 / 2 * 1e-12));
+  EXPECT_DOUBLE_EQ(measured_step_time(rate)->value(), 2);
+  const Scenario mfu =
+      scenario_with(fmt::format(R"("measured": {{"mfu": {}}})", flop / 16 / 2 / 989e12));
+  EXPECT_DOUBLE_EQ(measured_step_time(mfu)->value(), 2);
+}
+
+TEST_F(Scenarios, ListIsReadInItsOrderAndAnErrorNamesTheRow) {
+  const std::string row = R"({"trainyard": "scenario/1", "name": "NAME", "model": "llama-3.1-8b",
+      "cluster": {"node": "dgx-h100-80gb", "nodes": NODES},
+      "training": {"global_batch": 64, "sequence_length": 8192}})";
+  const auto with = [&](std::string name, std::string nodes) {
+    std::string text = row;
+    text.replace(text.find("NAME"), 4, name);
+    return text.replace(text.find("NODES"), 5, nodes);
+  };
+  const auto list =
+      read_scenarios(written("list.json", fmt::format("[{}, {}]", with("a", "1"), with("b", "2"))));
+  ASSERT_TRUE(list.has_value());
+  EXPECT_EQ(list->at(1).name, "b");
+  const auto bad =
+      read_scenarios(written("list.json", fmt::format("[{}, {}]", with("a", "1"), with("b", "0"))));
+  EXPECT_TRUE(bad.error().where.ends_with("list.json: /1/cluster/nodes")) << bad.error().where;
+  EXPECT_FALSE(read_scenarios(written("list.json", "[]")).has_value());
+}
+
+// Plan -> document -> request -> plan is the identity.
+class PlanDocuments : public Scenarios {
+ protected:
+  void expect_round_trip(const std::string& plan_text) const {
+    const Scenario scenario = scenario_with("\"plan\": " + plan_text);
+    const Job& job = scenario.job;
+    const auto plan = make_plan(*scenario.plan, job.model, job.cluster, job.training);
+    ASSERT_TRUE(plan.has_value()) << plan_text << plan.error().where << plan.error().message;
+    const auto text = scenario_with_plan(folder_ / "case.json", *plan);
+    ASSERT_TRUE(text.has_value()) << text.error().message;
+    const auto again = read_scenario(written("again.json", *text));
+    ASSERT_TRUE(again.has_value()) << again.error().where << again.error().message;
+    const auto same = make_plan(*again->plan, job.model, job.cluster, job.training);
+    ASSERT_TRUE(same.has_value()) << same.error().where << same.error().message;
+    EXPECT_EQ(plan_value(*same), plan_value(*plan)) << plan_text;
+  }
+};
+
+TEST_F(PlanDocuments, ReadBackToTheSamePlan) {
+  expect_round_trip("{}");
+  expect_round_trip(R"({"tensor_parallel": 8, "recompute": "selective"})");
+  expect_round_trip(R"({"tensor_parallel": 2, "pipeline_parallel": 4, "virtual_stages": 2,
+                        "recompute": {"full": 2}, "overlap": {"tensor_parallel": false}})");
+  expect_round_trip(R"({"context_parallel": 2, "context_parallel_algorithm": "all-gather",
+                        "zero_stage": 3, "sharding_group": 8, "load_imbalance": 1.5,
+                        "capacity_factor": 1.25, "rank_order": "tp-cp-ep-pp-dp",
+                        "collective": "ring", "optimizer_barrier": false,
+                        "offload": {"optimizer": "host"}})");
+  expect_round_trip(R"({"pipeline_parallel": 2, "layers_per_stage": [17, 15],
+                        "schedule": "gpipe", "micro_batch": 2})");
+}
+
+TEST_F(Scenarios, PlanIsFilledInPlaceAndTheOrderOfKeysStays) {
+  const Scenario scenario = scenario_with(R"("plan": {}, "price": "1 USD/h")");
+  const Job& job = scenario.job;
+  const Plan plan = make_plan({}, job.model, job.cluster, job.training).value();
+  const std::string text = scenario_with_plan(folder_ / "case.json", plan).value();
+  const std::size_t training = text.find("\"training\""), filled = text.find("\"plan\""),
+                    price = text.find("\"price\"");
+  EXPECT_LT(training, filled);
+  EXPECT_LT(filled, price);
+  EXPECT_NE(text.find("\"data_parallel\": 16"), std::string::npos);
+}
+
+TEST_F(Scenarios, PlanWrittenElsewhereStillFindsItsReferences) {
+  const fs::path example =
+      source_folder() / "scenarios" / "examples" / "llama-3.1-405b-2048-h100.json";
+  const Scenario scenario = read_scenario(example).value();
+  const Job& job = scenario.job;
+  const Plan plan = make_plan({.tensor_parallel = 8, .pipeline_parallel = 16}, job.model,
+                              job.cluster, job.training)
+                        .value();
+  const fs::path out = folder_ / "elsewhere" / "out.json";
+  ASSERT_TRUE(write_file(out, scenario_with_plan(example, plan, out).value()).has_value());
+  const auto again = read_scenario(out);
+  ASSERT_TRUE(again.has_value()) << again.error().where << again.error().message;
+  EXPECT_EQ(again->job.model.layers, 126);
+  EXPECT_EQ(again->plan->pipeline_parallel, 16);
+}
+
+// 405,853,388,800 parameters (handbook §2); 2,048 devices; 2.99 USD an hour and device.
+TEST(Examples, LlamaOn2048H100IsWhatItsNameSays) {
+  const auto scenario =
+      read_scenario(source_folder() / "scenarios" / "examples" / "llama-3.1-405b-2048-h100.json");
+  ASSERT_TRUE(scenario.has_value());
+  EXPECT_EQ(parameter_count(scenario->job.model, 8192), 405'853'388'800);
+  EXPECT_EQ(scenario->job.cluster.devices(), 2048);
+  EXPECT_DOUBLE_EQ(scenario->job.cluster.device.price->value() * 3600, 2.99);
+  EXPECT_TRUE(scenario->assumptions.empty());
+}
+
+}  // namespace
+}  // namespace trainyard
