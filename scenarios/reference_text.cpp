@@ -63,6 +63,7 @@ std::string form_type(const TextShape& shape) {
   return shape.pattern.empty() ? "text" : std::string(shape.pattern_means);
 }
 std::string form_type(const ChoiceShape& shape) {
+  if (!shape.family.empty()) return fmt::format("name of a {}", shape.family);
   return fmt::format("`{}`", fmt::join(shape.names, "` `"));
 }
 std::string form_type(const ReferenceShape& shape) {

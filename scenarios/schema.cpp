@@ -49,7 +49,7 @@ Json form_schema(const TextShape& shape) {
   return {{"type", "string"}, {"maxLength", 64}, {"pattern", fmt::format("^{}$", shape.pattern)}};
 }
 Json form_schema(const ChoiceShape& shape) {
-  if (shape.open) return {{"type", "string"}, {"pattern", std::string(kNameOfAFamily)}};
+  if (!shape.family.empty()) return {{"type", "string"}, {"pattern", std::string(kNameOfAFamily)}};
   return {{"enum", shape.names}};
 }
 Json form_schema(const ReferenceShape& /*shape*/) { return line_of_text(); }

@@ -20,7 +20,7 @@ std::vector<std::string> sorted_without_repeats(std::vector<std::string> names) 
 ChoiceShape schedule_names() {
   std::vector<std::string> names(kNamedSchedules.begin(), kNamedSchedules.end());
   for (const Schedule* schedule : schedules()) names.emplace_back(schedule->name);
-  return {.names = sorted_without_repeats(std::move(names)), .open = true};
+  return {.names = sorted_without_repeats(std::move(names)), .family = "schedule"};
 }
 
 ChoiceShape collective_names() {
@@ -28,7 +28,7 @@ ChoiceShape collective_names() {
   for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
     names.emplace_back(algorithm->name);
   }
-  return {.names = sorted_without_repeats(std::move(names)), .open = true};
+  return {.names = sorted_without_repeats(std::move(names)), .family = "collective algorithm"};
 }
 
 const Section<OverlapRequest>& overlap_section() {

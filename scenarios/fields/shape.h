@@ -39,7 +39,9 @@ struct TextShape {                 // one line
 };
 struct ChoiceShape {
   std::vector<std::string> names;
-  bool open = false;  // a family that grows: the schema does not list its names
+  // What the names are of, when they are of a family that grows by a file: neither schema nor
+  // documentation lists them, so that adding one changes neither.
+  std::string_view family;
 };
 struct ReferenceShape {   // the name of a catalog entry, or a path
   std::string_view kind;  // of the document it leads to

@@ -22,6 +22,13 @@ std::string error_line(const fs::path& file) {
   return scenario.error().where + ": " + scenario.error().message;
 }
 
+// An expected line that ends in "..." gives the beginning only: what follows lists a family of
+// names that grows.
+void expect_line(const std::string& found, const std::string& expected) {
+  const bool open = expected.ends_with("...");
+  EXPECT_EQ(open ? found.substr(0, expected.size() - 3) + "..." : found, expected);
+}
+
 // By document: the line begins with its name, or with "NAME => " where the error is in a document
 // that it refers to.
 std::map<std::string, std::string> expected_lines() {
@@ -40,7 +47,7 @@ TEST(BadDocuments, AreRefusedWithTheExpectedLine) {
   ASSERT_GE(expected.size(), 80U);
   const fs::path before = fs::current_path();
   fs::current_path(test_folder() / "bad");
-  for (const auto& [name, line] : expected) EXPECT_EQ(error_line(name), line);
+  for (const auto& [name, line] : expected) expect_line(error_line(name), line);
   fs::current_path(before);
 }
 

@@ -122,8 +122,8 @@ std::string kind_of(const Json& document) {
 std::vector<Json> good_documents() {
   std::vector<Json> documents;
   for (const CatalogEntry& entry : catalog()) documents.push_back(parse_json(entry.text).value());
-  for (const fs::path& folder :
-       {source_folder() / "scenarios" / "examples", test_folder() / "good"}) {
+  for (const fs::path& folder : {source_folder() / "scenarios" / "examples",
+                                 source_folder() / "scenarios" / "cases", test_folder() / "good"}) {
     for (const auto& entry : fs::directory_iterator(folder)) {
       const Json document = parsed(entry.path());
       if (document.contains("trainyard")) documents.push_back(document);
