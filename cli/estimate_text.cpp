@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "cli/plan_text.h"
 #include "cli/table.h"
@@ -67,9 +68,8 @@ std::string money_words(const Estimate& estimate) {
 std::string run_words(const Training& training, const Estimate& estimate) {
   const double seconds = training.tokens / estimate.tokens_per_second;
   const double steps = seconds / estimate.step_time.value();
-  std::string words =
-      fmt::format("{} tokens · {} steps · {} days", short_scale(training.tokens),
-                  count(static_cast<std::int64_t>(steps + 0.5)), number(seconds / kSecondsADay, 3));
+  std::string words = fmt::format("{} tokens · {} steps · {} days", short_scale(training.tokens),
+                                  count(std::llround(steps)), number(seconds / kSecondsADay, 3));
   if (estimate.cost_per_step) {
     words += fmt::format(" · {} USD", short_scale(steps * estimate.cost_per_step->value()));
   }

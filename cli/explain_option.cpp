@@ -167,6 +167,7 @@ PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pi
 
 std::string pinned_words(const std::vector<PinnedKey>& pinned) {
   std::vector<std::string> words;
+  words.reserve(pinned.size());
   for (const PinnedKey& pin : pinned) {
     words.push_back(fmt::format("{} {}", pin.key, pin.value));
   }
