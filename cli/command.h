@@ -13,13 +13,12 @@
 
 namespace trainyard {
 
-enum ExitStatus : int {
-  kDone = 0,
-  kAnswerIsNo = 1,     // does not fit; everything is printed all the same
-  kBadInput = 2,       // one line on stderr, nothing written
-  kMachineFailed = 3,  // a full disk, no memory
-  kInterrupted = 130,  // with nothing to show
-};
+// Exit statuses.
+inline constexpr int kDone = 0;
+inline constexpr int kAnswerIsNo = 1;     // does not fit; everything is printed all the same
+inline constexpr int kBadInput = 2;       // one line on stderr, nothing written
+inline constexpr int kMachineFailed = 3;  // a full disk, no memory
+inline constexpr int kInterrupted = 130;  // with nothing to show
 
 enum class Format { text, json, csv };
 

@@ -121,6 +121,7 @@ Expected<PinnedKey> parse_pinned_key(std::string_view text) {
 
 Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text) {
   std::vector<PinnedKey> pinned;
+  pinned.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')) + 1);
   while (true) {
     const std::size_t comma = std::min(text.find(','), text.size());
     auto key = parse_pinned_key(text.substr(0, comma));

@@ -1,0 +1,62 @@
+#include "cli/explain_option.h"
+
+#include <gtest/gtest.h>
+
+namespace trainyard {
+namespace {
+
+std::string error_of(std::string_view text) {
+  const auto parsed = parse_pinned_keys(text);
+  return parsed ? "" : parsed.error().where + ": " + parsed.error().message;
+}
+
+TEST(ExplainOption, TakesShortAndLongNames) {
+  const auto pinned = parse_pinned_keys("tp=8,pipeline_parallel=16,zero=3,recompute=full");
+  ASSERT_TRUE(pinned);
+  EXPECT_EQ(pinned_words(*pinned),
+            "tensor_parallel 8, pipeline_parallel 16, zero_stage 3, recompute full");
+}
+
+TEST(ExplainOption, NarrowsTheSpace) {
+  const auto pinned = parse_pinned_keys("tp=8,mb=2,schedule=1f1b,ep=4,etp=2,cp=1,dp=16,vp=3");
+  ASSERT_TRUE(pinned);
+  SearchSpace before;
+  before.tensor_parallel = {1, 2};
+  before.zero_stage = {1};
+  const SearchSpace space = pinned_space(before, *pinned);
+  EXPECT_EQ(space.tensor_parallel, std::vector<int>({8}));
+  EXPECT_EQ(space.micro_batch, std::vector<int>({2}));
+  EXPECT_EQ(space.schedule, std::vector<std::string>({"1f1b"}));
+  EXPECT_EQ(space.expert_parallel, std::vector<int>({4}));
+  EXPECT_EQ(space.expert_tensor_parallel, std::vector<int>({2}));
+  EXPECT_EQ(space.context_parallel, std::vector<int>({1}));
+  EXPECT_EQ(space.data_parallel, std::vector<int>({16}));
+  EXPECT_EQ(space.virtual_stages, std::vector<int>({3}));
+  EXPECT_EQ(space.zero_stage, std::vector<int>({1})) << "what is not pinned stays";
+}
+
+TEST(ExplainOption, ReplacesKeysOfARequest) {
+  const auto pinned = parse_pinned_keys("tp=4,recompute=full");
+  ASSERT_TRUE(pinned);
+  const PlanRequest request =
+      pinned_request({.tensor_parallel = 8, .pipeline_parallel = 2, .data_parallel = 4}, *pinned);
+  EXPECT_EQ(request.tensor_parallel, 4);
+  EXPECT_EQ(request.pipeline_parallel, 2);
+  EXPECT_FALSE(request.data_parallel) << "fills the cluster again";
+  EXPECT_EQ(request.recompute.mode, RecomputeMode::full);
+}
+
+TEST(ExplainOption, RefusesWithWhatIsAllowed) {
+  EXPECT_EQ(error_of("tp=x"), "--explain: tensor_parallel: found \"x\", allowed a whole number");
+  EXPECT_EQ(error_of("tp=-1"), "--explain: tensor_parallel: found \"-1\", allowed a whole number");
+  EXPECT_EQ(error_of("recompute=some"),
+            "--explain: recompute: found \"some\", allowed none, selective, full");
+  EXPECT_NE(error_of("schedule=2f2b").find("1f1b"), std::string::npos);
+  EXPECT_NE(error_of("tensor_paralel=2").find("nearest tensor_parallel"), std::string::npos);
+  for (const std::string_view text : {"", "tp", "tp=8,", "tp=8 pp=2", "=8", "tp=99999999999"}) {
+    EXPECT_NE(error_of(text), "") << text;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,325 @@
+// The command as its users and their scripts see it: exit statuses, errors, output formats.
+#include "tests/cli/program.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kPlan =
+    R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2, "micro_batch": 1 })";
+constexpr const char* kIllegal = R"(, "plan": { "tensor_parallel": 3 })";
+// Unsharded states of 8 billion parameters, 18 bytes each: 145 GB on 80 GiB.
+constexpr const char* kTooLarge = R"(, "plan": { "tensor_parallel": 1, "zero_stage": 0 })";
+
+std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
+
+void expect_one_line_error(const Ran& ran, const std::vector<std::string>& parts) {
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << ran.err;
+  EXPECT_TRUE(ran.err.starts_with("trainyard: ")) << ran.err;
+  for (const std::string& part : parts) {
+    EXPECT_NE(ran.err.find(part), std::string::npos) << part << " in: " << ran.err;
+  }
+}
+
+TEST(Program, EstimatesAPlanThatFits) {
+  const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kPlan)));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_NE(ran.out.find("fits: "), std::string::npos);
+  EXPECT_NE(ran.out.find("\nLimited by "), std::string::npos);
+}
+
+TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
+  const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kTooLarge)));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  for (const char* part :
+       {"where the step goes", "memory of a device", "does not fit: a device needs",
+        "the device has 80.00 GiB", "makes it fit"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(Program, EstimateJsonHasTheKeysOfTheContract) {
+  const Ran ran = run_trainyard("estimate --format json " + quoted(small_scenario(kPlan)));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  for (const char* key : {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_second",
+                          "tokens_per_second_per_device", "model_tflops_per_device", "mfu",
+                          "mfu_bf16", "hfu", "parameters", "active_parameters", "feasible",
+                          "peak_allocated_bytes", "peak_reserved_bytes", "peak_memory_bytes",
+                          "stages", "breakdown", "cost_per_step_usd", "energy_per_step_joule"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json.at("parameters"), 8030261248.0);  // handbook §2
+  EXPECT_EQ(json.at("stages").size(), 2u);
+  double sum = 0;
+  for (const auto& [part, seconds] : json.at("breakdown").items()) {
+    sum += seconds.get<double>();
+  }
+  EXPECT_NEAR(sum, json.at("step_time_s").get<double>(), 1e-9 * sum);
+}
+
+TEST(Program, EstimatesTheBestPlanWhereTheScenarioHasNone) {
+  const std::string file = quoted(small_scenario());
+  const Json estimate = Json::parse(run_trainyard("estimate --format json " + file).out);
+  const Json plan = Json::parse(run_trainyard("plan --top 1 --format json " + file).out);
+  EXPECT_EQ(estimate.at("step_time_s"), plan.at("plans").at(0).at("step_time_s"));
+}
+
+TEST(Program, PlanJsonHasTheKeysOfTheContract) {
+  const Ran ran = run_trainyard("plan --top 2 --format json " + quoted(small_scenario()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  ASSERT_EQ(json.at("plans").size(), 2u);
+  EXPECT_LE(json["plans"][0]["step_time_s"], json["plans"][1]["step_time_s"]);
+  EXPECT_TRUE(json["plans"][0]["plan"].contains("tensor_parallel"));
+  const Json& search = json.at("search");
+  for (const char* key : {"space", "space_size", "considered", "pruned", "infeasible", "evaluated",
+                          "wall_time_s", "optimal", "gap"}) {
+    EXPECT_TRUE(search.contains(key)) << key;
+  }
+  EXPECT_EQ(search.at("optimal"), true);
+  EXPECT_EQ(search.at("considered"), search.at("space_size"));
+}
+
+TEST(Program, WritesAScenarioWithTheBestPlanThatEstimatesToTheSame) {
+  const std::filesystem::path out = scratch_folder() / "planned.json";
+  const Ran planned =
+      run_trainyard("plan --format json --out " + quoted(out) + " " + quoted(small_scenario()));
+  ASSERT_EQ(planned.status, 0) << planned.err;
+  const Ran estimated = run_trainyard("estimate --format json " + quoted(out));
+  ASSERT_EQ(estimated.status, 0) << estimated.err;
+  EXPECT_EQ(Json::parse(planned.out)["plans"][0]["step_time_s"],
+            Json::parse(estimated.out)["step_time_s"]);
+}
+
+TEST(Program, SaysNoAndShowsTheClosestWhenNoPlanFits) {
+  const std::filesystem::path file = write_scratch("large.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-405b",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 8, "sequence_length": 8192 } })");
+  const std::filesystem::path out = scratch_folder() / "planned.json";
+  const Ran ran = run_trainyard("plan --format json --out " + quoted(out) + " " + quoted(file));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_TRUE(json.at("plans").empty());
+  EXPECT_FALSE(json.at("closest").empty());
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_NE(run_trainyard("plan " + quoted(file)).out.find("no plan fits"), std::string::npos);
+}
+
+TEST(Program, ExplainsWhyOtherKeysLose) {
+  const std::string file = quoted(small_scenario());
+  const Ran slower = run_trainyard("plan --explain tp=8 " + file);
+  EXPECT_EQ(slower.status, 0) << slower.err;
+  EXPECT_NE(slower.out.find("explained      tensor_parallel 8: "), std::string::npos);
+  const Ran illegal = run_trainyard("plan --explain tp=3 " + file);
+  EXPECT_EQ(illegal.status, 0) << illegal.err;
+  EXPECT_NE(illegal.out.find("no plan: /plan/tensor_parallel: found 3"), std::string::npos);
+}
+
+TEST(Program, MinimisesTheObjectiveOfTheCommandLine) {
+  const std::string file = quoted(small_scenario());
+  const auto best = [&](const std::string& objective) {
+    const Ran ran =
+        run_trainyard("plan --top 1 --format json --objective " + objective + " " + file);
+    return Json::parse(ran.out).at("plans").at(0);
+  };
+  EXPECT_LT(best("memory").at("peak_memory_bytes"), best("step-time").at("peak_memory_bytes"));
+  EXPECT_LT(best("step-time").at("step_time_s"), best("memory").at("step_time_s"));
+}
+
+TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
+  const std::string measured = R"(, "measured": { "step_time": "10 s", "source": "none" })";
+  const std::string array = "[" + read_text(small_scenario(kPlan + measured)) + "," +
+                            read_text(small_scenario(kIllegal + measured)) + "]";
+  const std::filesystem::path file = write_scratch("rows.json", array);
+  const Ran ran = run_trainyard("validate --format json " + quoted(file));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  ASSERT_EQ(json.at("rows").size(), 2u);
+  EXPECT_EQ(json["rows"][0]["measured_step_time_s"], 10.0);
+  const double predicted = json["rows"][0]["predicted_step_time_s"];
+  EXPECT_NEAR(json["rows"][0]["error"], predicted / 10 - 1, 1e-12);
+  EXPECT_TRUE(json["rows"][1]["predicted_step_time_s"].is_null());
+  EXPECT_NE(json["rows"][1]["note"].get<std::string>().find("tensor_parallel"), std::string::npos);
+  EXPECT_EQ(json["files"][0]["rows"], 2);
+  EXPECT_EQ(json["files"][0]["priced"], 1);
+  const Ran text = run_trainyard("validate " + quoted(file));
+  EXPECT_NE(text.out.find("cannot be priced: rows.json, small: "), std::string::npos) << text.out;
+}
+
+TEST(Program, ImportsAConfigAndReadsItBack) {
+  const std::filesystem::path out = scratch_folder() / "model.json";
+  const std::string config = TRAINYARD_SOURCE "/scenarios/examples/llama-3.1-405b.config.json";
+  const Ran imported = run_trainyard("import huggingface '" + config + "' -o " + quoted(out));
+  ASSERT_EQ(imported.status, 0) << imported.err;
+  EXPECT_NE(imported.out.find("405.9 B parameters"), std::string::npos);
+  const std::filesystem::path scenario = write_scratch("s.json", R"({
+    "trainyard": "scenario/1", "model": "model.json",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 256 },
+    "training": { "global_batch": 2048, "sequence_length": 8192 },
+    "plan": { "tensor_parallel": 8, "pipeline_parallel": 16 } })");
+  const Ran ran = run_trainyard("estimate --format json " + quoted(scenario));
+  EXPECT_EQ(Json::parse(ran.out).at("parameters"), 405853388800.0) << ran.err;  // handbook §2
+}
+
+TEST(Program, PrintsSchemas) {
+  for (const char* kind : {"scenario", "model", "device", "node", "fabric", "stack"}) {
+    const Ran ran = run_trainyard(std::string("schema ") + kind);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_TRUE(Json::parse(ran.out).contains("$schema")) << kind;
+  }
+  expect_one_line_error(run_trainyard("schema scenari"), {"scenari"});
+}
+
+TEST(Program, RefusesBadInputInOneLine) {
+  expect_one_line_error(run_trainyard("estimate /no/such/file.json"), {"/no/such/file.json"});
+  expect_one_line_error(run_trainyard("estimate " + quoted(small_scenario(kIllegal))),
+                        {"small.json: /plan/tensor_parallel: found 3, allowed"});
+  expect_one_line_error(run_trainyard("validate " + quoted(write_scratch("bad.json", "[{}"))),
+                        {"bad.json"});
+  expect_one_line_error(run_trainyard("plan --explain foo=1 " + quoted(small_scenario())),
+                        {"--explain", "foo"});
+}
+
+TEST(Program, RefusesABadCommandLineInOneLine) {
+  const std::string file = quoted(small_scenario(kPlan));
+  const std::vector<std::string> lines = {"",
+                                          "nothing",
+                                          "estimate",
+                                          "estimate --format xml " + file,
+                                          "estimate --nonsense " + file,
+                                          "plan --top 0 " + file,
+                                          "plan --top many " + file,
+                                          "plan --objective speed " + file,
+                                          "plan --time-limit -1 " + file,
+                                          "validate",
+                                          "import",
+                                          "import huggingface x",
+                                          "schema"};
+  for (const std::string& arguments : lines) {
+    SCOPED_TRACE(arguments);
+    expect_one_line_error(run_trainyard(arguments), {"command line"});
+  }
+}
+
+TEST(Program, HelpsWithAnExampleOfEveryCommand) {
+  for (const std::string command :
+       {"", "estimate", "plan", "validate", "import", "import huggingface", "schema"}) {
+    const Ran ran = run_trainyard(command + " --help");
+    EXPECT_EQ(ran.status, 0) << command;
+    EXPECT_NE(ran.out.find("Example:\n  trainyard "), std::string::npos) << command;
+    EXPECT_EQ(ran.err, "");
+  }
+}
+
+TEST(Program, SaysThatTheMachineFailedWhenTheDiskIsFull) {
+  const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kPlan)) + " > /dev/full");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("stdout"), std::string::npos);
+}
+
+TEST(Program, WritesCsvWithOneHeadAndEqualRows) {
+  const Ran ran = run_trainyard("plan --top 3 --format csv " + quoted(small_scenario()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const std::vector<std::string> lines = lines_of(ran.out);
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_TRUE(lines[0].starts_with("name,tensor_parallel,"));
+  const auto fields = [](const std::string& line) {
+    return std::count(line.begin(), line.end(), ',');
+  };
+  for (const std::string& line : lines) {
+    EXPECT_EQ(fields(line), fields(lines[0])) << line;
+  }
+}
+
+TEST(Program, DoesNotDependOnTheLocale) {
+  const std::string arguments = "estimate " + quoted(small_scenario(kPlan));
+  EXPECT_EQ(run_trainyard(arguments, "LC_ALL=de_DE.UTF-8").out,
+            run_trainyard(arguments, "LC_ALL=C").out);
+}
+
+// ---- Text for people ------------------------------------------------------------------
+
+class TextOutput : public testing::TestWithParam<std::string> {
+ protected:
+  std::string text() const {
+    return run_trainyard(GetParam() + " " + quoted(small_scenario(kPlan))).out;
+  }
+};
+
+TEST_P(TextOutput, FitsInAHundredColumnsWithoutColourWhenPiped) {
+  const std::string out = text();
+  ASSERT_FALSE(out.empty());
+  EXPECT_EQ(out.find('\x1b'), std::string::npos);
+  for (const std::string& line : lines_of(out)) {
+    const auto continuation = [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U;
+    };
+    const auto columns = static_cast<std::ptrdiff_t>(line.size()) -
+                         std::count_if(line.begin(), line.end(), continuation);
+    EXPECT_LE(columns, 100) << line;
+    EXPECT_FALSE(line.ends_with(' ')) << line;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Commands, TextOutput,
+                         testing::Values("estimate", "plan", "plan --explain tp=8,pp=1", "validate",
+                                         "estimate --help", "plan --help"));
+
+TEST(Program, ColoursOnATerminalUnlessAskedNotTo) {
+  if (std::system("script --version >/dev/null 2>&1") != 0) {
+    GTEST_SKIP() << "script(1), which gives the program a terminal, is not installed";
+  }
+  const std::string inner =
+      std::string(TRAINYARD_PROGRAM) + " estimate " + small_scenario(kPlan).string();
+  const std::filesystem::path out = scratch_folder() / "terminal";
+  const auto on_terminal = [&](const std::string& environment) {
+    const std::string command =
+        environment + " script -qec '" + inner + "' /dev/null > " + out.string() + " 2>&1";
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return read_text(out);
+  };
+  EXPECT_NE(on_terminal("TERM=xterm NO_COLOR=").find("\x1b["), std::string::npos);
+  EXPECT_EQ(on_terminal("TERM=xterm NO_COLOR=1").find("\x1b["), std::string::npos);
+  EXPECT_EQ(on_terminal("TERM=dumb").find("\x1b["), std::string::npos);
+}
+
+// ---- A search that ends early ---------------------------------------------------------
+
+// Experts over 16,384 devices: tens of seconds.
+std::filesystem::path long_search() {
+  return write_scratch("long.json", R"({
+    "trainyard": "scenario/1", "model": "deepseek-v3",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 2048 },
+    "training": { "global_batch": 15360, "sequence_length": 4096 } })");
+}
+
+TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {
+  const Ran ran = run_trainyard("plan --format json --time-limit 0.5 " + quoted(long_search()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_FALSE(json.at("plans").empty());
+  EXPECT_EQ(json["search"]["optimal"], false);
+  EXPECT_GT(json["search"]["gap"], 0.0);
+  EXPECT_LT(json["search"]["considered"], json["search"]["space_size"]);
+}
+
+TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
+  const Ran ran =
+      run_trainyard("plan " + quoted(long_search()), "timeout --preserve-status -s INT 1");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Stopped after "), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard
