@@ -1,21 +1,25 @@
-// The estimate's path allocates nothing once its result has been used before: counted by replacing
-// the global allocation functions of this program.
+// The path that a search walks millions of times: once its result has been used before, an estimate
+// takes nothing from the heap. A program of its own, because it counts every operator new.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <new>
 
 #include "model/cost/estimate.h"
+#include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 
 namespace {
-long allocations =
-    0;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): what is counted
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): operator new has no arguments
+std::atomic<std::int64_t> allocations = 0;
+
 }  // namespace
 
 void* operator new(std::size_t size) {
   ++allocations;
-  if (void* memory = std::malloc(size)) return memory;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
@@ -24,17 +28,72 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace trainyard {
 namespace {
 
-TEST(EstimateAllocation, NothingIsAllocatedOnceTheResultHasItsCapacity) {
-  const PreparedJob job = gpt3_on_a100(256, 1536);
-  const Plan plan = legal_plan(
-      job, {.tensor_parallel = 8, .pipeline_parallel = 16, .virtual_stages = 3, .zero_stage = 1});
+// Llama-3.1-405B on 16,384 H100.
+PreparedJob llama_405b() {
+  Job job;
+  job.model = {.name = "llama-3.1-405b",
+               .layers = 126,
+               .hidden_size = 16384,
+               .attention_heads = 128,
+               .kv_heads = 8,
+               .head_dim = 128,
+               .ffn_size = 53248,
+               .vocabulary = 128256};
+  job.cluster = example_cluster(example_h100(), 2048);
+  job.training.global_batch = 2048;
+  job.training.sequence_length = 8192;
+  job.training.precision = *find_precision_recipe("bf16");
+  job.training.optimizer = *find_optimizer("adamw");
+  return prepare(job);
+}
+
+std::int64_t allocations_of_second_estimate(const PreparedJob& job, const PlanRequest& request) {
+  const Plan plan = legal_plan(job, request);
   Estimate out;
-  const long before_first = allocations;
   estimate(job, plan, out);
-  EXPECT_GT(allocations, before_first) << "the counter does not count";
-  const long before = allocations;
-  for (int i = 0; i < 100; ++i) estimate(job, plan, out);
-  EXPECT_EQ(allocations, before);
+  const std::int64_t before = allocations;
+  estimate(job, plan, out);
+  return allocations - before;
+}
+
+TEST(EstimateAllocation, IsCounted) {
+  const std::int64_t before = allocations;
+  void* volatile memory = ::operator new(8);  // volatile: an unused pair may be optimised away
+  ::operator delete(memory);
+  EXPECT_EQ(allocations - before, 1);
+}
+
+TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
+  const PreparedJob job = llama_405b();
+  EXPECT_EQ(allocations_of_second_estimate(job, {.tensor_parallel = 8, .pipeline_parallel = 16}),
+            0);
+  EXPECT_EQ(allocations_of_second_estimate(
+                job, {.tensor_parallel = 8, .pipeline_parallel = 8, .virtual_stages = 4}),
+            0);
+  EXPECT_EQ(allocations_of_second_estimate(
+                job, {.tensor_parallel = 4, .context_parallel = 4, .pipeline_parallel = 32}),
+            0);
+}
+
+TEST(EstimateAllocation, IsNoneForEverySchedule) {
+  const PreparedJob job = llama_405b();
+  for (const Schedule* schedule : schedules()) {
+    PlanRequest request{.tensor_parallel = 8,
+                        .pipeline_parallel = 8,
+                        .virtual_stages = schedule->needs_chunks ? 2 : 1,
+                        .schedule = std::string(schedule->name)};
+    EXPECT_EQ(allocations_of_second_estimate(job, request), 0) << schedule->name;
+  }
+}
+
+TEST(EstimateAllocation, IsNoneWhenALargerPlanWasPricedBefore) {
+  const PreparedJob job = llama_405b();
+  Estimate out;
+  estimate(job, legal_plan(job, {.tensor_parallel = 8, .pipeline_parallel = 32}), out);
+  const Plan smaller = legal_plan(job, {.tensor_parallel = 8, .pipeline_parallel = 4});
+  const std::int64_t before = allocations;
+  estimate(job, smaller, out);
+  EXPECT_EQ(allocations - before, 0);
 }
 
 }  // namespace
