@@ -35,7 +35,7 @@ struct CollectiveCurve {
   double root = 0;  // s / √byte
 };
 
-// GEMM of one dtype by the tile model of model/cost/compute.h. One rate for all shapes is the
+// GEMM of one dtype by the tile model of model/cost/kernels/gemm.h. One rate for all shapes is the
 // special case of no fill, no rounding and equal tiles.
 struct GemmRates {
   FlopsPerSecond
@@ -78,6 +78,8 @@ struct ComputeRates {
   double memory = 0.8;         // memory-bound operators, of the HBM bandwidth
   Seconds launch{3e-6};        // start and tail of a memory-bound kernel
   double sustained_clock = 1;  // clock in training over the clock at which kernels were measured
+
+  const GemmRates& of(Dtype dtype) const { return gemm[static_cast<std::size_t>(dtype)]; }
 };
 
 struct Device {
@@ -95,9 +97,7 @@ struct Device {
   std::vector<CollectiveCurve> collectives;
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
-  bool supports(Dtype dtype) const {
-    return rates.gemm[static_cast<std::size_t>(dtype)].per_multiprocessor.value() > 0;
-  }
+  bool supports(Dtype dtype) const { return rates.of(dtype).per_multiprocessor.value() > 0; }
 };
 
 }  // namespace trainyard

@@ -49,7 +49,7 @@ Field<GemmRates> tile_efficiency_field() {
 const Section<GemmRates>& gemm_section() {
   using G = GemmRates;
   static const Section<G> section(
-      "gemm", "GEMMs of one dtype, by the tile model (model/cost/compute.h).",
+      "gemm", "GEMMs of one dtype, by the tile model (model/cost/kernels/gemm.h).",
       {
           quantity("per_multiprocessor", &G::per_multiprocessor,
                    "rate of one SM in the steady loop of a 128×256 tile")
@@ -106,7 +106,7 @@ const Section<GemmTable>& gemm_table_section() {
 const Section<AttentionRates>& attention_section() {
   using A = AttentionRates;
   static const Section<A> section(
-      "attention", "Forward attention of one head dimension (model/cost/compute.h).",
+      "attention", "Forward attention of one head dimension (model/cost/kernels/attention.h).",
       {
           count("head_dim", &A::head_dim, "d: between two entries figures are interpolated")
               .required(),
@@ -126,7 +126,7 @@ const Section<AttentionRates>& attention_section() {
 const Section<ExpertRates>& experts_section() {
   using E = ExpertRates;
   static const Section<E> section(
-      "experts", "Grouped GEMMs of the routed experts (model/cost/compute.h).",
+      "experts", "Grouped GEMMs of the routed experts (model/cost/kernels/experts.h).",
       {
           quantity("per_multiprocessor", &E::per_multiprocessor, "rate of one SM").required(),
           quantity("overhead", &E::overhead, "of the block: GEMMs, activation, permutation",

@@ -1,4 +1,4 @@
-#include "model/cost/compute.h"
+#include "model/cost/kernels/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -64,51 +64,6 @@ TEST(GemmTime, IsNearTheMeasurementOfALargeGemm) {
 TEST(DeviceSupports, Fp8OnH100AndNotOnA100) {
   EXPECT_TRUE(example_h100().supports(Dtype::fp8));
   EXPECT_FALSE(example_a100().supports(Dtype::fp8));
-}
-
-AttentionShape causal(double batch, double sequence, double heads, double kv_heads, double dim) {
-  return {batch, heads, kv_heads, sequence, sequence, dim, dim, false};
-}
-
-// Expected values: the fitting code with minimal traffic (no KV cache is written in training).
-TEST(AttentionTime, AgreesWithTheFittingCode) {
-  const Device h100 = example_h100();
-  EXPECT_NEAR(attention_time(h100, causal(1, 4096, 32, 8, 128), 1).value(), 0.0003142334, 1e-9);
-  EXPECT_NEAR(attention_time(h100, causal(1, 8192, 4, 1, 128), 1).value(), 0.0001999491, 1e-9);
-  EXPECT_NEAR(attention_time(h100, causal(1, 131072, 4, 1, 128), 1).value(), 0.03120677, 1e-7);
-  EXPECT_NEAR(attention_time(h100, causal(1, 4096, 24, 24, 96), 1).value(), 0.0002190517, 1e-9);
-  EXPECT_NEAR(attention_time(example_a100(), causal(2, 4096, 32, 8, 128), 1).value(), 0.002019761,
-              1e-8);
-}
-
-TEST(AttentionTime, OfContextParallelRanksAddsUpToTheWhole) {
-  // Ideal device: s/c queries against s keys, causal, is 1/c of the tiles.
-  const Device device = ideal_device();
-  const Seconds whole = attention_time(device, causal(1, 65536, 32, 32, 128), 1);
-  AttentionShape quarter = causal(1, 65536, 32, 32, 128);
-  quarter.queries = 16384;
-  EXPECT_NEAR(attention_time(device, quarter, 1) / whole, 0.25, 0.01);
-}
-
-TEST(AttentionTime, OfASlidingWindowGrowsWithTheWindowNotTheSequence) {
-  AttentionShape window = causal(1, 65536, 32, 32, 128);
-  window.keys = 4096;
-  window.sliding = true;
-  // 512 query tiles; full: 512·513/2 key tiles; window: at most 33 each.
-  const Seconds full = attention_time(ideal_device(), causal(1, 65536, 32, 32, 128), 1);
-  EXPECT_LT(attention_time(ideal_device(), window, 1) / full, 33.0 * 512 / (512 * 513 / 2) + 0.01);
-}
-
-TEST(MemoryBoundTime, IsBytesOverShareOfBandwidthPlusLaunch) {
-  const Device h100 = example_h100();  // 0.87 of 3,350 GB/s, 3 µs
-  EXPECT_NEAR(memory_bound_time(h100, 1.0_GB).value(), 1e9 / (0.87 * 3350e9) + 3e-6, 1e-12);
-  EXPECT_EQ(memory_bound_time(h100, Bytes(0)), Seconds(0));
-}
-
-TEST(GroupedGemmTime, ReadsEveryExpertsWeightsWhenTokensAreFew) {
-  // 64 experts of 7168×2048 in 16 bits, one row each: 1.88 GB of weights at 1 TB/s.
-  const Seconds time = grouped_gemm_time(ideal_device(), Dtype::bf16, {1, 2048, 7168, 64});
-  EXPECT_GE(time.value(), 2.0 * 64 * 7168 * 2048 / 1e12);
 }
 
 }  // namespace

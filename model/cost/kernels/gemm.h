@@ -1,0 +1,17 @@
+// Time of one GEMM (handbook §5): tiles over multiprocessors in softened waves, k-loop fill,
+// split-k where tiles are few, and a memory roof, joined as (C⁴ + M⁴)^¼; the cheapest of three tile
+// shapes. The form was chosen on measured kernels (docs/accuracy.md); its parameters are fitted per
+// device and dtype. It models a library's dense GEMM of 64 rows and more, not a matrix-vector
+// product.
+#pragma once
+
+#include "model/cluster/device.h"
+#include "model/units.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+
+// One [m×k]·[k×n]. Requires: device.supports(dtype).
+Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
+
+}  // namespace trainyard
