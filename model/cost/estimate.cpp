@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/data_parallel.h"
+#include "model/cost/interval.h"
 #include "model/cost/money.h"
 #include "model/cost/traffic.h"
 
@@ -182,8 +183,9 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
   parts.other = job.job.training.stack.step_overhead;
   out.step_time = parts.total();
-  out.step_time_low = out.step_time * job.job.training.stack.interval_low;
-  out.step_time_high = out.step_time * job.job.training.stack.interval_high;
+  const Interval interval = step_interval(job.job, plan);
+  out.step_time_low = out.step_time * interval.low;
+  out.step_time_high = out.step_time * interval.high;
 }
 
 // FLOP that recomputation repeats above the kernel's interface, of the whole step (handbook §3).

@@ -24,6 +24,17 @@ struct StackOverlap {  // whether a communication runs beside compute by default
   bool data_parallel = false;
 };
 
+// What the published runs behind a stack's interval were like. A prediction beyond them is less
+// certain (model/cost/interval.h).
+struct StackEvidence {
+  int runs = 0;                                            // 0: the interval is not of this stack
+  int devices = 0;                                         // of the largest run
+  bool ampere = false, hopper = false, blackwell = false;  // device generations among them
+  bool tensor_parallel = false;
+  bool pipeline_parallel = false;
+  bool context_parallel = false;
+};
+
 struct Stack {
   std::string name;
   std::string source;
@@ -68,7 +79,9 @@ struct Stack {
   Seconds step_overhead;           // data loading, logging, a step
 
   double interval_low = 0.9;   // 10 % and 90 % quantiles of measured over predicted step time
-  double interval_high = 1.1;  // among runs of this stack (docs/accuracy.md)
+  double interval_high = 1.1;  // of runs that were not fitted to, dense networks (docs/accuracy.md)
+  double interval_moe = 2;  // how many times wider, in logarithm, for mixture-of-experts networks
+  StackEvidence evidence;
 
   Bytes runtime_memory;         // context, communicator buffers
   double fragmentation = 0.03;  // reserved over allocated memory, minus one

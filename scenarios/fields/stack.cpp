@@ -23,6 +23,23 @@ const Section<StackOverlap>& overlap_section() {
   return section;
 }
 
+const Section<StackEvidence>& evidence_section() {
+  using E = StackEvidence;
+  static const Section<E> section(
+      "evidence", "What the runs behind the interval were like; beyond them it widens.",
+      {
+          count("runs", &E::runs, "published runs of this stack", {0, 1000000}),
+          count("devices", &E::devices, "of the largest of them", {0, 1000000}),
+          flag("ampere", &E::ampere, "some ran on devices without fp8"),
+          flag("hopper", &E::hopper, "some on devices with fp8 and without fp4"),
+          flag("blackwell", &E::blackwell, "some on devices with fp4"),
+          flag("tensor_parallel", &E::tensor_parallel, "some had tensor parallelism"),
+          flag("pipeline_parallel", &E::pipeline_parallel, "some had pipeline parallelism"),
+          flag("context_parallel", &E::context_parallel, "some had context parallelism"),
+      });
+  return section;
+}
+
 std::vector<Field<Stack>> kernel_fields() {
   using S = Stack;
   return {
@@ -88,10 +105,15 @@ std::vector<Field<Stack>> runtime_fields() {
                "host time of head, loss and bookkeeping, a micro-batch", Zero::allowed),
       quantity("step_overhead", &S::step_overhead, "data loading and logging, a step",
                Zero::allowed),
-      number("interval_low", &S::interval_low,
-             "10 % quantile of measured over predicted step time among runs of this stack",
-             kFactor),
+      number(
+          "interval_low", &S::interval_low,
+          "10 % quantile of measured over predicted step time among runs like those of this stack",
+          kFactor),
       number("interval_high", &S::interval_high, "and the 90 % quantile", kFactor),
+      number("interval_moe", &S::interval_moe,
+             "how many times wider, in logarithm, for mixture-of-experts networks", kFactor),
+      object<evidence_section>("evidence", &S::evidence,
+                               "what the runs behind the interval were like"),
       quantity("runtime_memory", &S::runtime_memory, "context and communicator buffers",
                Zero::allowed),
       number("fragmentation", &S::fragmentation, "reserved over allocated memory, minus one",

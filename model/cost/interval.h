@@ -1,0 +1,36 @@
+// How far a real step may lie from its estimate: the 10–90 % interval of measured over predicted
+// time. It starts from the residuals of published runs like those of the stack (catalog, with
+// provenance), and widens, in logarithm, for each way in which a prediction leaves those runs:
+// another device generation, more devices, a kind of parallelism or of network none of them had.
+//
+// Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
+#pragma once
+
+#include "model/cluster/device.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+
+namespace trainyard {
+
+// Factors on the estimated step time. low ≤ 1 ≤ high.
+struct Interval {
+  double low = 1;
+  double high = 1;
+};
+
+// By the narrowest dtype it computes in: none below 16 bits, fp8 (Ada too), fp4.
+enum class DeviceGeneration { ampere, hopper, blackwell };
+DeviceGeneration generation_of(const Device& device);
+
+// One factor for each kind of step beyond the evidence; kPerDoubling is added for each doubling of
+// the devices beyond the largest run.
+inline constexpr double kUnseenGeneration = 1.5;
+inline constexpr double kUnseenParallelism = 1.25;  // tensor, pipeline or context parallel
+inline constexpr double kPerDoubling = 0.1;
+
+// How many times wider, in logarithm, than the interval of the stack's dense runs.
+double interval_widening(const Job& job, const Plan& plan);
+
+Interval step_interval(const Job& job, const Plan& plan);
+
+}  // namespace trainyard

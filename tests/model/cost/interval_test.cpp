@@ -1,0 +1,101 @@
+// Expected widenings are worked out by hand from the factors of model/cost/interval.h.
+#include "model/cost/interval.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/cost/estimate.h"
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kPrecision = 1e-12;
+
+// One node of H100, dense, with an interval and evidence that covers it.
+struct Question {
+  PreparedJob job = llama_8b_on_h100();
+  Stack& stack = job.job.training.stack;
+
+  Question() {
+    stack.interval_low = 0.9;
+    stack.interval_high = 1.2;
+    stack.evidence = {.runs = 10, .devices = 8, .hopper = true};
+  }
+  double widening(const PlanRequest& request = {}) const {
+    return interval_widening(job.job, legal_plan(job, request));
+  }
+};
+
+TEST(StepInterval, IsThatOfTheStackForRunsLikeItsOwn) {
+  const Question question;
+  EXPECT_DOUBLE_EQ(question.widening(), 1);
+  const Interval interval = step_interval(question.job.job, legal_plan(question.job, {}));
+  EXPECT_NEAR(interval.low, 0.9, kPrecision);
+  EXPECT_NEAR(interval.high, 1.2, kPrecision);
+}
+
+TEST(StepInterval, StandsInTheEstimate) {
+  const Question question;
+  const Estimate answer = estimate(question.job, legal_plan(question.job, {}));
+  EXPECT_NEAR(answer.step_time_low / answer.step_time, 0.9, kPrecision);
+  EXPECT_NEAR(answer.step_time_high / answer.step_time, 1.2, kPrecision);
+}
+
+TEST(StepInterval, ContainsTheEstimateEvenWhereTheStackIsBiased) {
+  Question question;
+  question.stack.interval_low = 1.05;
+  EXPECT_EQ(step_interval(question.job.job, legal_plan(question.job, {})).low, 1);
+}
+
+TEST(StepInterval, WidensInLogarithmOnAnotherGenerationOfDevices) {
+  Question question;
+  question.stack.evidence = {.runs = 10, .devices = 8, .ampere = true};
+  EXPECT_NEAR(question.widening(), kUnseenGeneration, kPrecision);
+  const Interval interval = step_interval(question.job.job, legal_plan(question.job, {}));
+  EXPECT_NEAR(std::log(interval.low), kUnseenGeneration * std::log(0.9), kPrecision);
+  EXPECT_NEAR(std::log(interval.high), kUnseenGeneration * std::log(1.2), kPrecision);
+}
+
+TEST(StepInterval, WidensForEachKindOfParallelismThatNoRunHad) {
+  Question question;
+  const PlanRequest all{.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2};
+  EXPECT_NEAR(question.widening(all), std::pow(kUnseenParallelism, 3), kPrecision);
+  question.stack.evidence.tensor_parallel = true;
+  EXPECT_NEAR(question.widening(all), std::pow(kUnseenParallelism, 2), kPrecision);
+}
+
+// Eight devices against runs on two: two doublings; against runs on 64: none.
+TEST(StepInterval, WidensWithEachDoublingOfDevicesBeyondTheLargestRun) {
+  Question question;
+  question.stack.evidence.devices = 2;
+  EXPECT_NEAR(question.widening(), 1 + 2 * kPerDoubling, kPrecision);
+  question.stack.evidence.devices = 64;
+  EXPECT_DOUBLE_EQ(question.widening(), 1);
+}
+
+TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
+  Question question;
+  question.job.job.model.experts = 8;
+  question.stack.interval_moe = 3;
+  EXPECT_DOUBLE_EQ(question.widening(), 3);
+}
+
+TEST(StepInterval, WithoutEvidenceIsTakenAsTheStackHasIt) {
+  Question question;
+  question.stack.evidence = {};
+  EXPECT_DOUBLE_EQ(question.widening({.tensor_parallel = 8}), 1);
+}
+
+TEST(DeviceGenerations, AreToldByTheNarrowestDtype) {
+  Device device;
+  EXPECT_EQ(generation_of(device), DeviceGeneration::ampere);
+  device.peak[static_cast<std::size_t>(Dtype::fp8)] = FlopsPerSecond(1e15);
+  EXPECT_EQ(generation_of(device), DeviceGeneration::hopper);
+  device.peak[static_cast<std::size_t>(Dtype::fp4)] = FlopsPerSecond(2e15);
+  EXPECT_EQ(generation_of(device), DeviceGeneration::blackwell);
+}
+
+}  // namespace
+}  // namespace trainyard
