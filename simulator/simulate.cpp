@@ -1,0 +1,151 @@
+#include "simulator/simulate.h"
+
+#include <optional>
+#include <utility>
+
+#include "simulator/event.h"
+#include "simulator/graph_check.h"
+#include "simulator/meetings.h"
+#include "simulator/playlist.h"
+#include "simulator/standstill.h"
+
+namespace trainyard {
+namespace {
+
+class Player {
+ public:
+  explicit Player(const TaskGraph& graph)
+      : graph_(graph),
+        lists_(graph.lists.begin(), graph.lists.end()),
+        streams_(graph.ranks.size() * kStreams),
+        meetings_(graph) {
+    timeline_.first.push_back(0);
+    for (const TaskRank& rank : graph.ranks) {
+      timeline_.first.push_back(timeline_.first.back() + list_of(rank).tasks.size());
+    }
+    timeline_.times.resize(timeline_.first.back());
+    left_ = static_cast<std::int64_t>(timeline_.first.back());
+  }
+
+  Expected<Timeline> run() {
+    for (StreamId id = 0; id < streams_.size(); ++id) start_next(id);
+    while (!events_.empty() && !error_) handle(events_.pop().event);
+    if (error_) return tl::unexpected(*error_);
+    if (left_ > 0) return tl::unexpected(explain({graph_, lists_, streams_, meetings_}));
+    return std::move(timeline_);
+  }
+
+ private:
+  const TaskList& list_of(const TaskRank& rank) const {
+    return graph_.lists[static_cast<std::size_t>(rank.list)];
+  }
+
+  // Starts the stream's next task if everything it waits for is done.
+  void start_next(StreamId id) {
+    StreamState& stream = streams_[id];
+    const auto rank = static_cast<std::size_t>(rank_of(id));
+    const auto list = static_cast<std::size_t>(graph_.ranks[rank].list);
+    const auto tasks = lists_[list].stream(static_cast<std::size_t>(stream_of(id)));
+    if (stream.busy || static_cast<std::size_t>(stream.next) == tasks.size()) return;
+    const std::int32_t task = tasks[static_cast<std::size_t>(stream.next)];
+    for (const Place wait : lists_[list].waits(task)) {
+      if (streams_[stream_id(rank_of(id), wait.stream)].next <= wait.position) return;
+    }
+    stream.busy = true;
+    times(id).start = events_.now();
+    begin(id, graph_.lists[list].tasks[static_cast<std::size_t>(task)]);
+  }
+
+  void begin(StreamId id, const Task& task) {
+    switch (task.kind) {
+      case TaskKind::compute:
+      case TaskKind::copy:
+        return end_at(events_.now() + task.duration, id);
+      case TaskKind::collective:
+        return join(id, task);
+      case TaskKind::send:
+        return call(meetings_.send(id, task));
+      case TaskKind::receive:
+        if (meetings_.receive(id, task)) end_at(events_.now(), id);
+        return;
+    }
+  }
+
+  void join(StreamId id, const Task& task) {
+    const auto meeting = meetings_.join(id, task);
+    if (!meeting) {
+      error_ = meeting.error();
+    } else if (*meeting) {
+      call(**meeting);
+    }
+  }
+
+  void call(Meetings::Id meeting) {
+    events_.push(events_.now(), Event(EventKind::call_ends, meeting));
+  }
+
+  void end_at(Picoseconds time, StreamId id) {
+    events_.push(time, Event(EventKind::task_ends, id));
+  }
+
+  void handle(Event event) {
+    ++timeline_.events;
+    switch (event.kind()) {
+      case EventKind::task_ends:
+        return end(event.index());
+      case EventKind::call_ends:
+        return end_call(event.index());
+      case EventKind::latency_ends:
+      case EventKind::transfer_ends:
+        return;
+    }
+  }
+
+  void end_call(Meetings::Id id) {
+    const Meeting& meeting = meetings_.at(id);
+    const bool is_message =
+        graph_.calls[static_cast<std::size_t>(meeting.call)].operation == CollectiveOperation::send;
+    if (is_message) {
+      if (const auto receiver = meetings_.deliver(meeting.group)) end_at(events_.now(), *receiver);
+    }
+    ended_.assign(meeting.held.begin(), meeting.held.end());
+    meetings_.close(id);
+    for (const StreamId stream : ended_) end(stream);
+  }
+
+  void end(StreamId id) {
+    times(id).end = timeline_.makespan = events_.now();
+    streams_[id].busy = false;
+    ++streams_[id].next;
+    --left_;
+    const StreamId first = stream_id(rank_of(id), 0);
+    for (StreamId stream = first; stream < first + kStreams; ++stream) start_next(stream);
+  }
+
+  TaskTimes& times(StreamId id) {
+    const auto rank = static_cast<std::size_t>(rank_of(id));
+    const auto list = static_cast<std::size_t>(graph_.ranks[rank].list);
+    const std::int32_t task = lists_[list].stream(
+        static_cast<std::size_t>(stream_of(id)))[static_cast<std::size_t>(streams_[id].next)];
+    return timeline_.times[timeline_.first[rank] + static_cast<std::size_t>(task)];
+  }
+
+  const TaskGraph& graph_;
+  std::vector<Playlist> lists_;
+  std::vector<StreamState> streams_;
+  Meetings meetings_;
+  Events events_;
+  Timeline timeline_;
+  std::int64_t left_ = 0;
+  std::vector<StreamId> ended_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Expected<Timeline> simulate(const TaskGraph& graph) {
+  if (auto checked = check_graph(graph); !checked) return tl::unexpected(checked.error());
+  return Player(graph).run();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,25 @@
+#include "simulator/task_graph.h"
+
+#include <fmt/format.h>
+
+namespace trainyard {
+
+std::int32_t TaskList::add(const Task& task, std::span<const std::int32_t> after) {
+  tasks.push_back(task);
+  dependencies.insert(dependencies.end(), after.begin(), after.end());
+  first_dependency.push_back(static_cast<std::int32_t>(dependencies.size()));
+  return static_cast<std::int32_t>(tasks.size()) - 1;
+}
+
+std::span<const std::int32_t> TaskList::dependencies_of(std::int32_t task) const {
+  const auto first = static_cast<std::size_t>(first_dependency[static_cast<std::size_t>(task)]);
+  const auto last = static_cast<std::size_t>(first_dependency[static_cast<std::size_t>(task) + 1]);
+  return std::span(dependencies).subspan(first, last - first);
+}
+
+std::string TaskList::name_of(std::int32_t task) const {
+  const auto place = static_cast<std::size_t>(task);
+  return place < names.size() ? names[place] : fmt::format("task {}", task);
+}
+
+}  // namespace trainyard

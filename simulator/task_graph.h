@@ -1,0 +1,88 @@
+// What the simulator plays: for every rank a list of tasks on streams, with dependencies between
+// them, and the groups over which ranks talk to each other. Ranks that run the same list share it,
+// so a cluster's graph is as large as its classes of ranks, not as its ranks.
+//
+// A stream runs its tasks in the order of the list, one at a time (as a CUDA stream does); a task
+// starts when its dependencies are done and its stream is free.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/cost/collective.h"
+#include "model/units.h"
+#include "simulator/virtual_time.h"
+
+namespace trainyard {
+
+// `receive` is a stream of its own: waiting for a message holds up no send.
+enum class Stream : std::uint8_t { compute, tensor, expert, pipeline, receive, data, copy };
+inline constexpr int kStreams = 7;
+
+enum class TaskKind : std::uint8_t {
+  compute,     // takes its duration; slower on a slow rank and beside communication
+  copy,        // takes its duration, whatever else runs
+  collective,  // starts when every member of the group has come to it; ends for all at once
+  send,        // to the group's other rank; done when the message is there
+  receive,     // done when the message that was sent as the same one of its group is there
+};
+
+// A collective or a message. The n-th one of a group is the n-th one of each of its members.
+struct Call {
+  CollectiveOperation operation = CollectiveOperation::all_reduce;
+  const CollectiveAlgorithm* algorithm = nullptr;  // of that operation
+  Bytes message;                                   // S of handbook §6
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+struct Task {
+  TaskKind kind = TaskKind::compute;
+  Stream stream = Stream::compute;
+  Picoseconds duration{0};    // compute, copy
+  std::int32_t channel = -1;  // others: which of its rank's groups
+  std::int32_t call = -1;     // collective, send: in TaskGraph::calls
+};
+
+// Memory that is taken when one task starts and given back when another ends.
+struct Buffer {
+  Bytes bytes;
+  std::int32_t allocated_by = -1;  // −1: there from the beginning
+  std::int32_t freed_by = -1;      // −1: stays
+  std::int32_t owner = 0;          // what it is for, in the caller's numbering
+};
+
+// The tasks of one class of ranks. Dependencies name tasks by their place in the list.
+struct TaskList {
+  std::vector<Task> tasks;
+  std::vector<std::int32_t> dependencies;            // of all tasks, one after the other
+  std::vector<std::int32_t> first_dependency = {0};  // of each task, and one past the last
+  std::vector<Buffer> buffers;
+  std::vector<std::string> names;  // of each task, for sentences and traces; may be empty
+
+  // Appends a task; returns its place.
+  std::int32_t add(const Task& task, std::span<const std::int32_t> after = {});
+  std::span<const std::int32_t> dependencies_of(std::int32_t task) const;
+  // "3" where there are no names.
+  std::string name_of(std::int32_t task) const;
+};
+
+struct TaskRank {
+  std::int32_t list = 0;             // in TaskGraph::lists
+  std::vector<std::int32_t> groups;  // channel -> TaskGraph::groups
+  friend bool operator==(const TaskRank&, const TaskRank&) = default;
+};
+
+// Members in the order of the group; for messages {sender, receiver}.
+using TaskGroup = std::vector<std::int32_t>;
+
+struct TaskGraph {
+  std::vector<TaskList> lists;
+  std::vector<TaskRank> ranks;
+  std::vector<TaskGroup> groups;
+  std::vector<Call> calls;
+};
+
+}  // namespace trainyard
