@@ -18,6 +18,7 @@ namespace {
 struct ValidateOptions {
   std::vector<std::filesystem::path> files;
   Format format = Format::text;
+  bool every_row = false;
 };
 
 ValidationRow row_of(const std::string& file, const Scenario& scenario) {
@@ -59,6 +60,13 @@ std::string csv_of(const ValidationReport& report) {
   for (const ValidationRow& row : report.rows) {
     rows.push_back({{"file", row.file},
                     {"name", row.name},
+                    {"source", row.source},
+                    {"release", row.release},
+                    {"device", row.device},
+                    {"devices", std::to_string(row.devices)},
+                    {"stack", row.stack},
+                    {"size", row.size},
+                    {"parallelism", row.parallelism},
                     {"predicted_step_time_s", csv_number(row.predicted)},
                     {"step_time_low_s", csv_number(row.low)},
                     {"step_time_high_s", csv_number(row.high)},
@@ -73,8 +81,8 @@ std::string csv_of(const ValidationReport& report) {
   return csv_text(rows);
 }
 
-std::string text_of(const ValidationReport& report, Format format) {
-  switch (format) {
+std::string text_of(const ValidationReport& report, const ValidateOptions& options) {
+  switch (options.format) {
     case Format::json:
       return validation_json(report);
     case Format::csv:
@@ -82,7 +90,8 @@ std::string text_of(const ValidationReport& report, Format format) {
     case Format::text:
       break;
   }
-  return validation_text(report, style_for(stdout));
+  const auto detail = options.every_row ? ValidationDetail::every_row : ValidationDetail::summary;
+  return validation_text(report, detail, style_for(stdout));
 }
 
 int run(const ValidateOptions& options) {
@@ -90,7 +99,7 @@ int run(const ValidateOptions& options) {
   if (!rows) {
     return fail(rows.error());
   }
-  return print(text_of(summarise(*std::move(rows)), options.format), kDone);
+  return print(text_of(summarise(*std::move(rows)), options), kDone);
 }
 
 }  // namespace
@@ -101,6 +110,7 @@ void add_validate(CLI::App& app, Action& action) {
   auto options = std::make_shared<ValidateOptions>();
   command->add_option("FILE", options->files, "arrays of scenarios that have `measured`")
       ->required();
+  command->add_flag("--rows", options->every_row, "a line for every run");
   add_format(*command, options->format);
   add_example(*command, "trainyard validate ../shared/measured/runs/korthikanti.json");
   command->callback([&action, options] { action = [options] { return run(*options); }; });

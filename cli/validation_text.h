@@ -1,4 +1,5 @@
-// A validation for people: every run, the files, and how well plans of one job are ranked.
+// A validation for people: how well predictions meet measurements by file, device, size and
+// parallelism, how well plans of one job are ranked, the worst rows; on request every row.
 #pragma once
 
 #include <string>
@@ -8,6 +9,9 @@
 
 namespace trainyard {
 
-std::string validation_text(const ValidationReport& report, const Style& style);
+enum class ValidationDetail { summary, every_row };
+
+std::string validation_text(const ValidationReport& report, ValidationDetail detail,
+                            const Style& style);
 
 }  // namespace trainyard

@@ -1,12 +1,17 @@
 #include "scenarios/validation.h"
 
 #include <algorithm>
-#include <map>
+#include <array>
+#include <limits>
+#include <string_view>
 
 #include "model/calibration/accuracy.h"
+#include "model/workload/transformer.h"
 
 namespace trainyard {
 namespace {
+
+using Rows = std::vector<const ValidationRow*>;
 
 Bytes memory_of(const Estimate& estimate, MemoryKind kind) {
   switch (kind) {
@@ -20,48 +25,125 @@ Bytes memory_of(const Estimate& estimate, MemoryKind kind) {
   return estimate.peak_memory;
 }
 
+// Networks by parameters, ascending.
+struct SizeClass {
+  double below;
+  std::string_view name;
+};
+constexpr std::array kSizeClasses = {SizeClass{1e9, "< 1 B"}, SizeClass{1e10, "1–10 B"},
+                                     SizeClass{1e11, "10–100 B"},
+                                     SizeClass{std::numeric_limits<double>::infinity(), "≥ 100 B"}};
+
+std::string size_class(double parameters) {
+  const auto* one = std::ranges::find_if(
+      kSizeClasses, [&](const SizeClass& size) { return parameters < size.below; });
+  return std::string(one->name);
+}
+
+std::string parallelism_of(const std::optional<PlanRequest>& plan) {
+  std::string kinds;
+  const auto add = [&kinds](bool used, std::string_view kind) {
+    if (used) kinds.append(kinds.empty() ? "" : "+").append(kind);
+  };
+  if (plan) {
+    add(plan->tensor_parallel > 1, "tp");
+    add(plan->context_parallel > 1, "cp");
+    add(plan->expert_parallel > 1, "ep");
+    add(plan->pipeline_parallel > 1, "pp");
+  }
+  return kinds.empty() ? "dp only" : kinds;
+}
+
 // What a row has before anything is predicted.
 ValidationRow measured_row(const std::string& file, const Scenario& scenario) {
-  ValidationRow row{.file = file, .name = scenario.name, .job = scenario.job_text};
+  const Job& job = scenario.job;
+  ValidationRow row{.file = file,
+                    .name = scenario.name,
+                    .job = scenario.job_text,
+                    .device = job.cluster.device.name,
+                    .stack = job.training.stack.name,
+                    .size = size_class(parameter_count(job.model, job.training.sequence_length)),
+                    .parallelism = parallelism_of(scenario.plan),
+                    .devices = job.cluster.devices(),
+                    .experts = job.model.experts > 0};
   row.measured = measured_step_time(scenario);
-  if (scenario.measured) row.measured_memory = scenario.measured->peak_memory;
+  if (scenario.measured) {
+    row.source = scenario.measured->source;
+    row.release = scenario.measured->release;
+    row.measured_memory = scenario.measured->peak_memory;
+  }
   return row;
 }
 
-// Names in the order of their first row.
-template <typename Key>
-std::vector<std::string> distinct(const std::vector<ValidationRow>& rows, Key key) {
-  std::vector<std::string> names;
-  for (const ValidationRow& row : rows) {
-    if (std::ranges::find(names, row.*key) == names.end()) names.push_back(row.*key);
-  }
-  return names;
+Rows pointers(const std::vector<ValidationRow>& rows) {
+  Rows all;
+  for (const ValidationRow& row : rows) all.push_back(&row);
+  return all;
 }
 
-FileSummary summary_of(const std::string& file, const std::vector<ValidationRow>& rows) {
-  FileSummary summary{.file = file};
-  std::vector<double> errors;
+// Rows with the same `key`, in the order of their first row.
+std::vector<Rows> split(const std::vector<ValidationRow>& rows, std::string ValidationRow::*key) {
+  std::vector<Rows> parts;
   for (const ValidationRow& row : rows) {
-    if (row.file != file) continue;
-    ++summary.rows;
-    if (row.predicted) ++summary.priced;
-    if (row.error) errors.push_back(*row.error);
+    const auto same = [&](const Rows& part) { return part.front()->*key == row.*key; };
+    auto part = std::ranges::find_if(parts, same);
+    if (part == parts.end()) part = parts.insert(parts.end(), Rows{});
+    part->push_back(&row);
   }
-  summary.mape = mean_absolute(errors);
-  summary.median = median_absolute(errors);
-  return summary;
+  return parts;
+}
+
+// The share of measured times that `inside` says lie in their interval.
+template <typename Interval>
+std::optional<double> coverage(std::span<const ValidationRow* const> rows, Interval interval) {
+  int known = 0;
+  int inside = 0;
+  for (const ValidationRow* row : rows) {
+    if (!row->error) continue;
+    const auto [low, high] = interval(*row);
+    if (!low || !high) continue;
+    ++known;
+    inside += *low <= *row->measured && *row->measured <= *high ? 1 : 0;
+  }
+  return known == 0 ? std::nullopt : std::optional(static_cast<double>(inside) / known);
+}
+
+using Bounds = std::pair<std::optional<Seconds>, std::optional<Seconds>>;
+Bounds bounds(const ValidationRow& row) { return {row.low, row.high}; }
+Bounds held_out_bounds(const ValidationRow& row) {
+  return row.held_out ? Bounds{row.held_out->low, row.held_out->high} : Bounds{};
+}
+
+// The part with most rows first.
+std::vector<SliceSummary> slices(const std::vector<ValidationRow>& rows,
+                                 std::string ValidationRow::*key) {
+  std::vector<SliceSummary> all;
+  for (const Rows& part : split(rows, key)) all.push_back({summary_of(part), part.front()->*key});
+  std::ranges::stable_sort(
+      all, [](const SliceSummary& a, const SliceSummary& b) { return a.rows > b.rows; });
+  return all;
+}
+
+std::vector<SliceSummary> slices_by_size(const std::vector<ValidationRow>& rows) {
+  const auto rank = [](const SliceSummary& slice) {
+    return std::ranges::find(kSizeClasses, slice.name, &SizeClass::name);
+  };
+  std::vector<SliceSummary> all = slices(rows, &ValidationRow::size);
+  std::ranges::sort(all, {}, rank);
+  return all;
 }
 
 std::vector<PlanGroup> groups_of(const std::vector<ValidationRow>& rows) {
   std::vector<PlanGroup> groups;
-  for (const std::string& job : distinct(rows, &ValidationRow::job)) {
+  for (const Rows& part : split(rows, &ValidationRow::job)) {
     PlanGroup group;
     std::vector<double> predicted, measured;
-    for (const ValidationRow& row : rows) {
-      if (row.job != job || !row.error) continue;
-      group.plans.push_back(row.name);
-      predicted.push_back(row.predicted->value());
-      measured.push_back(row.measured->value());
+    for (const ValidationRow* row : part) {
+      if (!row->error) continue;
+      group.plans.push_back(row->name);
+      predicted.push_back(row->predicted->value());
+      measured.push_back(row->measured->value());
+      group.one_release &= row->file == part.front()->file && row->release == part.front()->release;
     }
     if (group.plans.size() < 2) continue;
     group.kendall_tau = kendall_tau(predicted, measured);
@@ -95,19 +177,35 @@ ValidationRow unpriced_row(const std::string& file, const Scenario& scenario,
   return row;
 }
 
+ErrorSummary summary_of(std::span<const ValidationRow* const> rows) {
+  ErrorSummary summary{.rows = static_cast<int>(rows.size())};
+  std::vector<double> errors, memory_errors, held_out;
+  for (const ValidationRow* row : rows) {
+    if (row->predicted) ++summary.priced;
+    if (row->error) errors.push_back(*row->error);
+    if (row->memory_error) memory_errors.push_back(*row->memory_error);
+    if (row->held_out) held_out.push_back(row->held_out->error);
+  }
+  summary.mape = mean_absolute(errors);
+  summary.median = median_absolute(errors);
+  summary.bias = bias(errors);
+  summary.memory_mape = mean_absolute(memory_errors);
+  summary.coverage = coverage(rows, bounds);
+  summary.held_out_mape = mean_absolute(held_out);
+  summary.held_out_median = median_absolute(held_out);
+  summary.held_out_coverage = coverage(rows, held_out_bounds);
+  return summary;
+}
+
 ValidationReport summarise(std::vector<ValidationRow> rows) {
   ValidationReport report;
-  std::vector<double> errors, memory_errors;
-  for (const ValidationRow& row : rows) {
-    if (row.error) errors.push_back(*row.error);
-    if (row.memory_error) memory_errors.push_back(*row.memory_error);
+  report.all = summary_of(pointers(rows));
+  for (const Rows& part : split(rows, &ValidationRow::file)) {
+    report.files.push_back({summary_of(part), part.front()->file});
   }
-  report.mape = mean_absolute(errors);
-  report.median = median_absolute(errors);
-  report.memory_mape = mean_absolute(memory_errors);
-  for (const std::string& file : distinct(rows, &ValidationRow::file)) {
-    report.files.push_back(summary_of(file, rows));
-  }
+  report.by_device = slices(rows, &ValidationRow::device);
+  report.by_size = slices_by_size(rows);
+  report.by_parallelism = slices(rows, &ValidationRow::parallelism);
   report.groups = groups_of(rows);
   report.rows = std::move(rows);
   return report;

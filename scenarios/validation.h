@@ -1,8 +1,10 @@
 // Predicted against measured: one row a scenario that has `measured`, and the errors over a file,
-// over all, and over the plans of one job (does the model rank them as the hardware does?).
+// over all, over what the runs have in common (device, size of the network, parallelism), and over
+// the plans of one job (does the model rank them as the hardware does?).
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,10 +14,25 @@
 
 namespace trainyard {
 
+// Predicted by parameters that were fitted without any run of the row's source.
+struct HeldOut {
+  Seconds predicted;
+  Seconds low, high;  // 10–90 %, from the residuals of the other sources
+  double error = 0;   // predicted / measured − 1
+};
+
 struct ValidationRow {
   std::string file;
   std::string name;
-  std::string job;                        // equal for rows that differ by their plan only
+  std::string job;              // equal for rows that differ by their plan only
+  std::string source, release;  // of the measurement
+  std::string device;
+  std::string stack;
+  std::string size;         // class of the network, by parameters: "1–10 B"
+  std::string parallelism;  // degrees above one: "tp+pp"; "dp only"
+  int devices = 0;
+  bool experts = false;  // a mixture of experts
+
   std::optional<Seconds> predicted;       // absent: not priced; `note` says why
   std::optional<Seconds> low, high;       // 10–90 % of the prediction
   std::optional<Seconds> measured;        // absent: the row gives memory only
@@ -23,6 +40,7 @@ struct ValidationRow {
   std::optional<Bytes> predicted_memory;  // of the kind that was measured
   std::optional<Bytes> measured_memory;
   std::optional<double> memory_error;
+  std::optional<HeldOut> held_out;  // absent: sources were not left out
   bool feasible = false;
   std::string note;
 };
@@ -33,11 +51,25 @@ ValidationRow priced_row(const std::string& file, const Scenario& scenario,
 ValidationRow unpriced_row(const std::string& file, const Scenario& scenario,
                            const std::string& reason);
 
-struct FileSummary {
-  std::string file;
+// Errors of some rows. Those of the step time are of |error|; absent without a priced and measured
+// row.
+struct ErrorSummary {
   int rows = 0;
   int priced = 0;
-  std::optional<double> mape, median;  // of |error|; absent without a priced and measured row
+  std::optional<double> mape, median;
+  std::optional<double> bias;  // mean of the signed error: positive is predicted too slow
+  std::optional<double> memory_mape;
+  std::optional<double> coverage;  // share of measured times inside the interval
+  std::optional<double> held_out_mape, held_out_median, held_out_coverage;
+};
+ErrorSummary summary_of(std::span<const ValidationRow* const> rows);
+
+struct FileSummary : ErrorSummary {
+  std::string file;
+};
+
+struct SliceSummary : ErrorSummary {
+  std::string name;  // of the device, the size, the parallelism
 };
 
 // The plans of one job: how well their predicted order agrees with the measured one.
@@ -45,13 +77,15 @@ struct PlanGroup {
   std::vector<std::string> plans;     // row names
   std::optional<double> kendall_tau;  // model/calibration/accuracy.h; absent: too close to rank
   double regret = 0;                  // likewise
+  bool one_release = true;            // measured with one release of one software
 };
 
 struct ValidationReport {
   std::vector<FileSummary> files;
   std::vector<ValidationRow> rows;
   std::vector<PlanGroup> groups;  // of two rows and more that are priced and measured
-  std::optional<double> mape, median, memory_mape;
+  std::vector<SliceSummary> by_device, by_size, by_parallelism;
+  ErrorSummary all;
 };
 
 ValidationReport summarise(std::vector<ValidationRow> rows);

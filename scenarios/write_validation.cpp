@@ -11,34 +11,63 @@ Json number_or_null(const std::optional<Q>& quantity) {
 Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
-Json file_json(const FileSummary& file) {
-  return {{"file", file.file},
-          {"rows", file.rows},
-          {"priced", file.priced},
-          {"mape", number_or_null(file.mape)},
-          {"median", number_or_null(file.median)}};
+// `json` with the errors of `summary`; those of left-out sources only where they were left out.
+Json with_errors(Json json, const ErrorSummary& summary) {
+  json["rows"] = summary.rows;
+  json["priced"] = summary.priced;
+  json["mape"] = number_or_null(summary.mape);
+  json["median"] = number_or_null(summary.median);
+  json["bias"] = number_or_null(summary.bias);
+  json["memory_mape"] = number_or_null(summary.memory_mape);
+  json["coverage"] = number_or_null(summary.coverage);
+  if (summary.held_out_mape) {
+    json["held_out_mape"] = number_or_null(summary.held_out_mape);
+    json["held_out_median"] = number_or_null(summary.held_out_median);
+    json["held_out_coverage"] = number_or_null(summary.held_out_coverage);
+  }
+  return json;
 }
 
+Json file_json(const FileSummary& file) { return with_errors({{"file", file.file}}, file); }
+Json slice_json(const SliceSummary& slice) { return with_errors({{"name", slice.name}}, slice); }
+
 Json row_json(const ValidationRow& row) {
-  return {{"name", row.name},
-          {"file", row.file},
-          {"predicted_step_time_s", number_or_null(row.predicted)},
-          {"step_time_low_s", number_or_null(row.low)},
-          {"step_time_high_s", number_or_null(row.high)},
-          {"measured_step_time_s", number_or_null(row.measured)},
-          {"error", number_or_null(row.error)},
-          {"predicted_peak_memory_bytes", number_or_null(row.predicted_memory)},
-          {"measured_peak_memory_bytes", number_or_null(row.measured_memory)},
-          {"memory_error", number_or_null(row.memory_error)},
-          {"feasible", row.predicted ? Json(row.feasible) : Json(nullptr)},
-          {"note", row.note.empty() ? Json(nullptr) : Json(row.note)}};
+  Json json = {{"name", row.name},
+               {"file", row.file},
+               {"source", text_or_null(row.source)},
+               {"release", text_or_null(row.release)},
+               {"device", row.device},
+               {"devices", row.devices},
+               {"stack", row.stack},
+               {"experts", row.experts},
+               {"size", row.size},
+               {"parallelism", row.parallelism},
+               {"predicted_step_time_s", number_or_null(row.predicted)},
+               {"step_time_low_s", number_or_null(row.low)},
+               {"step_time_high_s", number_or_null(row.high)},
+               {"measured_step_time_s", number_or_null(row.measured)},
+               {"error", number_or_null(row.error)},
+               {"predicted_peak_memory_bytes", number_or_null(row.predicted_memory)},
+               {"measured_peak_memory_bytes", number_or_null(row.measured_memory)},
+               {"memory_error", number_or_null(row.memory_error)},
+               {"feasible", row.predicted ? Json(row.feasible) : Json(nullptr)},
+               {"note", text_or_null(row.note)}};
+  if (row.held_out) {
+    json["held_out_step_time_s"] = row.held_out->predicted.value();
+    json["held_out_step_time_low_s"] = row.held_out->low.value();
+    json["held_out_step_time_high_s"] = row.held_out->high.value();
+    json["held_out_error"] = row.held_out->error;
+  }
+  return json;
 }
 
 Json group_json(const PlanGroup& group) {
   return {{"plans", group.plans},
           {"kendall_tau", number_or_null(group.kendall_tau)},
-          {"regret", group.regret}};
+          {"regret", group.regret},
+          {"one_release", group.one_release}};
 }
 
 template <typename Entry>
@@ -51,13 +80,17 @@ Json list_json(const std::vector<Entry>& entries, Json (*one)(const Entry&)) {
 }  // namespace
 
 std::string validation_json(const ValidationReport& report) {
-  const Json json = {{"trainyard", "validation/1"},
-                     {"files", list_json(report.files, file_json)},
-                     {"rows", list_json(report.rows, row_json)},
-                     {"groups", list_json(report.groups, group_json)},
-                     {"mape", number_or_null(report.mape)},
-                     {"median", number_or_null(report.median)},
-                     {"memory_mape", number_or_null(report.memory_mape)}};
+  Json json = {{"trainyard", "validation/1"},
+               {"files", list_json(report.files, file_json)},
+               {"rows", list_json(report.rows, row_json)},
+               {"groups", list_json(report.groups, group_json)},
+               {"by_device", list_json(report.by_device, slice_json)},
+               {"by_size", list_json(report.by_size, slice_json)},
+               {"by_parallelism", list_json(report.by_parallelism, slice_json)}};
+  Json all = with_errors(Json::object(), report.all);
+  all.erase("rows");  // the list above
+  all.erase("priced");
+  json.update(all);
   return text_of(json);
 }
 

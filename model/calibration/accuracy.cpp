@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 namespace trainyard {
@@ -39,10 +40,18 @@ std::optional<double> median_absolute(std::span<const double> errors) {
   return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
+std::optional<double> bias(std::span<const double> errors) {
+  if (errors.empty()) {
+    return std::nullopt;
+  }
+  return std::accumulate(errors.begin(), errors.end(), 0.0) / static_cast<double>(errors.size());
+}
+
 std::optional<double> kendall_tau(std::span<const double> predicted,
                                   std::span<const double> measured, double tolerance) {
   assert(predicted.size() == measured.size() && "a prediction for every measurement");
   int pairs = 0;
+  int tied = 0;     // of them, in the prediction
   int balance = 0;  // concordant − discordant
   for (std::size_t i = 0; i < measured.size(); ++i) {
     for (std::size_t j = i + 1; j < measured.size(); ++j) {
@@ -50,11 +59,16 @@ std::optional<double> kendall_tau(std::span<const double> predicted,
       if (std::abs(gap) <= tolerance * std::min(measured[i], measured[j])) {
         continue;
       }
+      const int order = concordance(predicted[i] - predicted[j], gap);
       ++pairs;
-      balance += concordance(predicted[i] - predicted[j], gap);
+      tied += order == 0 ? 1 : 0;
+      balance += order;
     }
   }
-  return pairs == 0 ? std::nullopt : std::optional(static_cast<double>(balance) / pairs);
+  if (pairs == 0) {
+    return std::nullopt;
+  }
+  return balance == 0 ? 0 : balance / std::sqrt(static_cast<double>(pairs - tied) * pairs);
 }
 
 double regret(std::span<const double> predicted, std::span<const double> measured) {

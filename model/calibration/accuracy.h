@@ -2,7 +2,7 @@
 // rank the plans of one job as the measurements do (Kendall's τ, regret). Pure statistics; errors
 // are signed fractions (predicted / measured − 1).
 //
-// Sources: MAPE as in Calculon (Isaev et al. 2023); τ: Kendall 1938, over the pairs that the
+// Sources: MAPE as in Calculon (Isaev et al. 2023); τ-b: Kendall 1945, over the pairs that the
 // measurement can tell apart.
 #pragma once
 
@@ -19,8 +19,12 @@ inline constexpr double kRankingTolerance = 0.03;
 std::optional<double> mean_absolute(std::span<const double> errors);
 std::optional<double> median_absolute(std::span<const double> errors);
 
-// (concordant − discordant) / pairs, over the pairs whose measured values differ by more than
-// `tolerance` of the smaller; a pair predicted equal counts as neither; absent without such a pair.
+// Mean of the signed errors: positive where predictions are too slow.
+std::optional<double> bias(std::span<const double> errors);
+
+// τ-b = (C − D) / √((C + D)(C + D + T)) over the pairs whose measured values differ by more than
+// `tolerance` of the smaller: C ordered alike, D the other way, T predicted equal. Absent without
+// such a pair; 0 where all of them are predicted equal: that is no order.
 // Requires: equal sizes, positive measurements.
 std::optional<double> kendall_tau(std::span<const double> predicted,
                                   std::span<const double> measured,

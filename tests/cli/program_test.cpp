@@ -153,6 +153,11 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   EXPECT_NE(json["rows"][1]["note"].get<std::string>().find("tensor_parallel"), std::string::npos);
   EXPECT_EQ(json["files"][0]["rows"], 2);
   EXPECT_EQ(json["files"][0]["priced"], 1);
+  for (const char* key :
+       {"mape", "median", "memory_mape", "groups", "by_device", "by_size", "by_parallelism"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["by_parallelism"][0]["name"], "tp+pp");
   const Ran text = run_trainyard("validate " + quoted(file));
   EXPECT_NE(text.out.find("cannot be priced: rows.json, small: "), std::string::npos) << text.out;
 }

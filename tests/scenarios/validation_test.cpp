@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+
 namespace trainyard {
 namespace {
 
@@ -41,6 +44,35 @@ TEST(ValidationRows, ErrorIsSignedAndMemoryIsComparedInTheKindThatWasMeasured) {
   EXPECT_DOUBLE_EQ(priced.memory_error.value(), -0.1);
 }
 
+// Llama-3.1-8B has 8.03 billion parameters (handbook §2).
+TEST(ValidationRows, SayWhatTheRunWas) {
+  Scenario scenario = measured_scenario();
+  scenario.measured->source = "a report";
+  scenario.measured->release = "25.04";
+  scenario.plan = PlanRequest{.tensor_parallel = 8, .pipeline_parallel = 2, .expert_parallel = 4};
+  Job& job = scenario.job;
+  job.model = {.layers = 32,
+               .hidden_size = 4096,
+               .attention_heads = 32,
+               .kv_heads = 8,
+               .head_dim = 128,
+               .ffn_size = 14336,
+               .vocabulary = 128256};
+  job.cluster.device.name = "h100";
+  job.cluster.devices_per_node = 8;
+  job.cluster.nodes = 4;
+  job.training.stack.name = "torchtitan";
+  const ValidationRow row = priced_row("f.json", scenario, estimate_of(2));
+  EXPECT_EQ(row.size, "1–10 B");
+  EXPECT_EQ(row.parallelism, "tp+ep+pp");
+  EXPECT_EQ(row.device, "h100");
+  EXPECT_EQ(row.devices, 32);
+  EXPECT_EQ(row.stack, "torchtitan");
+  EXPECT_EQ(row.source, "a report");
+  EXPECT_EQ(row.release, "25.04");
+  EXPECT_EQ(priced_row("f.json", measured_scenario(), estimate_of(2)).parallelism, "dp only");
+}
+
 TEST(ValidationRows, RowOfAnIllegalPlanKeepsItsPlaceWithANote) {
   const ValidationRow row = unpriced_row("f.json", measured_scenario(), "40 heads over t = 16");
   EXPECT_FALSE(row.predicted.has_value() || row.error.has_value());
@@ -57,9 +89,61 @@ TEST(ValidationReports, AverageByFileAndOverAllRows) {
   EXPECT_EQ(report.files[0].rows, 2);
   EXPECT_NEAR(report.files[0].mape.value(), 0.15, 1e-12);
   EXPECT_NEAR(report.files[1].mape.value(), 0.30, 1e-12);
-  EXPECT_NEAR(report.mape.value(), 0.20, 1e-12);
-  EXPECT_NEAR(report.median.value(), 0.20, 1e-12);
-  EXPECT_FALSE(report.memory_mape.has_value());
+  EXPECT_NEAR(report.all.mape.value(), 0.20, 1e-12);
+  EXPECT_NEAR(report.all.median.value(), 0.20, 1e-12);
+  EXPECT_NEAR(report.all.bias.value(), -0.40 / 3, 1e-12);  // +0.1 − 0.3 − 0.2
+  EXPECT_FALSE(report.all.memory_mape.has_value());
+  EXPECT_FALSE(report.all.held_out_mape.has_value());
+}
+
+TEST(ValidationReports, AverageByWhatRunsHaveInCommonTheLargestPartFirst) {
+  auto rows = std::vector{row("a", "1", 1.1, 1), row("a", "2", 0.7, 1), row("b", "3", 1.3, 1)};
+  rows[0].device = "old";
+  rows[1].device = rows[2].device = "new";
+  const ValidationReport report = summarise(rows);
+  ASSERT_EQ(report.by_device.size(), 2U);
+  EXPECT_EQ(report.by_device[0].name, "new");
+  EXPECT_EQ(report.by_device[0].rows, 2);
+  EXPECT_NEAR(report.by_device[0].mape.value(), 0.3, 1e-12);
+  EXPECT_NEAR(report.by_device[1].mape.value(), 0.1, 1e-12);
+}
+
+TEST(ValidationReports, AverageBySizeTheSmallestFirst) {
+  auto rows = std::vector<ValidationRow>(5, row("a", "run", 1, 1));
+  const std::array sizes = {"10–100 B", "≥ 100 B", "< 1 B", "1–10 B", "≥ 100 B"};
+  for (std::size_t i = 0; i < sizes.size(); ++i) rows[i].size = sizes[i];
+  std::vector<std::string> names;
+  for (const SliceSummary& slice : summarise(rows).by_size) names.push_back(slice.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("< 1 B", "1–10 B", "10–100 B", "≥ 100 B"));
+}
+
+// Measured 1: inside 0.9 … 1.2, at the limit of 1 … 2, outside 1.1 … 1.3; the fourth has no
+// interval.
+TEST(ValidationReports, CountWhatLiesInsideTheInterval) {
+  auto rows = std::vector<ValidationRow>(4, row("a", "run", 1.1, 1));
+  const std::array bounds = {std::pair(0.9, 1.2), std::pair(1.0, 2.0), std::pair(1.1, 1.3)};
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    rows[i].low = Seconds(bounds[i].first);
+    rows[i].high = Seconds(bounds[i].second);
+  }
+  EXPECT_NEAR(summarise(rows).all.coverage.value(), 2.0 / 3, 1e-12);
+}
+
+TEST(ValidationReports, ScoreLeftOutSourcesApart) {
+  ValidationRow left_out = row("a", "run", 1.1, 1);
+  left_out.held_out =
+      HeldOut{.predicted = Seconds(1.4), .low = Seconds(1.2), .high = Seconds(1.6), .error = 0.4};
+  const ValidationReport report = summarise({left_out, row("b", "other", 1.0, 1)});
+  EXPECT_NEAR(report.all.mape.value(), 0.05, 1e-12);
+  EXPECT_NEAR(report.all.held_out_mape.value(), 0.4, 1e-12);
+  EXPECT_EQ(report.all.held_out_coverage.value(), 0);
+}
+
+TEST(ValidationReports, SayWhichGroupsMixReleases) {
+  auto rows = std::vector{row("a", "1", 1, 1), row("a", "2", 2, 2)};
+  EXPECT_TRUE(summarise(rows).groups.at(0).one_release);
+  rows[1].release = "newer";
+  EXPECT_FALSE(summarise(rows).groups.at(0).one_release);
 }
 
 // Of three plans the second is predicted best and the first is: 1.2 / 1.0 − 1. Pairs: (1,2) is

@@ -19,6 +19,11 @@ TEST(MedianAbsolute, IsTheMiddleOrTheMeanOfTheTwoMiddles) {
   EXPECT_FALSE(median_absolute({}));
 }
 
+TEST(Bias, KeepsTheSign) {
+  EXPECT_NEAR(bias(std::array{-0.1, 0.4, 0.3}).value(), 0.2, 1e-15);  // 0.6 / 3
+  EXPECT_FALSE(bias({}));
+}
+
 TEST(KendallTau, IsOneForTheSameAndMinusOneForTheReversedOrder) {
   EXPECT_DOUBLE_EQ(kendall_tau(std::array{1., 2., 3.}, std::array{10., 20., 30.}).value(), 1);
   EXPECT_DOUBLE_EQ(kendall_tau(std::array{3., 2., 1.}, std::array{10., 20., 30.}).value(), -1);
@@ -28,9 +33,20 @@ TEST(KendallTau, CountsPairs) {
   // Measured order 1 2 3 4, predicted 1 3 2 4: one of six pairs discordant, (5 − 1) / 6.
   EXPECT_DOUBLE_EQ(kendall_tau(std::array{1., 3., 2., 4.}, std::array{1., 2., 3., 4.}).value(),
                    4.0 / 6);
-  // A pair predicted equal is neither: (5 − 0) / 6.
-  EXPECT_DOUBLE_EQ(kendall_tau(std::array{1., 2., 2., 4.}, std::array{1., 2., 3., 4.}).value(),
-                   5.0 / 6);
+}
+
+TEST(KendallTau, CorrectsForPairsPredictedEqual) {
+  // Five pairs agree, one is predicted equal: 5 / √(5 · 6). scipy.stats.kendalltau (1.17):
+  // 0.9128709291752769.
+  EXPECT_NEAR(kendall_tau(std::array{1., 2., 2., 4.}, std::array{1., 2., 3., 4.}).value(),
+              0.9128709291752769, 1e-12);
+  // The example of scipy's manual, one added to every measurement: −0.4714045207910317.
+  EXPECT_NEAR(kendall_tau(std::array{12., 2., 1., 12., 2.}, std::array{2., 5., 8., 2., 1.}).value(),
+              -0.4714045207910317, 1e-12);
+}
+
+TEST(KendallTau, IsZeroWhereThePredictionHasNoOrder) {
+  EXPECT_EQ(kendall_tau(std::array{1., 1.}, std::array{1., 2.}).value(), 0);
 }
 
 TEST(KendallTau, LeavesOutPairsThatTheMeasurementCannotTellApart) {
