@@ -22,6 +22,10 @@ class Ranking {
  public:
   explicit Ranking(int capacity) : capacity_(static_cast<std::size_t>(capacity)) {}
 
+  // Whether some plan of this value could enter the list.
+  bool has_room_for(double value) const {
+    return entries_.size() < capacity_ || (capacity_ > 0 && value <= entries_.back().value);
+  }
   // Copies only what enters the list.
   void offer(double value, const Plan& plan, const Estimate& estimate);
   void merge(const Ranking& other);

@@ -119,6 +119,10 @@ class Worker {
     if (!plan) {
       return;
     }
+    if (bounded_out(*plan)) {
+      ++counts.pruned;
+      return;
+    }
     work_.evaluate(*plan, estimate_);
     ++counts.evaluated;
     if (estimate_.feasible) {
@@ -127,6 +131,16 @@ class Worker {
       ++counts.infeasible;
       closest.offer(estimate_.peak_memory.value(), *plan, estimate_);
     }
+  }
+
+  // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
+  bool bounded_out(const Plan& plan) {
+    if (!work_.prune || plan.schedule->closed_form) {
+      return false;
+    }
+    estimate_bound(work_.job, plan, estimate_);
+    return estimate_.feasible &&
+           !best.has_room_for(objective_value(work_.options.objective, estimate_));
   }
 
   bool go_on(std::int64_t combinations) {

@@ -18,17 +18,12 @@ Json memory_json(const MemoryByKind& memory) {
           {"fragmentation_bytes", memory.fragmentation.value()}};
 }
 
-Json stages_json(const PreparedJob& job, const Plan& plan, const Estimate& estimate) {
+Json stages_json(const Estimate& estimate) {
   Json stages = Json::array();
   for (std::size_t i = 0; i < estimate.stages.size(); ++i) {
-    int layers = 0;
-    for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
-      layers += layers_of_chunk(plan, job.job.model.layers,
-                                chunk * plan.pipeline_parallel + static_cast<int>(i));
-    }
     const StageMemory& memory = estimate.stages[i].memory;
     const bool at_head = memory.moment == MemoryMoment::output_head;
-    stages.push_back({{"layers", layers},
+    stages.push_back({{"layers", estimate.held[i].layers},
                       {"peak_memory_bytes", memory.at_peak.device().value()},
                       {"peak_at", at_head ? "output head" : "backward pass of a layer"},
                       {"memory", memory_json(memory.at_peak)}});
@@ -82,7 +77,7 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"peak_allocated_bytes", estimate.peak_allocated.value()},
           {"peak_reserved_bytes", estimate.peak_reserved.value()},
           {"peak_memory_bytes", estimate.peak_memory.value()},
-          {"stages", stages_json(job, plan, estimate)},
+          {"stages", stages_json(estimate)},
           {"breakdown", breakdown_json(estimate.breakdown)},
           {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},
           {"energy_per_step_joule", number_or_null(estimate.energy_per_step)},

@@ -14,7 +14,7 @@ const PassTimes kStage = {Seconds(1e-3), Seconds(1e-3), Seconds(1e-3)};
 
 PipelineShape shape_of(const Schedule& schedule, benchmark::State& state) {
   const int stages = static_cast<int>(state.range(0));
-  return {.stages = stages, .chunks = schedule.needs_chunks ? 2 : 1, .microbatches = 4 * stages};
+  return schedule.shape(stages, schedule.needs_chunks ? 2 : 1, 4 * stages);
 }
 
 void span(benchmark::State& state, const Schedule* schedule) {
@@ -40,6 +40,8 @@ BENCHMARK_CAPTURE(span, zb_h2, find_schedule("zb-h2"))->Arg(16)->Arg(128);
 BENCHMARK_CAPTURE(played, one_f_one_b, find_schedule("1f1b"))->Arg(4)->Arg(16)->Arg(64);
 BENCHMARK_CAPTURE(played, interleaved, find_schedule("interleaved-1f1b"))->Arg(16);
 BENCHMARK_CAPTURE(played, zb_h2, find_schedule("zb-h2"))->Arg(16);
+BENCHMARK_CAPTURE(span, zb_v, find_schedule("zb-v"))->Arg(16);
+BENCHMARK_CAPTURE(span, dualpipe, find_schedule("dualpipe"))->Arg(16);
 
 }  // namespace
 }  // namespace trainyard

@@ -79,16 +79,33 @@ Seconds exposed(Seconds time, Seconds cover, int pieces, double slowdown, bool o
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
 bool reduces_every_microbatch(const Plan& plan) { return plan.zero_stage >= 2; }
 
-// Both ends of a pipeline hold the tied embedding; their gradients are added up.
-Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
-                            const StageParameters& stage) {
-  if (stage.tied_embedding <= 0) return Seconds(0);
+// One rank of each of two stages that are far from each other.
+GroupLinks pair_of_stages(const PlanLinks& links) {
   GroupLinks pair = links.pipeline;
   pair.size = 2;
   pair.ranks_per_domain = pair.domains > 1 ? 1 : 2;
   pair.domains = std::min(pair.domains, 2);
+  return pair;
+}
+
+// The other copy of a stage's layers is on the stage that mirrors it: gradients (what is left of
+// them behind ZeRO's reduction) are added up between the two.
+Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                    const StageParameters& stage) {
+  if (plan.schedule->route != Route::both_ways) return Seconds(0);
+  const double kept = plan.zero_stage == 0 ? stage.dense + stage.experts
+                                           : stage.dense / dense_divisors(plan).optimizer +
+                                                 stage.experts / expert_divisors(plan).optimizer;
+  const Bytes gradients(kept * job.job.training.stack.reduction_bytes);
+  return collective_time(all_reduce, pair_of_stages(links), gradients, links);
+}
+
+// Both ends of a pipeline hold the tied embedding; their gradients are added up.
+Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
+                            const StageParameters& stage) {
+  if (stage.tied_embedding <= 0) return Seconds(0);
   const Bytes gradients(stage.tied_embedding * job.job.training.stack.reduction_bytes);
-  return collective_time(all_reduce, pair, gradients, links);
+  return collective_time(all_reduce, pair_of_stages(links), gradients, links);
 }
 
 // Gradient, master weight and moments are read, the last two and the 16-bit weight written; the
@@ -136,7 +153,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     return exposed(time, cover, pieces, stack.overlap_slowdown, plan.overlap.data_parallel);
   };
   DataParallelCost cost;
-  cost.step = tied_embedding_time(job, links, stage);
+  cost.step = tied_embedding_time(job, links, stage) + mirror_time(job, plan, links, stage);
   if (plan.zero_stage >= 3) {
     cost.microbatch_forward = left(sync.gather, compute.forward);
     cost.microbatch_backward = left(sync.gather + sync.reduce, backward);

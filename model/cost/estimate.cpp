@@ -33,11 +33,11 @@ void add_pass(const PassCost& pass, double times, Breakdown& parts) {
 
 // All layers of the stage, with what recomputation repeats of them.
 void add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
-                StageEstimate& stage) {
+                double share, StageEstimate& stage) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    const double count = held.kinds[kind];
+    const double count = held.kinds[kind] * share;
     if (held.kinds[kind] == 0) continue;
     const LayerCost& layer = costs.layers[kind];
     PassCost input_gradient = layer.input_gradient;
@@ -52,25 +52,27 @@ void add_layers(const StageCosts& costs, const StageParameters& held, Recompute 
 }
 
 // Embedding or output head: kernels are reported apart from the layers'.
-void add_end(const LayerCost& end, StageEstimate& stage) {
-  stage.exposed.embedding_head +=
-      end.forward.compute + end.input_gradient.compute + end.weight_gradient.compute;
-  stage.exposed.tensor_parallel += end.forward.tensor_parallel + end.input_gradient.tensor_parallel;
-  stage.exposed.launch += end.forward.launch + end.input_gradient.launch;
-  stage.passes.forward += end.forward.total();
-  stage.passes.input_gradient += end.input_gradient.total();
-  stage.passes.weight_gradient += end.weight_gradient.total();
+void add_end(const LayerCost& end, double share, StageEstimate& stage) {
+  const PassCost& f = end.forward;
+  const PassCost& b = end.input_gradient;
+  const PassCost& w = end.weight_gradient;
+  stage.exposed.embedding_head += share * (f.compute + b.compute + w.compute);
+  stage.exposed.tensor_parallel += share * (f.tensor_parallel + b.tensor_parallel);
+  stage.exposed.launch += share * (f.launch + b.launch);
+  stage.passes.forward += share * f.total();
+  stage.passes.input_gradient += share * b.total();
+  stage.passes.weight_gradient += share * w.total();
 }
 
 // Activations that are copied to the host in forward and back in backward, beside the compute.
 void add_activation_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                            const StageParameters& held, StageEstimate& stage) {
+                            const StageParameters& held, double share, StageEstimate& stage) {
   if (plan.offload.activations == OffloadTarget::none) return;
   Bytes kept;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] > 0) kept += costs.layers[kind].saved.everything * held.kinds[kind];
   }
-  const Seconds copy = kept / job.job.cluster.device.host_bandwidth;
+  const Seconds copy = share * (kept / job.job.cluster.device.host_bandwidth);
   const Seconds forward = std::max(Seconds(0), copy - stage.passes.forward);
   const Seconds backward = std::max(Seconds(0), copy - stage.passes.input_gradient);
   stage.passes.forward += forward;
@@ -93,27 +95,41 @@ Seconds fill_time(const Plan& plan, Seconds send) {
   return send * (2.0 * (plan.pipeline_parallel - 1));
 }
 
+// What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
+// beside the other's compute, which it slows (DeepSeek-V3 report, §3.2.1).
+Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
+  const Seconds exchange = stage.exposed.expert_parallel;
+  const Seconds compute = stage.passes.total() - exchange;
+  return std::min(exchange, compute) * std::max(0.0, 1 - stack.overlap_slowdown);
+}
+
 // Once a step: what data parallelism and the optimizer add after (and around) the pipeline. The
 // slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
   Seconds data_parallel, optimizer;
 };
 
-// Passes of one stage and what it adds to the ends of the step.
+// Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
+// chunks that the stage holds: half, when the other half is a copy for the other way.
 StepEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const StageCosts& costs, std::size_t index, Estimate& out) {
   StageEstimate& stage = out.stages[index];
   const StageParameters& held = out.held[index];
+  const PipelineShape shape = pipeline_shape(plan);
+  const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   stage = {};
-  add_layers(costs, held, plan.recompute, stage);
-  if (index == 0) add_end(costs.embedding, stage);
-  if (index + 1 == out.stages.size()) add_end(costs.head, stage);
-  add_activation_offload(job, plan, costs, held, stage);
+  add_layers(costs, held, plan.recompute, share, stage);
+  if (held.embedding) add_end(costs.embedding, share, stage);
+  if (held.head) add_end(costs.head, share, stage);
+  add_activation_offload(job, plan, costs, held, share, stage);
   const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
   add_sends(plan, send_time(job, plan, links), stage);
   stage.passes.forward += data.microbatch_forward;
   stage.passes.input_gradient += data.microbatch_backward;
   stage.exposed.data_parallel += data.microbatch_forward + data.microbatch_backward;
+  if (shape.route == Route::both_ways) {
+    stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
+  }
   return {data.step, optimizer_time(job, plan, held)};
 }
 
@@ -159,24 +175,30 @@ void scale(Breakdown& parts, double factor) {
 }
 
 // Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
-// makes the step the makespan, which begins before the last stage does (handbook §8).
-Seconds barrier_time(const Plan& plan, const std::vector<PassTimes>& passes) {
-  Seconds start;
-  if (!plan.optimizer_barrier || plan.schedule->optimizer_barrier) return start;
-  for (std::size_t i = 0; i + 1 < passes.size(); ++i) start += passes[i].forward;
-  return start;
+// makes the step the makespan (handbook §8).
+Seconds pipeline_time(const Plan& plan, const std::vector<PassTimes>& passes) {
+  const Schedule& schedule = *plan.schedule;
+  const bool barrier = plan.optimizer_barrier && !schedule.optimizer_barrier;
+  return (barrier ? schedule.makespan : schedule.span)(pipeline_shape(plan), passes);
 }
 
+// Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
+enum class Pipeline { scheduled, never_waits };
+
 void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links, StepEnds ends,
-               Estimate& out) {
+               Pipeline pipeline, Estimate& out) {
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
   const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
-  const Seconds span =
-      plan.schedule->span(pipeline_shape(plan), out.passes) + barrier_time(plan, out.passes);
+  const Seconds hidden =
+      slowest.passes.hidden * plan.schedule->pairs(pipeline_shape(plan), out.slowest_stage);
+  const Seconds busy = slowest.passes.total() * plan.microbatches - hidden;
   Breakdown& parts = out.breakdown;
   parts = slowest.exposed;
   scale(parts, plan.microbatches);
-  parts.bubble = std::max(Seconds(0), span - slowest.passes.total() * plan.microbatches);
+  parts.expert_parallel -= hidden;
+  if (pipeline == Pipeline::scheduled) {
+    parts.bubble = std::max(Seconds(0), pipeline_time(plan, out.passes) - busy);
+  }
   parts.pipeline += fill_time(plan, send_time(job, plan, links));
   parts.data_parallel += ends.data_parallel;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
@@ -241,9 +263,7 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.feasible = out.peak_memory <= job.job.cluster.device.memory;
 }
 
-}  // namespace
-
-void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
+void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline, Estimate& out) {
   const PlanLinks links = plan_links(job, plan);
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   stage_parameters(job, plan, out.held);
@@ -251,7 +271,7 @@ void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
   out.passes.resize(stages);
   const StageCosts costs = stage_costs(job, plan, links);
   const StepEnds ends = fill_stages(job, plan, links, costs, out);
-  fill_step(job, plan, links, ends, out);
+  fill_step(job, plan, links, ends, pipeline, out);
   fill_rates(job, plan, out);
   fill_memory(job, out);
   const Cluster& cluster = job.job.cluster;
@@ -259,6 +279,16 @@ void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
                        out.breakdown.recompute + out.breakdown.optimizer;
   out.cost_per_step = cost_of(cluster, out.step_time);
   out.energy_per_step = energy_of(cluster, out.step_time, busy);
+}
+
+}  // namespace
+
+void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
+  price(job, plan, Pipeline::scheduled, out);
+}
+
+void estimate_bound(const PreparedJob& job, const Plan& plan, Estimate& out) {
+  price(job, plan, Pipeline::never_waits, out);
 }
 
 Estimate estimate(const PreparedJob& job, const Plan& plan) {

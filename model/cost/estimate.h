@@ -69,6 +69,10 @@ struct Estimate {
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
 Estimate estimate(const PreparedJob& job, const Plan& plan);
 
+// The same, if no stage ever waited for another: a lower bound that spares the playing of schedules
+// without a closed form. Its memory is exact.
+void estimate_bound(const PreparedJob& job, const Plan& plan, Estimate& out);
+
 // `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,
 // selective, full on n layers, full); a plan that never fits gets full.
 Plan resolve_recompute(const PreparedJob& job, Plan plan);

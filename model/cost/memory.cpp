@@ -22,8 +22,7 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
   MemoryByKind memory;
   if (on_device(plan.offload.parameters)) {
-    const double copies = plan.schedule->copies_of_parameters;
-    memory.parameters = Bytes(copies * parameters * weights / by.parameters);
+    memory.parameters = Bytes(parameters * weights / by.parameters);
   }
   if (on_device(plan.offload.gradients)) {
     memory.gradients = Bytes(parameters * training.stack.gradient_bytes / by.gradients);
@@ -74,23 +73,22 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
   const double in_flight =
-      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / shape.chunks;
+      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
   Bytes kept = saved_by_stage(costs, stage, plan.recompute) * in_flight;
-  if (index == 0) kept += costs.embedding.saved.everything * in_flight;
+  if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
   if (!on_device(plan.offload.activations)) {
     // Two layers stay: the one at work and the one on its way.
     kept = std::min(kept, 2 * largest_layer(costs, stage));
   }
-  if (index == plan.pipeline_parallel - 1) kept += costs.head.saved.everything;
+  if (stage.head) kept += costs.head.saved.everything;
   return kept;
 }
 
 // Logits and recomputed activations are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                    const StageParameters& stage, int index, StageMemory& memory) {
-  const bool last = index == plan.pipeline_parallel - 1;
+                    const StageParameters& stage, StageMemory& memory) {
   const bool recomputes = plan.recompute.mode == RecomputeMode::full;
-  const Bytes logits = last ? logit_bytes(job, plan) : Bytes(0);
+  const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
   const Bytes recomputed = recomputes ? largest_layer(costs, stage) : Bytes(0);
   if (logits > recomputed) {
     memory.at_peak.logits = logits;
@@ -120,10 +118,6 @@ double full_recompute_share(Recompute recompute, int layers) {
   return std::min(1.0, static_cast<double>(recompute.full_layers) / layers);
 }
 
-PipelineShape pipeline_shape(const Plan& plan) {
-  return {plan.pipeline_parallel, plan.virtual_stages, plan.microbatches};
-}
-
 MemoryByKind state_memory(const Training& training, const Plan& plan,
                           const StageParameters& stage) {
   MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan));
@@ -141,7 +135,7 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
   memory.activations = activation_bytes(plan, costs, stage, index);
-  add_transients(job, plan, costs, stage, index, out);
+  add_transients(job, plan, costs, stage, out);
   const Stack& stack = job.job.training.stack;
   memory.fragmentation = memory.allocated() * stack.fragmentation;
   memory.runtime = stack.runtime_memory;

@@ -59,6 +59,4 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
 // Share of a stage's layers that full recomputation repeats.
 double full_recompute_share(Recompute recompute, int layers);
 
-PipelineShape pipeline_shape(const Plan& plan);
-
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/schedule/schedule.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
@@ -24,18 +25,29 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
   return static_cast<double>(padded) * job.job.model.hidden_size / plan.tensor_parallel;
 }
 
+// The stages that hold a chunk of layers: two of them when the other half of the micro-batches
+// comes from the other end.
+void for_holders(const Plan& plan, int layer_chunk, std::vector<StageParameters>& stages,
+                 auto&& visit) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const auto stage = [&](int microbatch) -> StageParameters& {
+    return stages[static_cast<std::size_t>(place_of(shape, microbatch, layer_chunk).stage)];
+  };
+  visit(stage(0));
+  if (shape.route == Route::both_ways) visit(stage(shape.microbatches - 1));
+}
+
 void distribute_layers(const PreparedJob& job, const Plan& plan,
                        std::vector<StageParameters>& stages) {
   int first = 0;
   const int chunks = plan.pipeline_parallel * plan.virtual_stages;
   for (int chunk = 0; chunk < chunks; ++chunk) {
     const int count = layers_of_chunk(plan, job.job.model.layers, chunk);
-    auto& stage = stages[static_cast<std::size_t>(chunk % plan.pipeline_parallel)];
-    stage.layers += count;
-    if (!job.only_kind) {
-      const LayerCounts counts = job.layers_between(first, count);
+    const LayerCounts counts = job.only_kind ? LayerCounts{} : job.layers_between(first, count);
+    for_holders(plan, chunk, stages, [&](StageParameters& stage) {
+      stage.layers += count;
       for (std::size_t kind = 0; kind < counts.size(); ++kind) stage.kinds[kind] += counts[kind];
-    }
+    });
     first += count;
   }
   if (!job.only_kind) return;
@@ -45,13 +57,17 @@ void distribute_layers(const PreparedJob& job, const Plan& plan,
 
 void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
   const bool tied = job.job.model.tied_embeddings;
-  const bool pipelined = plan.pipeline_parallel > 1;
   const double matrix = vocabulary_matrix(job, plan);
-  stages.front().dense += matrix + job.end_parameters.positions;
-  stages.back().dense += job.end_parameters.final_norm;
-  // A tied head on a stage of its own needs a copy of the embedding.
-  if (!tied || pipelined) stages.back().dense += matrix;
-  if (tied && pipelined) stages.front().tied_embedding = stages.back().tied_embedding = matrix;
+  const int last = plan.pipeline_parallel * plan.virtual_stages - 1;
+  for_holders(plan, 0, stages, [](StageParameters& stage) { stage.embedding = true; });
+  for_holders(plan, last, stages, [](StageParameters& stage) { stage.head = true; });
+  for (StageParameters& stage : stages) {
+    if (stage.embedding) stage.dense += matrix + job.end_parameters.positions;
+    if (stage.head) stage.dense += job.end_parameters.final_norm;
+    // A tied head on a stage of its own needs a copy of the embedding.
+    if (stage.head && !(tied && stage.embedding)) stage.dense += matrix;
+    if (tied && stage.embedding != stage.head) stage.tied_embedding = matrix;
+  }
 }
 
 }  // namespace

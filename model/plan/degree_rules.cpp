@@ -153,7 +153,7 @@ Error refuse_replica(const Proposal& p) {
   }
   const Count after_context = after_tensor / r.context_parallel;
   const Count nearest = nearest_divisor(after_context, r.pipeline_parallel, [&p](Count stages) {
-    return saturating_product({stages, p.request.virtual_stages}) <= Count{p.model.layers} + 2;
+    return saturating_product({stages, p.virtual_stages}) <= Count{p.model.layers} + 2;
   });
   return refusal("pipeline_parallel",
                  message(r.pipeline_parallel, after_context, "(tensor_parallel · context_parallel)",

@@ -1,6 +1,7 @@
 #include "model/plan/plan.h"
 
 #include "model/plan/validity.h"
+#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
@@ -21,14 +22,15 @@ StackOverlap overlap(const OverlapRequest& asked, const StackOverlap& stack) {
 }
 
 // Layers per chunk in the order of chunks; an entry for each stage is spread over its v chunks.
-std::vector<int> layers_per_chunk(const PlanRequest& request) {
-  const auto stages = static_cast<std::size_t>(request.pipeline_parallel);
-  const auto chunks = static_cast<std::size_t>(request.virtual_stages);
-  const std::vector<int>& asked = request.layers_per_stage;
-  if (asked.size() != stages || chunks == 1) return asked;
-  std::vector<int> layers(stages * chunks);
-  for (std::size_t i = 0; i < layers.size(); ++i) {
-    layers[i] = asked[i % stages] / request.virtual_stages;
+std::vector<int> layers_per_chunk(const Proposal& proposal) {
+  const int stages = proposal.request.pipeline_parallel;
+  const std::vector<int>& asked = proposal.request.layers_per_stage;
+  if (static_cast<int>(asked.size()) != stages || proposal.virtual_stages == 1) return asked;
+  const PipelineShape shape = proposal.schedule->shape(stages, proposal.virtual_stages, 1);
+  std::vector<int> layers;
+  for (int chunk = 0; chunk < layer_chunks(shape); ++chunk) {
+    const auto stage = static_cast<std::size_t>(place_of(shape, 0, chunk).stage);
+    layers.push_back(asked[stage] / shape.chunks);
   }
   return layers;
 }
@@ -43,9 +45,9 @@ Plan complete(const Proposal& proposal) {
   plan.context_parallel = request.context_parallel;
   plan.context_parallel_algorithm = request.context_parallel_algorithm;
   plan.pipeline_parallel = request.pipeline_parallel;
-  plan.virtual_stages = request.virtual_stages;
+  plan.virtual_stages = proposal.virtual_stages;
   plan.schedule = proposal.schedule;
-  plan.layers_per_stage = layers_per_chunk(request);
+  plan.layers_per_stage = layers_per_chunk(proposal);
   plan.data_parallel = static_cast<int>(proposal.data_parallel);
   plan.expert_parallel = request.expert_parallel;
   plan.expert_tensor_parallel = request.expert_tensor_parallel;
@@ -83,6 +85,10 @@ std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer&
   const Proposal proposal = propose(request, model, cluster, training);
   if (broken_rule(proposal) != nullptr) return std::nullopt;
   return complete(proposal);
+}
+
+PipelineShape pipeline_shape(const Plan& plan) {
+  return plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
 }
 
 int layers_of_chunk(const Plan& plan, int layers, int chunk) {

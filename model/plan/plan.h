@@ -16,7 +16,8 @@
 
 namespace trainyard {
 
-struct Schedule;  // model/schedule/schedule.h
+struct Schedule;  // both: model/schedule/schedule.h
+struct PipelineShape;
 
 enum class ContextAlgorithm { ring, all_gather, ulysses };
 enum class RecomputeMode { none, selective, full, automatic };
@@ -98,6 +99,8 @@ struct Plan {
     return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
   }
 };
+
+PipelineShape pipeline_shape(const Plan& plan);
 
 // Errors carry the pointer of the offending key ("/plan/tensor_parallel"), what was found and the
 // nearest legal value. `layers_per_stage` with p entries spreads each stage's layers evenly over

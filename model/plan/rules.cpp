@@ -44,7 +44,7 @@ Error refusal(std::string_view key, std::string message) {
 }
 
 Count chunk_count(const Proposal& proposal) {
-  return saturating_product({proposal.request.pipeline_parallel, proposal.request.virtual_stages});
+  return saturating_product({proposal.request.pipeline_parallel, proposal.virtual_stages});
 }
 
 std::string quoted(std::string_view text) {

@@ -56,10 +56,9 @@ constexpr PlanRule kLayersFillChunks = {
       const Count most = Count{p.model.layers} + 2;
       const Count stages = p.request.pipeline_parallel;
       if (stages <= most) {
-        return refusal(
-            "virtual_stages",
-            fmt::format("found {}, allowed {} at most: {} layers on {} stages",
-                        p.request.virtual_stages, most / stages, p.model.layers, stages));
+        return refusal("virtual_stages",
+                       fmt::format("found {}, allowed {} at most: {} layers on {} stages",
+                                   p.virtual_stages, most / stages, p.model.layers, stages));
       }
       const Count left = p.devices / p.request.tensor_parallel / p.request.context_parallel;
       return refusal(
@@ -90,7 +89,7 @@ constexpr PlanRule kLayerEntries = {
 const int* bad_entry(const Proposal& p) {
   const std::vector<int>& layers = p.request.layers_per_stage;
   const bool per_stage = static_cast<Count>(layers.size()) == p.request.pipeline_parallel;
-  const int share = per_stage ? p.request.virtual_stages : 1;
+  const int share = per_stage ? p.virtual_stages : 1;
   const auto entry = std::find_if(layers.begin(), layers.end(),
                                   [share](int n) { return n < 0 || n % share != 0; });
   return entry == layers.end() ? nullptr : &*entry;
@@ -104,7 +103,7 @@ constexpr PlanRule kLayerEntry = {
       const std::string allowed =
           *entry < 0 ? "0 or more"
                      : fmt::format("a multiple of virtual_stages {}, or {} entries, one a chunk",
-                                   p.request.virtual_stages, chunk_count(p));
+                                   p.virtual_stages, chunk_count(p));
       return refusal(fmt::format("layers_per_stage/{}", index),
                      fmt::format("found {}, allowed {}", *entry, allowed));
     }};
@@ -126,9 +125,8 @@ constexpr PlanRule kLayerSum = {
 // ---- Schedule -------------------------------------------------------------------------
 
 PipelineShape shape(const Proposal& p, Count microbatches) {
-  return {.stages = p.request.pipeline_parallel,
-          .chunks = p.request.virtual_stages,
-          .microbatches = static_cast<int>(microbatches)};
+  return p.schedule->shape(p.request.pipeline_parallel, p.virtual_stages,
+                           static_cast<int>(microbatches));
 }
 
 constexpr PlanRule kScheduleKnown = {

@@ -12,6 +12,12 @@ std::string_view schedule_name(const PlanRequest& request) {
   return request.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
 }
 
+// A V has two chunks a stage, named or not.
+int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
+  const bool vee = schedule != nullptr && schedule->route == Route::vee;
+  return vee && request.virtual_stages == 1 ? 2 : request.virtual_stages;
+}
+
 // Experts behind tensor parallelism need it (handbook §4), so there it is the default of any stack.
 bool sequence_parallel(const PlanRequest& request, const Transformer& model, const Stack& stack) {
   return request.tensor_parallel > 1 &&
@@ -28,6 +34,7 @@ Proposal propose(const PlanRequest& request, const Transformer& model, const Clu
   const Count filling = divides(replica, devices) ? devices / replica : 0;
   const Count data_parallel = request.data_parallel ? *request.data_parallel : filling;
   const Count sequences = Count{request.micro_batch} * data_parallel;
+  const Schedule* schedule = find_schedule(schedule_name(request));
   return {
       .request = request,
       .model = model,
@@ -38,7 +45,8 @@ Proposal propose(const PlanRequest& request, const Transformer& model, const Clu
       .data_parallel = data_parallel,
       .microbatches =
           divides(sequences, training.global_batch) ? training.global_batch / sequences : 0,
-      .schedule = find_schedule(schedule_name(request)),
+      .schedule = schedule,
+      .virtual_stages = virtual_stages(request, schedule),
       .sequence_parallel = sequence_parallel(request, model, training.stack),
   };
 }

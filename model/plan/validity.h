@@ -23,6 +23,7 @@ struct Proposal {
   std::int64_t data_parallel = 0;      // D; 0: t·c·p does not divide N
   std::int64_t microbatches = 0;       // m; 0: b·D does not divide B
   const Schedule* schedule = nullptr;  // nullptr: none of that name
+  int virtual_stages = 1;              // 2 where the V of the schedule asks for it
   bool sequence_parallel = false;
 };
 

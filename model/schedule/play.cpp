@@ -42,7 +42,7 @@ struct Progress {
 };
 
 struct PassPicoseconds {
-  Picoseconds forward, input_gradient, weight_gradient;
+  Picoseconds forward, input_gradient, weight_gradient, hidden;
 };
 
 struct StageClock {
@@ -58,10 +58,11 @@ class Player {
     clocks_.resize(static_cast<std::size_t>(shape.stages));
     progress_.resize(static_cast<std::size_t>(chunks()) *
                      static_cast<std::size_t>(shape.microbatches));
-    for (int chunk = 0; chunk < chunks(); ++chunk) {
-      const PassTimes& t = times.stage_chunk[index(stage_of(chunk))][index(chunk / shape.stages)];
-      durations_.push_back({to_picoseconds(t.forward), to_picoseconds(t.input_gradient),
-                            to_picoseconds(t.weight_gradient)});
+    for (const std::vector<PassTimes>& stage : times.stage_chunk) {
+      for (const PassTimes& t : stage) {
+        durations_.push_back({to_picoseconds(t.forward), to_picoseconds(t.input_gradient),
+                              to_picoseconds(t.weight_gradient), to_picoseconds(t.hidden)});
+      }
     }
   }
 
@@ -80,10 +81,13 @@ class Player {
  private:
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
-  int chunks() const { return shape_.stages * shape_.chunks; }
-  // Chunks are numbered in the order in which a micro-batch passes them.
-  int stage_of(int chunk) const { return chunk % shape_.stages; }
-  int chunk_of(int stage, const Pass& pass) const { return pass.chunk * shape_.stages + stage; }
+  int chunks() const { return layer_chunks(shape_); }
+  int stage_of(int microbatch, int chunk) const {
+    return place_of(shape_, microbatch, chunk).stage;
+  }
+  int chunk_of(int stage, const Pass& pass) const {
+    return layer_chunk_of(shape_, {stage, pass.chunk});
+  }
 
   Progress& progress(int chunk, int microbatch) {
     return progress_[index(microbatch) * index(chunks()) + index(chunk)];
@@ -97,8 +101,12 @@ class Player {
                    fmt::format("found {} stages, allowed {}", passes_.size(), shape_.stages)};
     }
     for (int stage = 0; stage < shape_.stages; ++stage) {
-      for (const Pass& pass : passes_[index(stage)]) {
+      const std::vector<Pass>& list = passes_[index(stage)];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const Pass& pass = list[i];
         if (!in_range(pass)) return wrong(stage, pass, "is out of range");
+        if (pass.paired && !is_pair(list, i))
+          return wrong(stage, pass, "is paired with no backward");
         std::uint8_t& kinds =
             seen[index(pass.microbatch) * index(chunks()) + index(chunk_of(stage, pass))];
         if ((kinds & covered_by(pass.kind)) != 0) return wrong(stage, pass, "is repeated");
@@ -110,7 +118,14 @@ class Player {
 
   bool in_range(const Pass& pass) const {
     return pass.microbatch >= 0 && pass.microbatch < shape_.microbatches && pass.chunk >= 0 &&
-           pass.chunk < shape_.chunks;
+           pass.chunk < chunks_held(shape_) &&
+           (shape_.route != Route::both_ways ||
+            is_return(shape_, pass.microbatch) == (pass.chunk == 1));
+  }
+
+  static bool is_pair(const std::vector<Pass>& list, std::size_t position) {
+    return list[position].kind == PassKind::forward && position + 1 < list.size() &&
+           list[position + 1].kind == PassKind::backward;
   }
 
   // Bits for F, B and W; a backward pass is both B and W.
@@ -133,13 +148,14 @@ class Player {
         std::find_if(seen.begin(), seen.end(), [](std::uint8_t k) { return k != 7; });
     if (found == seen.end()) return std::nullopt;
     const int position = static_cast<int>(found - seen.begin());
-    const int chunk = position % chunks();
-    Pass pass{.microbatch = position / chunks(), .chunk = chunk / shape_.stages};
+    const int microbatch = position / chunks();
+    const ChunkPlace place = place_of(shape_, microbatch, position % chunks());
+    Pass pass{.microbatch = microbatch, .chunk = place.chunk};
     for (const PassKind kind : {PassKind::weight_gradient, PassKind::input_gradient,
                                 PassKind::backward, PassKind::forward}) {
       if ((*found & covered_by(kind)) == 0) pass.kind = kind;
     }
-    return wrong(stage_of(chunk), pass, "is missing");
+    return wrong(place.stage, pass, "is missing");
   }
 
   // Runs the stage's passes until one has to wait.
@@ -148,58 +164,92 @@ class Player {
     StageClock& clock = clocks_[index(stage)];
     while (clock.next < list.size()) {
       const Pass& pass = list[clock.next];
-      const int chunk = chunk_of(stage, pass);
-      const Picoseconds ready = ready_at(pass, chunk);
+      const Picoseconds ready = ready_at(stage, pass);
       if (ready == kNotYet) return;
-      run_pass(clock, pass, chunk, std::max(ready, clock.end));
-      ++clock.next;
+      const Picoseconds start = std::max(ready, clock.end);
+      if (pass.paired) {
+        const Pass& beside = list[clock.next + 1];
+        const Picoseconds beside_ready = ready_at(stage, beside);
+        if (beside_ready == kNotYet) return;
+        run_pair(stage, pass, beside, std::max(start, beside_ready));
+      } else {
+        run_pass(stage, pass, start, start + duration_of(stage, pass));
+      }
     }
   }
 
   // When the pass's inputs are there; kNotYet: a pass it needs has not run.
-  Picoseconds ready_at(const Pass& pass, int chunk) {
+  Picoseconds ready_at(int stage, const Pass& pass) {
+    const int chunk = chunk_of(stage, pass);
     const Progress& own = progress(chunk, pass.microbatch);
     switch (pass.kind) {
       case PassKind::forward:
         if (chunk == 0) return 0;
-        return arrival(progress(chunk - 1, pass.microbatch).forward_end);
+        return arrival(progress(chunk - 1, pass.microbatch).forward_end,
+                       stage != stage_of(pass.microbatch, chunk - 1));
       case PassKind::backward:
       case PassKind::input_gradient:
         if (own.forward_end == kNotYet || chunk == chunks() - 1) return own.forward_end;
-        return arrival(progress(chunk + 1, pass.microbatch).input_gradient_end);
+        return arrival(progress(chunk + 1, pass.microbatch).input_gradient_end,
+                       stage != stage_of(pass.microbatch, chunk + 1));
       case PassKind::weight_gradient:
         return own.input_gradient_end;
     }
     return kNotYet;
   }
 
-  Picoseconds arrival(Picoseconds sent) const {
-    if (sent == kNotYet || shape_.stages == 1) return sent;
-    return sent + send_;
+  Picoseconds arrival(Picoseconds ended, bool sent) const {
+    return ended == kNotYet || !sent ? ended : ended + send_;
   }
 
-  void run_pass(StageClock& clock, const Pass& pass, int chunk, Picoseconds start) {
-    const PassPicoseconds& duration = durations_[index(chunk)];
-    Progress& own = progress(chunk, pass.microbatch);
-    if (clock.next == 0) clock.start = start;
+  const PassPicoseconds& times_of(int stage, const Pass& pass) const {
+    return durations_[index(stage) * index(chunks_held(shape_)) + index(pass.chunk)];
+  }
+
+  Picoseconds duration_of(int stage, const Pass& pass) const {
+    const PassPicoseconds& times = times_of(stage, pass);
     switch (pass.kind) {
       case PassKind::forward:
-        clock.end = own.forward_end = start + duration.forward;
+        return times.forward;
+      case PassKind::backward:
+        return times.input_gradient + times.weight_gradient;
+      case PassKind::input_gradient:
+        return times.input_gradient;
+      case PassKind::weight_gradient:
+        return times.weight_gradient;
+    }
+    return 0;
+  }
+
+  void run_pair(int stage, const Pass& forward, const Pass& backward, Picoseconds start) {
+    const Picoseconds end = start + duration_of(stage, forward) + duration_of(stage, backward) -
+                            times_of(stage, forward).hidden;
+    run_pass(stage, forward, start, end);
+    run_pass(stage, backward, start, end);
+  }
+
+  void run_pass(int stage, const Pass& pass, Picoseconds start, Picoseconds end) {
+    StageClock& clock = clocks_[index(stage)];
+    if (clock.next++ == 0) clock.start = start;
+    clock.end = end;
+    const int chunk = chunk_of(stage, pass);
+    Progress& own = progress(chunk, pass.microbatch);
+    switch (pass.kind) {
+      case PassKind::forward:
+        own.forward_end = end;
         clock.most_in_flight = std::max(clock.most_in_flight, ++clock.in_flight);
         wake(chunk + 1, pass);
         break;
       case PassKind::backward:
-        clock.end = own.input_gradient_end =
-            start + duration.input_gradient + duration.weight_gradient;
+        own.input_gradient_end = end;
         --clock.in_flight;
         wake(chunk - 1, pass);
         break;
       case PassKind::input_gradient:
-        clock.end = own.input_gradient_end = start + duration.input_gradient;
+        own.input_gradient_end = end;
         wake(chunk - 1, pass);
         break;
       case PassKind::weight_gradient:
-        clock.end = start + duration.weight_gradient;
         --clock.in_flight;
         break;
     }
@@ -208,13 +258,17 @@ class Player {
   // The stage of `chunk` goes on when what it waits for is the successor of the pass that ended.
   void wake(int chunk, const Pass& ended) {
     if (chunk < 0 || chunk >= chunks()) return;
-    const int stage = stage_of(chunk);
+    const int stage = stage_of(ended.microbatch, chunk);
     const StageClock& clock = clocks_[index(stage)];
     const std::vector<Pass>& list = passes_[index(stage)];
     if (clock.next >= list.size()) return;
+    const auto waits_for_it = [&](const Pass& next) {
+      return next.microbatch == ended.microbatch && chunk_of(stage, next) == chunk;
+    };
     const Pass& next = list[clock.next];
-    const bool waits_for_it = next.microbatch == ended.microbatch && chunk_of(stage, next) == chunk;
-    if (waits_for_it) woken_.push_back(stage);
+    if (waits_for_it(next) || (next.paired && waits_for_it(list[clock.next + 1]))) {
+      woken_.push_back(stage);
+    }
   }
 
   std::optional<Error> check_finished() const {
@@ -241,7 +295,7 @@ class Player {
   const PassList& passes_;
   PipelineShape shape_;
   Picoseconds send_;
-  std::vector<PassPicoseconds> durations_;  // by chunk, in the order of a micro-batch
+  std::vector<PassPicoseconds> durations_;  // [stage][local chunk]
   std::vector<Progress> progress_;          // [micro-batch][chunk]
   std::vector<StageClock> clocks_;
   std::vector<int> woken_;
@@ -253,12 +307,22 @@ Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTim
   return Player(passes, shape, times).run();
 }
 
+PlayTimes play_times(PipelineShape shape, std::span<const PassTimes> stages) {
+  const auto held = static_cast<std::size_t>(chunks_held(shape));
+  const double share = 1.0 / shape.chunks;
+  PlayTimes times;
+  for (const PassTimes& stage : stages) {
+    const PassTimes chunk = {.forward = stage.forward * share,
+                             .input_gradient = stage.input_gradient * share,
+                             .weight_gradient = stage.weight_gradient * share,
+                             .hidden = stage.hidden * share};
+    times.stage_chunk.emplace_back(held, chunk);
+  }
+  return times;
+}
+
 PlayTimes uniform_times(PipelineShape shape, PassTimes stage) {
-  const PassTimes chunk = {.forward = stage.forward / shape.chunks,
-                           .input_gradient = stage.input_gradient / shape.chunks,
-                           .weight_gradient = stage.weight_gradient / shape.chunks};
-  const std::vector<PassTimes> chunks(static_cast<std::size_t>(shape.chunks), chunk);
-  return {.stage_chunk = std::vector(static_cast<std::size_t>(shape.stages), chunks), .send = {}};
+  return play_times(shape, std::vector(static_cast<std::size_t>(shape.stages), stage));
 }
 
 }  // namespace trainyard

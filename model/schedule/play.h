@@ -3,6 +3,7 @@
 // schedules without a closed form), the planner and the tests; exact for unlike stages.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "model/schedule/schedule.h"
@@ -10,7 +11,7 @@
 namespace trainyard {
 
 // Times of one pass of each kind on each stage and chunk, and of a send between neighbouring
-// stages.
+// stages; `hidden` of a pair is its forward pass's.
 struct PlayTimes {
   std::vector<std::vector<PassTimes>> stage_chunk;  // [stage][chunk], of one chunk
   Seconds send;  // delay between a pass and its successor's start
@@ -29,7 +30,10 @@ struct Played {
 // Requires: times for every stage and chunk, none negative, sums below 10^6 s.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
 
-// Uniform stages: F, B, W of a stage split evenly over its chunks, no communication.
+// F, B, W of each stage split evenly over the chunks that a micro-batch visits there, no
+// communication.
+PlayTimes play_times(PipelineShape shape, std::span<const PassTimes> stages);
+// The same of equal stages.
 PlayTimes uniform_times(PipelineShape shape, PassTimes stage);
 
 }  // namespace trainyard

@@ -4,6 +4,45 @@
 
 namespace trainyard {
 
+int layer_chunks(PipelineShape shape) { return shape.stages * shape.chunks; }
+
+int chunks_held(PipelineShape shape) {
+  return shape.route == Route::both_ways ? 2 * shape.chunks : shape.chunks;
+}
+
+bool is_return(PipelineShape shape, int microbatch) {
+  return shape.route == Route::both_ways && microbatch >= shape.microbatches / 2;
+}
+
+ChunkPlace place_of(PipelineShape shape, int microbatch, int layer_chunk) {
+  const int round = layer_chunk / shape.stages;
+  const int step = layer_chunk % shape.stages;
+  const int reverse = shape.stages - 1 - step;
+  switch (shape.route) {
+    case Route::loop:
+      break;
+    case Route::vee:
+      return {round == 0 ? step : reverse, round};
+    case Route::both_ways:
+      if (is_return(shape, microbatch)) return {reverse, 1};
+      break;
+  }
+  return {step, round};
+}
+
+int layer_chunk_of(PipelineShape shape, ChunkPlace place) {
+  const int reverse = shape.stages - 1 - place.stage;
+  switch (shape.route) {
+    case Route::loop:
+      break;
+    case Route::vee:
+      return place.chunk == 0 ? place.stage : shape.stages + reverse;
+    case Route::both_ways:
+      return place.chunk == 0 ? place.stage : reverse;
+  }
+  return place.chunk * shape.stages + place.stage;
+}
+
 const Schedule* find_schedule(std::string_view name) {
   const auto all = schedules();
   const auto found =

@@ -26,38 +26,67 @@ enum class PassKind : std::uint8_t {
 struct Pass {
   PassKind kind = PassKind::forward;
   int microbatch = 0;
-  int chunk = 0;  // local: 0 … v−1
+  int chunk = 0;  // local: 0 … chunks_held − 1
+  // A forward pass that runs beside the backward pass behind it in the list (DualPipe).
+  bool paired = false;
   friend bool operator==(const Pass&, const Pass&) = default;
 };
 using PassList = std::vector<std::vector<Pass>>;  // [stage][position]
+
+// The way of a micro-batch through the stages.
+enum class Route : std::uint8_t {
+  loop,      // from the first stage to the last, v times
+  vee,       // to the last stage in chunk 0 and back in chunk 1 (ZB-V)
+  both_ways  // the first half of the micro-batches from the first stage to the last in chunk 0, the
+             // other half from the last to the first in chunk 1, a copy of the layers (DualPipe)
+};
 
 // p, v and m of a step.
 struct PipelineShape {
   int stages = 1;
   int chunks = 1;  // virtual stages v
   int microbatches = 1;
+  Route route = Route::loop;
 };
 
-// Duration of one stage's passes for one micro-batch, all chunks together: F, B and W of handbook
-// §8.
+// Chunks of layers, numbered in the order in which a micro-batch passes them, and where they are.
+struct ChunkPlace {
+  int stage = 0;
+  int chunk = 0;  // local
+};
+int layer_chunks(PipelineShape shape);                // p·v
+int chunks_held(PipelineShape shape);                 // by a stage: v, 2 under Route::both_ways
+bool is_return(PipelineShape shape, int microbatch);  // it goes from the last stage to the first
+ChunkPlace place_of(PipelineShape shape, int microbatch, int layer_chunk);
+int layer_chunk_of(PipelineShape shape, ChunkPlace place);
+
+// Duration of one stage's passes for one micro-batch, in all chunks that it visits: F, B and W of
+// handbook §8.
 struct PassTimes {
   Seconds forward, input_gradient, weight_gradient;
+  Seconds hidden;  // of F + B + W, when a forward pass runs beside a backward pass: F&B is the rest
   Seconds backward() const { return input_gradient + weight_gradient; }
   Seconds total() const { return forward + backward(); }
 };
 
+inline int no_pairs(PipelineShape /*shape*/, int /*stage*/) { return 0; }
+
 struct Schedule {
-  std::string_view name;     // as documents spell it: "1f1b"
-  bool splits_backward;      // uses input_gradient and weight_gradient passes
-  bool needs_chunks;         // v > 1 is what it is for
-  int copies_of_parameters;  // 2 under DualPipe
-  bool optimizer_barrier;    // false: steps follow each other at one span (handbook §8)
+  std::string_view name;  // as documents spell it: "1f1b"
+  bool splits_backward;   // uses input_gradient and weight_gradient passes
+  bool needs_chunks;      // v > 1 is what it is for
+  Route route;
+  bool optimizer_barrier;  // false: steps follow each other at one span (handbook §8)
   // Whether it can run this shape at all; the error names the nearest legal value of the offending
   // key
   // ("/plan/virtual_stages", "/plan/micro_batch", …).
   Expected<void> (*accepts)(PipelineShape shape);
+  PipelineShape shape(int stages, int chunks, int microbatches) const {
+    return {stages, chunks, microbatches, route};
+  }
   // Requires: accepts(shape).
   PassList (*passes)(PipelineShape shape);
+  bool closed_form;  // false: span and makespan play the pass list, O(passes), and allocate
   // Where the closed form below is exact for equal stages.
   bool (*in_domain)(PipelineShape shape, PassTimes times);
   // Longest span with unlike stages, free communication; equal stages give handbook §8's table.
@@ -66,7 +95,9 @@ struct Schedule {
   // From zero to the end of the last pass: the step under an optimizer barrier. The same for every
   // schedule whose stage 0 has the longest span.
   Seconds (*makespan)(PipelineShape shape, std::span<const PassTimes> times);
-  // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers (v a micro-batch).
+  // Pairs of a forward and a backward pass that `stage` runs side by side.
+  int (*pairs)(PipelineShape shape, int stage) = no_pairs;
+  // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };
 

@@ -67,4 +67,9 @@ Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times) 
   return longest;
 }
 
+Played played_stages(const PassList& passes, PipelineShape shape,
+                     std::span<const PassTimes> times) {
+  return play(passes, shape, play_times(shape, times)).value();
+}
+
 }  // namespace trainyard

@@ -8,9 +8,6 @@ namespace {
 
 constexpr CountShape kDegree{.most = 1e6};
 
-// Schedules of design §3 that documents may name before this version can run them.
-constexpr std::array<std::string_view, 4> kNamedSchedules = {"zb-h1", "zb-h2", "zb-v", "dualpipe"};
-
 std::vector<std::string> sorted_without_repeats(std::vector<std::string> names) {
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -18,7 +15,7 @@ std::vector<std::string> sorted_without_repeats(std::vector<std::string> names) 
 }
 
 ChoiceShape schedule_names() {
-  std::vector<std::string> names(kNamedSchedules.begin(), kNamedSchedules.end());
+  std::vector<std::string> names;
   for (const Schedule* schedule : schedules()) names.emplace_back(schedule->name);
   return {.names = sorted_without_repeats(std::move(names)), .family = "schedule"};
 }
@@ -137,7 +134,8 @@ std::vector<Field<PlanRequest>> degree_fields() {
                         Context{"ulysses", ContextAlgorithm::ulysses}},
              "how attention sees the other ranks' keys"),
       count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
-      count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree),
+      count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree)
+          .absent("1; 2 with zb-v"),
       text("schedule", &P::schedule, "order of the passes", {schedule_names()})
           .absent("`1f1b`, or `interleaved-1f1b` when v > 1"),
       layers_per_stage_field(),

@@ -31,6 +31,8 @@ std::vector<Plan> random_plans(const Job& job, int count) {
     request.pipeline_parallel = pick(divisors(devices / request.tensor_parallel));
     request.context_parallel = pick({1, 1, 1, 2, 4});
     request.virtual_stages = pick({1, 1, 2, 3, 4});
+    const auto all = schedules();
+    request.schedule = all[random() % all.size()]->name;
     request.micro_batch = pick({1, 2, 4});
     request.zero_stage = pick({0, 1, 2, 3});
     if (job.model.experts > 0) {

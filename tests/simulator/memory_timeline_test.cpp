@@ -51,19 +51,9 @@ TEST(MemoryTimeline, OfARankWithoutBuffersIsZero) {
 // A byte an activation: the peak is the number of chunks that the schedule declares in flight.
 TEST(MemoryTimeline, HoldsTheActivationsThatSchedulesDeclare) {
   for (const Schedule* schedule : schedules()) {
-    const PipelineShape shape = {4, schedule->needs_chunks ? 2 : 1, 8};
-    TaskGraph graph =
+    const PipelineShape shape = schedule->shape(4, schedule->needs_chunks ? 2 : 1, 8);
+    const TaskGraph graph =
         pass_graph(schedule->passes(shape), shape, uniform_times(shape, picoseconds(10, 10, 10)));
-    for (TaskList& list : graph.lists) {
-      for (std::int32_t task = 0; task < static_cast<std::int32_t>(list.tasks.size()); ++task) {
-        const std::string& name = list.names[static_cast<std::size_t>(task)];
-        if (name[0] != 'F') continue;
-        const std::string last = (schedule->splits_backward ? "W" : "B") + name.substr(1);
-        const auto freed_by = std::find(list.names.begin(), list.names.end(), last);
-        list.buffers.push_back(
-            {Bytes(1), task, static_cast<std::int32_t>(freed_by - list.names.begin())});
-      }
-    }
     const Timeline timeline = simulate(graph).value();
     for (int stage = 0; stage < shape.stages; ++stage) {
       const auto peak =

@@ -25,38 +25,94 @@ class Builder {
   TaskGraph build(const PassList& passes) {
     for (int stage = 0; stage < shape_.stages; ++stage) {
       graph_.ranks[static_cast<std::size_t>(stage)].list = stage;
-      for (const Pass& pass : passes[static_cast<std::size_t>(stage)]) add(stage, pass);
+      const std::vector<Pass>& list = passes[static_cast<std::size_t>(stage)];
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const std::size_t together = list[i].paired ? 2 : 1;
+        add(stage, std::span(list).subspan(i, together));
+        i += together - 1;
+      }
     }
     return std::move(graph_);
   }
 
  private:
-  int last_chunk() const { return shape_.stages * shape_.chunks - 1; }
+  // One pass, or the two of a pair as one task.
+  void add(int stage, std::span<const Pass> passes) {
+    std::vector<std::int32_t> after;
+    Picoseconds time{0};
+    std::string names;
+    for (const Pass& pass : passes) {
+      inputs(stage, pass, after);
+      time += duration(stage, pass);
+      names += (names.empty() ? "" : "+") + name_of(stage, pass);
+    }
+    if (passes.size() == 2) time -= to_picoseconds(times_of(stage, passes[0]).hidden);
+    const std::int32_t task = list(stage).add({.duration = time}, after);
+    name(stage, std::move(names));
+    for (const Pass& pass : passes) outputs(stage, pass, task);
+  }
 
-  void add(int stage, const Pass& pass) {
-    const int chunk = pass.chunk * shape_.stages + stage;
+  int chunk_of(int stage, const Pass& pass) const {
+    return layer_chunk_of(shape_, {stage, pass.chunk});
+  }
+
+  std::string name_of(int stage, const Pass& pass) const {
+    const bool weight = pass.kind == PassKind::weight_gradient;
+    const char kind = pass.kind == PassKind::forward ? 'F' : weight ? 'W' : 'B';
+    return fmt::format("{}{}.{}", kind, pass.microbatch, chunk_of(stage, pass));
+  }
+
+  // What a pass waits for: its own earlier pass, and its neighbour's, sent or (in the turn of a V)
+  // on the same stage.
+  void inputs(int stage, const Pass& pass, std::vector<std::int32_t>& after) {
+    const int chunk = chunk_of(stage, pass);
     const bool forward = pass.kind == PassKind::forward;
     const bool weight = pass.kind == PassKind::weight_gradient;
-    std::vector<std::int32_t> after;
     const auto own = done_.find({chunk, pass.microbatch, !weight});
     if (!forward && own != done_.end()) after.push_back(own->second);
     const int from = forward ? chunk - 1 : chunk + 1;
-    const int to = forward ? chunk + 1 : chunk - 1;
-    if (!weight && from >= 0 && from <= last_chunk()) {
-      after.push_back(message(TaskKind::receive, stage, from, chunk, {}));
+    if (weight || from < 0 || from >= layer_chunks(shape_)) return;
+    if (place_of(shape_, pass.microbatch, from).stage != stage) {
+      after.push_back(message(TaskKind::receive, stage, pass.microbatch, {from, chunk}, {}));
+      return;
     }
-    const std::int32_t task = list(stage).add({.duration = duration(stage, pass)}, after);
-    name(stage, fmt::format("{}{}.{}", forward ? 'F' : weight ? 'W' : 'B', pass.microbatch, chunk));
-    if (!weight) done_[{chunk, pass.microbatch, forward}] = task;
-    if (!weight && to >= 0 && to <= last_chunk()) {
-      const std::vector<std::int32_t> sent_after = {task};
-      message(TaskKind::send, stage, chunk, to, sent_after);
+    const auto before = done_.find({from, pass.microbatch, forward});
+    if (before != done_.end()) after.push_back(before->second);
+  }
+
+  void outputs(int stage, const Pass& pass, std::int32_t task) {
+    const int chunk = chunk_of(stage, pass);
+    const bool forward = pass.kind == PassKind::forward;
+    hold(stage, pass, task);
+    if (pass.kind == PassKind::weight_gradient) return;
+    done_[{chunk, pass.microbatch, forward}] = task;
+    const int to = forward ? chunk + 1 : chunk - 1;
+    if (to < 0 || to >= layer_chunks(shape_)) return;
+    if (place_of(shape_, pass.microbatch, to).stage == stage) return;
+    const std::vector<std::int32_t> sent_after = {task};
+    message(TaskKind::send, stage, pass.microbatch, {chunk, to}, sent_after);
+  }
+
+  // A byte for the activations of a chunk, from its forward to its last pass.
+  void hold(int stage, const Pass& pass, std::int32_t task) {
+    std::vector<Buffer>& buffers = list(stage).buffers;
+    const std::pair key(chunk_of(stage, pass), pass.microbatch);
+    if (pass.kind == PassKind::forward) {
+      held_[key] = buffers.size();
+      buffers.push_back({Bytes(1), task, -1});
+    } else if (pass.kind != PassKind::input_gradient) {
+      const auto found = held_.find(key);  // none in a list whose order is wrong
+      if (found != held_.end()) buffers[found->second].freed_by = task;
     }
   }
 
+  const PassTimes& times_of(int stage, const Pass& pass) const {
+    return times_
+        .stage_chunk[static_cast<std::size_t>(stage)][static_cast<std::size_t>(pass.chunk)];
+  }
+
   Picoseconds duration(int stage, const Pass& pass) const {
-    const PassTimes& t =
-        times_.stage_chunk[static_cast<std::size_t>(stage)][static_cast<std::size_t>(pass.chunk)];
+    const PassTimes& t = times_of(stage, pass);
     const Picoseconds b = to_picoseconds(t.input_gradient);
     const Picoseconds w = to_picoseconds(t.weight_gradient);
     switch (pass.kind) {
@@ -72,12 +128,17 @@ class Builder {
     return {};
   }
 
-  // A group for each boundary and direction; the n-th message of it belongs to micro-batch n.
-  std::int32_t message(TaskKind kind, int stage, int from, int to,
+  // A group for each boundary and direction (and way, where there are two); its messages are in the
+  // order of the micro-batches.
+  std::int32_t message(TaskKind kind, int stage, int microbatch, std::pair<int, int> chunks,
                        std::span<const std::int32_t> after) {
-    const auto [group, added] =
-        groups_.emplace(std::pair(from, to), static_cast<std::int32_t>(graph_.groups.size()));
-    if (added) graph_.groups.push_back({from % shape_.stages, to % shape_.stages});
+    const auto [from, to] = chunks;
+    const auto [group, added] = groups_.emplace(std::tuple(from, to, is_return(shape_, microbatch)),
+                                                static_cast<std::int32_t>(graph_.groups.size()));
+    if (added) {
+      graph_.groups.push_back(
+          {place_of(shape_, microbatch, from).stage, place_of(shape_, microbatch, to).stage});
+    }
     std::vector<std::int32_t>& channels = graph_.ranks[static_cast<std::size_t>(stage)].groups;
     auto channel = std::find(channels.begin(), channels.end(), group->second);
     if (channel == channels.end()) channel = channels.insert(channel, group->second);
@@ -98,8 +159,9 @@ class Builder {
   PipelineShape shape_;
   const PlayTimes& times_;
   TaskGraph graph_;
-  std::map<std::pair<int, int>, std::int32_t> groups_;       // by the chunks they join
-  std::map<std::tuple<int, int, bool>, std::int32_t> done_;  // chunk, micro-batch, forward
+  std::map<std::tuple<int, int, bool>, std::int32_t> groups_;  // by the chunks they join
+  std::map<std::pair<int, int>, std::size_t> held_;            // chunk, micro-batch -> buffer
+  std::map<std::tuple<int, int, bool>, std::int32_t> done_;    // chunk, micro-batch, forward
 };
 
 }  // namespace

@@ -9,7 +9,8 @@
 
 namespace trainyard {
 
-// Messages of `message` bytes between stages.
+// Messages of `message` bytes between stages, and a buffer of one byte for the activations of a
+// chunk.
 TaskGraph pass_graph(const PassList& passes, PipelineShape shape, const PlayTimes& times,
                      Bytes message = {});
 

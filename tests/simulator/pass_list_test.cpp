@@ -26,10 +26,11 @@ std::ostream& operator<<(std::ostream& out, const SpanCase& c) {
 class ClosedForm : public testing::TestWithParam<SpanCase> {};
 
 TEST_P(ClosedForm, IsWhatTheSimulatorPlays) {
-  const auto [name, shape, f, b, w, span, makespan] = GetParam();
+  const auto [name, p_v_m, f, b, w, span, makespan] = GetParam();
   const Schedule& schedule = *find_schedule(name);
-  const std::vector stages(static_cast<std::size_t>(shape.stages), picoseconds(f, b, w));
-  const TaskGraph graph = pass_graph(schedule.passes(shape), shape, times_of(shape, stages));
+  const PipelineShape shape = schedule.shape(p_v_m.stages, p_v_m.chunks, p_v_m.microbatches);
+  const TaskGraph graph =
+      pass_graph(schedule.passes(shape), shape, uniform_times(shape, picoseconds(f, b, w)));
   const auto timeline = simulate(graph);
   ASSERT_TRUE(timeline) << timeline.error().message;
   EXPECT_EQ(longest_span(stage_times(graph, *timeline)).count(), span);
@@ -49,7 +50,9 @@ INSTANTIATE_TEST_SUITE_P(
         SpanCase{"zb-h1", {8, 1, 24}, 1, 1, 1, 79, 79},              // m·3 + (p−1)(F+B−W)
         SpanCase{"zb-h1", {4, 1, 12}, 2, 3, 1, 12 * 6 + 3 * 4, 12 * 6 + 3 * 4},
         SpanCase{"zb-h2", {8, 1, 24}, 1, 1, 1, 72, 79},  // m·3 + (p−1)(F+B−2W); makespan: §8's test
-        SpanCase{"zb-h2", {4, 1, 12}, 2, 2, 2, 72, 78}));  // the last stage starts at (p−1)F
+        SpanCase{"zb-h2", {4, 1, 12}, 2, 2, 2, 72, 78},       // the last stage starts at (p−1)F
+        SpanCase{"zb-v", {8, 2, 24}, 2, 2, 2, 144, 151},      // m·6; the last starts at (p−1)F/2
+        SpanCase{"dualpipe", {8, 1, 20}, 1, 1, 1, 66, 66}));  // golden: bubble 6
 
 TEST(Simulate, AgreesWithThePlayerOnStagesThatDiffer) {
   std::mt19937 random{7};
@@ -59,7 +62,8 @@ TEST(Simulate, AgreesWithThePlayerOnStagesThatDiffer) {
   for (const Schedule* schedule : schedules()) {
     for (int i = 0; i < 40; ++i) {
       const int p = pick(2, 9);
-      const PipelineShape shape = {p, schedule->needs_chunks ? pick(2, 4) : 1, p * pick(1, 5)};
+      const int v = schedule->needs_chunks ? pick(2, 4) : 1;
+      const PipelineShape shape = schedule->shape(p, v, p * pick(1, 5));
       if (!schedule->accepts(shape)) continue;
       SCOPED_TRACE(
           fmt::format("{} p {} v {} m {}", schedule->name, p, shape.chunks, shape.microbatches));

@@ -46,6 +46,7 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.overlap_slowdown = 0;
   Plan plan;
+  plan.schedule = find_schedule("1f1b");
   plan.zero_stage = 1;
   plan.sharding_group = 64;
   StageParameters stage;

@@ -124,6 +124,52 @@ TEST(Estimate, BubbleOfInterleaved1F1BShrinksByTheChunks) {
   EXPECT_NEAR(out.breakdown.bubble / ideal, 7.0 / (3 * 64), 0.01);
 }
 
+// Handbook §12.1: everything twice under DualPipe; the two copies are on stages that mirror each
+// other, so that both ends hold embedding and head.
+TEST(Estimate, OfDualPipeHoldsTwoCopiesOfTheParameters) {
+  Job untied = gpt3_on_a100().job;
+  untied.model.tied_embeddings = false;
+  const PreparedJob job = prepare(untied);
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8};
+  const auto parameters = [&](std::string_view schedule) {
+    request.schedule = schedule;
+    const Estimate out = estimate(job, legal_plan(job, request));
+    double sum = 0;
+    for (const StageParameters& stage : out.held) sum += stage.dense;
+    return sum;
+  };
+  EXPECT_NEAR(parameters("dualpipe") / parameters("1f1b"), 2, 1e-12);
+}
+
+// 12 layers a stage either way; the V has both ends of the network on stage 0.
+TEST(Estimate, OfAVHasBothEndsOnTheFirstStage) {
+  const PreparedJob job = gpt3_on_a100();
+  const Estimate out = estimate(
+      job, legal_plan(job, {.tensor_parallel = 8, .pipeline_parallel = 8, .schedule = "zb-v"}));
+  for (const StageParameters& stage : out.held) {
+    EXPECT_EQ(stage.layers, 12);
+    EXPECT_EQ(stage.embedding, &stage == &out.held.front());
+    EXPECT_EQ(stage.head, &stage == &out.held.front());
+  }
+  EXPECT_EQ(out.slowest_stage, 0);
+}
+
+TEST(EstimateBound, IsNeverAboveTheEstimateAndHasItsMemory) {
+  const PreparedJob job = gpt3_on_a100();
+  for (const Schedule* schedule : schedules()) {
+    const Plan plan = legal_plan(job, {.tensor_parallel = 8,
+                                       .pipeline_parallel = 8,
+                                       .virtual_stages = schedule->needs_chunks ? 2 : 1,
+                                       .schedule = std::string(schedule->name)});
+    Estimate bound;
+    estimate_bound(job, plan, bound);
+    const Estimate exact = estimate(job, plan);
+    EXPECT_LE(bound.step_time, exact.step_time) << schedule->name;
+    EXPECT_EQ(bound.breakdown.bubble, Seconds(0));
+    EXPECT_EQ(bound.peak_memory, exact.peak_memory) << schedule->name;
+  }
+}
+
 TEST(Estimate, HostFloorBoundsASmallLayer) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.host_layer_forward = 1.0_s;

@@ -12,10 +12,6 @@ namespace {
 
 const Schedule& named(std::string_view name) { return *find_schedule(name); }
 
-std::vector<PassTimes> equal_stages(int stages, PassTimes times) {
-  return std::vector(static_cast<std::size_t>(stages), times);
-}
-
 // Forward times f_i, backward twice that, not split.
 std::vector<PassTimes> stages_of(const std::vector<double>& forward) {
   std::vector<PassTimes> stages;
@@ -26,6 +22,7 @@ std::vector<PassTimes> stages_of(const std::vector<double>& forward) {
 void expect_span(std::string_view name, PipelineShape shape, const std::vector<PassTimes>& stages,
                  double expected) {
   const Schedule& schedule = named(name);
+  shape.route = schedule.route;
   EXPECT_NEAR(schedule.span(shape, stages).value(), expected, 1e-9 * expected) << name;
   EXPECT_NEAR(played(schedule, shape, stages).longest_span.value(), expected, 1e-9 * expected)
       << name << ", played";
@@ -67,6 +64,39 @@ TEST(ClosedForm, OfZbH2HasAMakespanBeyondItsSpan) {
   EXPECT_NEAR(named("zb-h2").makespan({8, 1, 24}, stages).value(), 79, 1e-9);
   EXPECT_NEAR(played(named("zb-h2"), {8, 1, 24}, stages).makespan.value(), 79, 1e-9);
   EXPECT_FALSE(named("zb-h2").optimizer_barrier);
+}
+
+// Qi et al. 2024: no bubble when F = B = W, with the activations of p micro-batches.
+TEST(ClosedForm, OfZbVHasNoBubbleWithTheMemoryOfOneForwardOneBackward) {
+  for (const PipelineShape shape : {PipelineShape{4, 2, 8}, {8, 2, 24}, {6, 2, 11}}) {
+    expect_span("zb-v", shape, equal_stages(shape.stages, seconds(2, 2, 2)),
+                6.0 * shape.microbatches);
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      EXPECT_EQ(named("zb-v").chunks_in_flight(shape, stage), 2 * shape.stages);  // of two halves
+    }
+  }
+}
+
+// Handbook §8: p = 8, F = input = weight = 1, F&B = 3: bubble (p/2−1)(F&B + B − 2W) = 6, for any m.
+TEST(ClosedForm, OfDualPipeIsThatOfTheReport) {
+  for (const int m : {16, 20, 48}) {
+    expect_span("dualpipe", {8, 1, m}, equal_stages(8, seconds(1, 1, 1)), 3 * m + 6);
+  }
+  EXPECT_EQ(named("dualpipe").chunks_in_flight({8, 1, 20}, 3), 9);  // p + 1
+  EXPECT_EQ(named("dualpipe").pairs({8, 1, 20}, 0), 20 - 12 + 1);   // m − 3p/2 + 1
+}
+
+// (m−q)(F+B+W) + q·F&B + (p/2−1)(F&B + B − 2W), within about 3 % (handbook §8).
+TEST(ClosedForm, OfDualPipeGainsWhatItsPairsHide) {
+  PassTimes stage = seconds(1, 1.1, 0.9);
+  stage.hidden = Seconds(0.6);
+  const double pair = 3 - 0.6;
+  for (const int m : {32, 64}) {
+    const int q = m - 12 + 1;
+    const double expected = (m - q) * 3 + q * pair + 3 * (pair + 1.1 - 2 * 0.9);
+    const auto run = played(named("dualpipe"), {8, 1, m}, equal_stages(8, stage));
+    EXPECT_NEAR(run.longest_span.value() / expected, 1, 0.03) << m;
+  }
 }
 
 TEST(ClosedForm, GivesTheGoldenBubbleFraction) {

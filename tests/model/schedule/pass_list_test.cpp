@@ -48,6 +48,23 @@ TEST(PassList, OfZeroBubbleIsQiFigure3) {
   EXPECT_EQ(list_of("zb-h2", {2, 1, 4}, 1), "F0 B0 F1 B1 F2 B2 W0 F3 B3 W1 W2 W3");
 }
 
+TEST(PassList, OfZbVTurnsRoundOnTheLastStage) {  // Qi 2024: p = 2, as many in flight as 1F1B
+  EXPECT_EQ(list_of("zb-v", {2, 2, 3}, 1),
+            "F0.0 F0.1 F1.0 F1.1 B0.1 W0.1 F2.0 B0.0 W0.0 F2.1 B1.1 W1.1 B1.0 B2.1 B2.0 W1.0 W2.1 "
+            "W2.0");
+}
+
+TEST(Schedule, OfAVTakesTwoChunksAndOfTwoWaysEvenNumbers) {
+  EXPECT_EQ(find_schedule("zb-v")->accepts({4, 3, 8}).error().message,
+            "found 3 with zb-v, allowed 2");
+  const Schedule& dualpipe = *find_schedule("dualpipe");
+  EXPECT_TRUE(dualpipe.accepts({4, 1, 8}));
+  EXPECT_EQ(dualpipe.accepts({3, 1, 8}).error().where, "/plan/pipeline_parallel");
+  EXPECT_EQ(dualpipe.accepts({4, 2, 8}).error().where, "/plan/virtual_stages");
+  EXPECT_EQ(dualpipe.accepts({4, 1, 6}).error().where, "/plan/micro_batch");
+  EXPECT_EQ(dualpipe.accepts({4, 1, 9}).error().where, "/plan/micro_batch");
+}
+
 TEST(Schedule, RefusesChunksThatItDoesNotHave) {
   for (const auto* name : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
     EXPECT_TRUE(find_schedule(name)->accepts({4, 1, 8})) << name;

@@ -22,22 +22,15 @@ inline PassTimes seconds(double f, double b, double w) {
   return {.forward = Seconds(f), .input_gradient = Seconds(b), .weight_gradient = Seconds(w)};
 }
 
-// Stages that take `stages[i]`, split evenly over their chunks; free communication.
-inline PlayTimes times_of(PipelineShape shape, const std::vector<PassTimes>& stages) {
-  PlayTimes times;
-  for (const PassTimes& stage : stages) {
-    const PassTimes chunk = {.forward = stage.forward / shape.chunks,
-                             .input_gradient = stage.input_gradient / shape.chunks,
-                             .weight_gradient = stage.weight_gradient / shape.chunks};
-    times.stage_chunk.emplace_back(static_cast<std::size_t>(shape.chunks), chunk);
-  }
-  return times;
+inline std::vector<PassTimes> equal_stages(int stages, PassTimes times) {
+  return std::vector(static_cast<std::size_t>(stages), times);
 }
 
 // Requires: the schedule's lists play to the end.
 inline Played played(const Schedule& schedule, PipelineShape shape,
                      const std::vector<PassTimes>& stages) {
-  return play(schedule.passes(shape), shape, times_of(shape, stages)).value();
+  shape.route = schedule.route;
+  return play(schedule.passes(shape), shape, play_times(shape, stages)).value();
 }
 
 }  // namespace trainyard

@@ -44,6 +44,33 @@ TEST(Player, ClosesTheRingOfChunks) {
   EXPECT_EQ(run->chunks_in_flight, (std::vector{2, 2}));
 }
 
+// A V: chunk 1 of stage 1 follows chunk 0 there without a send; chunk 1 of stage 0 is the last.
+TEST(Player, TurnsAVRoundOnTheLastStage) {
+  const PassList lists(2, {{F, 0, 0}, {F, 0, 1}, {FullB, 0, 1}, {FullB, 0, 0}});
+  const auto run = play_equal(lists, {2, 2, 1, Route::vee}, Seconds(0.25));
+  ASSERT_TRUE(run);
+  EXPECT_EQ(run->makespan, Seconds(4 * 1.5 + 4 * 0.25));
+}
+
+// Micro-batch 0 goes from stage 0, micro-batch 1 from stage 1. Stage 1 has both forward passes in
+// [0, 2] and the backward pass of 0 in [2, 4]; the pair on stage 0 ends at 4 + 3, less what it
+// hides, then come the two backward passes of 1.
+TEST(Player, RunsAPairInTheTimeOfBothLessWhatItHides) {
+  const PassList lists = {{{F, 0, 0}, {F, 1, 1, true}, {FullB, 0, 0}, {FullB, 1, 1}},
+                          {{F, 1, 1}, {F, 0, 0}, {FullB, 0, 0}, {FullB, 1, 1}}};
+  PassTimes stage = seconds(1, 1, 1);
+  PipelineShape shape{2, 1, 2, Route::both_ways};
+  EXPECT_EQ(play(lists, shape, uniform_times(shape, stage))->makespan, Seconds(11));
+  stage.hidden = Seconds(1);
+  EXPECT_EQ(play(lists, shape, uniform_times(shape, stage))->makespan, Seconds(10));
+}
+
+TEST(Player, RefusesAPairWithoutABackwardPass) {
+  const PassList lists = {{{F, 0, 0, true}, {B, 0, 0}, {W, 0, 0}}};
+  EXPECT_EQ(play_equal(lists, {1, 1, 1}).error().message,
+            "stage 0: forward of micro-batch 0, chunk 0 is paired with no backward");
+}
+
 TEST(Player, SendsNothingOnOneStage) {
   const PassList lists = {{{F, 0, 0}, {F, 0, 1}, {FullB, 0, 1}, {FullB, 0, 0}}};
   EXPECT_EQ(play_equal(lists, {1, 2, 1}, Seconds(7))->makespan, Seconds(3));

@@ -27,7 +27,7 @@ class EverySchedule : public ::testing::TestWithParam<const Schedule*> {
     for (const int stages : {1, 2, 3, 4, 8}) {
       for (const int chunks : {1, 2, 3}) {
         for (const int microbatches : {1, 2, 3, 4, 6, 8, 12, 24}) {
-          const PipelineShape shape = {stages, chunks, microbatches};
+          const PipelineShape shape = schedule().shape(stages, chunks, microbatches);
           if (schedule().accepts(shape)) shapes.push_back(shape);
         }
       }
@@ -40,10 +40,25 @@ std::string describe(PipelineShape shape) {
   return fmt::format("p {}, v {}, m {}", shape.stages, shape.chunks, shape.microbatches);
 }
 
-// Where a pass of one micro-batch and chunk stands in a stage's list; -1: nowhere.
-std::ptrdiff_t position(const std::vector<Pass>& list, Pass pass) {
-  const auto found = std::find(list.begin(), list.end(), pass);
-  return found == list.end() ? -1 : found - list.begin();
+// Where a pass of one micro-batch and chunk stands in a stage's list, by kind; -1: nowhere.
+class Positions {
+ public:
+  Positions(const std::vector<Pass>& list, int microbatch, int chunk) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (list[i].microbatch == microbatch && list[i].chunk == chunk) {
+        at_[static_cast<std::size_t>(list[i].kind)] = static_cast<int>(i);
+      }
+    }
+  }
+  int of(PassKind kind) const { return at_[static_cast<std::size_t>(kind)]; }
+
+ private:
+  std::array<int, 4> at_{-1, -1, -1, -1};
+};
+
+// Between stages, on a micro-batch's way; the turn of a V is none.
+int boundaries(PipelineShape shape) {
+  return layer_chunks(shape) - (shape.route == Route::vee ? 2 : 1);
 }
 
 TEST_P(EverySchedule, IsFoundByItsNameAndAcceptsSomeShape) {
@@ -52,27 +67,28 @@ TEST_P(EverySchedule, IsFoundByItsNameAndAcceptsSomeShape) {
 }
 
 TEST_P(EverySchedule, RunsEveryPassOnceAndInOrder) {
-  const bool split = schedule().splits_backward;
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));
-    for (const std::vector<Pass>& list : schedule().passes(shape)) {
-      // As many passes as there are different ones: with all of them found below, each is there
-      // once.
-      ASSERT_EQ(list.size(),
-                static_cast<std::size_t>(shape.microbatches * shape.chunks * (split ? 3 : 2)));
-      for (int i = 0; i < shape.microbatches; ++i) {
-        for (int c = 0; c < shape.chunks; ++c) {
-          const auto f = position(list, {PassKind::forward, i, c});
-          const auto b =
-              position(list, {split ? PassKind::input_gradient : PassKind::backward, i, c});
-          ASSERT_GE(f, 0);
-          ASSERT_GT(b, f);
-          if (split) {
-            ASSERT_GT(position(list, {PassKind::weight_gradient, i, c}), b);
-          }
+    const PassList lists = schedule().passes(shape);
+    std::vector<std::size_t> found(lists.size());
+    for (int i = 0; i < shape.microbatches; ++i) {
+      for (int c = 0; c < layer_chunks(shape); ++c) {
+        const ChunkPlace place = place_of(shape, i, c);
+        const auto stage = static_cast<std::size_t>(place.stage);
+        const Positions at(lists[stage], i, place.chunk);
+        const bool whole = at.of(PassKind::backward) >= 0;
+        const int b = at.of(whole ? PassKind::backward : PassKind::input_gradient);
+        ASSERT_GE(at.of(PassKind::forward), 0);
+        ASSERT_GT(b, at.of(PassKind::forward));
+        if (!whole) {
+          ASSERT_TRUE(schedule().splits_backward);
+          ASSERT_GT(at.of(PassKind::weight_gradient), b);
         }
+        found[stage] += whole ? 2 : 3;
       }
     }
+    // With all of them found, as many passes as there are different ones: each is there once.
+    for (std::size_t i = 0; i < lists.size(); ++i) EXPECT_EQ(lists[i].size(), found[i]);
   }
 }
 
@@ -95,6 +111,17 @@ TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   }
 }
 
+TEST_P(EverySchedule, PairsThePassesItDeclares) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    const PassList lists = schedule().passes(shape);
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      const auto& list = lists[static_cast<std::size_t>(stage)];
+      const auto paired = std::ranges::count_if(list, [](const Pass& pass) { return pass.paired; });
+      EXPECT_EQ(paired, schedule().pairs(shape, stage)) << describe(shape);
+    }
+  }
+}
+
 TEST_P(EverySchedule, PlaysToItsClosedFormInsideItsDomain) {
   int in_domain = 0;
   for (const PipelineShape shape : accepted_shapes()) {
@@ -103,7 +130,7 @@ TEST_P(EverySchedule, PlaysToItsClosedFormInsideItsDomain) {
       if (!schedule().in_domain(shape, stage)) continue;
       ++in_domain;
       SCOPED_TRACE(describe(shape) + fmt::format(", F {} B {} W {}", f, b, w));
-      const std::vector stages(static_cast<std::size_t>(shape.stages), stage);
+      const auto stages = equal_stages(shape.stages, stage);
       const Played run = played(schedule(), shape, stages);
       EXPECT_EQ(in_picoseconds(run.longest_span), in_picoseconds(schedule().span(shape, stages)));
       EXPECT_EQ(in_picoseconds(run.makespan), in_picoseconds(schedule().makespan(shape, stages)));
@@ -144,7 +171,7 @@ TEST_P(EverySchedule, IsNotShortenedBySends) {
       EXPECT_EQ(with, without);
     } else {  // the first micro-batch's way there and back
       EXPECT_GE(with.value(), without.value());
-      EXPECT_GE(with.value(), 2 * (shape.stages * shape.chunks - 1) * 0.5);
+      EXPECT_GE(with.value(), 2 * boundaries(shape) * 0.5);
     }
   }
 }

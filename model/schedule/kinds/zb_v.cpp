@@ -1,0 +1,138 @@
+// ZB-V (Qi et al. 2024, "Pipeline Parallelism with Controllable Memory"): two chunks a stage in the
+// shape of a V, so that the last stage turns a micro-batch round at once. Activations of p
+// micro-batches, as 1F1B; no bubble when F = B = W. Steps follow each other at one span.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "model/schedule/span.h"
+
+namespace trainyard::kinds {
+namespace {
+
+Expected<void> accepts(PipelineShape shape) {
+  if (shape.chunks == 2) return {};
+  return failure("/plan/virtual_stages",
+                 fmt::format("found {} with zb-v, allowed 2", shape.chunks));
+}
+
+// One stage's list. Passes are counted for as many micro-batches as fill the pipeline; those that
+// the step does not have are left out.
+class StageList {
+ public:
+  StageList(PipelineShape shape, int stage) : shape_(shape), stage_(stage) {}
+
+  std::vector<Pass> passes() {
+    warm_up();
+    const int all = std::max(shape_.microbatches, 2 * shape_.stages - 1);
+    while (next_[kBack].forward < all) {
+      if (next_[kOut].forward < all) forward(kOut);
+      whole_backward(kOut);
+      forward(kBack);
+      whole_backward(kBack);
+    }
+    cool_down();
+    return std::move(list_);
+  }
+
+ private:
+  static constexpr int kOut = 0;   // the chunk on the way to the last stage
+  static constexpr int kBack = 1;  // and the one on the way back
+  struct Next {
+    int forward = 0, input_gradient = 0, weight_gradient = 0;  // micro-batch
+  };
+
+  void warm_up() {
+    const int behind = shape_.stages - stage_;
+    for (int i = 0; i < 2 * behind - 1; ++i) forward(kOut);
+    for (int i = 0; i < stage_; ++i) {
+      forward(kBack);
+      forward(kOut);
+    }
+    for (int i = 0; i < behind; ++i) {
+      forward(kBack);
+      whole_backward(kBack);
+    }
+  }
+
+  void cool_down() {
+    for (int i = 0; i < stage_; ++i) {
+      input_gradient(kOut);
+      input_gradient(kBack);
+    }
+    for (int i = stage_; i < shape_.stages; ++i) {
+      input_gradient(kOut);
+      weight_gradient(kOut);
+    }
+    for (const int chunk : {kBack, kOut}) {
+      while (next_[chunk].weight_gradient < next_[chunk].input_gradient) weight_gradient(chunk);
+    }
+  }
+
+  void forward(int chunk) { add(PassKind::forward, next_[chunk].forward++, chunk); }
+  void input_gradient(int chunk) {
+    add(PassKind::input_gradient, next_[chunk].input_gradient++, chunk);
+  }
+  void weight_gradient(int chunk) {
+    add(PassKind::weight_gradient, next_[chunk].weight_gradient++, chunk);
+  }
+  void whole_backward(int chunk) {
+    input_gradient(chunk);
+    weight_gradient(chunk);
+  }
+  void add(PassKind kind, int microbatch, int chunk) {
+    if (microbatch < shape_.microbatches) list_.push_back({kind, microbatch, chunk});
+  }
+
+  PipelineShape shape_;
+  int stage_;
+  std::array<Next, 2> next_;
+  std::vector<Pass> list_;
+};
+
+PassList passes(PipelineShape shape) {
+  PassList list;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    list.push_back(StageList(shape, stage).passes());
+  }
+  return list;
+}
+
+bool in_domain(PipelineShape shape, PassTimes times) {
+  return shape.microbatches >= 2 * shape.stages - 1 && times.forward == times.input_gradient &&
+         times.forward == times.weight_gradient;
+}
+
+Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
+  return played_stages(passes(shape), shape, times).longest_span;
+}
+
+Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
+  return played_stages(passes(shape), shape, times).makespan;
+}
+
+// Of p micro-batches; fewer where there are not enough to fill the pipeline.
+int chunks_in_flight(PipelineShape shape, int stage) {
+  const int m = shape.microbatches;
+  return std::min({2 * shape.stages, 2 * m, m + stage + 1});
+}
+
+}  // namespace
+
+extern const Schedule zb_v = {
+    .name = "zb-v",
+    .splits_backward = true,
+    .needs_chunks = true,
+    .route = Route::vee,
+    .optimizer_barrier = false,
+    .accepts = accepts,
+    .passes = passes,
+    .closed_form = false,
+    .in_domain = in_domain,
+    .span = span,
+    .makespan = makespan,
+    .chunks_in_flight = chunks_in_flight,
+};
+
+}  // namespace trainyard::kinds
