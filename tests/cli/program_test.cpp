@@ -321,7 +321,7 @@ TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {
 
 TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
   const Ran ran =
-      run_trainyard("plan " + quoted(long_search()), "timeout --preserve-status -s INT 1");
+      run_trainyard("plan " + quoted(long_search()), "timeout --preserve-status -s INT 3");
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("Stopped after "), std::string::npos);
 }
