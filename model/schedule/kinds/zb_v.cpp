@@ -26,8 +26,8 @@ class StageList {
   std::vector<Pass> passes() {
     warm_up();
     const int all = std::max(shape_.microbatches, 2 * shape_.stages - 1);
-    while (next_[kBack].forward < all) {
-      if (next_[kOut].forward < all) forward(kOut);
+    while (next(kBack).forward < all) {
+      if (next(kOut).forward < all) forward(kOut);
       whole_backward(kOut);
       forward(kBack);
       whole_backward(kBack);
@@ -66,21 +66,22 @@ class StageList {
       weight_gradient(kOut);
     }
     for (const int chunk : {kBack, kOut}) {
-      while (next_[chunk].weight_gradient < next_[chunk].input_gradient) weight_gradient(chunk);
+      while (next(chunk).weight_gradient < next(chunk).input_gradient) weight_gradient(chunk);
     }
   }
 
-  void forward(int chunk) { add(PassKind::forward, next_[chunk].forward++, chunk); }
+  void forward(int chunk) { add(PassKind::forward, next(chunk).forward++, chunk); }
   void input_gradient(int chunk) {
-    add(PassKind::input_gradient, next_[chunk].input_gradient++, chunk);
+    add(PassKind::input_gradient, next(chunk).input_gradient++, chunk);
   }
   void weight_gradient(int chunk) {
-    add(PassKind::weight_gradient, next_[chunk].weight_gradient++, chunk);
+    add(PassKind::weight_gradient, next(chunk).weight_gradient++, chunk);
   }
   void whole_backward(int chunk) {
     input_gradient(chunk);
     weight_gradient(chunk);
   }
+  Next& next(int chunk) { return next_[static_cast<std::size_t>(chunk)]; }
   void add(PassKind kind, int microbatch, int chunk) {
     if (microbatch < shape_.microbatches) list_.push_back({kind, microbatch, chunk});
   }
