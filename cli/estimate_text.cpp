@@ -1,6 +1,7 @@
 #include "cli/estimate_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -8,6 +9,7 @@
 #include "cli/table.h"
 #include "cli/text.h"
 #include "model/cost/estimate.h"
+#include "model/cost/interval.h"
 #include "planner/explain.h"
 
 namespace trainyard {
@@ -168,12 +170,18 @@ std::string step_summary(const Question& question, const Candidate& candidate, c
   const Estimate& estimate = candidate.estimate;
   const Training& training = question.job.job.training;
   const double per_device = estimate.tokens_per_second / candidate.plan.devices();
+  const Job& job = question.job.job;
   std::string text = heading_line("plan", plan_line(candidate.plan), style);
   text += heading_line(
       "step",
       fmt::format("{} (80 % interval {} – {})", style.strong(with_unit(estimate.step_time)),
                   with_unit(estimate.step_time_low), with_unit(estimate.step_time_high)),
       style);
+  if (const auto beyond = beyond_evidence(job, candidate.plan); !beyond.empty()) {
+    const std::string words = fmt::format("no published run of {} had {}", job.training.stack.name,
+                                          fmt::join(beyond, ", "));
+    text += heading_line("interval", "widened: " + words, style);
+  }
   text += heading_line("throughput",
                        fmt::format("{} tokens/s · {} tokens/s/device",
                                    short_scale(estimate.tokens_per_second), number(per_device)),

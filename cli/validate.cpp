@@ -1,15 +1,16 @@
 // trainyard validate FILE…
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/progress.h"
-#include "cli/question.h"
 #include "cli/validation_text.h"
-#include "model/cost/estimate.h"
 #include "scenarios/output.h"
+#include "scenarios/priced_run.h"
 #include "scenarios/validation.h"
 
 namespace trainyard {
@@ -19,23 +20,11 @@ struct ValidateOptions {
   std::vector<std::filesystem::path> files;
   Format format = Format::text;
   bool every_row = false;
+  bool leave_one_source_out = false;
 };
 
-ValidationRow row_of(const std::string& file, const Scenario& scenario) {
-  if (!scenario.plan) {
-    return unpriced_row(file, scenario, "it has no plan");
-  }
-  const PreparedJob job = prepare(scenario.job);
-  const auto plan = requested_plan(scenario, job);
-  if (!plan) {
-    return unpriced_row(file, scenario,
-                        fmt::format("{}: {}", plan.error().where, plan.error().message));
-  }
-  return priced_row(file, scenario, estimate(job, *plan));
-}
-
 // Nothing is priced before all files have been read.
-Expected<std::vector<ValidationRow>> rows_of(const std::vector<std::filesystem::path>& files) {
+Expected<std::vector<PricedRun>> priced_runs(const std::vector<std::filesystem::path>& files) {
   std::vector<std::pair<std::string, Scenario>> scenarios;
   for (const std::filesystem::path& file : files) {
     auto read = read_scenarios(file);
@@ -47,36 +36,75 @@ Expected<std::vector<ValidationRow>> rows_of(const std::vector<std::filesystem::
     }
   }
   Progress progress("validating");
-  std::vector<ValidationRow> rows;
+  std::vector<PricedRun> runs;
   for (const auto& [file, scenario] : scenarios) {
-    rows.push_back(row_of(file, scenario));
-    progress.show(static_cast<double>(rows.size()) / static_cast<double>(scenarios.size()));
+    runs.push_back(priced_run(file, scenario));
+    progress.show(static_cast<double>(runs.size()) / static_cast<double>(scenarios.size()));
   }
-  return rows;
+  return runs;
+}
+
+bool have_two_sources(const std::vector<PricedRun>& runs) {
+  const auto measured = [](const PricedRun& run) { return run.run.has_value(); };
+  const auto first = std::ranges::find_if(runs, measured);
+  return std::any_of(first, runs.end(), [&](const PricedRun& run) {
+    return run.run && run.run->source != first->run->source;
+  });
+}
+
+Expected<ValidationReport> report_of(const ValidateOptions& options) {
+  auto runs = priced_runs(options.files);
+  if (!runs) {
+    return tl::unexpected(std::move(runs.error()));
+  }
+  std::vector<IntervalFit> intervals;
+  if (options.leave_one_source_out) {
+    if (!have_two_sources(*runs)) {
+      return tl::unexpected(Error{"--leave-one-source-out",
+                                  "found measured step times of one file or none; allowed: of two "
+                                  "files or more"});
+    }
+    Progress progress("leaving sources out");
+    intervals = hold_out_sources(*runs, [&](double fraction) { progress.show(fraction); });
+  }
+  ValidationReport report = summarise(rows_of(*std::move(runs)));
+  report.intervals = std::move(intervals);
+  return report;
+}
+
+CsvRow csv_row(const ValidationRow& row) {
+  const auto held_out = [&row](auto HeldOut::*field) {
+    return row.held_out ? std::optional((*row.held_out).*field) : std::nullopt;
+  };
+  return {{"file", row.file},
+          {"name", row.name},
+          {"source", row.source},
+          {"release", row.release},
+          {"device", row.device},
+          {"devices", std::to_string(row.devices)},
+          {"stack", row.stack},
+          {"size", row.size},
+          {"parallelism", row.parallelism},
+          {"predicted_step_time_s", csv_number(row.predicted)},
+          {"step_time_low_s", csv_number(row.low)},
+          {"step_time_high_s", csv_number(row.high)},
+          {"measured_step_time_s", csv_number(row.measured)},
+          {"error", csv_number(row.error)},
+          {"held_out_step_time_s", csv_number(held_out(&HeldOut::predicted))},
+          {"held_out_step_time_low_s", csv_number(held_out(&HeldOut::low))},
+          {"held_out_step_time_high_s", csv_number(held_out(&HeldOut::high))},
+          {"held_out_error", csv_number(held_out(&HeldOut::error))},
+          {"predicted_peak_memory_bytes", csv_number(row.predicted_memory)},
+          {"measured_peak_memory_bytes", csv_number(row.measured_memory)},
+          {"memory_error", csv_number(row.memory_error)},
+          {"feasible", row.predicted ? (row.feasible ? "true" : "false") : ""},
+          {"note", row.note}};
 }
 
 std::string csv_of(const ValidationReport& report) {
   std::vector<CsvRow> rows;
   for (const ValidationRow& row : report.rows) {
-    rows.push_back({{"file", row.file},
-                    {"name", row.name},
-                    {"source", row.source},
-                    {"release", row.release},
-                    {"device", row.device},
-                    {"devices", std::to_string(row.devices)},
-                    {"stack", row.stack},
-                    {"size", row.size},
-                    {"parallelism", row.parallelism},
-                    {"predicted_step_time_s", csv_number(row.predicted)},
-                    {"step_time_low_s", csv_number(row.low)},
-                    {"step_time_high_s", csv_number(row.high)},
-                    {"measured_step_time_s", csv_number(row.measured)},
-                    {"error", csv_number(row.error)},
-                    {"predicted_peak_memory_bytes", csv_number(row.predicted_memory)},
-                    {"measured_peak_memory_bytes", csv_number(row.measured_memory)},
-                    {"memory_error", csv_number(row.memory_error)},
-                    {"feasible", row.predicted ? (row.feasible ? "true" : "false") : ""},
-                    {"note", row.note}});
+    rows.push_back(csv_row(row));
   }
   return csv_text(rows);
 }
@@ -95,11 +123,11 @@ std::string text_of(const ValidationReport& report, const ValidateOptions& optio
 }
 
 int run(const ValidateOptions& options) {
-  auto rows = rows_of(options.files);
-  if (!rows) {
-    return fail(rows.error());
+  const auto report = report_of(options);
+  if (!report) {
+    return fail(report.error());
   }
-  return print(text_of(summarise(*std::move(rows)), options), kDone);
+  return print(text_of(*report, options), kDone);
 }
 
 }  // namespace
@@ -111,8 +139,10 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_option("FILE", options->files, "arrays of scenarios that have `measured`")
       ->required();
   command->add_flag("--rows", options->every_row, "a line for every run");
+  command->add_flag("--leave-one-source-out", options->leave_one_source_out,
+                    "also predict each file with stacks fitted to the other files");
   add_format(*command, options->format);
-  add_example(*command, "trainyard validate ../shared/measured/runs/korthikanti.json");
+  add_example(*command, "trainyard validate ../shared/measured/runs/*.json");
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

@@ -141,11 +141,15 @@ std::string order_line(const ValidationReport& report) {
   int right = 0;
   double tau = 0;
   double worst = 0;
+  double held_out_tau = 0;
+  double held_out_worst = 0;
   for (const PlanGroup& group : report.groups) {
     worst = std::max(worst, group.regret);
+    held_out_worst = std::max(held_out_worst, group.held_out_regret.value_or(0));
     if (!group.kendall_tau) continue;
     ++ranked;
     tau += *group.kendall_tau;
+    held_out_tau += group.held_out_kendall_tau.value_or(0);
     right += *group.kendall_tau == 1 ? 1 : 0;
   }
   std::string text = fmt::format("Order of plans: {} groups of runs that differ only in their plan",
@@ -155,6 +159,10 @@ std::string order_line(const ValidationReport& report) {
         "; of {} that measurement can rank {} are in the right order, mean τ {:.2f}, worst regret "
         "{} %",
         ranked, right, tau / ranked, percent(worst));
+    if (report.all.held_out_mape) {
+      text += fmt::format("; held out: mean τ {:.2f}, worst regret {} %", held_out_tau / ranked,
+                          percent(held_out_worst));
+    }
   }
   return wrap(text + ".");
 }

@@ -137,17 +137,22 @@ std::vector<PlanGroup> groups_of(const std::vector<ValidationRow>& rows) {
   std::vector<PlanGroup> groups;
   for (const Rows& part : split(rows, &ValidationRow::job)) {
     PlanGroup group;
-    std::vector<double> predicted, measured;
+    std::vector<double> predicted, held_out, measured;
     for (const ValidationRow* row : part) {
       if (!row->error) continue;
       group.plans.push_back(row->name);
       predicted.push_back(row->predicted->value());
+      if (row->held_out) held_out.push_back(row->held_out->predicted.value());
       measured.push_back(row->measured->value());
       group.one_release &= row->file == part.front()->file && row->release == part.front()->release;
     }
     if (group.plans.size() < 2) continue;
     group.kendall_tau = kendall_tau(predicted, measured);
     group.regret = regret(predicted, measured);
+    if (held_out.size() == measured.size()) {
+      group.held_out_kendall_tau = kendall_tau(held_out, measured);
+      group.held_out_regret = regret(held_out, measured);
+    }
     groups.push_back(std::move(group));
   }
   return groups;

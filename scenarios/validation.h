@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/calibration/interval_fit.h"
 #include "model/cost/estimate.h"
 #include "model/units.h"
 #include "scenarios/scenario.h"
@@ -77,7 +78,8 @@ struct PlanGroup {
   std::vector<std::string> plans;     // row names
   std::optional<double> kendall_tau;  // model/calibration/accuracy.h; absent: too close to rank
   double regret = 0;                  // likewise
-  bool one_release = true;            // measured with one release of one software
+  std::optional<double> held_out_kendall_tau, held_out_regret;  // absent: nothing was held out
+  bool one_release = true;  // measured with one release of one software
 };
 
 struct ValidationReport {
@@ -86,6 +88,7 @@ struct ValidationReport {
   std::vector<PlanGroup> groups;  // of two rows and more that are priced and measured
   std::vector<SliceSummary> by_device, by_size, by_parallelism;
   ErrorSummary all;
+  std::vector<IntervalFit> intervals;  // of stacks, where sources were left out
 };
 
 ValidationReport summarise(std::vector<ValidationRow> rows);

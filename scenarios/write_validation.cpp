@@ -64,10 +64,34 @@ Json row_json(const ValidationRow& row) {
 }
 
 Json group_json(const PlanGroup& group) {
-  return {{"plans", group.plans},
-          {"kendall_tau", number_or_null(group.kendall_tau)},
-          {"regret", group.regret},
-          {"one_release", group.one_release}};
+  Json json = {{"plans", group.plans},
+               {"kendall_tau", number_or_null(group.kendall_tau)},
+               {"regret", group.regret},
+               {"one_release", group.one_release}};
+  if (group.held_out_regret) {
+    json["held_out_kendall_tau"] = number_or_null(group.held_out_kendall_tau);
+    json["held_out_regret"] = *group.held_out_regret;
+  }
+  return json;
+}
+
+// As a stack document spells it.
+Json interval_json(const IntervalFit& fit) {
+  const Stack stack = with_interval({}, fit);
+  const StackEvidence& evidence = stack.evidence;
+  return {{"stack", fit.stack},
+          {"interval_low", stack.interval_low},
+          {"interval_high", stack.interval_high},
+          {"interval_moe", stack.interval_moe},
+          {"evidence",
+           {{"runs", evidence.runs},
+            {"devices", evidence.devices},
+            {"ampere", evidence.ampere},
+            {"hopper", evidence.hopper},
+            {"blackwell", evidence.blackwell},
+            {"tensor_parallel", evidence.tensor_parallel},
+            {"pipeline_parallel", evidence.pipeline_parallel},
+            {"context_parallel", evidence.context_parallel}}}};
 }
 
 template <typename Entry>
@@ -91,6 +115,7 @@ std::string validation_json(const ValidationReport& report) {
   all.erase("rows");  // the list above
   all.erase("priced");
   json.update(all);
+  if (!report.intervals.empty()) json["intervals"] = list_json(report.intervals, interval_json);
   return text_of(json);
 }
 

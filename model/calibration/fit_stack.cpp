@@ -219,7 +219,8 @@ Evidence evidence_without(std::span<const MeasuredRun> runs, const std::string& 
 
 }  // namespace
 
-std::vector<HeldOutPrediction> leave_one_source_out(std::span<const MeasuredRun> runs) {
+std::vector<HeldOutPrediction> leave_one_source_out(std::span<const MeasuredRun> runs,
+                                                    const std::function<void(double)>& progress) {
   struct Held {
     StackFit fit;
     bool pooled;
@@ -238,6 +239,7 @@ std::vector<HeldOutPrediction> leave_one_source_out(std::span<const MeasuredRun>
     job.job.training.stack = with_parameters(stack_of(run), held->second.fit);
     out.push_back({run.name, run.source, estimate(job, run.plan).step_time, run.step_time,
                    held->second.pooled});
+    if (progress) progress(static_cast<double>(out.size()) / static_cast<double>(runs.size()));
   }
   return out;
 }

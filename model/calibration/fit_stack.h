@@ -9,6 +9,7 @@
 // kinks.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,8 @@ struct HeldOutPrediction {
 // runs of its relatives, the stacks of the same attention generation (fused or not); without
 // relatives it gets the priors. Structure (booleans, dtypes, overlap) is documentation in all
 // cases. In the order of `runs`.
-std::vector<HeldOutPrediction> leave_one_source_out(std::span<const MeasuredRun> runs);
+// `progress` is told the share of the runs that is done.
+std::vector<HeldOutPrediction> leave_one_source_out(
+    std::span<const MeasuredRun> runs, const std::function<void(double)>& progress = {});
 
 }  // namespace trainyard

@@ -1,5 +1,7 @@
 #include "model/cost/interval.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,7 +20,23 @@ bool seen(const StackEvidence& evidence, DeviceGeneration generation) {
   return evidence.blackwell;
 }
 
-double beyond(bool used, bool seen) { return used && !seen ? kUnseenParallelism : 1; }
+// What a prediction has that no run of its stack had.
+struct Beyond {
+  bool generation = false;
+  bool tensor_parallel = false, pipeline_parallel = false, context_parallel = false;
+  double larger = 1;  // times the devices of the largest run, where that is more than one
+};
+
+Beyond beyond(const Job& job, const Plan& plan) {
+  const StackEvidence& evidence = job.training.stack.evidence;
+  if (evidence.runs == 0) return {};  // an interval of its own, not of some runs
+  const double larger = static_cast<double>(plan.devices()) / std::max(1, evidence.devices);
+  return {.generation = !seen(evidence, generation_of(job.cluster.device)),
+          .tensor_parallel = plan.tensor_parallel > 1 && !evidence.tensor_parallel,
+          .pipeline_parallel = plan.pipeline_parallel > 1 && !evidence.pipeline_parallel,
+          .context_parallel = plan.context_parallel > 1 && !evidence.context_parallel,
+          .larger = std::max(1.0, larger)};
+}
 
 }  // namespace
 
@@ -29,16 +47,26 @@ DeviceGeneration generation_of(const Device& device) {
 }
 
 double interval_widening(const Job& job, const Plan& plan) {
-  const Stack& stack = job.training.stack;
-  const StackEvidence& evidence = stack.evidence;
-  double wider = job.model.experts > 0 ? stack.interval_moe : 1;
-  if (evidence.runs == 0) return wider;  // an interval of its own, not of some runs
-  if (!seen(evidence, generation_of(job.cluster.device))) wider *= kUnseenGeneration;
-  wider *= beyond(plan.tensor_parallel > 1, evidence.tensor_parallel);
-  wider *= beyond(plan.pipeline_parallel > 1, evidence.pipeline_parallel);
-  wider *= beyond(plan.context_parallel > 1, evidence.context_parallel);
-  const double larger = static_cast<double>(plan.devices()) / std::max(1, evidence.devices);
-  return larger > 1 ? wider * (1 + kPerDoubling * std::log2(larger)) : wider;
+  const Beyond what = beyond(job, plan);
+  double wider = job.model.experts > 0 ? job.training.stack.interval_moe : 1;
+  if (what.generation) wider *= kUnseenGeneration;
+  for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
+    if (kind) wider *= kUnseenParallelism;
+  }
+  return what.larger > 1 ? wider * (1 + kPerDoubling * std::log2(what.larger)) : wider;
+}
+
+std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan) {
+  const Beyond what = beyond(job, plan);
+  std::vector<std::string> words;
+  if (what.generation) words.emplace_back("this generation of devices");
+  if (what.tensor_parallel) words.emplace_back("tensor parallelism");
+  if (what.pipeline_parallel) words.emplace_back("pipeline parallelism");
+  if (what.context_parallel) words.emplace_back("context parallelism");
+  if (what.larger > 1) {
+    words.push_back(fmt::format("more than {} devices", job.training.stack.evidence.devices));
+  }
+  return words;
 }
 
 Interval step_interval(const Job& job, const Plan& plan) {

@@ -6,6 +6,9 @@
 // Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "model/cluster/device.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -30,6 +33,10 @@ inline constexpr double kPerDoubling = 0.1;
 
 // How many times wider, in logarithm, than the interval of the stack's dense runs.
 double interval_widening(const Job& job, const Plan& plan);
+
+// Why: what no run of the stack had, as words that follow "beyond its runs:". Empty where
+// interval_widening is that of the network alone.
+std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan);
 
 Interval step_interval(const Job& job, const Plan& plan);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace trainyard {
@@ -160,6 +161,41 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   EXPECT_EQ(json["by_parallelism"][0]["name"], "tp+pp");
   const Ran text = run_trainyard("validate " + quoted(file));
   EXPECT_NE(text.out.find("cannot be priced: rows.json, small: "), std::string::npos) << text.out;
+}
+
+// Two files: each is predicted by what the other one taught.
+TEST(Program, LeavesOneSourceOut) {
+  const auto source = [](const std::string& name, const std::string& time) {
+    const std::string measured = R"(, "measured": { "step_time": ")" + time + R"(" })";
+    return write_scratch(name, "[" + read_text(small_scenario(kPlan + measured)) + "]");
+  };
+  const std::string files =
+      quoted(source("a.json", "10 s")) + " " + quoted(source("b.json", "9 s"));
+  const Ran ran = run_trainyard("validate --leave-one-source-out --format json " + files);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  const Json& row = json.at("rows").at(0);
+  EXPECT_NEAR(row["held_out_error"], row["held_out_step_time_s"].get<double>() / 10 - 1, 1e-12);
+  EXPECT_LT(row["held_out_step_time_low_s"], row["held_out_step_time_s"]);
+  EXPECT_NEAR(json["files"][0]["held_out_mape"], std::abs(row["held_out_error"].get<double>()),
+              1e-12);
+  EXPECT_EQ(json["intervals"][0]["stack"], "megatron-core");
+  EXPECT_EQ(json["intervals"][0]["evidence"]["runs"], 2);
+  EXPECT_NE(run_trainyard("validate --leave-one-source-out " + files).out.find("held out"),
+            std::string::npos);
+}
+
+TEST(Program, CannotLeaveOutTheOnlySource) {
+  expect_one_line_error(
+      run_trainyard("validate --leave-one-source-out " + quoted(small_scenario(kPlan))),
+      {"--leave-one-source-out", "two files"});
+}
+
+TEST(Program, ListsEveryRunOnRequest) {
+  const std::string measured = R"(, "measured": { "step_time": "10 s" })";
+  const std::string file = quoted(small_scenario(kPlan + measured));
+  EXPECT_EQ(run_trainyard("validate " + file).out.find("fits"), std::string::npos);
+  EXPECT_NE(run_trainyard("validate --rows " + file).out.find("fits"), std::string::npos);
 }
 
 TEST(Program, ImportsAConfigAndReadsItBack) {

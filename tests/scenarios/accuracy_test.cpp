@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/estimate.h"
 #include "scenarios/file.h"
 #include "scenarios/json_document.h"
+#include "scenarios/priced_run.h"
 #include "scenarios/scenario.h"
 #include "scenarios/validation.h"
 #include "tests/scenarios/test_folder.h"
@@ -20,39 +20,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As `trainyard validate` prices a file.
-std::vector<ValidationRow> priced_rows(const fs::path& file) {
-  std::vector<ValidationRow> rows;
-  const auto scenarios = read_scenarios(file);
-  if (!scenarios) {
-    ADD_FAILURE() << scenarios.error().where << ": " << scenarios.error().message;
-    return rows;
-  }
-  for (const Scenario& scenario : *scenarios) {
-    const PreparedJob job = prepare(scenario.job);
-    const auto plan = make_plan(scenario.plan.value_or(PlanRequest{}), job.job.model,
-                                job.job.cluster, job.job.training);
-    if (!plan) {
-      rows.push_back(unpriced_row(file.stem().string(), scenario, plan.error().message));
-      continue;
-    }
-    rows.push_back(
-        priced_row(file.stem().string(), scenario, estimate(job, resolve_recompute(job, *plan))));
-  }
-  return rows;
-}
-
-ValidationReport published_runs(const fs::path& shared) {
+std::vector<PricedRun> published_runs(const fs::path& shared) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(shared / "measured" / "runs")) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   std::ranges::sort(files);
-  std::vector<ValidationRow> rows;
+  std::vector<PricedRun> runs;
   for (const fs::path& file : files) {
-    for (ValidationRow& row : priced_rows(file)) rows.push_back(std::move(row));
+    const auto scenarios = read_scenarios(file);
+    if (!scenarios) {
+      ADD_FAILURE() << scenarios.error().where << ": " << scenarios.error().message;
+      continue;
+    }
+    for (const Scenario& scenario : *scenarios) {
+      runs.push_back(priced_run(file.stem().string(), scenario));
+    }
   }
-  return summarise(std::move(rows));
+  return runs;
+}
+
+ValidationReport report_of(const fs::path& shared) {
+  return summarise(rows_of(published_runs(shared)));
 }
 
 Json tolerances() {
@@ -62,7 +51,7 @@ Json tolerances() {
 
 TEST(Accuracy, EveryPublishedRunIsPriced) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
-  const ValidationReport report = published_runs(shared);
+  const ValidationReport report = report_of(shared);
   EXPECT_GE(report.rows.size(), 294U);
   for (const ValidationRow& row : report.rows) {
     EXPECT_TRUE(row.predicted.has_value()) << row.name << ": " << row.note;
@@ -72,7 +61,7 @@ TEST(Accuracy, EveryPublishedRunIsPriced) {
 TEST(Accuracy, OfEachPublishedFileIsWithinItsClaim) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const Json claims = tolerances().at("claims");
-  const ValidationReport report = published_runs(shared);
+  const ValidationReport report = report_of(shared);
   std::size_t claimed = 0;
   for (const FileSummary& file : report.files) {
     if (!claims.contains(file.file)) continue;
@@ -84,7 +73,7 @@ TEST(Accuracy, OfEachPublishedFileIsWithinItsClaim) {
 
 TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
-  EXPECT_LE(published_runs(shared).all.memory_mape.value(),
+  EXPECT_LE(report_of(shared).all.memory_mape.value(),
             tolerances().at("claimed_memory").get<double>());
 }
 

@@ -139,6 +139,19 @@ TEST(ValidationReports, ScoreLeftOutSourcesApart) {
   EXPECT_EQ(report.all.held_out_coverage.value(), 0);
 }
 
+// In sample the order is right; held out it is reversed, and the plan picked takes twice the best.
+TEST(ValidationReports, RankPlansHeldOutToo) {
+  auto rows = std::vector{row("a", "1", 1, 1), row("a", "2", 2, 2)};
+  EXPECT_FALSE(summarise(rows).groups.at(0).held_out_regret.has_value());
+  rows[0].held_out = HeldOut{.predicted = Seconds(2)};
+  rows[1].held_out = HeldOut{.predicted = Seconds(1)};
+  const PlanGroup group = summarise(rows).groups.at(0);
+  EXPECT_EQ(group.kendall_tau, 1);
+  EXPECT_EQ(group.regret, 0);
+  EXPECT_EQ(group.held_out_kendall_tau, -1);
+  EXPECT_EQ(group.held_out_regret, 1);
+}
+
 TEST(ValidationReports, SayWhichGroupsMixReleases) {
   auto rows = std::vector{row("a", "1", 1, 1), row("a", "2", 2, 2)};
   EXPECT_TRUE(summarise(rows).groups.at(0).one_release);

@@ -75,6 +75,19 @@ TEST(StepInterval, WidensWithEachDoublingOfDevicesBeyondTheLargestRun) {
   EXPECT_DOUBLE_EQ(question.widening(), 1);
 }
 
+TEST(StepInterval, SaysWhatNoRunHad) {
+  Question question;
+  const auto words = [&](const PlanRequest& request) {
+    return beyond_evidence(question.job.job, legal_plan(question.job, request));
+  };
+  EXPECT_TRUE(words({}).empty());
+  question.stack.evidence = {.runs = 1, .devices = 4, .ampere = true};
+  EXPECT_EQ(words({.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2}),
+            (std::vector<std::string>{"this generation of devices", "tensor parallelism",
+                                      "pipeline parallelism", "context parallelism",
+                                      "more than 4 devices"}));
+}
+
 TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
   Question question;
   question.job.job.model.experts = 8;

@@ -1,0 +1,154 @@
+#include "model/calibration/interval_fit.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+const Stack& stack_of(const MeasuredRun& run) { return run.job.job.training.stack; }
+
+struct Residual {
+  std::string source, stack;
+  bool experts = false;
+  double widening = 1;  // of the prediction beyond the runs it was made from
+  double size = 0;
+};
+
+// How far a prediction without the run's own source leaves the runs it is made from.
+double held_out_widening(std::span<const MeasuredRun> runs, const MeasuredRun& run) {
+  const StackEvidence evidence = evidence_of(runs, stack_of(run).name, run.source);
+  if (evidence.runs == 0) return kUnseenStack;
+  Job job = run.job.job;
+  job.training.stack.evidence = evidence;
+  job.training.stack.interval_moe = 1;
+  return interval_widening(job, run.plan);
+}
+
+std::vector<Residual> residuals_of(std::span<const MeasuredRun> runs,
+                                   std::span<const HeldOutPrediction> predictions) {
+  assert(runs.size() == predictions.size() && "a prediction for every run");
+  std::vector<Residual> residuals;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const MeasuredRun& run = runs[i];
+    const double widening = held_out_widening(runs, run);
+    const double distance = std::abs(std::log(run.step_time / predictions[i].predicted));
+    residuals.push_back({.source = run.source,
+                         .stack = stack_of(run).name,
+                         .experts = run.job.job.model.experts > 0,
+                         .widening = widening,
+                         .size = distance / widening});
+  }
+  return residuals;
+}
+
+// Residuals of dense or expert runs without one source, as `stack` weighs them: a source as the
+// root of its number of runs.
+struct Weighed {
+  std::vector<double> sizes, weights;
+};
+Weighed weighed(std::span<const Residual> residuals, const std::string& stack,
+                const std::string& without_source, bool experts) {
+  std::map<std::string_view, int> rows;
+  for (const Residual& residual : residuals) ++rows[residual.source];
+  Weighed out;
+  for (const Residual& residual : residuals) {
+    if (residual.source == without_source || residual.experts != experts) continue;
+    const double likeness = residual.stack == stack ? 1 : kOtherStackWeight;
+    out.sizes.push_back(residual.size);
+    out.weights.push_back(likeness / std::sqrt(rows[residual.source]));
+  }
+  return out;
+}
+
+IntervalFit fit_without(std::span<const Residual> residuals, const std::string& stack,
+                        const std::string& without_source) {
+  IntervalFit fit{.stack = stack, .moe = Stack{}.interval_moe};
+  const Weighed dense = weighed(residuals, stack, without_source, false);
+  const Weighed experts = weighed(residuals, stack, without_source, true);
+  if (dense.sizes.empty()) {  // the default of a stack that no document gives one
+    fit.width = std::log(Stack{}.interval_high);
+    return fit;
+  }
+  fit.width = weighted_quantile(dense.sizes, dense.weights, kIntervalShare);
+  if (!experts.sizes.empty() && fit.width > 0) {
+    const double width = weighted_quantile(experts.sizes, experts.weights, kIntervalShare);
+    fit.moe = std::max(1.0, width / fit.width);
+  }
+  return fit;
+}
+
+}  // namespace
+
+double weighted_quantile(std::span<const double> values, std::span<const double> weights,
+                         double share) {
+  assert(values.size() == weights.size() && !values.empty() && "a weight for every value");
+  std::vector<std::pair<double, double>> sorted;
+  for (std::size_t i = 0; i < values.size(); ++i) sorted.emplace_back(values[i], weights[i]);
+  std::ranges::sort(sorted);
+  double left = share * std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (const auto& [value, weight] : sorted) {
+    left -= weight;
+    if (left <= 1e-12) return value;
+  }
+  return sorted.back().first;
+}
+
+StackEvidence evidence_of(std::span<const MeasuredRun> runs, const std::string& stack,
+                          const std::string& without_source) {
+  StackEvidence evidence;
+  for (const MeasuredRun& run : runs) {
+    if (stack_of(run).name != stack || run.source == without_source) continue;
+    const DeviceGeneration generation = generation_of(run.job.job.cluster.device);
+    ++evidence.runs;
+    evidence.devices = std::max(evidence.devices, run.plan.devices());
+    evidence.ampere |= generation == DeviceGeneration::ampere;
+    evidence.hopper |= generation == DeviceGeneration::hopper;
+    evidence.blackwell |= generation == DeviceGeneration::blackwell;
+    evidence.tensor_parallel |= run.plan.tensor_parallel > 1;
+    evidence.pipeline_parallel |= run.plan.pipeline_parallel > 1;
+    evidence.context_parallel |= run.plan.context_parallel > 1;
+  }
+  return evidence;
+}
+
+std::vector<IntervalFit> fit_intervals(std::span<const MeasuredRun> runs,
+                                       std::span<const HeldOutPrediction> predictions) {
+  const std::vector<Residual> residuals = residuals_of(runs, predictions);
+  std::vector<IntervalFit> fits;
+  for (const MeasuredRun& run : runs) {
+    const std::string& stack = stack_of(run).name;
+    if (std::ranges::find(fits, stack, &IntervalFit::stack) != fits.end()) continue;
+    fits.push_back(fit_without(residuals, stack, {}));
+    fits.back().evidence = evidence_of(runs, stack);
+  }
+  fits.push_back(fit_without(residuals, {}, {}));
+  return fits;
+}
+
+std::vector<Interval> held_out_intervals(std::span<const MeasuredRun> runs,
+                                         std::span<const HeldOutPrediction> predictions) {
+  const std::vector<Residual> residuals = residuals_of(runs, predictions);
+  std::vector<Interval> intervals;
+  for (const Residual& residual : residuals) {
+    const IntervalFit fit = fit_without(residuals, residual.stack, residual.source);
+    const double width = fit.width * residual.widening * (residual.experts ? fit.moe : 1);
+    intervals.push_back({.low = std::exp(-width), .high = std::exp(width)});
+  }
+  return intervals;
+}
+
+Stack with_interval(Stack stack, const IntervalFit& fit) {
+  const double width = fit.width * (fit.evidence.runs == 0 ? kUnseenStack : 1);
+  stack.interval_low = std::exp(-width);
+  stack.interval_high = std::exp(width);
+  stack.interval_moe = fit.moe;
+  stack.evidence = fit.evidence;
+  return stack;
+}
+
+}  // namespace trainyard

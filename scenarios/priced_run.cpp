@@ -1,0 +1,62 @@
+#include "scenarios/priced_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "model/cost/estimate.h"
+
+namespace trainyard {
+namespace {
+
+HeldOut held_out_of(const HeldOutPrediction& prediction, Interval interval) {
+  return {.predicted = prediction.predicted,
+          .low = prediction.predicted * interval.low,
+          .high = prediction.predicted * interval.high,
+          .error = prediction.predicted / prediction.measured - 1};
+}
+
+}  // namespace
+
+PricedRun priced_run(const std::string& file, const Scenario& scenario) {
+  if (!scenario.plan) return {unpriced_row(file, scenario, "it has no plan"), {}};
+  PreparedJob job = prepare(scenario.job);
+  const auto legal = make_plan(*scenario.plan, job.job.model, job.job.cluster, job.job.training);
+  if (!legal) {
+    const Error& error = legal.error();
+    return {unpriced_row(file, scenario, fmt::format("{}: {}", error.where, error.message)), {}};
+  }
+  Plan plan = resolve_recompute(job, *legal);
+  PricedRun priced{priced_row(file, scenario, estimate(job, plan)), {}};
+  if (priced.row.measured) {
+    priced.run = MeasuredRun{scenario.name, std::filesystem::path(file).stem().string(),
+                             std::move(job), std::move(plan), *priced.row.measured};
+  }
+  return priced;
+}
+
+std::vector<IntervalFit> hold_out_sources(std::vector<PricedRun>& runs,
+                                          const std::function<void(double)>& progress) {
+  std::vector<MeasuredRun> measured;
+  for (const PricedRun& run : runs) {
+    if (run.run) measured.push_back(*run.run);
+  }
+  const std::vector<HeldOutPrediction> predictions = leave_one_source_out(measured, progress);
+  const std::vector<Interval> intervals = held_out_intervals(measured, predictions);
+  std::size_t next = 0;
+  for (PricedRun& run : runs) {
+    if (!run.run) continue;
+    run.row.held_out = held_out_of(predictions[next], intervals[next]);
+    ++next;
+  }
+  return fit_intervals(measured, predictions);
+}
+
+std::vector<ValidationRow> rows_of(std::vector<PricedRun> runs) {
+  std::vector<ValidationRow> rows;
+  for (PricedRun& run : runs) rows.push_back(std::move(run.row));
+  return rows;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,147 @@
+// Every expected width is worked out by hand in the comment beside it.
+#include "model/calibration/interval_fit.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kPrecision = 1e-12;
+
+// Published runs, and what was predicted of them without their source.
+struct Published {
+  std::vector<MeasuredRun> runs;
+  std::vector<HeldOutPrediction> predictions;
+
+  // A run that took e^distance times what was predicted.
+  MeasuredRun& add(const std::string& source, const std::string& stack, double distance) {
+    PreparedJob job = llama_8b_on_h100();
+    job.job.training.stack.name = stack;
+    const Plan plan = legal_plan(job, {});
+    runs.push_back({source, source, job, plan, Seconds(std::exp(distance))});
+    predictions.push_back({source, source, Seconds(1), runs.back().step_time});
+    return runs.back();
+  }
+};
+
+// Sources a and b ran stack x; c alone ran y: its prediction left the runs by kUnseenStack.
+Published three_sources() {
+  Published published;
+  published.add("a", "x", -0.1);
+  published.add("b", "x", 0.2);
+  published.add("c", "y", 0.5 * kUnseenStack);
+  return published;
+}
+
+TEST(WeightedQuantile, IsTheSmallestValueThatTheShareDoesNotExceed) {
+  const std::array values = {3.0, 1.0, 2.0};
+  const std::array weights = {1.0, 1.0, 2.0};  // sorted and summed: 1 of 4, 3 of 4, 4 of 4
+  EXPECT_EQ(weighted_quantile(values, weights, 0.25), 1);
+  EXPECT_EQ(weighted_quantile(values, weights, 0.26), 2);
+  EXPECT_EQ(weighted_quantile(values, weights, 0.75), 2);
+  EXPECT_EQ(weighted_quantile(values, weights, 0.76), 3);
+}
+
+// x: sizes 0.1, 0.2, 0.5 with weights 1, 1, 0.2: 80 % of 2.2 is 1.76, reached at 0.2.
+// y: weights 0.2, 0.2, 1: 80 % of 1.4 is 1.12, reached at 0.5.
+TEST(FitIntervals, WeighsRunsOfTheSameStackMore) {
+  const Published published = three_sources();
+  const auto fits = fit_intervals(published.runs, published.predictions);
+  ASSERT_EQ(fits.size(), 3U);
+  EXPECT_EQ(fits[0].stack, "x");
+  EXPECT_NEAR(fits[0].width, 0.2, kPrecision);
+  EXPECT_NEAR(fits[1].width, 0.5, kPrecision);
+  EXPECT_EQ(fits[0].evidence.runs, 2);
+  EXPECT_EQ(fits[1].evidence.runs, 1);
+}
+
+// Weights 0.2 each: 80 % of 0.6 is 0.48, reached at the third.
+TEST(FitIntervals, EndsWithStacksThatHaveNoRuns) {
+  const Published published = three_sources();
+  const IntervalFit other = fit_intervals(published.runs, published.predictions).back();
+  EXPECT_EQ(other.stack, "");
+  EXPECT_NEAR(other.width, 0.5, kPrecision);
+  EXPECT_EQ(other.evidence.runs, 0);
+}
+
+// Nine more runs of b at 0.3: each weighs 1/√10, together 3.2 against the 1 of a's one run. 80 % of
+// 1 + 3.16 + 0.2 = 4.36 is 3.49: 1 (a) + 0.32 (b, 0.2) + 9 · 0.32 (b, 0.3) reaches it at 0.3.
+// Were each run to weigh alike the same; were each source to, 80 % of 2.2 is 1.76, at 0.3 too; with
+// a at 0.4 the root makes the difference: 0.32 + 2.85 = 3.16 < 3.49, so the width is 0.4.
+TEST(FitIntervals, WeighsASourceAsTheRootOfItsRuns) {
+  Published published;
+  published.add("a", "x", 0.4);
+  published.add("b", "x", 0.2);
+  for (int i = 0; i < 9; ++i) published.add("b", "x", 0.3);
+  published.add("c", "y", 0.5 * kUnseenStack);
+  EXPECT_NEAR(fit_intervals(published.runs, published.predictions)[0].width, 0.4, kPrecision);
+}
+
+// An expert run at 0.6 beside the dense width of 0.2.
+TEST(FitIntervals, GivesExpertsAFactorOfTheirOwn) {
+  Published published = three_sources();
+  EXPECT_EQ(fit_intervals(published.runs, published.predictions)[0].moe, Stack{}.interval_moe);
+  published.add("d", "x", 0.6).job.job.model.experts = 8;
+  const auto fits = fit_intervals(published.runs, published.predictions);
+  EXPECT_NEAR(fits[0].width, 0.2, kPrecision);
+  EXPECT_NEAR(fits[0].moe, 3, kPrecision);
+}
+
+// Without a: 0.2 weighs 1, 0.5 weighs 0.2; 80 % of 1.2 is 0.96, reached at 0.2.
+// Without c: 0.1 and 0.2 weigh 0.2 each; 80 % of 0.4 is 0.32, reached at 0.2; y is then unseen.
+TEST(HeldOutIntervals, ComeFromTheOtherSources) {
+  const Published published = three_sources();
+  const auto intervals = held_out_intervals(published.runs, published.predictions);
+  ASSERT_EQ(intervals.size(), 3U);
+  EXPECT_NEAR(intervals[0].high, std::exp(0.2), kPrecision);
+  EXPECT_NEAR(intervals[0].low, std::exp(-0.2), kPrecision);
+  EXPECT_NEAR(intervals[2].high, std::exp(0.2 * kUnseenStack), kPrecision);
+}
+
+TEST(HeldOutIntervals, DoNotDependOnTheTimesOfTheirSource) {
+  Published published = three_sources();
+  const double before = held_out_intervals(published.runs, published.predictions)[0].high;
+  published.runs[0].step_time *= 5;
+  EXPECT_EQ(held_out_intervals(published.runs, published.predictions)[0].high, before);
+}
+
+// a ran on 8 devices, b on 16: a prediction of b from a is one doubling beyond it.
+TEST(HeldOutIntervals, WidenWhereTheOtherSourcesAreLeft) {
+  Published published = three_sources();
+  published.runs[1].plan.data_parallel *= 2;
+  const auto intervals = held_out_intervals(published.runs, published.predictions);
+  // Without b: 0.1 weighs 1, 0.5 weighs 0.2; reached at 0.1.
+  EXPECT_NEAR(std::log(intervals[1].high), 0.1 * (1 + kPerDoubling), kPrecision);
+}
+
+TEST(Evidence, SaysWhatTheRunsWereLike) {
+  Published published = three_sources();
+  published.runs[1].plan.tensor_parallel = 4;
+  const StackEvidence both = evidence_of(published.runs, "x");
+  EXPECT_EQ(both.runs, 2);
+  EXPECT_EQ(both.devices, 32);  // 8 data parallel · 4
+  EXPECT_TRUE(both.hopper && both.tensor_parallel);
+  EXPECT_FALSE(both.ampere || both.blackwell || both.pipeline_parallel || both.context_parallel);
+  const StackEvidence one = evidence_of(published.runs, "x", "b");
+  EXPECT_EQ(one.runs, 1);
+  EXPECT_EQ(one.devices, 8);
+  EXPECT_FALSE(one.tensor_parallel);
+}
+
+TEST(Intervals, GoIntoTheStackWiderWhereItHasNoRuns) {
+  IntervalFit fit{.stack = "x", .width = 0.1, .moe = 2.5, .evidence = {.runs = 3}};
+  EXPECT_NEAR(with_interval({}, fit).interval_high, std::exp(0.1), kPrecision);
+  EXPECT_NEAR(with_interval({}, fit).interval_low, std::exp(-0.1), kPrecision);
+  EXPECT_EQ(with_interval({}, fit).interval_moe, 2.5);
+  EXPECT_EQ(with_interval({}, fit).evidence.runs, 3);
+  fit.evidence.runs = 0;
+  EXPECT_NEAR(with_interval({}, fit).interval_high, std::exp(0.1 * kUnseenStack), kPrecision);
+}
+
+}  // namespace
+}  // namespace trainyard
