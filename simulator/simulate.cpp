@@ -27,9 +27,20 @@ class Player {
     left_ = static_cast<std::int64_t>(timeline_.first.back());
   }
 
+  Expected<void> connect(const NetworkModel& model) {
+    auto fabric = Fabric::make(model.cluster, model.topology);
+    if (!fabric) return tl::unexpected(fabric.error());
+    network_.emplace(graph_, *std::move(fabric), model.grain, events_);
+    return network_->check();
+  }
+
   Expected<Timeline> run() {
     for (StreamId id = 0; id < streams_.size(); ++id) start_next(id);
-    while (!events_.empty() && !error_) handle(events_.pop().event);
+    while (!error_) {
+      if (network_ && !events_.has_event_now()) network_->settle();
+      if (events_.empty()) break;
+      handle(events_.pop().event);
+    }
     if (error_) return tl::unexpected(*error_);
     if (left_ > 0) return tl::unexpected(explain({graph_, lists_, streams_, meetings_}));
     return std::move(timeline_);
@@ -80,8 +91,10 @@ class Player {
     }
   }
 
-  void call(Meetings::Id meeting) {
-    events_.push(events_.now(), Event(EventKind::call_ends, meeting));
+  void call(Meetings::Id id) {
+    if (!network_) return events_.push(events_.now(), Event(EventKind::call_ends, id));
+    const Meeting& meeting = meetings_.at(id);
+    network_->start(meeting.group, meeting.call, id);
   }
 
   void end_at(Picoseconds time, StreamId id) {
@@ -97,6 +110,9 @@ class Player {
         return end_call(event.index());
       case EventKind::latency_ends:
       case EventKind::transfer_ends:
+        ended_calls_.clear();
+        network_->handle(event, ended_calls_);
+        for (const std::uint32_t call : ended_calls_) end_call(call);
         return;
     }
   }
@@ -137,6 +153,8 @@ class Player {
   Events events_;
   Timeline timeline_;
   std::int64_t left_ = 0;
+  std::optional<Network> network_;
+  std::vector<std::uint32_t> ended_calls_;
   std::vector<StreamId> ended_;
   std::optional<Error> error_;
 };
@@ -146,6 +164,15 @@ class Player {
 Expected<Timeline> simulate(const TaskGraph& graph) {
   if (auto checked = check_graph(graph); !checked) return tl::unexpected(checked.error());
   return Player(graph).run();
+}
+
+Expected<Timeline> simulate(const TaskGraph& graph, const NetworkModel& network) {
+  if (auto checked = check_graph(graph); !checked) return tl::unexpected(checked.error());
+  Player player(graph);
+  if (auto connected = player.connect(network); !connected) {
+    return tl::unexpected(connected.error());
+  }
+  return player.run();
 }
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@
 
 #include "model/cluster/device.h"
 #include "model/cluster/group.h"
+#include "model/cost/transfer_rounds.h"
 #include "model/units.h"
 
 namespace trainyard {
@@ -21,6 +22,8 @@ struct CollectiveAlgorithm {
   bool (*applies)(const GroupLinks& links);
   // Requires: applies(links), links.size > 1.
   Seconds (*time)(const GroupLinks& links, Bytes message);
+  // The same in transfers, for the simulator. Requires: as `time`.
+  TransferRounds (*rounds)(const GroupLinks& links, Bytes message);
   // It needs hardware that no link tells of (reduction in the fabric): never chosen unnamed.
   bool only_by_name = false;
 };

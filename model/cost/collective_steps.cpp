@@ -31,6 +31,8 @@ bool spans_domains(const GroupLinks& links) {
 
 bool has_multicast_switch(const GroupLinks& links) { return links.domains == 1 && links.switched; }
 
-BytesPerSecond multicast_bandwidth(const GroupLinks& links) { return links.inside / 1.6; }
+BytesPerSecond multicast_bandwidth(const GroupLinks& links) {
+  return links.inside / kMulticastOverhead;
+}
 
 }  // namespace trainyard

@@ -46,6 +46,7 @@ bool has_multicast_switch(const GroupLinks& links);  // one domain on an NVLink 
 
 // NVLS attains less than the link's rate: the rate underestimates its time 1.6-fold (handbook §6,
 // from measured H100 curves).
+inline constexpr double kMulticastOverhead = 1.6;
 BytesPerSecond multicast_bandwidth(const GroupLinks& links);
 
 }  // namespace trainyard

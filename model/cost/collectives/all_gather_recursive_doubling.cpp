@@ -9,6 +9,10 @@ namespace {
 // ⌈log₂n⌉α + (n−1)/n · S/B
 Seconds time(const GroupLinks& links, Bytes message) { return recursive_time(links, message); }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  return recursive_rounds(links, message);
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_gather_recursive_doubling = {
@@ -16,6 +20,7 @@ extern const CollectiveAlgorithm all_gather_recursive_doubling = {
     .operation = CollectiveOperation::all_gather,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

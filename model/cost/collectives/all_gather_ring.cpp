@@ -11,6 +11,10 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return (links.size - 1) * (hop.latency + message / links.size / hop.bandwidth);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  return {ring_round(links, links.size - 1, message / links.size)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_gather_ring = {
@@ -18,6 +22,7 @@ extern const CollectiveAlgorithm all_gather_ring = {
     .operation = CollectiveOperation::all_gather,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

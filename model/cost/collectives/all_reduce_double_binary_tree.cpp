@@ -1,6 +1,9 @@
 // All-reduce over two complementary binary trees (Sanders, Speck & Träff 2009; NCCL's tree): each
 // carries half of the tensor up and down, in chunks that follow each other.
 #include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
 
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
@@ -16,6 +19,44 @@ Seconds time(const GroupLinks& links, Bytes message) {
          2 * (message + filling) / slowest_ring_hop(links).bandwidth;
 }
 
+// The hops of both trees over `count` members, `stride` apart from `first`: child to parent, half
+// of `bytes` in each tree. The second tree is the first one backwards, so that who passes on in one
+// only hands in in the other; of two members both halves go the same way.
+void add_trees(std::vector<Transfer>& hops, int first, int count, int stride, Bytes bytes) {
+  for (int child = 1; child < count; ++child) {
+    const int parent = (child - 1) / 2;
+    const auto member = [&](int place) { return first + place * stride; };
+    const auto mirrored = [&](int place) { return member(count == 2 ? place : count - 1 - place); };
+    hops.push_back({member(child), member(parent), bytes / 2});
+    hops.push_back({mirrored(child), mirrored(parent), bytes / 2});
+  }
+}
+
+// Up, then down. Chunks follow each other on every hop at once, those that fill the trees included,
+// so α is paid once a level.
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  const Bytes chunk = std::min(message, kPipelineChunk);
+  const Bytes passed = message + (log2_ceil(links.size) - 1) * chunk;
+  const int chunks = std::max(1, static_cast<int>(std::ceil(passed / kPipelineChunk)));
+  TransferRound up{.latency = logarithmic_latency(links), .way = Way::all_links};
+  for (int domain = 0; domain < links.domains; ++domain) {
+    add_trees(up.transfers, domain * r, r, 1, passed / chunks);
+  }
+  add_trees(up.transfers, 0, links.domains, r, passed / chunks);
+  TransferRound down = up;
+  for (Transfer& hop : down.transfers) std::swap(hop.from, hop.to);
+  TransferRounds rounds = {up, down};
+  if (chunks == 1) return rounds;
+  TransferRound rest_up = up;
+  TransferRound rest_down = down;
+  for (TransferRound* rest : {&rest_up, &rest_down}) {
+    rest->latency = {};
+    rest->repeats = chunks - 1;
+  }
+  return {up, rest_up, down, rest_down};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_double_binary_tree = {
@@ -23,6 +64,7 @@ extern const CollectiveAlgorithm all_reduce_double_binary_tree = {
     .operation = CollectiveOperation::all_reduce,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -15,6 +15,14 @@ Seconds time(const GroupLinks& links, Bytes message) {
          2 * (m - 1) * (links.across_latency + part / m / links.across);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  const int m = links.domains;
+  const Bytes part = message / r;
+  return {inside_ring_round(links, r - 1, part), across_ring_round(links, 2 * (m - 1), part / m),
+          inside_ring_round(links, r - 1, part)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_hierarchical = {
@@ -22,6 +30,7 @@ extern const CollectiveAlgorithm all_reduce_hierarchical = {
     .operation = CollectiveOperation::all_reduce,
     .applies = spans_domains,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

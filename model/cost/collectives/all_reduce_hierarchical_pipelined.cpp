@@ -2,6 +2,7 @@
 // domains while the next one is reduced inside (NCCL's trees over nodes). The slower of the two
 // phases sets the pace.
 #include <algorithm>
+#include <cmath>
 
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
@@ -22,6 +23,24 @@ Seconds time(const GroupLinks& links, Bytes message) {
          across(first) + std::max(inside(rest), across(rest));
 }
 
+// The first chunk alone inside, then pairs of chunks side by side, then the last one across.
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  const int m = links.domains;
+  const Bytes first = std::min(message, kPipelineChunk);
+  TransferRounds rounds = {inside_ring_round(links, 2 * (r - 1), first / r),
+                           across_ring_round(links, 2 * (m - 1), first / r / m)};
+  const int pairs = static_cast<int>(std::ceil((message - first) / kPipelineChunk));
+  if (pairs == 0) return rounds;
+  const Bytes chunk = (message - first) / pairs;
+  TransferRound both = inside_ring_round(links, pairs, 2.0 * (r - 1) / r * chunk);
+  const TransferRound across = across_ring_round(links, pairs, 2.0 * (m - 1) / m * chunk / r);
+  both.latency = {};
+  both.transfers.insert(both.transfers.end(), across.transfers.begin(), across.transfers.end());
+  rounds.insert(rounds.begin() + 1, both);
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_hierarchical_pipelined = {
@@ -29,6 +48,7 @@ extern const CollectiveAlgorithm all_reduce_hierarchical_pipelined = {
     .operation = CollectiveOperation::all_reduce,
     .applies = spans_domains,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -12,6 +12,14 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return 2 * links.inside_latency + (n + 1) / n * message / multicast_bandwidth(links);
 }
 
+// Up while it is added, then down.
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  const Bytes half = (n + 1) / n * message / 2;
+  return {switch_round(links, Way::switch_inside, half),
+          switch_round(links, Way::switch_inside, half)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_nvls = {
@@ -19,6 +27,7 @@ extern const CollectiveAlgorithm all_reduce_nvls = {
     .operation = CollectiveOperation::all_reduce,
     .applies = has_multicast_switch,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -12,6 +12,17 @@ Seconds time(const GroupLinks& links, Bytes message) {
          transfer(log2_ceil(links.domains) * message, links.across_all_to_all);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  TransferRounds rounds;
+  for (int far = 1; far < links.ranks_per_domain; far *= 2) {
+    rounds.push_back(inside_shift(links, far, message));
+  }
+  for (int far = 1; far < links.domains; far *= 2) {
+    rounds.push_back(across_shift(links, far, 0, message));
+  }
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_recursive_doubling = {
@@ -19,6 +30,7 @@ extern const CollectiveAlgorithm all_reduce_recursive_doubling = {
     .operation = CollectiveOperation::all_reduce,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

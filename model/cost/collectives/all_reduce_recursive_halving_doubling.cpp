@@ -8,6 +8,13 @@ namespace {
 // 2⌈log₂n⌉α + 2(n−1)/n · S/B
 Seconds time(const GroupLinks& links, Bytes message) { return 2 * recursive_time(links, message); }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const TransferRounds gather = recursive_rounds(links, message);
+  TransferRounds rounds(gather.rbegin(), gather.rend());
+  rounds.insert(rounds.end(), gather.begin(), gather.end());
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
@@ -15,6 +22,7 @@ extern const CollectiveAlgorithm all_reduce_recursive_halving_doubling = {
     .operation = CollectiveOperation::all_reduce,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

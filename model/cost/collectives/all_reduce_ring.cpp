@@ -12,6 +12,10 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return steps * (hop.latency + message / links.size / hop.bandwidth);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  return {ring_round(links, 2 * (links.size - 1), message / links.size)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_ring = {
@@ -19,6 +23,7 @@ extern const CollectiveAlgorithm all_reduce_ring = {
     .operation = CollectiveOperation::all_reduce,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -13,6 +13,11 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return 2 * links.across_latency + message / links.across;
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  return {switch_round(links, Way::switch_across, message / 2),
+          switch_round(links, Way::switch_across, message / 2)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_reduce_sharp = {
@@ -20,6 +25,7 @@ extern const CollectiveAlgorithm all_reduce_sharp = {
     .operation = CollectiveOperation::all_reduce,
     .applies = crosses_fabric,
     .time = time,
+    .rounds = rounds,
     .only_by_name = true,
 };
 

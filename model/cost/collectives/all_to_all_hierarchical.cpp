@@ -14,6 +14,18 @@ Seconds time(const GroupLinks& links, Bytes message) {
          (m - 1) * (links.across_latency + message / m / links.across_all_to_all);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  TransferRounds rounds;
+  for (int place = 1; place < links.ranks_per_domain; ++place) {
+    rounds.push_back(inside_shift(links, place, message / links.ranks_per_domain));
+    rounds.back().way = Way::all_links;
+  }
+  for (int domain = 1; domain < links.domains; ++domain) {
+    rounds.push_back(across_shift(links, domain, 0, message / links.domains));
+  }
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_to_all_hierarchical = {
@@ -21,6 +33,7 @@ extern const CollectiveAlgorithm all_to_all_hierarchical = {
     .operation = CollectiveOperation::all_to_all,
     .applies = spans_domains,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -15,6 +15,21 @@ Seconds time(const GroupLinks& links, Bytes message) {
          transfer(inside * part, links.inside) + transfer(across * part, links.across_all_to_all);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const Bytes part = message / links.size;
+  TransferRounds rounds;
+  for (int place = 1; place < links.ranks_per_domain; ++place) {
+    rounds.push_back(inside_shift(links, place, part));
+    rounds.back().way = Way::all_links;
+  }
+  for (int domain = 1; domain < links.domains; ++domain) {
+    for (int place = 0; place < links.ranks_per_domain; ++place) {
+      rounds.push_back(across_shift(links, domain, place, part));
+    }
+  }
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm all_to_all_pairwise = {
@@ -22,6 +37,7 @@ extern const CollectiveAlgorithm all_to_all_pairwise = {
     .operation = CollectiveOperation::all_to_all,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -12,6 +12,28 @@ Seconds time(const GroupLinks& links, Bytes message) {
          transfer(log2_ceil(links.domains) * message, links.across);
 }
 
+// Who has it sends it on, across the domains from their first members, then inside all of them.
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const int r = links.ranks_per_domain;
+  TransferRounds rounds;
+  for (int far = 1; far < links.domains; far *= 2) {
+    rounds.push_back({.latency = links.across_latency});
+    for (int domain = 0; domain < far && domain + far < links.domains; ++domain) {
+      rounds.back().transfers.push_back({domain * r, (domain + far) * r, message});
+    }
+  }
+  for (int far = 1; far < r; far *= 2) {
+    rounds.push_back({.latency = links.inside_latency});
+    for (int member = 0; member < links.size; ++member) {
+      const int place = member % r;
+      if (place < far && place + far < r) {
+        rounds.back().transfers.push_back({member, member + far, message});
+      }
+    }
+  }
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm broadcast_binomial = {
@@ -19,6 +41,7 @@ extern const CollectiveAlgorithm broadcast_binomial = {
     .operation = CollectiveOperation::broadcast,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

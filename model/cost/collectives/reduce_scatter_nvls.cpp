@@ -11,6 +11,11 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return links.inside_latency + (n - 1) / n * message / multicast_bandwidth(links);
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  return {switch_round(links, Way::switch_inside, (n - 1) / n * message)};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm reduce_scatter_nvls = {
@@ -18,6 +23,7 @@ extern const CollectiveAlgorithm reduce_scatter_nvls = {
     .operation = CollectiveOperation::reduce_scatter,
     .applies = has_multicast_switch,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -1,5 +1,7 @@
 // Reduce-scatter by recursive halving (Thakur et al. 2005), far partners last, when messages are
 // small.
+#include <algorithm>
+
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
 
@@ -9,6 +11,12 @@ namespace {
 // ⌈log₂n⌉α + (n−1)/n · S/B
 Seconds time(const GroupLinks& links, Bytes message) { return recursive_time(links, message); }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  TransferRounds rounds = recursive_rounds(links, message);
+  std::reverse(rounds.begin(), rounds.end());
+  return rounds;
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm reduce_scatter_recursive_halving = {
@@ -16,6 +24,7 @@ extern const CollectiveAlgorithm reduce_scatter_recursive_halving = {
     .operation = CollectiveOperation::reduce_scatter,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

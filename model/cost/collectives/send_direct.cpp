@@ -12,6 +12,12 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return links.across_latency + message / links.across;
 }
 
+TransferRounds rounds(const GroupLinks& links, Bytes message) {
+  const bool inside = links.domains == 1;
+  return {{.latency = inside ? links.inside_latency : links.across_latency,
+           .transfers = {{0, 1, message}}}};
+}
+
 }  // namespace
 
 extern const CollectiveAlgorithm send_direct = {
@@ -19,6 +25,7 @@ extern const CollectiveAlgorithm send_direct = {
     .operation = CollectiveOperation::send,
     .applies = applies_always,
     .time = time,
+    .rounds = rounds,
 };
 
 }  // namespace trainyard::collectives

@@ -1,0 +1,352 @@
+#include "simulator/fabric.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <numeric>
+
+namespace trainyard {
+namespace {
+
+constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+
+bool is_switch(VertexKind kind) { return kind == VertexKind::leaf || kind == VertexKind::spine; }
+
+// Between sums of bandwidths that are equal.
+bool at_most(double a, double b) { return a <= b * (1 + 1e-9); }
+
+}  // namespace
+
+void degrade(TopologyGraph& graph, VertexKind kind, int index, double rate) {
+  assert(rate > 0 && "a dead link is no degraded link");
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    for (const auto end : {source(edge, graph), target(edge, graph)}) {
+      if (graph[end].kind == kind && graph[end].index == index) graph[edge].bandwidth *= rate;
+    }
+  }
+}
+
+Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph) {
+  Fabric fabric;
+  fabric.inside_latency_ = cluster.intra.latency;
+  fabric.across_latency_ = cluster.inter.latency;
+  fabric.across_overhead_ = 1 / cluster.inter.efficiency;
+  fabric.rails_ = cluster.inter.kind == InterNodeKind::rail;
+  fabric.switched_ = cluster.intra.kind == IntraNodeKind::nvswitch;
+  fabric.read(graph);
+  fabric.find_domains();
+  if (auto checked = fabric.check(); !checked) return tl::unexpected(checked.error());
+  fabric.find_full_links();
+  return fabric;
+}
+
+void Fabric::read(const TopologyGraph& graph) {
+  const std::size_t vertices = num_vertices(graph);
+  first_step_.assign(vertices + 1, 0);
+  for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
+    kinds_.push_back(graph[vertex].kind);
+    first_step_[vertex + 1] =
+        first_step_[vertex] + static_cast<std::uint32_t>(out_degree(vertex, graph));
+    if (graph[vertex].kind == VertexKind::device) domain_.push_back(graph[vertex].node);
+  }
+  steps_.resize(first_step_.back());
+  std::vector<std::uint32_t> next(first_step_.begin(), first_step_.end() - 1);
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const auto a = static_cast<std::uint32_t>(source(edge, graph));
+    const auto b = static_cast<std::uint32_t>(target(edge, graph));
+    const auto link = static_cast<std::int32_t>(capacities_.size());
+    steps_[next[a]++] = {b, link};
+    steps_[next[b]++] = {a, link + 1};
+    capacities_.insert(capacities_.end(), 2, graph[edge].bandwidth);
+  }
+  for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
+    std::sort(steps_.begin() + first_step_[vertex], steps_.begin() + first_step_[vertex + 1],
+              [](Step a, Step b) { return a.to != b.to ? a.to < b.to : a.link < b.link; });
+  }
+}
+
+// A domain is what hangs on one NVLink switch or PCIe root; a mesh's is its node.
+void Fabric::find_domains() {
+  std::map<std::uint32_t, int> by_hub;
+  std::map<int, int> by_node;
+  for (std::uint32_t device = 0; device < domain_.size(); ++device) {
+    const std::uint32_t hub =
+        std::min(first_of(device, VertexKind::nvlink_switch), first_of(device, VertexKind::host));
+    const auto next = static_cast<int>(domains_.size());
+    int& domain = domain_[device];
+    domain = hub != kNone ? by_hub.emplace(hub, next).first->second
+                          : by_node.emplace(domain, next).first->second;
+    if (domain == next) domains_.emplace_back();
+    std::vector<std::uint32_t>& members = domains_[static_cast<std::size_t>(domain)];
+    place_.push_back(static_cast<std::int32_t>(members.size()));
+    members.push_back(device);
+  }
+}
+
+Expected<void> Fabric::check() const {
+  for (std::size_t link = 0; link < capacities_.size(); ++link) {
+    if (capacities_[link].value() > 0) continue;
+    return failure("topology", fmt::format("found no bandwidth on link {}", link / 2));
+  }
+  if (domains_.size() < 2) return {};
+  std::vector<bool> reached(kinds_.size());
+  std::vector<std::uint32_t> queue;
+  const auto visit = [&](std::uint32_t vertex) {
+    if (!reached[vertex]) queue.push_back(vertex);
+    reached[vertex] = true;
+  };
+  for (const Port port : ports_of(0)) visit(port.nic);
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    for (const Step step : steps(queue[i])) {
+      if (is_switch(kinds_[step.to]) || is(step.to, VertexKind::nic)) visit(step.to);
+    }
+  }
+  for (std::uint32_t device = 0; device < domain_.size(); ++device) {
+    const std::vector<Port> ports = ports_of(device);
+    const bool there = !ports.empty() && std::all_of(ports.begin(), ports.end(),
+                                                     [&](Port port) { return reached[port.nic]; });
+    if (!there) {
+      return failure("topology",
+                     device == 0 ? "rank 0 cannot reach the ranks of other domains"
+                                 : fmt::format("rank {} cannot be reached from rank 0", device));
+    }
+  }
+  return {};
+}
+
+// A link that its tail cannot fill, or whose head passes less on, never holds anything up: in a
+// non-blocking tree nothing above the NICs does. The first rule leans on links into the tail, the
+// second one on links that the first has kept, so no two links excuse each other.
+void Fabric::find_full_links() {
+  const std::size_t vertices = kinds_.size();
+  std::vector<double> in(vertices), out(vertices);
+  std::vector<int> dropped(vertices);  // links out of the vertex that cannot be full
+  for (std::uint32_t from = 0; from < vertices; ++from) {
+    for (const Step step : steps(from)) {
+      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
+      in[step.to] += capacity;
+      out[from] += capacity;
+    }
+  }
+  can_be_full_.assign(capacities_.size(), true);
+  // Only at a switch does traffic turn round, and only to a device or NIC.
+  const auto turns = [&](std::uint32_t at, std::uint32_t end) {
+    return !is(at, VertexKind::nic) && (is(end, VertexKind::nic) || is(end, VertexKind::device));
+  };
+  const auto drop = [&](std::uint32_t from, std::int32_t link) {
+    can_be_full_[static_cast<std::size_t>(link)] = false;
+    ++dropped[from];
+  };
+  for (std::uint32_t from = 0; from < vertices; ++from) {
+    if (is(from, VertexKind::device)) continue;
+    for (const Step step : steps(from)) {
+      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
+      const double filling = in[from] - (turns(from, step.to) ? 0 : capacity);
+      if (at_most(filling, capacity)) drop(from, step.link);
+    }
+  }
+  for (std::uint32_t from = 0; from < vertices; ++from) {
+    for (const Step step : steps(from)) {
+      const bool known = can_be_full_[static_cast<std::size_t>(step.link)] &&
+                         is_switch(kinds_[step.to]) && is_switch(kinds_[from]);
+      if (!known ||
+          dropped[step.to] > (can_be_full_[static_cast<std::size_t>(step.link ^ 1)] ? 0 : 1))
+        continue;
+      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
+      if (at_most(out[step.to] - capacity, capacity)) drop(from, step.link);
+    }
+  }
+}
+
+std::span<const Fabric::Step> Fabric::steps(std::uint32_t vertex) const {
+  const std::uint32_t first = first_step_[vertex];
+  return std::span(steps_).subspan(first, first_step_[vertex + 1] - first);
+}
+
+std::uint32_t Fabric::first_of(std::uint32_t vertex, VertexKind kind) const {
+  for (const Step step : steps(vertex)) {
+    if (is(step.to, kind)) return step.to;
+  }
+  return kNone;
+}
+
+// A device's own NICs, or all those of the PCIe root it hangs on.
+std::vector<Fabric::Port> Fabric::ports_of(std::uint32_t device) const {
+  std::vector<Port> ports;
+  const std::uint32_t host = first_of(device, VertexKind::host);
+  for (const Step step : steps(host == kNone ? device : host)) {
+    if (is(step.to, VertexKind::nic)) ports.push_back({device, step.to});
+  }
+  return ports;
+}
+
+std::vector<Fabric::Port> Fabric::ports_of(std::span<const std::int32_t> block,
+                                           std::uint32_t device, Way way) const {
+  const bool own = way != Way::all_links || first_of(device, VertexKind::host) != kNone;
+  if (own) return ports_of(device);
+  std::vector<Port> all;
+  for (const std::int32_t member : block) {
+    const std::vector<Port> ports = ports_of(static_cast<std::uint32_t>(member));
+    all.insert(all.end(), ports.begin(), ports.end());
+  }
+  return all;
+}
+
+GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
+  GroupLinks links;
+  links.size = static_cast<int>(members.size());
+  links.inside_latency = inside_latency_;
+  links.across_latency = across_latency_;
+  links.switched = switched_;
+  int common = 0;  // divides the members of every run in one domain
+  int run = 0;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    ++run;
+    const bool last = i + 1 == members.size();
+    if (!last && domain_of(members[i + 1]) == domain_of(members[i])) continue;
+    common = std::gcd(common, run);
+    run = 0;
+  }
+  links.ranks_per_domain = std::max(1, common);
+  links.domains = links.size / links.ranks_per_domain;
+  return links;
+}
+
+std::vector<LinkUse> Fabric::way(std::span<const std::int32_t> members, int ranks_per_domain,
+                                 const TransferRound& round, const Transfer& transfer) {
+  const auto block = [&](int member) {
+    return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
+                           static_cast<std::size_t>(ranks_per_domain));
+  };
+  const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
+  const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
+  if (round.way == Way::switch_across) return way_up_and_down(from, round);
+  if (domain_[from] == domain_[to]) return way_inside(block(transfer.from), from, to, round);
+
+  std::vector<LinkUse> uses;
+  std::vector<Port> out = ports_of(block(transfer.from), from, round.way);
+  const std::vector<Port> in = ports_of(block(transfer.to), to, round.way);
+  const std::size_t lanes = std::max(out.size(), in.size());
+  const double share = round.overhead * across_overhead_ / static_cast<double>(lanes);
+  if (rails_ && round.way == Way::own_links) {
+    const auto& domain = domains_[static_cast<std::size_t>(domain_[from])];
+    const auto rail = static_cast<std::size_t>(place_[to]) % domain.size();
+    if (domain[rail] != from) {
+      add_inside(uses, from, domain[rail], share * static_cast<double>(lanes));
+      out = ports_of(domain[rail]);
+    }
+  }
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const Port leaving = out[lane % out.size()];
+    const Port arriving = in[lane % in.size()];
+    add_port(uses, leaving, true, share);
+    add_between(uses, leaving.nic, arriving.nic, share);
+    add_port(uses, arriving, false, share);
+  }
+  return uses;
+}
+
+// In a mesh all links of a member together are those to the other members of its block.
+std::vector<LinkUse> Fabric::way_inside(std::span<const std::int32_t> block, std::uint32_t from,
+                                        std::uint32_t to, const TransferRound& round) const {
+  std::vector<LinkUse> uses;
+  const bool mesh = std::min(first_of(from, VertexKind::nvlink_switch),
+                             first_of(from, VertexKind::host)) == kNone;
+  if (!mesh || round.way != Way::all_links || block.size() < 2) {
+    add_inside(uses, from, to, round.overhead);
+    return uses;
+  }
+  for (const std::int32_t member : block) {
+    const auto other = static_cast<std::uint32_t>(member);
+    if (other != from) {
+      add_inside(uses, from, other, round.overhead / static_cast<double>(block.size() - 1));
+    }
+  }
+  return uses;
+}
+
+std::vector<LinkUse> Fabric::way_up_and_down(std::uint32_t device,
+                                             const TransferRound& round) const {
+  std::vector<LinkUse> uses;
+  const std::vector<Port> ports = ports_of(device);
+  const double share = round.overhead * across_overhead_ / static_cast<double>(ports.size());
+  for (const Port port : ports) {
+    const std::uint32_t leaf = first_of(port.nic, VertexKind::leaf);
+    add_port(uses, port, true, share);
+    add(uses, port.nic, leaf, share);
+    add(uses, leaf, port.nic, share);
+    add_port(uses, port, false, share);
+  }
+  return uses;
+}
+
+void Fabric::add(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+                 double share) const {
+  const auto all = steps(from);
+  const auto found =
+      std::partition_point(all.begin(), all.end(), [&](Step step) { return step.to < to; });
+  assert(found != all.end() && found->to == to && "a way follows links of the graph");
+  if (can_be_full_[static_cast<std::size_t>(found->link)]) uses.push_back({found->link, share});
+}
+
+// Over the switch or root that both hang on; up to it and back where they are the same.
+void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+                        double share) const {
+  const std::uint32_t hub =
+      std::min(first_of(from, VertexKind::nvlink_switch), first_of(from, VertexKind::host));
+  if (hub == kNone) {
+    add(uses, from, to, share);
+    return;
+  }
+  add(uses, from, hub, share);
+  add(uses, hub, to, share);
+}
+
+void Fabric::add_port(std::vector<LinkUse>& uses, Port port, bool out, double share) const {
+  const std::uint32_t host = first_of(port.device, VertexKind::host);
+  const auto add_way = [&](std::uint32_t from, std::uint32_t to) {
+    if (out) add(uses, from, to, share);
+    if (!out) add(uses, to, from, share);
+  };
+  if (host == kNone) {
+    add_way(port.device, port.nic);
+  } else {
+    add_way(port.device, host);
+    add_way(host, port.nic);
+  }
+}
+
+void Fabric::add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+                         double share) {
+  const std::uint32_t last = first_of(to, VertexKind::leaf);
+  std::uint32_t at = first_of(from, VertexKind::leaf);
+  add(uses, from, at, share);
+  const std::vector<std::uint32_t>& next = ways_to(last);
+  while (at != last) {
+    add(uses, at, next[at], share);
+    at = next[at];
+  }
+  add(uses, last, to, share);
+}
+
+// A breadth-first search from the target over the switches.
+const std::vector<std::uint32_t>& Fabric::ways_to(std::uint32_t vertex) {
+  const auto [found, added] = ways_.try_emplace(vertex);
+  std::vector<std::uint32_t>& next = found->second;
+  if (!added) return next;
+  next.assign(kinds_.size(), kNone);
+  next[vertex] = vertex;
+  std::vector<std::uint32_t> queue = {vertex};
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    for (const Step step : steps(queue[i])) {
+      if (!is_switch(kinds_[step.to]) || next[step.to] != kNone) continue;
+      next[step.to] = queue[i];
+      queue.push_back(step.to);
+    }
+  }
+  return next;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,101 @@
+// The topology graph made ready for routing: every link in both directions, the links between any
+// two members of a group, and which links can be full at all.
+//
+// Inside a domain a message takes the switch (or the mesh's direct link); between domains it leaves
+// by the NICs of its sender and arrives by those of its receiver, over the switches with the fewest
+// hops. In a rail-optimised fabric it changes rail inside its own domain. Protocol efficiency is
+// traffic on the way: 1 / efficiency bytes for each byte. What a domain's other devices forward to
+// their NICs for a message that uses them all is not charged to NVLink.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "model/cluster/topology.h"
+#include "model/cost/transfer_rounds.h"
+#include "model/expected.h"
+#include "simulator/flow_network.h"
+
+namespace trainyard {
+
+// All links of one device, NIC or switch of the graph at `rate` times their bandwidth: a slow NIC,
+// a degraded cable. Requires: 0 < rate.
+void degrade(TopologyGraph& graph, VertexKind kind, int index, double rate);
+
+class Fabric {
+ public:
+  // Fails when a device cannot be reached from rank 0, or a link has no bandwidth.
+  static Expected<Fabric> make(const Cluster& cluster, const TopologyGraph& graph);
+
+  // Of every link, both directions: 2e from source to target of the graph's e-th edge, 2e + 1 back.
+  std::span<const BytesPerSecond> capacities() const { return capacities_; }
+  int devices() const { return static_cast<int>(domain_.size()); }
+  int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
+  Seconds inside_latency() const { return inside_latency_; }
+  Seconds across_latency() const { return across_latency_; }
+  bool switched() const { return switched_; }
+
+  // What n members have between them, r of them in each domain: sizes and latencies, as algorithms
+  // need them for their rounds.
+  GroupLinks links_of(std::span<const std::int32_t> members) const;
+
+  // The links of a transfer that can be full. Requires: links_of(members).ranks_per_domain.
+  std::vector<LinkUse> way(std::span<const std::int32_t> members, int ranks_per_domain,
+                           const TransferRound& round, const Transfer& transfer);
+
+ private:
+  struct Step {
+    std::uint32_t to = 0;
+    std::int32_t link = 0;
+  };
+  // A way out of a domain: from a device to a NIC.
+  struct Port {
+    std::uint32_t device = 0, nic = 0;
+  };
+
+  Fabric() = default;
+  void read(const TopologyGraph& graph);
+  void find_domains();
+  Expected<void> check() const;
+  void find_full_links();
+
+  std::span<const Step> steps(std::uint32_t vertex) const;
+  bool is(std::uint32_t vertex, VertexKind kind) const { return kinds_[vertex] == kind; }
+  bool is_hub(std::uint32_t vertex) const {
+    return is(vertex, VertexKind::nvlink_switch) || is(vertex, VertexKind::host);
+  }
+  std::uint32_t first_of(std::uint32_t vertex, VertexKind kind) const;
+  std::int32_t link(std::uint32_t from, std::uint32_t to) const;
+  std::vector<Port> ports_of(std::uint32_t device) const;
+  std::vector<Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device,
+                             Way way) const;
+
+  void add(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to, double share) const;
+  void add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+                  double share) const;
+  void add_port(std::vector<LinkUse>& uses, Port port, bool out, double share) const;
+  void add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to, double share);
+  const std::vector<std::uint32_t>& ways_to(std::uint32_t vertex);
+  std::vector<LinkUse> way_inside(std::span<const std::int32_t> block, std::uint32_t from,
+                                  std::uint32_t to, const TransferRound& round) const;
+  std::vector<LinkUse> way_up_and_down(std::uint32_t device, const TransferRound& round) const;
+
+  std::vector<VertexKind> kinds_;
+  std::vector<std::uint32_t> first_step_;
+  std::vector<Step> steps_;
+  std::vector<BytesPerSecond> capacities_;
+  std::vector<bool> can_be_full_;    // by link
+  std::vector<int> domain_;          // of each device
+  std::vector<std::int32_t> place_;  // of each device in its domain
+  std::vector<std::vector<std::uint32_t>> domains_;
+  Seconds inside_latency_, across_latency_;
+  double across_overhead_ = 1;
+  bool rails_ = false;
+  bool switched_ = true;
+  // By target switch: the next vertex on the way to it, from every vertex.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> ways_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,114 @@
+// Flows over links with max–min fair rates: no flow can go faster without a slower one on some full
+// link going slower still (Bertsekas & Gallager 1992, §6.5). Fluid: a flow moves its bytes at a
+// rate that changes only when flows begin or end.
+//
+// Flows over the same links are one *path* with a count, so a thousand equal flows cost as much as
+// one. Only what a change can reach is computed again, once for all changes of one instant: the
+// paths joined by links that several of them use. A path alone on its links takes O(links).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "model/units.h"
+#include "simulator/event.h"
+
+namespace trainyard {
+
+struct LinkUse {
+  std::int32_t link = 0;
+  double share = 1;  // bytes on the link for each byte of the flow
+};
+
+class FlowNetwork {
+ public:
+  using PathId = std::uint32_t;
+
+  // Requires: positive capacities; `events` outlives the network.
+  FlowNetwork(std::span<const BytesPerSecond> capacities, Events& events);
+
+  // Links that occur twice are added up. A path without links takes no time.
+  PathId add_path(std::span<const LinkUse> uses);
+
+  // A flow begins now; `token` comes back from finish().
+  void start(PathId path, Bytes bytes, std::uint32_t token);
+  // Before the clock moves: rates of all that began or ended now, and when the next flows end.
+  void settle();
+  // Of a transfer_ends event: appends the flows that are done to `tokens`; none when it is stale.
+  void finish(Event event, std::vector<std::uint32_t>& tokens);
+
+  // For tests and reports. Requires: settled.
+  BytesPerSecond rate(PathId path) const;
+
+ private:
+  struct Target {
+    double progress = 0;  // of the path when the flow is done
+    std::uint32_t token = 0;
+    auto operator<=>(const Target&) const = default;
+  };
+  struct Use {
+    std::uint32_t link = 0;
+    std::uint32_t place = 0;  // in the link's list of paths
+    double share = 1;
+  };
+  struct Path {
+    std::uint32_t first_use = 0, uses = 0;
+    std::uint32_t version = 0;
+    std::uint32_t visit = 0;
+    bool changed = false;  // flows began or ended: when the next one ends is open
+    bool open = false;     // while rates are computed: it has none yet
+    double alone = 0;      // rate of a single flow with all links to itself, bytes/ps
+    double rate = 0;       // of each flow
+    double progress = 0;   // bytes moved by a flow that would have been there from the start
+    Picoseconds updated{0};
+    std::vector<Target> targets;  // heap, the next to end in front
+  };
+  struct OnLink {
+    PathId path = 0;
+    std::uint32_t use = 0;
+  };
+  struct Link {
+    double capacity = 0;  // bytes/ps
+    std::uint32_t visit = 0;
+    std::vector<OnLink> paths;  // with flows
+    // While rates are computed:
+    double left = 0, weight = 0;
+    std::uint32_t open = 0;
+  };
+
+  std::span<Use> uses(Path& path) { return std::span(uses_).subspan(path.first_use, path.uses); }
+  static double flows(const Path& path) { return static_cast<double>(path.targets.size()); }
+  void join_links(PathId id);
+  void leave_links(Path& path);
+  void mark(PathId id);
+  bool has_links_to_itself(Path& path);
+  void gather(PathId seed);
+  void share_out();
+  void open_levels();
+  void fix(PathId id, double rate);
+  void set_rate(PathId id, double rate);
+  void advance(Path& path);
+
+  Events& events_;
+  std::vector<Link> links_;
+  std::vector<Path> paths_;
+  std::vector<Use> uses_;
+  std::vector<PathId> changed_;
+  std::vector<std::uint32_t> freed_links_;  // links that a path has left and others still use
+  std::uint32_t visit_ = 0;
+  // The part of the network that is being computed.
+  std::vector<PathId> reached_paths_;
+  std::vector<std::uint32_t> reached_links_;
+  struct Level {
+    double rate = 0;
+    std::uint32_t index = 0;                    // of a reached link; beyond them, of a reached path
+    bool operator<(const Level& other) const {  // the lowest in front of a heap
+      return rate != other.rate ? rate > other.rate : index > other.index;
+    }
+  };
+  std::vector<Level> levels_;
+};
+
+}  // namespace trainyard

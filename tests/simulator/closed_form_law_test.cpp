@@ -1,0 +1,91 @@
+// Every collective algorithm, played alone at both grains, takes as long as its closed form
+// (handbook §6; model/cost/collectives), to 1e-6: all sibling groups of a shape at once, as the
+// closed form's links assume.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/model/cluster/clusters.h"
+#include "tests/simulator/call_graph.h"
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+struct Place {
+  const char* name;
+  Cluster cluster;
+  GroupShape shape;
+};
+
+Cluster with_efficiency(Cluster cluster) {
+  cluster.inter.efficiency = 0.85;
+  return cluster;
+}
+
+// Links of one kind on every way that a group's members take, so that nothing but the algorithm
+// decides: the handbook's α and B.
+std::vector<Place> places() {
+  return {{"node_of_8", fat_tree_cluster(1, 1, 1), {1, 8}},
+          {"2_in_a_node", fat_tree_cluster(2, 2, 1), {1, 2}},
+          {"6_in_a_domain", nvl72_cluster(3), {2, 6}},
+          {"72_in_a_domain", nvl72_cluster(18), {1, 72}},
+          {"whole_of_4_nodes", fat_tree_cluster(4, 4, 1), {1, 32}},
+          {"two_leaves", fat_tree_cluster(4, 2, 1), {1, 32}},
+          {"data_groups", fat_tree_cluster(8, 4, 1), {8, 8}},
+          {"data_groups_of_6", fat_tree_cluster(6, 6, 1), {8, 6}},
+          {"two_a_node", with_efficiency(fat_tree_cluster(8, 4, 1)), {4, 16}},
+          {"two_levels", fat_tree_cluster(8, 8, 1), {1, 8, 2, 16}},
+          {"pairs_across", fat_tree_cluster(4, 2, 1), {8, 2}},
+          {"rails", rail_cluster(8, 4, 1), {8, 8}},
+          {"rails_whole", with_efficiency(rail_cluster(4, 2, 1)), {1, 32}},
+          {"mesh", mesh_cluster(1), {1, 8}},
+          {"part_of_a_mesh", mesh_cluster(1), {1, 4}},
+          {"meshes", mesh_cluster(4), {1, 32}},
+          {"pcie", pcie_cluster(1, 2), {1, 8}}};
+}
+
+class EveryAlgorithm
+    : public testing::TestWithParam<std::tuple<const CollectiveAlgorithm*, NetworkGrain>> {};
+
+TEST_P(EveryAlgorithm, PlayedAloneTakesAsLongAsItsClosedForm) {
+  const auto [algorithm, grain] = GetParam();
+  int applied = 0;
+  for (const auto& [name, cluster, shape] : places()) {
+    const TopologyGraph topology = make_topology(cluster);
+    const bool send = algorithm->operation == CollectiveOperation::send;
+    if (send && shape.size != 2) continue;
+    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
+    if (!algorithm->applies(links)) continue;
+    const auto groups = sibling_groups(cluster.devices(), shape);
+    for (const double bytes : {8.0, 1e6, 3e8}) {
+      SCOPED_TRACE(fmt::format("{}, {} bytes", name, bytes));
+      const Call call = {algorithm->operation, algorithm, Bytes(bytes)};
+      const TaskGraph graph =
+          call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
+      const double expected = algorithm->time(links, call.message).value();
+      EXPECT_NEAR(seconds_taken(graph, cluster, topology, grain), expected, 1e-6 * expected);
+      ++applied;
+    }
+  }
+  EXPECT_GT(applied, 0) << "no place where it applies";
+}
+
+std::string test_name(const testing::TestParamInfo<EveryAlgorithm::ParamType>& instance) {
+  const auto [algorithm, grain] = instance.param;
+  std::string name =
+      fmt::format("{}_{}_{}", static_cast<int>(algorithm->operation), algorithm->name,
+                  grain == NetworkGrain::message ? "message" : "collective");
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, EveryAlgorithm,
+                         testing::Combine(testing::ValuesIn(collective_algorithms().begin(),
+                                                            collective_algorithms().end()),
+                                          testing::Values(NetworkGrain::collective,
+                                                          NetworkGrain::message)),
+                         test_name);
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,85 @@
+// What cannot be simulated is refused with a sentence, before anything runs.
+#include "simulator/fabric.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cluster/clusters.h"
+#include "tests/simulator/call_graph.h"
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+TopologyGraph::vertex_descriptor vertex_of(const TopologyGraph& graph, VertexKind kind, int index) {
+  for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+    if (graph[vertex].kind == kind && graph[vertex].index == index) return vertex;
+  }
+  ADD_FAILURE() << "no such vertex";
+  return 0;
+}
+
+std::string message_of(const Expected<Timeline>& timeline) {
+  return timeline ? "none" : timeline.error().where + ": " + timeline.error().message;
+}
+
+TEST(Fabric, NamesTheRankThatCannotBeReached) {
+  const Cluster cluster = fat_tree_cluster(2, 2, 1);
+  TopologyGraph graph = make_topology(cluster);
+  clear_vertex(vertex_of(graph, VertexKind::nic, 11), graph);
+  const auto fabric = Fabric::make(cluster, graph);
+  ASSERT_FALSE(fabric);
+  EXPECT_EQ(fabric.error().message, "rank 11 cannot be reached from rank 0");
+}
+
+TEST(Fabric, NamesTheFirstRankOfALeafThatIsCutOff) {
+  const Cluster cluster = fat_tree_cluster(4, 2, 1);
+  TopologyGraph graph = make_topology(cluster);
+  remove_edge(vertex_of(graph, VertexKind::leaf, 1), vertex_of(graph, VertexKind::spine, 0), graph);
+  EXPECT_EQ(Fabric::make(cluster, graph).error().message, "rank 16 cannot be reached from rank 0");
+}
+
+TEST(Fabric, RefusesALinkWithoutBandwidth) {
+  Cluster cluster = fat_tree_cluster(2, 2, 1);
+  cluster.inter.bandwidth = BytesPerSecond(0);
+  EXPECT_NE(Fabric::make(cluster, make_topology(cluster)).error().message.find("no bandwidth"),
+            std::string::npos);
+}
+
+TEST(Fabric, FindsWhatMembersHaveBetweenThem) {
+  const Cluster cluster = fat_tree_cluster(4, 2, 1);
+  const Fabric fabric = Fabric::make(cluster, make_topology(cluster)).value();
+  const auto links = [&](const TaskGroup& members) { return fabric.links_of(members); };
+  EXPECT_EQ(links({0, 1, 2, 3}).ranks_per_domain, 4);
+  EXPECT_EQ(links({0, 8, 16}).ranks_per_domain, 1);
+  EXPECT_EQ(links({0, 1, 8, 9}).ranks_per_domain, 2);
+  EXPECT_EQ(links({0, 1, 2, 3, 8, 9}).ranks_per_domain, 2);  // two runs in the first node
+  EXPECT_EQ(links({0, 1, 2, 8}).ranks_per_domain, 1);
+  EXPECT_EQ(links({0, 1, 8, 9}).domains, 2);
+}
+
+TEST(Network, RefusesMoreRanksThanDevices) {
+  const Cluster cluster = fat_tree_cluster(1, 1, 1);
+  const TaskGraph graph = call_graph(9, {{0, 8}}, {named_call(send, "direct", Bytes(1))});
+  EXPECT_EQ(message_of(simulate(graph, {cluster, make_topology(cluster)})),
+            "topology: found 9 ranks, allowed up to 8, its devices");
+}
+
+TEST(Network, NamesTheAlgorithmThatDoesNotApply) {
+  const Cluster cluster = fat_tree_cluster(1, 1, 1);
+  const TaskGraph graph =
+      call_graph(8, {{0, 1, 2, 3}}, {named_call(all_reduce, "hierarchical", Bytes(1))});
+  EXPECT_EQ(message_of(simulate(graph, {cluster, make_topology(cluster)})),
+            "group 0: algorithm hierarchical does not apply to 1 domains of 4 ranks");
+}
+
+TEST(Network, TakesNoTimeForAGroupOfOne) {
+  const Cluster cluster = fat_tree_cluster(1, 1, 1);
+  const TaskGraph graph = call_graph(1, {{0}}, {named_call(all_reduce, "ring", Bytes(1e9))});
+  for (const NetworkGrain grain : {NetworkGrain::collective, NetworkGrain::message}) {
+    EXPECT_EQ(seconds_taken(graph, cluster, make_topology(cluster), grain), 0);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
