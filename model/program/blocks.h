@@ -1,0 +1,31 @@
+// The blocks of a plan: what every unit of the network does in every pass, and what stands between
+// the passes. Internal to model/program.
+#pragma once
+
+#include <array>
+
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+
+// Indices in Program::blocks; −1: nothing to do.
+struct UnitBlocks {
+  int forward = -1;
+  int backward = -1;  // input and weight gradient in one
+  int input_gradient = -1, weight_gradient = -1;
+  int reduction = -1;  // of its gradients
+  int norm = -1, update = -1;
+};
+
+struct ProgramBlocks {
+  std::array<UnitBlocks, kLayerKinds> layers;  // by layer kind, where the network has it
+  UnitBlocks embedding, head;
+  int send_forward = -1, receive_forward = -1;
+  int send_gradient = -1, receive_gradient = -1;
+  int tied_first = -1, tied_last = -1;  // of one matrix on two stages
+  int norm_reduction = -1;
+};
+
+ProgramBlocks make_blocks(Lowering& lowering);
+
+}  // namespace trainyard

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <array>
+
+#include "model/program/view.h"
+
+namespace trainyard {
+namespace {
+
+// In the order of the enumerators.
+constexpr std::array<std::string_view, 31> kKinds = {
+    "norm",
+    "norm gradient",
+    "head norm",
+    "head norm gradient",
+    "linear",
+    "linear input gradient",
+    "linear weight gradient",
+    "rotary",
+    "rotary gradient",
+    "attention",
+    "attention gradient",
+    "residual",
+    "residual gradient",
+    "activation",
+    "activation gradient",
+    "embedding",
+    "embedding gradient",
+    "positions",
+    "positions gradient",
+    "cross-entropy max",
+    "cross-entropy sum",
+    "cross-entropy loss",
+    "cross-entropy gradient",
+    "sum of squares",
+    "optimizer step",
+    "move",
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "send",
+    "receive",
+};
+constexpr std::array<std::string_view, 28> kOperators = {
+    "attention norm",
+    "qkv projection",
+    "query down",
+    "query up",
+    "kv down",
+    "kv up",
+    "qk norm",
+    "rotary",
+    "attention core",
+    "output projection",
+    "attention residual",
+    "mlp norm",
+    "router",
+    "permutation",
+    "expert up",
+    "expert activation",
+    "expert down",
+    "mlp up",
+    "mlp activation",
+    "mlp down",
+    "shared up",
+    "shared activation",
+    "shared down",
+    "mlp residual",
+    "embedding",
+    "final norm",
+    "output head",
+    "cross-entropy",
+};
+constexpr std::array<std::string_view, kStreams> kStreamNames = {
+    "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
+constexpr std::array<std::string_view, 6> kGroups = {"none", "tensor",         "kv-head",
+                                                     "data", "tied-embedding", "model"};
+constexpr std::array<std::string_view, 5> kPasses = {"forward", "backward", "input gradient",
+                                                     "weight gradient", "finish"};
+
+}  // namespace
+
+bool is_communication(OperationKind kind) { return kind >= OperationKind::all_reduce; }
+
+std::optional<CollectiveOperation> collective_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::all_reduce:
+      return CollectiveOperation::all_reduce;
+    case OperationKind::reduce_scatter:
+      return CollectiveOperation::reduce_scatter;
+    case OperationKind::all_gather:
+      return CollectiveOperation::all_gather;
+    case OperationKind::send:
+    case OperationKind::receive:
+      return CollectiveOperation::send;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local) {
+  if (cut.axis == CutAxis::none) return local;
+  std::int64_t before = 0;
+  for (const Segment& segment : cut.segments) {
+    const std::int64_t part = segment.whole / segment.shards;
+    if (local < part) return before + tensor / segment.replicas * part + local;
+    local -= part;
+    before += segment.whole;
+  }
+  return before + local;
+}
+
+std::string_view name_of(OperationKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(OperatorKind kind) { return kOperators[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(Stream stream) { return kStreamNames[static_cast<std::size_t>(stream)]; }
+std::string_view name_of(Group group) { return kGroups[static_cast<std::size_t>(group)]; }
+std::string_view name_of(StepPass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
+
+std::string described(const IssuedOperation& issued) {
+  const Operation& operation = *issued.operation;
+  std::string text(name_of(operation.kind));
+  if (operation.part) {
+    text += fmt::format(" ({})", name_of(*operation.part));
+  } else if (operation.group != Group::none) {
+    text += fmt::format(" over the {} group", name_of(operation.group));
+  }
+  if (issued.call->layer >= 0) text += fmt::format(" of layer {}", issued.call->layer);
+  const Step& step = *issued.step;
+  if (step.pass == StepPass::finish) return text + ", end of the step";
+  return fmt::format("{}, micro-batch {}, chunk {}, {}", text, step.microbatch, step.chunk,
+                     name_of(step.pass));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,60 @@
+#include "model/program/not_lowered.h"
+
+#include <string_view>
+
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+namespace {
+
+struct Gap {
+  std::string_view where, what;
+  bool (*present)(const Transformer& model, const Training& training, const Plan& plan);
+};
+
+constexpr Gap kGaps[] = {
+    {"/model/experts", "experts",
+     [](const Transformer& m, const Training&, const Plan&) { return m.experts > 0; }},
+    {"/model/kv_lora_rank", "latent attention",
+     [](const Transformer& m, const Training&, const Plan&) {
+       return m.latent_attention.has_value();
+     }},
+    {"/model/attention_sinks", "attention sinks",
+     [](const Transformer& m, const Training&, const Plan&) { return m.attention_sinks; }},
+    {"/training/stack", "dropout",
+     [](const Transformer&, const Training& t, const Plan&) { return t.stack.dropout; }},
+    {"/training/precision", "8-bit and 4-bit recipes",
+     [](const Transformer&, const Training& t, const Plan&) {
+       return t.precision.casts_gemm_inputs();
+     }},
+    {"/plan/context_parallel", "context parallelism",
+     [](const Transformer&, const Training&, const Plan& p) { return p.context_parallel > 1; }},
+    {"/plan/zero_stage", "sharded states",
+     [](const Transformer&, const Training&, const Plan& p) {
+       return p.zero_stage > 0 && p.data_parallel * p.context_parallel > 1;
+     }},
+    {"/plan/recompute", "recomputation",
+     [](const Transformer&, const Training&, const Plan& p) {
+       return p.recompute.mode != RecomputeMode::none;
+     }},
+    {"/plan/offload", "offload",
+     [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},
+    {"/plan/schedule", "two copies of the parameters",
+     [](const Transformer&, const Training&, const Plan& p) {
+       return p.schedule->copies_of_parameters > 1;
+     }},
+};
+
+}  // namespace
+
+std::optional<Error> not_lowered(const Transformer& model, const Training& training,
+                                 const Plan& plan) {
+  for (const Gap& gap : kGaps) {
+    if (gap.present(model, training, plan)) {
+      return Error{std::string(gap.where), "not lowered yet: " + std::string(gap.what)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainyard

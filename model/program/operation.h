@@ -1,0 +1,172 @@
+// The words of a program (docs/adr/0006-program.md): operations, what they read and write, where
+// they run. Everything here is a template: sizes are those of one rank and one micro-batch; which
+// layer and which micro-batch it is for, the view adds (model/program/view.h).
+//
+// An operation waits for three things and nothing else: the one before it on its stream, the last
+// writer of every buffer that it reads or updates, and, where it updates, whoever used the buffer
+// since. So the dependencies are those of the data and cannot disagree with it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "model/cost/collective.h"
+#include "model/units.h"
+#include "model/workload/operators.h"
+#include "model/workload/precision.h"
+
+namespace trainyard {
+
+// What an operation computes, with its operands in their order. [r×c] is a matrix of r rows
+// (tokens, or output features of a weight) and c columns. "weights" are one or more matrices whose
+// rows are stacked, then as many biases [r×1] or none; gradients of weights are in the same order.
+enum class OperationKind : std::uint8_t {
+  norm,                    // input, weight (scale, then shift) → output
+  norm_gradient,           // input, output gradient, weight (scale) → input gradient; += weights'
+  head_norm,               // RMSNorm of each head: queries, keys, two scales → queries, keys
+  head_norm_gradient,      // queries, keys, their output gradients, scales → both; += scales'
+  linear,                  // input, weights → outputs, whose columns are the stacked rows
+  linear_input_gradient,   // output gradients, weights → input gradient
+  linear_weight_gradient,  // input, output gradients; += weights'
+  rotary,                  // turns queries and keys in place
+  rotary_gradient,         // turns their gradients back
+  attention,               // queries, keys, values → output, log-sum-exp
+  attention_gradient,      // queries, keys, values, output, log-sum-exp, output gradient → three
+  residual,                // stream, branch, bias or none → stream
+  residual_gradient,       // the sum of two gradients; += bias's, from the first
+  activation,              // SwiGLU (gate, then up, side by side) or GELU
+  activation_gradient,     // input, output gradient → input gradient
+  embedding,               // tokens, table → rows of this rank's part, zeros elsewhere
+  embedding_gradient,      // tokens, output gradient; += table's
+  positions,               // input, table → input + its rows
+  positions_gradient,      // output gradient; += table's
+  cross_entropy_max,       // logits → largest of this rank
+  cross_entropy_sum,   // logits, largest, labels → Σ exp(logit − largest), logit of the label
+  cross_entropy_loss,  // largest, sum, label's logit; += loss, a mean over the global batch
+  cross_entropy_gradient,  // largest, sum, labels; logits become their gradient
+  sum_of_squares,          // gradients; += the squared norm, counting replicated elements once
+  optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
+  move,                    // a buffer changes its name
+  all_reduce,              // communication: model/program/program.h says who takes part
+  reduce_scatter,
+  all_gather,
+  send,
+  receive,
+};
+bool is_communication(OperationKind kind);
+
+// Operations of one stream run one after the other, in the order of the program. `pipeline` is a
+// queue for each peer, direction and pass, so that a send never stands in the way of another.
+enum class Stream : std::uint8_t {
+  compute,
+  tensor_parallel,
+  context_parallel,
+  expert_parallel,
+  pipeline,
+  data_parallel,
+  copy,  // between device and host
+};
+inline constexpr int kStreams = 7;
+
+// Which ranks a collective joins (model/program/rank_layout.h).
+enum class Group : std::uint8_t {
+  none,
+  tensor,          // t
+  kv_head,         // those of a tensor-parallel group that hold the same KV heads
+  dense_gradient,  // D·c: hold the same dense parameters
+  tied_embedding,  // first and last stage
+  model,           // t·p: one copy of the network
+};
+
+enum class Reduction : std::uint8_t { sum, max };
+
+// Which of the three times of an operator (model/cost/compute.h) an operation takes.
+enum class Phase : std::uint8_t { forward, input_gradient, weight_gradient, update };
+
+enum class Access : std::uint8_t {
+  read,
+  create,  // a new buffer, written in full; waits for nobody
+  update,  // in place
+};
+
+struct Operand {
+  int buffer = 0;  // index in Program::buffers
+  Access access = Access::read;
+  bool frees = false;      // nobody uses it later; its memory returns when all its users have ended
+  std::uint8_t ahead = 0;  // of a buffer between layers: 1 for the one after this layer
+};
+
+struct Operation {
+  OperationKind kind{};
+  Stream stream = Stream::compute;
+  Phase phase = Phase::forward;
+  bool recomputed = false;           // forward work repeated in the backward pass
+  std::optional<OperatorKind> part;  // the operator of the network that it belongs to
+  Dtype dtype = Dtype::bf16;         // of the arithmetic, or of a message's elements
+  GemmShape gemm;                    // linear and its gradients: of the forward GEMM
+  AttentionShape attention;
+  Group group = Group::none;
+  Reduction reduction = Reduction::sum;
+  Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
+  std::vector<Operand> operands;
+};
+
+// What a buffer is for. Activations are created and freed by operations; all others are there
+// before the program and after it.
+enum class BufferRole : std::uint8_t {
+  activation,
+  weight,
+  gradient,   // main gradient, zero when the program starts and after the optimizer
+  optimizer,  // master weights and moments
+  data,       // tokens and labels
+  scalar,     // loss, gradient norm: zero when the program starts
+};
+
+// How many instances of a buffer a stage has.
+enum class Scope : std::uint8_t {
+  stage,       // one
+  layer,       // one a layer
+  microbatch,  // one a micro-batch of the step
+  activation,  // one a layer, and one more at the end of a chunk, for every micro-batch in flight
+};
+
+// How this rank's part lies in the whole tensor: `axis` is cut into segments that lie one after the
+// other, each split evenly over `shards` ranks; `replicas` neighbouring ranks hold the same part.
+enum class CutAxis : std::uint8_t { none, rows, columns };
+struct Segment {
+  std::int64_t whole = 0;
+  int shards = 1;
+  int replicas = 1;
+};
+struct Cut {
+  CutAxis axis = CutAxis::none;
+  std::vector<Segment> segments;
+};
+// Where row or column `local` of the part that tensor-parallel rank `tensor` holds is in the whole.
+std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local);
+
+struct Buffer {
+  std::string_view name;
+  BufferRole role = BufferRole::activation;
+  Scope scope = Scope::activation;
+  std::int64_t rows = 0, columns = 0;
+  Dtype dtype = Dtype::bf16;
+  double element_bytes = 2;
+  Cut cut;              // weights and gradients
+  double replicas = 1;  // ranks of one copy of the network that hold each element
+  Bytes bytes() const {
+    return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
+  }
+};
+
+std::string_view name_of(OperationKind kind);
+std::string_view name_of(Stream stream);
+std::string_view name_of(Group group);
+std::string_view name_of(OperatorKind kind);
+
+// The collective that prices it; nothing for what is no collective.
+std::optional<CollectiveOperation> collective_of(OperationKind kind);
+
+}  // namespace trainyard

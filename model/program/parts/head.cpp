@@ -1,0 +1,116 @@
+// Final norm, output head over this rank's part of the vocabulary, and the cross-entropy of logits
+// that no rank has whole (Megatron-LM, Shoeybi et al. 2019, §3). The loss is the mean over the
+// global batch, so gradients add up over micro-batches and data-parallel ranks.
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+namespace {
+
+constexpr NormNames kNormNames = {"final norm scale", "final norm scale gradient",
+                                  "final norm shift", "final norm shift gradient"};
+
+// fp32, `columns` numbers a token.
+int statistics(Unit& unit, std::string_view name, int columns) {
+  Buffer buffer{.name = name, .dtype = Dtype::fp32, .element_bytes = 4};
+  buffer.rows = unit.lowering().tokens;
+  buffer.columns = columns;
+  return unit.lowering().add(buffer);
+}
+
+int outside(Unit& unit, std::string_view name, BufferRole role, Scope scope) {
+  Buffer buffer{.name = name, .role = role, .scope = scope};
+  buffer.rows = role == BufferRole::data ? unit.lowering().tokens : 1;
+  buffer.columns = 1;
+  buffer.dtype = Dtype::fp32;
+  buffer.element_bytes = 4;
+  return unit.lowering().add(buffer);
+}
+
+struct CrossEntropy {
+  int logits = -1, labels = -1, largest = -1;
+  std::vector<int> sums;  // Σ exp and the label's logit: one buffer where they are reduced together
+};
+
+CrossEntropy make_cross_entropy(Unit& unit, std::int64_t columns) {
+  const Stack& stack = unit.lowering().training.stack;
+  CrossEntropy entropy;
+  // What the stack keeps for a logit, the gradient in place included.
+  Buffer logits{.name = "logits",
+                .rows = unit.lowering().tokens,
+                .columns = columns,
+                .dtype = unit.lowering().dtype,
+                .element_bytes = stack.saved_logit_bytes};
+  entropy.logits = unit.lowering().add(logits);
+  entropy.labels = outside(unit, "labels", BufferRole::data, Scope::microbatch);
+  entropy.largest = statistics(unit, "largest logit", 1);
+  if (stack.fused_cross_entropy) {
+    entropy.sums = {statistics(unit, "exponential sum and label logit", 2)};
+  } else {
+    entropy.sums = {statistics(unit, "exponential sum", 1), statistics(unit, "label logit", 1)};
+  }
+  return entropy;
+}
+
+Operation entropy_operation(OperationKind kind) {
+  return {.kind = kind, .part = OperatorKind::cross_entropy, .dtype = Dtype::fp32};
+}
+
+void append_cross_entropy(Unit& unit, const CrossEntropy& entropy) {
+  Operation largest = entropy_operation(OperationKind::cross_entropy_max);
+  largest.operands = {reads(entropy.logits), creates(entropy.largest)};
+  unit.add(Phase::forward, largest);
+  unit.all_reduced(Phase::forward, entropy.largest, Reduction::max);
+
+  Operation sum = entropy_operation(OperationKind::cross_entropy_sum);
+  sum.operands = {reads(entropy.logits), reads(entropy.largest), reads(entropy.labels)};
+  for (const int buffer : entropy.sums) sum.operands.push_back(creates(buffer));
+  unit.add(Phase::forward, sum);
+  for (const int buffer : entropy.sums) unit.all_reduced(Phase::forward, buffer, Reduction::sum);
+
+  Operation loss = entropy_operation(OperationKind::cross_entropy_loss);
+  loss.operands = {reads(entropy.largest)};
+  for (const int buffer : entropy.sums) loss.operands.push_back(reads(buffer));
+  loss.operands.push_back(updates(outside(unit, "loss", BufferRole::scalar, Scope::stage)));
+  unit.add(Phase::forward, loss);
+}
+
+void append_cross_entropy_gradient(Unit& unit, const CrossEntropy& entropy) {
+  Operation gradient = entropy_operation(OperationKind::cross_entropy_gradient);
+  gradient.operands = {reads(entropy.largest)};
+  for (const int buffer : entropy.sums) gradient.operands.push_back(reads(buffer));
+  gradient.operands.push_back(reads(entropy.labels));
+  gradient.operands.push_back(updates(entropy.logits));
+  unit.add(Phase::input_gradient, gradient);
+}
+
+}  // namespace
+
+void add_head(Unit& unit, Parameter table) {
+  const Lowering& lowering = unit.lowering();
+  const Buffer& matrix = lowering.program.buffers[static_cast<std::size_t>(table.weight)];
+  const LinearPart head{.part = OperatorKind::output_head,
+                        .weights = {table},
+                        .biases = {},
+                        .shape = gemm_shape(lowering, matrix.rows, matrix.columns),
+                        .dtype = lowering.training.precision.head_gemm};
+  const std::int64_t columns = matrix.rows;
+  const NormPart norm = make_norm(unit, OperatorKind::final_norm, kNormNames);
+  const CrossEntropy entropy = make_cross_entropy(unit, columns);
+  const Operand stream = reads(lowering.hidden);
+  const int input = unit.local_activation("head input");
+
+  append_norm(unit, norm, stream, input);
+  const Operand gathered = unit.gathered(Phase::forward, reads(input), "head gathered");
+  append_linear(unit, head, gathered, {entropy.logits});
+  append_cross_entropy(unit, entropy);
+
+  append_cross_entropy_gradient(unit, entropy);
+  const Operand again = unit.gathered(Phase::weight_gradient, reads(input), "head regathered");
+  const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
+  append_input_gradient(unit, head, {reads(entropy.logits)}, partial);
+  const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");
+  append_weight_gradient(unit, head, again, {reads(entropy.logits)});
+  append_norm_gradient(unit, norm, stream, reduced, reads(lowering.gradient));
+}
+
+}  // namespace trainyard

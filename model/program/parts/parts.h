@@ -1,0 +1,110 @@
+// The parts of the network, each written once: forward, input gradient and weight gradient, with
+// what they read, write and save. Internal to model/program.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/program/parts/unit.h"
+
+namespace trainyard {
+
+// ---- Pieces that several parts have ---------------------------------------------------
+
+struct NormPart {
+  OperatorKind part{};
+  Parameter scale, shift;  // shift: LayerNorm only
+};
+struct NormNames {
+  std::string_view scale, scale_gradient, shift, shift_gradient;
+};
+NormPart make_norm(Unit& unit, OperatorKind part, const NormNames& names);
+void append_norm(Unit& unit, const NormPart& norm, Operand input, int output);
+void append_norm_gradient(Unit& unit, const NormPart& norm, Operand input, int output_gradient,
+                          Operand input_gradient);
+
+struct LinearPart {
+  OperatorKind part{};
+  std::vector<Parameter> weights, biases;
+  GemmShape shape;  // forward
+  Dtype dtype = Dtype::bf16;
+};
+void append_linear(Unit& unit, const LinearPart& linear, Operand input,
+                   const std::vector<int>& outputs);
+void append_input_gradient(Unit& unit, const LinearPart& linear,
+                           const std::vector<Operand>& output_gradients, int input_gradient);
+void append_weight_gradient(Unit& unit, const LinearPart& linear, Operand input,
+                            const std::vector<Operand>& output_gradients);
+GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_t inputs);
+
+// ---- A residual branch: norm, column-parallel GEMM, something, row-parallel GEMM, sum -----
+
+struct BranchNames {
+  std::string_view input, gathered, partial, branch;
+  std::string_view output_gradient, inner_gradient, regathered, input_gradient, norm_gradient;
+};
+struct Branch {
+  BranchNames names;
+  NormPart norm;
+  LinearPart first, last;
+  Parameter bias;  // of `last`, added after the reduction
+  OperatorKind residual{};
+  Operand stream, next;                    // as read
+  Operand stream_gradient, next_gradient;  // of the same two
+  int input = -1;                          // normed, saved
+  std::vector<int> firsts;                 // what the first GEMM writes
+  int inner = -1;                          // what the last GEMM reads, saved
+};
+void begin_branch(Unit& unit, Branch& branch);
+void end_branch(Unit& unit, const Branch& branch);
+// Returns the gradient of `inner`.
+int begin_branch_gradient(Unit& unit, const Branch& branch);
+void end_branch_gradient(Unit& unit, const Branch& branch, const std::vector<Operand>& gradients);
+
+// ---- Units ------------------------------------------------------------------------------
+
+// The stream between attention and MLP, and its gradient.
+struct LayerMiddle {
+  int stream = -1, gradient = -1;
+};
+
+struct AttentionHalf {
+  Branch branch;
+  AttentionShape shape;
+  int queries = -1, keys = -1, values = -1;
+  int raw_queries = -1, raw_keys = -1;  // before the norm of the heads; −1 without
+  int statistics = -1;                  // log-sum-exp of each row; unfused: the probabilities
+  Parameter query_scale, key_scale;     // of the norm of the heads
+};
+AttentionHalf append_attention(Unit& unit, LayerKind kind, const LayerMiddle& middle);
+void append_attention_gradient(Unit& unit, const AttentionHalf& half);
+Branch append_mlp(Unit& unit, const LayerMiddle& middle);
+void append_mlp_gradient(Unit& unit, const Branch& branch);
+
+void add_layer(Unit& unit, LayerKind kind);
+
+// The matrix of the embedding, or of the head; one for both where they are tied on one stage.
+Parameter vocabulary_table(Unit& unit, bool head);
+void add_embedding(Unit& unit, Parameter table);
+void add_head(Unit& unit, Parameter table);
+
+// ---- Between the passes -------------------------------------------------------------------
+
+// Adds up the gradients of `parameters` over the ranks that share them; empty where nobody does.
+std::vector<Operation> gradient_reduction(const Lowering& lowering,
+                                          const std::vector<Parameter>& parameters);
+// Of the two copies of a tied matrix, on the first and the last stage.
+Operation tied_reduction(const Lowering& lowering, Parameter table);
+
+// Squared norm of this rank's gradients; its sum over the copy of the network; the update.
+std::vector<Operation> squared_norm(const std::vector<Parameter>& parameters, int norm);
+Operation norm_reduction(const Lowering& lowering, int norm);
+std::vector<Operation> optimizer_update(Lowering& lowering,
+                                        const std::vector<Parameter>& parameters, int norm);
+int norm_buffer(Lowering& lowering);
+
+// A boundary between chunks on different stages: `buffer` is the stream or its gradient.
+std::vector<Operation> boundary_send(const Lowering& lowering, int buffer);
+std::vector<Operation> boundary_receive(Lowering& lowering, int buffer);
+
+}  // namespace trainyard

@@ -1,0 +1,127 @@
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+namespace {
+
+void append_weights(const LinearPart& linear, std::vector<Operand>& operands) {
+  for (const Parameter& weight : linear.weights) operands.push_back(reads(weight.weight));
+}
+
+Operation linear_operation(OperationKind kind, const LinearPart& linear) {
+  return {.kind = kind, .part = linear.part, .dtype = linear.dtype, .gemm = linear.shape};
+}
+
+}  // namespace
+
+NormPart make_norm(Unit& unit, OperatorKind part, const NormNames& names) {
+  NormPart norm{.part = part};
+  const std::int64_t width = unit.model().hidden_size;
+  norm.scale = unit.replicated({names.scale, names.scale_gradient, width});
+  if (unit.model().norm == Norm::layer_norm) {
+    norm.shift = unit.replicated({names.shift, names.shift_gradient, width});
+  }
+  return norm;
+}
+
+void append_norm(Unit& unit, const NormPart& norm, Operand input, int output) {
+  Operation op{.kind = OperationKind::norm, .part = norm.part, .dtype = unit.lowering().dtype};
+  op.operands = {with_access(input, Access::read), reads(norm.scale.weight)};
+  if (norm.shift.exists()) op.operands.push_back(reads(norm.shift.weight));
+  op.operands.push_back(creates(output));
+  unit.add(Phase::forward, op);
+}
+
+void append_norm_gradient(Unit& unit, const NormPart& norm, Operand input, int output_gradient,
+                          Operand input_gradient) {
+  Operation op{
+      .kind = OperationKind::norm_gradient, .part = norm.part, .dtype = unit.lowering().dtype};
+  op.operands = {with_access(input, Access::read), reads(output_gradient), reads(norm.scale.weight),
+                 with_access(input_gradient, Access::create), updates(norm.scale.gradient)};
+  if (norm.shift.exists()) op.operands.push_back(updates(norm.shift.gradient));
+  unit.add(Phase::input_gradient, op);
+}
+
+GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_t inputs) {
+  return {.m = static_cast<double>(lowering.tokens),
+          .n = static_cast<double>(outputs),
+          .k = static_cast<double>(inputs)};
+}
+
+void append_linear(Unit& unit, const LinearPart& linear, Operand input,
+                   const std::vector<int>& outputs) {
+  Operation op = linear_operation(OperationKind::linear, linear);
+  op.operands = {with_access(input, Access::read)};
+  append_weights(linear, op.operands);
+  for (const Parameter& bias : linear.biases) op.operands.push_back(reads(bias.weight));
+  for (const int output : outputs) op.operands.push_back(creates(output));
+  unit.add(Phase::forward, op);
+}
+
+void append_input_gradient(Unit& unit, const LinearPart& linear,
+                           const std::vector<Operand>& output_gradients, int input_gradient) {
+  Operation op = linear_operation(OperationKind::linear_input_gradient, linear);
+  op.operands = output_gradients;
+  append_weights(linear, op.operands);
+  op.operands.push_back(creates(input_gradient));
+  unit.add(Phase::input_gradient, op);
+}
+
+void append_weight_gradient(Unit& unit, const LinearPart& linear, Operand input,
+                            const std::vector<Operand>& output_gradients) {
+  Operation op = linear_operation(OperationKind::linear_weight_gradient, linear);
+  op.operands = {with_access(input, Access::read)};
+  op.operands.insert(op.operands.end(), output_gradients.begin(), output_gradients.end());
+  for (const Parameter& weight : linear.weights) op.operands.push_back(updates(weight.gradient));
+  for (const Parameter& bias : linear.biases) op.operands.push_back(updates(bias.gradient));
+  unit.add(Phase::weight_gradient, op);
+}
+
+void begin_branch(Unit& unit, Branch& branch) {
+  branch.input = unit.local_activation(branch.names.input);
+  append_norm(unit, branch.norm, branch.stream, branch.input);
+  const Operand gathered =
+      unit.gathered(Phase::forward, reads(branch.input), branch.names.gathered);
+  append_linear(unit, branch.first, gathered, branch.firsts);
+}
+
+void end_branch(Unit& unit, const Branch& branch) {
+  const int partial = unit.whole_activation(branch.names.partial, unit.model().hidden_size);
+  append_linear(unit, branch.last, reads(branch.inner), {partial});
+  const int reduced = unit.reduced(Phase::forward, partial, branch.names.branch);
+  Operation sum{
+      .kind = OperationKind::residual, .part = branch.residual, .dtype = unit.lowering().dtype};
+  sum.operands = {branch.stream, reads(reduced)};
+  if (branch.bias.exists()) sum.operands.push_back(reads(branch.bias.weight));
+  sum.operands.push_back(with_access(branch.next, Access::create));
+  unit.add(Phase::forward, sum);
+}
+
+int begin_branch_gradient(Unit& unit, const Branch& branch) {
+  const Operand whole =
+      unit.gathered(Phase::input_gradient, branch.next_gradient, branch.names.output_gradient);
+  const auto width = static_cast<std::int64_t>(branch.last.shape.k);
+  const int inner = unit.whole_activation(branch.names.inner_gradient, width);
+  append_input_gradient(unit, branch.last, {whole}, inner);
+  append_weight_gradient(unit, branch.last, reads(branch.inner), {whole});
+  return inner;
+}
+
+void end_branch_gradient(Unit& unit, const Branch& branch, const std::vector<Operand>& gradients) {
+  const Operand whole =
+      unit.gathered(Phase::weight_gradient, reads(branch.input), branch.names.regathered);
+  const int partial = unit.whole_activation(branch.names.input_gradient, unit.model().hidden_size);
+  append_input_gradient(unit, branch.first, gradients, partial);
+  const int reduced = unit.reduced(Phase::input_gradient, partial, branch.names.input_gradient);
+  append_weight_gradient(unit, branch.first, whole, gradients);
+  const int through_norm = unit.local_activation(branch.names.norm_gradient);
+  append_norm_gradient(unit, branch.norm, branch.stream, reduced, reads(through_norm));
+  Operation sum{.kind = OperationKind::residual_gradient,
+                .part = branch.residual,
+                .dtype = unit.lowering().dtype};
+  sum.operands = {branch.next_gradient, reads(through_norm),
+                  with_access(branch.stream_gradient, Access::create)};
+  if (branch.bias.exists()) sum.operands.push_back(updates(branch.bias.gradient));
+  unit.add(Phase::input_gradient, sum);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,53 @@
+// Sends and receives between stages. With sequence parallelism a rank sends what it holds, 1/t of
+// the tokens; a stack with scattered sends does so without it and gathers on the other side
+// (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+namespace {
+
+bool scattered(const Lowering& lowering) {
+  return lowering.training.stack.scattered_sends && !lowering.plan.sequence_parallel &&
+         lowering.plan.tensor_parallel > 1;
+}
+
+Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
+  const bool gradient = buffer == lowering.gradient;
+  const Buffer& whole = lowering.program.buffers[static_cast<std::size_t>(buffer)];
+  return {.kind = kind,
+          .stream = lowering.plan.overlap.pipeline ? Stream::pipeline : Stream::compute,
+          .phase = gradient ? Phase::input_gradient : Phase::forward,
+          .dtype = whole.dtype,
+          .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
+}
+
+}  // namespace
+
+std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
+  Operation send = boundary(lowering, OperationKind::send, buffer);
+  send.operands = {reads(buffer)};
+  send.operands.front().frees = true;
+  return {send};
+}
+
+std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
+  Operation receive = boundary(lowering, OperationKind::receive, buffer);
+  if (!scattered(lowering)) {
+    receive.operands = {creates(buffer)};
+    return {receive};
+  }
+  const int part = lowering.activation(
+      "received part", lowering.tokens / lowering.plan.tensor_parallel, lowering.model.hidden_size);
+  lowering.program.buffers.back().scope = Scope::stage;
+  receive.operands = {creates(part)};
+  Operation gather = receive;
+  gather.kind = OperationKind::all_gather;
+  gather.stream = lowering.plan.overlap.pipeline ? Stream::tensor_parallel : Stream::compute;
+  gather.group = Group::tensor;
+  gather.message = receive.message * lowering.plan.tensor_parallel;
+  gather.operands = {reads(part), creates(buffer)};
+  gather.operands.front().frees = true;
+  return {receive, gather};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,158 @@
+#include "model/program/parts/unit.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+Buffer activation_buffer(const Lowering& lowering, std::string_view name, std::int64_t rows,
+                         std::int64_t columns) {
+  Buffer buffer;
+  buffer.name = name;
+  buffer.rows = rows;
+  buffer.columns = columns;
+  buffer.dtype = lowering.dtype;
+  buffer.element_bytes = lowering.training.precision.activation_bytes;
+  return buffer;
+}
+
+double ranks_with_each_element(const Lowering& lowering, const Cut& cut) {
+  if (cut.axis == CutAxis::none) return lowering.plan.tensor_parallel;
+  return cut.segments.front().replicas;
+}
+
+}  // namespace
+
+int Lowering::add(const Buffer& buffer) {
+  program.buffers.push_back(buffer);
+  return static_cast<int>(program.buffers.size()) - 1;
+}
+
+int Lowering::activation(std::string_view name, std::int64_t rows, std::int64_t columns) {
+  return add(activation_buffer(*this, name, rows, columns));
+}
+
+Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan) {
+  Lowering lowering{.model = model, .training = training, .plan = plan};
+  lowering.program.microbatches = plan.microbatches;
+  lowering.tokens = training.sequence_length / plan.context_parallel * plan.micro_batch;
+  lowering.local_tokens =
+      plan.sequence_parallel ? lowering.tokens / plan.tensor_parallel : lowering.tokens;
+  const PrecisionRecipe& precision = training.precision;
+  lowering.dtype = precision.activation_bytes == 4 ? Dtype::fp32 : precision.head_gemm;
+  lowering.hidden = lowering.activation("hidden", lowering.local_tokens, model.hidden_size);
+  lowering.gradient =
+      lowering.activation("hidden gradient", lowering.local_tokens, model.hidden_size);
+  return lowering;
+}
+
+Operand reads(int buffer, int ahead) {
+  return {.buffer = buffer, .ahead = static_cast<std::uint8_t>(ahead)};
+}
+Operand creates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::create); }
+Operand updates(int buffer, int ahead) { return with_access(reads(buffer, ahead), Access::update); }
+
+Operand with_access(Operand operand, Access access) {
+  operand.access = access;
+  return operand;
+}
+
+Segment split(const Lowering& lowering, std::int64_t whole) {
+  return {.whole = whole, .shards = lowering.plan.tensor_parallel};
+}
+
+Segment split_kv_heads(const Lowering& lowering, std::int64_t whole) {
+  const int tensor = lowering.plan.tensor_parallel;
+  const int shards = std::min(tensor, lowering.model.kv_heads);
+  return {.whole = whole, .shards = shards, .replicas = tensor / shards};
+}
+
+int Unit::local_activation(std::string_view name) {
+  return lowering_.activation(name, lowering_.local_tokens, model().hidden_size);
+}
+
+int Unit::whole_activation(std::string_view name, std::int64_t columns) {
+  return lowering_.activation(name, lowering_.tokens, columns);
+}
+
+Parameter Unit::parameter(const Matrix& matrix, PartialGradient partial) {
+  Buffer buffer;
+  buffer.name = matrix.name;
+  buffer.role = BufferRole::weight;
+  buffer.scope = of_parameters_;
+  buffer.rows = matrix.rows;
+  buffer.columns = matrix.columns;
+  buffer.dtype = lowering_.dtype;
+  buffer.element_bytes = lowering_.training.precision.weight_bytes;
+  buffer.cut = matrix.cut;
+  buffer.replicas = ranks_with_each_element(lowering_, matrix.cut);
+  Parameter parameter{.weight = lowering_.add(buffer), .partial = partial};
+  buffer.name = matrix.gradient_name;
+  buffer.role = BufferRole::gradient;
+  buffer.element_bytes = lowering_.training.stack.gradient_bytes;
+  buffer.dtype = buffer.element_bytes == 4 ? Dtype::fp32 : lowering_.dtype;
+  parameter.gradient = lowering_.add(buffer);
+  parameters_.push_back(parameter);
+  return parameter;
+}
+
+Parameter Unit::replicated(const Matrix& matrix) {
+  const bool own_tokens = lowering_.plan.sequence_parallel;
+  return parameter(matrix, own_tokens ? PartialGradient::tensor : PartialGradient::none);
+}
+
+void Unit::add(Phase phase, Operation operation) {
+  operation.phase = phase;
+  (phase == Phase::forward ? forward_ : backward_).push_back(std::move(operation));
+}
+
+// Without overlap the collectives take their turn among the kernels; only the second gather of a
+// saved input, which nothing waits for, always runs beside them.
+Operation Unit::tensor_collective(OperationKind kind, Phase phase, int whole) const {
+  const bool beside = lowering_.plan.overlap.tensor_parallel || phase == Phase::weight_gradient;
+  const Buffer& buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  return {.kind = kind,
+          .stream = beside ? Stream::tensor_parallel : Stream::compute,
+          .dtype = buffer.dtype,
+          .group = Group::tensor,
+          .message = buffer.bytes()};
+}
+
+Operand Unit::gathered(Phase phase, Operand local, std::string_view name) {
+  if (!lowering_.plan.sequence_parallel) return with_access(local, Access::read);
+  const int whole = whole_activation(name, model().hidden_size);
+  Operation gather = tensor_collective(OperationKind::all_gather, phase, whole);
+  gather.operands = {with_access(local, Access::read), creates(whole)};
+  add(phase, std::move(gather));
+  return reads(whole);
+}
+
+int Unit::reduced(Phase phase, int partial, std::string_view name) {
+  const int target = lowering_.plan.sequence_parallel ? local_activation(name) : partial;
+  return reduced(phase, reads(partial), reads(target)).buffer;
+}
+
+Operand Unit::reduced(Phase phase, Operand partial, Operand scattered) {
+  if (lowering_.plan.tensor_parallel == 1) return partial;
+  const bool scatters = lowering_.plan.sequence_parallel;
+  Operation reduce = tensor_collective(
+      scatters ? OperationKind::reduce_scatter : OperationKind::all_reduce, phase, partial.buffer);
+  if (scatters) {
+    reduce.operands = {with_access(partial, Access::read), with_access(scattered, Access::create)};
+  } else {
+    reduce.operands = {with_access(partial, Access::update)};
+  }
+  add(phase, std::move(reduce));
+  return scatters ? scattered : partial;
+}
+
+void Unit::all_reduced(Phase phase, int buffer, Reduction reduction) {
+  if (lowering_.plan.tensor_parallel == 1) return;
+  Operation reduce = tensor_collective(OperationKind::all_reduce, phase, buffer);
+  reduce.reduction = reduction;
+  reduce.operands = {updates(buffer)};
+  add(phase, std::move(reduce));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,104 @@
+// What the files that write a part of the network share: a unit (one layer, the embedding, the
+// head) collects its forward operations once and its backward operations once, the latter in the
+// order of a backward pass that is not split; input-gradient and weight-gradient passes are
+// selections from that list. Internal to model/program.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "model/plan/plan.h"
+#include "model/program/program.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+struct Lowering {
+  const Transformer& model;
+  const Training& training;
+  const Plan& plan;
+  Program program;
+  std::int64_t tokens = 0;        // n = b·s/c
+  std::int64_t local_tokens = 0;  // n/t under sequence parallelism
+  Dtype dtype = Dtype::bf16;      // of activations and weights
+  int hidden = -1;                // buffers between layers: the stream, and its gradient
+  int gradient = -1;
+
+  int add(const Buffer& buffer);
+  // [rows×columns] of activations.
+  int activation(std::string_view name, std::int64_t rows, std::int64_t columns);
+};
+
+// With the two buffers between layers.
+Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan);
+
+// Over which ranks a gradient must be added up before data parallelism: those that saw other tokens
+// or other heads with the same weights.
+enum class PartialGradient : std::uint8_t { none, tensor, kv_head };
+
+struct Parameter {
+  int weight = -1, gradient = -1;  // −1: the model does not have it
+  PartialGradient partial = PartialGradient::none;
+  bool exists() const { return weight >= 0; }
+};
+
+struct Matrix {
+  std::string_view name, gradient_name;
+  std::int64_t rows = 0, columns = 1;  // of this rank
+  Cut cut;
+};
+
+Operand reads(int buffer, int ahead = 0);
+Operand creates(int buffer, int ahead = 0);
+Operand updates(int buffer, int ahead = 0);
+Operand with_access(Operand operand, Access access);
+
+// `whole` split over the tensor-parallel ranks; KV heads replicate where there are too few.
+Segment split(const Lowering& lowering, std::int64_t whole);
+Segment split_kv_heads(const Lowering& lowering, std::int64_t whole);
+inline std::int64_t part_of(const Segment& segment) { return segment.whole / segment.shards; }
+
+class Unit {
+ public:
+  Unit(Lowering& lowering, Scope of_parameters)
+      : lowering_(lowering), of_parameters_(of_parameters) {}
+
+  Lowering& lowering() { return lowering_; }
+  const Lowering& lowering() const { return lowering_; }
+  const Transformer& model() const { return lowering_.model; }
+
+  // A row for each of this rank's tokens, or for each token of its tensor-parallel group.
+  int local_activation(std::string_view name);
+  int whole_activation(std::string_view name, std::int64_t columns);
+
+  Parameter parameter(const Matrix& matrix, PartialGradient partial);
+  // Held by every tensor-parallel rank; partial where each sees its own tokens only.
+  Parameter replicated(const Matrix& matrix);
+
+  void add(Phase phase, Operation operation);
+
+  // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
+  // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,
+  // else an all-reduce in place.
+  Operand gathered(Phase phase, Operand local, std::string_view name);
+  int reduced(Phase phase, int partial, std::string_view name);
+  // The same with a place for the scattered sum; returns where the sum is.
+  Operand reduced(Phase phase, Operand partial, Operand scattered);
+  // A small all-reduce among the tensor-parallel ranks; nothing for one rank.
+  void all_reduced(Phase phase, int buffer, Reduction reduction);
+
+  const std::vector<Operation>& forward() const { return forward_; }
+  const std::vector<Operation>& backward() const { return backward_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+
+ private:
+  Operation tensor_collective(OperationKind kind, Phase phase, int whole) const;
+
+  Lowering& lowering_;
+  Scope of_parameters_;
+  std::vector<Operation> forward_, backward_;
+  std::vector<Parameter> parameters_;
+};
+
+}  // namespace trainyard

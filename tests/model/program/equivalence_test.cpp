@@ -1,0 +1,237 @@
+// The sharded program is the unsharded one: same loss, same gradients, same weights after the step,
+// to rounding; and the gradients of the unsharded one are those of its loss.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/program/lower.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/program/interpreter/machine.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+namespace {
+
+using interpreter::Outcome;
+using interpreter::Setting;
+
+Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
+                    const interpreter::Nudge& nudge = {}) {
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) {
+    ADD_FAILURE() << program.error().where << ": " << program.error().message;
+    return {};
+  }
+  return interpreter::run(setting, *program, seed, nudge);
+}
+
+PlanRequest unsharded(int micro_batch) {
+  PlanRequest request;
+  request.data_parallel = 1;
+  request.micro_batch = micro_batch;
+  return request;
+}
+
+using Elements = std::map<interpreter::ElementName, double>;
+
+void expect_same(const Elements& found, const Elements& expected, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  double largest = 0;
+  for (const auto& [name, value] : expected) largest = std::max(largest, std::abs(value));
+  double worst = 0;
+  std::string where;
+  for (const auto& [name, value] : expected) {
+    const auto match = found.find(name);
+    ASSERT_NE(match, found.end()) << what << std::get<0>(name);
+    const double error = std::abs(match->second - value);
+    if (!(error <= worst)) {
+      worst = error;
+      where = fmt::format("{} of layer {} [{}, {}]: {} instead of {}", std::get<0>(name),
+                          std::get<1>(name), std::get<2>(name), std::get<3>(name), match->second,
+                          value);
+    }
+  }
+  EXPECT_LE(worst, 1e-11 * largest) << what << where;
+}
+
+void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed = 0) {
+  const Outcome sharded = run_lowered(setting, seed);
+  ASSERT_EQ(sharded.stuck, "") << what;
+  const Setting whole = tiny_setting(setting.model, setting.training, unsharded(1));
+  const Outcome expected = run_lowered(whole);
+  EXPECT_NEAR(sharded.loss, expected.loss, 1e-12 * expected.loss) << what;
+  EXPECT_LE(sharded.disagreement, 1e-12) << what;
+  expect_same(sharded.gradients, expected.gradients, what);
+  if (setting.plan.optimizer_barrier) expect_same(sharded.weights, expected.weights, what);
+}
+
+// ---- The unsharded program against its own loss -----------------------------------------
+
+void expect_gradients_of_loss(const Transformer& model) {
+  const Setting setting = tiny_setting(model, unsharded(2));
+  const Outcome outcome = run_lowered(setting);
+  ASSERT_EQ(outcome.stuck, "");
+  constexpr double kStep = 1e-5;
+  std::size_t i = 0;
+  for (const auto& [name, gradient] : outcome.gradients) {
+    if (i++ % 61 != 0) continue;
+    std::string weight = std::get<0>(name);
+    weight.resize(weight.size() - std::string_view(" gradient").size());
+    interpreter::Nudge nudge{weight, std::get<1>(name), std::get<2>(name), std::get<3>(name),
+                             kStep};
+    const double above = run_lowered(setting, 0, nudge).loss;
+    nudge.by = -kStep;
+    const double below = run_lowered(setting, 0, nudge).loss;
+    EXPECT_NEAR((above - below) / (2 * kStep), gradient, 1e-9 + 1e-6 * std::abs(gradient))
+        << weight << " of layer " << nudge.layer << " [" << nudge.row << ", " << nudge.column
+        << "]";
+  }
+}
+
+TEST(Program, OfOneRankHasTheGradientsOfItsLoss) {
+  expect_gradients_of_loss(tiny_gpt(false));
+  expect_gradients_of_loss(tiny_gpt(true));
+  expect_gradients_of_loss(tiny_llama(false));
+  expect_gradients_of_loss(tiny_llama(true));
+}
+
+TEST(Program, HasTheGradientsOfItsLossWithNormedHeadsWindowsAndUnfusedAttention) {
+  Transformer model = tiny_llama(false);
+  model.qk_norm = true;
+  model.qkv_biases = true;
+  model.sliding_window = 2;
+  model.full_attention_every = 2;
+  expect_gradients_of_loss(model);
+}
+
+// ---- Every degree, alone and together ---------------------------------------------------
+
+struct Degrees {
+  int tensor, pipeline, data;
+};
+
+void expect_equivalent(const Transformer& model, const Degrees& degrees, bool sequence_parallel) {
+  PlanRequest request;
+  request.tensor_parallel = degrees.tensor;
+  request.pipeline_parallel = degrees.pipeline;
+  request.data_parallel = degrees.data;
+  request.sequence_parallel = sequence_parallel && degrees.tensor > 1;
+  expect_equivalent(tiny_setting(model, request),
+                    fmt::format("t {} p {} D {} sp {}: ", degrees.tensor, degrees.pipeline,
+                                degrees.data, sequence_parallel));
+}
+
+void expect_every_degree(const Transformer& model) {
+  for (const int t : {1, 2, 4}) {
+    for (const int p : {1, 2, 4}) {
+      for (const int d : {1, 2, 4}) {
+        if (t * p * d > 16) continue;
+        expect_equivalent(model, {t, p, d}, false);
+        if (t > 1) expect_equivalent(model, {t, p, d}, true);
+      }
+    }
+  }
+}
+
+TEST(Program, OfAGptIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_gpt(false)); }
+TEST(Program, OfATiedGptIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_gpt(true)); }
+TEST(Program, OfALlamaIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_llama(false)); }
+TEST(Program, OfATiedLlamaIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_llama(true)); }
+
+// ---- Every schedule, in any order that the dependencies allow ------------------------------
+
+class ScheduledProgram : public testing::TestWithParam<const Schedule*> {};
+
+std::string identifier(const testing::TestParamInfo<const Schedule*>& info) {
+  std::string name(info.param->name);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+TEST_P(ScheduledProgram, IsTheUnshardedOneInEveryOrder) {
+  for (const bool tied : {false, true}) {
+    for (const bool sequence_parallel : {false, true}) {
+      PlanRequest request;
+      request.schedule = GetParam()->name;
+      request.tensor_parallel = 2;
+      request.sequence_parallel = sequence_parallel;
+      request.pipeline_parallel = 2;
+      request.virtual_stages = GetParam()->needs_chunks ? 2 : 1;
+      request.data_parallel = 2;
+      request.overlap = {.tensor_parallel = true, .pipeline = true, .data_parallel = true};
+      const Setting setting = tiny_setting(tiny_gpt(tied), request);
+      for (const std::uint64_t seed : {0, 1, 2, 3}) {
+        expect_equivalent(
+            setting, fmt::format("tied {} sp {} seed {}: ", tied, sequence_parallel, seed), seed);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ScheduledProgram, testing::ValuesIn(schedules()), identifier);
+
+// ---- What stacks and networks add ---------------------------------------------------------
+
+PlanRequest two_by_two_by_two() {
+  PlanRequest request;
+  request.tensor_parallel = 2;
+  request.pipeline_parallel = 2;
+  request.data_parallel = 2;
+  return request;
+}
+
+TEST(Program, WithUnevenStagesIsTheUnshardedOne) {
+  PlanRequest request = two_by_two_by_two();
+  request.layers_per_stage = {4, 0};
+  expect_equivalent(tiny_setting(tiny_llama(false), request), "");
+  request.layers_per_stage = {0, 4};
+  expect_equivalent(tiny_setting(tiny_llama(true), request), "");
+}
+
+TEST(Program, InAnotherRankOrderIsTheUnshardedOne) {
+  for (const char* order : {"pp-dp-tp-cp-ep", "tp-cp-ep-pp-dp", "dp-tp-pp-cp-ep"}) {
+    PlanRequest request = two_by_two_by_two();
+    request.rank_order = order;
+    expect_equivalent(tiny_setting(tiny_gpt(true), request), order);
+  }
+}
+
+TEST(Program, WithScatteredSendsIsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.stack.scattered_sends = true;
+  PlanRequest request = two_by_two_by_two();
+  request.sequence_parallel = false;
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
+}
+
+TEST(Program, WithScoresInMemoryAndUnfusedCrossEntropyIsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.stack.flash_attention = false;
+  training.stack.fused_cross_entropy = false;
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, two_by_two_by_two()), "");
+}
+
+TEST(Program, WithNormedHeadsAndWindowsIsTheUnshardedOne) {
+  Transformer model = tiny_llama(false);
+  model.qk_norm = true;
+  model.qkv_biases = true;
+  model.sliding_window = 2;
+  model.full_attention_every = 2;
+  for (const bool sequence_parallel : {false, true}) {
+    PlanRequest request = two_by_two_by_two();
+    request.tensor_parallel = 4;
+    request.sequence_parallel = sequence_parallel;
+    expect_equivalent(tiny_setting(model, request), "");
+  }
+}
+
+TEST(Program, OfTwoSequencesAMicrobatchIsTheUnshardedOne) {
+  PlanRequest request = two_by_two_by_two();
+  request.micro_batch = 2;
+  expect_equivalent(tiny_setting(tiny_llama(true), request), "");
+}
+
+}  // namespace
+}  // namespace trainyard

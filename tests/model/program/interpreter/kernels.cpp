@@ -1,0 +1,242 @@
+#include "tests/model/program/interpreter/kernels.h"
+
+#include <cmath>
+
+namespace trainyard::interpreter {
+namespace {
+
+constexpr double kEpsilon = 1e-5;
+
+// Normalised rows and what they were divided by.
+struct Normalised {
+  Matrix rows;
+  Eigen::VectorXd inverse;
+};
+
+Normalised normalised(const Matrix& x, bool centred) {
+  Matrix rows = x;
+  if (centred) rows.colwise() -= x.rowwise().mean();
+  const Eigen::VectorXd inverse = (rows.rowwise().squaredNorm() / static_cast<double>(x.cols()))
+                                      .array()
+                                      .
+                                      operator+(kEpsilon)
+                                      .rsqrt();
+  return {inverse.asDiagonal() * rows, inverse};
+}
+
+void norm(const Where& where, const Operands& o) {
+  const bool centred = where.setting.model.norm == Norm::layer_norm;
+  Matrix y = normalised(*o.in[0], centred).rows * o.in[1]->col(0).asDiagonal();
+  if (o.in.size() > 2) y.rowwise() += o.in[2]->col(0).transpose();
+  *o.out[0] = y;
+}
+
+// dx = (g − mean(g) − x̂·mean(g·x̂)) / σ with g = dy·scale; the first mean only where x is centred.
+Matrix norm_input_gradient(const Normalised& x, const Matrix& g, bool centred) {
+  const double width = static_cast<double>(g.cols());
+  const Eigen::VectorXd along = x.rows.cwiseProduct(g).rowwise().sum() / width;
+  Matrix dx = g - along.asDiagonal() * x.rows;
+  if (centred) dx.colwise() -= g.rowwise().mean();
+  return x.inverse.asDiagonal() * dx;
+}
+
+void norm_gradient(const Where& where, const Operands& o) {
+  const bool centred = where.setting.model.norm == Norm::layer_norm;
+  const Normalised x = normalised(*o.in[0], centred);
+  const Matrix& dy = *o.in[1];
+  *o.out[0] = norm_input_gradient(x, dy * o.in[2]->col(0).asDiagonal(), centred);
+  o.in_place[0]->col(0) += x.rows.cwiseProduct(dy).colwise().sum().transpose();
+  if (o.in_place.size() > 1) o.in_place[1]->col(0) += dy.colwise().sum().transpose();
+}
+
+// Heads as rows of their own.
+Matrix by_head(const Matrix& x, Eigen::Index d) {
+  return Eigen::Map<const Matrix>(x.data(), x.size() / d, d);
+}
+Matrix by_token(const Matrix& heads, Eigen::Index rows) {
+  return Eigen::Map<const Matrix>(heads.data(), rows, heads.size() / rows);
+}
+
+void head_norm(const Operands& o) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Matrix& scale = *o.in[2 + i];
+    const Matrix heads = by_head(*o.in[i], scale.rows());
+    *o.out[i] =
+        by_token(normalised(heads, false).rows * scale.col(0).asDiagonal(), o.in[i]->rows());
+  }
+}
+
+void head_norm_gradient(const Operands& o) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Matrix& scale = *o.in[4 + i];
+    const Normalised x = normalised(by_head(*o.in[i], scale.rows()), false);
+    const Matrix dy = by_head(*o.in[2 + i], scale.rows());
+    *o.out[i] =
+        by_token(norm_input_gradient(x, dy * scale.col(0).asDiagonal(), false), o.in[i]->rows());
+    o.in_place[i]->col(0) += x.rows.cwiseProduct(dy).colwise().sum().transpose();
+  }
+}
+
+Matrix beside(const std::vector<const Matrix*>& parts) {
+  Eigen::Index columns = 0;
+  for (const Matrix* part : parts) columns += part->cols();
+  Matrix all(parts.front()->rows(), columns);
+  columns = 0;
+  for (const Matrix* part : parts) {
+    all.middleCols(columns, part->cols()) = *part;
+    columns += part->cols();
+  }
+  return all;
+}
+
+void linear(const Operands& o) {
+  const Matrix& x = *o.in[0];
+  Matrix y(x.rows(), 0);
+  Eigen::Index biased = 0;
+  for (std::size_t i = 1; i < o.in.size(); ++i) {
+    const Matrix& w = *o.in[i];
+    if (w.cols() > 1) {
+      const Eigen::Index before = y.cols();
+      y.conservativeResize(Eigen::NoChange, before + w.rows());
+      y.rightCols(w.rows()) = x * w.transpose();
+    } else {
+      y.middleCols(biased, w.rows()).rowwise() += w.col(0).transpose();
+      biased += w.rows();
+    }
+  }
+  // The outputs know their widths; the last one takes what is left.
+  Eigen::Index column = 0;
+  for (Matrix* out : o.out) {
+    const Eigen::Index width = out->cols();
+    *out = y.middleCols(column, width);
+    column += width;
+  }
+}
+
+void linear_input_gradient(const Operands& o) {
+  std::vector<const Matrix*> gradients;
+  std::vector<const Matrix*> weights;
+  for (std::size_t i = 0; i < o.in.size(); ++i) {
+    (o.in_buffers[i]->role == BufferRole::weight ? weights : gradients).push_back(o.in[i]);
+  }
+  const Matrix dy = beside(gradients);
+  Matrix dx = Matrix::Zero(dy.rows(), weights.front()->cols());
+  Eigen::Index column = 0;
+  for (const Matrix* w : weights) {
+    dx += dy.middleCols(column, w->rows()) * *w;
+    column += w->rows();
+  }
+  *o.out[0] = dx;
+}
+
+void linear_weight_gradient(const Operands& o) {
+  const Matrix& x = *o.in[0];
+  const Matrix dy = beside({o.in.begin() + 1, o.in.end()});
+  Eigen::Index column = 0;
+  Eigen::Index biased = 0;
+  for (Matrix* gradient : o.in_place) {
+    const Eigen::Index rows = gradient->rows();
+    if (gradient->cols() > 1) {
+      *gradient += dy.middleCols(column, rows).transpose() * x;
+      column += rows;
+    } else {
+      gradient->col(0) += dy.middleCols(biased, rows).colwise().sum().transpose();
+      biased += rows;
+    }
+  }
+}
+
+void residual(const Operands& o) {
+  *o.out[0] = *o.in[0] + *o.in[1];
+  if (o.in.size() > 2) o.out[0]->rowwise() += o.in[2]->col(0).transpose();
+}
+
+void residual_gradient(const Operands& o) {
+  *o.out[0] = *o.in[0] + *o.in[1];
+  if (!o.in_place.empty()) o.in_place[0]->col(0) += o.in[0]->colwise().sum().transpose();
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
+double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
+
+void activation(const Where& where, const Operands& o) {
+  const Matrix& x = *o.in[0];
+  if (!where.setting.model.gated_mlp) {
+    *o.out[0] = x.unaryExpr([](double v) { return v * normal_distribution(v); });
+    return;
+  }
+  const Matrix gate = x.leftCols(x.cols() / 2);
+  *o.out[0] = gate.unaryExpr([](double v) { return v * sigmoid(v); })
+                  .cwiseProduct(x.rightCols(x.cols() / 2));
+}
+
+void activation_gradient(const Where& where, const Operands& o) {
+  const Matrix& x = *o.in[0];
+  const Matrix& dy = *o.in[1];
+  if (!where.setting.model.gated_mlp) {
+    *o.out[0] = dy.cwiseProduct(
+        x.unaryExpr([](double v) { return normal_distribution(v) + v * normal_density(v); }));
+    return;
+  }
+  const Eigen::Index f = x.cols() / 2;
+  const Matrix gate = x.leftCols(f);
+  Matrix dx(x.rows(), 2 * f);
+  dx.leftCols(f) = dy.cwiseProduct(x.rightCols(f)).cwiseProduct(gate.unaryExpr([](double v) {
+    const double s = sigmoid(v);
+    return s * (1 + v * (1 - s));
+  }));
+  dx.rightCols(f) = dy.cwiseProduct(gate.unaryExpr([](double v) { return v * sigmoid(v); }));
+  *o.out[0] = dx;
+}
+
+}  // namespace
+
+TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) {
+  const Setting& setting = where.setting;
+  const std::int64_t whole = setting.training.sequence_length * setting.plan.micro_batch;
+  if (rows < whole) row += where.at.tensor * rows;
+  const std::int64_t first =
+      (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
+      setting.plan.micro_batch;
+  return {first + row / setting.training.sequence_length, row % setting.training.sequence_length};
+}
+
+void compute(const Operation& operation, const Where& where, const Operands& operands) {
+  switch (operation.kind) {
+    case OperationKind::norm:
+      return norm(where, operands);
+    case OperationKind::norm_gradient:
+      return norm_gradient(where, operands);
+    case OperationKind::head_norm:
+      return head_norm(operands);
+    case OperationKind::head_norm_gradient:
+      return head_norm_gradient(operands);
+    case OperationKind::linear:
+      return linear(operands);
+    case OperationKind::linear_input_gradient:
+      return linear_input_gradient(operands);
+    case OperationKind::linear_weight_gradient:
+      return linear_weight_gradient(operands);
+    case OperationKind::residual:
+      return residual(operands);
+    case OperationKind::residual_gradient:
+      return residual_gradient(operands);
+    case OperationKind::activation:
+      return activation(where, operands);
+    case OperationKind::activation_gradient:
+      return activation_gradient(where, operands);
+    case OperationKind::rotary:
+    case OperationKind::rotary_gradient:
+    case OperationKind::attention:
+    case OperationKind::attention_gradient:
+      return compute_attention(operation, where, operands);
+    case OperationKind::sum_of_squares:
+    case OperationKind::optimizer_step:
+      return compute_finish(operation, where, operands);
+    default:
+      return compute_ends(operation, where, operands);
+  }
+}
+
+}  // namespace trainyard::interpreter

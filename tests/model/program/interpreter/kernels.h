@@ -1,0 +1,40 @@
+// What the compute operations of a program do, in double and one after the other: the plainest
+// arithmetic that has the meaning of model/program/operation.h.
+#pragma once
+
+#include <vector>
+
+#include "model/program/view.h"
+#include "tests/model/program/interpreter/setting.h"
+
+namespace trainyard::interpreter {
+
+// The operands of one operation on one rank, by access and in their order.
+struct Operands {
+  std::vector<const Matrix*> in;
+  std::vector<Matrix*> out;  // of the size that the buffer has
+  std::vector<Matrix*> in_place;
+  std::vector<const Buffer*> in_buffers;
+};
+
+struct Where {
+  const Setting& setting;
+  RankCoordinates at;
+  Tag tag;
+};
+
+void compute(const Operation& operation, const Where& where, const Operands& operands);
+
+// The families, each in its file.
+void compute_attention(const Operation& operation, const Where& where, const Operands& operands);
+void compute_ends(const Operation& operation, const Where& where, const Operands& operands);
+void compute_finish(const Operation& operation, const Where& where, const Operands& operands);
+
+// Row `row` of a matrix with `rows` rows on this rank: which sequence of the global batch, which
+// position in it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.
+struct TokenPlace {
+  std::int64_t sequence = 0, position = 0;
+};
+TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows);
+
+}  // namespace trainyard::interpreter

@@ -1,0 +1,302 @@
+#include "tests/model/program/interpreter/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "tests/model/program/interpreter/collectives.h"
+#include "tests/model/program/interpreter/rank_tasks.h"
+
+namespace trainyard::interpreter {
+namespace {
+
+struct Rank {
+  int number = 0;
+  RankCoordinates at;
+  const RankTasks* list = nullptr;
+  std::vector<Matrix> values;
+  std::vector<int> waits_for;  // by task
+  std::set<int> ready;
+};
+
+// One meeting of a group: the n-th collective of a stream that it has.
+using Meeting = std::array<int, 4>;  // group, first member, stream, which one
+using Parcel = std::array<int, 4>;   // sender, receiver, phase, which one
+
+class Machine {
+ public:
+  Machine(const Setting& setting, const Program& program, std::uint64_t seed, const Nudge& nudge)
+      : setting_(setting),
+        program_(program),
+        layout_(setting.plan, setting.model.kv_heads),
+        nudge_(nudge),
+        random_(seed),
+        shuffles_(seed != 0) {
+    for (int stage = 0; stage < static_cast<int>(program.stages.size()); ++stage) {
+      lists_.push_back(tasks_of(program, stage));
+    }
+    for (int rank = 0; rank < layout_.ranks(); ++rank) add_rank(rank);
+  }
+
+  Outcome run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (Rank& rank : ranks_) {
+        while (advance(rank)) moved = true;
+      }
+    }
+    report_stuck();
+    if (outcome_.stuck.empty()) collect();
+    return std::move(outcome_);
+  }
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+  void add_rank(int number) {
+    Rank rank{.number = number, .at = layout_.coordinates(number)};
+    rank.list = &lists_[index(rank.at.stage)];
+    for (const Value& value : rank.list->values) rank.values.push_back(initial(rank, value));
+    for (std::size_t i = 0; i < rank.list->tasks.size(); ++i) {
+      rank.waits_for.push_back(rank.list->tasks[i].waits_for);
+      if (rank.waits_for.back() == 0) rank.ready.insert(static_cast<int>(i));
+    }
+    ranks_.push_back(std::move(rank));
+  }
+
+  // What was there before the program; what an operation creates starts as not-a-number.
+  Matrix initial(const Rank& rank, const Value& value) const {
+    const Buffer& buffer = program_.buffers[index(value.buffer)];
+    switch (buffer.role) {
+      case BufferRole::weight:
+        return weight(rank, value, buffer);
+      case BufferRole::data:
+        return data(rank, value, buffer);
+      case BufferRole::activation:
+        return Matrix::Constant(buffer.rows, buffer.columns, std::nan(""));
+      case BufferRole::optimizer:  // plain gradient descent has no states
+        return Matrix();
+      default:
+        return Matrix::Zero(buffer.rows, buffer.columns);
+    }
+  }
+
+  static std::pair<std::int64_t, std::int64_t> in_whole(const Buffer& buffer, int tensor,
+                                                        std::int64_t row, std::int64_t column) {
+    return {buffer.cut.axis == CutAxis::rows ? whole_index(buffer.cut, tensor, row) : row,
+            buffer.cut.axis == CutAxis::columns ? whole_index(buffer.cut, tensor, column) : column};
+  }
+
+  Matrix weight(const Rank& rank, const Value& value, const Buffer& buffer) const {
+    Matrix w(buffer.rows, buffer.columns);
+    for (std::int64_t row = 0; row < buffer.rows; ++row) {
+      for (std::int64_t column = 0; column < buffer.columns; ++column) {
+        const auto [r, c] = in_whole(buffer, rank.at.tensor, row, column);
+        w(row, column) = initial_weight(setting_, {buffer.name, value.layer, r, c});
+        if (nudge_.weight == buffer.name && nudge_.layer == value.layer && nudge_.row == r &&
+            nudge_.column == c) {
+          w(row, column) += nudge_.by;
+        }
+      }
+    }
+    return w;
+  }
+
+  Matrix data(const Rank& rank, const Value& value, const Buffer& buffer) const {
+    const Where where{setting_, rank.at, {.microbatch = value.microbatch}};
+    const int ahead = buffer.name == "labels" ? 1 : 0;
+    Matrix tokens(buffer.rows, 1);
+    for (Eigen::Index row = 0; row < tokens.rows(); ++row) {
+      const TokenPlace place = token_place(where, row, tokens.rows());
+      tokens(row, 0) = token_at(setting_, place.sequence, place.position + ahead);
+    }
+    return tokens;
+  }
+
+  bool advance(Rank& rank) {
+    if (rank.ready.empty()) return false;
+    std::vector<int> candidates(rank.ready.begin(), rank.ready.end());
+    if (shuffles_) std::shuffle(candidates.begin(), candidates.end(), random_);
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](int task) { return attempt(rank, task); });
+  }
+
+  bool attempt(Rank& rank, int number) {
+    const Task& task = rank.list->tasks[index(number)];
+    const Operation& op = *task.issued.operation;
+    switch (op.kind) {
+      case OperationKind::send:
+        parcels_[parcel(rank.number, peer_of(rank, task), task)] =
+            sent_part(rank, rank.values[index(task.values[0])], op);
+        break;
+      case OperationKind::receive: {
+        const auto found = parcels_.find(parcel(peer_of(rank, task), rank.number, task));
+        if (found == parcels_.end()) return false;
+        rank.values[index(task.values[0])] = found->second;
+        break;
+      }
+      default:
+        if (is_communication(op.kind)) return join(rank, number);
+        compute_here(rank, task);
+    }
+    rank.ready.erase(number);
+    complete(rank, number);
+    return true;
+  }
+
+  int peer_of(const Rank& rank, const Task& task) const {
+    return layout_.in_stage(rank.number, task.issued.call->peer);
+  }
+
+  static Parcel parcel(int from, int to, const Task& task) {
+    return {from, to, static_cast<int>(task.issued.operation->phase), task.turn};
+  }
+
+  // A message smaller than the buffer is this rank's share of its rows.
+  Matrix sent_part(const Rank& rank, const Matrix& whole, const Operation& op) const {
+    const Buffer& buffer = program_.buffers[index(op.operands[0].buffer)];
+    const auto parts = static_cast<Eigen::Index>(std::lround(buffer.bytes() / op.message));
+    const Eigen::Index rows = whole.rows() / parts;
+    return parts == 1 ? whole : Matrix(whole.middleRows(rank.at.tensor * rows, rows));
+  }
+
+  Operands operands_of(Rank& rank, const Task& task) {
+    Operands operands;
+    for (std::size_t i = 0; i < task.values.size(); ++i) {
+      const Operand& operand = task.issued.operation->operands[i];
+      Matrix* value = &rank.values[index(task.values[i])];
+      switch (operand.access) {
+        case Access::read:
+          operands.in.push_back(value);
+          operands.in_buffers.push_back(&program_.buffers[index(operand.buffer)]);
+          break;
+        case Access::create:
+          operands.out.push_back(value);
+          break;
+        case Access::update:
+          operands.in_place.push_back(value);
+          break;
+      }
+    }
+    return operands;
+  }
+
+  void compute_here(Rank& rank, const Task& task) {
+    if (task.issued.operation->kind == OperationKind::optimizer_step) note_gradients(rank, task);
+    compute(*task.issued.operation, {setting_, rank.at, task.issued.tag()},
+            operands_of(rank, task));
+  }
+
+  // Returns whether the rank had not been there before.
+  bool join(Rank& rank, int number) {
+    const Task& task = rank.list->tasks[index(number)];
+    const Operation& op = *task.issued.operation;
+    const GroupMembers members = layout_.members(op.group, rank.number);
+    const Meeting meeting{static_cast<int>(op.group), members.first, static_cast<int>(op.stream),
+                          task.turn};
+    auto& present = meetings_[meeting];
+    present[rank.number] = number;
+    rank.ready.erase(number);
+    if (static_cast<int>(present.size()) == members.size()) hold(op, members, present);
+    return true;
+  }
+
+  void hold(const Operation& op, const GroupMembers& members, const std::map<int, int>& present) {
+    std::vector<Operands> operands;
+    for (int i = 0; i < members.size(); ++i) {
+      Rank& rank = ranks_[index(members[i])];
+      operands.push_back(operands_of(rank, rank.list->tasks[index(present.at(members[i]))]));
+    }
+    take_part(op, operands);
+    for (const auto& [rank, task] : present) complete(ranks_[index(rank)], task);
+  }
+
+  void complete(Rank& rank, int number) {
+    for (const int next : rank.list->tasks[index(number)].successors) {
+      if (--rank.waits_for[index(next)] == 0) rank.ready.insert(next);
+    }
+  }
+
+  // ---- What came out ----------------------------------------------------------------
+
+  void note_gradients(Rank& rank, const Task& task) {
+    for (std::size_t i = 0; i < task.values.size(); ++i) {
+      const Value& value = rank.list->values[index(task.values[i])];
+      if (program_.buffers[index(value.buffer)].role == BufferRole::gradient) {
+        note(rank, value, rank.values[index(task.values[i])], outcome_.gradients);
+      }
+    }
+  }
+
+  void note(const Rank& rank, const Value& value, const Matrix& matrix,
+            std::map<ElementName, double>& into) {
+    const Buffer& buffer = program_.buffers[index(value.buffer)];
+    std::string name(buffer.name);
+    if (setting_.model.tied_embeddings && name.starts_with("head weight")) {
+      name.replace(0, std::string_view("head weight").size(), "embedding table");
+    }
+    for (std::int64_t row = 0; row < buffer.rows; ++row) {
+      for (std::int64_t column = 0; column < buffer.columns; ++column) {
+        const auto [r, c] = in_whole(buffer, rank.at.tensor, row, column);
+        const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
+        if (padding && r >= setting_.model.vocabulary) continue;
+        const auto [found, is_new] =
+            into.try_emplace({name, value.layer, r, c}, matrix(row, column));
+        if (!is_new) {
+          outcome_.disagreement =
+              std::max(outcome_.disagreement, std::abs(found->second - matrix(row, column)));
+        }
+      }
+    }
+  }
+
+  void collect() {
+    for (Rank& rank : ranks_) {
+      for (std::size_t i = 0; i < rank.values.size(); ++i) {
+        const Value& value = rank.list->values[i];
+        const Buffer& buffer = program_.buffers[index(value.buffer)];
+        if (buffer.role == BufferRole::weight) {
+          note(rank, value, rank.values[i], outcome_.weights);
+        }
+        if (buffer.name == "loss" && rank.at.tensor == 0) outcome_.loss += rank.values[i](0, 0);
+      }
+    }
+  }
+
+  void report_stuck() {
+    for (const Rank& rank : ranks_) {
+      for (std::size_t i = 0; i < rank.waits_for.size(); ++i) {
+        const bool waits = rank.waits_for[i] > 0 || rank.ready.contains(static_cast<int>(i));
+        if (!waits) continue;
+        outcome_.stuck =
+            fmt::format("rank {}: {}", rank.number, described(rank.list->tasks[i].issued));
+        return;
+      }
+    }
+  }
+
+  const Setting& setting_;
+  const Program& program_;
+  RankLayout layout_;
+  Nudge nudge_;
+  std::mt19937_64 random_;
+  bool shuffles_;
+  std::vector<RankTasks> lists_;  // by stage
+  std::vector<Rank> ranks_;
+  std::map<Meeting, std::map<int, int>> meetings_;  // rank → task
+  std::map<Parcel, Matrix> parcels_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome run(const Setting& setting, const Program& program, std::uint64_t seed,
+            const Nudge& nudge) {
+  return Machine(setting, program, seed, nudge).run();
+}
+
+}  // namespace trainyard::interpreter

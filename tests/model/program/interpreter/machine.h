@@ -1,0 +1,33 @@
+// A plain interpreter of programs: one process, all ranks in turn, double precision. It obeys
+// nothing but the program's own dependencies (model/program/operation.h), in any order that they
+// allow: with another seed ready operations run in another order, and the result may not change.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/program/program.h"
+#include "tests/model/program/interpreter/setting.h"
+
+namespace trainyard::interpreter {
+
+// A number of a weight or of its gradient in the unsharded network.
+using ElementName = std::tuple<std::string, int, std::int64_t, std::int64_t>;  // layer, row, column
+
+struct Outcome {
+  std::string stuck;  // what waits for ever; empty: the step ended
+  double loss = 0;
+  // As the optimizer finds them. Ranks that hold the same element must agree: `disagreement` is
+  // the largest difference among them.
+  std::map<ElementName, double> gradients;
+  std::map<ElementName, double> weights;  // after the step
+  double disagreement = 0;
+};
+
+// `seed` 0: in the order of the program.
+Outcome run(const Setting& setting, const Program& program, std::uint64_t seed = 0,
+            const Nudge& nudge = {});
+
+}  // namespace trainyard::interpreter

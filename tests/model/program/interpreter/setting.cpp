@@ -1,0 +1,45 @@
+#include "tests/model/program/interpreter/setting.h"
+
+#include <functional>
+
+namespace trainyard::interpreter {
+namespace {
+
+// Steele, Lea & Flood 2014 (splitmix64).
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+std::uint64_t hash_of(std::string_view name) {
+  std::uint64_t hash = 0;
+  for (const char letter : name) hash = mixed(hash + static_cast<unsigned char>(letter));
+  return hash;
+}
+
+double uniform(std::uint64_t x) {  // −1 … 1
+  return static_cast<double>(mixed(x) >> 11) * 0x1p-52 - 1;
+}
+
+}  // namespace
+
+double initial_weight(const Setting& setting, const Place& place) {
+  const bool tied_head = setting.model.tied_embeddings && place.weight == "head weight";
+  const std::string_view name = tied_head ? "embedding table" : place.weight;
+  const bool vocabulary = name == "embedding table" || name == "head weight";
+  if (vocabulary && place.row >= setting.model.vocabulary) return 0;  // padding
+  std::uint64_t x = hash_of(name);
+  x = mixed(x + static_cast<std::uint64_t>(place.layer + 1));
+  x = mixed(x + static_cast<std::uint64_t>(place.row));
+  const double number = uniform(x + static_cast<std::uint64_t>(place.column));
+  return name.ends_with("scale") ? 1 + 0.3 * number : 0.4 * number;
+}
+
+int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position) {
+  const auto x = mixed(static_cast<std::uint64_t>(sequence * 1000003 + position));
+  return static_cast<int>(x % static_cast<std::uint64_t>(setting.model.vocabulary));
+}
+
+}  // namespace trainyard::interpreter

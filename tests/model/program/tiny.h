@@ -1,0 +1,22 @@
+// Networks small enough to be run by the interpreter, and every plan of them.
+#pragma once
+
+#include <string>
+
+#include "model/plan/plan.h"
+#include "tests/model/program/interpreter/setting.h"
+
+namespace trainyard {
+
+// Four layers, four heads. The GPT has biases, LayerNorm, GELU, learned positions; the Llama
+// RMSNorm, SwiGLU, rotary embedding, two KV heads. Both vocabularies need padding for four ranks.
+Transformer tiny_gpt(bool tied);
+Transformer tiny_llama(bool tied);
+Training tiny_training();
+
+// The plan of `request` on exactly as many devices as it needs; the test fails where it is refused.
+interpreter::Setting tiny_setting(const Transformer& model, const PlanRequest& request);
+interpreter::Setting tiny_setting(const Transformer& model, const Training& training,
+                                  const PlanRequest& request);
+
+}  // namespace trainyard
