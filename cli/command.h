@@ -31,6 +31,7 @@ void add_plan(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
+void add_program(CLI::App& app, Action& action);
 
 // `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);

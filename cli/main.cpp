@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   add_validate(app, action);
   add_import(app, action);
   add_schema(app, action);
+  add_program(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -40,7 +40,7 @@ void mark_last_uses(const Program& program, const std::vector<Operations*>& in_o
 
 // A buffer that lives within one pass of one layer needs one place, not one for every layer and
 // micro-batch.
-void narrow_scopes(Lowering& lowering, const Unit& unit) {
+void narrow_scopes(Lowering& lowering, const NetworkUnit& unit) {
   std::map<int, unsigned> passes;  // bits: forward, input gradient, weight gradient
   const auto note = [&](const Operations& list) {
     for (const Operation& operation : list) {
@@ -65,7 +65,7 @@ struct UnitNames {
   std::string_view forward, backward, input_gradient, weight_gradient, reduction, norm, update;
 };
 
-UnitBlocks add_unit(Lowering& lowering, const Unit& unit, const UnitNames& names,
+UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
                     const std::vector<Key>& handed_on, int norm) {
   Operations forward = unit.forward();
   Operations backward = unit.backward();
@@ -118,17 +118,19 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   const Key stream{lowering.hidden, 0};
   const Key gradient{lowering.gradient, 0};
   const bool tied = lowering.model.tied_embeddings;
-  const bool pipelined = lowering.plan.pipeline_parallel > 1;
-  Unit embedding(lowering, Scope::stage);
+  // Where a micro-batch comes back to the first stage, both ends are there.
+  const bool apart =
+      lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route != Route::vee;
+  NetworkUnit embedding(lowering, Scope::stage);
   const Parameter table = vocabulary_table(embedding, false);
   add_embedding(embedding, table);
   blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, {stream}, norm);
-  Unit head(lowering, Scope::stage);
-  const bool shared = tied && !pipelined;
+  NetworkUnit head(lowering, Scope::stage);
+  const bool shared = tied && !apart;
   const Parameter matrix = shared ? table : vocabulary_table(head, true);
   add_head(head, matrix);
   blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
-  if (!tied || !pipelined) return;
+  if (!tied || !apart) return;
   for (const Parameter& copy : {table, matrix}) {
     lowering.program.buffers[static_cast<std::size_t>(copy.gradient)].replicas = 2;
     lowering.program.buffers[static_cast<std::size_t>(copy.weight)].replicas = 2;
@@ -136,6 +138,29 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});
   blocks.tied_last = add_block(program, "tied head", {tied_reduction(lowering, matrix)});
+}
+
+void add_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
+  Program& program = lowering.program;
+  const int stream = lowering.hidden;
+  const int gradient = lowering.gradient;
+  blocks.send_forward.away = add_block(program, "send", boundary_send(lowering, stream));
+  blocks.receive_forward.away = add_block(program, "receive", boundary_receive(lowering, stream));
+  blocks.send_gradient.away =
+      add_block(program, "send gradient", boundary_send(lowering, gradient));
+  blocks.receive_gradient.away =
+      add_block(program, "receive gradient", boundary_receive(lowering, gradient));
+}
+
+// Where a micro-batch turns round, both chunks are on one stage.
+void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
+  Program& program = lowering.program;
+  const Turn stream = turn(lowering, lowering.hidden, "turning stream");
+  const Turn gradient = turn(lowering, lowering.gradient, "turning gradient");
+  blocks.send_forward.here = add_block(program, "turn out", {stream.out});
+  blocks.receive_forward.here = add_block(program, "turn in", {stream.in});
+  blocks.send_gradient.here = add_block(program, "turn gradient out", {gradient.out});
+  blocks.receive_gradient.here = add_block(program, "turn gradient in", {gradient.in});
 }
 
 }  // namespace
@@ -147,21 +172,14 @@ ProgramBlocks make_blocks(Lowering& lowering) {
   for (int index = 0; index < kLayerKinds; ++index) {
     const LayerKind kind = layer_kind_at(index);
     if (!has_layers_of(lowering.model, kind)) continue;
-    Unit layer(lowering, Scope::layer);
+    NetworkUnit layer(lowering, Scope::layer);
     add_layer(layer, kind);
     blocks.layers[static_cast<std::size_t>(index)] = add_unit(
         lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm);
   }
   Program& program = lowering.program;
-  if (lowering.plan.pipeline_parallel > 1) {
-    const int stream = lowering.hidden;
-    const int gradient = lowering.gradient;
-    blocks.send_forward = add_block(program, "send", boundary_send(lowering, stream));
-    blocks.receive_forward = add_block(program, "receive", boundary_receive(lowering, stream));
-    blocks.send_gradient = add_block(program, "send gradient", boundary_send(lowering, gradient));
-    blocks.receive_gradient =
-        add_block(program, "receive gradient", boundary_receive(lowering, gradient));
-  }
+  if (lowering.plan.pipeline_parallel > 1) add_boundaries(lowering, blocks);
+  if (lowering.plan.schedule->route == Route::vee) add_turns(lowering, blocks);
   if (lowering.plan.tensor_parallel * lowering.plan.pipeline_parallel > 1) {
     blocks.norm_reduction = add_block(program, "gradient norm", {norm_reduction(lowering, norm)});
   }

@@ -17,11 +17,16 @@ struct UnitBlocks {
   int norm = -1, update = -1;
 };
 
+// Between two chunks: on different stages, or on one.
+struct BoundaryBlocks {
+  int away = -1, here = -1;
+};
+
 struct ProgramBlocks {
   std::array<UnitBlocks, kLayerKinds> layers;  // by layer kind, where the network has it
   UnitBlocks embedding, head;
-  int send_forward = -1, receive_forward = -1;
-  int send_gradient = -1, receive_gradient = -1;
+  BoundaryBlocks send_forward, receive_forward;
+  BoundaryBlocks send_gradient, receive_gradient;
   int tied_first = -1, tied_last = -1;  // of one matrix on two stages
   int norm_reduction = -1;
 };

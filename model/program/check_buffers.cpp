@@ -30,7 +30,7 @@ class BufferCheck {
   }
 
  private:
-  const Buffer& buffer_of(const Operand& operand) const {
+  const ProgramBuffer& buffer_of(const Operand& operand) const {
     return program_.buffers[static_cast<std::size_t>(operand.buffer)];
   }
 

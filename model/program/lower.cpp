@@ -70,8 +70,9 @@ class Slots {
 
 class StageBuilder {
  public:
-  StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, int stage)
-      : lowering_(lowering), blocks_(blocks), plan_(lowering.plan), stage_(stage) {
+  StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, PipelineShape shape,
+               int stage)
+      : lowering_(lowering), blocks_(blocks), plan_(lowering.plan), shape_(shape), stage_(stage) {
     lay_out_chunks();
   }
 
@@ -96,20 +97,20 @@ class StageBuilder {
 
  private:
   void lay_out_chunks() {
-    const int stages = plan_.pipeline_parallel;
-    const int layers = lowering_.model.layers;
     ChunkLayout layout;
-    for (int chunk = 0, first = 0; chunk < stages * plan_.virtual_stages; ++chunk) {
-      const int count = layers_of_chunk(plan_, layers, chunk);
-      if (chunk % stages == stage_) {
-        layout.first_layer = first;
-        layout.layers = count;
-        program_.chunks.push_back(layout);
-        layout.first_position += count + 1;
-        layout.first_local_layer += count;
-      }
-      first += count;
+    for (int chunk = 0; chunk < chunks_held(shape_); ++chunk) {
+      const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk});
+      layout.first_layer = 0;
+      for (int before = 0; before < layer_chunk; ++before) layout.first_layer += layers(before);
+      layout.layers = layers(layer_chunk);
+      program_.chunks.push_back(layout);
+      layout.first_position += layout.layers + 1;
+      layout.first_local_layer += layout.layers;
     }
+  }
+
+  int layers(int layer_chunk) const {
+    return layers_of_chunk(plan_, lowering_.model.layers, layer_chunk);
   }
 
   static bool ends(PassKind kind) {
@@ -135,25 +136,27 @@ class StageBuilder {
     return found->second;
   }
 
-  bool has_embedding(int chunk) const { return stage_ == 0 && chunk == 0; }
+  bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
   bool has_head(int chunk) const {
-    return stage_ == plan_.pipeline_parallel - 1 && chunk == plan_.virtual_stages - 1;
+    return layer_chunk_of(shape_, {stage_, chunk}) == layer_chunks(shape_) - 1;
   }
-  // Chunks follow each other round the stages.
-  int stage_before() const {
-    return (stage_ + plan_.pipeline_parallel - 1) % plan_.pipeline_parallel;
+  bool has_embedding() const { return stage_ == place_of(shape_, 0, 0).stage; }
+  bool has_head() const { return stage_ == place_of(shape_, 0, layer_chunks(shape_) - 1).stage; }
+
+  // Stage of the chunk that a micro-batch visits before this one, or after it.
+  int neighbour(int chunk, int distance) const {
+    return place_of(shape_, 0, layer_chunk_of(shape_, {stage_, chunk}) + distance).stage;
   }
-  int stage_after() const { return (stage_ + 1) % plan_.pipeline_parallel; }
 
   const UnitBlocks& layer_blocks(int layer) const {
     return blocks_.layers[static_cast<std::size_t>(index_of(layer_kind(lowering_.model, layer)))];
   }
 
-  static void call(Body& body, const Call& call) {
+  static void call(Body& body, const BlockCall& call) {
     if (call.block >= 0) body.calls.push_back(call);
   }
 
-  Call layer_call(int chunk, int position, int block) const {
+  BlockCall layer_call(int chunk, int position, int block) const {
     const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
     return {.block = block,
             .layer = layout.first_layer + position,
@@ -165,22 +168,30 @@ class StageBuilder {
     return pass == StepPass::forward ? forward_body(chunk) : backward_body(chunk, pass, last);
   }
 
-  Body forward_body(int chunk) const {
+  // From or to a neighbouring chunk: on another stage a message, on the same one a new name.
+  BlockCall boundary(int chunk, int distance, const BoundaryBlocks& blocks) const {
+    const int peer = neighbour(chunk, distance);
     const int layers = program_.chunks[static_cast<std::size_t>(chunk)].layers;
+    return {.block = peer == stage_ ? blocks.here : blocks.away,
+            .position = distance > 0 ? layers : 0,
+            .peer = peer == stage_ ? -1 : peer};
+  }
+
+  Body forward_body(int chunk) const {
+    const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
     Body body;
     if (has_embedding(chunk)) {
       call(body, {.block = blocks_.embedding.forward});
     } else {
-      call(body, {.block = blocks_.receive_forward, .peer = stage_before()});
+      call(body, boundary(chunk, -1, blocks_.receive_forward));
     }
-    for (int position = 0; position < layers; ++position) {
-      const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
+    for (int position = 0; position < layout.layers; ++position) {
       call(body, layer_call(chunk, position, layer_blocks(layout.first_layer + position).forward));
     }
     if (has_head(chunk)) {
-      call(body, {.block = blocks_.head.forward, .position = layers});
+      call(body, {.block = blocks_.head.forward, .position = layout.layers});
     } else {
-      call(body, {.block = blocks_.send_forward, .position = layers, .peer = stage_after()});
+      call(body, boundary(chunk, 1, blocks_.send_forward));
     }
     return body;
   }
@@ -194,8 +205,7 @@ class StageBuilder {
       call(body, {.block = block_of(blocks_.head, pass), .position = layout.layers});
       if (reduces) call(body, {.block = blocks_.head.reduction});
     } else if (moves) {
-      call(body,
-           {.block = blocks_.receive_gradient, .position = layout.layers, .peer = stage_after()});
+      call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (int position = layout.layers - 1; position >= 0; --position) {
       const UnitBlocks& unit = layer_blocks(layout.first_layer + position);
@@ -205,14 +215,14 @@ class StageBuilder {
     if (has_embedding(chunk)) {
       call(body, {.block = block_of(blocks_.embedding, pass)});
     } else if (moves) {
-      call(body, {.block = blocks_.send_gradient, .peer = stage_before()});
+      call(body, boundary(chunk, -1, blocks_.send_gradient));
     }
     return body;
   }
 
   void add_ends(Body& body, int UnitBlocks::*block) const {
-    if (stage_ == 0) call(body, {.block = blocks_.embedding.*block});
-    if (stage_ == plan_.pipeline_parallel - 1) call(body, {.block = blocks_.head.*block});
+    if (has_embedding()) call(body, {.block = blocks_.embedding.*block});
+    if (has_head()) call(body, {.block = blocks_.head.*block});
   }
 
   void add_units(Body& body, int UnitBlocks::*block) const {
@@ -236,12 +246,12 @@ class StageBuilder {
     const bool overlapped = plan_.overlap.data_parallel;
     if (!overlapped) {
       add_units(body, &UnitBlocks::reduction);
-    } else if (stage_ == 0) {
+    } else if (has_embedding()) {
       // Its backward pass is the last of all; nothing is left to hide behind.
       call(body, {.block = blocks_.embedding.reduction});
     }
-    if (stage_ == 0) call(body, {.block = blocks_.tied_first});
-    if (stage_ == plan_.pipeline_parallel - 1) call(body, {.block = blocks_.tied_last});
+    if (has_embedding()) call(body, {.block = blocks_.tied_first});
+    if (has_head()) call(body, {.block = blocks_.tied_last});
     add_units(body, &UnitBlocks::norm);
     call(body, {.block = blocks_.norm_reduction});
     add_units(body, &UnitBlocks::update);
@@ -253,6 +263,7 @@ class StageBuilder {
   const Lowering& lowering_;
   const ProgramBlocks& blocks_;
   const Plan& plan_;
+  PipelineShape shape_;
   int stage_ = 0;
   StageProgram program_;
   std::map<std::array<int, 3>, int> bodies_;  // pass kind, chunk, last → index
@@ -264,11 +275,11 @@ Expected<Program> lower(const Transformer& model, const Training& training, cons
   if (auto gap = not_lowered(model, training, plan)) return tl::unexpected(std::move(*gap));
   Lowering lowering = start_lowering(model, training, plan);
   const ProgramBlocks blocks = make_blocks(lowering);
-  const PassList passes = plan.schedule->passes({.stages = plan.pipeline_parallel,
-                                                 .chunks = plan.virtual_stages,
-                                                 .microbatches = plan.microbatches});
+  const PipelineShape shape =
+      plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
+  const PassList passes = plan.schedule->passes(shape);
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
-    StageBuilder builder(lowering, blocks, stage);
+    StageBuilder builder(lowering, blocks, shape, stage);
     lowering.program.stages.push_back(builder.build(passes[static_cast<std::size_t>(stage)]));
   }
   number_instances(lowering.program);

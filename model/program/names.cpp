@@ -71,10 +71,12 @@ constexpr std::array<std::string_view, 28> kOperators = {
     "output head",
     "cross-entropy",
 };
-constexpr std::array<std::string_view, kStreams> kStreamNames = {
+constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
 constexpr std::array<std::string_view, 6> kGroups = {"none", "tensor",         "kv-head",
                                                      "data", "tied-embedding", "model"};
+constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
+                                                               "fp4"};
 constexpr std::array<std::string_view, 5> kPasses = {"forward", "backward", "input gradient",
                                                      "weight gradient", "finish"};
 
@@ -112,8 +114,11 @@ std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local) {
 
 std::string_view name_of(OperationKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 std::string_view name_of(OperatorKind kind) { return kOperators[static_cast<std::size_t>(kind)]; }
-std::string_view name_of(Stream stream) { return kStreamNames[static_cast<std::size_t>(stream)]; }
+std::string_view name_of(ProgramStream stream) {
+  return kStreamNames[static_cast<std::size_t>(stream)];
+}
 std::string_view name_of(Group group) { return kGroups[static_cast<std::size_t>(group)]; }
+std::string_view name_of(Dtype dtype) { return kDtypeNames[static_cast<std::size_t>(dtype)]; }
 std::string_view name_of(StepPass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
 
 std::string described(const IssuedOperation& issued) {

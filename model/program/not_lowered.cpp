@@ -41,7 +41,7 @@ constexpr Gap kGaps[] = {
      [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},
     {"/plan/schedule", "two copies of the parameters",
      [](const Transformer&, const Training&, const Plan& p) {
-       return p.schedule->copies_of_parameters > 1;
+       return p.schedule->route == Route::both_ways;
      }},
 };
 

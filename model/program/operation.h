@@ -59,7 +59,7 @@ bool is_communication(OperationKind kind);
 
 // Operations of one stream run one after the other, in the order of the program. `pipeline` is a
 // queue for each peer, direction and pass, so that a send never stands in the way of another.
-enum class Stream : std::uint8_t {
+enum class ProgramStream : std::uint8_t {
   compute,
   tensor_parallel,
   context_parallel,
@@ -68,7 +68,7 @@ enum class Stream : std::uint8_t {
   data_parallel,
   copy,  // between device and host
 };
-inline constexpr int kStreams = 7;
+inline constexpr int kProgramStreams = 7;
 
 // Which ranks a collective joins (model/program/rank_layout.h).
 enum class Group : std::uint8_t {
@@ -100,7 +100,7 @@ struct Operand {
 
 struct Operation {
   OperationKind kind{};
-  Stream stream = Stream::compute;
+  ProgramStream stream = ProgramStream::compute;
   Phase phase = Phase::forward;
   bool recomputed = false;           // forward work repeated in the backward pass
   std::optional<OperatorKind> part;  // the operator of the network that it belongs to
@@ -147,7 +147,7 @@ struct Cut {
 // Where row or column `local` of the part that tensor-parallel rank `tensor` holds is in the whole.
 std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local);
 
-struct Buffer {
+struct ProgramBuffer {
   std::string_view name;
   BufferRole role = BufferRole::activation;
   Scope scope = Scope::activation;
@@ -162,9 +162,10 @@ struct Buffer {
 };
 
 std::string_view name_of(OperationKind kind);
-std::string_view name_of(Stream stream);
+std::string_view name_of(ProgramStream stream);
 std::string_view name_of(Group group);
 std::string_view name_of(OperatorKind kind);
+std::string_view name_of(Dtype dtype);
 
 // The collective that prices it; nothing for what is no collective.
 std::optional<CollectiveOperation> collective_of(OperationKind kind);

@@ -29,7 +29,7 @@ int instances_of(const Program& program, const StageProgram& stage, Scope scope)
 
 std::int64_t operations_in(const Program& program, const Body& body) {
   std::int64_t count = 0;
-  for (const Call& call : body.calls) {
+  for (const BlockCall& call : body.calls) {
     count += static_cast<std::int64_t>(
         program.blocks[static_cast<std::size_t>(call.block)].operations.size());
   }
@@ -50,7 +50,7 @@ void number_instances(Program& program) {
   for (StageProgram& stage : program.stages) {
     stage.first_instance.clear();
     stage.instances = 0;
-    for (const Buffer& buffer : program.buffers) {
+    for (const ProgramBuffer& buffer : program.buffers) {
       stage.first_instance.push_back(stage.instances);
       stage.instances += instances_of(program, stage, buffer.scope);
     }

@@ -29,7 +29,7 @@ struct Block {
   std::vector<Operation> operations;
 };
 
-struct Call {
+struct BlockCall {
   int block = 0;         // index in Program::blocks
   int layer = -1;        // of the network; −1: none
   int position = 0;      // of the chunk's layers, 0 … n; n stands behind the last one
@@ -38,7 +38,7 @@ struct Call {
 };
 
 struct Body {
-  std::vector<Call> calls;
+  std::vector<BlockCall> calls;
 };
 
 struct Step {
@@ -68,7 +68,7 @@ struct StageProgram {
 
 struct Program {
   int microbatches = 0;
-  std::vector<Buffer> buffers;
+  std::vector<ProgramBuffer> buffers;
   std::vector<Block> blocks;
   std::vector<StageProgram> stages;
 };

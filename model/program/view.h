@@ -26,7 +26,7 @@ struct Tag {
 struct IssuedOperation {
   const Operation* operation = nullptr;
   const Block* block = nullptr;
-  const Call* call = nullptr;
+  const BlockCall* call = nullptr;
   const Step* step = nullptr;
   int stage = 0;
 
@@ -68,7 +68,7 @@ class OperationIterator {
   }
   const Step& step() const { return stage_program().steps[step_]; }
   const Body& body() const { return stage_program().bodies[static_cast<std::size_t>(step().body)]; }
-  const Call& call() const { return body().calls[call_]; }
+  const BlockCall& call() const { return body().calls[call_]; }
   const Block& block() const { return program_->blocks[static_cast<std::size_t>(call().block)]; }
 
   // Moves on from the end of a block or of a body to the next operation, or to the end.

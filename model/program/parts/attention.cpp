@@ -29,7 +29,7 @@ HeadWidths head_widths(const Lowering& lowering) {
   return {split(lowering, d * model.attention_heads), split_kv_heads(lowering, d * model.kv_heads)};
 }
 
-LinearPart qkv_projection(Unit& unit) {
+LinearPart qkv_projection(NetworkUnit& unit) {
   const HeadWidths widths = head_widths(unit.lowering());
   const Cut queries{CutAxis::rows, {widths.queries}};
   const Cut keys_values{CutAxis::rows, {widths.keys, widths.keys}};
@@ -54,7 +54,7 @@ LinearPart qkv_projection(Unit& unit) {
   return linear;
 }
 
-LinearPart output_projection(Unit& unit) {
+LinearPart output_projection(NetworkUnit& unit) {
   const HeadWidths widths = head_widths(unit.lowering());
   const std::int64_t hidden = unit.model().hidden_size;
   const std::int64_t columns = part_of(widths.queries);
@@ -82,25 +82,25 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
           .sliding = windowed};
 }
 
-Operation core_operation(const Unit& unit, const AttentionHalf& half, OperationKind kind) {
+Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, OperationKind kind) {
   return {.kind = kind,
           .part = OperatorKind::attention_core,
           .dtype = unit.lowering().training.precision.attention,
           .attention = half.shape};
 }
 
-int statistics_buffer(Unit& unit, const AttentionShape& shape) {
+int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
   const auto heads = static_cast<std::int64_t>(shape.heads);
   if (!unit.lowering().training.stack.flash_attention) {
     return unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
   }
-  Buffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
+  ProgramBuffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
   buffer.rows = unit.lowering().tokens;
   buffer.columns = heads;
   return unit.lowering().add(buffer);
 }
 
-Branch attention_branch(Unit& unit, const LayerMiddle& middle) {
+Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
   const Lowering& lowering = unit.lowering();
   Branch branch{.names = kNames,
                 .norm = make_norm(unit, OperatorKind::attention_norm, kNormNames),
@@ -119,7 +119,7 @@ Branch attention_branch(Unit& unit, const LayerMiddle& middle) {
 }
 
 // Queries, keys and values; with a norm of the heads the first two are raw before it.
-void make_heads(Unit& unit, AttentionHalf& half) {
+void make_heads(NetworkUnit& unit, AttentionHalf& half) {
   const HeadWidths widths = head_widths(unit.lowering());
   const std::int64_t q = part_of(widths.queries);
   const std::int64_t kv = part_of(widths.keys);
@@ -140,7 +140,7 @@ void make_heads(Unit& unit, AttentionHalf& half) {
   if (unit.model().qk_norm) half.branch.firsts = {half.raw_queries, half.raw_keys, half.values};
 }
 
-void append_heads_forward(Unit& unit, const AttentionHalf& half) {
+void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
   if (unit.model().qk_norm) {
     Operation op{.kind = OperationKind::head_norm,
                  .part = OperatorKind::qk_norm,
@@ -164,7 +164,8 @@ struct HeadGradients {
 };
 
 // From the gradients of what the core reads to those of what the projection writes.
-HeadGradients append_heads_gradient(Unit& unit, const AttentionHalf& half, HeadGradients of) {
+HeadGradients append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                    HeadGradients of) {
   if (!unit.model().learned_positions) {
     Operation op{.kind = OperationKind::rotary_gradient,
                  .part = OperatorKind::rotary,
@@ -196,7 +197,7 @@ HeadGradients append_heads_gradient(Unit& unit, const AttentionHalf& half, HeadG
 
 }  // namespace
 
-AttentionHalf append_attention(Unit& unit, LayerKind kind, const LayerMiddle& middle) {
+AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle) {
   AttentionHalf half{.branch = attention_branch(unit, middle),
                      .shape = core_shape(unit.lowering(), kind.sliding)};
   make_heads(unit, half);
@@ -213,7 +214,7 @@ AttentionHalf append_attention(Unit& unit, LayerKind kind, const LayerMiddle& mi
   return half;
 }
 
-void append_attention_gradient(Unit& unit, const AttentionHalf& half) {
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half) {
   const HeadWidths widths = head_widths(unit.lowering());
   const int context_gradient = begin_branch_gradient(unit, half.branch);
   const HeadGradients core_gradients = {

@@ -5,7 +5,7 @@
 namespace trainyard {
 namespace {
 
-Operation reduction(const Lowering& lowering, Stream stream, Group group) {
+Operation reduction(const Lowering& lowering, ProgramStream stream, Group group) {
   const double bytes = lowering.training.stack.reduction_bytes;
   return {.kind = OperationKind::all_reduce,
           .stream = stream,
@@ -15,7 +15,7 @@ Operation reduction(const Lowering& lowering, Stream stream, Group group) {
 }
 
 void add_gradient(const Lowering& lowering, int gradient, Operation& reduce) {
-  const Buffer& buffer = lowering.program.buffers[static_cast<std::size_t>(gradient)];
+  const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(gradient)];
   const double elements = static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
   reduce.message += Bytes(elements * lowering.training.stack.reduction_bytes);
   reduce.operands.push_back(updates(gradient));
@@ -30,9 +30,9 @@ void append_if_used(std::vector<Operation>& list, const Operation& reduce) {
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters) {
   const Plan& plan = lowering.plan;
-  Operation tokens = reduction(lowering, Stream::tensor_parallel, Group::tensor);
-  Operation heads = reduction(lowering, Stream::tensor_parallel, Group::kv_head);
-  Operation data = reduction(lowering, Stream::data_parallel, Group::dense_gradient);
+  Operation tokens = reduction(lowering, ProgramStream::tensor_parallel, Group::tensor);
+  Operation heads = reduction(lowering, ProgramStream::tensor_parallel, Group::kv_head);
+  Operation data = reduction(lowering, ProgramStream::data_parallel, Group::dense_gradient);
   const bool replicated = plan.data_parallel * plan.context_parallel > 1;
   for (const Parameter& parameter : parameters) {
     if (parameter.partial == PartialGradient::tensor) {
@@ -50,7 +50,7 @@ std::vector<Operation> gradient_reduction(const Lowering& lowering,
 }
 
 Operation tied_reduction(const Lowering& lowering, Parameter table) {
-  Operation reduce = reduction(lowering, Stream::data_parallel, Group::tied_embedding);
+  Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::tied_embedding);
   add_gradient(lowering, table.gradient, reduce);
   return reduce;
 }

@@ -5,8 +5,8 @@
 namespace trainyard {
 namespace {
 
-int token_buffer(Unit& unit) {
-  Buffer buffer{.name = "tokens", .role = BufferRole::data, .scope = Scope::microbatch};
+int token_buffer(NetworkUnit& unit) {
+  ProgramBuffer buffer{.name = "tokens", .role = BufferRole::data, .scope = Scope::microbatch};
   buffer.rows = unit.lowering().tokens;
   buffer.columns = 1;
   buffer.dtype = Dtype::fp32;
@@ -14,13 +14,13 @@ int token_buffer(Unit& unit) {
   return unit.lowering().add(buffer);
 }
 
-Operation embedding_operation(const Unit& unit, OperationKind kind) {
+Operation embedding_operation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::embedding, .dtype = unit.lowering().dtype};
 }
 
 }  // namespace
 
-Parameter vocabulary_table(Unit& unit, bool head) {
+Parameter vocabulary_table(NetworkUnit& unit, bool head) {
   const Lowering& lowering = unit.lowering();
   const Segment vocabulary =
       split(lowering, padded_vocabulary(lowering.model.vocabulary, lowering.plan.tensor_parallel));
@@ -33,7 +33,7 @@ Parameter vocabulary_table(Unit& unit, bool head) {
   return unit.parameter(matrix, PartialGradient::none);
 }
 
-void add_embedding(Unit& unit, Parameter table) {
+void add_embedding(NetworkUnit& unit, Parameter table) {
   const Operand stream = reads(unit.lowering().hidden);
   const Operand gradient = reads(unit.lowering().gradient);
   const bool positions = unit.model().learned_positions;

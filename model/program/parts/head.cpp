@@ -10,15 +10,15 @@ constexpr NormNames kNormNames = {"final norm scale", "final norm scale gradient
                                   "final norm shift", "final norm shift gradient"};
 
 // fp32, `columns` numbers a token.
-int statistics(Unit& unit, std::string_view name, int columns) {
-  Buffer buffer{.name = name, .dtype = Dtype::fp32, .element_bytes = 4};
+int statistics(NetworkUnit& unit, std::string_view name, int columns) {
+  ProgramBuffer buffer{.name = name, .dtype = Dtype::fp32, .element_bytes = 4};
   buffer.rows = unit.lowering().tokens;
   buffer.columns = columns;
   return unit.lowering().add(buffer);
 }
 
-int outside(Unit& unit, std::string_view name, BufferRole role, Scope scope) {
-  Buffer buffer{.name = name, .role = role, .scope = scope};
+int outside(NetworkUnit& unit, std::string_view name, BufferRole role, Scope scope) {
+  ProgramBuffer buffer{.name = name, .role = role, .scope = scope};
   buffer.rows = role == BufferRole::data ? unit.lowering().tokens : 1;
   buffer.columns = 1;
   buffer.dtype = Dtype::fp32;
@@ -31,15 +31,15 @@ struct CrossEntropy {
   std::vector<int> sums;  // Σ exp and the label's logit: one buffer where they are reduced together
 };
 
-CrossEntropy make_cross_entropy(Unit& unit, std::int64_t columns) {
+CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns) {
   const Stack& stack = unit.lowering().training.stack;
   CrossEntropy entropy;
   // What the stack keeps for a logit, the gradient in place included.
-  Buffer logits{.name = "logits",
-                .rows = unit.lowering().tokens,
-                .columns = columns,
-                .dtype = unit.lowering().dtype,
-                .element_bytes = stack.saved_logit_bytes};
+  ProgramBuffer logits{.name = "logits",
+                       .rows = unit.lowering().tokens,
+                       .columns = columns,
+                       .dtype = unit.lowering().dtype,
+                       .element_bytes = stack.saved_logit_bytes};
   entropy.logits = unit.lowering().add(logits);
   entropy.labels = outside(unit, "labels", BufferRole::data, Scope::microbatch);
   entropy.largest = statistics(unit, "largest logit", 1);
@@ -55,7 +55,7 @@ Operation entropy_operation(OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::cross_entropy, .dtype = Dtype::fp32};
 }
 
-void append_cross_entropy(Unit& unit, const CrossEntropy& entropy) {
+void append_cross_entropy(NetworkUnit& unit, const CrossEntropy& entropy) {
   Operation largest = entropy_operation(OperationKind::cross_entropy_max);
   largest.operands = {reads(entropy.logits), creates(entropy.largest)};
   unit.add(Phase::forward, largest);
@@ -74,7 +74,7 @@ void append_cross_entropy(Unit& unit, const CrossEntropy& entropy) {
   unit.add(Phase::forward, loss);
 }
 
-void append_cross_entropy_gradient(Unit& unit, const CrossEntropy& entropy) {
+void append_cross_entropy_gradient(NetworkUnit& unit, const CrossEntropy& entropy) {
   Operation gradient = entropy_operation(OperationKind::cross_entropy_gradient);
   gradient.operands = {reads(entropy.largest)};
   for (const int buffer : entropy.sums) gradient.operands.push_back(reads(buffer));
@@ -85,9 +85,9 @@ void append_cross_entropy_gradient(Unit& unit, const CrossEntropy& entropy) {
 
 }  // namespace
 
-void add_head(Unit& unit, Parameter table) {
+void add_head(NetworkUnit& unit, Parameter table) {
   const Lowering& lowering = unit.lowering();
-  const Buffer& matrix = lowering.program.buffers[static_cast<std::size_t>(table.weight)];
+  const ProgramBuffer& matrix = lowering.program.buffers[static_cast<std::size_t>(table.weight)];
   const LinearPart head{.part = OperatorKind::output_head,
                         .weights = {table},
                         .biases = {},

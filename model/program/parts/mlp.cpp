@@ -33,7 +33,7 @@ MlpWidths mlp_widths(const Lowering& lowering) {
   return widths;
 }
 
-LinearPart up_projection(Unit& unit, const MlpWidths& widths) {
+LinearPart up_projection(NetworkUnit& unit, const MlpWidths& widths) {
   const std::int64_t hidden = unit.model().hidden_size;
   LinearPart linear{.part = OperatorKind::mlp_up,
                     .shape = gemm_shape(unit.lowering(), widths.up, hidden),
@@ -49,7 +49,7 @@ LinearPart up_projection(Unit& unit, const MlpWidths& widths) {
   return linear;
 }
 
-LinearPart down_projection(Unit& unit, const MlpWidths& widths) {
+LinearPart down_projection(NetworkUnit& unit, const MlpWidths& widths) {
   const std::int64_t hidden = unit.model().hidden_size;
   const std::int64_t columns = part_of(widths.ffn);
   LinearPart linear{.part = OperatorKind::mlp_down,
@@ -61,13 +61,13 @@ LinearPart down_projection(Unit& unit, const MlpWidths& widths) {
   return linear;
 }
 
-Operation activation_operation(const Unit& unit, OperationKind kind) {
+Operation activation_operation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::mlp_activation, .dtype = unit.lowering().dtype};
 }
 
 }  // namespace
 
-Branch append_mlp(Unit& unit, const LayerMiddle& middle) {
+Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle) {
   const Lowering& lowering = unit.lowering();
   const MlpWidths widths = mlp_widths(lowering);
   Branch branch{.names = kNames,
@@ -94,7 +94,7 @@ Branch append_mlp(Unit& unit, const LayerMiddle& middle) {
   return branch;
 }
 
-void append_mlp_gradient(Unit& unit, const Branch& branch) {
+void append_mlp_gradient(NetworkUnit& unit, const Branch& branch) {
   const int product_gradient = begin_branch_gradient(unit, branch);
   const int up = branch.firsts.front();
   const int up_gradient =
@@ -105,7 +105,7 @@ void append_mlp_gradient(Unit& unit, const Branch& branch) {
   end_branch_gradient(unit, branch, {reads(up_gradient)});
 }
 
-void add_layer(Unit& unit, LayerKind kind) {
+void add_layer(NetworkUnit& unit, LayerKind kind) {
   const LayerMiddle middle{unit.local_activation("middle"),
                            unit.local_activation("middle gradient")};
   const AttentionHalf attention = append_attention(unit, kind, middle);

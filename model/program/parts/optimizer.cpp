@@ -5,7 +5,8 @@
 namespace trainyard {
 
 int norm_buffer(Lowering& lowering) {
-  Buffer buffer{.name = "squared gradient norm", .role = BufferRole::scalar, .scope = Scope::stage};
+  ProgramBuffer buffer{
+      .name = "squared gradient norm", .role = BufferRole::scalar, .scope = Scope::stage};
   buffer.rows = buffer.columns = 1;
   buffer.dtype = Dtype::fp32;
   buffer.element_bytes = 4;
@@ -23,9 +24,9 @@ std::vector<Operation> squared_norm(const std::vector<Parameter>& parameters, in
 }
 
 Operation norm_reduction(const Lowering& lowering, int norm) {
-  const Buffer& buffer = lowering.program.buffers[static_cast<std::size_t>(norm)];
+  const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(norm)];
   return {.kind = OperationKind::all_reduce,
-          .stream = Stream::data_parallel,
+          .stream = ProgramStream::data_parallel,
           .phase = Phase::update,
           .dtype = buffer.dtype,
           .group = Group::model,
@@ -39,12 +40,13 @@ std::vector<Operation> optimizer_update(Lowering& lowering,
   const Training& training = lowering.training;
   Operation update{
       .kind = OperationKind::optimizer_step, .phase = Phase::update, .dtype = Dtype::fp32};
-  Buffer states{.name = "optimizer states", .role = BufferRole::optimizer};
+  ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
   states.element_bytes = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
   for (const Parameter& parameter : parameters) {
-    const Buffer& weight = lowering.program.buffers[static_cast<std::size_t>(parameter.weight)];
+    const ProgramBuffer& weight =
+        lowering.program.buffers[static_cast<std::size_t>(parameter.weight)];
     states.scope = weight.scope;
     states.rows += weight.rows * weight.columns;
     update.operands.push_back(updates(parameter.gradient));

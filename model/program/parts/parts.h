@@ -18,10 +18,10 @@ struct NormPart {
 struct NormNames {
   std::string_view scale, scale_gradient, shift, shift_gradient;
 };
-NormPart make_norm(Unit& unit, OperatorKind part, const NormNames& names);
-void append_norm(Unit& unit, const NormPart& norm, Operand input, int output);
-void append_norm_gradient(Unit& unit, const NormPart& norm, Operand input, int output_gradient,
-                          Operand input_gradient);
+NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names);
+void append_norm(NetworkUnit& unit, const NormPart& norm, Operand input, int output);
+void append_norm_gradient(NetworkUnit& unit, const NormPart& norm, Operand input,
+                          int output_gradient, Operand input_gradient);
 
 struct LinearPart {
   OperatorKind part{};
@@ -29,11 +29,11 @@ struct LinearPart {
   GemmShape shape;  // forward
   Dtype dtype = Dtype::bf16;
 };
-void append_linear(Unit& unit, const LinearPart& linear, Operand input,
+void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
                    const std::vector<int>& outputs);
-void append_input_gradient(Unit& unit, const LinearPart& linear,
+void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
                            const std::vector<Operand>& output_gradients, int input_gradient);
-void append_weight_gradient(Unit& unit, const LinearPart& linear, Operand input,
+void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand input,
                             const std::vector<Operand>& output_gradients);
 GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_t inputs);
 
@@ -55,11 +55,12 @@ struct Branch {
   std::vector<int> firsts;                 // what the first GEMM writes
   int inner = -1;                          // what the last GEMM reads, saved
 };
-void begin_branch(Unit& unit, Branch& branch);
-void end_branch(Unit& unit, const Branch& branch);
+void begin_branch(NetworkUnit& unit, Branch& branch);
+void end_branch(NetworkUnit& unit, const Branch& branch);
 // Returns the gradient of `inner`.
-int begin_branch_gradient(Unit& unit, const Branch& branch);
-void end_branch_gradient(Unit& unit, const Branch& branch, const std::vector<Operand>& gradients);
+int begin_branch_gradient(NetworkUnit& unit, const Branch& branch);
+void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
+                         const std::vector<Operand>& gradients);
 
 // ---- Units ------------------------------------------------------------------------------
 
@@ -76,17 +77,17 @@ struct AttentionHalf {
   int statistics = -1;                  // log-sum-exp of each row; unfused: the probabilities
   Parameter query_scale, key_scale;     // of the norm of the heads
 };
-AttentionHalf append_attention(Unit& unit, LayerKind kind, const LayerMiddle& middle);
-void append_attention_gradient(Unit& unit, const AttentionHalf& half);
-Branch append_mlp(Unit& unit, const LayerMiddle& middle);
-void append_mlp_gradient(Unit& unit, const Branch& branch);
+AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half);
+Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle);
+void append_mlp_gradient(NetworkUnit& unit, const Branch& branch);
 
-void add_layer(Unit& unit, LayerKind kind);
+void add_layer(NetworkUnit& unit, LayerKind kind);
 
 // The matrix of the embedding, or of the head; one for both where they are tied on one stage.
-Parameter vocabulary_table(Unit& unit, bool head);
-void add_embedding(Unit& unit, Parameter table);
-void add_head(Unit& unit, Parameter table);
+Parameter vocabulary_table(NetworkUnit& unit, bool head);
+void add_embedding(NetworkUnit& unit, Parameter table);
+void add_head(NetworkUnit& unit, Parameter table);
 
 // ---- Between the passes -------------------------------------------------------------------
 
@@ -106,5 +107,11 @@ int norm_buffer(Lowering& lowering);
 // A boundary between chunks on different stages: `buffer` is the stream or its gradient.
 std::vector<Operation> boundary_send(const Lowering& lowering, int buffer);
 std::vector<Operation> boundary_receive(Lowering& lowering, int buffer);
+
+// A boundary between two chunks of one stage: out of one and into the other, without a copy.
+struct Turn {
+  Operation out, in;
+};
+Turn turn(Lowering& lowering, int buffer, std::string_view name);
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@ Operation linear_operation(OperationKind kind, const LinearPart& linear) {
 
 }  // namespace
 
-NormPart make_norm(Unit& unit, OperatorKind part, const NormNames& names) {
+NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names) {
   NormPart norm{.part = part};
   const std::int64_t width = unit.model().hidden_size;
   norm.scale = unit.replicated({names.scale, names.scale_gradient, width});
@@ -23,7 +23,7 @@ NormPart make_norm(Unit& unit, OperatorKind part, const NormNames& names) {
   return norm;
 }
 
-void append_norm(Unit& unit, const NormPart& norm, Operand input, int output) {
+void append_norm(NetworkUnit& unit, const NormPart& norm, Operand input, int output) {
   Operation op{.kind = OperationKind::norm, .part = norm.part, .dtype = unit.lowering().dtype};
   op.operands = {with_access(input, Access::read), reads(norm.scale.weight)};
   if (norm.shift.exists()) op.operands.push_back(reads(norm.shift.weight));
@@ -31,8 +31,8 @@ void append_norm(Unit& unit, const NormPart& norm, Operand input, int output) {
   unit.add(Phase::forward, op);
 }
 
-void append_norm_gradient(Unit& unit, const NormPart& norm, Operand input, int output_gradient,
-                          Operand input_gradient) {
+void append_norm_gradient(NetworkUnit& unit, const NormPart& norm, Operand input,
+                          int output_gradient, Operand input_gradient) {
   Operation op{
       .kind = OperationKind::norm_gradient, .part = norm.part, .dtype = unit.lowering().dtype};
   op.operands = {with_access(input, Access::read), reads(output_gradient), reads(norm.scale.weight),
@@ -47,7 +47,7 @@ GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_
           .k = static_cast<double>(inputs)};
 }
 
-void append_linear(Unit& unit, const LinearPart& linear, Operand input,
+void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
                    const std::vector<int>& outputs) {
   Operation op = linear_operation(OperationKind::linear, linear);
   op.operands = {with_access(input, Access::read)};
@@ -57,7 +57,7 @@ void append_linear(Unit& unit, const LinearPart& linear, Operand input,
   unit.add(Phase::forward, op);
 }
 
-void append_input_gradient(Unit& unit, const LinearPart& linear,
+void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
                            const std::vector<Operand>& output_gradients, int input_gradient) {
   Operation op = linear_operation(OperationKind::linear_input_gradient, linear);
   op.operands = output_gradients;
@@ -66,7 +66,7 @@ void append_input_gradient(Unit& unit, const LinearPart& linear,
   unit.add(Phase::input_gradient, op);
 }
 
-void append_weight_gradient(Unit& unit, const LinearPart& linear, Operand input,
+void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand input,
                             const std::vector<Operand>& output_gradients) {
   Operation op = linear_operation(OperationKind::linear_weight_gradient, linear);
   op.operands = {with_access(input, Access::read)};
@@ -76,7 +76,7 @@ void append_weight_gradient(Unit& unit, const LinearPart& linear, Operand input,
   unit.add(Phase::weight_gradient, op);
 }
 
-void begin_branch(Unit& unit, Branch& branch) {
+void begin_branch(NetworkUnit& unit, Branch& branch) {
   branch.input = unit.local_activation(branch.names.input);
   append_norm(unit, branch.norm, branch.stream, branch.input);
   const Operand gathered =
@@ -84,7 +84,7 @@ void begin_branch(Unit& unit, Branch& branch) {
   append_linear(unit, branch.first, gathered, branch.firsts);
 }
 
-void end_branch(Unit& unit, const Branch& branch) {
+void end_branch(NetworkUnit& unit, const Branch& branch) {
   const int partial = unit.whole_activation(branch.names.partial, unit.model().hidden_size);
   append_linear(unit, branch.last, reads(branch.inner), {partial});
   const int reduced = unit.reduced(Phase::forward, partial, branch.names.branch);
@@ -96,7 +96,7 @@ void end_branch(Unit& unit, const Branch& branch) {
   unit.add(Phase::forward, sum);
 }
 
-int begin_branch_gradient(Unit& unit, const Branch& branch) {
+int begin_branch_gradient(NetworkUnit& unit, const Branch& branch) {
   const Operand whole =
       unit.gathered(Phase::input_gradient, branch.next_gradient, branch.names.output_gradient);
   const auto width = static_cast<std::int64_t>(branch.last.shape.k);
@@ -106,7 +106,8 @@ int begin_branch_gradient(Unit& unit, const Branch& branch) {
   return inner;
 }
 
-void end_branch_gradient(Unit& unit, const Branch& branch, const std::vector<Operand>& gradients) {
+void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
+                         const std::vector<Operand>& gradients) {
   const Operand whole =
       unit.gathered(Phase::weight_gradient, reads(branch.input), branch.names.regathered);
   const int partial = unit.whole_activation(branch.names.input_gradient, unit.model().hidden_size);

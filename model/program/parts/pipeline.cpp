@@ -13,12 +13,13 @@ bool scattered(const Lowering& lowering) {
 
 Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
   const bool gradient = buffer == lowering.gradient;
-  const Buffer& whole = lowering.program.buffers[static_cast<std::size_t>(buffer)];
-  return {.kind = kind,
-          .stream = lowering.plan.overlap.pipeline ? Stream::pipeline : Stream::compute,
-          .phase = gradient ? Phase::input_gradient : Phase::forward,
-          .dtype = whole.dtype,
-          .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
+  const ProgramBuffer& whole = lowering.program.buffers[static_cast<std::size_t>(buffer)];
+  return {
+      .kind = kind,
+      .stream = lowering.plan.overlap.pipeline ? ProgramStream::pipeline : ProgramStream::compute,
+      .phase = gradient ? Phase::input_gradient : Phase::forward,
+      .dtype = whole.dtype,
+      .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
 }
 
 }  // namespace
@@ -42,12 +43,25 @@ std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
   receive.operands = {creates(part)};
   Operation gather = receive;
   gather.kind = OperationKind::all_gather;
-  gather.stream = lowering.plan.overlap.pipeline ? Stream::tensor_parallel : Stream::compute;
+  gather.stream =
+      lowering.plan.overlap.pipeline ? ProgramStream::tensor_parallel : ProgramStream::compute;
   gather.group = Group::tensor;
   gather.message = receive.message * lowering.plan.tensor_parallel;
   gather.operands = {reads(part), creates(buffer)};
   gather.operands.front().frees = true;
   return {receive, gather};
+}
+
+Turn turn(Lowering& lowering, int buffer, std::string_view name) {
+  const int between = lowering.activation(name, lowering.local_tokens, lowering.model.hidden_size);
+  lowering.program.buffers.back().scope = Scope::microbatch;
+  const Phase phase = buffer == lowering.gradient ? Phase::input_gradient : Phase::forward;
+  Turn turn;
+  turn.out = turn.in = {.kind = OperationKind::move, .phase = phase, .dtype = lowering.dtype};
+  turn.out.operands = {reads(buffer), creates(between)};
+  turn.in.operands = {reads(between), creates(buffer)};
+  turn.out.operands.front().frees = turn.in.operands.front().frees = true;
+  return turn;
 }
 
 }  // namespace trainyard

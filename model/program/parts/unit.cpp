@@ -6,9 +6,9 @@
 namespace trainyard {
 namespace {
 
-Buffer activation_buffer(const Lowering& lowering, std::string_view name, std::int64_t rows,
-                         std::int64_t columns) {
-  Buffer buffer;
+ProgramBuffer activation_buffer(const Lowering& lowering, std::string_view name, std::int64_t rows,
+                                std::int64_t columns) {
+  ProgramBuffer buffer;
   buffer.name = name;
   buffer.rows = rows;
   buffer.columns = columns;
@@ -24,7 +24,7 @@ double ranks_with_each_element(const Lowering& lowering, const Cut& cut) {
 
 }  // namespace
 
-int Lowering::add(const Buffer& buffer) {
+int Lowering::add(const ProgramBuffer& buffer) {
   program.buffers.push_back(buffer);
   return static_cast<int>(program.buffers.size()) - 1;
 }
@@ -68,16 +68,16 @@ Segment split_kv_heads(const Lowering& lowering, std::int64_t whole) {
   return {.whole = whole, .shards = shards, .replicas = tensor / shards};
 }
 
-int Unit::local_activation(std::string_view name) {
+int NetworkUnit::local_activation(std::string_view name) {
   return lowering_.activation(name, lowering_.local_tokens, model().hidden_size);
 }
 
-int Unit::whole_activation(std::string_view name, std::int64_t columns) {
+int NetworkUnit::whole_activation(std::string_view name, std::int64_t columns) {
   return lowering_.activation(name, lowering_.tokens, columns);
 }
 
-Parameter Unit::parameter(const Matrix& matrix, PartialGradient partial) {
-  Buffer buffer;
+Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) {
+  ProgramBuffer buffer;
   buffer.name = matrix.name;
   buffer.role = BufferRole::weight;
   buffer.scope = of_parameters_;
@@ -97,29 +97,29 @@ Parameter Unit::parameter(const Matrix& matrix, PartialGradient partial) {
   return parameter;
 }
 
-Parameter Unit::replicated(const Matrix& matrix) {
+Parameter NetworkUnit::replicated(const Matrix& matrix) {
   const bool own_tokens = lowering_.plan.sequence_parallel;
   return parameter(matrix, own_tokens ? PartialGradient::tensor : PartialGradient::none);
 }
 
-void Unit::add(Phase phase, Operation operation) {
+void NetworkUnit::add(Phase phase, Operation operation) {
   operation.phase = phase;
   (phase == Phase::forward ? forward_ : backward_).push_back(std::move(operation));
 }
 
 // Without overlap the collectives take their turn among the kernels; only the second gather of a
 // saved input, which nothing waits for, always runs beside them.
-Operation Unit::tensor_collective(OperationKind kind, Phase phase, int whole) const {
+Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int whole) const {
   const bool beside = lowering_.plan.overlap.tensor_parallel || phase == Phase::weight_gradient;
-  const Buffer& buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  const ProgramBuffer& buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
   return {.kind = kind,
-          .stream = beside ? Stream::tensor_parallel : Stream::compute,
+          .stream = beside ? ProgramStream::tensor_parallel : ProgramStream::compute,
           .dtype = buffer.dtype,
           .group = Group::tensor,
           .message = buffer.bytes()};
 }
 
-Operand Unit::gathered(Phase phase, Operand local, std::string_view name) {
+Operand NetworkUnit::gathered(Phase phase, Operand local, std::string_view name) {
   if (!lowering_.plan.sequence_parallel) return with_access(local, Access::read);
   const int whole = whole_activation(name, model().hidden_size);
   Operation gather = tensor_collective(OperationKind::all_gather, phase, whole);
@@ -128,12 +128,12 @@ Operand Unit::gathered(Phase phase, Operand local, std::string_view name) {
   return reads(whole);
 }
 
-int Unit::reduced(Phase phase, int partial, std::string_view name) {
+int NetworkUnit::reduced(Phase phase, int partial, std::string_view name) {
   const int target = lowering_.plan.sequence_parallel ? local_activation(name) : partial;
   return reduced(phase, reads(partial), reads(target)).buffer;
 }
 
-Operand Unit::reduced(Phase phase, Operand partial, Operand scattered) {
+Operand NetworkUnit::reduced(Phase phase, Operand partial, Operand scattered) {
   if (lowering_.plan.tensor_parallel == 1) return partial;
   const bool scatters = lowering_.plan.sequence_parallel;
   Operation reduce = tensor_collective(
@@ -147,7 +147,7 @@ Operand Unit::reduced(Phase phase, Operand partial, Operand scattered) {
   return scatters ? scattered : partial;
 }
 
-void Unit::all_reduced(Phase phase, int buffer, Reduction reduction) {
+void NetworkUnit::all_reduced(Phase phase, int buffer, Reduction reduction) {
   if (lowering_.plan.tensor_parallel == 1) return;
   Operation reduce = tensor_collective(OperationKind::all_reduce, phase, buffer);
   reduce.reduction = reduction;

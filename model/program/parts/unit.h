@@ -25,7 +25,7 @@ struct Lowering {
   int hidden = -1;                // buffers between layers: the stream, and its gradient
   int gradient = -1;
 
-  int add(const Buffer& buffer);
+  int add(const ProgramBuffer& buffer);
   // [rows×columns] of activations.
   int activation(std::string_view name, std::int64_t rows, std::int64_t columns);
 };
@@ -59,9 +59,9 @@ Segment split(const Lowering& lowering, std::int64_t whole);
 Segment split_kv_heads(const Lowering& lowering, std::int64_t whole);
 inline std::int64_t part_of(const Segment& segment) { return segment.whole / segment.shards; }
 
-class Unit {
+class NetworkUnit {
  public:
-  Unit(Lowering& lowering, Scope of_parameters)
+  NetworkUnit(Lowering& lowering, Scope of_parameters)
       : lowering_(lowering), of_parameters_(of_parameters) {}
 
   Lowering& lowering() { return lowering_; }

@@ -231,6 +231,9 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::attention:
     case OperationKind::attention_gradient:
       return compute_attention(operation, where, operands);
+    case OperationKind::move:
+      *operands.out[0] = *operands.in[0];
+      return;
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
       return compute_finish(operation, where, operands);

@@ -70,7 +70,7 @@ class Machine {
 
   // What was there before the program; what an operation creates starts as not-a-number.
   Matrix initial(const Rank& rank, const Value& value) const {
-    const Buffer& buffer = program_.buffers[index(value.buffer)];
+    const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
     switch (buffer.role) {
       case BufferRole::weight:
         return weight(rank, value, buffer);
@@ -85,13 +85,13 @@ class Machine {
     }
   }
 
-  static std::pair<std::int64_t, std::int64_t> in_whole(const Buffer& buffer, int tensor,
+  static std::pair<std::int64_t, std::int64_t> in_whole(const ProgramBuffer& buffer, int tensor,
                                                         std::int64_t row, std::int64_t column) {
     return {buffer.cut.axis == CutAxis::rows ? whole_index(buffer.cut, tensor, row) : row,
             buffer.cut.axis == CutAxis::columns ? whole_index(buffer.cut, tensor, column) : column};
   }
 
-  Matrix weight(const Rank& rank, const Value& value, const Buffer& buffer) const {
+  Matrix weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
     Matrix w(buffer.rows, buffer.columns);
     for (std::int64_t row = 0; row < buffer.rows; ++row) {
       for (std::int64_t column = 0; column < buffer.columns; ++column) {
@@ -106,7 +106,7 @@ class Machine {
     return w;
   }
 
-  Matrix data(const Rank& rank, const Value& value, const Buffer& buffer) const {
+  Matrix data(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
     const Where where{setting_, rank.at, {.microbatch = value.microbatch}};
     const int ahead = buffer.name == "labels" ? 1 : 0;
     Matrix tokens(buffer.rows, 1);
@@ -158,7 +158,7 @@ class Machine {
 
   // A message smaller than the buffer is this rank's share of its rows.
   Matrix sent_part(const Rank& rank, const Matrix& whole, const Operation& op) const {
-    const Buffer& buffer = program_.buffers[index(op.operands[0].buffer)];
+    const ProgramBuffer& buffer = program_.buffers[index(op.operands[0].buffer)];
     const auto parts = static_cast<Eigen::Index>(std::lround(buffer.bytes() / op.message));
     const Eigen::Index rows = whole.rows() / parts;
     return parts == 1 ? whole : Matrix(whole.middleRows(rank.at.tensor * rows, rows));
@@ -234,7 +234,7 @@ class Machine {
 
   void note(const Rank& rank, const Value& value, const Matrix& matrix,
             std::map<ElementName, double>& into) {
-    const Buffer& buffer = program_.buffers[index(value.buffer)];
+    const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
     std::string name(buffer.name);
     if (setting_.model.tied_embeddings && name.starts_with("head weight")) {
       name.replace(0, std::string_view("head weight").size(), "embedding table");
@@ -258,7 +258,7 @@ class Machine {
     for (Rank& rank : ranks_) {
       for (std::size_t i = 0; i < rank.values.size(); ++i) {
         const Value& value = rank.list->values[i];
-        const Buffer& buffer = program_.buffers[index(value.buffer)];
+        const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
         if (buffer.role == BufferRole::weight) {
           note(rank, value, rank.values[i], outcome_.weights);
         }

@@ -12,14 +12,14 @@ using Way = std::array<int, 4>;
 
 Way pipeline_way(const IssuedOperation& issued) {
   const Operation& op = *issued.operation;
-  return {static_cast<int>(Stream::pipeline), static_cast<int>(op.kind), static_cast<int>(op.phase),
-          issued.call->peer};
+  return {static_cast<int>(ProgramStream::pipeline), static_cast<int>(op.kind),
+          static_cast<int>(op.phase), issued.call->peer};
 }
 
 // The queue that an operation waits in: its stream, or the way between two stages.
 Way queue_of(const IssuedOperation& issued) {
   const Operation& op = *issued.operation;
-  if (op.stream == Stream::pipeline) return pipeline_way(issued);
+  if (op.stream == ProgramStream::pipeline) return pipeline_way(issued);
   return {static_cast<int>(op.stream), 0, 0, 0};
 }
 
@@ -77,7 +77,7 @@ class Lister {
   }
 
   int value_for(const IssuedOperation& issued, const Operand& operand) {
-    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(operand.buffer)];
+    const ProgramBuffer& buffer = program_.buffers[static_cast<std::size_t>(operand.buffer)];
     int& value = value_of_[static_cast<std::size_t>(instance_of(program_, issued, operand))];
     if (operand.access == Access::create || value < 0) {
       value = static_cast<int>(list_.values.size());

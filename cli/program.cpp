@@ -1,0 +1,83 @@
+// trainyard program SCENARIO --rank N
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/plan_search.h"
+#include "cli/program_text.h"
+#include "cli/question.h"
+#include "model/program/lower.h"
+#include "scenarios/write_program.h"
+
+namespace trainyard {
+namespace {
+
+struct ProgramOptions {
+  std::filesystem::path file;
+  int rank = 0;
+  Format format = Format::text;
+};
+
+// The plan of the scenario; without one, the best that the planner finds (design §3).
+Expected<Plan> plan_of(const ProgramOptions& options, const Question& question) {
+  if (question.scenario.plan) {
+    return requested_plan(question.scenario, question.job).map_error([&](Error error) {
+      return in_file(options.file, std::move(error));
+    });
+  }
+  return best_candidate(options.file, question).map([](Candidate candidate) {
+    return std::move(candidate.plan);
+  });
+}
+
+Expected<Program> program_of(const ProgramOptions& options, const Question& question,
+                             const Plan& plan) {
+  if (options.rank < 0 || options.rank >= plan.devices()) {
+    return failure("--rank",
+                   fmt::format("found {}, allowed 0 to {}", options.rank, plan.devices() - 1));
+  }
+  const Job& job = question.job.job;
+  return lower(job.model, job.training, plan).map_error([&](Error error) {
+    return in_file(options.file, std::move(error));
+  });
+}
+
+int run(const ProgramOptions& options) {
+  const auto question = read_question(options.file);
+  if (!question) return fail(question.error());
+  const auto plan = plan_of(options, *question);
+  if (was_interrupted()) return kInterrupted;
+  if (!plan) return fail(plan.error());
+  const auto program = program_of(options, *question, *plan);
+  if (!program) return fail(program.error());
+  const RankLayout layout(*plan, question->job.job.model.kv_heads);
+  const RankProgram of{*program, layout, options.rank};
+  switch (options.format) {
+    case Format::json:
+      return print(program_json(question->scenario, *plan, *program, layout, options.rank), kDone);
+    case Format::csv:
+      return print(csv_text(program_rows(of)), kDone);
+    case Format::text:
+      break;
+  }
+  return print(program_text(of, style_for(stdout)), kDone);
+}
+
+}  // namespace
+
+void add_program(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("program", "the operations of one rank in one step of the plan");
+  auto options = std::make_shared<ProgramOptions>();
+  command
+      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
+      ->required();
+  command->add_option("--rank", options->rank, "whose operations, from 0")->required();
+  add_format(*command, options->format);
+  add_example(*command,
+              "trainyard program scenarios/examples/llama-3.1-405b-2048-h100.json --rank 0");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

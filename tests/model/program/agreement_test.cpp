@@ -1,0 +1,271 @@
+// The program against the other description of the same step: model/workload's operators (FLOP,
+// shapes, saved bytes) and model/cost's traffic. Neither is derived from the other.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "model/cost/data_parallel.h"
+#include "model/cost/traffic.h"
+#include "model/program/flop.h"
+#include "model/program/lower.h"
+#include "model/program/view.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+struct Case {
+  PreparedJob job;
+  Plan plan;
+  Program program;
+};
+
+Case make_case(PreparedJob job, const PlanRequest& request) {
+  job.job.training.stack.dropout = false;
+  job.job.training.stack.fused_cross_entropy = false;
+  Case result{.job = job, .plan = legal_plan(job, request)};
+  auto program = lower(job.job.model, job.job.training, result.plan);
+  if (!program) ADD_FAILURE() << program.error().message;
+  result.program = program.value_or(Program{});
+  return result;
+}
+
+PlanRequest degrees(int tensor, int pipeline, bool sequence_parallel) {
+  PlanRequest request;
+  request.tensor_parallel = tensor;
+  request.pipeline_parallel = pipeline;
+  request.sequence_parallel = sequence_parallel;
+  request.zero_stage = 0;
+  return request;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> list;
+  for (const bool sequence_parallel : {false, true}) {
+    list.push_back(make_case(llama_8b_on_h100(), degrees(2, 2, sequence_parallel)));
+    list.push_back(make_case(gpt3_on_a100(), degrees(8, 4, sequence_parallel)));
+    PlanRequest interleaved = degrees(8, 8, sequence_parallel);
+    interleaved.virtual_stages = 3;
+    list.push_back(make_case(gpt3_on_a100(), interleaved));
+    PlanRequest zero_bubble = degrees(4, 2, sequence_parallel);
+    zero_bubble.schedule = "zb-h1";
+    list.push_back(make_case(llama_8b_on_h100(), zero_bubble));
+  }
+  list.push_back(make_case(llama_8b_on_h100(), degrees(1, 1, false)));
+  return list;
+}
+
+template <typename Visit>
+void for_each_operation(const Case& of, const Visit& visit) {
+  for (int stage = 0; stage < of.plan.pipeline_parallel; ++stage) {
+    for (const IssuedOperation issued : operations_of(of.program, stage)) visit(issued);
+  }
+}
+
+void expect_close(double found, double expected, const char* what) {
+  EXPECT_NEAR(found, expected, 1e-12 * std::abs(expected)) << what;
+}
+
+// Handbook §12.2.
+TEST(ProgramAgreement, FlopOfAllRanksAreTheModelFlop) {
+  for (const Case& c : cases()) {
+    Flops flop;
+    for_each_operation(c,
+                       [&](const IssuedOperation& issued) { flop += flop_of(*issued.operation); });
+    const double ranks = c.plan.tensor_parallel * c.plan.data_parallel;
+    expect_close((flop * ranks).value(), c.job.model_flop.value(), "FLOP");
+  }
+}
+
+std::vector<Operator> operators_of(const Case& c) {
+  const LayerShard shard = layer_shard(c.plan);
+  const Job& job = c.job.job;
+  std::vector<Operator> list;
+  for (const auto& part : {layer_operators(job.model, job.training, shard, LayerKind{}),
+                           embedding_operators(job.model, job.training, shard),
+                           head_operators(job.model, job.training, shard)}) {
+    list.insert(list.end(), part.begin(), part.end());
+  }
+  return list;
+}
+
+void expect_same_shape(const Operation& operation, const Operator& op) {
+  EXPECT_EQ(operation.gemm.m, op.gemm.m);
+  EXPECT_EQ(operation.gemm.n, op.gemm.n);
+  EXPECT_EQ(operation.gemm.k, op.gemm.k);
+  EXPECT_EQ(operation.attention.heads, op.attention.heads);
+  EXPECT_EQ(operation.attention.kv_heads, op.attention.kv_heads);
+  EXPECT_EQ(operation.attention.queries, op.attention.queries);
+  EXPECT_EQ(operation.attention.keys, op.attention.keys);
+  EXPECT_EQ(operation.attention.batch, op.attention.batch);
+  if (operation.kind == OperationKind::linear) {
+    EXPECT_EQ(flop_of(operation).value(), op.forward.value());
+  }
+}
+
+TEST(ProgramAgreement, EveryOperatorIsInTheProgramInItsShape) {
+  for (const Case& c : cases()) {
+    const std::vector<Operator> operators = operators_of(c);
+    std::set<OperatorKind> found;
+    for (const Block& block : c.program.blocks) {
+      for (const Operation& operation : block.operations) {
+        if (!operation.part) continue;
+        found.insert(*operation.part);
+        for (const Operator& op : operators) {
+          if (op.kind == *operation.part) expect_same_shape(operation, op);
+        }
+      }
+    }
+    for (const Operator& op : operators) {
+      EXPECT_TRUE(found.contains(op.kind)) << name_of(op.kind);
+    }
+  }
+}
+
+const Block& block_of(const Case& c, std::string_view name) {
+  for (const Block& block : c.program.blocks) {
+    if (block.name == name) return block;
+  }
+  ADD_FAILURE() << name;
+  return c.program.blocks.front();
+}
+
+// What a layer's forward pass creates and does not free. Its output stands for its input, which has
+// the same size and was created by the layer before it.
+TEST(ProgramAgreement, ALayerKeepsWhatItsOperatorsSave) {
+  for (const Case& c : cases()) {
+    Bytes kept;
+    for (const Operation& operation : block_of(c, "layer forward").operations) {
+      for (const Operand& operand : operation.operands) {
+        const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+        if (operand.access == Access::create) kept += buffer.bytes();
+        if (operand.frees) kept -= buffer.bytes();
+      }
+    }
+    Bytes saved;
+    const Job& job = c.job.job;
+    for (const Operator& op :
+         layer_operators(job.model, job.training, layer_shard(c.plan), LayerKind{})) {
+      saved += op.saved;
+    }
+    expect_close(kept.value(), saved.value(), "bytes kept");
+  }
+}
+
+// Parameters of a rank, and what is read, held and written for each.
+TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
+  for (const Case& c : cases()) {
+    std::vector<StageParameters> stages;
+    stage_parameters(c.job, c.plan, stages);
+    for (int stage = 0; stage < c.plan.pipeline_parallel; ++stage) {
+      double elements = 0;
+      for (const IssuedOperation issued : operations_of(c.program, stage)) {
+        if (issued.operation->kind != OperationKind::optimizer_step) continue;
+        for (const Operand& operand : issued.operation->operands) {
+          const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+          if (buffer.role == BufferRole::weight) {
+            elements += static_cast<double>(buffer.rows * buffer.columns);
+          }
+        }
+      }
+      expect_close(elements, stages[static_cast<std::size_t>(stage)].dense, "parameters");
+    }
+  }
+}
+
+// ---- Communication ------------------------------------------------------------------------
+
+// Rings without latency at one byte a second: the time is the bytes on the wire.
+GroupLinks unit_ring(int ranks) {
+  GroupLinks ring;
+  ring.size = ring.ranks_per_domain = ranks;
+  ring.inside = ring.inside_pair = BytesPerSecond(1);
+  return ring;
+}
+
+PlanLinks unit_links(const Plan& plan) {
+  PlanLinks links;
+  links.tensor = unit_ring(plan.tensor_parallel);
+  links.pipeline = unit_ring(plan.pipeline_parallel);
+  links.dense_gradient = links.dense_shard = unit_ring(plan.data_parallel);
+  links.choice.algorithm = "ring";
+  return links;
+}
+
+// On the wire of all stages' representatives.
+struct Wire {
+  Seconds tensor, pipeline, data;
+};
+
+// Without the second gather of saved inputs, which the estimate takes as hidden (handbook §4), and
+// without the small sums of replicated weights' gradients, which it leaves out.
+Wire wire_of(const Case& c, const PlanLinks& links) {
+  Wire wire;
+  for_each_operation(c, [&](const IssuedOperation& issued) {
+    const Operation& op = *issued.operation;
+    const auto kind = collective_of(op.kind);
+    if (!kind || op.kind == OperationKind::receive) return;
+    if (op.kind == OperationKind::send) {
+      wire.pipeline += collective_time(*kind, links.pipeline, op.message, links);
+    } else if (op.group == Group::dense_gradient) {
+      wire.data += collective_time(*kind, links.dense_gradient, op.message, links);
+    } else if (op.group == Group::tensor && op.phase != Phase::weight_gradient &&
+               op.phase != Phase::update) {
+      wire.tensor += collective_time(*kind, links.tensor, op.message, links);
+    }
+  });
+  return wire;
+}
+
+Wire expected_wire(const Case& c, const PlanLinks& links) {
+  const auto both = [](PassTraffic traffic) { return traffic.forward + traffic.backward; };
+  Wire wire;
+  wire.tensor = both(layer_traffic(c.job, c.plan, links, LayerKind{}).tensor_parallel) *
+                    c.job.job.model.layers +
+                both(embedding_traffic(c.job, c.plan, links)) +
+                both(head_traffic(c.job, c.plan, links));
+  wire.tensor *= c.plan.microbatches;
+  const int boundaries = c.plan.pipeline_parallel * c.plan.virtual_stages - 1;
+  wire.pipeline = send_time(c.job, c.plan, links) * (2.0 * boundaries * c.plan.microbatches);
+  std::vector<StageParameters> stages;
+  stage_parameters(c.job, c.plan, stages);
+  for (StageParameters& stage : stages) {
+    stage.tied_embedding = 0;
+    wire.data += data_parallel_traffic(c.job, c.plan, links, stage);
+  }
+  return wire;
+}
+
+TEST(ProgramAgreement, BytesOnTheWireAreThoseOfTheTraffic) {
+  for (const Case& c : cases()) {
+    const PlanLinks links = unit_links(c.plan);
+    const Wire found = wire_of(c, links);
+    const Wire expected = expected_wire(c, links);
+    expect_close(found.tensor.value(), expected.tensor.value(), "tensor");
+    expect_close(found.pipeline.value(), expected.pipeline.value(), "pipeline");
+    expect_close(found.data.value(), expected.data.value(), "data");
+  }
+}
+
+// ---- What cannot be lowered -----------------------------------------------------------------
+
+std::string refusal(const PreparedJob& job, const PlanRequest& request) {
+  const auto program = lower(job.job.model, job.job.training, legal_plan(job, request));
+  return program ? "lowered" : program.error().where + ": " + program.error().message;
+}
+
+TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
+  PreparedJob job = llama_8b_on_h100();
+  EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
+  PlanRequest request = degrees(2, 2, true);
+  request.context_parallel = 2;
+  EXPECT_EQ(refusal(job, request), "/plan/context_parallel: not lowered yet: context parallelism");
+  job.job.training.stack.dropout = true;
+  EXPECT_EQ(refusal(job, degrees(2, 2, true)), "/training/stack: not lowered yet: dropout");
+}
+
+}  // namespace
+}  // namespace trainyard
