@@ -200,6 +200,12 @@ namespace {
 
 const Stack& stack_of(const MeasuredRun& run) { return run.job.job.training.stack; }
 
+// Of one generation: the same attention, and kernels that are fused alike.
+bool related(const Stack& a, const Stack& b) {
+  return a.flash_attention == b.flash_attention &&
+         a.gradient_accumulation_fused == b.gradient_accumulation_fused;
+}
+
 // What is left to fit a stack on without a source.
 struct Evidence {
   std::vector<MeasuredRun> runs;
@@ -212,7 +218,7 @@ Evidence evidence_without(std::span<const MeasuredRun> runs, const std::string& 
   for (const MeasuredRun& run : runs) {
     if (run.source == source) continue;
     if (stack_of(run).name == stack.name) own.runs.push_back(run);
-    if (stack_of(run).flash_attention == stack.flash_attention) relatives.runs.push_back(run);
+    if (related(stack_of(run), stack)) relatives.runs.push_back(run);
   }
   return own.runs.empty() ? relatives : own;
 }

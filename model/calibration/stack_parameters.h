@@ -20,7 +20,6 @@ struct StackParameter {
   double spread = 0;
   double lowest = 0, highest = 0;
   bool share = false;  // a share of something: additive, where the others are factors
-  double (*get)(const Stack&) = nullptr;
   void (*set)(Stack&, double) = nullptr;
   bool (*applies)(const Stack&) = nullptr;  // whether a stack of this structure has it
   std::string_view source;                  // of the prior

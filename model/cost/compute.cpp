@@ -1,5 +1,7 @@
 #include "model/cost/compute.h"
 
+#include <cmath>
+
 #include "model/cost/kernels/attention.h"
 #include "model/cost/kernels/experts.h"
 #include "model/cost/kernels/gemm.h"
@@ -36,10 +38,17 @@ OperatorTime gemm_operator_time(const Device& device, const Training& training,
           time({g.k, g.n, g.m, g.groups}) + accumulation};
 }
 
+// Tensor cores take 16-bit rows of multiples of 16 bytes (NVIDIA, Matrix Multiplication Background
+// User's Guide); other batched GEMMs run on the vector units, at a quarter of the peak on A100.
+constexpr double kAlignedElements = 8;
+constexpr double kWithoutTensorCores = 0.25;
+
 // Batched GEMMs and a softmax over the score matrix in memory.
 OperatorTime unfused_attention_time(const Device& device, const Training& training,
                                     const Operator& op) {
-  const FlopsPerSecond rate = device.peak_of(Dtype::fp16) * device.rates.batched_gemm;
+  const bool aligned = std::fmod(op.attention.query_head_dim, kAlignedElements) == 0;
+  const FlopsPerSecond rate =
+      device.peak_of(Dtype::fp16) * device.rates.batched_gemm * (aligned ? 1 : kWithoutTensorCores);
   const double factor = training.stack.memory_traffic;
   return {op.forward / rate + memory_bound_time(device, op.forward_traffic * factor),
           2 * op.forward / rate + memory_bound_time(device, op.backward_traffic * factor),

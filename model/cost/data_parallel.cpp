@@ -32,10 +32,28 @@ Classes classes(const PlanLinks& links, const StageParameters& stage) {
           {stage.experts, &links.expert_data, &links.expert_data, nullptr}};
 }
 
-struct SyncTimes {
-  Seconds gather;  // parameters, once
-  Seconds reduce;  // gradients, once
+// A communication, and the part of it that takes multiprocessors and memory from compute beside it:
+// the bytes at the pace of the links inside a node. While a slower network is waited for, compute
+// has the device.
+struct Traffic {
+  Seconds time;
+  Seconds contending;
 };
+
+Traffic operator+(Traffic a, Traffic b) { return {a.time + b.time, a.contending + b.contending}; }
+
+struct SyncTimes {
+  Traffic gather;  // parameters, once
+  Traffic reduce;  // gradients, once
+};
+
+Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
+                const PlanLinks& links) {
+  const Seconds time = pieces * collective_time(operation, group, message, links);
+  const double pace =
+      group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;
+  return {time, time * pace};
+}
 
 // Reduction of gradients and gathering of parameters, once each. `pieces` messages (a layer each
 // under ZeRO-3) share the bytes.
@@ -46,14 +64,13 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Bytes gradients(group.parameters * training.stack.reduction_bytes / pieces);
   const Bytes weights(group.parameters * training.precision.weight_bytes / pieces);
   if (plan.zero_stage == 0) {
-    return {Seconds(0), pieces * collective_time(all_reduce, *group.reduce, gradients, links)};
+    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, links)};
   }
-  SyncTimes times;
-  times.gather = pieces * collective_time(all_gather, *group.shard, weights, links);
-  times.reduce = pieces * collective_time(reduce_scatter, *group.shard, gradients, links);
+  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, links),
+                  traffic(reduce_scatter, *group.shard, gradients, pieces, links)};
   if (group.replica != nullptr) {
     const Bytes shard = gradients / group.shard->size;
-    times.reduce += pieces * collective_time(all_reduce, *group.replica, shard, links);
+    times.reduce = times.reduce + traffic(all_reduce, *group.replica, shard, pieces, links);
   }
   return times;
 }
@@ -68,12 +85,23 @@ SyncTimes stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
          sync_times(job, plan, links, both.expert, pieces);
 }
 
-// Exposed part of `time` beside `cover` of compute: what does not fit, what the overlap slows, and
-// the piece at the end that has nothing left to hide behind.
-Seconds exposed(Seconds time, Seconds cover, int pieces, double slowdown, bool overlap) {
-  if (!overlap) return time;
-  const Seconds hidden = std::min(time * (1.0 - 1.0 / (pieces + 1)), cover);
-  return time - hidden + hidden * slowdown;
+// The share of a stage's parameters that is reduced last and gathered first, with nothing to hide
+// behind: one layer, and the embedding where the stage has it.
+double share_of_last_piece(const PreparedJob& job, const StageParameters& stage) {
+  const double all = stage.dense + stage.experts;
+  const double ends = std::max(0.0, all - stage.layers * stage.largest_layer);
+  const bool has_both = ends > 1.5 * job.end_parameters.embedding;
+  const double last = stage.largest_layer + (has_both ? ends / 2 : ends);
+  return all > 0 ? std::min(1.0, last / all) : 1;
+}
+
+// Exposed part of a communication beside `cover` of compute: what does not fit, what the overlap
+// slows, and its last piece.
+Seconds exposed(Traffic traffic, Seconds cover, double last_piece, double slowdown, bool overlap) {
+  const Seconds time = traffic.time;
+  if (!overlap || time <= Seconds(0)) return time;
+  const Seconds hidden = std::min(time * (1 - last_piece), cover);
+  return time - hidden + hidden * (slowdown * (traffic.contending / time));
 }
 
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
@@ -148,9 +176,9 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
   const Stack& stack = job.job.training.stack;
   const SyncTimes sync = stage_sync(job, plan, links, stage);
   const Seconds backward = compute.input_gradient + compute.weight_gradient;
-  const int pieces = std::max(stage.layers, 1);
-  const auto left = [&](Seconds time, Seconds cover) {
-    return exposed(time, cover, pieces, stack.overlap_slowdown, plan.overlap.data_parallel);
+  const double last_piece = share_of_last_piece(job, stage);
+  const auto left = [&](Traffic traffic, Seconds cover) {
+    return exposed(traffic, cover, last_piece, stack.overlap_slowdown, plan.overlap.data_parallel);
   };
   DataParallelCost cost;
   cost.step = tied_embedding_time(job, links, stage) + mirror_time(job, plan, links, stage);
@@ -172,8 +200,9 @@ Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const Pl
                               const StageParameters& stage) {
   const SyncTimes sync = stage_sync(job, plan, links, stage);
   const double microbatches = plan.microbatches;
-  if (plan.zero_stage >= 3) return (2 * sync.gather + sync.reduce) * microbatches;
-  return sync.gather + sync.reduce * (reduces_every_microbatch(plan) ? microbatches : 1.0);
+  if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * microbatches;
+  return sync.gather.time +
+         sync.reduce.time * (reduces_every_microbatch(plan) ? microbatches : 1.0);
 }
 
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {

@@ -1,6 +1,7 @@
 #include "model/cost/estimate.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/cost/data_parallel.h"
 #include "model/cost/interval.h"
@@ -185,6 +186,16 @@ Seconds pipeline_time(const Plan& plan, const std::vector<PassTimes>& passes) {
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
 enum class Pipeline { scheduled, never_waits };
 
+// Expected maximum of n standard normal variables (Blom 1958): the quantile at (n − 0.375)/(n +
+// 0.25), by the rational approximation of Abramowitz & Stegun 26.2.23.
+double expected_maximum(double n) {
+  if (n <= 1) return 0;
+  const double tail = 0.625 / (n + 0.25);
+  const double u = std::sqrt(-2 * std::log(tail));
+  return u - (2.515517 + u * (0.802853 + u * 0.010328)) /
+                 (1 + u * (1.432788 + u * (0.189269 + u * 0.001308)));
+}
+
 void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links, StepEnds ends,
                Pipeline pipeline, Estimate& out) {
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
@@ -203,7 +214,11 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
   parts.data_parallel += ends.data_parallel;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
-  parts.other = job.job.training.stack.step_overhead;
+  // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.
+  const Stack& stack = job.job.training.stack;
+  const Seconds paced = parts.compute + parts.embedding_head + parts.recompute + parts.bubble;
+  parts.other =
+      stack.step_overhead + paced * (stack.rank_spread * expected_maximum(plan.devices()));
   out.step_time = parts.total();
   const Interval interval = step_interval(job.job, plan);
   out.step_time_low = out.step_time * interval.low;

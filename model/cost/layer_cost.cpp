@@ -15,8 +15,52 @@ struct KernelTimes {
       attention_core_backward;  // the fused kernel that ring steps hide behind
   Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
+  Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
   Bytes saved, saved_outside_core;
+  Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's
+  Bytes gradients;              // the most that one operator's backward pass has alive at a time
 };
+
+// Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
+// unfused attention core three score matrices (after dropout, after softmax, before).
+Bytes gradient_bytes(const Training& training, const Operator& op) {
+  const double element = training.precision.activation_bytes;
+  if (op.cls == OperatorClass::attention) {
+    const AttentionShape& a = op.attention;
+    const double rows = a.batch * a.heads * a.queries;
+    const double width =
+        training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim) : 3 * a.keys;
+    return Bytes(rows * width * element);
+  }
+  return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
+}
+
+// Every second GEMM of a layer is repeated, counted in the order of the modules: key, output and
+// second MLP input projection of a gated layer (torchtitan's selective activation checkpointing).
+double every_second_share(const Transformer& model, const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::qkv_projection:
+      return static_cast<double>(model.kv_heads) / (model.attention_heads + 2.0 * model.kv_heads);
+    case OperatorKind::output_projection:
+      return 1;
+    case OperatorKind::mlp_down:
+      return 0;
+    default:
+      return op.cls == OperatorClass::memory_bound ? 1 : 0.5;
+  }
+}
+
+// What it keeps: the outputs of the other GEMMs, and attention's output and log-sum-exp.
+Bytes saved_by_every_second(const Job& job, const Operator& op) {
+  const double element = job.training.precision.activation_bytes;
+  if (op.cls == OperatorClass::attention) {
+    const AttentionShape& a = op.attention;
+    return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4));
+  }
+  if (op.cls == OperatorClass::memory_bound) return Bytes(0);
+  const GemmShape& g = op.gemm;
+  return Bytes(g.m * g.n * g.groups * element * (1 - every_second_share(job.model, op)));
+}
 
 KernelTimes kernel_times(const PreparedJob& job, const OperatorList& operators) {
   KernelTimes times;
@@ -26,13 +70,15 @@ KernelTimes kernel_times(const PreparedJob& job, const OperatorList& operators) 
     times.all.input_gradient += time.input_gradient;
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
+    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    times.saved_by_every_second += saved_by_every_second(job.job, op);
     if (op.cls == OperatorClass::attention) {
       times.attention_core_forward += time.forward;
       times.attention_core_backward += time.input_gradient;
     } else {
-      times.every_second_matmul +=
-          op.cls == OperatorClass::memory_bound ? time.forward : time.forward / 2;
+      times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
     }
+    if (op.after_last_saved) times.after_last_saved += time.forward;
     if (op.in_attention_core) {
       times.recomputed_core += time.forward;
     } else {
@@ -104,6 +150,11 @@ void apply_host_floor(PassCost& pass, Seconds host) {
   pass.launch += std::max(Seconds(0), host - pass.total());
 }
 
+// What backward repeats of a layer of which only the input is kept.
+Seconds fully_recomputed(const Stack& stack, const KernelTimes& kernels, const PassCost& forward) {
+  return stack.recompute_stops_early ? forward.total() - kernels.after_last_saved : forward.total();
+}
+
 PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const PassCost& forward) {
   switch (stack.selective) {
     case SelectiveRecompute::core_attention:
@@ -113,7 +164,7 @@ PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const Pa
     case SelectiveRecompute::half_of_layers:
       break;
   }
-  return recompute_cost(forward.total() / 2);
+  return recompute_cost(fully_recomputed(stack, kernels, forward) / 2);
 }
 
 Bytes selective_saved(const Stack& stack, const KernelTimes& kernels, Bytes input) {
@@ -121,6 +172,7 @@ Bytes selective_saved(const Stack& stack, const KernelTimes& kernels, Bytes inpu
     case SelectiveRecompute::core_attention:
       return kernels.saved_outside_core;
     case SelectiveRecompute::every_second_matmul:
+      return input + kernels.saved_by_every_second;
     case SelectiveRecompute::half_of_layers:
       break;
   }
@@ -171,10 +223,11 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Seconds backward_host = host * training.stack.host_backward;
   apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
 
-  cost.full_recompute = recompute_cost(cost.forward.total());
+  cost.full_recompute = recompute_cost(fully_recomputed(training.stack, kernels, cost.forward));
   cost.selective_recompute = selective_cost(training.stack, kernels, cost.forward);
   const Bytes input = layer_input_bytes(job.job.model, training, shard);
   cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input};
+  cost.gradients = kernels.gradients;
   return cost;
 }
 

@@ -39,6 +39,7 @@ struct LayerCost {
   PassCost selective_recompute;
   PassCost full_recompute;
   SavedBytes saved;
+  Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
 };
 
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,

@@ -63,6 +63,14 @@ Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
   return largest;
 }
 
+Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
+  Bytes largest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] > 0) largest = std::max(largest, costs.layers[kind].gradients);
+  }
+  return largest;
+}
+
 Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
   const auto vocabulary = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
   return Bytes(tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel *
@@ -84,17 +92,20 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
   return kept;
 }
 
-// Logits and recomputed activations are never alive together: the peak has the larger of the two.
+// Logits and a layer's backward pass (its gradients, its activations where they are recomputed) are
+// never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, StageMemory& memory) {
   const bool recomputes = plan.recompute.mode == RecomputeMode::full;
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
   const Bytes recomputed = recomputes ? largest_layer(costs, stage) : Bytes(0);
-  if (logits > recomputed) {
+  const Bytes gradients = largest_gradients(costs, stage);
+  if (logits > recomputed + gradients) {
     memory.at_peak.logits = logits;
     memory.moment = MemoryMoment::output_head;
   } else {
     memory.at_peak.recomputation = recomputed;
+    memory.at_peak.buffers += gradients;
   }
 }
 

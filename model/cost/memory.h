@@ -21,7 +21,7 @@ struct MemoryByKind {
   Bytes activations;    // kept for backward by the micro-batches in flight
   Bytes recomputation;  // one layer's activations while it is recomputed
   Bytes logits;
-  Bytes buffers;        // gathered parameters, buckets, all-to-all buffers, GEMM workspace
+  Bytes buffers;        // gathered parameters, buckets, activations' gradients, GEMM workspace
   Bytes runtime;        // context, communicators
   Bytes fragmentation;  // what the allocator reserves beyond what is allocated
 

@@ -21,11 +21,15 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 // all-reduce in each direction.
 PassTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
-  const auto time = [&](CollectiveOperation operation) {
-    return collective_time(operation, links.tensor, message, links);
+  const auto time = [&](CollectiveOperation operation, double share) {
+    return collective_time(operation, links.tensor, message * share, links);
   };
-  const Seconds one =
-      plan.sequence_parallel ? time(all_gather) + time(reduce_scatter) : time(all_reduce);
+  const PrecisionRecipe& precision = job.job.training.precision;
+  const double gathered = job.job.training.stack.quantised_gathers
+                              ? precision.saved_gemm_input_bytes / precision.activation_bytes
+                              : 1;
+  const Seconds one = plan.sequence_parallel ? time(all_gather, gathered) + time(reduce_scatter, 1)
+                                             : time(all_reduce, 1);
   return {one, one};
 }
 

@@ -82,6 +82,19 @@ Operator hidden_norm(const OperatorContext& context, OperatorKind kind) {
   return norm(context, kind, context.local_tokens * context.hidden, vectors * context.hidden);
 }
 
+namespace {
+
+// From the last GEMM on: its input is kept, its output nowhere.
+void mark_after_last_saved(OperatorList& list) {
+  std::size_t last = list.size();
+  while (last > 0 && list[last - 1].cls == OperatorClass::memory_bound) --last;
+  for (std::size_t i = last == 0 ? 0 : last - 1; i < list.size(); ++i) {
+    list[i].after_last_saved = true;
+  }
+}
+
+}  // namespace
+
 LayerShard layer_shard(const Plan& plan) {
   return {.tensor = plan.tensor_parallel,
           .sequence_parallel = plan.sequence_parallel,
@@ -114,6 +127,7 @@ OperatorList layer_operators(const Transformer& model, const Training& training,
     append_dense_mlp(context, list);
   }
   list.push_back(residual(context, OperatorKind::mlp_residual));
+  mark_after_last_saved(list);
   return list;
 }
 

@@ -27,6 +27,7 @@ enum class OperatorKind : std::uint8_t {
   qk_norm,
   rotary,
   attention_core,
+  ring_merge,  // partial outputs of ring attention's steps
   output_projection,
   attention_residual,
   mlp_norm,
@@ -82,6 +83,8 @@ struct Operator {
                 // them. The projections also keep Q, K and V. Logits are not in it
                 // (stack.saved_logit_bytes)
   double weights = 0;              // parameters of this rank that it reads, biases included
+  bool after_last_saved = false;   // no tensor that backward needs comes after it: see
+                                   // stack.recompute_stops_early
   bool in_attention_core = false;  // repeated, and `saved` dropped, by selective recomputation of
                                    // the core (Korthikanti 2022); never so under flash attention
 };

@@ -153,6 +153,25 @@ void append_core(const OperatorContext& context, const AttentionShape& shape, Op
   list.push_back(core);
 }
 
+// Each step of a ring gives a partial output (16 bits), rescaled and added to the running one in
+// fp32, which is cast at the end; backward adds up the steps' gradients of queries, keys and values
+// in 16 bits (Transformer Engine, attention with context parallelism).
+void append_ring_merge(const OperatorContext& context, const AttentionShape& core,
+                       OperatorList& list) {
+  const LayerShard& shard = context.shard;
+  if (shard.context == 1 || shard.context_algorithm != ContextAlgorithm::ring) return;
+  const double steps = shard.context;
+  const double rows = core.batch * core.queries;
+  const double output = rows * core.heads * core.value_head_dim;
+  const double queries = rows * core.heads * core.query_head_dim;
+  const double keys_values = rows * core.kv_heads * (core.query_head_dim + core.value_head_dim);
+  const double element = context.activation;
+  const double running = 4;
+  list.push_back(memory_bound(OperatorKind::ring_merge,
+                              output * (steps * (element + 2 * running) + running + element),
+                              steps * 3 * element * (queries + keys_values), 0));
+}
+
 void append_output_projection(const OperatorContext& context, OperatorList& list) {
   const double rows =
       context.model.attention_heads * value_head_dim(context.model) / context.tensor;
@@ -174,6 +193,7 @@ void append_attention(const OperatorContext& context, bool sliding, OperatorList
     append_qkv(context, core, list);
   }
   append_core(context, core, list);
+  append_ring_merge(context, core, list);
   append_output_projection(context, list);
 }
 

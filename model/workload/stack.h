@@ -60,12 +60,19 @@ struct Stack {
   bool keeps_weight_copy = true;  // a 16-bit copy beside the master weights (FSDP casts on the fly)
   bool gradient_accumulation_fused = true;  // the GEMM adds to the main gradient itself
   SelectiveRecompute selective = SelectiveRecompute::core_attention;
+  // Recomputing a layer ends once its last saved input is there: the final GEMM and residual are
+  // not repeated (torch.utils.checkpoint since PyTorch 2.1: early stop).
+  bool recompute_stops_early = false;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
 
   StackOverlap overlap;
+  // Gathers of sequence parallelism carry the GEMM's cast input (fp8 recipes), not 16-bit
+  // activations (Transformer Engine, torchao float8).
+  bool quantised_gathers = false;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
-  double overlap_slowdown = 0;  // seconds of compute lost a second of overlapped communication
+  double overlap_slowdown = 0;  // seconds of compute lost a second of overlapped communication, as
+                                // far as that runs at the pace of the links inside a node
   // Without sequence parallelism a stage sends 1/t of the activations and gathers them on the other
   // side (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
   bool scattered_sends = false;
@@ -77,6 +84,9 @@ struct Stack {
   double host_backward = 1.25;     // backward over forward
   Seconds host_microbatch;         // head, loss and bookkeeping of a micro-batch, last stage
   Seconds step_overhead;           // data loading, logging, a step
+  // Standard deviation of a rank's speed over its mean. All wait for the slowest of N, which is
+  // slower than the mean by this times the expected maximum of N normal variables.
+  double rank_spread = 0;
 
   double interval_low = 0.9;   // 10 % and 90 % quantiles of measured over predicted step time
   double interval_high = 1.1;  // of runs that were not fitted to, dense networks (docs/accuracy.md)

@@ -77,6 +77,8 @@ std::vector<Field<Stack>> kernel_fields() {
                                            SelectiveRecompute::every_second_matmul},
                  Named<SelectiveRecompute>{"half-of-layers", SelectiveRecompute::half_of_layers}},
              "what `\"recompute\": \"selective\"` repeats"),
+      flag("recompute_stops_early", &S::recompute_stops_early,
+           "recomputing a layer ends before its last GEMM, whose input is all that is needed"),
   };
 }
 
@@ -86,6 +88,8 @@ std::vector<Field<Stack>> runtime_fields() {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
       object<overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
+      flag("quantised_gathers", &S::quantised_gathers,
+           "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
              "part of the TP traffic that is hidden when it overlaps", kShare),
       number("overlap_slowdown", &S::overlap_slowdown,
@@ -105,6 +109,9 @@ std::vector<Field<Stack>> runtime_fields() {
                "host time of head, loss and bookkeeping, a micro-batch", Zero::allowed),
       quantity("step_overhead", &S::step_overhead, "data loading and logging, a step",
                Zero::allowed),
+      number("rank_spread", &S::rank_spread,
+             "standard deviation of a rank's speed over its mean: the slowest sets the pace",
+             kShare),
       number(
           "interval_low", &S::interval_low,
           "10 % quantile of measured over predicted step time among runs like those of this stack",

@@ -52,12 +52,39 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   StageParameters stage;
   stage.dense = 1e9;
   stage.layers = 9;
+  stage.largest_layer = 1e8;  // and an embedding as large
   const PlanLinks links = unit_ring(64);
   const PassTimes long_passes{Seconds(1e12), Seconds(1e12), Seconds(1e12)};
   const Seconds all = data_parallel_cost(job, plan, links, stage, long_passes).step;
   plan.overlap.data_parallel = true;
   const Seconds rest = data_parallel_cost(job, plan, links, stage, long_passes).step;
-  EXPECT_NEAR(rest / all, 1.0 / (stage.layers + 1), 1e-9);
+  // The first layer and the embedding are reduced last: 2e8 of 1e9 parameters.
+  EXPECT_NEAR(rest / all, 0.2, 1e-9);
+}
+
+// Two nodes of 32 ranks; a ring that passes the boundary at a quarter of the inner links' rate
+// takes compute only a quarter as long as it runs.
+TEST(DataParallelCost, OfASlowNetworkLeavesComputeTheDevice) {
+  PreparedJob job = llama_8b_on_h100();
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.dense = 1e9;
+  stage.layers = 10;
+  stage.largest_layer = 1e8;
+  PlanLinks links = unit_ring(64);
+  links.dense_gradient.ranks_per_domain = 32;
+  links.dense_gradient.domains = 2;
+  links.dense_gradient.across = BytesPerSecond(0.25 / 32);
+  const PassTimes long_passes{Seconds(1e12), Seconds(1e12), Seconds(1e12)};
+  const auto step = [&](double slowdown) {
+    job.job.training.stack.overlap_slowdown = slowdown;
+    return data_parallel_cost(job, plan, links, stage, long_passes).step;
+  };
+  const Seconds last_piece = step(0);  // a tenth of the whole
+  EXPECT_NEAR((step(1) - last_piece) / last_piece, 9 * 0.25, 1e-9);
 }
 
 // 30 bytes a parameter for mixed-precision Adam (handbook §4), and the norm's 4 once more.

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/compute.h"
+#include "model/cost/traffic.h"
+#include "model/workload/operators.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
@@ -227,6 +230,57 @@ TEST(ResolveRecompute, RecomputesNothingWhereEverythingFits) {
   const PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::automatic, 0}};
   EXPECT_EQ(resolve_recompute(job, legal_plan(job, request)).recompute.mode, RecomputeMode::none);
+}
+
+// Expected maximum of n standard normal variables: 1.4236 of 8 (tables of order statistics, e.g.
+// Harter 1961).
+TEST(Estimate, WaitsForTheSlowestOfManyRanks) {
+  PreparedJob job = llama_8b_on_h100();
+  const Plan plan = legal_plan(job, {});
+  const Breakdown alike = estimate(job, plan).breakdown;
+  job.job.training.stack.rank_spread = 0.01;
+  const Breakdown unlike = estimate(job, plan).breakdown;
+  const Seconds paced = alike.compute + alike.embedding_head + alike.recompute + alike.bubble;
+  EXPECT_NEAR((unlike.other - alike.other) / paced, 0.01 * 1.4236, 2e-4);
+}
+
+TEST(Estimate, OfRecomputationThatStopsEarlyLeavesOutAThirdOfTheMlp) {
+  PreparedJob job = llama_8b_on_h100();
+  const Plan plan = legal_plan(job, {.recompute = {RecomputeMode::full, 0}});
+  const Seconds whole = estimate(job, plan).breakdown.recompute;
+  job.job.training.stack.recompute_stops_early = true;
+  const Seconds early = estimate(job, plan).breakdown.recompute;
+  // The down projection is 58.7 of a layer's 218.1 million weights; attention and memory-bound
+  // operators are repeated too, so its share of the time is less.
+  EXPECT_LT(early / whole, 0.9);
+  EXPECT_GT(early / whole, 1 - 58.7 / 218.1);
+}
+
+// Gathers of one byte an element instead of two: half of one of two collectives.
+TEST(Estimate, OfQuantisedGathersMovesThreeQuartersOfTheTraffic) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.precision = *find_precision_recipe("fp8");
+  job.job.training.stack.sequence_parallel = true;
+  const Plan plan = legal_plan(job, {.tensor_parallel = 8, .sequence_parallel = true});
+  const PlanLinks links = plan_links(job, plan);
+  const auto forward = [&] { return layer_traffic(job, plan, links, {}).tensor_parallel.forward; };
+  const Seconds wide = forward();
+  job.job.training.stack.quantised_gathers = true;
+  EXPECT_NEAR(forward() / wide, 0.75, 0.05);  // each message has a latency beside its bytes
+}
+
+// 108 is no multiple of 8: on A100 78 TFLOP/s of fp16 vectors instead of 312 of tensor cores.
+TEST(Estimate, OfUnfusedAttentionOnOddHeadsDoesWithoutTensorCores) {
+  PreparedJob job = gpt3_on_a100();
+  const auto core = [&](int head_dim) {
+    Operator op;
+    op.kind = OperatorKind::attention_core;
+    op.cls = OperatorClass::attention;
+    op.attention.query_head_dim = head_dim;
+    op.forward = Flops(1e12);
+    return operator_time(job.job.cluster.device, job.job.training, op).forward;
+  };
+  EXPECT_NEAR(core(108) / core(104), 312.0 / 78.0, 1e-9);
 }
 
 }  // namespace

@@ -235,6 +235,35 @@ TEST(Traffic, OfThePermutationGrowsWithLocalExperts) {
   EXPECT_EQ(traffic(4), token * (2 + 2 * 2 + 4 * 2));
 }
 
+// Transformer Engine's ring attention: each of c steps reads a 16-bit partial output and reads and
+// writes the fp32 sum, which is cast once; backward adds 16-bit gradients of Q, K and V.
+TEST(RingMerge, AddsUpTheStepsOfARing) {
+  const LayerShard ring{.context = 4};
+  const auto merge =
+      only(layer_operators(llama_8b(), modern(), ring, {}), OperatorKind::ring_merge);
+  const double queries = 4096.0 / 4 * 4096;
+  const double keys_values = 4096.0 / 4 * 2 * 1024;
+  EXPECT_EQ(merge.forward_traffic.value(), queries * (4 * (2 + 4 + 4) + 4 + 2));
+  EXPECT_EQ(merge.backward_traffic.value(), 4 * (2 + 2 + 2) * (queries + keys_values));
+}
+
+TEST(RingMerge, IsNotThereWhereKeysAreGathered) {
+  const LayerShard gathered{.context = 4, .context_algorithm = ContextAlgorithm::all_gather};
+  for (const LayerShard& shard : {gathered, LayerShard{}}) {
+    for (const Operator& op : layer_operators(llama_8b(), modern(), shard, {})) {
+      EXPECT_NE(op.kind, OperatorKind::ring_merge);
+    }
+  }
+}
+
+// torch.utils.checkpoint stops once the last saved tensor is there: the down projection's input.
+TEST(EarlyStop, LeavesOutTheLastGemmAndTheResidual) {
+  for (const Operator& op : layer_operators(llama_8b(), modern(), {}, {})) {
+    const bool last = op.kind == OperatorKind::mlp_down || op.kind == OperatorKind::mlp_residual;
+    EXPECT_EQ(op.after_last_saved, last) << static_cast<int>(op.kind);
+  }
+}
+
 // Handbook §4 and design §3: padded for shapes and memory, never in the model's FLOP.
 TEST(OutputHead, PadsTheVocabulary) {
   Transformer model = gpt3_175b();
