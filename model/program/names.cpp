@@ -41,7 +41,7 @@ constexpr std::array<std::string_view, 31> kKinds = {
     "send",
     "receive",
 };
-constexpr std::array<std::string_view, 28> kOperators = {
+constexpr std::array<std::string_view, 29> kOperators = {
     "attention norm",
     "qkv projection",
     "query down",
@@ -51,6 +51,7 @@ constexpr std::array<std::string_view, 28> kOperators = {
     "qk norm",
     "rotary",
     "attention core",
+    "ring merge",
     "output projection",
     "attention residual",
     "mlp norm",
