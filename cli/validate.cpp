@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/progress.h"
+#include "cli/validation_plot.h"
 #include "cli/validation_text.h"
 #include "scenarios/output.h"
 #include "scenarios/priced_run.h"
@@ -18,6 +19,7 @@ namespace {
 
 struct ValidateOptions {
   std::vector<std::filesystem::path> files;
+  std::filesystem::path plot;
   Format format = Format::text;
   bool every_row = false;
   bool leave_one_source_out = false;
@@ -127,6 +129,11 @@ int run(const ValidateOptions& options) {
   if (!report) {
     return fail(report.error());
   }
+  if (!options.plot.empty()) {
+    if (const auto written = write_file(options.plot, validation_plot(*report)); !written) {
+      return fail(written.error(), kMachineFailed);
+    }
+  }
   return print(text_of(*report, options), kDone);
 }
 
@@ -141,8 +148,10 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_flag("--rows", options->every_row, "a line for every run");
   command->add_flag("--leave-one-source-out", options->leave_one_source_out,
                     "also predict each file with stacks fitted to the other files");
+  command->add_option("--plot", options->plot, "write predicted against measured to this SVG file")
+      ->type_name("FILE.svg");
   add_format(*command, options->format);
-  add_example(*command, "trainyard validate ../shared/measured/runs/*.json");
+  add_example(*command, "trainyard validate ../shared/measured/runs/*.json --plot errors.svg");
   command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

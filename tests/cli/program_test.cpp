@@ -164,14 +164,16 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
 }
 
 // Two files: each is predicted by what the other one taught.
-TEST(Program, LeavesOneSourceOut) {
+TEST(Program, LeavesOneSourceOutAndPlots) {
   const auto source = [](const std::string& name, const std::string& time) {
     const std::string measured = R"(, "measured": { "step_time": ")" + time + R"(" })";
     return write_scratch(name, "[" + read_text(small_scenario(kPlan + measured)) + "]");
   };
   const std::string files =
       quoted(source("a.json", "10 s")) + " " + quoted(source("b.json", "9 s"));
-  const Ran ran = run_trainyard("validate --leave-one-source-out --format json " + files);
+  const std::filesystem::path plot = scratch_folder() / "plot.svg";
+  const Ran ran = run_trainyard("validate --leave-one-source-out --format json --plot " +
+                                quoted(plot) + " " + files);
   ASSERT_EQ(ran.status, 0) << ran.err;
   const Json json = Json::parse(ran.out);
   const Json& row = json.at("rows").at(0);
@@ -181,14 +183,17 @@ TEST(Program, LeavesOneSourceOut) {
               1e-12);
   EXPECT_EQ(json["intervals"][0]["stack"], "megatron-core");
   EXPECT_EQ(json["intervals"][0]["evidence"]["runs"], 2);
+  EXPECT_TRUE(read_text(plot).starts_with("<svg"));
   EXPECT_NE(run_trainyard("validate --leave-one-source-out " + files).out.find("held out"),
             std::string::npos);
 }
 
 TEST(Program, CannotLeaveOutTheOnlySource) {
-  expect_one_line_error(
-      run_trainyard("validate --leave-one-source-out " + quoted(small_scenario(kPlan))),
-      {"--leave-one-source-out", "two files"});
+  const std::filesystem::path plot = scratch_folder() / "none.svg";
+  expect_one_line_error(run_trainyard("validate --leave-one-source-out --plot " + quoted(plot) +
+                                      " " + quoted(small_scenario(kPlan))),
+                        {"--leave-one-source-out", "two files"});
+  EXPECT_FALSE(std::filesystem::exists(plot));
 }
 
 TEST(Program, ListsEveryRunOnRequest) {
