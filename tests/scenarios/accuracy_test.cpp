@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,49 @@ TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   EXPECT_LE(report_of(shared).all.memory_mape.value(),
             tolerances().at("claimed_memory").get<double>());
+}
+
+std::optional<Stack> catalogued(const std::vector<PricedRun>& runs, const std::string& name) {
+  for (const PricedRun& run : runs) {
+    if (!run.run) continue;
+    const Stack& stack = run.run->job.job.training.stack;
+    if (stack.name == name) return stack;
+  }
+  return std::nullopt;
+}
+
+// What scripts/intervals would write today, to 2 % of a step time; and of the runs that they were
+// not fitted to the intervals hold the share that they claim.
+TEST(Accuracy, OfIntervalsIsReproducibleAndHoldsHeldOutRuns) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  std::vector<PricedRun> runs = published_runs(shared);
+  const std::vector<IntervalFit> fits = hold_out_sources(runs);
+  EXPECT_GE(fits.size(), 8U);  // seven stacks, and those without runs
+  for (const IntervalFit& fit : fits) {
+    const std::optional<Stack> stored = catalogued(runs, fit.stack);
+    if (!stored) continue;
+    const Stack fitted = with_interval(*stored, fit);
+    EXPECT_NEAR(stored->interval_low, fitted.interval_low, 0.02) << fit.stack;
+    EXPECT_NEAR(stored->interval_high, fitted.interval_high, 0.02) << fit.stack;
+    EXPECT_NEAR(stored->interval_moe / fitted.interval_moe, 1, 0.2) << fit.stack;
+    EXPECT_EQ(stored->evidence.runs, fitted.evidence.runs) << fit.stack;
+    EXPECT_EQ(stored->evidence.devices, fitted.evidence.devices) << fit.stack;
+  }
+  const Json claim = tolerances().at("interval");
+  EXPECT_NEAR(summarise(rows_of(std::move(runs))).all.held_out_coverage.value(),
+              claim.at("share").get<double>(), claim.at("margin").get<double>());
+}
+
+TEST(Accuracy, OfIntervalsHasItsProvenanceInEveryStack) {
+  for (const auto& entry :
+       fs::directory_iterator(source_folder() / "scenarios" / "catalog" / "stacks")) {
+    const Json stack = Json::parse(read_file(entry.path()).value());
+    if (stack.at("name") == "ideal") continue;  // a bound: its interval is exact
+    for (const char* key : {"interval_low", "interval_high", "interval_moe"}) {
+      EXPECT_TRUE(stack.contains(key)) << entry.path() << " " << key;
+      EXPECT_TRUE(stack.at("sources").contains(key)) << entry.path() << " " << key;
+    }
+  }
 }
 
 }  // namespace
