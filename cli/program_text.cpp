@@ -20,6 +20,8 @@ std::string_view short_name(StepPass pass) {
       return "B";
     case StepPass::weight_gradient:
       return "W";
+    case StepPass::start:
+      return "start";
     case StepPass::finish:
       break;
   }
@@ -106,7 +108,7 @@ std::string program_text(const RankProgram& of, const Style& style) {
        operations_of(of.program, of.layout.coordinates(of.rank).stage)) {
     const Operation& operation = *issued.operation;
     const Tag tag = issued.tag();
-    const bool in_pass = tag.pass != StepPass::finish;
+    const bool in_pass = tag.pass != StepPass::finish && tag.pass != StepPass::start;
     table.add_row({std::to_string(index++), std::string(short_name(tag.pass)),
                    number_or_blank(in_pass ? tag.microbatch : -1),
                    number_or_blank(in_pass ? tag.chunk : -1), number_or_blank(tag.layer),

@@ -1,9 +1,10 @@
 #include "model/program/blocks.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 #include <utility>
 
+#include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -34,35 +35,44 @@ void mark_last_uses(const Program& program, const std::vector<Operations*>& in_o
                         std::find(used.begin(), used.end(), key) == used.end();
         if (operand.frees) used.push_back(key);
       }
+      // Before it is created, a buffer of that place is another one.
+      for (const Operand& operand : operation->operands) {
+        if (operand.access == Access::create) std::erase(used, Key{operand.buffer, operand.ahead});
+      }
+    }
+  }
+}
+
+// Buffers that a pass uses before it creates them: they come from an earlier pass.
+void note_crossing(const Operations& pass, std::set<int>& crossing) {
+  std::set<int> seen;
+  for (const Operation& operation : pass) {
+    for (const Operand& operand : operation.operands) {
+      const bool is_first = seen.insert(operand.buffer).second;
+      if (is_first && operand.access != Access::create) crossing.insert(operand.buffer);
     }
   }
 }
 
 // A buffer that lives within one pass of one layer needs one place, not one for every layer and
 // micro-batch.
-void narrow_scopes(Lowering& lowering, const NetworkUnit& unit) {
-  std::map<int, unsigned> passes;  // bits: forward, input gradient, weight gradient
-  const auto note = [&](const Operations& list) {
-    for (const Operation& operation : list) {
+void narrow_scopes(Lowering& lowering, const std::vector<const Operations*>& passes) {
+  std::set<int> crossing = {lowering.hidden, lowering.gradient};
+  for (const Operations* pass : passes) note_crossing(*pass, crossing);
+  for (const Operations* pass : passes) {
+    for (const Operation& operation : *pass) {
       for (const Operand& operand : operation.operands) {
-        passes[operand.buffer] |= 1u << static_cast<unsigned>(operation.phase);
+        if (is_activation(lowering.program, operand.buffer) && !crossing.contains(operand.buffer)) {
+          lowering.program.buffers[static_cast<std::size_t>(operand.buffer)].scope = Scope::stage;
+        }
       }
-    }
-  };
-  note(unit.forward());
-  note(unit.backward());
-  const bool split = lowering.plan.schedule->splits_backward;
-  for (const auto& [buffer, bits] : passes) {
-    const bool between_layers = buffer == lowering.hidden || buffer == lowering.gradient;
-    const bool one_pass = (bits & (bits - 1)) == 0 || (!split && (bits & 1u) == 0);
-    if (is_activation(lowering.program, buffer) && !between_layers && one_pass) {
-      lowering.program.buffers[static_cast<std::size_t>(buffer)].scope = Scope::stage;
     }
   }
 }
 
 struct UnitNames {
-  std::string_view forward, backward, input_gradient, weight_gradient, reduction, norm, update;
+  std::string_view forward, backward, input_gradient, weight_gradient, reduction, norm, update,
+      gather;
 };
 
 UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
@@ -72,11 +82,15 @@ UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
   Operations input = unit.backward();
   Operations weight = unit.backward();
-  std::erase_if(input, [](const Operation& op) { return op.phase != Phase::input_gradient; });
+  std::erase_if(input, [](const Operation& op) { return op.phase == Phase::weight_gradient; });
   std::erase_if(weight, [](const Operation& op) { return op.phase != Phase::weight_gradient; });
   Operations forward_again = unit.forward();
   mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
-  narrow_scopes(lowering, unit);
+  if (lowering.plan.schedule->splits_backward) {
+    narrow_scopes(lowering, {&forward, &input, &weight});
+  } else {
+    narrow_scopes(lowering, {&forward, &backward});
+  }
 
   Program& program = lowering.program;
   UnitBlocks blocks;
@@ -88,24 +102,25 @@ UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   blocks.backward = add_block(program, names.backward, std::move(backward));
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
-  blocks.norm = add_block(program, names.norm, squared_norm(unit.parameters(), norm));
+  blocks.norm = add_block(program, names.norm, squared_norm(lowering, unit.parameters(), norm));
   blocks.update =
       add_block(program, names.update, optimizer_update(lowering, unit.parameters(), norm));
+  blocks.gather = add_block(program, names.gather, weight_gather(lowering, unit.parameters()));
   return blocks;
 }
 
 constexpr UnitNames kLayerNames = {
     "layer forward",         "layer backward",           "layer input gradient",
     "layer weight gradient", "layer gradient reduction", "layer gradient norm",
-    "layer optimizer"};
+    "layer optimizer",       "layer weight gather"};
 constexpr UnitNames kEmbeddingNames = {
     "embedding forward",         "embedding backward",           "embedding input gradient",
     "embedding weight gradient", "embedding gradient reduction", "embedding gradient norm",
-    "embedding optimizer"};
+    "embedding optimizer",       "embedding weight gather"};
 constexpr UnitNames kHeadNames = {
     "head forward",         "head backward",           "head input gradient",
     "head weight gradient", "head gradient reduction", "head gradient norm",
-    "head optimizer"};
+    "head optimizer",       "head weight gather"};
 
 bool has_layers_of(const Transformer& model, LayerKind kind) {
   for (int layer = 0; layer < model.layers; ++layer) {
@@ -140,6 +155,38 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   blocks.tied_last = add_block(program, "tied head", {tied_reduction(lowering, matrix)});
 }
 
+// Whether any layer is repeated, or is not.
+bool some_layers(const Lowering& lowering, bool repeated) {
+  for (int layer = 0; layer < lowering.model.layers; ++layer) {
+    if (repeats_layer(lowering.training, lowering.plan, layer) == repeated) return true;
+  }
+  return false;
+}
+
+// A layer exists with and without its forward pass repeated; both have the same parameters.
+UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, Repeats repeats, int norm) {
+  NetworkUnit layer(lowering, Scope::layer);
+  add_layer(layer, kind, repeats);
+  return add_unit(lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}},
+                  norm);
+}
+
+void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
+  const bool core = repeats_core(lowering.training, lowering.plan);
+  for (int index = 0; index < kLayerKinds; ++index) {
+    const LayerKind kind = layer_kind_at(index);
+    if (!has_layers_of(lowering.model, kind)) continue;
+    const auto at = static_cast<std::size_t>(index);
+    if (some_layers(lowering, false)) {
+      blocks.layers[at] =
+          add_layer_unit(lowering, kind, core ? Repeats::attention_core : Repeats::nothing, norm);
+    }
+    if (some_layers(lowering, true)) {
+      blocks.repeated_layers[at] = add_layer_unit(lowering, kind, Repeats::everything, norm);
+    }
+  }
+}
+
 void add_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
   Program& program = lowering.program;
   const int stream = lowering.hidden;
@@ -169,20 +216,11 @@ ProgramBlocks make_blocks(Lowering& lowering) {
   ProgramBlocks blocks;
   const int norm = norm_buffer(lowering);
   add_ends(lowering, norm, blocks);
-  for (int index = 0; index < kLayerKinds; ++index) {
-    const LayerKind kind = layer_kind_at(index);
-    if (!has_layers_of(lowering.model, kind)) continue;
-    NetworkUnit layer(lowering, Scope::layer);
-    add_layer(layer, kind);
-    blocks.layers[static_cast<std::size_t>(index)] = add_unit(
-        lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm);
-  }
+  add_layers(lowering, norm, blocks);
   Program& program = lowering.program;
   if (lowering.plan.pipeline_parallel > 1) add_boundaries(lowering, blocks);
   if (lowering.plan.schedule->route == Route::vee) add_turns(lowering, blocks);
-  if (lowering.plan.tensor_parallel * lowering.plan.pipeline_parallel > 1) {
-    blocks.norm_reduction = add_block(program, "gradient norm", {norm_reduction(lowering, norm)});
-  }
+  blocks.norm_reduction = add_block(program, "gradient norm", norm_reduction(lowering, norm));
   return blocks;
 }
 

@@ -14,7 +14,7 @@ struct UnitBlocks {
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
   int reduction = -1;  // of its gradients
-  int norm = -1, update = -1;
+  int norm = -1, update = -1, gather = -1;
 };
 
 // Between two chunks: on different stages, or on one.
@@ -23,7 +23,8 @@ struct BoundaryBlocks {
 };
 
 struct ProgramBlocks {
-  std::array<UnitBlocks, kLayerKinds> layers;  // by layer kind, where the network has it
+  // By layer kind, where the network has it; the same with everything repeated in backward.
+  std::array<UnitBlocks, kLayerKinds> layers, repeated_layers;
   UnitBlocks embedding, head;
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;

@@ -7,6 +7,7 @@
 
 #include "model/program/blocks.h"
 #include "model/program/not_lowered.h"
+#include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -36,6 +37,7 @@ int block_of(const UnitBlocks& unit, StepPass pass) {
       return unit.input_gradient;
     case StepPass::weight_gradient:
       return unit.weight_gradient;
+    case StepPass::start:
     case StepPass::finish:
       break;
   }
@@ -77,6 +79,7 @@ class StageBuilder {
   }
 
   StageProgram build(const std::vector<Pass>& passes) {
+    start();
     std::vector<Slots> slots(program_.chunks.size());
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const Pass& pass = passes[i];
@@ -148,8 +151,12 @@ class StageBuilder {
     return place_of(shape_, 0, layer_chunk_of(shape_, {stage_, chunk}) + distance).stage;
   }
 
-  const UnitBlocks& layer_blocks(int layer) const {
-    return blocks_.layers[static_cast<std::size_t>(index_of(layer_kind(lowering_.model, layer)))];
+  const UnitBlocks& layer_blocks(const ChunkLayout& layout, int position) const {
+    const LayerKind kind = layer_kind(lowering_.model, layout.first_layer + position);
+    const bool repeats =
+        repeats_layer(lowering_.training, plan_, layout.first_local_layer + position);
+    const auto& layers = repeats ? blocks_.repeated_layers : blocks_.layers;
+    return layers[static_cast<std::size_t>(index_of(kind))];
   }
 
   static void call(Body& body, const BlockCall& call) {
@@ -186,7 +193,7 @@ class StageBuilder {
       call(body, boundary(chunk, -1, blocks_.receive_forward));
     }
     for (int position = 0; position < layout.layers; ++position) {
-      call(body, layer_call(chunk, position, layer_blocks(layout.first_layer + position).forward));
+      call(body, layer_call(chunk, position, layer_blocks(layout, position).forward));
     }
     if (has_head(chunk)) {
       call(body, {.block = blocks_.head.forward, .position = layout.layers});
@@ -203,12 +210,12 @@ class StageBuilder {
     Body body;
     if (has_head(chunk)) {
       call(body, {.block = block_of(blocks_.head, pass), .position = layout.layers});
-      if (reduces) call(body, {.block = blocks_.head.reduction});
+      if (reduces && !has_copy()) call(body, {.block = blocks_.head.reduction});
     } else if (moves) {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (int position = layout.layers - 1; position >= 0; --position) {
-      const UnitBlocks& unit = layer_blocks(layout.first_layer + position);
+      const UnitBlocks& unit = layer_blocks(layout, position);
       call(body, layer_call(chunk, position, block_of(unit, pass)));
       if (reduces) call(body, layer_call(chunk, position, unit.reduction));
     }
@@ -234,30 +241,44 @@ class StageBuilder {
     for (int chunk = 0; chunk < static_cast<int>(program_.chunks.size()); ++chunk) {
       const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
       for (int position = 0; position < layout.layers; ++position) {
-        const UnitBlocks& unit = layer_blocks(layout.first_layer + position);
-        call(body, layer_call(chunk, position, unit.*block));
+        call(body, layer_call(chunk, position, layer_blocks(layout, position).*block));
       }
     }
   }
 
-  // What no backward pass hid, the copies of a tied matrix, the norm and the optimizer.
+  // The matrix that embedding and head share is on two stages: its copies are added up first.
+  bool has_copy() const { return blocks_.tied_first >= 0; }
+
+  void add_step(StepPass pass, Body body) {
+    if (body.calls.empty()) return;
+    program_.steps.push_back({.body = static_cast<int>(program_.bodies.size()), .pass = pass});
+    program_.bodies.push_back(std::move(body));
+  }
+
+  // The update of sharded states ends here when it may hide behind the first forward passes.
+  void start() {
+    Body body;
+    if (plan_.overlap.data_parallel) add_units(body, &UnitBlocks::gather);
+    add_step(StepPass::start, std::move(body));
+  }
+
+  // What no backward pass hid, the norm and the optimizer.
   void finish() {
     Body body;
     const bool overlapped = plan_.overlap.data_parallel;
-    if (!overlapped) {
-      add_units(body, &UnitBlocks::reduction);
-    } else if (has_embedding()) {
-      // Its backward pass is the last of all; nothing is left to hide behind.
-      call(body, {.block = blocks_.embedding.reduction});
-    }
     if (has_embedding()) call(body, {.block = blocks_.tied_first});
     if (has_head()) call(body, {.block = blocks_.tied_last});
+    // The embedding's backward pass is the last of all: nothing is left to hide behind.
+    if (has_embedding()) call(body, {.block = blocks_.embedding.reduction});
+    if (has_head() && (!overlapped || has_copy())) {
+      call(body, {.block = blocks_.head.reduction});
+    }
+    if (!overlapped) add_layers(body, &UnitBlocks::reduction);
     add_units(body, &UnitBlocks::norm);
     call(body, {.block = blocks_.norm_reduction});
     add_units(body, &UnitBlocks::update);
-    program_.steps.push_back(
-        {.body = static_cast<int>(program_.bodies.size()), .pass = StepPass::finish});
-    program_.bodies.push_back(std::move(body));
+    if (!overlapped) add_units(body, &UnitBlocks::gather);
+    add_step(StepPass::finish, std::move(body));
   }
 
   const Lowering& lowering_;

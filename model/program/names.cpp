@@ -74,12 +74,12 @@ constexpr std::array<std::string_view, 29> kOperators = {
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
-constexpr std::array<std::string_view, 6> kGroups = {"none", "tensor",         "kv-head",
-                                                     "data", "tied-embedding", "model"};
+constexpr std::array<std::string_view, 8> kGroups = {"none",  "tensor",  "kv-head",        "data",
+                                                     "shard", "replica", "tied-embedding", "model"};
 constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
                                                                "fp4"};
-constexpr std::array<std::string_view, 5> kPasses = {"forward", "backward", "input gradient",
-                                                     "weight gradient", "finish"};
+constexpr std::array<std::string_view, 6> kPasses = {
+    "start", "forward", "backward", "input gradient", "weight gradient", "finish"};
 
 }  // namespace
 
@@ -132,6 +132,7 @@ std::string described(const IssuedOperation& issued) {
   }
   if (issued.call->layer >= 0) text += fmt::format(" of layer {}", issued.call->layer);
   const Step& step = *issued.step;
+  if (step.pass == StepPass::start) return text + ", start of the step";
   if (step.pass == StepPass::finish) return text + ", end of the step";
   return fmt::format("{}, micro-batch {}, chunk {}, {}", text, step.microbatch, step.chunk,
                      name_of(step.pass));

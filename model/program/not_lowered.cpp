@@ -29,13 +29,14 @@ constexpr Gap kGaps[] = {
      }},
     {"/plan/context_parallel", "context parallelism",
      [](const Transformer&, const Training&, const Plan& p) { return p.context_parallel > 1; }},
-    {"/plan/zero_stage", "sharded states",
+    {"/plan/zero_stage", "sharded gradients and parameters",
      [](const Transformer&, const Training&, const Plan& p) {
-       return p.zero_stage > 0 && p.data_parallel * p.context_parallel > 1;
+       return p.zero_stage > 1 && p.sharding_group > 1;
      }},
-    {"/plan/recompute", "recomputation",
-     [](const Transformer&, const Training&, const Plan& p) {
-       return p.recompute.mode != RecomputeMode::none;
+    {"/plan/recompute", "recomputation of every second GEMM",
+     [](const Transformer&, const Training& t, const Plan& p) {
+       return p.recompute.mode == RecomputeMode::selective &&
+              t.stack.selective == SelectiveRecompute::every_second_matmul;
      }},
     {"/plan/offload", "offload",
      [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},

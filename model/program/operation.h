@@ -76,6 +76,8 @@ enum class Group : std::uint8_t {
   tensor,          // t
   kv_head,         // those of a tensor-parallel group that hold the same KV heads
   dense_gradient,  // D·c: hold the same dense parameters
+  dense_shard,     // those of them that share one copy of the sharded states
+  dense_replica,   // those that hold the same shard
   tied_embedding,  // first and last stage
   model,           // t·p: one copy of the network
 };
@@ -109,6 +111,10 @@ struct Operation {
   AttentionShape attention;
   Group group = Group::none;
   Reduction reduction = Reduction::sum;
+  // 1: whole operands. More: gradients, states and weights as one flat array in the order of the
+  // operands, of which this rank has its place's part in the shard group, ⌈elements/shards⌉ long. A
+  // reduce-scatter leaves the sum in that part, an all-gather spreads it, both in place.
+  int shards = 1;
   Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
   std::vector<Operand> operands;
 };

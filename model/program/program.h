@@ -15,8 +15,10 @@
 
 namespace trainyard {
 
-// What a step of the program does. `finish`: gradients that nothing hid, their norm, the optimizer.
+// What a step of the program does. `start`: weights whose update is still scattered are gathered
+// beside the first passes. `finish`: gradients that nothing hid, their norm, the optimizer.
 enum class StepPass : std::uint8_t {
+  start,
   forward,
   backward,
   input_gradient,

@@ -5,6 +5,18 @@
 namespace trainyard {
 namespace {
 
+// The first `size` members of a group, or those of which `size` lie between each two.
+GroupShape part_of(GroupShape group, int size, bool neighbours) {
+  const int run = group.run == 0 ? group.size : group.run;
+  if (neighbours) {
+    return size <= run ? GroupShape{group.stride, size}
+                       : GroupShape{group.stride, size, run, group.jump};
+  }
+  const int count = group.size / size;
+  if (size >= run) return {run < group.size ? group.jump * (size / run) : group.stride, count};
+  return {group.stride * size, count, run / size, group.jump};
+}
+
 // The members of two dimensions together, neighbours first.
 GroupShape joined(GroupShape fast, GroupShape slow) {
   if (fast.size == 1) return slow;
@@ -32,6 +44,7 @@ int GroupMembers::index_of(int rank) const {
 RankLayout::RankLayout(const Plan& plan, int kv_heads)
     : groups_(process_groups(plan)),
       ranks_(plan.devices()),
+      sharding_group_(plan.sharding_group),
       kv_replicas_(plan.tensor_parallel / std::min(plan.tensor_parallel, std::max(1, kv_heads))) {}
 
 RankCoordinates RankLayout::coordinates(int rank) const {
@@ -53,6 +66,15 @@ int RankLayout::in_stage(int rank, int stage) const {
   return rank_at(at);
 }
 
+// The dense-gradient group falls into sharding groups of neighbours.
+GroupMembers RankLayout::dense_part(Group group, int rank) const {
+  const GroupMembers all = members(Group::dense_gradient, rank);
+  const int index = all.index_of(rank);
+  const bool shard = group == Group::dense_shard;
+  const int first = shard ? index - index % sharding_group_ : index % sharding_group_;
+  return {all[first], part_of(all.shape, sharding_group_, shard)};
+}
+
 GroupMembers RankLayout::members(Group group, int rank) const {
   RankCoordinates at = coordinates(rank);
   GroupShape shape;
@@ -71,6 +93,9 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       at.context = at.data = 0;
       shape = joined(groups_.context, groups_.data);
       break;
+    case Group::dense_shard:
+    case Group::dense_replica:
+      return dense_part(group, rank);
     case Group::tied_embedding:
       at.stage = 0;
       shape = {groups_.pipeline.stride * (groups_.pipeline.size - 1), 2};

@@ -37,8 +37,11 @@ class RankLayout {
   GroupMembers members(Group group, int rank) const;
 
  private:
+  GroupMembers dense_part(Group group, int rank) const;
+
   ProcessGroups groups_;
   int ranks_ = 1;
+  int sharding_group_ = 1;
   int kv_replicas_ = 1;
 };
 

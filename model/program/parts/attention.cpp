@@ -159,6 +159,16 @@ void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
   }
 }
 
+// The scores again; the output of the first time was kept.
+void repeat_core(NetworkUnit& unit, const AttentionHalf& half) {
+  const HeadWidths widths = head_widths(unit.lowering());
+  Operation core = core_operation(unit, half, OperationKind::attention);
+  const int context = unit.whole_activation("attention context again", part_of(widths.queries));
+  core.operands = {reads(half.queries), reads(half.keys), reads(half.values), creates(context),
+                   creates(half.statistics)};
+  unit.repeat(core);
+}
+
 struct HeadGradients {
   int queries = -1, keys = -1, values = -1;
 };
@@ -214,13 +224,14 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMid
   return half;
 }
 
-void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half) {
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core) {
   const HeadWidths widths = head_widths(unit.lowering());
   const int context_gradient = begin_branch_gradient(unit, half.branch);
   const HeadGradients core_gradients = {
       unit.whole_activation("query gradient", part_of(widths.queries)),
       unit.whole_activation("key gradient", part_of(widths.keys)),
       unit.whole_activation("value gradient", part_of(widths.keys))};
+  if (repeats_core) repeat_core(unit, half);
   Operation core = core_operation(unit, half, OperationKind::attention_gradient);
   core.operands = {reads(half.queries),
                    reads(half.keys),

@@ -1,5 +1,7 @@
 // What gradients need before the optimizer: their sum over the ranks that worked on other tokens or
 // other heads with the same weights.
+#include <utility>
+
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
@@ -25,27 +27,65 @@ void append_if_used(std::vector<Operation>& list, const Operation& reduce) {
   if (!reduce.operands.empty()) list.push_back(reduce);
 }
 
+// Over all ranks that hold the same parameters. With sharded states each gets the sum of its part,
+// within its sharding group and then across the groups.
+void append_over_replicas(const Lowering& lowering, std::vector<Operation>& list, Operation data) {
+  const int replicas = lowering.plan.data_parallel * lowering.plan.context_parallel;
+  if (replicas == 1) return;
+  const int shards = shard_count(lowering);
+  if (shards == 1) return append_if_used(list, data);
+  data.kind = OperationKind::reduce_scatter;
+  data.group = Group::dense_shard;
+  data.shards = shards;
+  append_if_used(list, data);
+  if (replicas == shards) return;
+  data.kind = OperationKind::all_reduce;
+  data.group = Group::dense_replica;
+  data.message /= shards;
+  append_if_used(list, data);
+}
+
 }  // namespace
+
+int shard_count(const Lowering& lowering) {
+  return lowering.plan.zero_stage >= 1 ? lowering.plan.sharding_group : 1;
+}
 
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters) {
-  const Plan& plan = lowering.plan;
   Operation tokens = reduction(lowering, ProgramStream::tensor_parallel, Group::tensor);
   Operation heads = reduction(lowering, ProgramStream::tensor_parallel, Group::kv_head);
   Operation data = reduction(lowering, ProgramStream::data_parallel, Group::dense_gradient);
-  const bool replicated = plan.data_parallel * plan.context_parallel > 1;
   for (const Parameter& parameter : parameters) {
     if (parameter.partial == PartialGradient::tensor) {
       add_gradient(lowering, parameter.gradient, tokens);
     } else if (parameter.partial == PartialGradient::kv_head) {
       add_gradient(lowering, parameter.gradient, heads);
     }
-    if (replicated) add_gradient(lowering, parameter.gradient, data);
+    add_gradient(lowering, parameter.gradient, data);
   }
   std::vector<Operation> list;
   append_if_used(list, tokens);
   append_if_used(list, heads);
-  append_if_used(list, data);
+  append_over_replicas(lowering, list, std::move(data));
+  return list;
+}
+
+std::vector<Operation> weight_gather(const Lowering& lowering,
+                                     const std::vector<Parameter>& parameters) {
+  if (shard_count(lowering) == 1) return {};
+  Operation gather{.kind = OperationKind::all_gather,
+                   .stream = ProgramStream::data_parallel,
+                   .phase = Phase::update,
+                   .dtype = lowering.dtype,
+                   .group = Group::dense_shard,
+                   .shards = shard_count(lowering)};
+  for (const Parameter& parameter : parameters) {
+    gather.message += lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
+    gather.operands.push_back(updates(parameter.weight));
+  }
+  std::vector<Operation> list;
+  append_if_used(list, gather);
   return list;
 }
 

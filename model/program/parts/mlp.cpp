@@ -105,13 +105,14 @@ void append_mlp_gradient(NetworkUnit& unit, const Branch& branch) {
   end_branch_gradient(unit, branch, {reads(up_gradient)});
 }
 
-void add_layer(NetworkUnit& unit, LayerKind kind) {
+void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats) {
   const LayerMiddle middle{unit.local_activation("middle"),
                            unit.local_activation("middle gradient")};
   const AttentionHalf attention = append_attention(unit, kind, middle);
   const Branch mlp = append_mlp(unit, middle);
+  if (repeats == Repeats::everything) unit.repeat_forward();
   append_mlp_gradient(unit, mlp);
-  append_attention_gradient(unit, attention);
+  append_attention_gradient(unit, attention, repeats == Repeats::attention_core);
 }
 
 }  // namespace trainyard

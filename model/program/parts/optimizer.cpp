@@ -13,25 +13,39 @@ int norm_buffer(Lowering& lowering) {
   return lowering.add(buffer);
 }
 
-std::vector<Operation> squared_norm(const std::vector<Parameter>& parameters, int norm) {
+std::vector<Operation> squared_norm(const Lowering& lowering,
+                                    const std::vector<Parameter>& parameters, int norm) {
   if (parameters.empty()) return {};
-  Operation squares{
-      .kind = OperationKind::sum_of_squares, .phase = Phase::update, .dtype = Dtype::fp32};
-  for (const Parameter& parameter : parameters)
+  Operation squares{.kind = OperationKind::sum_of_squares,
+                    .phase = Phase::update,
+                    .dtype = Dtype::fp32,
+                    .shards = shard_count(lowering)};
+  for (const Parameter& parameter : parameters) {
     squares.operands.push_back(reads(parameter.gradient));
+  }
   squares.operands.push_back(updates(norm));
   return {squares};
 }
 
-Operation norm_reduction(const Lowering& lowering, int norm) {
+// Over the parts of sharded states, then over the copy of the network.
+std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
   const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(norm)];
-  return {.kind = OperationKind::all_reduce,
-          .stream = ProgramStream::data_parallel,
-          .phase = Phase::update,
-          .dtype = buffer.dtype,
-          .group = Group::model,
-          .message = buffer.bytes(),
-          .operands = {updates(norm)}};
+  Operation reduce{.kind = OperationKind::all_reduce,
+                   .stream = ProgramStream::data_parallel,
+                   .phase = Phase::update,
+                   .dtype = buffer.dtype,
+                   .message = buffer.bytes(),
+                   .operands = {updates(norm)}};
+  std::vector<Operation> list;
+  if (shard_count(lowering) > 1) {
+    reduce.group = Group::dense_shard;
+    list.push_back(reduce);
+  }
+  if (lowering.plan.tensor_parallel * lowering.plan.pipeline_parallel > 1) {
+    reduce.group = Group::model;
+    list.push_back(reduce);
+  }
+  return list;
 }
 
 std::vector<Operation> optimizer_update(Lowering& lowering,
@@ -40,6 +54,7 @@ std::vector<Operation> optimizer_update(Lowering& lowering,
   const Training& training = lowering.training;
   Operation update{
       .kind = OperationKind::optimizer_step, .phase = Phase::update, .dtype = Dtype::fp32};
+  update.shards = shard_count(lowering);
   ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
@@ -51,6 +66,7 @@ std::vector<Operation> optimizer_update(Lowering& lowering,
     states.rows += weight.rows * weight.columns;
     update.operands.push_back(updates(parameter.gradient));
   }
+  states.rows = (states.rows + update.shards - 1) / update.shards;
   if (lowering.plan.optimizer_barrier) update.operands.push_back(reads(norm));
   update.operands.push_back(updates(lowering.add(states)));
   for (const Parameter& parameter : parameters) {

@@ -78,11 +78,13 @@ struct AttentionHalf {
   Parameter query_scale, key_scale;     // of the norm of the heads
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
-void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half);
+void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
 Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle);
 void append_mlp_gradient(NetworkUnit& unit, const Branch& branch);
 
-void add_layer(NetworkUnit& unit, LayerKind kind);
+// What of a layer's forward pass is repeated in its backward pass.
+enum class Repeats : std::uint8_t { nothing, attention_core, everything };
+void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 
 // The matrix of the embedding, or of the head; one for both where they are tied on one stage.
 Parameter vocabulary_table(NetworkUnit& unit, bool head);
@@ -94,12 +96,18 @@ void add_head(NetworkUnit& unit, Parameter table);
 // Adds up the gradients of `parameters` over the ranks that share them; empty where nobody does.
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters);
+// Ranks that share one copy of the optimizer's states.
+int shard_count(const Lowering& lowering);
+// Spreads the updated weights of sharded states; empty where they are whole.
+std::vector<Operation> weight_gather(const Lowering& lowering,
+                                     const std::vector<Parameter>& parameters);
 // Of the two copies of a tied matrix, on the first and the last stage.
 Operation tied_reduction(const Lowering& lowering, Parameter table);
 
 // Squared norm of this rank's gradients; its sum over the copy of the network; the update.
-std::vector<Operation> squared_norm(const std::vector<Parameter>& parameters, int norm);
-Operation norm_reduction(const Lowering& lowering, int norm);
+std::vector<Operation> squared_norm(const Lowering& lowering,
+                                    const std::vector<Parameter>& parameters, int norm);
+std::vector<Operation> norm_reduction(const Lowering& lowering, int norm);
 std::vector<Operation> optimizer_update(Lowering& lowering,
                                         const std::vector<Parameter>& parameters, int norm);
 int norm_buffer(Lowering& lowering);

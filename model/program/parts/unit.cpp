@@ -107,6 +107,22 @@ void NetworkUnit::add(Phase phase, Operation operation) {
   (phase == Phase::forward ? forward_ : backward_).push_back(std::move(operation));
 }
 
+void NetworkUnit::repeat(Operation operation) {
+  operation.phase = Phase::forward;
+  operation.recomputed = true;
+  backward_.push_back(std::move(operation));
+}
+
+void NetworkUnit::repeat_forward() {
+  const int discarded = local_activation("output again");
+  for (Operation operation : forward_) {
+    for (Operand& operand : operation.operands) {
+      if (operand.ahead == 1) operand = creates(discarded);
+    }
+    repeat(std::move(operation));
+  }
+}
+
 // Without overlap the collectives take their turn among the kernels; only the second gather of a
 // saved input, which nothing waits for, always runs beside them.
 Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int whole) const {

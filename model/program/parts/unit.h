@@ -77,6 +77,10 @@ class NetworkUnit {
   Parameter replicated(const Matrix& matrix);
 
   void add(Phase phase, Operation operation);
+  // Forward work again, in the backward pass: one operation, or all so far, whose output nobody
+  // needs a second time.
+  void repeat(Operation operation);
+  void repeat_forward();
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
   // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,

@@ -53,6 +53,9 @@ std::vector<Case> cases() {
     PlanRequest zero_bubble = degrees(4, 2, sequence_parallel);
     zero_bubble.schedule = "zb-h1";
     list.push_back(make_case(llama_8b_on_h100(), zero_bubble));
+    PlanRequest sharded = degrees(2, 2, sequence_parallel);
+    sharded.zero_stage = 1;
+    list.push_back(make_case(llama_8b_on_h100(), sharded));
   }
   list.push_back(make_case(llama_8b_on_h100(), degrees(1, 1, false)));
   return list;
@@ -210,6 +213,8 @@ Wire wire_of(const Case& c, const PlanLinks& links) {
     if (!kind || op.kind == OperationKind::receive) return;
     if (op.kind == OperationKind::send) {
       wire.pipeline += collective_time(*kind, links.pipeline, op.message, links);
+    } else if (op.shards > 1) {
+      wire.data += collective_time(*kind, links.dense_shard, op.message, links);
     } else if (op.group == Group::dense_gradient) {
       wire.data += collective_time(*kind, links.dense_gradient, op.message, links);
     } else if (op.group == Group::tensor && op.phase != Phase::weight_gradient &&

@@ -88,6 +88,11 @@ TEST(ProgramCheck, HoldsForEverySchedule) {
       request.pipeline_parallel = schedule->needs_chunks ? 2 : 4;
       request.virtual_stages = schedule->needs_chunks ? 2 : 1;
       request.data_parallel = 2;
+      if (tied) {
+        request.zero_stage = 1;
+      } else {
+        request.recompute.mode = RecomputeMode::full;
+      }
       const Checked valid = lowered(request, tied);
       EXPECT_EQ(message(check(valid.program, valid.layout)), "valid") << schedule->name;
     }

@@ -237,6 +237,49 @@ TEST(Program, WithNormedHeadsAndWindowsIsTheUnshardedOne) {
   }
 }
 
+// ---- Sharded states, and forward passes that are repeated -----------------------------------
+
+TEST(Program, WithShardedOptimizerStatesIsTheUnshardedOne) {
+  for (const bool overlapped : {false, true}) {
+    for (const int group : {2, 4}) {
+      PlanRequest request = two_by_two_by_two();
+      request.data_parallel = 4;
+      request.zero_stage = 1;
+      request.sharding_group = group;
+      request.sequence_parallel = true;
+      request.overlap.data_parallel = overlapped;
+      for (const bool tied : {false, true}) {
+        expect_equivalent(tiny_setting(tiny_gpt(tied), request),
+                          fmt::format("overlapped {} group {} tied {}: ", overlapped, group, tied),
+                          7);
+      }
+    }
+  }
+}
+
+TEST(Program, WithRepeatedForwardPassesIsTheUnshardedOne) {
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
+    for (const int layers : {0, 1}) {
+      PlanRequest request = two_by_two_by_two();
+      request.schedule = schedule;
+      request.sequence_parallel = layers == 0;
+      request.recompute = {RecomputeMode::full, layers};
+      expect_equivalent(tiny_setting(tiny_llama(true), request),
+                        fmt::format("{} {}: ", schedule, layers), 5);
+    }
+  }
+}
+
+TEST(Program, WithRepeatedAttentionCoresIsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.stack.flash_attention = false;
+  PlanRequest request = two_by_two_by_two();
+  request.recompute = {RecomputeMode::selective, 0};
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
+  training.stack.selective = SelectiveRecompute::half_of_layers;
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
+}
+
 TEST(Program, OfTwoSequencesAMicrobatchIsTheUnshardedOne) {
   PlanRequest request = two_by_two_by_two();
   request.micro_batch = 2;

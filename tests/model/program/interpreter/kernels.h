@@ -21,6 +21,7 @@ struct Where {
   const Setting& setting;
   RankCoordinates at;
   Tag tag;
+  int shard = 0;  // of sharded states: which part is this rank's
 };
 
 void compute(const Operation& operation, const Where& where, const Operands& operands);
@@ -29,6 +30,12 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
 void compute_attention(const Operation& operation, const Where& where, const Operands& operands);
 void compute_ends(const Operation& operation, const Where& where, const Operands& operands);
 void compute_finish(const Operation& operation, const Where& where, const Operands& operands);
+
+// Elements of matrices that count as one flat array.
+struct FlatPart {
+  Eigen::Index begin = 0, end = 0;
+};
+FlatPart part_of(const std::vector<Eigen::Index>& sizes, int shards, int shard);
 
 // Row `row` of a matrix with `rows` rows on this rank: which sequence of the global batch, which
 // position in it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.

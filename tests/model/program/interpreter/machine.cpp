@@ -187,7 +187,8 @@ class Machine {
 
   void compute_here(Rank& rank, const Task& task) {
     if (task.issued.operation->kind == OperationKind::optimizer_step) note_gradients(rank, task);
-    compute(*task.issued.operation, {setting_, rank.at, task.issued.tag()},
+    const int shard = layout_.members(Group::dense_shard, rank.number).index_of(rank.number);
+    compute(*task.issued.operation, {setting_, rank.at, task.issued.tag(), shard},
             operands_of(rank, task));
   }
 
@@ -241,6 +242,8 @@ class Machine {
     }
     for (std::int64_t row = 0; row < buffer.rows; ++row) {
       for (std::int64_t column = 0; column < buffer.columns; ++column) {
+        // Another rank's part of sharded states.
+        if (std::isnan(matrix(row, column))) continue;
         const auto [r, c] = in_whole(buffer, rank.at.tensor, row, column);
         const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
         if (padding && r >= setting_.model.vocabulary) continue;
