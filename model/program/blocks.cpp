@@ -15,7 +15,7 @@ using Operations = std::vector<Operation>;
 
 int add_block(Program& program, std::string_view name, Operations operations) {
   if (operations.empty()) return -1;
-  program.blocks.push_back({name, std::move(operations)});
+  program.blocks.push_back({.name = name, .kind = {}, .operations = std::move(operations)});
   return static_cast<int>(program.blocks.size()) - 1;
 }
 
@@ -165,10 +165,14 @@ bool some_layers(const Lowering& lowering, bool repeated) {
 
 // A layer exists with and without its forward pass repeated; both have the same parameters.
 UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, Repeats repeats, int norm) {
+  const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
   add_layer(layer, kind, repeats);
-  return add_unit(lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}},
-                  norm);
+  const UnitBlocks blocks =
+      add_unit(lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm);
+  std::vector<Block>& all = lowering.program.blocks;
+  std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
+  return blocks;
 }
 
 void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {

@@ -28,6 +28,7 @@ enum class StepPass : std::uint8_t {
 
 struct Block {
   std::string_view name;
+  LayerKind kind;  // of the layers that call it
   std::vector<Operation> operations;
 };
 

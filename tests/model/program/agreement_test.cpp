@@ -9,6 +9,7 @@
 #include "model/cost/traffic.h"
 #include "model/program/flop.h"
 #include "model/program/lower.h"
+#include "model/program/price.h"
 #include "model/program/view.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/cost/example_jobs.h"
@@ -176,6 +177,50 @@ TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
       }
       expect_close(elements, stages[static_cast<std::size_t>(stage)].dense, "parameters");
     }
+  }
+}
+
+// Kernel times of one layer's passes are those of its operators, none twice and none forgotten.
+TEST(ProgramAgreement, ALayerCostsWhatItsOperatorsCost) {
+  for (const Case& c : cases()) {
+    const OperationPrices prices(c.job, c.plan);
+    Seconds priced;
+    for (const char* name : {"layer forward", "layer backward"}) {
+      const Block& block = block_of(c, name);
+      for (const Operation& operation : block.operations) {
+        priced += prices.of(c.program, block, operation);
+      }
+    }
+    Seconds expected;
+    const Job& job = c.job.job;
+    for (const Operator& op :
+         layer_operators(job.model, job.training, layer_shard(c.plan), LayerKind{})) {
+      const OperatorTime time = operator_time(job.cluster.device, job.training, op);
+      expected += time.forward + time.input_gradient + time.weight_gradient;
+    }
+    expect_close(priced.value(), expected.value(), "layer");
+  }
+}
+
+// The last stage's rank: gradient norm and update (the serial part of a sharded update is not an
+// operation).
+TEST(ProgramAgreement, TheOptimizerCostsWhatTheEstimateSays) {
+  for (const Case& c : cases()) {
+    const OperationPrices prices(c.job, c.plan);
+    Seconds priced;
+    for (const IssuedOperation issued : operations_of(c.program, c.plan.pipeline_parallel - 1)) {
+      if (issued.tag().pass == StepPass::finish) {
+        priced += prices.of(c.program, *issued.block, *issued.operation);
+      }
+    }
+    std::vector<StageParameters> stages;
+    stage_parameters(c.job, c.plan, stages);
+    const Seconds serial =
+        c.plan.zero_stage == 1
+            ? c.job.job.training.stack.sharded_update_per_rank * c.plan.sharding_group
+            : Seconds(0);
+    const Seconds expected = optimizer_time(c.job, c.plan, stages.back()) - serial;
+    expect_close(priced.value(), expected.value(), "optimizer");
   }
 }
 

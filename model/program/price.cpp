@@ -1,0 +1,98 @@
+#include "model/program/price.h"
+
+#include <algorithm>
+
+#include "model/cost/compute.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+namespace {
+
+// Several operations share the one time of an operator: one of them has it.
+bool has_no_time_of_its_own(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::cross_entropy_max:
+    case OperationKind::cross_entropy_loss:
+    case OperationKind::positions:
+    case OperationKind::positions_gradient:
+      return true;
+    default:
+      return false;
+  }
+}
+
+double elements_of(const Program& program, const Operation& operation, BufferRole role) {
+  double elements = 0;
+  for (const Operand& operand : operation.operands) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+    if (buffer.role != role) continue;
+    elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
+  }
+  return elements / operation.shards;
+}
+
+// Handbook §4: the norm reads the gradient; the update reads it again, reads and writes master
+// weight and moments (or the weight, where it is its own master) and writes the weight.
+double bytes_per_parameter(const Training& training, OperationKind kind) {
+  const double gradient = training.stack.gradient_bytes;
+  if (kind == OperationKind::sum_of_squares) return gradient;
+  const double master = training.precision.master_weight_bytes;
+  const double weight = training.precision.weight_bytes;
+  return gradient + 2 * training.optimizer.moment_bytes + (master > 0 ? 2 * master : weight) +
+         weight;
+}
+
+}  // namespace
+
+OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job_(job) {
+  const Job& j = job.job;
+  const LayerShard shard = layer_shard(plan);
+  const auto add = [&](const OperatorList& list, LayerKind layer, bool in_layer) {
+    for (const Operator& op : list) {
+      priced_.push_back(
+          {layer, in_layer, op.kind, operator_time(j.cluster.device, j.training, op)});
+    }
+  };
+  for (int index = 0; index < kLayerKinds; ++index) {
+    const LayerKind kind = layer_kind_at(index);
+    if (kind.moe && j.model.experts == 0) continue;
+    add(layer_operators(j.model, j.training, shard, kind), kind, true);
+  }
+  add(embedding_operators(j.model, j.training, shard), {}, false);
+  add(head_operators(j.model, j.training, shard), {}, false);
+}
+
+const OperatorTime* OperationPrices::find(LayerKind kind, OperatorKind part) const {
+  const auto found = std::find_if(priced_.begin(), priced_.end(), [&](const Priced& priced) {
+    return priced.part == part && (!priced.in_layer || priced.layer == kind);
+  });
+  return found == priced_.end() ? nullptr : &found->time;
+}
+
+Seconds OperationPrices::of(const Program& program, const Block& block,
+                            const Operation& operation) const {
+  const Training& training = job_.job.training;
+  if (operation.kind == OperationKind::sum_of_squares ||
+      operation.kind == OperationKind::optimizer_step) {
+    const Device& device = job_.job.cluster.device;
+    const double elements = elements_of(program, operation, BufferRole::gradient);
+    return Bytes(elements * bytes_per_parameter(training, operation.kind)) /
+           (device.memory_bandwidth * device.rates.memory);
+  }
+  if (!operation.part || has_no_time_of_its_own(operation.kind)) return Seconds(0);
+  const OperatorTime* time = find(block.kind, *operation.part);
+  if (time == nullptr) return Seconds(0);
+  switch (operation.phase) {
+    case Phase::forward:
+      return time->forward;
+    case Phase::input_gradient:
+      return time->input_gradient;
+    case Phase::weight_gradient:
+      return time->weight_gradient;
+    case Phase::update:
+      break;
+  }
+  return Seconds(0);
+}
+
+}  // namespace trainyard

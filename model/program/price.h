@@ -1,0 +1,40 @@
+// What the operations of a program take on a device: each is a part of an operator of the network
+// (model/workload/operators.h) and has one of its three times (model/cost/compute.h), so that the
+// program and the analytic estimate price the same kernels. A reader prices a block once, not each
+// of its calls.
+#pragma once
+
+#include <vector>
+
+#include "model/cost/compute.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/program/program.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+class OperationPrices {
+ public:
+  // Requires: both outlive it.
+  OperationPrices(const PreparedJob& job, const Plan& plan);
+
+  // Kernel time on this rank; 0 for communication, whose time is the network's. The norm and the
+  // update of the optimizer read and write each parameter of the rank's part once; where the states
+  // are offloaded the host's time is not in it.
+  Seconds of(const Program& program, const Block& block, const Operation& operation) const;
+
+ private:
+  const OperatorTime* find(LayerKind kind, OperatorKind part) const;
+
+  struct Priced {
+    LayerKind layer;
+    bool in_layer = false;  // else at an end of the network
+    OperatorKind part{};
+    OperatorTime time;
+  };
+  const PreparedJob& job_;
+  std::vector<Priced> priced_;
+};
+
+}  // namespace trainyard
