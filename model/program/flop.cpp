@@ -11,9 +11,11 @@ Flops flop_of(const Operation& operation) {
     case OperationKind::linear_weight_gradient:
       return Flops(2 * gemm.m * gemm.n * gemm.k * gemm.groups);
     case OperationKind::attention:
-    case OperationKind::attention_gradient: {
+    case OperationKind::attention_step:
+    case OperationKind::attention_gradient:
+    case OperationKind::attention_gradient_step: {
       const double scores = core.batch * core.heads * core.queries * core.keys;
-      const double passes = operation.kind == OperationKind::attention ? 2 : 4;
+      const double passes = operation.phase == Phase::forward ? 2 : 4;
       return Flops(passes * scores * (core.query_head_dim + core.value_head_dim));
     }
     default:

@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 31> kKinds = {
+constexpr std::array<std::string_view, 35> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -20,6 +20,8 @@ constexpr std::array<std::string_view, 31> kKinds = {
     "rotary gradient",
     "attention",
     "attention gradient",
+    "attention step",
+    "attention gradient step",
     "residual",
     "residual gradient",
     "activation",
@@ -38,6 +40,8 @@ constexpr std::array<std::string_view, 31> kKinds = {
     "all-reduce",
     "reduce-scatter",
     "all-gather",
+    "all-to-all",
+    "pass on",
     "send",
     "receive",
 };
@@ -74,8 +78,8 @@ constexpr std::array<std::string_view, 29> kOperators = {
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
-constexpr std::array<std::string_view, 8> kGroups = {"none",  "tensor",  "kv-head",        "data",
-                                                     "shard", "replica", "tied-embedding", "model"};
+constexpr std::array<std::string_view, 9> kGroups = {
+    "none", "tensor", "kv-head", "context", "data", "shard", "replica", "tied-embedding", "model"};
 constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
                                                                "fp4"};
 constexpr std::array<std::string_view, 6> kPasses = {
@@ -93,6 +97,9 @@ std::optional<CollectiveOperation> collective_of(OperationKind kind) {
       return CollectiveOperation::reduce_scatter;
     case OperationKind::all_gather:
       return CollectiveOperation::all_gather;
+    case OperationKind::all_to_all:
+      return CollectiveOperation::all_to_all;
+    case OperationKind::pass_on:
     case OperationKind::send:
     case OperationKind::receive:
       return CollectiveOperation::send;

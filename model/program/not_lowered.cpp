@@ -27,8 +27,10 @@ constexpr Gap kGaps[] = {
      [](const Transformer&, const Training& t, const Plan&) {
        return t.precision.casts_gemm_inputs();
      }},
-    {"/plan/context_parallel", "context parallelism",
-     [](const Transformer&, const Training&, const Plan& p) { return p.context_parallel > 1; }},
+    {"/plan/context_parallel", "context parallelism without a fused attention kernel",
+     [](const Transformer&, const Training& t, const Plan& p) {
+       return p.context_parallel > 1 && !t.stack.flash_attention;
+     }},
     {"/plan/zero_stage", "sharded gradients and parameters",
      [](const Transformer&, const Training&, const Plan& p) {
        return p.zero_stage > 1 && p.sharding_group > 1;

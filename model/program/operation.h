@@ -34,15 +34,18 @@ enum class OperationKind : std::uint8_t {
   rotary_gradient,         // turns their gradients back
   attention,               // queries, keys, values → output, log-sum-exp
   attention_gradient,      // queries, keys, values, output, log-sum-exp, output gradient → three
-  residual,                // stream, branch, bias or none → stream
-  residual_gradient,       // the sum of two gradients; += bias's, from the first
-  activation,              // SwiGLU (gate, then up, side by side) or GELU
-  activation_gradient,     // input, output gradient → input gradient
-  embedding,               // tokens, table → rows of this rank's part, zeros elsewhere
-  embedding_gradient,      // tokens, output gradient; += table's
-  positions,               // input, table → input + its rows
-  positions_gradient,      // output gradient; += table's
-  cross_entropy_max,       // logits → largest of this rank
+  attention_step,          // of a ring: queries, keys, values of another rank; updates output and
+                           // statistics
+  attention_gradient_step,  // the same six as its gradient; += the three gradients
+  residual,                 // stream, branch, bias or none → stream
+  residual_gradient,        // the sum of two gradients; += bias's, from the first
+  activation,               // SwiGLU (gate, then up, side by side) or GELU
+  activation_gradient,      // input, output gradient → input gradient
+  embedding,                // tokens, table → rows of this rank's part, zeros elsewhere
+  embedding_gradient,       // tokens, output gradient; += table's
+  positions,                // input, table → input + its rows
+  positions_gradient,       // output gradient; += table's
+  cross_entropy_max,        // logits → largest of this rank
   cross_entropy_sum,   // logits, largest, labels → Σ exp(logit − largest), logit of the label
   cross_entropy_loss,  // largest, sum, label's logit; += loss, a mean over the global batch
   cross_entropy_gradient,  // largest, sum, labels; logits become their gradient
@@ -52,6 +55,8 @@ enum class OperationKind : std::uint8_t {
   all_reduce,              // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,
+  all_to_all,  // tokens of all heads ↔ heads of all tokens; contributions to one head add up
+  pass_on,     // to the next of the group, from the one before
   send,
   receive,
 };
@@ -75,6 +80,7 @@ enum class Group : std::uint8_t {
   none,
   tensor,          // t
   kv_head,         // those of a tensor-parallel group that hold the same KV heads
+  context,         // c
   dense_gradient,  // D·c: hold the same dense parameters
   dense_shard,     // those of them that share one copy of the sharded states
   dense_replica,   // those that hold the same shard
@@ -115,6 +121,7 @@ struct Operation {
   // operands, of which this rank has its place's part in the shard group, ⌈elements/shards⌉ long. A
   // reduce-scatter leaves the sum in that part, an all-gather spreads it, both in place.
   int shards = 1;
+  int step = 0;   // of a ring: the keys are those of the rank so many places before this one
   Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
   std::vector<Operand> operands;
 };
@@ -144,6 +151,7 @@ enum class CutAxis : std::uint8_t { none, rows, columns };
 struct Segment {
   std::int64_t whole = 0;
   int shards = 1;
+  int step = 0;  // of a ring: the keys are those of the rank so many places before this one
   int replicas = 1;
 };
 struct Cut {

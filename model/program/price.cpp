@@ -49,8 +49,7 @@ OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job
   const LayerShard shard = layer_shard(plan);
   const auto add = [&](const OperatorList& list, LayerKind layer, bool in_layer) {
     for (const Operator& op : list) {
-      priced_.push_back(
-          {layer, in_layer, op.kind, operator_time(j.cluster.device, j.training, op)});
+      priced_.push_back({layer, in_layer, op, operator_time(j.cluster.device, j.training, op)});
     }
   };
   for (int index = 0; index < kLayerKinds; ++index) {
@@ -62,11 +61,11 @@ OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job
   add(head_operators(j.model, j.training, shard), {}, false);
 }
 
-const OperatorTime* OperationPrices::find(LayerKind kind, OperatorKind part) const {
+const OperationPrices::Priced* OperationPrices::find(LayerKind kind, OperatorKind part) const {
   const auto found = std::find_if(priced_.begin(), priced_.end(), [&](const Priced& priced) {
-    return priced.part == part && (!priced.in_layer || priced.layer == kind);
+    return priced.op.kind == part && (!priced.in_layer || priced.layer == kind);
   });
-  return found == priced_.end() ? nullptr : &found->time;
+  return found == priced_.end() ? nullptr : &*found;
 }
 
 Seconds OperationPrices::of(const Program& program, const Block& block,
@@ -80,15 +79,19 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
            (device.memory_bandwidth * device.rates.memory);
   }
   if (!operation.part || has_no_time_of_its_own(operation.kind)) return Seconds(0);
-  const OperatorTime* time = find(block.kind, *operation.part);
-  if (time == nullptr) return Seconds(0);
+  const Priced* priced = find(block.kind, *operation.part);
+  if (priced == nullptr) return Seconds(0);
+  const OperatorTime& time = priced->time;
+  // A step of a ring is a part of the core.
+  const double keys = priced->op.attention.keys;
+  const double share = keys > 0 ? operation.attention.keys / keys : 1;
   switch (operation.phase) {
     case Phase::forward:
-      return time->forward;
+      return time.forward * share;
     case Phase::input_gradient:
-      return time->input_gradient;
+      return time.input_gradient * share;
     case Phase::weight_gradient:
-      return time->weight_gradient;
+      return time.weight_gradient * share;
     case Phase::update:
       break;
   }

@@ -25,14 +25,14 @@ class OperationPrices {
   Seconds of(const Program& program, const Block& block, const Operation& operation) const;
 
  private:
-  const OperatorTime* find(LayerKind kind, OperatorKind part) const;
-
   struct Priced {
     LayerKind layer;
     bool in_layer = false;  // else at an end of the network
-    OperatorKind part{};
+    Operator op;
     OperatorTime time;
   };
+  const Priced* find(LayerKind kind, OperatorKind part) const;
+
   const PreparedJob& job_;
   std::vector<Priced> priced_;
 };

@@ -89,6 +89,10 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       at.tensor -= at.tensor % kv_replicas_;
       shape = {groups_.tensor.stride, kv_replicas_};
       break;
+    case Group::context:
+      at.context = 0;
+      shape = groups_.context;
+      break;
     case Group::dense_gradient:
       at.context = at.data = 0;
       shape = joined(groups_.context, groups_.data);

@@ -1,5 +1,7 @@
 // The attention half of a layer: norm, QKV projection, norm of the heads, rotary embedding, core,
 // output projection, sum. Keys and values replicate where there are fewer heads than ranks.
+#include <algorithm>
+
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
@@ -69,35 +71,25 @@ LinearPart output_projection(NetworkUnit& unit) {
 
 AttentionShape core_shape(const Lowering& lowering, bool sliding) {
   const Transformer& model = lowering.model;
+  const Plan& plan = lowering.plan;
   const HeadWidths widths = head_widths(lowering);
   const auto sequence = static_cast<double>(lowering.training.sequence_length);
   const bool windowed = sliding && model.sliding_window < lowering.training.sequence_length;
-  return {.batch = static_cast<double>(lowering.plan.micro_batch),
-          .heads = static_cast<double>(part_of(widths.queries) / model.head_dim),
-          .kv_heads = static_cast<double>(part_of(widths.keys) / model.head_dim),
-          .queries = sequence,
+  // Ulysses deals the heads over the context ranks instead of the queries.
+  const bool dealt = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  const int head_shards = dealt ? plan.context_parallel : 1;
+  const int query_shards = dealt ? 1 : plan.context_parallel;
+  const auto heads_of = [&](const Segment& segment) {
+    return static_cast<double>(part_of(segment) / model.head_dim);
+  };
+  return {.batch = static_cast<double>(plan.micro_batch),
+          .heads = heads_of(widths.queries) / head_shards,
+          .kv_heads = std::max(1.0, heads_of(widths.keys) / head_shards),
+          .queries = sequence / query_shards,
           .keys = windowed ? model.sliding_window : sequence,
           .query_head_dim = static_cast<double>(model.head_dim),
           .value_head_dim = static_cast<double>(model.head_dim),
           .sliding = windowed};
-}
-
-Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, OperationKind kind) {
-  return {.kind = kind,
-          .part = OperatorKind::attention_core,
-          .dtype = unit.lowering().training.precision.attention,
-          .attention = half.shape};
-}
-
-int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
-  const auto heads = static_cast<std::int64_t>(shape.heads);
-  if (!unit.lowering().training.stack.flash_attention) {
-    return unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
-  }
-  ProgramBuffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
-  buffer.rows = unit.lowering().tokens;
-  buffer.columns = heads;
-  return unit.lowering().add(buffer);
 }
 
 Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
@@ -133,11 +125,12 @@ void make_heads(NetworkUnit& unit, AttentionHalf& half) {
         unit.parameter({"query norm scale", "query norm scale gradient", d}, partial);
     half.key_scale = unit.parameter({"key norm scale", "key norm scale gradient", d}, partial);
   }
-  half.queries = unit.whole_activation("queries", q);
-  half.keys = unit.whole_activation("keys", kv);
-  half.values = unit.whole_activation("values", kv);
-  half.branch.firsts = {half.queries, half.keys, half.values};
-  if (unit.model().qk_norm) half.branch.firsts = {half.raw_queries, half.raw_keys, half.values};
+  half.heads.queries = unit.whole_activation("queries", q);
+  half.heads.keys = unit.whole_activation("keys", kv);
+  half.heads.values = unit.whole_activation("values", kv);
+  half.branch.firsts = {half.heads.queries, half.heads.keys, half.heads.values};
+  if (unit.model().qk_norm)
+    half.branch.firsts = {half.raw_queries, half.raw_keys, half.heads.values};
 }
 
 void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
@@ -147,35 +140,20 @@ void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
                  .dtype = unit.lowering().dtype};
     op.operands = {reads(half.raw_queries),        reads(half.raw_keys),
                    reads(half.query_scale.weight), reads(half.key_scale.weight),
-                   creates(half.queries),          creates(half.keys)};
+                   creates(half.heads.queries),    creates(half.heads.keys)};
     unit.add(Phase::forward, op);
   }
   if (!unit.model().learned_positions) {
     Operation op{.kind = OperationKind::rotary,
                  .part = OperatorKind::rotary,
                  .dtype = unit.lowering().dtype};
-    op.operands = {updates(half.queries), updates(half.keys)};
+    op.operands = {updates(half.heads.queries), updates(half.heads.keys)};
     unit.add(Phase::forward, op);
   }
 }
 
-// The scores again; the output of the first time was kept.
-void repeat_core(NetworkUnit& unit, const AttentionHalf& half) {
-  const HeadWidths widths = head_widths(unit.lowering());
-  Operation core = core_operation(unit, half, OperationKind::attention);
-  const int context = unit.whole_activation("attention context again", part_of(widths.queries));
-  core.operands = {reads(half.queries), reads(half.keys), reads(half.values), creates(context),
-                   creates(half.statistics)};
-  unit.repeat(core);
-}
-
-struct HeadGradients {
-  int queries = -1, keys = -1, values = -1;
-};
-
 // From the gradients of what the core reads to those of what the projection writes.
-HeadGradients append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
-                                    HeadGradients of) {
+HeadBuffers append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half, HeadBuffers of) {
   if (!unit.model().learned_positions) {
     Operation op{.kind = OperationKind::rotary_gradient,
                  .part = OperatorKind::rotary,
@@ -185,7 +163,7 @@ HeadGradients append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half
   }
   if (!unit.model().qk_norm) return of;
   const HeadWidths widths = head_widths(unit.lowering());
-  HeadGradients raw = of;
+  HeadBuffers raw = of;
   raw.queries = unit.whole_activation("raw query gradient", part_of(widths.queries));
   raw.keys = unit.whole_activation("raw key gradient", part_of(widths.keys));
   Operation op{.kind = OperationKind::head_norm_gradient,
@@ -208,42 +186,25 @@ HeadGradients append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half
 }  // namespace
 
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle) {
+  const HeadWidths widths = head_widths(unit.lowering());
   AttentionHalf half{.branch = attention_branch(unit, middle),
-                     .shape = core_shape(unit.lowering(), kind.sliding)};
+                     .shape = core_shape(unit.lowering(), kind.sliding),
+                     .queries_cut = widths.queries,
+                     .keys_cut = widths.keys};
   make_heads(unit, half);
   begin_branch(unit, half.branch);
   append_heads_forward(unit, half);
-  half.branch.inner =
-      unit.whole_activation("attention context", part_of(head_widths(unit.lowering()).queries));
-  half.statistics = statistics_buffer(unit, half.shape);
-  Operation core = core_operation(unit, half, OperationKind::attention);
-  core.operands = {reads(half.queries), reads(half.keys), reads(half.values),
-                   creates(half.branch.inner), creates(half.statistics)};
-  unit.add(Phase::forward, core);
+  half.branch.inner = unit.whole_activation("attention context", part_of(widths.queries));
+  append_core(unit, half);
   end_branch(unit, half.branch);
   return half;
 }
 
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core) {
-  const HeadWidths widths = head_widths(unit.lowering());
   const int context_gradient = begin_branch_gradient(unit, half.branch);
-  const HeadGradients core_gradients = {
-      unit.whole_activation("query gradient", part_of(widths.queries)),
-      unit.whole_activation("key gradient", part_of(widths.keys)),
-      unit.whole_activation("value gradient", part_of(widths.keys))};
   if (repeats_core) repeat_core(unit, half);
-  Operation core = core_operation(unit, half, OperationKind::attention_gradient);
-  core.operands = {reads(half.queries),
-                   reads(half.keys),
-                   reads(half.values),
-                   reads(half.branch.inner),
-                   reads(half.statistics),
-                   reads(context_gradient),
-                   creates(core_gradients.queries),
-                   creates(core_gradients.keys),
-                   creates(core_gradients.values)};
-  unit.add(Phase::input_gradient, core);
-  const HeadGradients raw = append_heads_gradient(unit, half, core_gradients);
+  const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient);
+  const HeadBuffers raw = append_heads_gradient(unit, half, gradients);
   end_branch_gradient(unit, half.branch, {reads(raw.queries), reads(raw.keys), reads(raw.values)});
 }
 

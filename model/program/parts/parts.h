@@ -69,16 +69,33 @@ struct LayerMiddle {
   int stream = -1, gradient = -1;
 };
 
+struct HeadBuffers {
+  int queries = -1, keys = -1, values = -1;
+};
+
 struct AttentionHalf {
   Branch branch;
   AttentionShape shape;
-  int queries = -1, keys = -1, values = -1;
+  Segment queries_cut, keys_cut;        // of all heads
+  HeadBuffers heads;                    // of this rank's tokens
   int raw_queries = -1, raw_keys = -1;  // before the norm of the heads; −1 without
-  int statistics = -1;                  // log-sum-exp of each row; unfused: the probabilities
   Parameter query_scale, key_scale;     // of the norm of the heads
+  // What the core saves: its inputs, its output and the log-sum-exp of each row (unfused: the
+  // probabilities). Where heads are dealt over the context ranks they are not those of `heads`.
+  HeadBuffers core;
+  int core_output = -1, statistics = -1;
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
+
+// The core under each way of context parallelism; writes half.branch.inner.
+void append_core(NetworkUnit& unit, AttentionHalf& half);
+// Returns the gradients of half.heads.
+HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                 int context_gradient);
+// The scores again; the output of the first time was kept.
+void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
+
 Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle);
 void append_mlp_gradient(NetworkUnit& unit, const Branch& branch);
 

@@ -311,8 +311,9 @@ TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
   PreparedJob job = llama_8b_on_h100();
   EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
   PlanRequest request = degrees(2, 2, true);
-  request.context_parallel = 2;
-  EXPECT_EQ(refusal(job, request), "/plan/context_parallel: not lowered yet: context parallelism");
+  request.zero_stage = 3;
+  EXPECT_EQ(refusal(job, request),
+            "/plan/zero_stage: not lowered yet: sharded gradients and parameters");
   job.job.training.stack.dropout = true;
   EXPECT_EQ(refusal(job, degrees(2, 2, true)), "/training/stack: not lowered yet: dropout");
 }

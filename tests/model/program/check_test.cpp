@@ -99,6 +99,19 @@ TEST(ProgramCheck, HoldsForEverySchedule) {
   }
 }
 
+TEST(ProgramCheck, HoldsOverContextRanks) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    PlanRequest request;
+    request.context_parallel = 4;
+    request.context_parallel_algorithm = algorithm;
+    request.pipeline_parallel = 2;
+    request.data_parallel = 2;
+    const Checked valid = lowered(request);
+    EXPECT_EQ(message(check(valid.program, valid.layout)), "valid");
+  }
+}
+
 TEST(ProgramCheck, NamesABufferThatIsReadBeforeItIsWritten) {
   Checked broken = two_stages();
   drop_operation(block(broken.program, "layer forward"), OperationKind::norm);

@@ -280,6 +280,40 @@ TEST(Program, WithRepeatedAttentionCoresIsTheUnshardedOne) {
   expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
 }
 
+// ---- The sequence over several ranks ----------------------------------------------------------
+
+class ProgramOverContext : public testing::TestWithParam<ContextAlgorithm> {};
+
+TEST_P(ProgramOverContext, IsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.sequence_length = 8;
+  for (const int context : {2, 4}) {
+    for (const int tensor : {1, 2}) {
+      if (context * tensor > 4 && GetParam() == ContextAlgorithm::ulysses) continue;  // 4 heads
+      for (const bool windowed : {false, true}) {
+        PlanRequest request;
+        request.context_parallel = context;
+        request.context_parallel_algorithm = GetParam();
+        request.tensor_parallel = tensor;
+        request.sequence_parallel = tensor > 1 && context == 2;
+        request.pipeline_parallel = 2;
+        request.data_parallel = 2;
+        request.micro_batch = 2;
+        request.zero_stage = windowed ? 1 : 0;
+        request.overlap.context_parallel = windowed;
+        Transformer model = tiny_llama(windowed);
+        model.sliding_window = windowed ? 3 : 0;
+        expect_equivalent(tiny_setting(model, training, request),
+                          fmt::format("c {} t {} windowed {}: ", context, tensor, windowed), 3);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ProgramOverContext,
+                         testing::Values(ContextAlgorithm::ring, ContextAlgorithm::all_gather,
+                                         ContextAlgorithm::ulysses));
+
 TEST(Program, OfTwoSequencesAMicrobatchIsTheUnshardedOne) {
   PlanRequest request = two_by_two_by_two();
   request.micro_batch = 2;

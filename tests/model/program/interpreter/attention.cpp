@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "tests/model/program/interpreter/kernels.h"
 
@@ -23,86 +24,175 @@ void rotate(const Where& where, Matrix& x, Eigen::Index d, double direction) {
   }
 }
 
-// One head of one sequence.
+// The rows of one sequence in a matrix of tokens, and where they stand in it.
+struct Tokens {
+  std::vector<Eigen::Index> rows;
+  std::vector<std::int64_t> positions;
+};
+
+void append_part(const Where& where, int sequence, int context, Eigen::Index first, Tokens& into) {
+  const Setting& setting = where.setting;
+  const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
+  for (std::int64_t i = 0; i < part; ++i) {
+    into.rows.push_back(first + sequence * part + i);
+    into.positions.push_back(dealt_position(setting, context, i));
+  }
+}
+
+// Of one sequence in a matrix of `rows` rows: those of context rank `context`, or of all ranks,
+// one after the other (gathered) or in the order of the sequence (dealt heads).
+Tokens tokens_in(const Where& where, Eigen::Index rows, int sequence, int context) {
+  const Plan& plan = where.setting.plan;
+  const std::int64_t length = where.setting.training.sequence_length;
+  Tokens tokens;
+  if (plan.context_parallel == 1 || rows < length * plan.micro_batch) {
+    append_part(where, sequence, context, 0, tokens);
+  } else if (plan.context_parallel_algorithm == ContextAlgorithm::all_gather) {
+    for (int rank = 0; rank < plan.context_parallel; ++rank) {
+      append_part(where, sequence, rank, rank * rows / plan.context_parallel, tokens);
+    }
+  } else {
+    for (std::int64_t i = 0; i < length; ++i) {
+      tokens.rows.push_back(sequence * length + i);
+      tokens.positions.push_back(i);
+    }
+  }
+  return tokens;
+}
+
+// One head of one sequence: its rows and columns among the queries and among the keys.
 struct HeadPlace {
-  Eigen::Index row = 0, rows = 0;  // of the sequence
+  Tokens queries, keys;
   Eigen::Index head = 0, kv_head = 0;
 };
 
-bool sees(const AttentionShape& shape, Eigen::Index query, Eigen::Index key) {
-  return key <= query && (!shape.sliding || static_cast<double>(query - key) < shape.keys);
+Matrix taken(const Matrix& x, const Tokens& tokens, Eigen::Index column, Eigen::Index d) {
+  return x(tokens.rows, Eigen::seqN(column * d, d));
 }
 
-Matrix scores(const Operation& op, const HeadPlace& at, const Matrix& queries, const Matrix& keys) {
+bool sees(const Operation& op, const Where& where, std::int64_t query, std::int64_t key) {
+  return key <= query &&
+         (!op.attention.sliding || query - key < where.setting.model.sliding_window);
+}
+
+Matrix scores(const Operation& op, const Where& where, const HeadPlace& at, const Operands& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
-  Matrix s = queries.block(at.row, at.head * d, at.rows, d) *
-             keys.block(at.row, at.kv_head * d, at.rows, d).transpose() /
+  Matrix s = taken(*o.in[0], at.queries, at.head, d) *
+             taken(*o.in[1], at.keys, at.kv_head, d).transpose() /
              std::sqrt(static_cast<double>(d));
   for (Eigen::Index i = 0; i < s.rows(); ++i) {
     for (Eigen::Index j = 0; j < s.cols(); ++j) {
-      if (!sees(op.attention, i, j)) s(i, j) = -std::numeric_limits<double>::infinity();
+      const auto query = at.queries.positions[static_cast<std::size_t>(i)];
+      const auto key = at.keys.positions[static_cast<std::size_t>(j)];
+      if (!sees(op, where, query, key)) s(i, j) = -std::numeric_limits<double>::infinity();
     }
   }
   return s;
 }
 
 template <typename Visit>
-void for_each_head(const Operation& op, const Where& where, const Visit& visit) {
-  const auto rows = static_cast<Eigen::Index>(where.setting.training.sequence_length);
+void for_each_head(const Operation& op, const Where& where, const Operands& o, const Visit& visit) {
   const auto heads = static_cast<Eigen::Index>(op.attention.heads);
   const auto shared = heads / static_cast<Eigen::Index>(op.attention.kv_heads);
-  for (Eigen::Index sequence = 0; sequence < where.setting.plan.micro_batch; ++sequence) {
-    for (Eigen::Index head = 0; head < heads; ++head) {
-      visit(HeadPlace{sequence * rows, rows, head, head / shared});
+  const int ranks = where.setting.plan.context_parallel;
+  const int source = (where.at.context + ranks - op.step) % ranks;
+  for (int sequence = 0; sequence < where.setting.plan.micro_batch; ++sequence) {
+    HeadPlace at{tokens_in(where, o.in[0]->rows(), sequence, where.at.context),
+                 tokens_in(where, o.in[1]->rows(), sequence, source)};
+    for (at.head = 0; at.head < heads; ++at.head) {
+      at.kv_head = at.head / shared;
+      visit(at);
     }
   }
 }
 
+// The softmax of one row over some keys, as far as it is known.
+struct RowSum {
+  double largest = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  double log_sum() const { return largest + std::log(sum); }
+};
+
+RowSum row_sum(const Matrix& s, Eigen::Index row) {
+  RowSum result{s.row(row).maxCoeff(), 0};
+  if (std::isinf(result.largest)) return {};
+  result.sum = (s.row(row).array() - result.largest).exp().sum();
+  return result;
+}
+
+// Adds what these keys say to output and log-sum-exp (nothing yet: the first block of keys).
 void attention(const Operation& op, const Where& where, const Operands& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.value_head_dim);
-  const auto heads = static_cast<Eigen::Index>(op.attention.heads);
-  Matrix& output = *o.out[0];
-  Matrix& statistics = *o.out[1];
-  for_each_head(op, where, [&](const HeadPlace& at) {
-    const Matrix s = scores(op, at, *o.in[0], *o.in[1]);
-    const Eigen::VectorXd largest = s.rowwise().maxCoeff();
-    Matrix p = (s.colwise() - largest).array().exp();
-    const Eigen::VectorXd sum = p.rowwise().sum();
-    p = sum.cwiseInverse().asDiagonal() * p;
-    output.block(at.row, at.head * d, at.rows, d) =
-        p * o.in[2]->block(at.row, at.kv_head * d, at.rows, d);
-    if (statistics.cols() == heads) {
-      statistics.col(at.head).segment(at.row, at.rows) = largest.array() + sum.array().log();
-    } else {
-      statistics.block(at.row, at.head * at.rows, at.rows, at.rows) = p;
+  const bool first = op.kind == OperationKind::attention;
+  Matrix& output = first ? *o.out[0] : *o.in_place[0];
+  Matrix& statistics = first ? *o.out[1] : *o.in_place[1];
+  const bool fused = statistics.cols() == static_cast<Eigen::Index>(op.attention.heads);
+  for_each_head(op, where, o, [&](const HeadPlace& at) {
+    const Matrix s = scores(op, where, at, o);
+    const Matrix values = taken(*o.in[2], at.keys, at.kv_head, d);
+    for (Eigen::Index i = 0; i < s.rows(); ++i) {
+      const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
+      auto out = output.row(row).segment(at.head * d, d);
+      const RowSum here = row_sum(s, i);
+      const double before =
+          first ? -std::numeric_limits<double>::infinity() : statistics(row, at.head);
+      if (here.sum == 0) continue;
+      const double largest = std::max(before, here.log_sum());
+      const double all =
+          largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
+      const Eigen::RowVectorXd p = (s.row(i).array() - all).exp();
+      if (first) {
+        out = p * values;
+      } else {
+        out = out * std::exp(before - all) + p * values;
+      }
+      if (fused) {
+        statistics(row, at.head) = all;
+      } else {
+        statistics.row(row).segment(at.head * s.cols(), s.cols()) = p;
+      }
     }
   });
 }
 
+Matrix probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                     const Operands& o) {
+  const Matrix& statistics = *o.in[4];
+  Matrix p = scores(op, where, at, o);
+  const bool fused = statistics.cols() == static_cast<Eigen::Index>(op.attention.heads);
+  for (Eigen::Index i = 0; i < p.rows(); ++i) {
+    const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
+    if (fused) {
+      p.row(i) = (p.row(i).array() - statistics(row, at.head)).exp();
+    } else {
+      p.row(i) = statistics.row(row).segment(at.head * p.cols(), p.cols());
+    }
+  }
+  return p;
+}
+
+void add_rows(const Matrix& part, const Tokens& tokens, Eigen::Index column, Matrix& into) {
+  for (Eigen::Index i = 0; i < part.rows(); ++i) {
+    into.row(tokens.rows[static_cast<std::size_t>(i)]).segment(column * part.cols(), part.cols()) +=
+        part.row(i);
+  }
+}
+
 void attention_gradient(const Operation& op, const Where& where, const Operands& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
-  const auto heads = static_cast<Eigen::Index>(op.attention.heads);
-  const Matrix& statistics = *o.in[4];
   for (Matrix* out : o.out) out->setZero();
-  for_each_head(op, where, [&](const HeadPlace& at) {
-    Matrix p;
-    if (statistics.cols() == heads) {
-      const Eigen::VectorXd lse = statistics.col(at.head).segment(at.row, at.rows);
-      p = (scores(op, at, *o.in[0], *o.in[1]).colwise() - lse).array().exp();
-    } else {
-      p = statistics.block(at.row, at.head * at.rows, at.rows, at.rows);
-    }
-    const auto of_query = [&](const Matrix& x) { return x.block(at.row, at.head * d, at.rows, d); };
-    const auto of_key = [&](const Matrix& x) {
-      return x.block(at.row, at.kv_head * d, at.rows, d);
-    };
-    const Matrix dout = of_query(*o.in[5]);
-    const Matrix dp = dout * of_key(*o.in[2]).transpose();
-    const Eigen::VectorXd delta = dout.cwiseProduct(of_query(*o.in[3])).rowwise().sum();
+  const std::vector<Matrix*>& into = o.out.empty() ? o.in_place : o.out;
+  for_each_head(op, where, o, [&](const HeadPlace& at) {
+    const Matrix p = probabilities(op, where, at, o);
+    const Matrix dout = taken(*o.in[5], at.queries, at.head, d);
+    const Matrix dp = dout * taken(*o.in[2], at.keys, at.kv_head, d).transpose();
+    const Eigen::VectorXd delta =
+        dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, d)).rowwise().sum();
     const Matrix ds = p.cwiseProduct(dp.colwise() - delta) / std::sqrt(static_cast<double>(d));
-    o.out[0]->block(at.row, at.head * d, at.rows, d) += ds * of_key(*o.in[1]);
-    o.out[1]->block(at.row, at.kv_head * d, at.rows, d) += ds.transpose() * of_query(*o.in[0]);
-    o.out[2]->block(at.row, at.kv_head * d, at.rows, d) += p.transpose() * dout;
+    add_rows(ds * taken(*o.in[1], at.keys, at.kv_head, d), at.queries, at.head, *into[0]);
+    add_rows(ds.transpose() * taken(*o.in[0], at.queries, at.head, d), at.keys, at.kv_head,
+             *into[1]);
+    add_rows(p.transpose() * dout, at.keys, at.kv_head, *into[2]);
   });
 }
 
@@ -111,8 +201,10 @@ void attention_gradient(const Operation& op, const Where& where, const Operands&
 void compute_attention(const Operation& operation, const Where& where, const Operands& operands) {
   switch (operation.kind) {
     case OperationKind::attention:
+    case OperationKind::attention_step:
       return attention(operation, where, operands);
     case OperationKind::attention_gradient:
+    case OperationKind::attention_gradient_step:
       return attention_gradient(operation, where, operands);
     default:
       break;

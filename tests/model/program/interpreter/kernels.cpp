@@ -192,14 +192,23 @@ void activation_gradient(const Where& where, const Operands& o) {
 
 }  // namespace
 
+std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row) {
+  const int ranks = setting.plan.context_parallel;
+  const std::int64_t part = setting.training.sequence_length / ranks;
+  const bool whole_heads = setting.plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  if (ranks == 1 || whole_heads || part % 2 != 0) return context * part + row;
+  const std::int64_t chunk = part / 2;
+  return row < chunk ? context * chunk + row : (2 * ranks - 1 - context) * chunk + row - chunk;
+}
+
 TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) {
   const Setting& setting = where.setting;
-  const std::int64_t whole = setting.training.sequence_length * setting.plan.micro_batch;
-  if (rows < whole) row += where.at.tensor * rows;
+  const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
+  if (rows < part * setting.plan.micro_batch) row += where.at.tensor * rows;
   const std::int64_t first =
       (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
       setting.plan.micro_batch;
-  return {first + row / setting.training.sequence_length, row % setting.training.sequence_length};
+  return {first + row / part, dealt_position(setting, where.at.context, row % part)};
 }
 
 void compute(const Operation& operation, const Where& where, const Operands& operands) {
@@ -230,6 +239,8 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::rotary_gradient:
     case OperationKind::attention:
     case OperationKind::attention_gradient:
+    case OperationKind::attention_step:
+    case OperationKind::attention_gradient_step:
       return compute_attention(operation, where, operands);
     case OperationKind::move:
       *operands.out[0] = *operands.in[0];

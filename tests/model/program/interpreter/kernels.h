@@ -42,6 +42,10 @@ FlatPart part_of(const std::vector<Eigen::Index>& sizes, int shards, int shard);
 struct TokenPlace {
   std::int64_t sequence = 0, position = 0;
 };
+// Where row `row` of context rank `context` stands in its sequence: rank i has the chunks i and
+// 2c − 1 − i of 2c, so that causal masking leaves all ranks the same work; under Ulysses, or where
+// the chunks do not come out even, one run.
+std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row);
 TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows);
 
 }  // namespace trainyard::interpreter

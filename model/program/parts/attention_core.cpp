@@ -1,0 +1,319 @@
+// The attention core: alone, or over context ranks that each have a part of the sequence. Ring (Liu
+// et al. 2023): blocks of keys and values go round while the core works on the one before; in
+// backward their gradients follow them, and home at the end. All-gather: keys and values of all
+// ranks, again in backward, gradients scattered back. Ulysses (Jacobs et al. 2023): every rank gets
+// a share of the heads, and all tokens of them.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+namespace {
+
+using Operands = std::vector<Operand>;
+
+Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, OperationKind kind) {
+  return {.kind = kind,
+          .part = OperatorKind::attention_core,
+          .dtype = unit.lowering().training.precision.attention,
+          .attention = half.shape};
+}
+
+int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
+  const auto heads = static_cast<std::int64_t>(shape.heads);
+  if (!unit.lowering().training.stack.flash_attention) {
+    return unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
+  }
+  ProgramBuffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
+  buffer.rows = static_cast<std::int64_t>(shape.batch * shape.queries);
+  buffer.columns = heads;
+  return unit.lowering().add(buffer);
+}
+
+Operands read_heads(const HeadBuffers& heads) {
+  return {reads(heads.queries), reads(heads.keys), reads(heads.values)};
+}
+
+// Queries, keys, values, output, log-sum-exp, output gradient.
+Operands read_for_gradient(const AttentionHalf& half, const HeadBuffers& heads,
+                           int output_gradient) {
+  Operands operands = read_heads(heads);
+  for (const int buffer : {half.core_output, half.statistics, output_gradient}) {
+    operands.push_back(reads(buffer));
+  }
+  return operands;
+}
+
+struct HeadNames {
+  std::string_view queries, keys, values;
+};
+constexpr HeadNames kGradients = {"query gradient", "key gradient", "value gradient"};
+
+HeadBuffers make_heads(NetworkUnit& unit, const HeadNames& names, std::int64_t rows,
+                       std::int64_t queries, std::int64_t keys) {
+  Lowering& lowering = unit.lowering();
+  return {lowering.activation(names.queries, rows, queries),
+          lowering.activation(names.keys, rows, keys),
+          lowering.activation(names.values, rows, keys)};
+}
+
+HeadBuffers make_gradients(NetworkUnit& unit, const AttentionHalf& half) {
+  return make_heads(unit, kGradients, unit.lowering().tokens, part_of(half.queries_cut),
+                    part_of(half.keys_cut));
+}
+
+Bytes bytes_of(const Lowering& lowering, int buffer) {
+  return lowering.program.buffers[static_cast<std::size_t>(buffer)].bytes();
+}
+
+void append_context_collective(NetworkUnit& unit, Phase phase, OperationKind kind, Bytes message,
+                               Operands operands, const AttentionShape& heads = {}) {
+  const Lowering& lowering = unit.lowering();
+  unit.add(phase,
+           {.kind = kind,
+            .stream = lowering.plan.overlap.context_parallel ? ProgramStream::context_parallel
+                                                             : ProgramStream::compute,
+            .dtype = lowering.dtype,
+            .attention = heads,
+            .group = Group::context,
+            .message = message,
+            .operands = std::move(operands)});
+}
+
+// ---- On one rank, or with the keys and values of all ---------------------------------------
+
+void append_attention_core(NetworkUnit& unit, const AttentionHalf& half, const HeadBuffers& heads) {
+  Operation core = core_operation(unit, half, OperationKind::attention);
+  core.operands = read_heads(heads);
+  core.operands.push_back(creates(half.core_output));
+  core.operands.push_back(creates(half.statistics));
+  unit.add(Phase::forward, core);
+}
+
+void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                    const HeadBuffers& heads, int output_gradient,
+                                    const HeadBuffers& gradients) {
+  Operation core = core_operation(unit, half, OperationKind::attention_gradient);
+  core.operands = read_for_gradient(half, heads, output_gradient);
+  for (const int gradient : {gradients.queries, gradients.keys, gradients.values}) {
+    core.operands.push_back(creates(gradient));
+  }
+  unit.add(Phase::input_gradient, core);
+}
+
+HeadBuffers append_gather(NetworkUnit& unit, Phase phase, const AttentionHalf& half) {
+  const Lowering& lowering = unit.lowering();
+  const std::int64_t rows = lowering.tokens * lowering.plan.context_parallel;
+  const std::int64_t width = part_of(half.keys_cut);
+  const HeadBuffers whole = {half.heads.queries,
+                             unit.lowering().activation("all keys", rows, width),
+                             unit.lowering().activation("all values", rows, width)};
+  append_context_collective(unit, phase, OperationKind::all_gather,
+                            bytes_of(lowering, whole.keys) + bytes_of(lowering, whole.values),
+                            {reads(half.heads.keys), reads(half.heads.values), creates(whole.keys),
+                             creates(whole.values)});
+  return whole;
+}
+
+HeadBuffers append_gathered_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                     int context_gradient) {
+  const HeadBuffers heads = append_gather(unit, Phase::input_gradient, half);
+  const HeadBuffers gradients = make_gradients(unit, half);
+  const ProgramBuffer whole = unit.lowering().program.buffers[static_cast<std::size_t>(heads.keys)];
+  const HeadBuffers all = {
+      gradients.queries, unit.lowering().activation("all key gradients", whole.rows, whole.columns),
+      unit.lowering().activation("all value gradients", whole.rows, whole.columns)};
+  append_attention_core_gradient(unit, half, heads, context_gradient, all);
+  append_context_collective(
+      unit, Phase::input_gradient, OperationKind::reduce_scatter, whole.bytes() * 2,
+      {reads(all.keys), reads(all.values), creates(gradients.keys), creates(gradients.values)});
+  return gradients;
+}
+
+// ---- Ring ---------------------------------------------------------------------------------
+
+// Keys and values on their way take two places in turn: one is used while the other is filled.
+using RingPlaces = std::array<HeadBuffers, 2>;
+
+RingPlaces ring_places(NetworkUnit& unit, const AttentionHalf& half, const HeadNames& first,
+                       const HeadNames& second) {
+  const std::int64_t width = part_of(half.keys_cut);
+  RingPlaces places;
+  for (const auto& [place, names] : {std::pair{0, first}, std::pair{1, second}}) {
+    places[static_cast<std::size_t>(place)] = {half.heads.queries,
+                                               unit.whole_activation(names.keys, width),
+                                               unit.whole_activation(names.values, width)};
+  }
+  return places;
+}
+
+void pass_on(NetworkUnit& unit, Phase phase, const HeadBuffers& from, const HeadBuffers& to) {
+  const Lowering& lowering = unit.lowering();
+  append_context_collective(
+      unit, phase, OperationKind::pass_on,
+      bytes_of(lowering, from.keys) + bytes_of(lowering, from.values),
+      {reads(from.keys), reads(from.values), creates(to.keys), creates(to.values)});
+}
+
+// A block of the ring has its share of the keys.
+Operation ring_operation(const NetworkUnit& unit, const AttentionHalf& half, OperationKind kind,
+                         int step) {
+  Operation core = core_operation(unit, half, kind);
+  core.attention.keys /= unit.lowering().plan.context_parallel;
+  core.step = step;
+  return core;
+}
+
+const HeadBuffers& block_at(const AttentionHalf& half, const RingPlaces& places, int step) {
+  return step == 0 ? half.heads : places[static_cast<std::size_t>(step % 2)];
+}
+
+void append_ring(NetworkUnit& unit, const AttentionHalf& half) {
+  const int ranks = unit.lowering().plan.context_parallel;
+  const RingPlaces places =
+      ring_places(unit, half, {"", "even keys", "even values"}, {"", "odd keys", "odd values"});
+  for (int step = 0; step < ranks; ++step) {
+    const HeadBuffers& block = block_at(half, places, step);
+    if (step + 1 < ranks) pass_on(unit, Phase::forward, block, block_at(half, places, step + 1));
+    Operation core = ring_operation(
+        unit, half, step == 0 ? OperationKind::attention : OperationKind::attention_step, step);
+    core.operands = read_heads(block);
+    const Access access = step == 0 ? Access::create : Access::update;
+    core.operands.push_back(with_access(reads(half.core_output), access));
+    core.operands.push_back(with_access(reads(half.statistics), access));
+    unit.add(Phase::forward, core);
+  }
+}
+
+HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                 int context_gradient) {
+  const int ranks = unit.lowering().plan.context_parallel;
+  const HeadBuffers gradients = make_gradients(unit, half);
+  const RingPlaces places =
+      ring_places(unit, half, {"", "even keys", "even values"}, {"", "odd keys", "odd values"});
+  const RingPlaces following =
+      ring_places(unit, half, {"", "even key gradient", "even value gradient"},
+                  {"", "odd key gradient", "odd value gradient"});
+  const auto gradient_at = [&](int step) {
+    HeadBuffers at = following[static_cast<std::size_t>(step % 2)];
+    at.queries = gradients.queries;
+    return at;
+  };
+  for (int step = 0; step < ranks; ++step) {
+    const HeadBuffers& block = block_at(half, places, step);
+    if (step + 1 < ranks) {
+      pass_on(unit, Phase::input_gradient, block, block_at(half, places, step + 1));
+    }
+    const HeadBuffers into = gradient_at(step);
+    if (step > 0) pass_on(unit, Phase::input_gradient, gradient_at(step - 1), into);
+    Operation core = ring_operation(
+        unit, half,
+        step == 0 ? OperationKind::attention_gradient : OperationKind::attention_gradient_step,
+        step);
+    core.operands = read_for_gradient(half, block, context_gradient);
+    for (const int gradient : {into.queries, into.keys, into.values}) {
+      core.operands.push_back(
+          with_access(reads(gradient), step == 0 ? Access::create : Access::update));
+    }
+    unit.add(Phase::input_gradient, core);
+  }
+  pass_on(unit, Phase::input_gradient, gradient_at(ranks - 1), gradients);
+  return gradients;
+}
+
+// ---- Ulysses --------------------------------------------------------------------------------
+
+// Where there are fewer KV heads than ranks they replicate.
+void exchange_heads(NetworkUnit& unit, Phase phase, const AttentionHalf& half, int from, int to) {
+  const Lowering& lowering = unit.lowering();
+  const Bytes message = std::max(bytes_of(lowering, from), bytes_of(lowering, to));
+  append_context_collective(unit, phase, OperationKind::all_to_all, message,
+                            {reads(from), creates(to)}, half.shape);
+}
+
+HeadBuffers dealt_heads(NetworkUnit& unit, const AttentionHalf& half, const HeadNames& names) {
+  const std::int64_t rows = unit.lowering().tokens * unit.lowering().plan.context_parallel;
+  const auto d = static_cast<std::int64_t>(half.shape.query_head_dim);
+  return make_heads(unit, names, rows, static_cast<std::int64_t>(half.shape.heads) * d,
+                    static_cast<std::int64_t>(half.shape.kv_heads) * d);
+}
+
+void append_ulysses(NetworkUnit& unit, AttentionHalf& half) {
+  half.core = dealt_heads(unit, half, {"dealt queries", "dealt keys", "dealt values"});
+  half.core_output = unit.lowering().activation(
+      "dealt context", unit.lowering().tokens * unit.lowering().plan.context_parallel,
+      static_cast<std::int64_t>(half.shape.heads * half.shape.value_head_dim));
+  exchange_heads(unit, Phase::forward, half, half.heads.queries, half.core.queries);
+  exchange_heads(unit, Phase::forward, half, half.heads.keys, half.core.keys);
+  exchange_heads(unit, Phase::forward, half, half.heads.values, half.core.values);
+  append_attention_core(unit, half, half.core);
+  exchange_heads(unit, Phase::forward, half, half.core_output, half.branch.inner);
+}
+
+HeadBuffers append_ulysses_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                    int context_gradient) {
+  const HeadBuffers gradients = make_gradients(unit, half);
+  const HeadBuffers dealt = dealt_heads(
+      unit, half, {"dealt query gradient", "dealt key gradient", "dealt value gradient"});
+  const ProgramBuffer output =
+      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const int output_gradient =
+      unit.lowering().activation("dealt context gradient", output.rows, output.columns);
+  exchange_heads(unit, Phase::input_gradient, half, context_gradient, output_gradient);
+  append_attention_core_gradient(unit, half, half.core, output_gradient, dealt);
+  exchange_heads(unit, Phase::input_gradient, half, dealt.queries, gradients.queries);
+  exchange_heads(unit, Phase::input_gradient, half, dealt.keys, gradients.keys);
+  exchange_heads(unit, Phase::input_gradient, half, dealt.values, gradients.values);
+  return gradients;
+}
+
+}  // namespace
+
+void append_core(NetworkUnit& unit, AttentionHalf& half) {
+  const Plan& plan = unit.lowering().plan;
+  half.core = half.heads;
+  half.core_output = half.branch.inner;
+  half.statistics = statistics_buffer(unit, half.shape);
+  if (plan.context_parallel == 1) return append_attention_core(unit, half, half.heads);
+  switch (plan.context_parallel_algorithm) {
+    case ContextAlgorithm::ring:
+      return append_ring(unit, half);
+    case ContextAlgorithm::all_gather:
+      return append_attention_core(unit, half, append_gather(unit, Phase::forward, half));
+    case ContextAlgorithm::ulysses:
+      break;
+  }
+  append_ulysses(unit, half);
+}
+
+HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                 int context_gradient) {
+  const Plan& plan = unit.lowering().plan;
+  if (plan.context_parallel == 1) {
+    const HeadBuffers gradients = make_gradients(unit, half);
+    append_attention_core_gradient(unit, half, half.heads, context_gradient, gradients);
+    return gradients;
+  }
+  switch (plan.context_parallel_algorithm) {
+    case ContextAlgorithm::ring:
+      return append_ring_gradient(unit, half, context_gradient);
+    case ContextAlgorithm::all_gather:
+      return append_gathered_gradient(unit, half, context_gradient);
+    case ContextAlgorithm::ulysses:
+      break;
+  }
+  return append_ulysses_gradient(unit, half, context_gradient);
+}
+
+void repeat_core(NetworkUnit& unit, const AttentionHalf& half) {
+  Operation core = core_operation(unit, half, OperationKind::attention);
+  const int output = unit.whole_activation("attention context again", part_of(half.queries_cut));
+  core.operands = read_heads(half.core);
+  core.operands.push_back(creates(output));
+  core.operands.push_back(creates(half.statistics));
+  unit.repeat(core);
+}
+
+}  // namespace trainyard
