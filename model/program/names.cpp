@@ -85,6 +85,18 @@ constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "
 constexpr std::array<std::string_view, 6> kPasses = {
     "start", "forward", "backward", "input gradient", "weight gradient", "finish"};
 
+// A name for every enumerator, or it does not compile.
+template <typename Names, typename Kind>
+constexpr bool names_up_to(const Names& names, Kind last) {
+  return names.size() == static_cast<std::size_t>(last) + 1 && !names.back().empty();
+}
+static_assert(names_up_to(kKinds, OperationKind::receive));
+static_assert(names_up_to(kOperators, OperatorKind::cross_entropy));
+static_assert(names_up_to(kStreamNames, ProgramStream::copy));
+static_assert(names_up_to(kGroups, Group::model));
+static_assert(names_up_to(kDtypeNames, Dtype::fp4));
+static_assert(names_up_to(kPasses, StepPass::finish));
+
 }  // namespace
 
 bool is_communication(OperationKind kind) { return kind >= OperationKind::all_reduce; }

@@ -42,6 +42,20 @@ double bytes_per_parameter(const Training& training, OperationKind kind) {
          weight;
 }
 
+Seconds time_of(const OperatorTime& time, Phase phase) {
+  switch (phase) {
+    case Phase::forward:
+      return time.forward;
+    case Phase::input_gradient:
+      return time.input_gradient;
+    case Phase::weight_gradient:
+      return time.weight_gradient;
+    case Phase::update:
+      break;
+  }
+  return Seconds(0);
+}
+
 }  // namespace
 
 OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job_(job) {
@@ -81,21 +95,13 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
   if (!operation.part || has_no_time_of_its_own(operation.kind)) return Seconds(0);
   const Priced* priced = find(block.kind, *operation.part);
   if (priced == nullptr) return Seconds(0);
-  const OperatorTime& time = priced->time;
-  // A step of a ring is a part of the core.
   const double keys = priced->op.attention.keys;
-  const double share = keys > 0 ? operation.attention.keys / keys : 1;
-  switch (operation.phase) {
-    case Phase::forward:
-      return time.forward * share;
-    case Phase::input_gradient:
-      return time.input_gradient * share;
-    case Phase::weight_gradient:
-      return time.weight_gradient * share;
-    case Phase::update:
-      break;
-  }
-  return Seconds(0);
+  if (keys == 0) return time_of(priced->time, operation.phase);
+  // A step of a ring is a part of the core, and merges its part of the output.
+  const double share = operation.attention.keys / keys;
+  const Priced* merge = find(block.kind, OperatorKind::ring_merge);
+  const Seconds core = time_of(priced->time, operation.phase);
+  return share * (merge == nullptr ? core : core + time_of(merge->time, operation.phase));
 }
 
 }  // namespace trainyard

@@ -115,7 +115,14 @@ void NetworkUnit::repeat(Operation operation) {
 
 void NetworkUnit::repeat_forward() {
   const int discarded = local_activation("output again");
-  for (Operation operation : forward_) {
+  std::vector<Operation> again = forward_;
+  if (lowering_.training.stack.recompute_stops_early) {
+    const auto last_gemm = std::find_if(again.rbegin(), again.rend(), [](const Operation& op) {
+      return op.kind == OperationKind::linear;
+    });
+    again.erase(last_gemm.base() - 1, again.end());
+  }
+  for (Operation& operation : again) {
     for (Operand& operand : operation.operands) {
       if (operand.ahead == 1) operand = creates(discarded);
     }

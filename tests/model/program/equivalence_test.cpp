@@ -264,7 +264,9 @@ TEST(Program, WithRepeatedForwardPassesIsTheUnshardedOne) {
       request.schedule = schedule;
       request.sequence_parallel = layers == 0;
       request.recompute = {RecomputeMode::full, layers};
-      expect_equivalent(tiny_setting(tiny_llama(true), request),
+      Training training = tiny_training();
+      training.stack.recompute_stops_early = layers == 1;
+      expect_equivalent(tiny_setting(tiny_llama(true), training, request),
                         fmt::format("{} {}: ", schedule, layers), 5);
     }
   }
