@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 35> kKinds = {
+constexpr std::array<std::string_view, 37> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 35> kKinds = {
     "attention gradient step",
     "residual",
     "residual gradient",
+    "dropout",
+    "dropout gradient",
     "activation",
     "activation gradient",
     "embedding",

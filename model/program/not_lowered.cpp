@@ -21,8 +21,6 @@ constexpr Gap kGaps[] = {
      }},
     {"/model/attention_sinks", "attention sinks",
      [](const Transformer& m, const Training&, const Plan&) { return m.attention_sinks; }},
-    {"/training/stack", "dropout",
-     [](const Transformer&, const Training& t, const Plan&) { return t.stack.dropout; }},
     {"/training/precision", "8-bit and 4-bit recipes",
      [](const Transformer&, const Training& t, const Plan&) {
        return t.precision.casts_gemm_inputs();

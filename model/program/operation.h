@@ -39,6 +39,8 @@ enum class OperationKind : std::uint8_t {
   attention_gradient_step,  // the same six as its gradient; += the three gradients
   residual,                 // stream, branch, bias or none → stream
   residual_gradient,        // the sum of two gradients; += bias's, from the first
+  dropout,                  // input → output, mask
+  dropout_gradient,         // output gradient, mask → input gradient; += bias's, of a residual
   activation,               // SwiGLU (gate, then up, side by side) or GELU
   activation_gradient,      // input, output gradient → input gradient
   embedding,                // tokens, table → rows of this rank's part, zeros elsewhere
@@ -87,6 +89,11 @@ enum class Group : std::uint8_t {
   tied_embedding,  // first and last stage
   model,           // t·p: one copy of the network
 };
+
+// Elements that dropout drops, where the stack has it: of the residual branches, of the embedding
+// and of unfused attention's probabilities. Whether it drops an element is a function of a seed and
+// of the element's place in the whole network and batch.
+inline constexpr double kDropoutRate = 0.1;
 
 enum class Reduction : std::uint8_t { sum, max };
 

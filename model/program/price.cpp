@@ -15,6 +15,8 @@ bool has_no_time_of_its_own(OperationKind kind) {
     case OperationKind::cross_entropy_loss:
     case OperationKind::positions:
     case OperationKind::positions_gradient:
+    case OperationKind::dropout:
+    case OperationKind::dropout_gradient:
       return true;
     default:
       return false;

@@ -24,7 +24,12 @@ Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, Ope
 int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
   const auto heads = static_cast<std::int64_t>(shape.heads);
   if (!unit.lowering().training.stack.flash_attention) {
-    return unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
+    const int scores =
+        unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
+    // Probabilities, the mask and what dropout leaves.
+    double& bytes = unit.lowering().program.buffers.back().element_bytes;
+    if (unit.drops()) bytes = 2 * bytes + 1;
+    return scores;
   }
   ProgramBuffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
   buffer.rows = static_cast<std::int64_t>(shape.batch * shape.queries);

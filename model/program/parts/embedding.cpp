@@ -18,6 +18,37 @@ Operation embedding_operation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::embedding, .dtype = unit.lowering().dtype};
 }
 
+// Sums up what the ranks find; with sequence parallelism each gets its own tokens of it.
+void append_lookup(NetworkUnit& unit, int tokens, Parameter table, Operand into) {
+  const std::int64_t width = unit.model().hidden_size;
+  const bool scatters = unit.lowering().plan.sequence_parallel;
+  const Operand found = scatters ? reads(unit.whole_activation("embedding rows", width)) : into;
+  Operation lookup = embedding_operation(unit, OperationKind::embedding);
+  lookup.operands = {reads(tokens), reads(table.weight), with_access(found, Access::create)};
+  unit.add(Phase::forward, lookup);
+  unit.reduced(Phase::forward, found, into);
+}
+
+void append_positions(NetworkUnit& unit, Parameter rows, Operand sum, Operand output) {
+  Operation add = embedding_operation(unit, OperationKind::positions);
+  add.operands = {sum, reads(rows.weight), with_access(output, Access::create)};
+  unit.add(Phase::forward, add);
+}
+
+// Forward, and the gradient of what it drops from.
+Operand append_dropout(NetworkUnit& unit, Operand input) {
+  const int mask = unit.dropout_mask("embedding dropout mask");
+  Operation drop = embedding_operation(unit, OperationKind::dropout);
+  drop.operands = {input, creates(unit.lowering().hidden), creates(mask)};
+  unit.add(Phase::forward, drop);
+  const Operand gradient = reads(unit.local_activation("embedding sum gradient"));
+  Operation back = embedding_operation(unit, OperationKind::dropout_gradient);
+  back.operands = {reads(unit.lowering().gradient), reads(mask),
+                   with_access(gradient, Access::create)};
+  unit.add(Phase::input_gradient, back);
+  return gradient;
+}
+
 }  // namespace
 
 Parameter vocabulary_table(NetworkUnit& unit, bool head) {
@@ -34,34 +65,26 @@ Parameter vocabulary_table(NetworkUnit& unit, bool head) {
 }
 
 void add_embedding(NetworkUnit& unit, Parameter table) {
-  const Operand stream = reads(unit.lowering().hidden);
-  const Operand gradient = reads(unit.lowering().gradient);
   const bool positions = unit.model().learned_positions;
-  const bool scatters = unit.lowering().plan.sequence_parallel;
+  const Operand stream = reads(unit.lowering().hidden);
+  const Operand output = unit.drops() ? reads(unit.local_activation("embedding output")) : stream;
+  const Operand sum = positions ? reads(unit.local_activation("embedding sum")) : output;
   const int tokens = token_buffer(unit);
-  const std::int64_t width = unit.model().hidden_size;
-
-  const Operand found =
-      positions || scatters ? reads(unit.whole_activation("embedding rows", width)) : stream;
-  Operation lookup = embedding_operation(unit, OperationKind::embedding);
-  lookup.operands = {reads(tokens), reads(table.weight), with_access(found, Access::create)};
-  unit.add(Phase::forward, lookup);
-  const Operand local =
-      positions && scatters ? reads(unit.local_activation("embedding sum")) : stream;
-  const Operand sum = unit.reduced(Phase::forward, found, local);
+  Parameter rows;
+  append_lookup(unit, tokens, table, sum);
+  if (positions) {
+    rows = unit.replicated({"position table", "position table gradient",
+                            unit.lowering().training.sequence_length, unit.model().hidden_size});
+    append_positions(unit, rows, sum, output);
+  }
+  const Operand gradient =
+      unit.drops() ? append_dropout(unit, output) : reads(unit.lowering().gradient);
 
   const Operand whole = unit.gathered(Phase::input_gradient, gradient, "embedding output gradient");
   Operation scatter_add = embedding_operation(unit, OperationKind::embedding_gradient);
   scatter_add.operands = {reads(tokens), whole, updates(table.gradient)};
   unit.add(Phase::input_gradient, scatter_add);
   if (!positions) return;
-
-  const Parameter rows = unit.replicated({"position table", "position table gradient",
-                                          unit.lowering().training.sequence_length, width});
-  Operation add = embedding_operation(unit, OperationKind::positions);
-  add.operands = {with_access(sum, Access::read), reads(rows.weight),
-                  with_access(stream, Access::create)};
-  unit.add(Phase::forward, add);
   Operation add_gradient = embedding_operation(unit, OperationKind::positions_gradient);
   add_gradient.operands = {gradient, updates(rows.gradient)};
   unit.add(Phase::input_gradient, add_gradient);

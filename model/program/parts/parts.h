@@ -40,7 +40,7 @@ GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_
 // ---- A residual branch: norm, column-parallel GEMM, something, row-parallel GEMM, sum -----
 
 struct BranchNames {
-  std::string_view input, gathered, partial, branch;
+  std::string_view input, gathered, partial, branch, mask, branch_gradient;
   std::string_view output_gradient, inner_gradient, regathered, input_gradient, norm_gradient;
 };
 struct Branch {
@@ -54,9 +54,10 @@ struct Branch {
   int input = -1;                          // normed, saved
   std::vector<int> firsts;                 // what the first GEMM writes
   int inner = -1;                          // what the last GEMM reads, saved
+  int mask = -1;                           // of dropout; −1 without
 };
 void begin_branch(NetworkUnit& unit, Branch& branch);
-void end_branch(NetworkUnit& unit, const Branch& branch);
+void end_branch(NetworkUnit& unit, Branch& branch);
 // Returns the gradient of `inner`.
 int begin_branch_gradient(NetworkUnit& unit, const Branch& branch);
 void end_branch_gradient(NetworkUnit& unit, const Branch& branch,

@@ -84,7 +84,7 @@ void begin_branch(NetworkUnit& unit, Branch& branch) {
   append_linear(unit, branch.first, gathered, branch.firsts);
 }
 
-void end_branch(NetworkUnit& unit, const Branch& branch) {
+void end_branch(NetworkUnit& unit, Branch& branch) {
   const int partial = unit.whole_activation(branch.names.partial, unit.model().hidden_size);
   append_linear(unit, branch.last, reads(branch.inner), {partial});
   const int reduced = unit.reduced(Phase::forward, partial, branch.names.branch);
@@ -93,12 +93,33 @@ void end_branch(NetworkUnit& unit, const Branch& branch) {
   sum.operands = {branch.stream, reads(reduced)};
   if (branch.bias.exists()) sum.operands.push_back(reads(branch.bias.weight));
   sum.operands.push_back(with_access(branch.next, Access::create));
+  if (unit.drops()) {
+    branch.mask = unit.dropout_mask(branch.names.mask);
+    sum.operands.push_back(creates(branch.mask));
+  }
   unit.add(Phase::forward, sum);
 }
 
+namespace {
+
+// Of what was added to the stream, before dropout.
+Operand branch_gradient(NetworkUnit& unit, const Branch& branch) {
+  if (branch.mask < 0) return branch.next_gradient;
+  const Operand gradient = reads(unit.local_activation(branch.names.branch_gradient));
+  Operation drop{.kind = OperationKind::dropout_gradient,
+                 .part = branch.residual,
+                 .dtype = unit.lowering().dtype};
+  drop.operands = {branch.next_gradient, reads(branch.mask), with_access(gradient, Access::create)};
+  if (branch.bias.exists()) drop.operands.push_back(updates(branch.bias.gradient));
+  unit.add(Phase::input_gradient, drop);
+  return gradient;
+}
+
+}  // namespace
+
 int begin_branch_gradient(NetworkUnit& unit, const Branch& branch) {
-  const Operand whole =
-      unit.gathered(Phase::input_gradient, branch.next_gradient, branch.names.output_gradient);
+  const Operand whole = unit.gathered(Phase::input_gradient, branch_gradient(unit, branch),
+                                      branch.names.output_gradient);
   const auto width = static_cast<std::int64_t>(branch.last.shape.k);
   const int inner = unit.whole_activation(branch.names.inner_gradient, width);
   append_input_gradient(unit, branch.last, {whole}, inner);
@@ -121,7 +142,9 @@ void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
                 .dtype = unit.lowering().dtype};
   sum.operands = {branch.next_gradient, reads(through_norm),
                   with_access(branch.stream_gradient, Access::create)};
-  if (branch.bias.exists()) sum.operands.push_back(updates(branch.bias.gradient));
+  if (branch.bias.exists() && branch.mask < 0) {
+    sum.operands.push_back(updates(branch.bias.gradient));
+  }
   unit.add(Phase::input_gradient, sum);
 }
 

@@ -76,6 +76,14 @@ int NetworkUnit::whole_activation(std::string_view name, std::int64_t columns) {
   return lowering_.activation(name, lowering_.tokens, columns);
 }
 
+int NetworkUnit::dropout_mask(std::string_view name) {
+  const int mask = local_activation(name);
+  ProgramBuffer& buffer = lowering_.program.buffers.back();
+  buffer.dtype = Dtype::fp8;
+  buffer.element_bytes = 1;
+  return mask;
+}
+
 Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) {
   ProgramBuffer buffer;
   buffer.name = matrix.name;
@@ -116,7 +124,8 @@ void NetworkUnit::repeat(Operation operation) {
 void NetworkUnit::repeat_forward() {
   const int discarded = local_activation("output again");
   std::vector<Operation> again = forward_;
-  if (lowering_.training.stack.recompute_stops_early) {
+  // The last mask of dropout is saved too, and comes last.
+  if (lowering_.training.stack.recompute_stops_early && !drops()) {
     const auto last_gemm = std::find_if(again.rbegin(), again.rend(), [](const Operation& op) {
       return op.kind == OperationKind::linear;
     });

@@ -71,6 +71,9 @@ class NetworkUnit {
   // A row for each of this rank's tokens, or for each token of its tensor-parallel group.
   int local_activation(std::string_view name);
   int whole_activation(std::string_view name, std::int64_t columns);
+  // One byte for each number of this rank's tokens.
+  int dropout_mask(std::string_view name);
+  bool drops() const { return lowering_.training.stack.dropout; }
 
   Parameter parameter(const Matrix& matrix, PartialGradient partial);
   // Held by every tensor-parallel rank; partial where each sees its own tokens only.

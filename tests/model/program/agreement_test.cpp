@@ -25,7 +25,6 @@ struct Case {
 };
 
 Case make_case(PreparedJob job, const PlanRequest& request) {
-  job.job.training.stack.dropout = false;
   job.job.training.stack.fused_cross_entropy = false;
   Case result{.job = job, .plan = legal_plan(job, request)};
   auto program = lower(job.job.model, job.job.training, result.plan);
@@ -314,8 +313,9 @@ TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
   request.zero_stage = 3;
   EXPECT_EQ(refusal(job, request),
             "/plan/zero_stage: not lowered yet: sharded gradients and parameters");
-  job.job.training.stack.dropout = true;
-  EXPECT_EQ(refusal(job, degrees(2, 2, true)), "/training/stack: not lowered yet: dropout");
+  request = degrees(2, 2, true);
+  request.offload.activations = OffloadTarget::host;
+  EXPECT_EQ(refusal(job, request), "/plan/offload: not lowered yet: offload");
 }
 
 }  // namespace

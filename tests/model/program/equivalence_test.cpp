@@ -68,8 +68,7 @@ void expect_equivalent(const Setting& setting, const std::string& what, std::uin
 
 // ---- The unsharded program against its own loss -----------------------------------------
 
-void expect_gradients_of_loss(const Transformer& model) {
-  const Setting setting = tiny_setting(model, unsharded(2));
+void expect_gradients_of_loss(const Setting& setting) {
   const Outcome outcome = run_lowered(setting);
   ASSERT_EQ(outcome.stuck, "");
   constexpr double kStep = 1e-5;
@@ -87,6 +86,10 @@ void expect_gradients_of_loss(const Transformer& model) {
         << weight << " of layer " << nudge.layer << " [" << nudge.row << ", " << nudge.column
         << "]";
   }
+}
+
+void expect_gradients_of_loss(const Transformer& model) {
+  expect_gradients_of_loss(tiny_setting(model, unsharded(2)));
 }
 
 TEST(Program, OfOneRankHasTheGradientsOfItsLoss) {
@@ -280,6 +283,22 @@ TEST(Program, WithRepeatedAttentionCoresIsTheUnshardedOne) {
   expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
   training.stack.selective = SelectiveRecompute::half_of_layers;
   expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
+}
+
+TEST(Program, WithDropoutIsTheUnshardedOneAndHasTheGradientsOfItsLoss) {
+  Training training = tiny_training();
+  training.stack.dropout = true;
+  for (const bool fused : {false, true}) {
+    training.stack.flash_attention = fused;
+    expect_gradients_of_loss(tiny_setting(tiny_gpt(true), training, unsharded(2)));
+    for (const bool sequence_parallel : {false, true}) {
+      PlanRequest request = two_by_two_by_two();
+      request.sequence_parallel = sequence_parallel;
+      request.recompute = {fused ? RecomputeMode::full : RecomputeMode::selective, 0};
+      expect_equivalent(tiny_setting(tiny_gpt(true), training, request),
+                        fmt::format("fused {} sp {}: ", fused, sequence_parallel), 9);
+    }
+  }
 }
 
 // ---- The sequence over several ranks ----------------------------------------------------------

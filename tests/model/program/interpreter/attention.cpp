@@ -120,6 +120,26 @@ RowSum row_sum(const Matrix& s, Eigen::Index row) {
   return result;
 }
 
+// What dropout multiplies the probabilities of one head with; nothing where the kernel is fused.
+Matrix kept_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                          const Matrix& p, bool fused) {
+  if (fused || !where.setting.training.stack.dropout) return Matrix::Ones(p.rows(), p.cols());
+  const auto heads = static_cast<std::int64_t>(op.attention.heads);
+  const std::int64_t head = where.at.tensor * heads + at.head;
+  Matrix kept(p.rows(), p.cols());
+  for (Eigen::Index i = 0; i < p.rows(); ++i) {
+    const TokenPlace place =
+        token_place(where, at.queries.rows[static_cast<std::size_t>(i)],
+                    where.setting.plan.micro_batch * where.setting.training.sequence_length);
+    for (Eigen::Index j = 0; j < p.cols(); ++j) {
+      const bool keeps = is_kept(static_cast<int>(*op.part), where.tag.layer, place.sequence,
+                                 place.position, head * p.cols() + j);
+      kept(i, j) = keeps ? 1 / (1 - kDropoutRate) : 0;
+    }
+  }
+  return kept;
+}
+
 // Adds what these keys say to output and log-sum-exp (nothing yet: the first block of keys).
 void attention(const Operation& op, const Where& where, const Operands& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.value_head_dim);
@@ -130,6 +150,7 @@ void attention(const Operation& op, const Where& where, const Operands& o) {
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Matrix s = scores(op, where, at, o);
     const Matrix values = taken(*o.in[2], at.keys, at.kv_head, d);
+    const Matrix kept = kept_probabilities(op, where, at, s, fused);
     for (Eigen::Index i = 0; i < s.rows(); ++i) {
       const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
       auto out = output.row(row).segment(at.head * d, d);
@@ -141,10 +162,11 @@ void attention(const Operation& op, const Where& where, const Operands& o) {
       const double all =
           largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
       const Eigen::RowVectorXd p = (s.row(i).array() - all).exp();
+      const Eigen::RowVectorXd seen = p.cwiseProduct(kept.row(i)) * values;
       if (first) {
-        out = p * values;
+        out = seen;
       } else {
-        out = out * std::exp(before - all) + p * values;
+        out = out * std::exp(before - all) + seen;
       }
       if (fused) {
         statistics(row, at.head) = all;
@@ -185,14 +207,17 @@ void attention_gradient(const Operation& op, const Where& where, const Operands&
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Matrix p = probabilities(op, where, at, o);
     const Matrix dout = taken(*o.in[5], at.queries, at.head, d);
-    const Matrix dp = dout * taken(*o.in[2], at.keys, at.kv_head, d).transpose();
+    const bool fused = o.in[4]->cols() == static_cast<Eigen::Index>(op.attention.heads);
+    const Matrix kept = kept_probabilities(op, where, at, p, fused);
+    const Matrix dp =
+        (dout * taken(*o.in[2], at.keys, at.kv_head, d).transpose()).cwiseProduct(kept);
     const Eigen::VectorXd delta =
         dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, d)).rowwise().sum();
     const Matrix ds = p.cwiseProduct(dp.colwise() - delta) / std::sqrt(static_cast<double>(d));
     add_rows(ds * taken(*o.in[1], at.keys, at.kv_head, d), at.queries, at.head, *into[0]);
     add_rows(ds.transpose() * taken(*o.in[0], at.queries, at.head, d), at.keys, at.kv_head,
              *into[1]);
-    add_rows(p.transpose() * dout, at.keys, at.kv_head, *into[2]);
+    add_rows(p.cwiseProduct(kept).transpose() * dout, at.keys, at.kv_head, *into[2]);
   });
 }
 

@@ -146,9 +146,38 @@ void linear_weight_gradient(const Operands& o) {
   }
 }
 
-void residual(const Operands& o) {
-  *o.out[0] = *o.in[0] + *o.in[1];
-  if (o.in.size() > 2) o.out[0]->rowwise() += o.in[2]->col(0).transpose();
+Matrix dropout_mask(const Operation& op, const Where& where, const Matrix& like) {
+  Matrix mask(like.rows(), like.cols());
+  for (Eigen::Index row = 0; row < mask.rows(); ++row) {
+    const TokenPlace place = token_place(where, row, mask.rows());
+    for (Eigen::Index column = 0; column < mask.cols(); ++column) {
+      mask(row, column) = is_kept(static_cast<int>(*op.part), where.tag.layer, place.sequence,
+                                  place.position, column)
+                              ? 1
+                              : 0;
+    }
+  }
+  return mask;
+}
+
+void residual(const Operation& op, const Where& where, const Operands& o) {
+  Matrix branch = *o.in[1];
+  if (o.in.size() > 2) branch.rowwise() += o.in[2]->col(0).transpose();
+  if (o.out.size() > 1) {
+    *o.out[1] = dropout_mask(op, where, branch);
+    branch = branch.cwiseProduct(*o.out[1]) / (1 - kDropoutRate);
+  }
+  *o.out[0] = *o.in[0] + branch;
+}
+
+void dropout(const Operation& op, const Where& where, const Operands& o) {
+  *o.out[1] = dropout_mask(op, where, *o.in[0]);
+  *o.out[0] = o.in[0]->cwiseProduct(*o.out[1]) / (1 - kDropoutRate);
+}
+
+void dropout_gradient(const Operands& o) {
+  *o.out[0] = o.in[0]->cwiseProduct(*o.in[1]) / (1 - kDropoutRate);
+  if (!o.in_place.empty()) o.in_place[0]->col(0) += o.out[0]->colwise().sum().transpose();
 }
 
 void residual_gradient(const Operands& o) {
@@ -228,7 +257,11 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::linear_weight_gradient:
       return linear_weight_gradient(operands);
     case OperationKind::residual:
-      return residual(operands);
+      return residual(operation, where, operands);
+    case OperationKind::dropout:
+      return dropout(operation, where, operands);
+    case OperationKind::dropout_gradient:
+      return dropout_gradient(operands);
     case OperationKind::residual_gradient:
       return residual_gradient(operands);
     case OperationKind::activation:

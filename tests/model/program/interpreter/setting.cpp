@@ -37,6 +37,14 @@ double initial_weight(const Setting& setting, const Place& place) {
   return name.ends_with("scale") ? 1 + 0.3 * number : 0.4 * number;
 }
 
+bool is_kept(int site, int layer, std::int64_t sequence, std::int64_t row, std::int64_t column) {
+  auto x = static_cast<std::uint64_t>(site);
+  for (const std::int64_t next : {std::int64_t{layer}, sequence, row, column}) {
+    x = mixed(x + static_cast<std::uint64_t>(next + 1));
+  }
+  return (uniform(x) + 1) / 2 >= kDropoutRate;
+}
+
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position) {
   const auto x = mixed(static_cast<std::uint64_t>(sequence * 1000003 + position));
   return static_cast<int>(x % static_cast<std::uint64_t>(setting.model.vocabulary));

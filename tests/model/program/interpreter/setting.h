@@ -36,6 +36,9 @@ struct Place {
   std::int64_t row = 0, column = 0;
 };
 double initial_weight(const Setting& setting, const Place& place);
+// Whether dropout keeps a number: `site` tells the places in a layer apart, `row` and `column` the
+// number.
+bool is_kept(int site, int layer, std::int64_t sequence, std::int64_t row, std::int64_t column);
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
 
 }  // namespace trainyard::interpreter
