@@ -29,6 +29,7 @@ using Action = std::function<int()>;
 void add_estimate(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
+void add_fit(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_program(CLI::App& app, Action& action);

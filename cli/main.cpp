@@ -24,6 +24,7 @@ int run(int argc, char** argv) {
   add_estimate(app, action);
   add_plan(app, action);
   add_validate(app, action);
+  add_fit(app, action);
   add_import(app, action);
   add_schema(app, action);
   add_program(app, action);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cluster/gemm_residual.h"
 #include "model/units.h"
 #include "model/workload/precision.h"
 
@@ -48,6 +49,15 @@ struct GemmRates {
   double clock_drop = 0;      // slow-down of a long kernel at full power
   std::array<double, 3> tile_efficiency{1, 1, 1};  // of 128×256, 128×128 and 64×64 tiles
   double split_bytes = 0;  // traffic an output element of each further split of k
+  double ragged_rows = 1;  // compute of an m that is no multiple of 8, over that of its neighbours
+  double tile_round = 1;   // how far a partial tile costs a whole one: 0 not, 1 fully
+  Bytes cache;             // operands up to this size stay in the last-level cache from run to run
+  double cache_speed = 1;  // its bandwidth over the attained HBM bandwidth
+  // The measured tables of low-precision GEMMs include casting the activation: beside the GEMM, not
+  // part of it.
+  Seconds cast_overhead;
+  double cast_bytes = 0;  // traffic an element of the activation
+  GemmResidual residual;
 };
 
 // Forward attention of one head dimension; between two of them parameters are interpolated.

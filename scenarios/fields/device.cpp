@@ -11,6 +11,8 @@ constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "
                                                                "fp4"};
 using Peaks = std::array<FlopsPerSecond, kDtypes>;
 using GemmTable = std::array<GemmRates, kDtypes>;
+constexpr auto kFp16 = static_cast<std::size_t>(Dtype::fp16);
+constexpr auto kBf16 = static_cast<std::size_t>(Dtype::bf16);
 constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
 constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};
@@ -46,6 +48,20 @@ Field<GemmRates> tile_efficiency_field() {
       [](const GemmRates& rates) -> std::optional<Json> { return Json(rates.tile_efficiency); }};
 }
 
+Field<GemmRates> residual_field() {
+  return {{.key = "residual",
+           .shape = {ObjectShape{&spec_of<gemm_residual_section>, {}}},
+           .doc = "smooth correction of the tile model",
+           .absent = "none"},
+          [](const Json& value, GemmRates& rates, const Place& place) {
+            return gemm_residual_section().read(value, rates.residual, place);
+          },
+          [](const GemmRates& rates) -> std::optional<Json> {
+            if (rates.residual.empty()) return std::nullopt;
+            return gemm_residual_section().write(rates.residual);
+          }};
+}
+
 const Section<GemmRates>& gemm_section() {
   using G = GemmRates;
   static const Section<G> section(
@@ -66,6 +82,23 @@ const Section<GemmRates>& gemm_section() {
           tile_efficiency_field(),
           number("split_bytes", &G::split_bytes,
                  "traffic an output element of each further split of k", {0, 1000}),
+          number("tile_round", &G::tile_round, "how far a partial tile costs a whole one",
+                 kShareOrZero),
+          number("ragged_rows", &G::ragged_rows,
+                 "compute of an m that is no multiple of 8, over that of its neighbours", kShare),
+          quantity("cache", &G::cache,
+                   "operands up to this size stay in the last-level cache from run to run",
+                   Zero::allowed),
+          number("cache_speed", &G::cache_speed, "its bandwidth over the attained HBM bandwidth",
+                 {1, 100}),
+          quantity(
+              "cast_overhead", &G::cast_overhead,
+              "of casting the activation, which the measured tables include and a step's price "
+              "has elsewhere",
+              Zero::allowed),
+          number("cast_bytes", &G::cast_bytes, "likewise: traffic an element of the activation",
+                 {0, 1000}),
+          residual_field(),
       });
   return section;
 }
@@ -79,15 +112,18 @@ Field<GemmTable> gemm_of(std::size_t dtype) {
           },
           [dtype](const GemmTable& table) -> std::optional<Json> {
             if (table[dtype].per_multiprocessor.value() == 0) return std::nullopt;
-            return gemm_section().write(table[dtype]);
+            Json written = gemm_section().write(table[dtype]);
+            const bool as_bf16 = dtype == kFp16 && written == gemm_section().write(table[kBf16]);
+            return as_bf16 ? std::nullopt : std::optional<Json>(std::move(written));
           }};
 }
 
 template <typename Table, typename MakeField>
-std::vector<Field<Table>> by_dtype(MakeField make_field) {
+std::vector<Field<Table>> by_dtype(MakeField make_field,
+                                   const std::string& fp16_absent = "not supported") {
   std::vector<Field<Table>> fields;
   for (std::size_t dtype = 0; dtype < kDtypeNames.size(); ++dtype) {
-    fields.push_back(make_field(dtype).absent("not supported"));
+    fields.push_back(make_field(dtype).absent(dtype == kFp16 ? fp16_absent : "not supported"));
   }
   return fields;
 }
@@ -99,7 +135,7 @@ const Section<Peaks>& peak_section() {
 
 const Section<GemmTable>& gemm_table_section() {
   static const Section<GemmTable> section("gemm_by_dtype", "GEMMs by dtype.",
-                                          by_dtype<GemmTable>(gemm_of));
+                                          by_dtype<GemmTable>(gemm_of, "as bf16, at equal peaks"));
   return section;
 }
 
@@ -161,6 +197,7 @@ const Section<ComputeRates>& rates_section() {
           quantity("launch", &R::launch, "start and tail of a memory-bound kernel", Zero::allowed),
           number("sustained_clock", &R::sustained_clock,
                  "clock in training over the clock at which the kernels were measured", kShare),
+          sources<rates_section, R>(),
       },
       {.finish = check_attention});
   return section;
@@ -190,6 +227,14 @@ const Section<CollectiveCurve>& curve_section() {
   return section;
 }
 
+// Kernels of equal peak that differ only in how they round have one set of rates.
+Expected<void> complete_device(Device& device, const Place& /*place*/) {
+  auto& gemm = device.rates.gemm;
+  const bool equal_peaks = device.peak[kFp16].value() == device.peak[kBf16].value();
+  if (equal_peaks && gemm[kFp16].per_multiprocessor.value() == 0) gemm[kFp16] = gemm[kBf16];
+  return {};
+}
+
 }  // namespace
 
 const Section<Device>& device_section() {
@@ -215,7 +260,8 @@ const Section<Device>& device_section() {
                                  "fitted curves inside one NVLink domain")
               .absent("the formulas of the algorithms are used"),
           sources<device_section, D>(),
-      });
+      },
+      {.finish = complete_device});
   return section;
 }
 

@@ -57,6 +57,9 @@ const Section<Measured>& measured_section();
 // Parts that two sections share.
 const Section<IntraNode>& intra_node_section();
 
+// Part of a device.
+const Section<GemmResidual>& gemm_residual_section();
+
 // The config at `path`, as the document at `place` means it.
 Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);
 

@@ -14,14 +14,19 @@ struct Tile {
 };
 constexpr std::array<Tile, 3> kTiles{{{128, 256}, {128, 128}, {64, 64}}};
 constexpr double kLeastSplit = 128;        // k-elements; libraries do not split k further
+constexpr double kAlignedRows = 8;         // 16 bytes of 16-bit elements
 constexpr double kClockDropFlop = 1.5e12;  // where half of a long kernel's slow-down has set in
+
+// Part of the way from `value` to the next whole number.
+double rounded_up(double value, double share) { return value + share * (std::ceil(value) - value); }
 
 // Time of the multiplications with one tile shape. `reduction`: cost of each further split of k.
 double tiled_compute(const GemmRates& rates, const Device& device, const GemmShape& g,
                      std::size_t tile, double reduction) {
   const Tile size = kTiles[tile];
   const double sms = device.multiprocessors;
-  const double tiles = std::ceil(g.m / size.rows) * std::ceil(g.n / size.columns);
+  const double tiles = rounded_up(g.m / size.rows, rates.tile_round) *
+                       rounded_up(g.n / size.columns, rates.tile_round);
   const double per_k = 2 * size.rows * size.columns /
                        (rates.per_multiprocessor.value() * rates.tile_efficiency[tile]);
   double splits = 1;
@@ -30,7 +35,7 @@ double tiled_compute(const GemmRates& rates, const Device& device, const GemmSha
     splits = std::max(1.0, std::min({balanced, sms / tiles, g.k / kLeastSplit}));
   }
   const double waves = tiles * splits / sms;
-  const double rounded = waves + rates.wave_round * (std::ceil(waves) - waves) + rates.wave_tail;
+  const double rounded = rounded_up(waves, rates.wave_round) + rates.wave_tail;
   return std::max(1.0, rounded) * per_k * (g.k / splits + rates.fill) + reduction * (splits - 1);
 }
 
@@ -43,25 +48,49 @@ double join_roofs(double a, double b) {
   return larger * std::sqrt(std::sqrt(1 + squared * squared));
 }
 
+// Repeated runs find operands that fit in the last-level cache there: of the time that HBM takes.
+double cache_factor(const GemmRates& rates, Bytes bytes) {
+  if (rates.cache.value() <= 0) return 1;
+  const double fill = bytes / rates.cache;
+  const double steep = fill * fill * fill * fill;
+  return (steep + 1 / rates.cache_speed) / (steep + 1);
+}
+
 }  // namespace
 
-Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
+Flops gemm_flop(const GemmShape& g) { return Flops(2 * g.m * g.n * g.k); }
+
+Bytes gemm_bytes(Dtype dtype, const GemmShape& g) {
+  const double result_element = 2;
+  return Bytes(bytes_per_element(dtype) * (g.m * g.k + g.k * g.n) + result_element * g.m * g.n);
+}
+
+Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& g) {
   const GemmRates& rates = device.rates.of(dtype);
   assert(device.supports(dtype) && "make_plan refuses a dtype without a rate");
-  const double bandwidth = device.memory_bandwidth.value();
-  const double reduction = rates.split_bytes * g.m * g.n / bandwidth;
+  const double reduction = rates.split_bytes * g.m * g.n / device.memory_bandwidth.value();
   double compute = std::numeric_limits<double>::max();
   for (std::size_t tile = 0; tile < kTiles.size(); ++tile) {
     compute = std::min(compute, tiled_compute(rates, device, g, tile, reduction));
   }
-  const double flop = 2 * g.m * g.n * g.k;
+  const double flop = gemm_flop(g).value();
   compute *= 1 + rates.clock_drop * flop / (flop + kClockDropFlop);
+  if (std::fmod(g.m, kAlignedRows) != 0) compute *= rates.ragged_rows;
   compute /= device.rates.sustained_clock;
-  const double element = bytes_per_element(dtype);
-  const double output_element = 2;
-  const double memory = (element * (g.m * g.k + g.k * g.n) + output_element * g.m * g.n) /
-                        (rates.memory_share * bandwidth);
+  const Bytes bytes = gemm_bytes(dtype, g);
+  const double memory = (bytes / (device.memory_bandwidth * rates.memory_share)) / Seconds(1) *
+                        cache_factor(rates, bytes);
   return rates.overhead + Seconds(join_roofs(compute, memory));
+}
+
+Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
+  const double residual = log_residual(device.rates.of(dtype).residual, g.m, g.n, g.k);
+  return tile_model_time(device, dtype, g) * std::exp(residual);
+}
+
+Seconds activation_cast_time(const Device& device, Dtype dtype, const GemmShape& g) {
+  const GemmRates& rates = device.rates.of(dtype);
+  return rates.cast_overhead + Bytes(rates.cast_bytes * g.m * g.k) / device.memory_bandwidth;
 }
 
 }  // namespace trainyard

@@ -11,7 +11,19 @@
 
 namespace trainyard {
 
+// From here on a GEMM counts as large: what training is made of.
+inline constexpr double kLargeGemmFlop = 1e11;
+
+Flops gemm_flop(const GemmShape& shape);                // 2mnk
+Bytes gemm_bytes(Dtype dtype, const GemmShape& shape);  // operands and a 16-bit result, once each
+
 // One [m×k]·[k×n]. Requires: device.supports(dtype).
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
+
+// The same before the residual.
+Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& shape);
+
+// Casting the activation [m×k] to the GEMM's dtype, as the measured tables include it.
+Seconds activation_cast_time(const Device& device, Dtype dtype, const GemmShape& shape);
 
 }  // namespace trainyard

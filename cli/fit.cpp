@@ -1,0 +1,188 @@
+// trainyard fit KERNELS.csv… --device NAME -o DEVICE.json · fit --check KERNELS.csv… --device NAME
+// trainyard fit RUNS.json… --stack NAME -o STACK.json
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <ctime>
+#include <memory>
+#include <optional>
+
+#include "cli/command.h"
+#include "cli/kernels_text.h"
+#include "cli/progress.h"
+#include "cli/stack_fit.h"
+#include "scenarios/device_document.h"
+#include "scenarios/kernel_report.h"
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+struct FitOptions {
+  std::vector<std::filesystem::path> files;
+  std::string device;
+  std::string stack;
+  std::filesystem::path out;
+  std::filesystem::path plot;
+  std::string date;
+  bool check = false;
+  Format format = Format::text;
+};
+
+// For the provenance: `--date`, else SOURCE_DATE_EPOCH (reproducible-builds.org), else today.
+std::string date_of(const FitOptions& options) {
+  if (!options.date.empty()) return options.date;
+  std::time_t time = std::time(nullptr);
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr) {
+    const std::string_view text = epoch;
+    std::from_chars(text.data(), text.data() + text.size(), time);
+  }
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(time));
+}
+
+Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem::path>& files) {
+  std::vector<KernelTable> tables;
+  for (const std::filesystem::path& file : files) {
+    auto table = read_kernel_table(file);
+    if (!table) return tl::unexpected(std::move(table.error()));
+    tables.push_back(*std::move(table));
+  }
+  return tables;
+}
+
+int write_plot(const FitOptions& options, std::string_view device,
+               const std::vector<KernelFileReport>& files) {
+  if (options.plot.empty()) return kDone;
+  const auto written = write_file(options.plot, svg_of(residual_chart(device, files)));
+  return written ? kDone : fail(written.error(), kMachineFailed);
+}
+
+int run_check(const FitOptions& options, const DeviceDocument& document,
+              const std::vector<KernelTable>& tables) {
+  const auto files = check_kernels(document.device, tables);
+  if (!files) return fail(files.error());
+  if (const int status = write_plot(options, options.device, *files); status != kDone) {
+    return status;
+  }
+  switch (options.format) {
+    case Format::json:
+      return print(kernel_check_json(options.device, *files), kDone);
+    case Format::csv:
+      return print(kernels_csv(*files), kDone);
+    case Format::text:
+      break;
+  }
+  return print(kernels_text(*files, style_for(stdout)), kDone);
+}
+
+std::string fit_text(const FitOptions& options, const KernelFit& fit, const Style& style) {
+  return fmt::format("{}\n{}\n{}\n{}\nwritten to {}\n",
+                     style.strong("On the rows that were fitted"), kernels_text(fit.files, style),
+                     style.strong("On shapes held back, in turn"),
+                     kernels_text(fit.cross_validated, style), options.out.string());
+}
+
+int run_fit(const FitOptions& options, const DeviceDocument& document,
+            const std::vector<KernelTable>& tables) {
+  auto fit = [&] {
+    Progress progress("fitting");
+    return fit_kernels(document.device, tables, date_of(options),
+                       [&progress](double fraction) { progress.show(fraction); });
+  }();
+  if (!fit) return fail(fit.error());
+  const std::string text = device_document(fit->device, document, fit->provenance);
+  if (const auto written = write_file(options.out, text); !written) {
+    return fail(written.error(), kMachineFailed);
+  }
+  if (const int status = write_plot(options, options.device, fit->files); status != kDone) {
+    return status;
+  }
+  switch (options.format) {
+    case Format::json:
+      return print(kernel_fit_json(options.device, *fit), kDone);
+    case Format::csv:
+      return print(kernels_csv(fit->cross_validated), kDone);
+    case Format::text:
+      break;
+  }
+  return print(fit_text(options, *fit, style_for(stdout)), kDone);
+}
+
+// What the command line must be, beyond the options one by one; empty: it is.
+std::string misuse(const FitOptions& options) {
+  if (options.device.empty() == options.stack.empty()) {
+    return fmt::format("found {} --device and --stack; allowed: one of them",
+                       options.device.empty() ? "neither" : "both");
+  }
+  if (options.check && !options.stack.empty()) {
+    return "found --check with --stack; allowed: trainyard validate scores stacks";
+  }
+  if (!options.plot.empty() && !options.stack.empty()) {
+    return "found --plot with --stack; allowed: --plot with --device";
+  }
+  if (options.check != options.out.empty()) {
+    return fmt::format("found {} -o and --check; allowed: one of them",
+                       options.check ? "both" : "neither");
+  }
+  return "";
+}
+
+int run(const FitOptions& options) {
+  if (const std::string found = misuse(options); !found.empty()) {
+    return fail({"command line", found});
+  }
+  if (!options.stack.empty()) {
+    return fit_stack_document(
+        {options.files, options.stack, options.out, date_of(options), options.format});
+  }
+  const auto document = read_device(options.device, "--device");
+  if (!document) return fail(document.error());
+  const auto tables = read_tables(options.files);
+  if (!tables) return fail(tables.error());
+  return options.check ? run_check(options, *document, *tables)
+                       : run_fit(options, *document, *tables);
+}
+
+}  // namespace
+
+void add_fit(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "fit", "a device's rates from measured kernels, their error, or a stack from measured runs");
+  auto options = std::make_shared<FitOptions>();
+  command
+      ->add_option("FILE", options->files,
+                   "tables of measured kernels (CSV); with --stack: arrays of measured scenarios")
+      ->required();
+  command
+      ->add_option("--device", options->device,
+                   "the device to start from or to check: a catalog name or a path")
+      ->type_name("NAME");
+  command
+      ->add_option("--stack", options->stack, "the stack to start from: a catalog name or a path")
+      ->type_name("NAME");
+  command->add_option("-o,--out", options->out, "the fitted document")->type_name("OUT.json");
+  command->add_flag("--check", options->check, "score the stored parameters, fit nothing");
+  command->add_option("--plot", options->plot, "residuals as a chart")->type_name("FILE.svg");
+  command
+      ->add_option("--date", options->date,
+                   "for the provenance; else SOURCE_DATE_EPOCH, else today")
+      ->type_name("YYYY-MM-DD")
+      ->check(CLI::Validator(
+          [](const std::string& text) {
+            int year = 0, month = 0, day = 0, end = 0;
+            const bool date =
+                std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &end) == 3 &&
+                end == static_cast<int>(text.size()) && text.size() == 10;
+            return date ? std::string() : "found " + text + "; allowed: YYYY-MM-DD";
+          },
+          ""));
+  add_format(*command, options->format);
+  add_example(*command,
+              "trainyard fit --check ../shared/measured/kernels/h100_sxm_gemm.csv --device "
+              "h100-sxm-80gb");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

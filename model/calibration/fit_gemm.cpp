@@ -1,0 +1,194 @@
+#include "model/calibration/fit_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include "model/calibration/fit_residual.h"
+#include "model/calibration/least_squares.h"
+#include "model/cost/kernels/gemm.h"
+
+namespace trainyard {
+namespace {
+
+// Bounds and starts of one parameter of the tile model, in the order in which `set_rates` takes
+// them.
+struct FittedRange {
+  double least, most;
+  std::array<double, 3> starts;
+};
+constexpr std::array<FittedRange, 16> kRanges = {{
+    {0.8, 2.5, {1.1, 1.3, 1.2}},     // per_multiprocessor, over the best measured rate
+    {1.5, 15, {3, 3, 3}},            // overhead, µs
+    {5, 1200, {100, 250, 150}},      // fill
+    {0.3, 1.2, {0.8, 0.7, 0.8}},     // memory_share
+    {0.01, 1, {0.35, 0.6, 0.1}},     // wave_round
+    {0.002, 1.5, {0.05, 0.4, 0.2}},  // wave_tail
+    {1e-4, 0.45, {0.05, 0.2, 0.1}},  // clock_drop
+    {0.5, 1, {0.95, 0.9, 0.95}},     // tile_efficiency of 128×128
+    {0.4, 1, {0.95, 0.9, 0.9}},      // tile_efficiency of 64×64
+    {0.08, 1000, {16, 160, 64}},     // split_bytes
+    {0.02, 1, {0.8, 0.5, 0.9}},      // tile_round
+    {1, 256, {32, 64, 96}},          // cache, MB
+    {1, 12, {1.5, 3, 2}},            // cache_speed
+    {0.85, 1.2, {1, 1, 1}},          // ragged_rows
+    {0.3, 40, {9, 9, 9}},            // cast_overhead, µs
+    {1, 20, {6.5, 8, 8}},            // cast_bytes
+}};
+constexpr std::size_t kPlainParameters = 14;  // without the cast
+constexpr std::size_t kOverhead = 1;
+constexpr std::size_t kMostRows = 5000;  // of each dtype, for the tile model
+constexpr std::size_t kFewestRows = 60;
+constexpr double kSmallWeight = 0.5;  // of a row under kLargeGemmFlop
+constexpr double kMicro = 1e-6;
+
+bool is_large(const GemmSample& sample) {
+  return gemm_flop(sample.shape).value() >= kLargeGemmFlop;
+}
+
+// Rows of one weight matrix.
+std::uint64_t weight_shape(const GemmShape& g) {
+  return static_cast<std::uint64_t>(g.n) << 24U | static_cast<std::uint64_t>(g.k);
+}
+
+// To the four digits that a document shows.
+double rounded(double value) {
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(value)));
+  return std::round(value * scale) / scale;
+}
+
+void set_rates(std::span<const double> x, GemmRates& rates) {
+  rates.per_multiprocessor = FlopsPerSecond(x[0]);
+  rates.overhead = Seconds(x[1] * kMicro);
+  rates.fill = x[2];
+  rates.memory_share = x[3];
+  rates.wave_round = x[4];
+  rates.wave_tail = x[5];
+  rates.clock_drop = x[6];
+  rates.tile_efficiency = {1, x[7], x[8]};
+  rates.split_bytes = x[9];
+  rates.tile_round = x[10];
+  rates.cache = Bytes(x[11] * 1e6);
+  rates.cache_speed = x[12];
+  rates.ragged_rows = x[13];
+  if (x.size() == kPlainParameters) return;
+  rates.cast_overhead = Seconds(x[14] * kMicro);
+  rates.cast_bytes = x[15];
+}
+
+// Best rate of a multiprocessor that the rows show, spikes left out.
+double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
+  std::vector<double> rates;
+  for (const GemmSample& s : samples)
+    rates.push_back(gemm_flop(s.shape) / s.time / FlopsPerSecond(1));
+  const auto high = rates.begin() + static_cast<std::ptrdiff_t>((rates.size() - 1) * 999 / 1000);
+  std::nth_element(rates.begin(), high, rates.end());
+  return *high / device.multiprocessors;
+}
+
+// Evenly spread over the list, at most kMostRows.
+std::vector<GemmSample> thinned(const std::vector<GemmSample>& samples) {
+  std::vector<GemmSample> some;
+  const std::size_t kept = std::min(samples.size(), kMostRows);
+  for (std::size_t i = 0; i < kept; ++i) some.push_back(samples[i * samples.size() / kept]);
+  return some;
+}
+
+struct Search {
+  std::vector<ParameterBounds> bounds;
+  std::vector<std::vector<double>> starts;
+};
+
+// `overhead`: fixed where another dtype has given it, in µs.
+Search search_of(double rate, bool with_cast, std::optional<double> overhead) {
+  Search search;
+  const std::size_t size = with_cast ? kRanges.size() : kPlainParameters;
+  search.starts.resize(kRanges.front().starts.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    FittedRange range = kRanges[i];
+    const double scale = i == 0 ? rate : 1;
+    if (i == kOverhead && overhead) range = {*overhead, *overhead * (1 + 1e-9), {}};
+    search.bounds.push_back({range.least * scale, range.most * scale, true});
+    for (std::size_t s = 0; s < search.starts.size(); ++s) {
+      search.starts[s].push_back(range.starts[s] * scale);
+    }
+  }
+  return search;
+}
+
+void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search& search) {
+  const std::vector<GemmSample> samples = thinned(all);
+  const Dtype dtype = samples.front().dtype;
+  GemmRates& rates = device.rates.gemm[static_cast<std::size_t>(dtype)];
+  const ResidualFunction residuals = [&](std::span<const double> x, std::span<double> r) {
+    set_rates(x, rates);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const double ratio = gemm_sample_time(device, samples[i]) / samples[i].time;
+      r[i] = (is_large(samples[i]) ? 1 : kSmallWeight) * std::log(ratio);
+    }
+  };
+  LeastSquaresFit fit = fit_least_squares_from(residuals, samples.size(), search.bounds,
+                                               search.starts, {.most_iterations = 60});
+  for (double& parameter : fit.parameters) parameter = rounded(parameter);
+  set_rates(fit.parameters, rates);
+}
+
+void fit_rest(Device& device, const std::vector<GemmSample>& samples) {
+  std::vector<ResidualRow> rows;
+  for (const GemmSample& s : samples) {
+    rows.push_back(
+        {s.shape, std::log(s.time / gemm_sample_time(device, s)), weight_shape(s.shape)});
+  }
+  device.rates.gemm[static_cast<std::size_t>(samples.front().dtype)].residual = fit_residual(rows);
+}
+
+bool carries_cast(Dtype dtype) { return dtype == Dtype::fp8 || dtype == Dtype::fp4; }
+
+void fit_dtype(Device& device, const std::vector<GemmSample>& samples) {
+  const Dtype dtype = samples.front().dtype;
+  std::optional<double> overhead;
+  if (carries_cast(dtype) && device.supports(Dtype::bf16)) {
+    overhead = device.rates.of(Dtype::bf16).overhead.value() / kMicro;
+  }
+  device.rates.gemm[static_cast<std::size_t>(dtype)] = {};
+  fit_tiles(device, samples, search_of(best_rate(device, samples), carries_cast(dtype), overhead));
+  fit_rest(device, samples);
+}
+
+}  // namespace
+
+Seconds gemm_sample_time(const Device& device, const GemmSample& s) {
+  const double residual =
+      log_residual(device.rates.of(s.dtype).residual, s.shape.m, s.shape.n, s.shape.k);
+  return (tile_model_time(device, s.dtype, s.shape) +
+          activation_cast_time(device, s.dtype, s.shape)) *
+         std::exp(residual);
+}
+
+Expected<void> fit_gemm(Device& device, const std::vector<GemmSample>& samples,
+                        const std::function<void(double)>& progress) {
+  Device fitted = device;
+  fitted.rates.sustained_clock = 1;  // the tables are of short runs
+  int done = 0;
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp8}) {
+    std::vector<GemmSample> own;
+    std::ranges::copy_if(samples, std::back_inserter(own),
+                         [dtype](const GemmSample& s) { return s.dtype == dtype; });
+    progress(++done / 3.0);
+    if (own.empty()) continue;
+    if (own.size() < kFewestRows) {
+      return failure("", fmt::format("found {} rows of a dtype; allowed: {} or more", own.size(),
+                                     kFewestRows));
+    }
+    fit_dtype(fitted, own);
+    if (dtype == Dtype::bf16)
+      fitted.rates.gemm[static_cast<std::size_t>(Dtype::fp16)] = fitted.rates.of(dtype);
+  }
+  device.rates.gemm = fitted.rates.gemm;
+  return {};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,189 @@
+#include "scenarios/kernel_families.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "model/calibration/fit_gemm.h"
+#include "model/cost/kernels/attention.h"
+#include "model/cost/kernels/gemm.h"
+
+namespace trainyard {
+namespace {
+
+using Scored = Expected<std::vector<ScoredKernel>>;
+
+template <typename Sample>
+std::vector<Sample>& rows_of(KernelSamples& samples) {
+  if (!std::holds_alternative<std::vector<Sample>>(samples)) samples = std::vector<Sample>{};
+  return std::get<std::vector<Sample>>(samples);
+}
+
+template <typename... Parts>
+std::uint64_t mixed(Parts... parts) {  // FNV-1a over whole numbers
+  std::uint64_t hash = 14695981039346656037U;
+  ((hash = (hash ^ static_cast<std::uint64_t>(parts)) * 1099511628211U), ...);
+  return hash;
+}
+
+template <typename Sample, typename Key>
+std::vector<std::uint64_t> keys_of(const KernelSamples& samples, Key key) {
+  std::vector<std::uint64_t> keys;
+  for (const Sample& sample : std::get<std::vector<Sample>>(samples)) keys.push_back(key(sample));
+  return keys;
+}
+
+std::string_view dtype_name(Dtype dtype) {
+  constexpr std::array<std::string_view, kDtypes> kNames = {"fp32", "fp16", "bf16", "fp8", "fp4"};
+  return kNames[static_cast<std::size_t>(dtype)];
+}
+
+tl::unexpected<Error> unsupported(const Device& device, Dtype dtype) {
+  return tl::unexpected(Error{device.name, std::string("found rows in ") +
+                                               std::string(dtype_name(dtype)) +
+                                               "; allowed: dtypes that the device supports"});
+}
+
+// GEMM
+
+constexpr std::array<std::string_view, 5> kGemmColumns = {"dtype", "m", "n", "k", "latency_us"};
+
+void read_gemm(KernelRow& row, KernelSamples& samples) {
+  rows_of<GemmSample>(samples).push_back(
+      {row.dtype(), {row.whole("m"), row.whole("n"), row.whole("k")}, row.latency()});
+}
+
+Expected<void> fit_gemm_family(Device& device, const KernelSamples& samples,
+                               const FitProgress& progress) {
+  return fit_gemm(device, std::get<std::vector<GemmSample>>(samples), progress);
+}
+
+ScoredKernel score_gemm_sample(const Device& device, const GemmSample& sample) {
+  const Seconds multiply = gemm_flop(sample.shape) / device.peak_of(sample.dtype);
+  const Seconds move = gemm_bytes(sample.dtype, sample.shape) / device.memory_bandwidth;
+  const bool large = gemm_flop(sample.shape).value() >= kLargeGemmFlop;
+  const std::string_view region = large ? "large" : move > multiply ? "memory-bound" : "small";
+  return {sample.time, gemm_sample_time(device, sample), std::string(dtype_name(sample.dtype)),
+          region, std::max(multiply, move)};
+}
+
+Scored score_gemm(const Device& device, const KernelSamples& samples) {
+  std::vector<ScoredKernel> scored;
+  for (const GemmSample& sample : std::get<std::vector<GemmSample>>(samples)) {
+    if (!device.supports(sample.dtype)) return unsupported(device, sample.dtype);
+    scored.push_back(score_gemm_sample(device, sample));
+  }
+  return scored;
+}
+
+// All rows of one weight matrix are held back together, as a new network would bring it.
+std::vector<std::uint64_t> gemm_shapes(const KernelSamples& samples) {
+  return keys_of<GemmSample>(samples,
+                             [](const GemmSample& s) { return mixed(s.shape.n, s.shape.k); });
+}
+
+// Attention, forward
+
+constexpr std::array<std::string_view, 8> kAttentionColumns = {
+    "dtype", "batch", "seq", "heads", "kv_heads", "head_dim", "window", "latency_us"};
+
+void read_attention(KernelRow& row, KernelSamples& samples) {
+  const double sequence = row.whole("seq");
+  const double window = row.whole("window", 0);
+  const double head_dim = row.whole("head_dim");
+  const bool sliding = window > 0 && window < sequence;
+  const AttentionShape shape{.batch = row.whole("batch"),
+                             .heads = row.whole("heads"),
+                             .kv_heads = row.whole("kv_heads"),
+                             .queries = sequence,
+                             .keys = sliding ? window : sequence,
+                             .query_head_dim = head_dim,
+                             .value_head_dim = head_dim,
+                             .sliding = sliding};
+  rows_of<AttentionSample>(samples).push_back({row.dtype(), shape, row.latency()});
+}
+
+Scored score_attention(const Device& device, const KernelSamples& samples) {
+  std::vector<ScoredKernel> scored;
+  for (const AttentionSample& sample : std::get<std::vector<AttentionSample>>(samples)) {
+    const std::string_view region = sample.shape.queries >= 512 ? "long" : "short";
+    scored.push_back(
+        {sample.time, attention_time(device, sample.shape, 1), "", region, std::nullopt});
+  }
+  return scored;
+}
+
+std::vector<std::uint64_t> attention_shapes(const KernelSamples& samples) {
+  return keys_of<AttentionSample>(samples, [](const AttentionSample& s) {
+    return mixed(s.shape.heads, s.shape.kv_heads, s.shape.query_head_dim);
+  });
+}
+
+// Experts
+
+constexpr std::array<std::string_view, 10> kExpertColumns = {
+    "dtype",   "tokens", "hidden", "ffn",          "topk",
+    "experts", "tp",     "ep",     "distribution", "latency_us"};
+
+void read_experts(KernelRow& row, KernelSamples& samples) {
+  static constexpr std::array<std::string_view, 3> kDistributions = {"balanced", "power_law_1.01",
+                                                                     "power_law_1.2"};
+  static constexpr std::array<double, 3> kSkews = {0, 1.01, 1.2};
+  const auto count = [&row](std::string_view column) {
+    return static_cast<int>(std::min(row.whole(column), 1e6));
+  };
+  rows_of<ExpertSample>(samples).push_back(
+      {.dtype = row.dtype(),
+       .tokens = row.whole("tokens"),
+       .hidden = row.whole("hidden"),
+       .ffn = row.whole("ffn"),
+       .experts_per_token = count("topk"),
+       .experts = count("experts"),
+       .tensor_parallel = count("tp"),
+       .expert_parallel = count("ep"),
+       .skew = kSkews[row.choice("distribution", kDistributions)],
+       .time = row.latency()});
+}
+
+std::vector<std::uint64_t> expert_shapes(const KernelSamples& samples) {
+  return keys_of<ExpertSample>(samples, [](const ExpertSample& s) {
+    return mixed(s.hidden, s.ffn, s.experts, s.experts_per_token);
+  });
+}
+
+// Collectives
+
+constexpr std::array<std::string_view, 4> kCollectiveColumns = {"op", "gpus", "bytes",
+                                                                "latency_us"};
+
+void read_collective(KernelRow& row, KernelSamples& samples) {
+  static constexpr std::array<std::string_view, 5> kNames = {
+      "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast"};
+  rows_of<CollectiveSample>(samples).push_back(
+      {static_cast<CollectiveOperation>(row.choice("op", kNames)),
+       static_cast<int>(std::min(row.whole("gpus", 2), 1e6)), Bytes(row.whole("bytes")),
+       row.latency()});
+}
+
+std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
+  return keys_of<CollectiveSample>(
+      samples, [](const CollectiveSample& s) { return mixed(s.bytes.value()); });
+}
+
+}  // namespace
+
+std::span<const KernelFamily> kernel_families() {
+  static const std::array<KernelFamily, 4> kFamilies = {{
+      {"gemm", "/rates/sources/gemm", kGemmColumns, read_gemm, fit_gemm_family, score_gemm,
+       gemm_shapes},
+      {"attention", "/rates/sources/attention", kAttentionColumns, read_attention, nullptr,
+       score_attention, attention_shapes},
+      {"experts", "/rates/sources/experts", kExpertColumns, read_experts, nullptr, nullptr,
+       expert_shapes},
+      {"collectives", "/sources/collectives", kCollectiveColumns, read_collective, nullptr, nullptr,
+       collective_shapes},
+  }};
+  return kFamilies;
+}
+
+}  // namespace trainyard

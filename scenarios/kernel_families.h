@@ -1,0 +1,51 @@
+// The families of measured kernels, one entry each: how a row of its table is read, how a device's
+// parameters are fitted to the rows, and how stored parameters are scored against them. A new
+// family is a new entry.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/calibration/kernel_samples.h"
+#include "model/cluster/device.h"
+#include "model/expected.h"
+#include "scenarios/kernel_row.h"
+
+namespace trainyard {
+
+// A measured kernel beside what the parameters say.
+struct ScoredKernel {
+  Seconds measured;
+  Seconds predicted;
+  std::string group;        // rows that share a rate: a dtype, an operation; may be empty
+  std::string_view region;  // of its size: "small", "memory-bound", "large", …
+  // What an ideal device takes by its datasheet. One attainable fraction of it for each group is
+  // the baseline that scores show; absent where a family has none.
+  std::optional<Seconds> ideal;
+};
+
+// Called with the fraction done.
+using FitProgress = std::function<void(double)>;
+
+struct KernelFamily {
+  std::string_view name;
+  std::string_view source;  // JSON pointer into a device document: where its provenance stands
+  std::span<const std::string_view> columns;
+  // Appends the row. The first row of a table starts the list.
+  void (*read)(KernelRow& row, KernelSamples& samples);
+  // Replaces the family's parameters of `device` by those fitted to `samples`.
+  Expected<void> (*fit)(Device& device, const KernelSamples& samples, const FitProgress& progress);
+  // One entry a sample; the error says what the device lacks.
+  Expected<std::vector<ScoredKernel>> (*score)(const Device& device, const KernelSamples& samples);
+  // What cross-validation holds back together, one number a sample: rows of one shape.
+  std::vector<std::uint64_t> (*shapes)(const KernelSamples& samples);
+};
+
+std::span<const KernelFamily> kernel_families();
+
+}  // namespace trainyard

@@ -1,0 +1,28 @@
+// Tables of measured kernels: one CSV file a family, told by its header (the operator tables that
+// NVIDIA publishes with aiconfigurator, nccl-tests' curves). A row that cannot be is one error
+// line: file and row (the header is row 1), column, what was found, what is allowed.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "model/calibration/kernel_samples.h"
+#include "model/expected.h"
+#include "scenarios/kernel_families.h"
+
+namespace trainyard {
+
+struct KernelTable {
+  std::string file;  // as it was named
+  const KernelFamily* family = nullptr;
+  KernelSamples samples;
+  std::string digest;  // of the file's bytes (FNV-1a, 64 bits, hexadecimal): which data it was
+};
+
+Expected<KernelTable> read_kernel_table(const std::filesystem::path& file);
+// The same from text; `name` is what error lines call it.
+Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name);
+
+}  // namespace trainyard

@@ -1,0 +1,128 @@
+#include "model/calibration/fit_gemm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/cost/kernels/gemm.h"
+#include "tests/model/cost/example_devices.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::array<double, 8> kRows = {64, 257, 512, 1025, 2048, 4096, 8192, 16384};
+constexpr std::array<double, 8> kSides = {256, 768, 1536, 2048, 4096, 5120, 8192, 16384};
+
+// What `device` would measure over a grid of shapes.
+std::vector<GemmSample> measured_on(const Device& device, Dtype dtype) {
+  std::vector<GemmSample> samples;
+  for (const double m : kRows) {
+    for (const double n : kSides) {
+      for (const double k : kSides) {
+        GemmSample sample{dtype, {m, n, k}, Seconds(0)};
+        sample.time = gemm_sample_time(device, sample);
+        samples.push_back(sample);
+      }
+    }
+  }
+  return samples;
+}
+
+Device without_rates(Device device) {
+  device.rates.gemm = {};
+  return device;
+}
+
+double mean_error(const Device& device, const std::vector<GemmSample>& samples) {
+  double sum = 0;
+  for (const GemmSample& s : samples) sum += std::abs(gemm_sample_time(device, s) / s.time - 1);
+  return sum / static_cast<double>(samples.size());
+}
+
+void ignore_progress(double /*done*/) {}
+
+TEST(FitGemm, FindsTheRatesThatMadeTheRows) {
+  const Device truth = example_h100();
+  Device fitted = without_rates(truth);
+  Device at_full_clock = truth;
+  at_full_clock.rates.sustained_clock = 1;
+  const auto samples = measured_on(at_full_clock, Dtype::bf16);
+  ASSERT_TRUE(fit_gemm(fitted, samples, ignore_progress).has_value());
+  const GemmRates& found = fitted.rates.of(Dtype::bf16);
+  const GemmRates& made = truth.rates.of(Dtype::bf16);
+  EXPECT_NEAR(found.per_multiprocessor / made.per_multiprocessor, 1, 0.03);
+  EXPECT_NEAR(found.memory_share, made.memory_share, 0.03);
+  EXPECT_NEAR(found.overhead.value(), made.overhead.value(), 0.3e-6);
+  fitted.rates.sustained_clock = 1;
+  EXPECT_LT(mean_error(fitted, samples), 0.01);
+}
+
+// A smooth effect that the tile model does not know: ±10 % with log₂ n. The residual must find it
+// on shapes that it did not see, halfway between those that it did.
+TEST(FitGemm, CorrectsWhatTheTileModelMissesBetweenItsShapes) {
+  Device device = example_h100();
+  device.rates.sustained_clock = 1;
+  const auto effect = [](GemmSample& s) {
+    s.time *= 1 + 0.1 * std::sin(std::log2(s.shape.n) - 10);
+  };
+  std::vector<GemmSample> seen = measured_on(device, Dtype::bf16);
+  std::vector<GemmSample> unseen;
+  for (const double n : {1024.0, 3072.0, 6144.0}) {
+    for (const double k : {1024.0, 3072.0, 6144.0}) {
+      GemmSample sample{Dtype::bf16, {3000, n, k}, Seconds(0)};
+      sample.time = gemm_sample_time(device, sample);
+      unseen.push_back(sample);
+    }
+  }
+  for (auto* samples : {&seen, &unseen}) std::for_each(samples->begin(), samples->end(), effect);
+  const double before = mean_error(device, unseen);
+  ASSERT_TRUE(fit_gemm(device, seen, ignore_progress).has_value());
+  EXPECT_LT(mean_error(device, unseen), before / 2);
+}
+
+TEST(FitGemm, TakesTheCastOfFp8ApartFromTheGemm) {
+  Device device = example_h100();
+  device.rates.sustained_clock = 1;
+  GemmRates& rates = device.rates.gemm[static_cast<std::size_t>(Dtype::fp8)];
+  rates.cast_overhead = Seconds(10e-6);
+  rates.cast_bytes = 7;
+  std::vector<GemmSample> samples = measured_on(device, Dtype::fp8);
+  Device fitted = device;
+  ASSERT_TRUE(fit_gemm(fitted, samples, ignore_progress).has_value());
+  const GemmShape shape{8192, 8192, 8192};
+  EXPECT_NEAR(gemm_time(fitted, Dtype::fp8, shape) / gemm_time(device, Dtype::fp8, shape), 1, 0.02);
+  EXPECT_NEAR(fitted.rates.of(Dtype::fp8).cast_bytes, 7, 1);
+}
+
+TEST(FitGemm, GivesTheSameBitsTwice) {
+  const auto samples = measured_on(example_a100(), Dtype::bf16);
+  Device once = without_rates(example_a100());
+  Device again = once;
+  ASSERT_TRUE(fit_gemm(once, samples, ignore_progress).has_value());
+  ASSERT_TRUE(fit_gemm(again, samples, ignore_progress).has_value());
+  const GemmRates& a = once.rates.of(Dtype::bf16);
+  const GemmRates& b = again.rates.of(Dtype::bf16);
+  EXPECT_EQ(a.per_multiprocessor, b.per_multiprocessor);
+  EXPECT_EQ(a.residual.permille, b.residual.permille);
+}
+
+TEST(FitGemm, RefusesTooFewRows) {
+  Device device = example_h100();
+  const auto done = fit_gemm(device, {{Dtype::bf16, {64, 64, 64}, Seconds(1e-5)}}, ignore_progress);
+  ASSERT_FALSE(done.has_value());
+  EXPECT_EQ(done.error().message, "found 1 rows of a dtype; allowed: 60 or more");
+}
+
+// Rows far from a shape do not correct it: trilinear to 0 within an octave of the grid.
+TEST(GemmResidual, FallsToNothingBeyondItsGrid) {
+  const GemmResidual grid{{10, 10, 10}, {2, 2, 2}, {100, 100, 100, 100, 100, 100, 100, 100}};
+  EXPECT_DOUBLE_EQ(log_residual(grid, 1024, 1500, 2048), 0.1);
+  EXPECT_NEAR(log_residual(grid, 2048 * std::sqrt(2.0), 1024, 1024), 0.05, 1e-12);
+  EXPECT_EQ(log_residual(grid, 4096, 1024, 1024), 0);
+  EXPECT_EQ(log_residual(grid, 1024, 1024, 512), 0);
+  EXPECT_EQ(log_residual(grid, 1024, 1e6, 1024), 0);
+  EXPECT_EQ(log_residual({}, 1024, 1024, 1024), 0);
+}
+
+}  // namespace
+}  // namespace trainyard

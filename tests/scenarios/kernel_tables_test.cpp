@@ -1,0 +1,92 @@
+#include "scenarios/kernel_tables.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace trainyard {
+namespace {
+
+const std::string kGemmHead = "dtype,m,n,k,latency_us\n";
+
+std::string error_of(const std::string& text) {
+  const auto table = parse_kernel_table(text, "t.csv");
+  return table ? "" : table.error().where + ": " + table.error().message;
+}
+
+TEST(KernelTable, IsToldByItsHeader) {
+  const auto gemm = parse_kernel_table(kGemmHead + "fp8,64,128,256,10.5\r\n", "t.csv");
+  ASSERT_TRUE(gemm.has_value());
+  EXPECT_EQ(gemm->family->name, "gemm");
+  const auto& rows = std::get<std::vector<GemmSample>>(gemm->samples);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].dtype, Dtype::fp8);
+  EXPECT_EQ(rows[0].shape.n, 128);
+  EXPECT_DOUBLE_EQ(rows[0].time.value(), 10.5e-6);
+}
+
+TEST(KernelTable, ReadsAWindowAsTheKeysThatAQuerySees) {
+  const auto table = parse_kernel_table(
+      "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n"
+      "bfloat16,2,4096,32,8,128,128,99\nbfloat16,2,64,32,8,128,128,9\n",
+      "t.csv");
+  ASSERT_TRUE(table.has_value());
+  const auto& rows = std::get<std::vector<AttentionSample>>(table->samples);
+  EXPECT_TRUE(rows[0].shape.sliding);
+  EXPECT_EQ(rows[0].shape.keys, 128);
+  EXPECT_FALSE(rows[1].shape.sliding);  // shorter than its window
+  EXPECT_EQ(rows[1].shape.keys, 64);
+}
+
+TEST(KernelTable, ReadsExpertsAndCollectives) {
+  const auto experts = parse_kernel_table(
+      "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
+      "bfloat16,64,4096,1536,8,128,1,4,power_law_1.2,2584.781\n",
+      "t.csv");
+  ASSERT_TRUE(experts.has_value());
+  const ExpertSample row = std::get<std::vector<ExpertSample>>(experts->samples)[0];
+  EXPECT_EQ(row.expert_parallel, 4);
+  EXPECT_DOUBLE_EQ(row.skew, 1.2);
+  const auto curve = parse_kernel_table("op,gpus,bytes,latency_us\nalltoall,8,1024,9\n", "t.csv");
+  ASSERT_TRUE(curve.has_value());
+  const CollectiveSample point = std::get<std::vector<CollectiveSample>>(curve->samples)[0];
+  EXPECT_EQ(point.operation, CollectiveOperation::all_to_all);
+  EXPECT_EQ(point.bytes, Bytes(1024));
+}
+
+TEST(KernelTable, SaysWhichRowAndColumnIsBad) {
+  const std::string good = "fp8,64,128,256,10.5\n";
+  EXPECT_EQ(error_of(kGemmHead + good + "fp8,64,128.5,256,10.5\n"),
+            "t.csv: row 3: column n: found \"128.5\"; allowed: a whole number from 1");
+  EXPECT_EQ(error_of(kGemmHead + "int3,64,128,256,10.5\n"),
+            "t.csv: row 2: column dtype: found \"int3\"; allowed: bfloat16, float16, float32, fp8");
+  EXPECT_EQ(error_of(kGemmHead + "fp8,64,128,256,-1\n"),
+            "t.csv: row 2: column latency_us: found \"-1\"; allowed: a positive number of "
+            "microseconds");
+  EXPECT_EQ(error_of(kGemmHead + good + "fp8,64,128,256\n"),
+            "t.csv: row 3: found 4 columns (\"fp8,64,128,256\"); allowed: 5 "
+            "(dtype,m,n,k,latency_us)");
+}
+
+TEST(KernelTable, RefusesNumbersThatAreNone) {
+  for (const std::string cell : {"", "nan", "inf", "1e400", "1 ", "0x10", "9,5"}) {
+    EXPECT_NE(error_of(kGemmHead + "fp8,64,128,256," + cell + "\n"), "") << cell;
+  }
+}
+
+TEST(KernelTable, RefusesOtherHeadersAndEmptyTables) {
+  EXPECT_TRUE(
+      error_of("a,b\n1,2\n")
+          .starts_with(
+              "t.csv: row 1: found the header \"a,b\"; allowed: dtype,m,n,k,latency_us (gemm); "));
+  EXPECT_EQ(error_of(kGemmHead), "t.csv: found no rows; allowed: one or more");
+}
+
+// FNV-1a of the text, by the reference implementation: fnv1a64("dtype,…") in Python.
+TEST(KernelTable, CarriesADigestOfItsBytes) {
+  const auto a = parse_kernel_table(kGemmHead + "fp8,64,128,256,10.5\n", "t.csv");
+  EXPECT_EQ(a->digest, "6c2c786630b3d402");
+}
+
+}  // namespace
+}  // namespace trainyard
