@@ -23,23 +23,25 @@ bool is_activation(const Program& program, int buffer) {
   return program.buffers[static_cast<std::size_t>(buffer)].role == BufferRole::activation;
 }
 
-// The last operation that uses a buffer frees it, but for what the unit hands on.
+// The last operation that uses a buffer frees it, but for what is used later or handed on (`used`).
+// Before it is created, a buffer of its place is another one.
+void mark_last_uses(const Program& program, Operation& operation, std::vector<Key>& used) {
+  for (Operand& operand : operation.operands) {
+    const Key key{operand.buffer, operand.ahead};
+    operand.frees = is_activation(program, operand.buffer) &&
+                    std::find(used.begin(), used.end(), key) == used.end();
+    if (operand.frees) used.push_back(key);
+  }
+  for (const Operand& operand : operation.operands) {
+    if (operand.access == Access::create) std::erase(used, Key{operand.buffer, operand.ahead});
+  }
+}
+
 void mark_last_uses(const Program& program, const std::vector<Operations*>& in_order,
-                    const std::vector<Key>& handed_on) {
-  std::vector<Key> used = handed_on;
-  for (auto list = in_order.rbegin(); list != in_order.rend(); ++list) {
-    for (auto operation = (*list)->rbegin(); operation != (*list)->rend(); ++operation) {
-      for (Operand& operand : operation->operands) {
-        const Key key{operand.buffer, operand.ahead};
-        operand.frees = is_activation(program, operand.buffer) &&
-                        std::find(used.begin(), used.end(), key) == used.end();
-        if (operand.frees) used.push_back(key);
-      }
-      // Before it is created, a buffer of that place is another one.
-      for (const Operand& operand : operation->operands) {
-        if (operand.access == Access::create) std::erase(used, Key{operand.buffer, operand.ahead});
-      }
-    }
+                    std::vector<Key> handed_on) {
+  for (std::size_t pass = in_order.size(); pass-- > 0;) {
+    Operations& list = *in_order[pass];
+    for (std::size_t i = list.size(); i-- > 0;) mark_last_uses(program, list[i], handed_on);
   }
 }
 

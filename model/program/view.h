@@ -36,10 +36,12 @@ struct IssuedOperation {
 class OperationIterator {
  public:
   using value_type = IssuedOperation;
+  // NOLINTBEGIN(readability-identifier-naming): the names of the standard library
   using difference_type = std::ptrdiff_t;
   using iterator_category = std::input_iterator_tag;
   using pointer = void;
   using reference = IssuedOperation;
+  // NOLINTEND(readability-identifier-naming)
 
   OperationIterator() = default;
   OperationIterator(const Program& program, int stage, std::size_t step)

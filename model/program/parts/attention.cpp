@@ -82,7 +82,8 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
   const int head_shards = dealt ? plan.context_parallel : 1;
   const int query_shards = dealt ? 1 : plan.context_parallel;
   const auto heads_of = [&](const Segment& segment) {
-    return static_cast<double>(part_of(segment) / model.head_dim);
+    const std::int64_t heads = part_of(segment) / model.head_dim;
+    return static_cast<double>(heads);
   };
   return {.batch = static_cast<double>(plan.micro_batch),
           .heads = heads_of(widths.queries) / head_shards,
