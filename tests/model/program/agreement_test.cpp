@@ -180,25 +180,27 @@ TEST(ProgramAgreement, StagesHoldTheParametersOfTheEstimate) {
 }
 
 // Kernel times of one layer's passes are those of its operators, none twice and none forgotten.
-TEST(ProgramAgreement, ALayerCostsWhatItsOperatorsCost) {
-  for (const Case& c : cases()) {
-    const OperationPrices prices(c.job, c.plan);
-    Seconds priced;
-    for (const char* name : {"layer forward", "layer backward"}) {
-      const Block& block = block_of(c, name);
-      for (const Operation& operation : block.operations) {
-        priced += prices.of(c.program, block, operation);
-      }
+void expect_layer_costs_its_operators(const Case& c) {
+  const OperationPrices prices(c.job, c.plan);
+  Seconds priced;
+  for (const char* name : {"layer forward", "layer backward"}) {
+    const Block& block = block_of(c, name);
+    for (const Operation& operation : block.operations) {
+      priced += prices.of(c.program, block, operation);
     }
-    Seconds expected;
-    const Job& job = c.job.job;
-    for (const Operator& op :
-         layer_operators(job.model, job.training, layer_shard(c.plan), LayerKind{})) {
-      const OperatorTime time = operator_time(job.cluster.device, job.training, op);
-      expected += time.forward + time.input_gradient + time.weight_gradient;
-    }
-    expect_close(priced.value(), expected.value(), "layer");
   }
+  Seconds expected;
+  const Job& job = c.job.job;
+  for (const Operator& op :
+       layer_operators(job.model, job.training, layer_shard(c.plan), LayerKind{})) {
+    const OperatorTime time = operator_time(job.cluster.device, job.training, op);
+    expected += time.forward + time.input_gradient + time.weight_gradient;
+  }
+  expect_close(priced.value(), expected.value(), "layer");
+}
+
+TEST(ProgramAgreement, ALayerCostsWhatItsOperatorsCost) {
+  for (const Case& c : cases()) expect_layer_costs_its_operators(c);
 }
 
 // The last stage's rank: gradient norm and update (the serial part of a sharded update is not an
@@ -296,6 +298,54 @@ TEST(ProgramAgreement, BytesOnTheWireAreThoseOfTheTraffic) {
     expect_close(found.tensor.value(), expected.tensor.value(), "tensor");
     expect_close(found.pipeline.value(), expected.pipeline.value(), "pipeline");
     expect_close(found.data.value(), expected.data.value(), "data");
+  }
+}
+
+// ---- The sequence over several ranks --------------------------------------------------------
+
+Case over_context(ContextAlgorithm algorithm) {
+  PlanRequest request = degrees(2, 1, true);
+  request.context_parallel = 4;
+  request.context_parallel_algorithm = algorithm;
+  return make_case(llama_8b_on_h100(), request);
+}
+
+Seconds context_wire(const Case& c, const PlanLinks& links) {
+  Seconds wire;
+  for_each_operation(c, [&](const IssuedOperation& issued) {
+    const Operation& op = *issued.operation;
+    if (op.group != Group::context) return;
+    wire += collective_time(*collective_of(op.kind), links.context, op.message, links);
+  });
+  return wire;
+}
+
+TEST(ProgramAgreement, ContextRanksExchangeTheBytesOfTheTraffic) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    const Case c = over_context(algorithm);
+    PlanLinks links = unit_links(c.plan);
+    links.context = unit_ring(c.plan.context_parallel);
+    const PassTraffic layer = layer_traffic(c.job, c.plan, links, LayerKind{}).context_parallel;
+    const double times = c.job.job.model.layers * c.plan.microbatches;
+    Seconds expected = (layer.forward + layer.backward) * times;
+    // Handbook §4 counts c − 1 steps; the gradients of a block need one more to come home.
+    if (algorithm == ContextAlgorithm::ring) {
+      expected += layer.forward / (c.plan.context_parallel - 1) * times;
+    }
+    expect_close(context_wire(c, links).value(), expected.value(), "context");
+  }
+}
+
+TEST(ProgramAgreement, ContextRanksShareTheFlopAndTheTime) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    const Case c = over_context(algorithm);
+    Flops flop;
+    for_each_operation(c,
+                       [&](const IssuedOperation& issued) { flop += flop_of(*issued.operation); });
+    expect_close((flop * c.plan.devices()).value(), c.job.model_flop.value(), "FLOP");
+    expect_layer_costs_its_operators(c);
   }
 }
 
