@@ -59,10 +59,10 @@ struct HeldOutPrediction {
 
 // Every run predicted with parameters fitted without any run of its source. A stack that has runs
 // from other sources is fitted on those. One that has none gets parameters fitted on all remaining
-// runs of its relatives, the stacks of the same attention generation (fused or not); without
-// relatives it gets the priors. Structure (booleans, dtypes, overlap) is documentation in all
-// cases. In the order of `runs`.
-// `progress` is told the share of the runs that is done.
+// runs of its relatives, the stacks of its generation: attention alike (fused or not), gradient
+// accumulation alike (fused kernels or PyTorch's own); without relatives it gets the priors.
+// Structure (booleans, dtypes, overlap) is documentation in all cases. In the order of `runs`;
+// `progress` is told the share of them that is done.
 std::vector<HeldOutPrediction> leave_one_source_out(
     std::span<const MeasuredRun> runs, const std::function<void(double)>& progress = {});
 
