@@ -55,6 +55,7 @@ std::vector<IntervalFit> hold_out_sources(std::vector<PricedRun>& runs,
 
 std::vector<ValidationRow> rows_of(std::vector<PricedRun> runs) {
   std::vector<ValidationRow> rows;
+  rows.reserve(runs.size());
   for (PricedRun& run : runs) rows.push_back(std::move(run.row));
   return rows;
 }
