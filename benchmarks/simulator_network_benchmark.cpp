@@ -51,7 +51,8 @@ void message_ring(benchmark::State& state) {
   list.add(collective(0, 0, Stream::data));
   const TaskGraph graph = one_group(ranks, list, ring(64.0 * 1048576));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(simulate(graph, {cluster, topology, NetworkGrain::message}));
+    benchmark::DoNotOptimize(
+        simulate(graph, {.network = NetworkModel{cluster, topology, NetworkGrain::message}}));
   }
   state.SetItemsProcessed(state.iterations() * 2 * (ranks - 1) * ranks);
 }
@@ -78,7 +79,8 @@ void collective_layers(benchmark::State& state) {
     before = {list.add(collective(0, 0, Stream::data), std::vector<std::int32_t>{work})};
   }
   const TaskGraph graph = one_group(ranks, list, ring(32.0 * 1048576));
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(graph, {cluster, topology}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(simulate(graph, {.network = NetworkModel{cluster, topology}}));
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(list.tasks.size()) *
                           ranks);
 }
@@ -205,7 +207,8 @@ void whole_step(benchmark::State& state) {
                   static_cast<int>(state.range(2)), static_cast<int>(state.range(3)));
   const Cluster cluster = cluster_of(step.ranks());
   const TopologyGraph topology = make_topology(cluster);
-  for (auto _ : state) benchmark::DoNotOptimize(simulate(step.graph(), {cluster, topology}));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(simulate(step.graph(), {.network = NetworkModel{cluster, topology}}));
   state.SetItemsProcessed(state.iterations() * step.tasks());
 }
 BENCHMARK(whole_step)

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "simulator/compute_clock.h"
 #include "simulator/event.h"
 #include "simulator/graph_check.h"
 #include "simulator/meetings.h"
@@ -14,11 +15,13 @@ namespace {
 
 class Player {
  public:
-  explicit Player(const TaskGraph& graph)
+  Player(const TaskGraph& graph, const Conditions& conditions)
       : graph_(graph),
+        conditions_(conditions),
         lists_(graph.lists.begin(), graph.lists.end()),
         streams_(graph.ranks.size() * kStreams),
-        meetings_(graph) {
+        meetings_(graph),
+        clock_(conditions, graph.ranks.size(), events_) {
     timeline_.first.push_back(0);
     for (const TaskRank& rank : graph.ranks) {
       timeline_.first.push_back(timeline_.first.back() + list_of(rank).tasks.size());
@@ -27,7 +30,9 @@ class Player {
     left_ = static_cast<std::int64_t>(timeline_.first.back());
   }
 
-  Expected<void> connect(const NetworkModel& model) {
+  Expected<void> connect() {
+    if (!conditions_.network) return {};
+    const NetworkModel& model = *conditions_.network;
     auto fabric = Fabric::make(model.cluster, model.topology);
     if (!fabric) return tl::unexpected(fabric.error());
     network_.emplace(graph_, *std::move(fabric), model.grain, events_);
@@ -64,12 +69,13 @@ class Player {
     }
     stream.busy = true;
     times(id).start = events_.now();
-    begin(id, graph_.lists[list].tasks[static_cast<std::size_t>(task)]);
+    begin(id, task, graph_.lists[list].tasks[static_cast<std::size_t>(task)]);
   }
 
-  void begin(StreamId id, const Task& task) {
+  void begin(StreamId id, std::int32_t index, const Task& task) {
     switch (task.kind) {
       case TaskKind::compute:
+        return clock_.begin(id, index, task.duration);
       case TaskKind::copy:
         return end_at(events_.now() + task.duration, id);
       case TaskKind::collective:
@@ -92,9 +98,24 @@ class Player {
   }
 
   void call(Meetings::Id id) {
+    on_ranks_of(id, [&](std::int32_t rank) { clock_.communication_begins(rank); });
     if (!network_) return events_.push(events_.now(), Event(EventKind::call_ends, id));
     const Meeting& meeting = meetings_.at(id);
     network_->start(meeting.group, meeting.call, id);
+  }
+
+  // What communication costs compute is asked of every rank that takes part.
+  template <typename Visit>
+  void on_ranks_of(Meetings::Id id, Visit visit) {
+    if (conditions_.overlap_slowdown == 0) return;
+    const Meeting& meeting = meetings_.at(id);
+    for (const StreamId stream : meeting.held) visit(rank_of(stream));
+    if (is_message(meeting)) visit(graph_.groups[static_cast<std::size_t>(meeting.group)].back());
+  }
+
+  bool is_message(const Meeting& meeting) const {
+    return graph_.calls[static_cast<std::size_t>(meeting.call)].operation ==
+           CollectiveOperation::send;
   }
 
   void end_at(Picoseconds time, StreamId id) {
@@ -105,7 +126,8 @@ class Player {
     ++timeline_.events;
     switch (event.kind()) {
       case EventKind::task_ends:
-        return end(event.index());
+        if (event.is_version(0) || clock_.ends(event)) end(event.index());
+        return;
       case EventKind::call_ends:
         return end_call(event.index());
       case EventKind::latency_ends:
@@ -119,9 +141,8 @@ class Player {
 
   void end_call(Meetings::Id id) {
     const Meeting& meeting = meetings_.at(id);
-    const bool is_message =
-        graph_.calls[static_cast<std::size_t>(meeting.call)].operation == CollectiveOperation::send;
-    if (is_message) {
+    on_ranks_of(id, [&](std::int32_t rank) { clock_.communication_ends(rank); });
+    if (is_message(meeting)) {
       if (const auto receiver = meetings_.deliver(meeting.group)) end_at(events_.now(), *receiver);
     }
     ended_.assign(meeting.held.begin(), meeting.held.end());
@@ -147,10 +168,12 @@ class Player {
   }
 
   const TaskGraph& graph_;
+  const Conditions& conditions_;
   std::vector<Playlist> lists_;
   std::vector<StreamState> streams_;
   Meetings meetings_;
   Events events_;
+  ComputeClock clock_;
   Timeline timeline_;
   std::int64_t left_ = 0;
   std::optional<Network> network_;
@@ -161,17 +184,12 @@ class Player {
 
 }  // namespace
 
-Expected<Timeline> simulate(const TaskGraph& graph) {
+Expected<Timeline> simulate(const TaskGraph& graph, const Conditions& conditions) {
   if (auto checked = check_graph(graph); !checked) return tl::unexpected(checked.error());
-  return Player(graph).run();
-}
-
-Expected<Timeline> simulate(const TaskGraph& graph, const NetworkModel& network) {
-  if (auto checked = check_graph(graph); !checked) return tl::unexpected(checked.error());
-  Player player(graph);
-  if (auto connected = player.connect(network); !connected) {
-    return tl::unexpected(connected.error());
-  }
+  const auto ranks = static_cast<std::int32_t>(graph.ranks.size());
+  if (auto checked = check(conditions, ranks); !checked) return tl::unexpected(checked.error());
+  Player player(graph, conditions);
+  if (auto connected = player.connect(); !connected) return tl::unexpected(connected.error());
   return player.run();
 }
 

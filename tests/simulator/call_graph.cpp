@@ -55,14 +55,15 @@ TaskGraph call_graph(int ranks, const std::vector<TaskGroup>& groups,
 
 double seconds_taken(const TaskGraph& graph, const Cluster& cluster, const TopologyGraph& topology,
                      NetworkGrain grain) {
-  const auto timeline = simulate(graph, {cluster, topology, grain});
+  const auto timeline = simulate(graph, {.network = NetworkModel{cluster, topology, grain}});
   EXPECT_TRUE(timeline) << timeline.error().where << ": " << timeline.error().message;
   return to_seconds(timeline->makespan).value();
 }
 
 std::vector<double> group_seconds(const TaskGraph& graph, const Cluster& cluster,
                                   const TopologyGraph& topology, NetworkGrain grain) {
-  const Timeline timeline = simulate(graph, {cluster, topology, grain}).value();
+  const Timeline timeline =
+      simulate(graph, {.network = NetworkModel{cluster, topology, grain}}).value();
   std::vector<double> seconds(graph.groups.size());
   for (std::size_t rank = 0; rank < graph.ranks.size(); ++rank) {
     const TaskList& list = graph.lists[rank];

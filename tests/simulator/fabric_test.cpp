@@ -60,16 +60,18 @@ TEST(Fabric, FindsWhatMembersHaveBetweenThem) {
 
 TEST(Network, RefusesMoreRanksThanDevices) {
   const Cluster cluster = fat_tree_cluster(1, 1, 1);
+  const TopologyGraph topology = make_topology(cluster);
   const TaskGraph graph = call_graph(9, {{0, 8}}, {named_call(send, "direct", Bytes(1))});
-  EXPECT_EQ(message_of(simulate(graph, {cluster, make_topology(cluster)})),
+  EXPECT_EQ(message_of(simulate(graph, {.network = NetworkModel{cluster, topology}})),
             "topology: found 9 ranks, allowed up to 8, its devices");
 }
 
 TEST(Network, NamesTheAlgorithmThatDoesNotApply) {
   const Cluster cluster = fat_tree_cluster(1, 1, 1);
+  const TopologyGraph topology = make_topology(cluster);
   const TaskGraph graph =
       call_graph(8, {{0, 1, 2, 3}}, {named_call(all_reduce, "hierarchical", Bytes(1))});
-  EXPECT_EQ(message_of(simulate(graph, {cluster, make_topology(cluster)})),
+  EXPECT_EQ(message_of(simulate(graph, {.network = NetworkModel{cluster, topology}})),
             "group 0: algorithm hierarchical does not apply to 1 domains of 4 ranks");
 }
 

@@ -1,0 +1,75 @@
+#include "simulator/compute_clock.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainyard {
+
+ComputeClock::ComputeClock(const Conditions& conditions, std::size_t ranks, Events& events)
+    : conditions_(conditions),
+      events_(events),
+      beside_calls_(1 - conditions.overlap_slowdown),
+      ranks_(ranks) {
+  for (const SpeedChange& change : conditions.speeds) {
+    ranks_[static_cast<std::size_t>(change.rank)].speeds.push_back(change);
+  }
+  for (RankClock& clock : ranks_) {
+    std::stable_sort(clock.speeds.begin(), clock.speeds.end(),
+                     [](const SpeedChange& a, const SpeedChange& b) { return a.from < b.from; });
+  }
+}
+
+void ComputeClock::begin(StreamId stream, std::int32_t task, Picoseconds duration) {
+  RankClock& clock = ranks_[static_cast<std::size_t>(rank_of(stream))];
+  clock.stream = stream;
+  clock.running = true;
+  clock.updated = events_.now();
+  clock.left = static_cast<double>(duration.count()) / speed(clock) *
+               jitter_factor(conditions_, rank_of(stream), task);
+  schedule(clock);
+}
+
+void ComputeClock::communication_begins(std::int32_t rank) {
+  RankClock& clock = ranks_[static_cast<std::size_t>(rank)];
+  advance(clock);
+  if (++clock.calls == 1 && beside_calls_ < 1 && clock.running) schedule(clock);
+}
+
+void ComputeClock::communication_ends(std::int32_t rank) {
+  RankClock& clock = ranks_[static_cast<std::size_t>(rank)];
+  advance(clock);
+  if (--clock.calls == 0 && beside_calls_ < 1 && clock.running) schedule(clock);
+}
+
+bool ComputeClock::ends(Event event) {
+  RankClock& clock = ranks_[static_cast<std::size_t>(rank_of(event.index()))];
+  if (!event.is_version(clock.version)) return false;
+  clock.running = false;
+  return true;
+}
+
+double ComputeClock::speed(RankClock& clock) const {
+  for (; clock.next_speed < clock.speeds.size(); ++clock.next_speed) {
+    const SpeedChange& change = clock.speeds[clock.next_speed];
+    if (change.from > events_.now()) break;
+    clock.speed = change.speed;
+  }
+  return clock.speed;
+}
+
+void ComputeClock::advance(RankClock& clock) const {
+  const Picoseconds passed = events_.now() - clock.updated;
+  clock.left -= rate(clock) * static_cast<double>(passed.count());
+  clock.updated = events_.now();
+}
+
+// At a standstill it waits for the end of the communication.
+void ComputeClock::schedule(RankClock& clock) {
+  ++clock.version;
+  const double current = rate(clock);
+  if (current <= 0 && clock.left > 0) return;
+  const Picoseconds takes(clock.left > 0 ? std::llround(clock.left / current) : 0);
+  events_.push(events_.now() + takes, Event(EventKind::task_ends, clock.stream, clock.version));
+}
+
+}  // namespace trainyard
