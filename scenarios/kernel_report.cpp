@@ -91,6 +91,10 @@ KernelSamples rows_where(const KernelSamples& samples, const std::vector<bool>& 
       samples);
 }
 
+void add_once(std::vector<std::string>& names, const std::string& name) {
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+}
+
 // All tables of a family together.
 struct FamilyTables {
   const KernelFamily* family = nullptr;
@@ -134,6 +138,7 @@ Expected<KernelFileReport> cross_validate(const Device& device, const FamilyTabl
   std::vector<ScoredKernel> scored;
   for (int fold = 0; fold < kKernelFolds; ++fold) {
     std::vector<bool> held;
+    held.reserve(shapes.size());
     for (const std::uint64_t shape : shapes) held.push_back(fold_of(shape) == fold);
     std::vector<bool> used = held;
     used.flip();
@@ -201,9 +206,8 @@ KernelFileReport summarise_kernels(std::string file, std::string_view family,
   report.errors = errors_of(kernels, baseline, [](const ScoredKernel&) { return true; });
   std::vector<std::string> groups, regions;
   for (const ScoredKernel& kernel : kernels) {
-    if (std::ranges::find(groups, kernel.group) == groups.end()) groups.push_back(kernel.group);
-    const std::string region(kernel.region);
-    if (std::ranges::find(regions, region) == regions.end()) regions.push_back(region);
+    add_once(groups, kernel.group);
+    add_once(regions, std::string(kernel.region));
   }
   if (groups.size() > 1) groups.insert(groups.begin(), "");  // all of them
   regions.insert(regions.begin(), "");
