@@ -1,0 +1,31 @@
+// A smooth correction of a closed form (model/residual_grid.h) as a part of a document. A value
+// with no correction has no key.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "model/residual_grid.h"
+#include "scenarios/fields/section.h"
+
+namespace trainyard {
+
+const Section<ResidualGrid>& residual_section();
+
+// `axes`: what the coordinates are, in words.
+template <typename T>
+Field<T> residual(std::string key, ResidualGrid T::*member, const std::string& axes) {
+  return {{.key = std::move(key),
+           .shape = {ObjectShape{&spec_of<residual_section>, {}}},
+           .doc = "what the form leaves, over " + axes,
+           .absent = "the form alone"},
+          [member](const Json& value, T& owner, const Place& place) {
+            return residual_section().read(value, owner.*member, place);
+          },
+          [member](const T& owner) -> std::optional<Json> {
+            if ((owner.*member).values.empty()) return std::nullopt;
+            return residual_section().write(owner.*member);
+          }};
+}
+
+}  // namespace trainyard

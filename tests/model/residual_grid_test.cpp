@@ -1,0 +1,50 @@
+#include "model/residual_grid.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace trainyard {
+namespace {
+
+// 0.1·x + 0.2·y at the knots: a plane, which multilinear interpolation keeps exactly.
+ResidualGrid plane() {
+  ResidualGrid grid{{{0, 2, 3}, {-1, 1}}, {}};
+  for (const double x : grid.knots[0]) {
+    for (const double y : grid.knots[1]) grid.values.push_back(0.1 * x + 0.2 * y);
+  }
+  return grid;
+}
+
+double at(const ResidualGrid& grid, double x, double y) {
+  return residual_at(grid, std::array{x, y});
+}
+
+TEST(ResidualGrid, IsStraightBetweenItsKnots) {
+  EXPECT_NEAR(at(plane(), 2, 1), 0.4, 1e-15);
+  EXPECT_NEAR(at(plane(), 0.5, -0.5), 0.05 - 0.1, 1e-15);
+  EXPECT_NEAR(at(plane(), 2.7, 0.3), 0.27 + 0.06, 1e-15);
+}
+
+TEST(ResidualGrid, FadesToNothingOutsideItsKnots) {
+  const double edge = 0.3 + 0.2;
+  EXPECT_NEAR(at(plane(), 3, 1), edge, 1e-15);
+  EXPECT_NEAR(at(plane(), 3 + kResidualReach / 2, 1), edge / 2, 1e-15);
+  EXPECT_NEAR(at(plane(), 3 + kResidualReach / 2, 1 + kResidualReach / 2), edge / 4, 1e-15);
+  EXPECT_EQ(at(plane(), 3 + kResidualReach, 1), 0);
+  EXPECT_EQ(at(plane(), 100, 1), 0);
+}
+
+TEST(ResidualGrid, CorrectsNothingWhenEmpty) { EXPECT_EQ(residual_at({}, {}), 0); }
+
+TEST(ResidualGrid, GivesWeightsThatSumToOne) {
+  const auto grid = plane();
+  const GridWeights weights = grid_weights(grid.knots, std::array{1.3, 5.0});
+  double sum = 0;
+  for (std::size_t i = 0; i < weights.count; ++i) sum += weights.weight[i];
+  EXPECT_EQ(weights.count, 4U);
+  EXPECT_NEAR(sum, 1, 1e-15);
+}
+
+}  // namespace
+}  // namespace trainyard
