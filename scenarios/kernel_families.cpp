@@ -1,11 +1,17 @@
 #include "scenarios/kernel_families.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "model/calibration/fit_attention.h"
+#include "model/calibration/fit_collectives.h"
+#include "model/calibration/fit_experts.h"
 #include "model/calibration/fit_gemm.h"
 #include "model/cost/kernels/attention.h"
+#include "model/cost/kernels/experts.h"
 #include "model/cost/kernels/gemm.h"
 
 namespace trainyard {
@@ -91,7 +97,7 @@ void read_attention(KernelRow& row, KernelSamples& samples) {
   const double sequence = row.whole("seq");
   const double window = row.whole("window", 0);
   const double head_dim = row.whole("head_dim");
-  const bool sliding = window > 0 && window < sequence;
+  const bool sliding = window > 0;  // another kernel, also where the window holds everything
   const AttentionShape shape{.batch = row.whole("batch"),
                              .heads = row.whole("heads"),
                              .kv_heads = row.whole("kv_heads"),
@@ -103,12 +109,25 @@ void read_attention(KernelRow& row, KernelSamples& samples) {
   rows_of<AttentionSample>(samples).push_back({row.dtype(), shape, row.latency()});
 }
 
+Expected<void> fit_attention_family(Device& device, const KernelSamples& samples,
+                                    const FitProgress& progress) {
+  return fit_attention(device, std::get<std::vector<AttentionSample>>(samples), progress);
+}
+
+// Arithmetic that masking leaves, at the peak.
+Seconds ideal_attention(const Device& device, const AttentionShape& a) {
+  const double keys = a.sliding ? std::min(a.keys, a.queries) : a.keys / 2;
+  return Flops(4 * a.batch * a.heads * a.queries * keys * a.query_head_dim) /
+         device.peak_of(Dtype::bf16);
+}
+
 Scored score_attention(const Device& device, const KernelSamples& samples) {
   std::vector<ScoredKernel> scored;
   for (const AttentionSample& sample : std::get<std::vector<AttentionSample>>(samples)) {
-    const std::string_view region = sample.shape.queries >= 512 ? "long" : "short";
+    const AttentionShape& a = sample.shape;
+    const std::string_view region = a.queries >= 512 ? "long" : "short";
     scored.push_back(
-        {sample.time, attention_time(device, sample.shape, 1), "", region, std::nullopt});
+        {sample.time, attention_prefill_time(device, a), "", region, ideal_attention(device, a)});
   }
   return scored;
 }
@@ -151,6 +170,33 @@ std::vector<std::uint64_t> expert_shapes(const KernelSamples& samples) {
   });
 }
 
+Expected<void> fit_experts_family(Device& device, const KernelSamples& samples,
+                                  const FitProgress& progress) {
+  return fit_experts(device, std::get<std::vector<ExpertSample>>(samples), progress);
+}
+
+// Balanced rows at the peak, or the weights once.
+Seconds ideal_experts(const Device& device, const ExpertBlock& block) {
+  const double matrices = block.gated ? 3 : 2;
+  const double weights = matrices * block.hidden * block.ffn;
+  const Routing& routing = block.routing;
+  const double rows = routing.tokens * routing.experts_per_token / block.ranks;
+  const double local = static_cast<double>(routing.experts) / block.ranks;
+  return std::max(Flops(2 * rows * weights) / device.peak_of(Dtype::bf16),
+                  Bytes(2 * std::min(local, rows) * weights) / device.memory_bandwidth);
+}
+
+Scored score_experts(const Device& device, const KernelSamples& samples) {
+  std::vector<ScoredKernel> scored;
+  for (const ExpertSample& sample : std::get<std::vector<ExpertSample>>(samples)) {
+    const ExpertBlock block = expert_block(sample);
+    const std::string_view region = sample.skew == 0 ? "balanced" : "skewed";
+    scored.push_back(
+        {sample.time, expert_block_time(device, block), "", region, ideal_experts(device, block)});
+  }
+  return scored;
+}
+
 // Collectives
 
 constexpr std::array<std::string_view, 4> kCollectiveColumns = {"op", "gpus", "bytes",
@@ -165,6 +211,22 @@ void read_collective(KernelRow& row, KernelSamples& samples) {
        row.latency()});
 }
 
+Expected<void> fit_collectives_family(Device& device, const KernelSamples& samples,
+                                      const FitProgress& progress) {
+  return fit_collectives(device, std::get<std::vector<CollectiveSample>>(samples), progress);
+}
+
+Scored score_collectives(const Device& device, const KernelSamples& samples) {
+  std::vector<ScoredKernel> scored;
+  for (const CollectiveSample& sample : std::get<std::vector<CollectiveSample>>(samples)) {
+    const std::string_view region = sample.bytes >= Bytes(1 << 20) ? "large" : "small";
+    scored.push_back({sample.time, collective_sample_time(device, sample),
+                      fmt::format("{} devices", sample.gpus), region,
+                      sample.bytes / device.link_bandwidth});
+  }
+  return scored;
+}
+
 std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
   return keys_of<CollectiveSample>(
       samples, [](const CollectiveSample& s) { return mixed(s.bytes.value()); });
@@ -176,12 +238,12 @@ std::span<const KernelFamily> kernel_families() {
   static const std::array<KernelFamily, 4> kFamilies = {{
       {"gemm", "/rates/sources/gemm", kGemmColumns, read_gemm, fit_gemm_family, score_gemm,
        gemm_shapes},
-      {"attention", "/rates/sources/attention", kAttentionColumns, read_attention, nullptr,
-       score_attention, attention_shapes},
-      {"experts", "/rates/sources/experts", kExpertColumns, read_experts, nullptr, nullptr,
-       expert_shapes},
-      {"collectives", "/sources/collectives", kCollectiveColumns, read_collective, nullptr, nullptr,
-       collective_shapes},
+      {"attention", "/rates/sources/attention", kAttentionColumns, read_attention,
+       fit_attention_family, score_attention, attention_shapes},
+      {"experts", "/rates/sources/experts", kExpertColumns, read_experts, fit_experts_family,
+       score_experts, expert_shapes},
+      {"collectives", "/sources/collectives", kCollectiveColumns, read_collective,
+       fit_collectives_family, score_collectives, collective_shapes},
   }};
   return kFamilies;
 }

@@ -103,7 +103,9 @@ ResidualGrid fit_residual_grid(std::vector<std::vector<double>> knots,
   for (int i = 0; i < kReweightings; ++i) {
     values = reweighted(rows, samples.residuals, penalty, values, options);
   }
-  return {std::move(knots), {values.begin(), values.end()}};
+  std::vector<double> rounded;  // a thousandth is far below what rows of one shape differ by
+  for (const double value : values) rounded.push_back(std::round(value * 1000) / 1000);
+  return {std::move(knots), std::move(rounded)};
 }
 
 }  // namespace trainyard

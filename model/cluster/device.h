@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/cluster/gemm_residual.h"
+#include "model/residual_grid.h"
 #include "model/units.h"
 #include "model/workload/precision.h"
 
@@ -33,7 +34,8 @@ struct CollectiveCurve {
   int gpus = 0;
   Seconds latency;
   BytesPerSecond bandwidth;
-  double root = 0;  // s / √byte
+  double root = 0;        // s / √byte
+  ResidualGrid residual;  // over log2 of the bytes
 };
 
 // GEMM of one dtype by the tile model of model/cost/kernels/gemm.h. One rate for all shapes is the
@@ -60,7 +62,8 @@ struct GemmRates {
   GemmResidual residual;
 };
 
-// Forward attention of one head dimension; between two of them parameters are interpolated.
+// Forward attention of one head dimension, with or without a sliding window; between two head
+// dimensions it is interpolated.
 struct AttentionRates {
   int head_dim = 0;
   FlopsPerSecond per_multiprocessor;  // of a 128×128 tile of scores
@@ -68,6 +71,14 @@ struct AttentionRates {
   double tail = 0;          // share of the longest row that stays exposed at the end
   Seconds query_tile;       // a tile of 128 queries, at head dimension 128
   double window_tiles = 1;  // key tiles that a sliding window touches beyond its width
+  int row_tile = 128;       // queries that a tile holds: short sequences are rounded up to it
+  bool sliding = false;     // rates of the kernel with a window
+  // The measured kernel also writes the KV cache: its traffic over reading Q, K and V and writing O
+  // once, for the queries' heads and for the KV heads.
+  double query_traffic = 1, kv_traffic = 1;
+  Bytes cache;              // traffic of which half misses the last-level cache; 0: all of it does
+  double cached_share = 1;  // time of traffic that hits over time of traffic that misses
+  ResidualGrid residual;    // over log2 of sequence, of batch × heads, of heads / KV heads
 };
 
 // Grouped GEMMs of routed experts.
@@ -77,13 +88,22 @@ struct ExpertRates {
   double padding_rows = 0;  // rows an expert's group is rounded up by, on average
   double fill = 0;
   double memory_share = 1;  // of the HBM bandwidth, for weights
+  // Of the measured block, whose activation and permutation are operators of their own elsewhere:
+  double lone_share = 1;     // bandwidth of a rank with one expert over `memory_share`
+  double hidden_passes = 0;  // times a routed row of the hidden width crosses the HBM
+  double ffn_passes = 0;     // … of the experts' width
+  double group_passes = 0;   // … a row of every token of the expert-parallel group
+  double skew_gain = 1;      // excess of the busiest rank over the expected one of its power law
+  ResidualGrid residual;  // over log2 of rows an expert, of experts a rank, of the experts' width
+                          // on a rank, and the kind of routing (model/cost/kernels/experts.h)
 };
 
 // What kernels attain (handbook §5). Figures of `device` documents: fitted, with provenance there.
 struct ComputeRates {
   std::array<GemmRates, kDtypes> gemm{};
-  double batched_gemm = 0.34;             // unfused attention's GEMMs, of the 16-bit peak
-  std::vector<AttentionRates> attention;  // by head_dim, ascending; at least one
+  double batched_gemm = 0.34;  // unfused attention's GEMMs, of the 16-bit peak
+  // By head_dim, ascending, without a window before with one; one without at least.
+  std::vector<AttentionRates> attention;
   ExpertRates experts;
   double memory = 0.8;         // memory-bound operators, of the HBM bandwidth
   Seconds launch{3e-6};        // start and tail of a memory-bound kernel

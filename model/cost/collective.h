@@ -42,9 +42,10 @@ struct CollectiveChoice {
 
 // 0 for one rank. The named algorithm where the operation has it and it applies. Otherwise a group
 // inside one domain uses the device's fitted curve of that operation where there is one; between
-// fitted sizes time is straight in (n−1)/n, beyond them the bytes' part grows with (n−1)/n and the
-// latency with ⌈log₂n⌉. What is left takes the fastest algorithm; over several domains the
-// algorithms have the rate inside a domain from the curve. Allocates nothing.
+// fitted sizes the bytes' part is straight in (n−1)/n and the latency in n; beyond them the bytes'
+// part grows as a ring's (that of an all-reduce in the switch hardly) and the latency as ⌈log₂n⌉.
+// What is left takes the fastest algorithm; over several domains the algorithms have the rate
+// inside a domain from the curve. Allocates nothing.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scenarios/fields/documents.h"
+#include "scenarios/fields/residual.h"
 
 namespace trainyard {
 namespace {
@@ -155,6 +156,17 @@ const Section<AttentionRates>& attention_section() {
           quantity("query_tile", &A::query_tile, "a tile of 128 queries at d = 128", Zero::allowed),
           number("window_tiles", &A::window_tiles,
                  "key tiles that a sliding window touches beyond its width", {0, 100}),
+          count("row_tile", &A::row_tile, "queries that a tile holds", {.least = 1, .most = 1024}),
+          flag("sliding", &A::sliding, "the kernel with a sliding window"),
+          number("query_traffic", &A::query_traffic,
+                 "traffic of the measured kernel over Q and O once", {0, 100}),
+          number("kv_traffic", &A::kv_traffic, "the same over K and V once", {0, 100}),
+          quantity("cache", &A::cache, "traffic of which half misses the last-level cache",
+                   Zero::allowed),
+          number("cached_share", &A::cached_share,
+                 "time of the traffic that hits over that which misses", kShareOrZero),
+          residual("residual", &A::residual,
+                   "log2 of the sequence, of batch × heads, of heads a KV head"),
       });
   return section;
 }
@@ -171,13 +183,34 @@ const Section<ExpertRates>& experts_section() {
                  kElements),
           number("fill", &E::fill, "k-elements that filling and draining a tile costs", kElements),
           number("memory_share", &E::memory_share, "of `memory_bandwidth`, for weights", kShare),
+          number("lone_share", &E::lone_share,
+                 "bandwidth of a rank with one expert over `memory_share`", kShare),
+          number("hidden_passes", &E::hidden_passes,
+                 "of the measured block: times a row of the hidden width crosses the HBM",
+                 {0, 100}),
+          number("ffn_passes", &E::ffn_passes, "the same of the experts' width", {0, 100}),
+          number("group_passes", &E::group_passes,
+                 "the same of every token of the expert-parallel group", {0, 100}),
+          number("skew_gain", &E::skew_gain,
+                 "excess of the busiest rank over what a power law lets expect", {0, 10}),
+          residual(
+              "residual", &E::residual,
+              "log2 of rows an expert, of experts a rank, of the experts' width on a rank, and "
+              "the routing: 0 balanced, 1 and 2 power laws of exponent 1.01 and 1.2"),
       });
   return section;
 }
 
 Expected<void> check_attention(ComputeRates& rates, const Place& place) {
-  if (std::ranges::is_sorted(rates.attention, {}, &AttentionRates::head_dim)) return {};
-  return (place / "attention").error("found head_dim out of order; allowed: ascending");
+  const auto order = [](const AttentionRates& entry) {
+    return std::pair(entry.sliding, entry.head_dim);
+  };
+  if (!std::ranges::is_sorted(rates.attention, {}, order)) {
+    return (place / "attention")
+        .error("found head_dim out of order; allowed: ascending, first without a window");
+  }
+  if (!rates.attention.front().sliding) return {};
+  return (place / "attention" / 0).error("found no entry without a window; allowed: one or more");
 }
 
 const Section<ComputeRates>& rates_section() {
@@ -223,6 +256,7 @@ const Section<CollectiveCurve>& curve_section() {
           quantity("latency", &C::latency, "the constant term", Zero::allowed).required(),
           quantity("bandwidth", &C::bandwidth, "S over the linear term").required(),
           number("root", &C::root, "of the √S term, in seconds per √byte", {0, 1}),
+          residual("residual", &C::residual, "log2 of the bytes"),
       });
   return section;
 }

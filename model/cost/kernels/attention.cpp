@@ -1,65 +1,149 @@
 #include "model/cost/kernels/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
 namespace trainyard {
 namespace {
 
-constexpr double kAttentionTile = 128;
+constexpr double kTile = 128;      // of scores: queries and keys
+constexpr double kCacheSlope = 4;  // how sharply traffic outgrows the last-level cache
+constexpr double kBytesPerElement = 2;
 
-AttentionRates interpolate(const AttentionRates& a, const AttentionRates& b, double head_dim) {
-  const double share = (head_dim - a.head_dim) / (b.head_dim - a.head_dim);
-  const auto between = [&](auto x, auto y) { return x + (y - x) * share; };
-  return {static_cast<int>(head_dim),          between(a.per_multiprocessor, b.per_multiprocessor),
-          between(a.overhead, b.overhead),     between(a.tail, b.tail),
-          between(a.query_tile, b.query_tile), between(a.window_tiles, b.window_tiles)};
+double mean_head_dim(const AttentionShape& a) { return (a.query_head_dim + a.value_head_dim) / 2; }
+
+// The parameters at one head dimension, and the factor of the residual there.
+struct Form {
+  FlopsPerSecond per_multiprocessor;
+  Seconds overhead;
+  double tail;
+  Seconds query_tile;
+  double window_tiles;
+  double row_tile;
+  double query_traffic, kv_traffic;
+  Bytes cache;
+  double cached_share;
+  double correction;
+};
+
+double correction(const AttentionRates& rates, const AttentionShape& a) {
+  if (rates.residual.values.empty()) return 1;
+  return std::exp(residual_at(rates.residual, attention_coordinates(a)));
 }
 
-AttentionRates attention_rates(const Device& device, double head_dim) {
+Form at_entry(const AttentionRates& r, const AttentionShape& a) {
+  return {r.per_multiprocessor, r.overhead,      r.tail,
+          r.query_tile,         r.window_tiles,  static_cast<double>(r.row_tile),
+          r.query_traffic,      r.kv_traffic,    r.cache,
+          r.cached_share,       correction(r, a)};
+}
+
+Form mixed(const Form& a, const Form& b, double share) {
+  const auto between = [share](auto x, auto y) { return x + (y - x) * share; };
+  return {between(a.per_multiprocessor, b.per_multiprocessor),
+          between(a.overhead, b.overhead),
+          between(a.tail, b.tail),
+          between(a.query_tile, b.query_tile),
+          between(a.window_tiles, b.window_tiles),
+          share < 0.5 ? a.row_tile : b.row_tile,
+          between(a.query_traffic, b.query_traffic),
+          between(a.kv_traffic, b.kv_traffic),
+          between(a.cache, b.cache),
+          between(a.cached_share, b.cached_share),
+          between(a.correction, b.correction)};
+}
+
+// Interpolated between the head dimensions of the kernel with a window, or of that without; without
+// one where there is no other.
+Form form_of(const Device& device, const AttentionShape& a) {
   const auto& table = device.rates.attention;
   assert(!table.empty());
-  if (head_dim <= table.front().head_dim) return table.front();
-  for (std::size_t i = 1; i < table.size(); ++i) {
-    if (head_dim <= table[i].head_dim) return interpolate(table[i - 1], table[i], head_dim);
-  }
-  return table.back();
+  const auto windowed = std::ranges::find(table, true, &AttentionRates::sliding);
+  const bool of_window = a.sliding && windowed != table.end();
+  const auto first = of_window ? windowed : table.begin();
+  const auto last = of_window || windowed == table.begin() ? table.end() : windowed;
+  const double head_dim = mean_head_dim(a);
+  const auto above = std::find_if(
+      first, last, [&](const AttentionRates& entry) { return head_dim <= entry.head_dim; });
+  if (above == first) return at_entry(*first, a);
+  const AttentionRates& below = *(above - 1);
+  if (above == last) return at_entry(below, a);
+  const double share = (head_dim - below.head_dim) / (above->head_dim - below.head_dim);
+  return share == 1 ? at_entry(*above, a) : mixed(at_entry(below, a), at_entry(*above, a), share);
 }
 
 struct ScoreTiles {
-  double longest_row;  // key tiles of the query tile that sees most
-  double of_head;      // of all query tiles together
+  double rows;         // of a head, in tiles of 128
+  double longest_row;  // key tiles of the row that sees most
+  double of_head;      // of all rows together
 };
 
 // Causal masking leaves a triangle; a window of it a band with a triangular start. Under context
-// parallelism a rank's `rows` query tiles see, dealt zig-zag, their share of the whole triangle.
-ScoreTiles score_tiles(const AttentionShape& a, double rows, double window_tiles) {
-  const double keys = std::ceil(a.keys / kAttentionTile);
-  if (!a.sliding) return {keys, rows * (keys + 1) / 2};
-  const double band = std::max(1.0, std::min(rows, a.keys / kAttentionTile + window_tiles));
-  return {band, band * (band + 1) / 2 + (rows - band) * band};
+// parallelism a rank's rows see, dealt zig-zag, their share of the whole triangle.
+ScoreTiles score_tiles(const Form& rates, const AttentionShape& a) {
+  const double step = rates.row_tile / kTile;
+  const double rows = std::ceil(a.queries / rates.row_tile) * step;
+  if (!a.sliding) {
+    const double keys = std::ceil(a.keys / rates.row_tile) * step;
+    return {rows, keys, rows * (keys + step) / 2};
+  }
+  const double band = std::min(rows, a.keys / kTile + rates.window_tiles);
+  return {rows, band, band * (band + step) / 2 + (rows - band) * band};
+}
+
+// Reading or writing each of Q and O, and of K and V, once.
+Bytes query_bytes(const AttentionShape& a) {
+  return Bytes(2 * kBytesPerElement * a.batch * a.queries * a.heads * mean_head_dim(a));
+}
+Bytes kv_bytes(const AttentionShape& a) {
+  const double keys = a.sliding ? a.queries : a.keys;
+  return Bytes(2 * kBytesPerElement * a.batch * keys * a.kv_heads * mean_head_dim(a));
+}
+
+// Overhead, tiles and query tiles: everything but traffic. `speed`: over the measured kernel's.
+Seconds busy_time(const Device& device, const Form& rates, const AttentionShape& a, double speed) {
+  const double sms = device.multiprocessors;
+  const double head_dim = mean_head_dim(a);
+  const double heads = a.batch * a.heads;
+  const ScoreTiles tiles = score_tiles(rates, a);
+  const double tile = 4 * kTile * kTile * head_dim / (rates.per_multiprocessor.value() * speed);
+  const double balanced = heads * tiles.of_head / sms + rates.tail * tiles.longest_row;
+  const double queries = rates.query_tile.value() * head_dim / kTile * heads * tiles.rows / sms;
+  return rates.overhead + Seconds(tile * std::max(balanced, tiles.longest_row) + queries);
+}
+
+// The share of traffic that misses the last-level cache.
+double missing_share(Bytes cache, Bytes footprint) {
+  if (cache.value() <= 0) return 1;
+  return 1 / (1 + std::pow(cache / footprint, kCacheSlope));
 }
 
 }  // namespace
 
+std::array<double, 3> attention_coordinates(const AttentionShape& a) {
+  const double keys = a.sliding ? a.queries : a.keys;
+  return {std::log2(a.queries * keys) / 2, std::log2(a.batch * a.heads),
+          std::log2(a.heads / a.kv_heads)};
+}
+
 Seconds attention_time(const Device& device, const AttentionShape& a, double speed) {
-  const double head_dim = (a.query_head_dim + a.value_head_dim) / 2;
-  const AttentionRates rates = attention_rates(device, head_dim);
-  const double sms = device.multiprocessors;
-  const double rows = std::ceil(a.queries / kAttentionTile);
-  const ScoreTiles tiles = score_tiles(a, rows, rates.window_tiles);
-  const double heads = a.batch * a.heads;
-  const double tile = 4 * kAttentionTile * kAttentionTile * head_dim /
-                      (rates.per_multiprocessor.value() * speed * device.rates.sustained_clock);
-  const double compute =
-      tile *
-      std::max(heads * tiles.of_head / sms + rates.tail * tiles.longest_row, tiles.longest_row);
-  const double queries = rates.query_tile.value() * head_dim / kAttentionTile * heads * rows / sms;
-  const double elements =
-      a.batch * (a.heads * a.queries + a.kv_heads * a.keys) * (a.query_head_dim + a.value_head_dim);
-  const double traffic = 2 * elements / device.memory_bandwidth.value();
-  return rates.overhead + Seconds(compute + queries + traffic);
+  const Form form = form_of(device, a);
+  const Seconds traffic = (query_bytes(a) + kv_bytes(a)) / device.memory_bandwidth;
+  return (busy_time(device, form, a, speed * device.rates.sustained_clock) + traffic) *
+         form.correction;
+}
+
+Seconds attention_prefill_time(const Device& device, const AttentionShape& a) {
+  const Form form = form_of(device, a);
+  const Bytes query = query_bytes(a);
+  const Bytes kv = kv_bytes(a);
+  const double missing = missing_share(form.cache, query + kv);
+  const double slow = form.cached_share + (1 - form.cached_share) * missing;
+  const Seconds traffic =
+      (form.query_traffic * query + form.kv_traffic * kv) * slow / device.memory_bandwidth;
+  return (busy_time(device, form, a, 1) + traffic) * form.correction;
 }
 
 }  // namespace trainyard

@@ -16,9 +16,9 @@ using enum CollectiveOperation;
 using namespace literals;
 
 // Two fitted sizes of an all-reduce: 2 and 8 devices.
-constexpr std::array<CollectiveCurve, 2> kCurves = {
-    CollectiveCurve{all_reduce, 2, 6.0_us, 320.0_GBps, 1e-9},
-    CollectiveCurve{all_reduce, 8, 15.0_us, 280.0_GBps, 3e-9}};
+const std::array<CollectiveCurve, 2> kCurves = {
+    CollectiveCurve{all_reduce, 2, 6.0_us, 320.0_GBps, 1e-9, {}},
+    CollectiveCurve{all_reduce, 8, 15.0_us, 280.0_GBps, 3e-9, {}}};
 
 double curve_time(const CollectiveCurve& curve, double bytes) {
   return curve.latency.value() + bytes / curve.bandwidth.value() + curve.root * std::sqrt(bytes);
@@ -35,17 +35,41 @@ TEST(CollectiveTime, IsTheDevicesCurveAtAFittedSize) {
   }
 }
 
-TEST(CollectiveTime, IsStraightInTheRingShareBetweenFittedSizes) {
-  // (n−1)/n is 1/2, 3/4, 7/8 for 2, 4, 8: four devices stand two thirds of the way.
-  const double expected = curve_time(kCurves[0], 1e8) / 3 + curve_time(kCurves[1], 1e8) * 2 / 3;
+TEST(CollectiveTime, IsARingsBetweenFittedSizes) {
+  // (n−1)/n is 1/2, 3/4, 7/8 for 2, 4, 8: the bytes of four devices stand two thirds of the way;
+  // n−1 steps: their latency one third.
+  const double moving =
+      (curve_time(kCurves[0], 1e8) - 6e-6) / 3 + (curve_time(kCurves[1], 1e8) - 15e-6) * 2 / 3;
+  const double expected = 9e-6 + moving;
   EXPECT_NEAR(time_on(one_domain(4, 450.0_GBps, 3.0_us), 1e8), expected, 1e-12 * expected);
 }
 
-TEST(CollectiveTime, GrowsBeyondTheFittedSizesAsItsPartsDo) {
-  // 72 devices from 8: latency by ⌈log₂⌉ 7/3, the rest by (71/72)/(7/8).
-  const double moving = curve_time(kCurves[1], 1e8) - 15e-6;
-  const double expected = 15e-6 * 7 / 3 + moving * (71.0 / 72) / (7.0 / 8);
+TEST(CollectiveTime, OfAReductionInTheSwitchHardlyGrowsWithTheDevices) {
+  // 72 devices from 8: latency by ⌈log₂⌉ 7/3, the √S term by √(72/8) = 3, the bytes as they are.
+  const double expected = 15e-6 * 7 / 3 + 1e8 / 280e9 + 3 * 3e-9 * 1e4;
   EXPECT_NEAR(time_on(one_domain(72, 900.0_GBps, 3.0_us), 1e8), expected, 1e-12 * expected);
+}
+
+TEST(CollectiveTime, GrowsBeyondTheFittedSizesAsARingsPartsDo) {
+  // All-gather, 72 devices from 8: latency by 7/3; a ring also copies its own share, at a rate that
+  // makes it 0.45 of a step: the bytes' part by (71.45/72)/(7.45/8).
+  const std::array<CollectiveCurve, 1> curves = {
+      CollectiveCurve{all_gather, 8, 15.0_us, 280.0_GBps, 3e-9, {}}};
+  const GroupLinks links = one_domain(72, 900.0_GBps, 3.0_us);
+  const double moving = 1e8 / 280e9 + 3e-9 * 1e4;
+  const double expected = 15e-6 * 7 / 3 + moving * (71.45 / 72) / (7.45 / 8);
+  const double time = collective_time(all_gather, links, Bytes(1e8), {{}, curves}).value();
+  EXPECT_NEAR(time, expected, 1e-12 * expected);
+}
+
+TEST(CollectiveTime, TakesAsMuchLongerAsItsCurvesResidualSays) {
+  CollectiveCurve curve{all_gather, 8, 15.0_us, 280.0_GBps, 3e-9, {}};
+  curve.residual = {{{20, 22, 24}}, {0, 0.1, 0.3}};
+  const GroupLinks links = one_domain(8, 450.0_GBps, 3.0_us);
+  const double bytes = std::exp2(23);
+  const double time =
+      collective_time(all_gather, links, Bytes(bytes), {{}, std::span(&curve, 1)}).value();
+  EXPECT_NEAR(time, curve_time(curve, bytes) * std::exp(0.2), 1e-12 * time);
 }
 
 TEST(CollectiveTime, OfOneRankIsNothing) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/model/cost/example_devices.h"
 
 namespace trainyard {
@@ -38,6 +40,60 @@ TEST(AttentionTime, OfASlidingWindowGrowsWithTheWindowNotTheSequence) {
   // 512 query tiles; full: 512·513/2 key tiles; window: at most 33 each.
   const Seconds full = attention_time(ideal_device(), causal(1, 65536, 32, 32, 128), 1);
   EXPECT_LT(attention_time(ideal_device(), window, 1) / full, 33.0 * 512 / (512 * 513 / 2) + 0.01);
+}
+
+TEST(AttentionTime, TakesTheRatesOfTheKernelWithAWindow) {
+  Device device = ideal_device();
+  AttentionRates slower = device.rates.attention.front();
+  slower.sliding = true;
+  slower.per_multiprocessor = slower.per_multiprocessor / 2;
+  AttentionShape window = causal(8, 8192, 32, 32, 128);
+  window.keys = 1024;
+  window.sliding = true;
+  const Seconds before = attention_time(device, window, 1);
+  device.rates.attention.push_back(slower);
+  // Traffic (4·8·8192·32·128·2 bytes at 1 TB/s, twice: KV heads too) stays, tiles take twice as
+  // long.
+  const Seconds traffic(2.0 * 4 * 8 * 8192 * 32 * 128 / 1e12);
+  EXPECT_NEAR(attention_time(device, window, 1) / (2 * before - traffic), 1, 1e-12);
+  EXPECT_EQ(attention_time(device, causal(8, 8192, 32, 32, 128), 1),
+            attention_time(ideal_device(), causal(8, 8192, 32, 32, 128), 1));
+}
+
+TEST(AttentionTime, TakesAsMuchLongerAsTheResidualSays) {
+  Device device = ideal_device();
+  // Over log2 of sequence, batch × heads, heads / KV heads: 4096 = 2^12, 64 = 2^6, 4 = 2^2.
+  device.rates.attention.front().residual = {{{10, 14}, {0, 8}, {0, 4}},
+                                             {0, 0, 0, 0, 0.4, 0.4, 0.4, 0.4}};
+  const AttentionShape shape = causal(2, 4096, 32, 8, 128);
+  EXPECT_NEAR(attention_time(device, shape, 1) / attention_time(ideal_device(), shape, 1),
+              std::exp(0.2), 1e-12);
+}
+
+TEST(AttentionPrefillTime, PaysForTheCacheThatItWrites) {
+  Device device = ideal_device();
+  const AttentionShape shape = causal(1, 8192, 32, 8, 128);
+  const Seconds plain = attention_prefill_time(device, shape);
+  EXPECT_EQ(plain, attention_time(device, shape, 1));
+  device.rates.attention.front().query_traffic = 3;
+  // Q and O once more each, twice: 2 · 2 · 2 bytes · 8192 · 32 · 128 at 1 TB/s.
+  EXPECT_NEAR((attention_prefill_time(device, shape) - plain).value(),
+              2 * 2 * 2.0 * 8192 * 32 * 128 / 1e12, 1e-12);
+}
+
+TEST(AttentionPrefillTime, HasItsTrafficFromTheCacheWhileThatHoldsIt) {
+  Device device = ideal_device();
+  device.rates.attention.front().cache = Bytes(100e6);
+  device.rates.attention.front().cached_share = 0.1;
+  const auto saved = [&](double sequence) {
+    const AttentionShape shape = causal(1, sequence, 32, 32, 128);
+    const double traffic = 2.0 * 2 * 2 * sequence * 32 * 128 / 1e12;
+    return (attention_prefill_time(ideal_device(), shape) - attention_prefill_time(device, shape))
+               .value() /
+           traffic;
+  };
+  EXPECT_NEAR(saved(256), 0.9, 0.01);     // 8 MB
+  EXPECT_NEAR(saved(131072), 0.0, 0.01);  // 4 GB
 }
 
 }  // namespace

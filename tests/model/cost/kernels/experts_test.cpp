@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/model/cost/example_devices.h"
 
 namespace trainyard {
@@ -11,6 +13,46 @@ TEST(GroupedGemmTime, ReadsEveryExpertsWeightsWhenTokensAreFew) {
   // 64 experts of 7168×2048 in 16 bits, one row each: 1.88 GB of weights at 1 TB/s.
   const Seconds time = grouped_gemm_time(ideal_device(), Dtype::bf16, {1, 2048, 7168, 64});
   EXPECT_GE(time.value(), 2.0 * 64 * 7168 * 2048 / 1e12);
+}
+
+// 16,384 tokens to 2 of 8 experts on two ranks, gated, 4096 × 14336.
+ExpertBlock mixtral(double exponent) {
+  return {.routing = {16384, 2, 8, exponent}, .hidden = 4096, .ffn = 14336, .ranks = 2};
+}
+
+TEST(ExpertBlockTime, IsItsMultiplicationsOnAnIdealDevice) {
+  // 16,384 rows a rank, 3 · 2 · 4096 · 14336 FLOP each at 100 TFLOP/s, joined with the weights of
+  // four experts, 3 · 2 bytes · 4096 · 14336 each at 1 TB/s.
+  const double compute = 16384 * 6.0 * 4096 * 14336 / 100e12;
+  const double weights = 4 * 6.0 * 4096 * 14336 / 1e12;
+  EXPECT_NEAR(expert_block_time(ideal_device(), mixtral(0)).value(), std::hypot(compute, weights),
+              1e-9);
+}
+
+TEST(ExpertBlockTime, IsTheBusiestRanks) {
+  const double even = expert_block_time(ideal_device(), mixtral(0)).value();
+  const double uneven = expert_block_time(ideal_device(), mixtral(1.2)).value();
+  const double busiest = busiest_over_mean(mixtral(1.2).routing, 2);
+  EXPECT_GT(uneven / even, 1.05);
+  EXPECT_LT(uneven / even, busiest + 1e-9);
+}
+
+TEST(ExpertBlockTime, ReadsNoWeightsOfIdleExperts) {
+  ExpertBlock block{.routing = {128, 1, 128, 1.2}, .hidden = 5120, .ffn = 8192, .ranks = 1};
+  const double skewed = expert_block_time(ideal_device(), block).value();
+  block.routing.exponent = 0;
+  const double even = expert_block_time(ideal_device(), block).value();
+  EXPECT_NEAR(skewed / even, active_share({128, 1, 128, 1.2}), 0.02);
+}
+
+TEST(ExpertBlockTime, OfALoneExpertHasItsOwnBandwidth) {
+  Device device = ideal_device();
+  device.rates.experts.lone_share = 0.25;
+  ExpertBlock block{.routing = {64, 1, 64, 0}, .hidden = 5120, .ffn = 8192, .ranks = 64};
+  const double lone = expert_block_time(device, block) / expert_block_time(ideal_device(), block);
+  EXPECT_NEAR(lone, 4, 0.05);  // one row: all weights
+  block.ranks = 32;
+  EXPECT_EQ(expert_block_time(device, block), expert_block_time(ideal_device(), block));
 }
 
 }  // namespace

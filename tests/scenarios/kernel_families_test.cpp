@@ -1,0 +1,101 @@
+// Families fitted to 60 % of the measured shapes and scored on the others, which the fit never saw.
+#include "scenarios/kernel_families.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "scenarios/device_document.h"
+#include "scenarios/kernel_tables.h"
+#include "tests/support/shared_data.h"
+
+namespace trainyard {
+namespace {
+
+struct Split {
+  KernelSamples fitted, held_back;
+};
+
+Split split(const KernelTable& table, const std::function<bool(std::uint64_t)>& held) {
+  const auto keys = table.family->shapes(table.samples);
+  return std::visit(
+      [&](const auto& rows) {
+        auto fitted = rows;
+        auto held_back = rows;
+        fitted.clear();
+        held_back.clear();
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          (held(keys[i]) ? held_back : fitted).push_back(rows[i]);
+        }
+        return Split{fitted, held_back};
+      },
+      table.samples);
+}
+
+// Two in five shapes, by their key.
+bool two_in_five(std::uint64_t key) { return (key >> 20) % 5 < 2; }
+
+double mean_error(const std::vector<ScoredKernel>& kernels, std::string_view region) {
+  double sum = 0;
+  int rows = 0;
+  for (const ScoredKernel& kernel : kernels) {
+    if (!region.empty() && kernel.region != region) continue;
+    sum += std::abs(kernel.predicted / kernel.measured - 1);
+    ++rows;
+  }
+  EXPECT_GT(rows, 20) << region;
+  return sum / rows;
+}
+
+std::vector<ScoredKernel> held_back_scores(const std::filesystem::path& shared,
+                                           const std::string& file, const std::string& device,
+                                           const std::function<bool(std::uint64_t)>& held) {
+  const auto table = read_kernel_table(shared / "measured" / "kernels" / file);
+  auto document = read_device(device, "test");
+  EXPECT_TRUE(table && document);
+  if (!table || !document) return {};
+  const Split rows = split(*table, held);
+  EXPECT_TRUE(table->family->fit(document->device, rows.fitted, [](double) {}).has_value());
+  return table->family->score(document->device, rows.held_back).value();
+}
+
+TEST(KernelFamilies, PredictAttentionOfHeadsThatTheFitDidNotSee) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  for (const auto& [file, device] :
+       {std::pair{"a100_sxm", "a100-sxm-80gb"}, std::pair{"h100_sxm", "h100-sxm-80gb"}}) {
+    const auto scores =
+        held_back_scores(shared, std::string(file) + "_attention_forward.csv", device, two_in_five);
+    EXPECT_LT(mean_error(scores, "long"), 0.04) << device;
+    EXPECT_LT(mean_error(scores, ""), 0.06) << device;
+  }
+}
+
+TEST(KernelFamilies, PredictExpertsOfNetworksThatTheFitDidNotSee) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto scores = held_back_scores(shared, "b200_sxm_moe.csv", "b200-sxm-180gb", two_in_five);
+  EXPECT_LT(mean_error(scores, ""), 0.14);
+}
+
+// A third of the sizes of every curve.
+TEST(KernelFamilies, PredictCollectivesOfSizesThatTheFitDidNotSee) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto table = read_kernel_table(shared / "measured" / "kernels" / "h100_sxm_nccl.csv");
+  ASSERT_TRUE(table);
+  std::vector<std::uint64_t> held;
+  const auto& rows = std::get<std::vector<CollectiveSample>>(table->samples);
+  const auto keys = table->family->shapes(table->samples);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int octave = static_cast<int>(std::lround(std::log2(rows[i].bytes.value())));
+    if (octave % 3 == 1) held.push_back(keys[i]);
+  }
+  const auto scores = held_back_scores(
+      shared, "h100_sxm_nccl.csv", "h100-sxm-80gb",
+      [&](std::uint64_t key) { return std::ranges::find(held, key) != held.end(); });
+  EXPECT_LT(mean_error(scores, "large"), 0.08);
+  EXPECT_LT(mean_error(scores, ""), 0.15);
+}
+
+}  // namespace
+}  // namespace trainyard
