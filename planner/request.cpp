@@ -12,7 +12,10 @@ PlanRequest request_of(const Plan& plan) {
   request.context_parallel_algorithm = plan.context_parallel_algorithm;
   request.pipeline_parallel = plan.pipeline_parallel;
   request.virtual_stages = plan.virtual_stages;
-  request.schedule = plan.schedule->name;
+  if (!plan.passes) {
+    request.schedule = plan.schedule->name;
+  }
+  request.passes = plan.passes;
   request.layers_per_stage = plan.layers_per_stage;
   request.data_parallel = plan.data_parallel;
   request.expert_parallel = plan.expert_parallel;

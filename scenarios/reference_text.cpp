@@ -63,7 +63,9 @@ std::string form_type(const TextShape& shape) {
   return shape.pattern.empty() ? "text" : std::string(shape.pattern_means);
 }
 std::string form_type(const ChoiceShape& shape) {
-  if (!shape.family.empty()) return fmt::format("name of a {}", shape.family);
+  const std::string path =
+      shape.document.empty() ? "" : fmt::format(" or path to a {} document", shape.document);
+  if (!shape.family.empty()) return fmt::format("name of a {}{}", shape.family, path);
   return fmt::format("`{}`", fmt::join(shape.names, "` `"));
 }
 std::string form_type(const ReferenceShape& shape) {

@@ -49,6 +49,7 @@ Json form_schema(const TextShape& shape) {
   return {{"type", "string"}, {"maxLength", 64}, {"pattern", fmt::format("^{}$", shape.pattern)}};
 }
 Json form_schema(const ChoiceShape& shape) {
+  if (!shape.document.empty()) return line_of_text();
   if (!shape.family.empty()) return {{"type", "string"}, {"pattern", std::string(kNameOfAFamily)}};
   return {{"enum", shape.names}};
 }

@@ -47,6 +47,7 @@ Plan complete(const Proposal& proposal) {
   plan.pipeline_parallel = request.pipeline_parallel;
   plan.virtual_stages = proposal.virtual_stages;
   plan.schedule = proposal.schedule;
+  plan.passes = request.passes;
   plan.layers_per_stage = layers_per_chunk(proposal);
   plan.data_parallel = static_cast<int>(proposal.data_parallel);
   plan.expert_parallel = request.expert_parallel;

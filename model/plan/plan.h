@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace trainyard {
 
 struct Schedule;  // both: model/schedule/schedule.h
 struct PipelineShape;
+struct ListedSchedule;  // model/schedule/listed.h
 
 enum class ContextAlgorithm { ring, all_gather, ulysses };
 enum class RecomputeMode { none, selective, full, automatic };
@@ -50,7 +52,8 @@ struct PlanRequest {
   ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
   int pipeline_parallel = 1;
   int virtual_stages = 1;
-  std::string schedule;               // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
+  std::string schedule;  // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
+  std::shared_ptr<const ListedSchedule> passes;  // a user's own schedule instead
   std::vector<int> layers_per_stage;  // p entries, or p·v in the order of chunks; empty: even
   std::optional<int> data_parallel;
   int expert_parallel = 1;
@@ -73,9 +76,10 @@ struct Plan {
   bool sequence_parallel = false;
   int context_parallel = 1;  // c
   ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
-  int pipeline_parallel = 1;           // p
-  int virtual_stages = 1;              // v
-  const Schedule* schedule = nullptr;  // never null in a plan that make_plan returned
+  int pipeline_parallel = 1;                     // p
+  int virtual_stages = 1;                        // v
+  const Schedule* schedule = nullptr;            // never null in a plan that make_plan returned
+  std::shared_ptr<const ListedSchedule> passes;  // keeps `schedule` alive where it is a user's own
   std::vector<int>
       layers_per_stage;     // p·v entries, chunk-major (chunk c of stage i: c·p + i); empty: even
   int data_parallel = 1;    // D

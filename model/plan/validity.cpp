@@ -3,6 +3,7 @@
 #include <array>
 
 #include "model/plan/rules.h"
+#include "model/schedule/listed.h"
 
 namespace trainyard {
 namespace {
@@ -12,10 +13,11 @@ std::string_view schedule_name(const PlanRequest& request) {
   return request.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
 }
 
-// A V has two chunks a stage, named or not.
+// A V has two chunks a stage, named or not, and a pass list as many as it has.
 int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
-  const bool vee = schedule != nullptr && schedule->route == Route::vee;
-  return vee && request.virtual_stages == 1 ? 2 : request.virtual_stages;
+  if (request.virtual_stages != 1 || schedule == nullptr) return request.virtual_stages;
+  if (schedule->listed != nullptr) return schedule->listed->shape.chunks;
+  return schedule->route == Route::vee ? 2 : 1;
 }
 
 // Experts behind tensor parallelism need it (handbook §4), so there it is the default of any stack.
@@ -34,7 +36,8 @@ Proposal propose(const PlanRequest& request, const Transformer& model, const Clu
   const Count filling = divides(replica, devices) ? devices / replica : 0;
   const Count data_parallel = request.data_parallel ? *request.data_parallel : filling;
   const Count sequences = Count{request.micro_batch} * data_parallel;
-  const Schedule* schedule = find_schedule(schedule_name(request));
+  const Schedule* schedule =
+      request.passes ? &request.passes->descriptor : find_schedule(schedule_name(request));
   return {
       .request = request,
       .model = model,

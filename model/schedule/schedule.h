@@ -41,12 +41,15 @@ enum class Route : std::uint8_t {
              // other half from the last to the first in chunk 1, a copy of the layers (DualPipe)
 };
 
+struct ListedSchedule;  // model/schedule/listed.h
+
 // p, v and m of a step.
 struct PipelineShape {
   int stages = 1;
   int chunks = 1;  // virtual stages v
   int microbatches = 1;
   Route route = Route::loop;
+  const ListedSchedule* listed = nullptr;  // where the pass list is a user's own
 };
 
 // Chunks of layers, numbered in the order in which a micro-batch passes them, and where they are.
@@ -77,12 +80,13 @@ struct Schedule {
   bool needs_chunks;      // v > 1 is what it is for
   Route route;
   bool optimizer_barrier;  // false: steps follow each other at one span (handbook §8)
+  const ListedSchedule* listed = nullptr;
   // Whether it can run this shape at all; the error names the nearest legal value of the offending
-  // key
-  // ("/plan/virtual_stages", "/plan/micro_batch", …).
+  // key ("/plan/virtual_stages", "/plan/micro_batch", …).
   Expected<void> (*accepts)(PipelineShape shape);
+  // The functions below take shapes that this one made.
   PipelineShape shape(int stages, int chunks, int microbatches) const {
-    return {stages, chunks, microbatches, route};
+    return {stages, chunks, microbatches, route, listed};
   }
   // Requires: accepts(shape).
   PassList (*passes)(PipelineShape shape);

@@ -8,6 +8,7 @@
 #include "model/cluster/cluster.h"
 #include "model/cluster/device.h"
 #include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
 #include "model/workload/stack.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
@@ -39,6 +40,15 @@ struct Fabric {
   InterNode inter{.kind = InterNodeKind::rail};
 };
 
+// A pass list as a document writes it: for every stage its passes in order, "F0", "F3.1+B2.0".
+struct PassTable {
+  std::string name;
+  int stages = 0, virtual_stages = 1, microbatches = 0;
+  Route route = Route::loop;
+  bool optimizer_barrier = true;
+  std::vector<std::vector<std::string>> passes;
+};
+
 // Kinds of documents.
 const Section<Scenario>& scenario_section();
 const Section<Transformer>& model_section();
@@ -46,6 +56,7 @@ const Section<Device>& device_section();
 const Section<Node>& node_section();
 const Section<Fabric>& fabric_section();
 const Section<Stack>& stack_section();
+const Section<PassTable>& passes_section();
 
 // Parts of a scenario.
 Field<Scenario> cluster_field();
@@ -62,6 +73,11 @@ const Section<GemmResidual>& gemm_residual_section();
 
 // The config at `path`, as the document at `place` means it.
 Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);
+
+// The schedule that a table means; played, so that it is one.
+Expected<std::shared_ptr<const ListedSchedule>> schedule_of(const PassTable& table,
+                                                            const Place& place);
+PassTable pass_table_of(const ListedSchedule& schedule);
 
 // Fills the defaults that depend on other fields and refuses networks that cannot be.
 Expected<void> complete(Transformer& model, const Place& place);

@@ -30,13 +30,14 @@ void collect(const SectionSpec& section, std::vector<const SectionSpec*>& parts)
 }  // namespace
 
 std::span<const DocumentKind> kinds() {
-  static constexpr std::array<DocumentKind, 6> kKinds = {{
+  static constexpr std::array<DocumentKind, 7> kKinds = {{
       {"scenario", &spec_of<scenario_section>},
       {"model", &spec_of<model_section>},
       {"device", &spec_of<device_section>},
       {"node", &spec_of<node_section>},
       {"fabric", &spec_of<fabric_section>},
       {"stack", &spec_of<stack_section>},
+      {"passes", &spec_of<passes_section>},
   }};
   return kKinds;
 }

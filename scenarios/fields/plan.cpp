@@ -2,6 +2,7 @@
 #include "model/cost/collective.h"
 #include "model/schedule/schedule.h"
 #include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
 
 namespace trainyard {
 namespace {
@@ -17,7 +18,9 @@ std::vector<std::string> sorted_without_repeats(std::vector<std::string> names) 
 ChoiceShape schedule_names() {
   std::vector<std::string> names;
   for (const Schedule* schedule : schedules()) names.emplace_back(schedule->name);
-  return {.names = sorted_without_repeats(std::move(names)), .family = "schedule"};
+  return {.names = sorted_without_repeats(std::move(names)),
+          .family = "schedule",
+          .document = "passes"};
 }
 
 ChoiceShape collective_names() {
@@ -119,6 +122,33 @@ Field<PlanRequest> layers_per_stage_field() {
           }};
 }
 
+// A schedule's name, or a pass list: a document of its own or inline.
+Expected<void> read_schedule(const Json& value, PlanRequest& plan, const Place& place) {
+  if (value.is_string() && !looks_like_a_path(value.get_ref<const std::string&>())) {
+    plan.schedule = value.get<std::string>();
+    return {};
+  }
+  PassTable table;
+  if (auto done = read_reference(passes_section(), value, table, place); !done) return done;
+  auto schedule = schedule_of(table, place);
+  if (!schedule) return tl::unexpected(schedule.error());
+  plan.passes = *std::move(schedule);
+  return {};
+}
+
+Field<PlanRequest> schedule_field() {
+  return {{.key = "schedule",
+           .shape = {AnyShape{
+               {Shape{schedule_names()}, Shape{ObjectShape{&spec_of<passes_section>, {}}}}}},
+           .doc = "order of the passes",
+           .absent = "`1f1b`, or `interleaved-1f1b` when v > 1"},
+          read_schedule,
+          [](const PlanRequest& plan) -> std::optional<Json> {
+            if (plan.passes) return passes_section().write(pass_table_of(*plan.passes));
+            return plan.schedule.empty() ? std::nullopt : std::optional<Json>(plan.schedule);
+          }};
+}
+
 std::vector<Field<PlanRequest>> degree_fields() {
   using P = PlanRequest;
   using Context = Named<ContextAlgorithm>;
@@ -136,8 +166,7 @@ std::vector<Field<PlanRequest>> degree_fields() {
       count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
       count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree)
           .absent("1; 2 with zb-v"),
-      text("schedule", &P::schedule, "order of the passes", {schedule_names()})
-          .absent("`1f1b`, or `interleaved-1f1b` when v > 1"),
+      schedule_field(),
       layers_per_stage_field(),
       count("data_parallel", &P::data_parallel, "D: replicas of the pipeline", kDegree)
           .absent("fills the cluster"),

@@ -11,10 +11,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool looks_like_a_path(std::string_view text) {
-  return text.find('/') != std::string_view::npos || text.ends_with(".json");
-}
-
 // How error lines name the file at `path`: as the document's own name would lead to it.
 std::string name_beside(const Document& document, const fs::path& path) {
   return shown_path((fs::path(document.name).parent_path() / path).lexically_normal());

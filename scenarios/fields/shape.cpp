@@ -42,7 +42,9 @@ std::string allowed_form(const TextShape& shape) {
   return shape.pattern.empty() ? "a line of text" : std::string(shape.pattern_means);
 }
 std::string allowed_form(const ChoiceShape& shape) {
-  return fmt::format("\"{}\"", fmt::join(shape.names, "\", \""));
+  const std::string path =
+      shape.document.empty() ? "" : fmt::format(" or a path to a {}/1 document", shape.document);
+  return fmt::format("\"{}\"{}", fmt::join(shape.names, "\", \""), path);
 }
 std::string allowed_form(const ReferenceShape& shape) {
   return fmt::format("the name of a {} in the catalog or a path to a {}/1 document", shape.kind,
@@ -124,6 +126,7 @@ Expected<void> check_form(const ChoiceShape& shape, const Json& value, const Pla
   if (!value.is_string()) return mismatch(value, place, allowed_form(shape));
   const std::string& name = value.get_ref<const std::string&>();
   if (std::ranges::find(shape.names, name) != shape.names.end()) return {};
+  if (!shape.document.empty() && looks_like_a_path(name) && is_line_of_text(value)) return {};
   return mismatch(value, place, allowed_form(shape) + did_you_mean(name, shape.names));
 }
 
@@ -199,6 +202,10 @@ void visit(const Shape& shape, Json& value,
     visitor(reference->kind, value);
   } else if (std::holds_alternative<PathShape>(shape.form)) {
     visitor("", value);
+  } else if (const auto* choice = std::get_if<ChoiceShape>(&shape.form)) {
+    if (!choice->document.empty() && looks_like_a_path(value.get_ref<const std::string&>())) {
+      visitor(choice->document, value);
+    }
   }
 }
 
@@ -211,6 +218,10 @@ SectionSpec sources_of(const SectionSpec& section) {
     sources.fields.push_back({.key = field.key, .shape = {TextShape{}}, .doc = "its source"});
   }
   return sources;
+}
+
+bool looks_like_a_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || text.ends_with(".json");
 }
 
 std::string allowed(const Shape& shape) {

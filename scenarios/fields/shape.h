@@ -42,6 +42,8 @@ struct ChoiceShape {
   // What the names are of, when they are of a family that grows by a file: neither schema nor
   // documentation lists them, so that adding one changes neither.
   std::string_view family;
+  // A path to a document of this kind may stand instead; empty: no.
+  std::string_view document;
 };
 struct ReferenceShape {   // the name of a catalog entry, or a path
   std::string_view kind;  // of the document it leads to
@@ -96,6 +98,9 @@ SectionSpec sources_of(const SectionSpec& section);
 // Whether `value` has the shape; the error names the place, what was found and what is allowed.
 Expected<void> check(const Shape& shape, const Json& value, const Place& place);
 Expected<void> check(const SectionSpec& section, const Json& value, const Place& place);
+
+// Rather than a name: it has a slash or ends in .json.
+bool looks_like_a_path(std::string_view text);
 
 // "a whole number from 1 to 100", …
 std::string allowed(const Shape& shape);

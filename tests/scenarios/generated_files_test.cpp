@@ -34,7 +34,7 @@ TEST(GeneratedFiles, DocumentationIsCurrent) {
 
 TEST(GeneratedFiles, SchemaOfAnUnknownKindSaysWhichThereAre) {
   EXPECT_EQ(json_schema("secnario").error().message,
-            "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack");
+            "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack, passes");
 }
 
 }  // namespace

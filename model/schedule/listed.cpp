@@ -1,0 +1,95 @@
+#include "model/schedule/listed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/schedule/play.h"
+#include "model/schedule/span.h"
+
+namespace trainyard {
+namespace {
+
+// Requires, here and below: a shape that the descriptor of a ListedSchedule made.
+Expected<void> accepts(PipelineShape shape) {
+  const PipelineShape& own = shape.listed->shape;
+  const auto refuse = [&](std::string_view key, std::string_view what, int found, int allowed) {
+    return failure(fmt::format("/plan/{}", key),
+                   fmt::format("found {}{} with the pass list \"{}\", allowed {}", found, what,
+                               shape.listed->name, allowed));
+  };
+  if (shape.stages != own.stages) {
+    return refuse("pipeline_parallel", "", shape.stages, own.stages);
+  }
+  if (shape.chunks != own.chunks) return refuse("virtual_stages", "", shape.chunks, own.chunks);
+  if (shape.microbatches != own.microbatches) {
+    return refuse("micro_batch", " micro-batches a step", shape.microbatches, own.microbatches);
+  }
+  return {};
+}
+
+PassList passes(PipelineShape shape) { return shape.listed->passes; }
+
+bool in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return false; }
+
+Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
+  return played_stages(shape.listed->passes, shape, times).longest_span;
+}
+
+Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
+  return played_stages(shape.listed->passes, shape, times).makespan;
+}
+
+int chunks_in_flight(PipelineShape shape, int stage) {
+  return shape.listed->chunks_in_flight[static_cast<std::size_t>(stage)];
+}
+
+int pairs(PipelineShape shape, int stage) {
+  return shape.listed->pairs[static_cast<std::size_t>(stage)];
+}
+
+bool splits_backward(const PassList& lists) {
+  return std::ranges::any_of(lists, [](const std::vector<Pass>& list) {
+    return std::ranges::any_of(
+        list, [](const Pass& pass) { return pass.kind == PassKind::weight_gradient; });
+  });
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, PipelineShape shape,
+                                                              PassList lists,
+                                                              bool optimizer_barrier) {
+  const PassTimes second{Seconds(1), Seconds(1), Seconds(1), Seconds(0)};
+  const auto run = play(lists, shape, uniform_times(shape, second));
+  if (!run) return tl::unexpected(run.error());
+  auto schedule = std::make_shared<ListedSchedule>();
+  schedule->name = std::move(name);
+  schedule->shape = shape;
+  schedule->optimizer_barrier = optimizer_barrier;
+  schedule->chunks_in_flight = run->chunks_in_flight;
+  for (const std::vector<Pass>& list : lists) {
+    const auto paired = std::ranges::count_if(list, [](const Pass& pass) { return pass.paired; });
+    schedule->pairs.push_back(static_cast<int>(paired));
+  }
+  schedule->descriptor = {
+      .name = schedule->name,
+      .splits_backward = splits_backward(lists),
+      .needs_chunks = shape.chunks > 1,
+      .route = shape.route,
+      .optimizer_barrier = optimizer_barrier,
+      .listed = schedule.get(),
+      .accepts = accepts,
+      .passes = passes,
+      .closed_form = false,
+      .in_domain = in_domain,
+      .span = span,
+      .makespan = makespan,
+      .pairs = pairs,
+      .chunks_in_flight = chunks_in_flight,
+  };
+  schedule->passes = std::move(lists);
+  return schedule;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,30 @@
+// A schedule that a user wrote down: pass lists for one p, v and m, with a descriptor beside them
+// so that everything which takes a schedule takes it. The lists are played once when it is made, so
+// a dead-lock, a missing or a repeated pass is found there.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/expected.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+
+struct ListedSchedule {
+  std::string name;
+  PipelineShape shape;  // the only one it accepts
+  PassList passes;
+  bool optimizer_barrier = true;
+  std::vector<int> chunks_in_flight, pairs;  // per stage
+  Schedule descriptor{};                     // its shapes point here
+};
+
+// Never moved once made: plans keep it alive and point at its descriptor. The error is that of the
+// player ("stage 2: backward of micro-batch 0, chunk 0 waits for ever: a dead-lock").
+Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, PipelineShape shape,
+                                                              PassList passes,
+                                                              bool optimizer_barrier);
+
+}  // namespace trainyard
