@@ -86,11 +86,28 @@ void Fabric::find_domains() {
 }
 
 Expected<void> Fabric::check() const {
-  for (std::size_t link = 0; link < capacities_.size(); ++link) {
-    if (capacities_[link].value() > 0) continue;
-    return failure("topology", fmt::format("found no bandwidth on link {}", link / 2));
+  const auto dead = std::find_if(capacities_.begin(), capacities_.end(),
+                                 [](BytesPerSecond capacity) { return capacity.value() <= 0; });
+  if (dead != capacities_.end()) {
+    return failure("topology",
+                   fmt::format("found no bandwidth on link {}", (dead - capacities_.begin()) / 2));
   }
   if (domains_.size() < 2) return {};
+  const std::vector<bool> reached = reached_from_first();
+  for (std::uint32_t device = 0; device < domain_.size(); ++device) {
+    const std::vector<Port> ports = ports_of(device);
+    const bool there = !ports.empty() && std::all_of(ports.begin(), ports.end(),
+                                                     [&](Port port) { return reached[port.nic]; });
+    if (there) continue;
+    return failure("topology", device == 0
+                                   ? "rank 0 cannot reach the ranks of other domains"
+                                   : fmt::format("rank {} cannot be reached from rank 0", device));
+  }
+  return {};
+}
+
+// NICs and switches that the first device's NICs lead to.
+std::vector<bool> Fabric::reached_from_first() const {
   std::vector<bool> reached(kinds_.size());
   std::vector<std::uint32_t> queue;
   const auto visit = [&](std::uint32_t vertex) {
@@ -103,59 +120,56 @@ Expected<void> Fabric::check() const {
       if (is_switch(kinds_[step.to]) || is(step.to, VertexKind::nic)) visit(step.to);
     }
   }
-  for (std::uint32_t device = 0; device < domain_.size(); ++device) {
-    const std::vector<Port> ports = ports_of(device);
-    const bool there = !ports.empty() && std::all_of(ports.begin(), ports.end(),
-                                                     [&](Port port) { return reached[port.nic]; });
-    if (!there) {
-      return failure("topology",
-                     device == 0 ? "rank 0 cannot reach the ranks of other domains"
-                                 : fmt::format("rank {} cannot be reached from rank 0", device));
-    }
-  }
-  return {};
+  return reached;
 }
 
 // A link that its tail cannot fill, or whose head passes less on, never holds anything up: in a
 // non-blocking tree nothing above the NICs does. The first rule leans on links into the tail, the
 // second one on links that the first has kept, so no two links excuse each other.
 void Fabric::find_full_links() {
-  const std::size_t vertices = kinds_.size();
-  std::vector<double> in(vertices), out(vertices);
-  std::vector<int> dropped(vertices);  // links out of the vertex that cannot be full
-  for (std::uint32_t from = 0; from < vertices; ++from) {
-    for (const Step step : steps(from)) {
-      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
-      in[step.to] += capacity;
-      out[from] += capacity;
-    }
-  }
   can_be_full_.assign(capacities_.size(), true);
+  drop_unfilled_links();
+  drop_links_that_lead_to_less();
+}
+
+double Fabric::capacity_of(Step step) const {
+  return capacities_[static_cast<std::size_t>(step.link)].value();
+}
+
+void Fabric::drop_unfilled_links() {
+  std::vector<double> in(kinds_.size());
+  for (const Step step : steps_) in[step.to] += capacity_of(step);
   // Only at a switch does traffic turn round, and only to a device or NIC.
   const auto turns = [&](std::uint32_t at, std::uint32_t end) {
     return !is(at, VertexKind::nic) && (is(end, VertexKind::nic) || is(end, VertexKind::device));
   };
-  const auto drop = [&](std::uint32_t from, std::int32_t link) {
-    can_be_full_[static_cast<std::size_t>(link)] = false;
-    ++dropped[from];
-  };
-  for (std::uint32_t from = 0; from < vertices; ++from) {
+  for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     if (is(from, VertexKind::device)) continue;
     for (const Step step : steps(from)) {
-      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
-      const double filling = in[from] - (turns(from, step.to) ? 0 : capacity);
-      if (at_most(filling, capacity)) drop(from, step.link);
+      const double filling = in[from] - (turns(from, step.to) ? 0 : capacity_of(step));
+      if (at_most(filling, capacity_of(step))) can_be_full(step) = false;
     }
   }
-  for (std::uint32_t from = 0; from < vertices; ++from) {
+}
+
+// Of links between switches, those whose head has nothing but kept links to pass the traffic on.
+void Fabric::drop_links_that_lead_to_less() {
+  std::vector<double> out(kinds_.size());
+  std::vector<int> dropped(kinds_.size());
+  for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     for (const Step step : steps(from)) {
-      const bool known = can_be_full_[static_cast<std::size_t>(step.link)] &&
-                         is_switch(kinds_[step.to]) && is_switch(kinds_[from]);
-      if (!known ||
-          dropped[step.to] > (can_be_full_[static_cast<std::size_t>(step.link ^ 1)] ? 0 : 1))
-        continue;
-      const double capacity = capacities_[static_cast<std::size_t>(step.link)].value();
-      if (at_most(out[step.to] - capacity, capacity)) drop(from, step.link);
+      out[from] += capacity_of(step);
+      dropped[from] += can_be_full(step) ? 0 : 1;
+    }
+  }
+  for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
+    for (const Step step : steps(from)) {
+      if (!can_be_full(step) || !is_switch(kinds_[step.to]) || !is_switch(kinds_[from])) continue;
+      const bool back_is_kept = can_be_full_[static_cast<std::size_t>(step.link ^ 1)];
+      if (dropped[step.to] > (back_is_kept ? 0 : 1)) continue;
+      if (!at_most(out[step.to] - capacity_of(step), capacity_of(step))) continue;
+      can_be_full(step) = false;
+      ++dropped[from];
     }
   }
 }

@@ -59,7 +59,14 @@ class Fabric {
   void read(const TopologyGraph& graph);
   void find_domains();
   Expected<void> check() const;
+  std::vector<bool> reached_from_first() const;
   void find_full_links();
+  void drop_unfilled_links();
+  void drop_links_that_lead_to_less();
+  double capacity_of(Step step) const;
+  std::vector<bool>::reference can_be_full(Step step) {
+    return can_be_full_[static_cast<std::size_t>(step.link)];
+  }
 
   std::span<const Step> steps(std::uint32_t vertex) const;
   bool is(std::uint32_t vertex, VertexKind kind) const { return kinds_[vertex] == kind; }

@@ -78,33 +78,39 @@ Network::Plan Network::make_plan(const TaskGroup& group, const Call& call) {
 // The rounds of an all-to-all do not wait for each other: those of one kind are one phase.
 void Network::add_phases(Plan& plan, const TaskGroup& group, int ranks_per_domain,
                          const TransferRounds& rounds, bool all_to_all) {
-  for (std::size_t first = 0; first < rounds.size();) {
-    std::vector<LinkUse> loads;  // bytes
-    std::vector<double> sent(group.size());
-    Seconds latency;
-    std::size_t i = first;
-    for (; i < rounds.size(); ++i) {
-      const TransferRound& round = rounds[i];
-      const bool same = round.way == rounds[first].way && round.latency == rounds[first].latency;
-      if (i > first && !(all_to_all && same)) break;
-      latency += round.repeats * round.latency;
-      for (const Transfer& transfer : round.transfers) {
-        const double bytes = round.repeats * transfer.bytes.value();
-        sent[static_cast<std::size_t>(transfer.from)] += bytes;
-        for (const LinkUse& use : fabric_.way(group, ranks_per_domain, round, transfer)) {
-          loads.push_back({use.link, use.share * bytes});
-        }
+  for (auto first = rounds.begin(); first != rounds.end();) {
+    const auto end = std::find_if(first + 1, rounds.end(), [&](const TransferRound& round) {
+      return !all_to_all || round.way != first->way || round.latency != first->latency;
+    });
+    plan.push_back(phase_of(group, ranks_per_domain, {first, end}));
+    first = end;
+  }
+}
+
+// What the rounds together put on each link, as one flow of as many bytes as the busiest member
+// sends.
+Network::Round Network::phase_of(const TaskGroup& group, int ranks_per_domain,
+                                 std::span<const TransferRound> rounds) {
+  std::vector<LinkUse> loads;  // bytes
+  std::vector<double> sent(group.size());
+  Seconds latency;
+  for (const TransferRound& round : rounds) {
+    latency += round.repeats * round.latency;
+    for (const Transfer& transfer : round.transfers) {
+      const double bytes = round.repeats * transfer.bytes.value();
+      sent[static_cast<std::size_t>(transfer.from)] += bytes;
+      for (const LinkUse& use : fabric_.way(group, ranks_per_domain, round, transfer)) {
+        loads.push_back({use.link, use.share * bytes});
       }
     }
-    first = i;
-    Round phase{.latency = to_picoseconds(latency)};
-    const double most = *std::max_element(sent.begin(), sent.end());
-    if (most > 0) {
-      for (LinkUse& load : loads) load.share /= most;
-      phase.flows.push_back({flows_.add_path(loads), Bytes(most)});
-    }
-    plan.push_back(std::move(phase));
   }
+  Round phase{.latency = to_picoseconds(latency)};
+  const double most = *std::max_element(sent.begin(), sent.end());
+  if (most > 0) {
+    for (LinkUse& load : loads) load.share /= most;
+    phase.flows.push_back({flows_.add_path(loads), Bytes(most)});
+  }
+  return phase;
 }
 
 Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,

@@ -71,6 +71,8 @@ class Network {
 
   const Plan& plan_of(std::int32_t group, std::int32_t call);
   Plan make_plan(const TaskGroup& group, const Call& call);
+  Round phase_of(const TaskGroup& group, int ranks_per_domain,
+                 std::span<const TransferRound> rounds);
   void add_phases(Plan& plan, const TaskGroup& group, int ranks_per_domain,
                   const TransferRounds& rounds, bool all_to_all);
   Round flows_of(const TaskGroup& group, int ranks_per_domain, const TransferRound& round);
