@@ -89,8 +89,10 @@ TEST_F(PassLists, AreWrittenAsTheyWereRead) {
 }
 
 TEST_F(PassLists, FitOnePlanOnly) {
-  const Scenario scenario = with_schedule(
-      {{"name", "mine"}, {"stages", 1}, {"micro_batches", 1}, {"passes", {{"F0", "B0"}}}});
+  const Scenario scenario = with_schedule({{"name", "mine"},
+                                           {"stages", 1},
+                                           {"micro_batches", 1},
+                                           {"passes", Json::array({{"F0", "B0"}})}});
   const Job& job = scenario.job;
   const auto plan = make_plan(*scenario.plan, job.model, job.cluster, job.training);
   ASSERT_FALSE(plan);
