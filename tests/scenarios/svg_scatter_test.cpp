@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <charconv>
 #include <limits>
 #include <string>
 
@@ -12,6 +13,13 @@ int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+// The number at the beginning of a text, whatever the locale's decimal point is.
+double number_at(std::string_view text) {
+  double number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
 }
 
 TEST(SvgScatter, DrawsEveryPointThatItsAxesCanShow) {
@@ -29,7 +37,7 @@ TEST(SvgScatter, PutsDecadesAtEqualDistances) {
   std::vector<double> x;
   for (auto at = svg.find("<circle cx=\""); at != std::string::npos && x.size() < 3;
        at = svg.find("<circle cx=\"", at + 1)) {
-    x.push_back(std::stod(svg.substr(at + 12)));
+    x.push_back(number_at(std::string_view(svg).substr(at + 12)));
   }
   ASSERT_EQ(x.size(), 3U);
   EXPECT_NEAR(x[1] - x[0], x[2] - x[1], 0.11);  // pixels, one decimal
@@ -44,7 +52,7 @@ TEST(SvgScatter, CutsADiagonalWhereAnAxisEnds) {
     const std::string dashed = svg.substr(0, svg.find("stroke-dasharray"));
     const std::string line = dashed.substr(dashed.rfind("<line"));
     const auto at = [&line](const std::string& key) {
-      return std::stod(line.substr(line.find(key + "=\"") + key.size() + 2));
+      return number_at(std::string_view(line).substr(line.find(key + "=\"") + key.size() + 2));
     };
     return (at("y2") - at("y1")) / (at("x2") - at("x1"));
   };
