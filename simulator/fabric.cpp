@@ -109,14 +109,16 @@ Expected<void> Fabric::check() const {
 // NICs and switches that the first device's NICs lead to.
 std::vector<bool> Fabric::reached_from_first() const {
   std::vector<bool> reached(kinds_.size());
-  std::vector<std::uint32_t> queue;
+  std::vector<std::uint32_t> open;
   const auto visit = [&](std::uint32_t vertex) {
-    if (!reached[vertex]) queue.push_back(vertex);
+    if (!reached[vertex]) open.push_back(vertex);
     reached[vertex] = true;
   };
   for (const Port port : ports_of(0)) visit(port.nic);
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    for (const Step step : steps(queue[i])) {
+  while (!open.empty()) {
+    const std::uint32_t at = open.back();
+    open.pop_back();
+    for (const Step step : steps(at)) {
       if (is_switch(kinds_[step.to]) || is(step.to, VertexKind::nic)) visit(step.to);
     }
   }
@@ -159,15 +161,19 @@ void Fabric::drop_links_that_lead_to_less() {
   for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     for (const Step step : steps(from)) {
       out[from] += capacity_of(step);
-      dropped[from] += can_be_full(step) ? 0 : 1;
+      dropped[from] += static_cast<int>(!can_be_full(step));
     }
   }
+  const auto leads_to_less = [&](Step step) {
+    const bool back_is_kept = can_be_full_[static_cast<std::size_t>(step.link ^ 1)];
+    const int others_dropped = dropped[step.to] - static_cast<int>(!back_is_kept);
+    return can_be_full(step) && is_switch(kinds_[step.to]) && others_dropped <= 0 &&
+           at_most(out[step.to] - capacity_of(step), capacity_of(step));
+  };
   for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
+    if (!is_switch(kinds_[from])) continue;
     for (const Step step : steps(from)) {
-      if (!can_be_full(step) || !is_switch(kinds_[step.to]) || !is_switch(kinds_[from])) continue;
-      const bool back_is_kept = can_be_full_[static_cast<std::size_t>(step.link ^ 1)];
-      if (dropped[step.to] > (back_is_kept ? 0 : 1)) continue;
-      if (!at_most(out[step.to] - capacity_of(step), capacity_of(step))) continue;
+      if (!leads_to_less(step)) continue;
       can_be_full(step) = false;
       ++dropped[from];
     }

@@ -82,6 +82,7 @@ void set_rates(std::span<const double> x, GemmRates& rates) {
 // Best rate of a multiprocessor that the rows show, spikes left out.
 double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
   std::vector<double> rates;
+  rates.reserve(samples.size());
   for (const GemmSample& s : samples)
     rates.push_back(gemm_flop(s.shape) / s.time / FlopsPerSecond(1));
   const auto high = rates.begin() + static_cast<std::ptrdiff_t>((rates.size() - 1) * 999 / 1000);
@@ -138,6 +139,7 @@ void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search&
 
 void fit_rest(Device& device, const std::vector<GemmSample>& samples) {
   std::vector<ResidualRow> rows;
+  rows.reserve(samples.size());
   for (const GemmSample& s : samples) {
     rows.push_back(
         {s.shape, std::log(s.time / gemm_sample_time(device, s)), weight_shape(s.shape)});

@@ -50,6 +50,7 @@ TransferRounds rounds(const GroupLinks& links, Bytes message) {
   TransferRounds rounds;
   add_scatter(rounds, {{0, m}}, r, message / m, links.across_latency);
   std::vector<Holder> first_members;
+  first_members.reserve(static_cast<std::size_t>(m));
   for (int domain = 0; domain < m; ++domain) first_members.push_back({domain * r, r});
   add_scatter(rounds, first_members, 1, message / links.size, links.inside_latency);
   rounds.push_back(ring_round(links, links.size - 1, message / links.size));
