@@ -178,9 +178,8 @@ std::string search_words(const PlanAnswer& answer) {
           : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
                         count(r.considered), objective_words(answer.objective), percent(r.gap));
   return fmt::format(
-      "{} combinations in {}: {} left out because their states alone do not fit, {} priced, of "
-      "which "
-      "{} do not fit. {}",
+      "{} combinations in {}: {} left out by bounds on memory and time, {} priced, of which {} do "
+      "not fit. {}",
       count(r.space_size), with_unit(answer.wall_time), count(r.pruned), count(r.evaluated),
       count(r.infeasible), extent);
 }
