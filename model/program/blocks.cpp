@@ -73,8 +73,8 @@ void narrow_scopes(Lowering& lowering, const std::vector<const Operations*>& pas
 }
 
 struct UnitNames {
-  std::string_view forward, backward, input_gradient, weight_gradient, reduction, norm, update,
-      gather;
+  std::string_view forward, backward, input_gradient, weight_gradient, reduction, mirror, norm,
+      update, gather;
 };
 
 UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
@@ -104,6 +104,7 @@ UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames
   blocks.backward = add_block(program, names.backward, std::move(backward));
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
+  blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));
   blocks.norm = add_block(program, names.norm, squared_norm(lowering, unit.parameters(), norm));
   blocks.update =
       add_block(program, names.update, optimizer_update(lowering, unit.parameters(), norm));
@@ -113,16 +114,16 @@ UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames
 
 constexpr UnitNames kLayerNames = {
     "layer forward",         "layer backward",           "layer input gradient",
-    "layer weight gradient", "layer gradient reduction", "layer gradient norm",
-    "layer optimizer",       "layer weight gather"};
+    "layer weight gradient", "layer gradient reduction", "layer gradient mirror",
+    "layer gradient norm",   "layer optimizer",          "layer weight gather"};
 constexpr UnitNames kEmbeddingNames = {
     "embedding forward",         "embedding backward",           "embedding input gradient",
-    "embedding weight gradient", "embedding gradient reduction", "embedding gradient norm",
-    "embedding optimizer",       "embedding weight gather"};
+    "embedding weight gradient", "embedding gradient reduction", "embedding gradient mirror",
+    "embedding gradient norm",   "embedding optimizer",          "embedding weight gather"};
 constexpr UnitNames kHeadNames = {
     "head forward",         "head backward",           "head input gradient",
-    "head weight gradient", "head gradient reduction", "head gradient norm",
-    "head optimizer",       "head weight gather"};
+    "head weight gradient", "head gradient reduction", "head gradient mirror",
+    "head gradient norm",   "head optimizer",          "head weight gather"};
 
 bool has_layers_of(const Transformer& model, LayerKind kind) {
   for (int layer = 0; layer < model.layers; ++layer) {
@@ -135,9 +136,10 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   const Key stream{lowering.hidden, 0};
   const Key gradient{lowering.gradient, 0};
   const bool tied = lowering.model.tied_embeddings;
-  // Where a micro-batch comes back to the first stage, both ends are there.
+  // Where a micro-batch comes back to the first stage, or others begin at the last, both ends are
+  // on one stage.
   const bool apart =
-      lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route != Route::vee;
+      lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route == Route::loop;
   NetworkUnit embedding(lowering, Scope::stage);
   const Parameter table = vocabulary_table(embedding, false);
   add_embedding(embedding, table);

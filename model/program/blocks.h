@@ -14,6 +14,7 @@ struct UnitBlocks {
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
   int reduction = -1;  // of its gradients
+  int mirror = -1;     // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;
 };
 

@@ -153,9 +153,7 @@ class Play {
     return arrived_[static_cast<std::size_t>((from * stages + to) * 2 + direction)];
   }
 
-  static bool between_stages(Group group) {
-    return group == Group::tied_embedding || group == Group::model;
-  }
+  static bool between_stages(Group group) { return group >= Group::tied_embedding; }
 
   bool can_run(int stage, const IssuedOperation& issued) {
     if (is_receive(issued)) {
@@ -212,15 +210,22 @@ class Play {
 GroupStages stages_of(Group group, int stage, int stages) {
   if (group == Group::model) return {0, stages - 1, 1};
   if (group == Group::tied_embedding) return {0, stages - 1, std::max(1, stages - 1)};
+  if (group == Group::mirror) {
+    const int first = std::min(stage, stages - 1 - stage);
+    return {first, stages - 1 - first, std::max(1, stages - 1 - 2 * first)};
+  }
   return {stage, stage, 1};
 }
 
 Expected<void> check_collectives(const Program& program, const RankLayout& layout) {
-  for (const Group group : {Group::tied_embedding, Group::model}) {
-    const GroupStages stages = stages_of(group, 0, stage_count(program));
-    for (int other = stages.first + stages.step; other <= stages.last; other += stages.step) {
-      auto compared = compare(program, layout, group, stages.first, other);
-      if (!compared) return compared;
+  for (const Group group : {Group::tied_embedding, Group::mirror, Group::model}) {
+    for (int stage = 0; stage < stage_count(program); ++stage) {
+      const GroupStages stages = stages_of(group, stage, stage_count(program));
+      if (stages.first != stage) continue;
+      for (int other = stage + stages.step; other <= stages.last; other += stages.step) {
+        auto compared = compare(program, layout, group, stage, other);
+        if (!compared) return compared;
+      }
     }
   }
   return {};

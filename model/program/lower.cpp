@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "model/program/blocks.h"
@@ -143,12 +144,22 @@ class StageBuilder {
   bool has_head(int chunk) const {
     return layer_chunk_of(shape_, {stage_, chunk}) == layer_chunks(shape_) - 1;
   }
-  bool has_embedding() const { return stage_ == place_of(shape_, 0, 0).stage; }
-  bool has_head() const { return stage_ == place_of(shape_, 0, layer_chunks(shape_) - 1).stage; }
+  bool has_embedding() const { return stage_ == end_stage(0) || stage_ == return_stage(0); }
+  bool has_head() const {
+    const int last = layer_chunks(shape_) - 1;
+    return stage_ == end_stage(last) || stage_ == return_stage(last);
+  }
+  int end_stage(int layer_chunk) const { return place_of(shape_, 0, layer_chunk).stage; }
+  // Where micro-batches that go from the last stage to the first find the same layers.
+  int return_stage(int layer_chunk) const {
+    return place_of(shape_, shape_.microbatches - 1, layer_chunk).stage;
+  }
 
   // Stage of the chunk that a micro-batch visits before this one, or after it.
   int neighbour(int chunk, int distance) const {
-    return place_of(shape_, 0, layer_chunk_of(shape_, {stage_, chunk}) + distance).stage;
+    const bool returns = shape_.route == Route::both_ways && chunk == 1;
+    const int layer_chunk = layer_chunk_of(shape_, {stage_, chunk}) + distance;
+    return returns ? return_stage(layer_chunk) : end_stage(layer_chunk);
   }
 
   const UnitBlocks& layer_blocks(const ChunkLayout& layout, int position) const {
@@ -237,8 +248,19 @@ class StageBuilder {
     add_layers(body, block);
   }
 
+  // In the order of the network, so that stages with copies of one layer meet in it.
+  std::vector<int> chunks_in_order() const {
+    std::vector<int> order(program_.chunks.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [this](int a, int b) {
+      return program_.chunks[static_cast<std::size_t>(a)].first_layer <
+             program_.chunks[static_cast<std::size_t>(b)].first_layer;
+    });
+    return order;
+  }
+
   void add_layers(Body& body, int UnitBlocks::*block) const {
-    for (int chunk = 0; chunk < static_cast<int>(program_.chunks.size()); ++chunk) {
+    for (const int chunk : chunks_in_order()) {
       const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
       for (int position = 0; position < layout.layers; ++position) {
         call(body, layer_call(chunk, position, layer_blocks(layout, position).*block));
@@ -274,6 +296,7 @@ class StageBuilder {
       call(body, {.block = blocks_.head.reduction});
     }
     if (!overlapped) add_layers(body, &UnitBlocks::reduction);
+    add_units(body, &UnitBlocks::mirror);
     add_units(body, &UnitBlocks::norm);
     call(body, {.block = blocks_.norm_reduction});
     add_units(body, &UnitBlocks::update);

@@ -80,8 +80,9 @@ constexpr std::array<std::string_view, 29> kOperators = {
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
-constexpr std::array<std::string_view, 9> kGroups = {
-    "none", "tensor", "kv-head", "context", "data", "shard", "replica", "tied-embedding", "model"};
+constexpr std::array<std::string_view, 10> kGroups = {
+    "none",  "tensor",  "kv-head",        "context", "data",
+    "shard", "replica", "tied-embedding", "mirror",  "model"};
 constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
                                                                "fp4"};
 constexpr std::array<std::string_view, 6> kPasses = {

@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "model/schedule/schedule.h"
-
 namespace trainyard {
 namespace {
 
@@ -40,10 +38,6 @@ constexpr Gap kGaps[] = {
      }},
     {"/plan/offload", "offload",
      [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},
-    {"/plan/schedule", "two copies of the parameters",
-     [](const Transformer&, const Training&, const Plan& p) {
-       return p.schedule->route == Route::both_ways;
-     }},
 };
 
 }  // namespace

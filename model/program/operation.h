@@ -87,6 +87,7 @@ enum class Group : std::uint8_t {
   dense_shard,     // those of them that share one copy of the sharded states
   dense_replica,   // those that hold the same shard
   tied_embedding,  // first and last stage
+  mirror,          // the two stages that hold copies of the same layers
   model,           // t·p: one copy of the network
 };
 

@@ -104,6 +104,12 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       at.stage = 0;
       shape = {groups_.pipeline.stride * (groups_.pipeline.size - 1), 2};
       break;
+    case Group::mirror: {
+      const int last = groups_.pipeline.size - 1;
+      at.stage = std::min(at.stage, last - at.stage);
+      shape = {groups_.pipeline.stride * (last - 2 * at.stage), 2};
+      break;
+    }
     case Group::model:
       at.tensor = at.stage = 0;
       shape = joined(groups_.tensor, groups_.pipeline);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/program/parts/parts.h"
+#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
@@ -86,6 +87,20 @@ std::vector<Operation> weight_gather(const Lowering& lowering,
   }
   std::vector<Operation> list;
   append_if_used(list, gather);
+  return list;
+}
+
+std::vector<Operation> mirror_reduction(const Lowering& lowering,
+                                        const std::vector<Parameter>& parameters) {
+  if (lowering.plan.schedule->route != Route::both_ways) return {};
+  Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::mirror);
+  for (const Parameter& parameter : parameters) {
+    add_gradient(lowering, parameter.gradient, reduce);
+  }
+  reduce.shards = shard_count(lowering);
+  reduce.message /= reduce.shards;
+  std::vector<Operation> list;
+  append_if_used(list, reduce);
   return list;
 }
 

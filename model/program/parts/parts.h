@@ -119,6 +119,9 @@ int shard_count(const Lowering& lowering);
 // Spreads the updated weights of sharded states; empty where they are whole.
 std::vector<Operation> weight_gather(const Lowering& lowering,
                                      const std::vector<Parameter>& parameters);
+// Adds them up over the two stages that hold copies of the same layers; empty where none do.
+std::vector<Operation> mirror_reduction(const Lowering& lowering,
+                                        const std::vector<Parameter>& parameters);
 // Of the two copies of a tied matrix, on the first and the last stage.
 Operation tied_reduction(const Lowering& lowering, Parameter table);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "model/schedule/schedule.h"
+
 namespace trainyard {
 namespace {
 
@@ -18,8 +20,9 @@ ProgramBuffer activation_buffer(const Lowering& lowering, std::string_view name,
 }
 
 double ranks_with_each_element(const Lowering& lowering, const Cut& cut) {
-  if (cut.axis == CutAxis::none) return lowering.plan.tensor_parallel;
-  return cut.segments.front().replicas;
+  const int copies = lowering.plan.schedule->route == Route::both_ways ? 2 : 1;
+  if (cut.axis == CutAxis::none) return copies * lowering.plan.tensor_parallel;
+  return copies * cut.segments.front().replicas;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "model/program/lower.h"
+#include "model/schedule/listed.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/program/interpreter/machine.h"
 #include "tests/model/program/tiny.h"
@@ -142,6 +143,14 @@ TEST(Program, OfATiedGptIsTheUnshardedOneOnEveryDegree) { expect_every_degree(ti
 TEST(Program, OfALlamaIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_llama(false)); }
 TEST(Program, OfATiedLlamaIsTheUnshardedOneOnEveryDegree) { expect_every_degree(tiny_llama(true)); }
 
+PlanRequest two_by_two_by_two() {
+  PlanRequest request;
+  request.tensor_parallel = 2;
+  request.pipeline_parallel = 2;
+  request.data_parallel = 2;
+  return request;
+}
+
 // ---- Every schedule, in any order that the dependencies allow ------------------------------
 
 class ScheduledProgram : public testing::TestWithParam<const Schedule*> {};
@@ -173,27 +182,44 @@ TEST_P(ScheduledProgram, IsTheUnshardedOneInEveryOrder) {
   }
 }
 
-// Two copies of the parameters (both ways) are not lowered yet.
-std::vector<const Schedule*> lowered_schedules() {
-  const auto all = schedules();
-  std::vector<const Schedule*> lowered;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(lowered),
-               [](const Schedule* s) { return s->route != Route::both_ways; });
-  return lowered;
+INSTANTIATE_TEST_SUITE_P(Every, ScheduledProgram, testing::ValuesIn(schedules()), identifier);
+
+TEST(Program, OfTwoWaysThroughFourStagesWithShardedStatesIsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.global_batch = 16;
+  for (const bool overlapped : {false, true}) {
+    PlanRequest request;
+    request.schedule = "dualpipe";
+    request.pipeline_parallel = 4;
+    request.data_parallel = 2;
+    request.zero_stage = 1;
+    request.overlap.data_parallel = overlapped;
+    for (const bool tied : {false, true}) {
+      expect_equivalent(tiny_setting(tiny_llama(tied), training, request), "", 11);
+    }
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, ScheduledProgram, testing::ValuesIn(lowered_schedules()),
-                         identifier);
+// Backward passes in the order of the forward passes, not of one stage's own accord.
+TEST(Program, OfAUsersPassListIsTheUnshardedOne) {
+  PassList passes(2);
+  for (std::vector<Pass>& stage : passes) {
+    for (int microbatch = 0; microbatch < 4; ++microbatch) {
+      stage.push_back({PassKind::forward, microbatch, 0});
+    }
+    for (int microbatch = 0; microbatch < 4; ++microbatch) {
+      stage.push_back({PassKind::input_gradient, microbatch, 0});
+    }
+    for (int microbatch = 3; microbatch >= 0; --microbatch) {
+      stage.push_back({PassKind::weight_gradient, microbatch, 0});
+    }
+  }
+  PlanRequest request = two_by_two_by_two();
+  request.passes = list_schedule("mine", {.stages = 2, .microbatches = 4}, passes, true).value();
+  expect_equivalent(tiny_setting(tiny_llama(true), request), "", 2);
+}
 
 // ---- What stacks and networks add ---------------------------------------------------------
-
-PlanRequest two_by_two_by_two() {
-  PlanRequest request;
-  request.tensor_parallel = 2;
-  request.pipeline_parallel = 2;
-  request.data_parallel = 2;
-  return request;
-}
 
 TEST(Program, WithUnevenStagesIsTheUnshardedOne) {
   PlanRequest request = two_by_two_by_two();
