@@ -135,7 +135,7 @@ class Worker {
 
   // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
   bool bounded_out(const Plan& plan) {
-    if (!work_.prune || plan.schedule->closed_form) {
+    if (!work_.prune || plan.schedule->closed_span != nullptr) {
       return false;
     }
     estimate_bound(work_.job, plan, estimate_);

@@ -1,42 +1,49 @@
 #include "model/cluster/gemm_residual.h"
 
 #include <cmath>
+#include <utility>
 
 namespace trainyard {
 namespace {
 
+// The nodes on either side of a value that the grid has, and their weights.
 struct Axis {
-  int node = 0;      // the lower of the two around the value; −1 or nodes − 1 at the edges
-  double share = 0;  // of the upper one
+  std::array<std::size_t, 2> node{};
+  std::array<double, 2> weight{};
+  std::size_t size = 0;
 };
 
-Axis place_on(double value, int first) {
+Axis place_on(double value, int first, int nodes) {
   const double octave = std::log2(value) - first;
   const double below = std::floor(octave);
-  return {static_cast<int>(below), octave - below};
+  const double share = octave - below;  // of the upper node
+  Axis axis;
+  for (const auto& [node, weight] : {std::pair(below, 1 - share), std::pair(below + 1, share)}) {
+    if (node < 0 || node >= nodes || weight == 0) continue;
+    axis.node[axis.size] = static_cast<std::size_t>(node);
+    axis.weight[axis.size++] = weight;
+  }
+  return axis;
 }
 
 }  // namespace
 
 ResidualStencil residual_stencil(const GemmResidual& grid, double m, double n, double k) {
-  const std::array<Axis, 3> axes = {place_on(m, grid.first[0]), place_on(n, grid.first[1]),
-                                    place_on(k, grid.first[2])};
+  const Axis rows = place_on(m, grid.first[0], grid.nodes[0]);
+  const Axis columns = place_on(n, grid.first[1], grid.nodes[1]);
+  const Axis depths = place_on(k, grid.first[2], grid.nodes[2]);
+  const auto columns_of_grid = static_cast<std::size_t>(grid.nodes[1]);
+  const auto depths_of_grid = static_cast<std::size_t>(grid.nodes[2]);
   ResidualStencil stencil;
-  for (int corner = 0; corner < 8; ++corner) {
-    std::size_t node = 0;
-    double weight = 1;
-    bool inside = true;
-    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      const bool upper = ((corner >> axis) & 1) != 0;
-      const int at = axes[axis].node + (upper ? 1 : 0);
-      inside = inside && at >= 0 && at < grid.nodes[axis];
-      weight *= upper ? axes[axis].share : 1 - axes[axis].share;
-      node = node * static_cast<std::size_t>(grid.nodes[axis]) + static_cast<std::size_t>(at);
+  for (std::size_t a = 0; a < rows.size; ++a) {
+    for (std::size_t b = 0; b < columns.size; ++b) {
+      const std::size_t line = (rows.node[a] * columns_of_grid + columns.node[b]) * depths_of_grid;
+      const double weight = rows.weight[a] * columns.weight[b];
+      for (std::size_t c = 0; c < depths.size; ++c) {
+        stencil.node[stencil.size] = line + depths.node[c];
+        stencil.weight[stencil.size++] = weight * depths.weight[c];
+      }
     }
-    if (!inside || weight == 0) continue;
-    stencil.node[stencil.size] = node;
-    stencil.weight[stencil.size] = weight;
-    ++stencil.size;
   }
   return stencil;
 }

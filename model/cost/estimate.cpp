@@ -180,7 +180,7 @@ void scale(Breakdown& parts, double factor) {
 Seconds pipeline_time(const Plan& plan, const std::vector<PassTimes>& passes) {
   const Schedule& schedule = *plan.schedule;
   const bool barrier = plan.optimizer_barrier && !schedule.optimizer_barrier;
-  return (barrier ? schedule.makespan : schedule.span)(pipeline_shape(plan), passes);
+  return (barrier ? makespan : longest_span)(schedule, pipeline_shape(plan), passes);
 }
 
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.

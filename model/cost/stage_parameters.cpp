@@ -25,42 +25,26 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
   return static_cast<double>(padded) * job.job.model.hidden_size / plan.tensor_parallel;
 }
 
-// The stages that hold a chunk of layers: two of them when the other half of the micro-batches
-// comes from the other end.
-void for_holders(const Plan& plan, int layer_chunk, std::vector<StageParameters>& stages,
-                 auto&& visit) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const auto stage = [&](int microbatch) -> StageParameters& {
-    return stages[static_cast<std::size_t>(place_of(shape, microbatch, layer_chunk).stage)];
-  };
-  visit(stage(0));
-  if (shape.route == Route::both_ways) visit(stage(shape.microbatches - 1));
-}
-
-void distribute_layers(const PreparedJob& job, const Plan& plan,
-                       std::vector<StageParameters>& stages) {
-  int first = 0;
-  const int chunks = plan.pipeline_parallel * plan.virtual_stages;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const int count = layers_of_chunk(plan, job.job.model.layers, chunk);
-    const LayerCounts counts = job.only_kind ? LayerCounts{} : job.layers_between(first, count);
-    for_holders(plan, chunk, stages, [&](StageParameters& stage) {
-      stage.layers += count;
-      for (std::size_t kind = 0; kind < counts.size(); ++kind) stage.kinds[kind] += counts[kind];
-    });
-    first += count;
+// What the stage's chunks of layers hold. Under Route::both_ways that is two chunks, the second a
+// copy of the layers of another stage.
+void hold_chunks(const PreparedJob& job, const Plan& plan, PipelineShape shape, int stage,
+                 StageParameters& out) {
+  const LayersOfChunks layers(plan, job.job.model.layers);
+  for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
+    const int position = layer_chunk_of(shape, {stage, chunk});
+    out.embedding = out.embedding || position == 0;
+    out.head = out.head || position == layer_chunks(shape) - 1;
+    out.layers += layers[position];
+    if (job.only_kind) continue;
+    const LayerCounts counts = job.layers_between(layers.before(position), layers[position]);
+    for (std::size_t kind = 0; kind < counts.size(); ++kind) out.kinds[kind] += counts[kind];
   }
-  if (!job.only_kind) return;
-  const auto kind = static_cast<std::size_t>(index_of(*job.only_kind));
-  for (StageParameters& stage : stages) stage.kinds[kind] = stage.layers;
+  if (job.only_kind) out.kinds[static_cast<std::size_t>(index_of(*job.only_kind))] = out.layers;
 }
 
 void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {
   const bool tied = job.job.model.tied_embeddings;
   const double matrix = vocabulary_matrix(job, plan);
-  const int last = plan.pipeline_parallel * plan.virtual_stages - 1;
-  for_holders(plan, 0, stages, [](StageParameters& stage) { stage.embedding = true; });
-  for_holders(plan, last, stages, [](StageParameters& stage) { stage.head = true; });
   for (StageParameters& stage : stages) {
     if (stage.embedding) stage.dense += matrix + job.end_parameters.positions;
     if (stage.head) stage.dense += job.end_parameters.final_norm;
@@ -74,7 +58,10 @@ void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParamet
 
 void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& out) {
   out.assign(static_cast<std::size_t>(plan.pipeline_parallel), StageParameters{});
-  distribute_layers(job, plan, out);
+  const PipelineShape shape = pipeline_shape(plan);
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    hold_chunks(job, plan, shape, stage, out[static_cast<std::size_t>(stage)]);
+  }
   for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
     const LayerParameters& layer = job.layer_parameters[kind];
     const double dense = dense_parameters(layer, plan, job.job.model.kv_heads);

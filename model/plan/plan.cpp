@@ -1,5 +1,8 @@
 #include "model/plan/plan.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "model/plan/validity.h"
 #include "model/schedule/schedule.h"
 
@@ -92,17 +95,16 @@ PipelineShape pipeline_shape(const Plan& plan) {
   return plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
 }
 
-int layers_of_chunk(const Plan& plan, int layers, int chunk) {
-  if (!plan.layers_per_stage.empty()) {
-    return plan.layers_per_stage[static_cast<std::size_t>(chunk)];
-  }
-  const int chunks = plan.pipeline_parallel * plan.virtual_stages;
-  const int even = layers / chunks;
-  const int remainder = layers % chunks;
-  if (remainder > 0 && remainder + 2 == chunks) {  // embedding and head count as a layer each
-    return even + (chunk == 0 || chunk == chunks - 1 ? 0 : 1);
-  }
-  return even + (chunk >= 1 && chunk <= remainder ? 1 : 0);
+// With r + 2 chunks the r longer ones are all but the ends, where embedding and head stand for a
+// layer each: the same numbers by both of the rules.
+LayersOfChunks::LayersOfChunks(const Plan& plan, int layers)
+    : named_(plan.layers_per_stage),
+      even_(layers / (plan.pipeline_parallel * plan.virtual_stages)),
+      longer_(layers % (plan.pipeline_parallel * plan.virtual_stages)) {}
+
+int LayersOfChunks::before(int chunk) const {
+  if (named_.empty()) return even_ * chunk + std::clamp(chunk - 1, 0, longer_);
+  return std::accumulate(named_.begin(), named_.begin() + chunk, 0);
 }
 
 }  // namespace trainyard

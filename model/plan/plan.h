@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,14 +81,13 @@ struct Plan {
   int virtual_stages = 1;                        // v
   const Schedule* schedule = nullptr;            // never null in a plan that make_plan returned
   std::shared_ptr<const ListedSchedule> passes;  // keeps `schedule` alive where it is a user's own
-  std::vector<int>
-      layers_per_stage;     // p·v entries, chunk-major (chunk c of stage i: c·p + i); empty: even
-  int data_parallel = 1;    // D
-  int expert_parallel = 1;  // e
-  int expert_tensor_parallel = 1;  // e_t
-  int expert_data_parallel = 1;    // D_e = t·c·D / (e·e_t)
-  int micro_batch = 1;             // b, sequences
-  int microbatches = 1;            // m = B / (b·D)
+  std::vector<int> layers_per_stage;  // p·v entries, in the order of LayersOfChunks; empty: even
+  int data_parallel = 1;              // D
+  int expert_parallel = 1;            // e
+  int expert_tensor_parallel = 1;     // e_t
+  int expert_data_parallel = 1;       // D_e = t·c·D / (e·e_t)
+  int micro_batch = 1;                // b, sequences
+  int microbatches = 1;               // m = B / (b·D)
   int zero_stage = 0;
   int sharding_group = 1;  // ranks among which dense states are sharded; D·c when not named
   Recompute recompute;
@@ -117,9 +117,21 @@ Expected<Plan> make_plan(const PlanRequest& request, const Transformer& model,
 std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer& model,
                                   const Cluster& cluster, const Training& training);
 
-// Layers of chunk `chunk` (0 … p·v − 1, in the order in which a micro-batch passes them: chunk c
-// runs on stage c mod p). Design §3: even when p·v divides L; else embedding and head count as one
-// layer each when p·v divides L + 2; else the L mod p·v longer chunks are 1 … r. May be 0.
-int layers_of_chunk(const Plan& plan, int layers, int chunk);
+// Layers of each chunk (0 … p·v − 1, in the order in which a micro-batch passes them). Design §3:
+// even when p·v divides L; else embedding and head count as one layer each when p·v divides L + 2;
+// else the L mod p·v longer chunks are 1 … r. May be 0. Sees the plan, does not keep it.
+class LayersOfChunks {
+ public:
+  LayersOfChunks(const Plan& plan, int layers);
+  int operator[](int chunk) const {
+    if (!named_.empty()) return named_[static_cast<std::size_t>(chunk)];
+    return even_ + (chunk >= 1 && chunk <= longer_ ? 1 : 0);
+  }
+  int before(int chunk) const;  // layers of the chunks before it
+
+ private:
+  std::span<const int> named_;  // layers_per_stage
+  int even_, longer_;
+};
 
 }  // namespace trainyard

@@ -114,7 +114,7 @@ class StageBuilder {
   }
 
   int layers(int layer_chunk) const {
-    return layers_of_chunk(plan_, lowering_.model.layers, layer_chunk);
+    return LayersOfChunks(plan_, lowering_.model.layers)[layer_chunk];
   }
 
   static bool ends(PassKind kind) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "model/schedule/play.h"
-#include "model/schedule/span.h"
 
 namespace trainyard {
 namespace {
@@ -29,16 +28,6 @@ Expected<void> accepts(PipelineShape shape) {
 }
 
 PassList passes(PipelineShape shape) { return shape.listed->passes; }
-
-bool in_domain(PipelineShape /*shape*/, PassTimes /*times*/) { return false; }
-
-Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(shape.listed->passes, shape, times).longest_span;
-}
-
-Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(shape.listed->passes, shape, times).makespan;
-}
 
 int chunks_in_flight(PipelineShape shape, int stage) {
   return shape.listed->chunks_in_flight[static_cast<std::size_t>(stage)];
@@ -81,10 +70,6 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .listed = schedule.get(),
       .accepts = accepts,
       .passes = passes,
-      .closed_form = false,
-      .in_domain = in_domain,
-      .span = span,
-      .makespan = makespan,
       .pairs = pairs,
       .chunks_in_flight = chunks_in_flight,
   };

@@ -4,12 +4,6 @@
 
 namespace trainyard {
 
-int layer_chunks(PipelineShape shape) { return shape.stages * shape.chunks; }
-
-int chunks_held(PipelineShape shape) {
-  return shape.route == Route::both_ways ? 2 * shape.chunks : shape.chunks;
-}
-
 bool is_return(PipelineShape shape, int microbatch) {
   return shape.route == Route::both_ways && microbatch >= shape.microbatches / 2;
 }
@@ -28,19 +22,6 @@ ChunkPlace place_of(PipelineShape shape, int microbatch, int layer_chunk) {
       break;
   }
   return {step, round};
-}
-
-int layer_chunk_of(PipelineShape shape, ChunkPlace place) {
-  const int reverse = shape.stages - 1 - place.stage;
-  switch (shape.route) {
-    case Route::loop:
-      break;
-    case Route::vee:
-      return place.chunk == 0 ? place.stage : shape.stages + reverse;
-    case Route::both_ways:
-      return place.chunk == 0 ? place.stage : reverse;
-  }
-  return place.chunk * shape.stages + place.stage;
 }
 
 const Schedule* find_schedule(std::string_view name) {

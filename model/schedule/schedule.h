@@ -57,11 +57,17 @@ struct ChunkPlace {
   int stage = 0;
   int chunk = 0;  // local
 };
-int layer_chunks(PipelineShape shape);                // p·v
-int chunks_held(PipelineShape shape);                 // by a stage: v, 2 under Route::both_ways
+inline int layer_chunks(PipelineShape shape) { return shape.stages * shape.chunks; }
+inline int chunks_held(PipelineShape shape) {  // by a stage
+  return shape.route == Route::both_ways ? 2 * shape.chunks : shape.chunks;
+}
 bool is_return(PipelineShape shape, int microbatch);  // it goes from the last stage to the first
 ChunkPlace place_of(PipelineShape shape, int microbatch, int layer_chunk);
-int layer_chunk_of(PipelineShape shape, ChunkPlace place);
+inline int layer_chunk_of(PipelineShape shape, ChunkPlace place) {
+  const bool backwards = shape.route != Route::loop && place.chunk == 1;
+  const int step = backwards ? shape.stages - 1 - place.stage : place.stage;
+  return shape.route == Route::both_ways ? step : place.chunk * shape.stages + step;
+}
 
 // Duration of one stage's passes for one micro-batch, in all chunks that it visits: F, B and W of
 // handbook §8.
@@ -90,20 +96,24 @@ struct Schedule {
   }
   // Requires: accepts(shape).
   PassList (*passes)(PipelineShape shape);
-  bool closed_form;  // false: span and makespan play the pass list, O(passes), and allocate
-  // Where the closed form below is exact for equal stages.
-  bool (*in_domain)(PipelineShape shape, PassTimes times);
-  // Longest span with unlike stages, free communication; equal stages give handbook §8's table.
-  // `times[i]` of stage i; exact in the domain, else the approximation of handbook §8.
-  Seconds (*span)(PipelineShape shape, std::span<const PassTimes> times);
-  // From zero to the end of the last pass: the step under an optimizer barrier. The same for every
-  // schedule whose stage 0 has the longest span.
-  Seconds (*makespan)(PipelineShape shape, std::span<const PassTimes> times);
+  // Closed forms of longest_span and makespan below, which do not allocate; null: the pass list is
+  // played instead. Exact for equal stages in the domain, else the approximation of handbook §8.
+  bool (*in_domain)(PipelineShape shape, PassTimes times) = nullptr;
+  Seconds (*closed_span)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
+  Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   // Pairs of a forward and a backward pass that `stage` runs side by side.
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };
+
+// Longest span with unlike stages (`times[i]` of stage i), free communication; equal stages give
+// handbook §8's table.
+Seconds longest_span(const Schedule& schedule, PipelineShape shape,
+                     std::span<const PassTimes> times);
+// From zero to the end of the last pass: the step under an optimizer barrier. The same for every
+// schedule whose stage 0 has the longest span.
+Seconds makespan(const Schedule& schedule, PipelineShape shape, std::span<const PassTimes> times);
 
 // All registered schedules, sorted by file name (generated table).
 std::span<const Schedule* const> schedules();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/schedule/play.h"
+
 namespace trainyard {
 
 Expected<void> accepts_one_chunk(PipelineShape shape, std::string_view name) {
@@ -67,9 +69,23 @@ Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times) 
   return longest;
 }
 
-Played played_stages(const PassList& passes, PipelineShape shape,
+namespace {
+
+Played played(const Schedule& schedule, PipelineShape shape, std::span<const PassTimes> times) {
+  return play(schedule.passes(shape), shape, play_times(shape, times)).value();
+}
+
+}  // namespace
+
+Seconds longest_span(const Schedule& schedule, PipelineShape shape,
                      std::span<const PassTimes> times) {
-  return play(passes, shape, play_times(shape, times)).value();
+  if (schedule.closed_span != nullptr) return schedule.closed_span(shape, times);
+  return played(schedule, shape, times).longest_span;
+}
+
+Seconds makespan(const Schedule& schedule, PipelineShape shape, std::span<const PassTimes> times) {
+  if (schedule.closed_makespan != nullptr) return schedule.closed_makespan(shape, times);
+  return played(schedule, shape, times).makespan;
 }
 
 }  // namespace trainyard

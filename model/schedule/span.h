@@ -6,7 +6,6 @@
 #include <span>
 #include <string_view>
 
-#include "model/schedule/play.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -31,9 +30,5 @@ struct RoundTrip {
 // 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: chunks
 // before it, its own m micro-batches, and the two round trips behind it. Handbook §8 with v = 1.
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
-
-// For schedules without a closed form: the lists, played on stages whose chunks share their time
-// evenly. Allocates. Requires: lists that play to the end.
-Played played_stages(const PassList& passes, PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

@@ -132,19 +132,6 @@ PassList passes(PipelineShape shape) {
   return list;
 }
 
-bool in_domain(PipelineShape /*shape*/, PassTimes times) {
-  return times.forward == times.input_gradient && times.forward == times.weight_gradient &&
-         times.hidden == Seconds(0);
-}
-
-Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(passes(shape), shape, times).longest_span;
-}
-
-Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(passes(shape), shape, times).makespan;
-}
-
 int pairs(PipelineShape shape, int stage) {
   const int from_end = std::min(stage, shape.stages - 1 - stage);
   const int from_middle = shape.stages / 2 - 1 - from_end;
@@ -164,10 +151,6 @@ extern const Schedule dualpipe = {
     .optimizer_barrier = true,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = false,
-    .in_domain = in_domain,
-    .span = span,
-    .makespan = makespan,
     .pairs = pairs,
     .chunks_in_flight = chunks_in_flight,
 };

@@ -42,10 +42,9 @@ extern const Schedule gpipe = {
     .optimizer_barrier = true,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = true,
     .in_domain = always_in_domain,
-    .span = span,
-    .makespan = span,
+    .closed_span = span,
+    .closed_makespan = span,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -69,10 +69,9 @@ extern const Schedule interleaved_one_f_one_b = {
     .optimizer_barrier = true,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = true,
     .in_domain = always_in_domain,
-    .span = one_f_one_b_span,
-    .makespan = one_f_one_b_span,
+    .closed_span = one_f_one_b_span,
+    .closed_makespan = one_f_one_b_span,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -38,10 +38,9 @@ extern const Schedule zb_h1 = {
     .optimizer_barrier = true,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = true,
     .in_domain = always_in_domain,
-    .span = span,
-    .makespan = makespan,
+    .closed_span = span,
+    .closed_makespan = makespan,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -42,10 +42,9 @@ extern const Schedule zb_h2 = {
     .optimizer_barrier = false,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = true,
     .in_domain = in_domain,
-    .span = span,
-    .makespan = makespan,
+    .closed_span = span,
+    .closed_makespan = makespan,
     .chunks_in_flight = chunks_in_flight,
 };
 

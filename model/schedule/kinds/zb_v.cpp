@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "model/schedule/span.h"
+#include "model/schedule/schedule.h"
 
 namespace trainyard::kinds {
 namespace {
@@ -100,19 +100,6 @@ PassList passes(PipelineShape shape) {
   return list;
 }
 
-bool in_domain(PipelineShape shape, PassTimes times) {
-  return shape.microbatches >= 2 * shape.stages - 1 && times.forward == times.input_gradient &&
-         times.forward == times.weight_gradient;
-}
-
-Seconds span(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(passes(shape), shape, times).longest_span;
-}
-
-Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
-  return played_stages(passes(shape), shape, times).makespan;
-}
-
 // Of p micro-batches; fewer where there are not enough to fill the pipeline.
 int chunks_in_flight(PipelineShape shape, int stage) {
   const int m = shape.microbatches;
@@ -129,10 +116,6 @@ extern const Schedule zb_v = {
     .optimizer_barrier = false,
     .accepts = accepts,
     .passes = passes,
-    .closed_form = false,
-    .in_domain = in_domain,
-    .span = span,
-    .makespan = makespan,
     .chunks_in_flight = chunks_in_flight,
 };
 

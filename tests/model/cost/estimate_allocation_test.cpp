@@ -81,7 +81,7 @@ TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
 TEST(EstimateAllocation, IsNoneForEveryScheduleWithAClosedForm) {
   const PreparedJob job = llama_405b();
   for (const Schedule* schedule : schedules()) {
-    if (!schedule->closed_form) continue;
+    if (schedule->closed_span == nullptr) continue;
     PlanRequest request{.tensor_parallel = 8,
                         .pipeline_parallel = 8,
                         .virtual_stages = schedule->needs_chunks ? 2 : 1,

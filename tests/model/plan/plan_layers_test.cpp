@@ -15,7 +15,9 @@ std::vector<int> layers(int stages, int chunks, int layer_count) {
   plan.virtual_stages = chunks;
   std::vector<int> result;
   for (int chunk = 0; chunk < stages * chunks; ++chunk) {
-    result.push_back(layers_of_chunk(plan, layer_count, chunk));
+    const LayersOfChunks of_chunks(plan, layer_count);
+    EXPECT_EQ(of_chunks.before(chunk), std::accumulate(result.begin(), result.end(), 0));
+    result.push_back(of_chunks[chunk]);
   }
   return result;
 }
@@ -54,8 +56,9 @@ TEST(LayersPerStage, AreTakenAsTheyAreNamed) {
   question.request.pipeline_parallel = 4;
   question.request.layers_per_stage = {7, 9, 9, 7};
   const Plan plan = question.answer().value();
-  EXPECT_EQ(layers_of_chunk(plan, 32, 0), 7);
-  EXPECT_EQ(layers_of_chunk(plan, 32, 1), 9);
+  EXPECT_EQ(LayersOfChunks(plan, 32)[0], 7);
+  EXPECT_EQ(LayersOfChunks(plan, 32)[1], 9);
+  EXPECT_EQ(LayersOfChunks(plan, 32).before(2), 16);
 }
 
 TEST(LayersPerStage, SpreadOverTheChunksOfAStage) {
