@@ -125,6 +125,7 @@ AttentionRates fit_group(const Device& device, const Key& key, const Group& grou
     best = std::move(fit);
     row_tile = tile;
   }
+  to_four_digits(best.parameters);
   AttentionRates rates = rates_of(best.parameters, key, row_tile);
   problem.device.rates.attention.assign(1, rates);
   rates.residual = fit_rest(problem.device, group);

@@ -48,9 +48,9 @@ CollectiveCurve fit_form(const Key& key, const std::vector<Point>& points) {
   const auto fit = fit_least_squares_from(residuals, points.size(), bounds, starts);
   return {key.first,
           key.second,
-          Seconds(fit.parameters[0]),
-          BytesPerSecond(1 / fit.parameters[1]),
-          fit.parameters[2],
+          Seconds(four_digits(fit.parameters[0])),
+          BytesPerSecond(four_digits(1 / fit.parameters[1])),
+          four_digits(fit.parameters[2]),
           {}};
 }
 
@@ -174,10 +174,10 @@ bool on_a_slow_path(const CollectiveCurve& two, const CollectiveCurve& eight) {
 CollectiveCurve near_side(const CollectiveCurve& two, const CollectiveCurve& eight) {
   CollectiveCurve four = two;
   four.gpus = kFour;
-  four.latency = two.latency * 2 / 3 + eight.latency / 3;
+  four.latency = Seconds(four_digits((two.latency * 2 / 3 + eight.latency / 3).value()));
   const double share = (3.0 / 4) / (1.0 / 2);
-  four.bandwidth = two.bandwidth / share;
-  four.root = two.root * share;
+  four.bandwidth = BytesPerSecond(four_digits(two.bandwidth.value() / share));
+  four.root = four_digits(two.root * share);
   return four;
 }
 

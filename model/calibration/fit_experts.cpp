@@ -65,9 +65,10 @@ ExpertRates fit_form(Device device, const std::vector<ExpertSample>& rows) {
       out[i] = std::log(expert_block_time(device, expert_block(rows[i])) / rows[i].time);
     }
   };
-  const LeastSquaresFit fit =
+  LeastSquaresFit fit =
       fit_least_squares_from(residuals, rows.size(), bounds, starts,
                              {.loss_scale = 0.05, .most_iterations = 60, .tolerance = 1e-5});
+  to_four_digits(fit.parameters);
   return rates_of(fit.parameters);
 }
 

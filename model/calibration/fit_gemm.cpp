@@ -54,12 +54,6 @@ std::uint64_t weight_shape(const GemmShape& g) {
   return static_cast<std::uint64_t>(g.n) << 24U | static_cast<std::uint64_t>(g.k);
 }
 
-// To the four digits that a document shows.
-double rounded(double value) {
-  const double scale = std::pow(10.0, 3 - std::floor(std::log10(value)));
-  return std::round(value * scale) / scale;
-}
-
 void set_rates(std::span<const double> x, GemmRates& rates) {
   rates.per_multiprocessor = FlopsPerSecond(x[0]);
   rates.overhead = Seconds(x[1] * kMicro);
@@ -133,7 +127,7 @@ void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search&
   };
   LeastSquaresFit fit = fit_least_squares_from(residuals, samples.size(), search.bounds,
                                                search.starts, {.most_iterations = 60});
-  for (double& parameter : fit.parameters) parameter = rounded(parameter);
+  to_four_digits(fit.parameters);
   set_rates(fit.parameters, rates);
 }
 

@@ -1,9 +1,13 @@
 #include "model/calibration/least_squares.h"
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cassert>
+#include <charconv>
 #include <cmath>
+#include <string>
 
 namespace trainyard {
 namespace {
@@ -172,6 +176,17 @@ LeastSquaresFit fit_least_squares_from(const ResidualFunction& residual_function
     if (i == 0 || fit.cost < best.cost) best = std::move(fit);
   }
   return best;
+}
+
+double four_digits(double value) {
+  const std::string digits = fmt::format("{:.3e}", value);
+  double rounded = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
+  return rounded;
+}
+
+void to_four_digits(std::span<double> values) {
+  for (double& value : values) value = four_digits(value);
 }
 
 }  // namespace trainyard

@@ -49,4 +49,8 @@ LeastSquaresFit fit_least_squares_from(const ResidualFunction& residual_function
                                        const std::vector<std::vector<double>>& starts,
                                        const LeastSquaresOptions& options = {});
 
+// To the four digits that a document shows, so that what is stored is what was fitted.
+double four_digits(double value);
+void to_four_digits(std::span<double> values);
+
 }  // namespace trainyard
