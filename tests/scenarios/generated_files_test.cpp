@@ -1,5 +1,6 @@
 // scenarios/schema/ and docs/scenarios.md are generated from the tables of fields and checked in:
-// here they are compared, and with TRAINYARD_WRITE_GENERATED=1 written.
+// here they are compared, and with TRAINYARD_WRITE_GENERATED=1 written. What devices have from
+// other devices is written by scripts/derive-devices.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -30,6 +31,12 @@ TEST(GeneratedFiles, SchemasAreCurrent) {
 
 TEST(GeneratedFiles, DocumentationIsCurrent) {
   expect_current(source_folder() / "docs" / "scenarios.md", documents_reference());
+}
+
+TEST(GeneratedFiles, DerivedDevicesAreCurrent) {
+  const auto script = source_folder() / "scripts" / "derive-devices";
+  EXPECT_EQ(std::system(("/usr/bin/python3 '" + script.string() + "' --check").c_str()), 0)
+      << "not current: scripts/derive-devices";
 }
 
 TEST(GeneratedFiles, SchemaOfAnUnknownKindSaysWhichThereAre) {

@@ -76,22 +76,38 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   EXPECT_GT(fit->cross_validated.front().errors.mape, fit->files.front().errors.mape);
 }
 
+// A measured device, and the beginning of its tables' names.
+class MeasuredDevices : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
+
 // What the catalog holds was fitted to the tables that are there today.
-TEST(KernelFit, IsWhereTheCatalogsGemmRatesComeFrom) {
+TEST_P(MeasuredDevices, HaveTheirRatesFromTheirTables) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
-  const std::vector<std::pair<std::string, std::string>> devices = {
-      {"a100-sxm-80gb", "a100_sxm_gemm.csv"},  {"h100-sxm-80gb", "h100_sxm_gemm.csv"},
-      {"h200-sxm-141gb", "h200_sxm_gemm.csv"}, {"b200-sxm-180gb", "b200_sxm_gemm.csv"},
-      {"gb200-192gb", "gb200_gemm.csv"},       {"l40s-48gb", "l40s_gemm.csv"}};
-  for (const auto& [name, file] : devices) {
+  const auto& [name, prefix] = GetParam();
+  const auto device = read_device(name, "test");
+  ASSERT_TRUE(device.has_value());
+  const std::vector<std::pair<std::string, std::string>> families = {
+      {"/rates/sources/gemm", "gemm"},
+      {"/rates/sources/attention", "attention_forward"},
+      {"/rates/sources/experts", "moe"},
+      {"/sources/collectives", "nccl"}};
+  for (const auto& [pointer, ending] : families) {
+    const std::string file = std::string(prefix) + "_" + ending + ".csv";
+    if (!exists(shared / "measured" / "kernels" / file)) continue;
     const KernelTable table = table_of(shared, file);
-    const auto device = read_device(name, "test");
-    ASSERT_TRUE(device.has_value());
-    const std::string source = device->value["rates"]["sources"].value("gemm", "");
-    EXPECT_NE(source.find(file), std::string::npos) << name;
-    EXPECT_NE(source.find(table.digest), std::string::npos) << name;
+    const std::string source = device->value.value(Json::json_pointer(pointer), "");
+    EXPECT_NE(source.find(file), std::string::npos) << pointer << ": " << source;
+    EXPECT_NE(source.find(table.digest), std::string::npos) << pointer << ": " << source;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Catalog, MeasuredDevices,
+                         ::testing::Values(std::pair{"a100-sxm-80gb", "a100_sxm"},
+                                           std::pair{"h100-sxm-80gb", "h100_sxm"},
+                                           std::pair{"h200-sxm-141gb", "h200_sxm"},
+                                           std::pair{"b200-sxm-180gb", "b200_sxm"},
+                                           std::pair{"gb200-192gb", "gb200"},
+                                           std::pair{"l40s-48gb", "l40s"}),
+                         [](const auto& tested) { return std::string(tested.param.second); });
 
 TEST(KernelCheck, SaysWhichTableADeviceCannotRun) {
   const auto fp8 = parse_kernel_table("dtype,m,n,k,latency_us\nfp8,64,64,64,9\n", "t.csv");
