@@ -151,8 +151,8 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
   if (!tied || !apart) return;
   for (const Parameter& copy : {table, matrix}) {
-    lowering.program.buffers[static_cast<std::size_t>(copy.gradient)].replicas = 2;
-    lowering.program.buffers[static_cast<std::size_t>(copy.weight)].replicas = 2;
+    lowering.program.buffers[static_cast<std::size_t>(copy.gradient)].replicas *= 2;
+    lowering.program.buffers[static_cast<std::size_t>(copy.weight)].replicas *= 2;
   }
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});

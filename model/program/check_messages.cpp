@@ -208,7 +208,7 @@ class Play {
 }  // namespace
 
 GroupStages stages_of(Group group, int stage, int stages) {
-  if (group == Group::model) return {0, stages - 1, 1};
+  if (group == Group::model || group == Group::all) return {0, stages - 1, 1};
   if (group == Group::tied_embedding) return {0, stages - 1, std::max(1, stages - 1)};
   if (group == Group::mirror) {
     const int first = std::min(stage, stages - 1 - stage);
@@ -218,7 +218,7 @@ GroupStages stages_of(Group group, int stage, int stages) {
 }
 
 Expected<void> check_collectives(const Program& program, const RankLayout& layout) {
-  for (const Group group : {Group::tied_embedding, Group::mirror, Group::model}) {
+  for (const Group group : {Group::tied_embedding, Group::mirror, Group::model, Group::all}) {
     for (int stage = 0; stage < stage_count(program); ++stage) {
       const GroupStages stages = stages_of(group, stage, stage_count(program));
       if (stages.first != stage) continue;

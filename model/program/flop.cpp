@@ -9,6 +9,9 @@ Flops flop_of(const Operation& operation) {
     case OperationKind::linear:
     case OperationKind::linear_input_gradient:
     case OperationKind::linear_weight_gradient:
+    case OperationKind::grouped_linear:
+    case OperationKind::grouped_linear_input_gradient:
+    case OperationKind::grouped_linear_weight_gradient:
       return Flops(2 * gemm.m * gemm.n * gemm.k * gemm.groups);
     case OperationKind::attention:
     case OperationKind::attention_step:

@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 37> kKinds = {
+constexpr std::array<std::string_view, 50> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -28,6 +28,17 @@ constexpr std::array<std::string_view, 37> kKinds = {
     "dropout gradient",
     "activation",
     "activation gradient",
+    "route",
+    "route gradient",
+    "permute",
+    "unpermute",
+    "sort rows",
+    "unsort rows",
+    "grouped linear",
+    "grouped linear input gradient",
+    "grouped linear weight gradient",
+    "expert bias",
+    "expert bias gradient",
     "embedding",
     "embedding gradient",
     "positions",
@@ -43,6 +54,8 @@ constexpr std::array<std::string_view, 37> kKinds = {
     "reduce-scatter",
     "all-gather",
     "all-to-all",
+    "dispatch",
+    "combine",
     "pass on",
     "send",
     "receive",
@@ -80,9 +93,9 @@ constexpr std::array<std::string_view, 29> kOperators = {
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
     "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
-constexpr std::array<std::string_view, 10> kGroups = {
-    "none",  "tensor",  "kv-head",        "context", "data",
-    "shard", "replica", "tied-embedding", "mirror",  "model"};
+constexpr std::array<std::string_view, 14> kGroups = {
+    "none",   "tensor",        "kv-head",     "context",        "data",   "shard", "replica",
+    "expert", "expert-tensor", "expert-data", "tied-embedding", "mirror", "model", "all"};
 constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
                                                                "fp4"};
 constexpr std::array<std::string_view, 6> kPasses = {
@@ -96,7 +109,7 @@ constexpr bool names_up_to(const Names& names, Kind last) {
 static_assert(names_up_to(kKinds, OperationKind::receive));
 static_assert(names_up_to(kOperators, OperatorKind::cross_entropy));
 static_assert(names_up_to(kStreamNames, ProgramStream::copy));
-static_assert(names_up_to(kGroups, Group::model));
+static_assert(names_up_to(kGroups, Group::all));
 static_assert(names_up_to(kDtypeNames, Dtype::fp4));
 static_assert(names_up_to(kPasses, StepPass::finish));
 
@@ -113,6 +126,8 @@ std::optional<CollectiveOperation> collective_of(OperationKind kind) {
     case OperationKind::all_gather:
       return CollectiveOperation::all_gather;
     case OperationKind::all_to_all:
+    case OperationKind::dispatch:
+    case OperationKind::combine:
       return CollectiveOperation::all_to_all;
     case OperationKind::pass_on:
     case OperationKind::send:

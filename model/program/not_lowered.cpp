@@ -11,8 +11,6 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"/model/experts", "experts",
-     [](const Transformer& m, const Training&, const Plan&) { return m.experts > 0; }},
     {"/model/kv_lora_rank", "latent attention",
      [](const Transformer& m, const Training&, const Plan&) {
        return m.latent_attention.has_value();

@@ -41,13 +41,27 @@ enum class OperationKind : std::uint8_t {
   residual_gradient,        // the sum of two gradients; += bias's, from the first
   dropout,                  // input → output, mask
   dropout_gradient,         // output gradient, mask → input gradient; += bias's, of a residual
-  activation,               // SwiGLU (gate, then up, side by side) or GELU
-  activation_gradient,      // input, output gradient → input gradient
-  embedding,                // tokens, table → rows of this rank's part, zeros elsewhere
-  embedding_gradient,       // tokens, output gradient; += table's
-  positions,                // input, table → input + its rows
-  positions_gradient,       // output gradient; += table's
-  cross_entropy_max,        // logits → largest of this rank
+  activation,           // SwiGLU (gate, then up, side by side) or GELU → output; with a gate for
+                        // each row as second operand, times it
+  activation_gradient,  // input, output gradient (, gates) → input gradient (, gates')
+  route,  // router logits, correction bias or none → gates of a token's experts, experts;
+          // what an expert has no room for is marked: −1 − expert
+  route_gradient,  // router logits, experts, gradients of the copies' gates → logit gradient
+  permute,         // experts, tokens → a copy for each expert of a token, in the order of the
+                   // experts; with gates after the tokens also the copies' gates, rows by expert
+  unpermute,       // experts, copies, what is added or none → the sum of each token's copies
+  sort_rows,       // rows by source and expert, matrices → the same, those of one expert together
+  unsort_rows,     // the way back
+  grouped_linear,  // rows by expert, input, weights of each expert, biases or none → output
+  grouped_linear_input_gradient,   // rows by expert, output gradient, weights → input gradient
+  grouped_linear_weight_gradient,  // rows by expert, input, output gradient; += weights'
+  expert_bias,                     // rows by source and expert, gates, biases; rows += gate · bias
+  expert_bias_gradient,            // the same, output gradient; += biases', the gates'
+  embedding,                       // tokens, table → rows of this rank's part, zeros elsewhere
+  embedding_gradient,              // tokens, output gradient; += table's
+  positions,                       // input, table → input + its rows
+  positions_gradient,              // output gradient; += table's
+  cross_entropy_max,               // logits → largest of this rank
   cross_entropy_sum,   // logits, largest, labels → Σ exp(logit − largest), logit of the label
   cross_entropy_loss,  // largest, sum, label's logit; += loss, a mean over the global batch
   cross_entropy_gradient,  // largest, sum, labels; logits become their gradient
@@ -58,6 +72,9 @@ enum class OperationKind : std::uint8_t {
   reduce_scatter,
   all_gather,
   all_to_all,  // tokens of all heads ↔ heads of all tokens; contributions to one head add up
+  dispatch,    // rows by expert, copies to the ranks of their experts → rows by source and expert
+               // (read where they are known), rows received; gates go with them, not counted
+  combine,     // rows by expert, rows by source and expert, rows received → copies, back home
   pass_on,     // to the next of the group, from the one before
   send,
   receive,
@@ -86,9 +103,13 @@ enum class Group : std::uint8_t {
   dense_gradient,  // D·c: hold the same dense parameters
   dense_shard,     // those of them that share one copy of the sharded states
   dense_replica,   // those that hold the same shard
+  expert,          // e: each holds other experts
+  expert_tensor,   // e_t: each holds a part of the same experts
+  expert_data,     // D_e: hold the same experts, and share one copy of their sharded states
   tied_embedding,  // first and last stage
   mirror,          // the two stages that hold copies of the same layers
   model,           // t·p: one copy of the network
+  all,
 };
 
 // Elements that dropout drops, where the stack has it: of the residual branches, of the embedding
@@ -125,12 +146,13 @@ struct Operation {
   AttentionShape attention;
   Group group = Group::none;
   Reduction reduction = Reduction::sum;
-  // 1: whole operands. More: gradients, states and weights as one flat array in the order of the
-  // operands, of which this rank has its place's part in the shard group, ⌈elements/shards⌉ long. A
-  // reduce-scatter leaves the sum in that part, an all-gather spreads it, both in place.
+  // 1: whole operands. More: gradients, states and weights as flat arrays, of each of which this
+  // rank has its place's part in `group`, ⌈elements/shards⌉ long. A reduce-scatter leaves the sum
+  // in that part, an all-gather spreads it, both in place.
   int shards = 1;
-  int step = 0;   // of a ring: the keys are those of the rank so many places before this one
-  Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
+  int step = 0;      // of a ring: the keys are those of the rank so many places before this one
+  int capacity = 0;  // of a route: tokens of this rank that an expert has room for; 0: any number
+  Bytes message;     // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
   std::vector<Operand> operands;
 };
 
@@ -159,12 +181,13 @@ enum class CutAxis : std::uint8_t { none, rows, columns };
 struct Segment {
   std::int64_t whole = 0;
   int shards = 1;
-  int step = 0;  // of a ring: the keys are those of the rank so many places before this one
   int replicas = 1;
 };
 struct Cut {
   CutAxis axis = CutAxis::none;
   std::vector<Segment> segments;
+  int experts = 0;  // more: so many matrices, one under the other, of this rank's experts; the cut
+                    // is that of each, over the ranks that share an expert
 };
 // Where row or column `local` of the part that tensor-parallel rank `tensor` holds is in the whole.
 std::int64_t whole_index(const Cut& cut, int tensor, std::int64_t local);
@@ -177,7 +200,8 @@ struct ProgramBuffer {
   Dtype dtype = Dtype::bf16;
   double element_bytes = 2;
   Cut cut;              // weights and gradients
-  double replicas = 1;  // ranks of one copy of the network that hold each element
+  double replicas = 1;  // ranks that add up their part of the gradient norm and hold each element
+  bool routed = false;  // as many rows as the routing gives; `rows` is what the plan expects
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

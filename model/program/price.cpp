@@ -11,6 +11,8 @@ namespace {
 // Several operations share the one time of an operator: one of them has it.
 bool has_no_time_of_its_own(OperationKind kind) {
   switch (kind) {
+    case OperationKind::route:
+    case OperationKind::route_gradient:
     case OperationKind::cross_entropy_max:
     case OperationKind::cross_entropy_loss:
     case OperationKind::positions:
@@ -58,6 +60,23 @@ Seconds time_of(const OperatorTime& time, Phase phase) {
   return Seconds(0);
 }
 
+// What one of the operations that move tokens to their experts and back reads and writes, of all
+// that they do: the rows of its first token operand and of what it makes of them.
+double moved_share(const Program& program, const Operation& operation, const Operator& op,
+                   const Job& job) {
+  std::int64_t rows = 0;
+  for (const Access access : {Access::read, Access::create}) {
+    const auto moved = std::find_if(
+        operation.operands.begin(), operation.operands.end(), [&](const Operand& operand) {
+          const auto& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+          return operand.access == access && buffer.columns == job.model.hidden_size;
+        });
+    rows += program.buffers[static_cast<std::size_t>(moved->buffer)].rows;
+  }
+  const double elements = static_cast<double>(rows) * job.model.hidden_size;
+  return Bytes(elements * job.training.precision.activation_bytes) / op.forward_traffic;
+}
+
 }  // namespace
 
 OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job_(job) {
@@ -97,6 +116,10 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
   if (!operation.part || has_no_time_of_its_own(operation.kind)) return Seconds(0);
   const Priced* priced = find(block.kind, *operation.part);
   if (priced == nullptr) return Seconds(0);
+  if (*operation.part == OperatorKind::permutation) {
+    return moved_share(program, operation, priced->op, job_.job) *
+           time_of(priced->time, operation.phase);
+  }
   const double keys = priced->op.attention.keys;
   if (keys == 0) return time_of(priced->time, operation.phase);
   // A step of a ring is a part of the core, and merges its part of the output.

@@ -49,10 +49,37 @@ RankLayout::RankLayout(const Plan& plan, int kv_heads)
 
 RankCoordinates RankLayout::coordinates(int rank) const {
   const auto place = [rank](GroupShape group) { return rank / group.stride % group.size; };
+  const auto expert_place = [&](GroupShape group) {
+    return place_in_stage(rank) / stride_in_stage(group) % group.size;
+  };
   return {.tensor = place(groups_.tensor),
           .context = place(groups_.context),
           .data = place(groups_.data),
-          .stage = place(groups_.pipeline)};
+          .stage = place(groups_.pipeline),
+          .expert_tensor = expert_place(groups_.expert_tensor),
+          .expert = expert_place(groups_.expert),
+          .expert_data = expert_place(groups_.expert_data)};
+}
+
+// The ranks of a stage lie in rows of as many as stand between two stages.
+int RankLayout::place_in_stage(int rank) const {
+  const int row = groups_.pipeline.stride;
+  return rank / (row * groups_.pipeline.size) * row + rank % row;
+}
+
+// Expert groups are strides over the ranks of a stage; beyond a row the other stages' are between.
+int RankLayout::stride_in_stage(GroupShape shape) const {
+  return shape.stride < groups_.pipeline.stride ? shape.stride
+                                                : std::max(1, shape.stride / groups_.pipeline.size);
+}
+
+GroupMembers RankLayout::expert_part(GroupShape shape, int rank) const {
+  const int row = groups_.pipeline.stride;
+  const int place = place_in_stage(rank);
+  const int stride = stride_in_stage(shape);
+  const int first = place - place / stride % shape.size * stride;
+  const int stage = coordinates(rank).stage;
+  return {first / row * row * groups_.pipeline.size + stage * row + first % row, shape};
 }
 
 int RankLayout::rank_at(RankCoordinates at) const {
@@ -100,6 +127,12 @@ GroupMembers RankLayout::members(Group group, int rank) const {
     case Group::dense_shard:
     case Group::dense_replica:
       return dense_part(group, rank);
+    case Group::expert:
+      return expert_part(groups_.expert, rank);
+    case Group::expert_tensor:
+      return expert_part(groups_.expert_tensor, rank);
+    case Group::expert_data:
+      return expert_part(groups_.expert_data, rank);
     case Group::tied_embedding:
       at.stage = 0;
       shape = {groups_.pipeline.stride * (groups_.pipeline.size - 1), 2};
@@ -114,8 +147,26 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       at.tensor = at.stage = 0;
       shape = joined(groups_.tensor, groups_.pipeline);
       break;
+    case Group::all:
+      return {0, {1, ranks_}};
   }
   return {rank_at(at), shape};
+}
+
+Element whole_element(const Cut& cut, std::int64_t rows, const RankCoordinates& at, Element local) {
+  const bool experts = cut.experts > 0;
+  const std::int64_t height = experts ? rows / cut.experts : rows;  // of one matrix
+  const int shard = experts ? at.expert_tensor : at.tensor;
+  Element whole{local.row % height, local.column};
+  if (cut.axis == CutAxis::rows) whole.row = whole_index(cut, shard, whole.row);
+  if (cut.axis == CutAxis::columns) whole.column = whole_index(cut, shard, whole.column);
+  if (!experts) return whole;
+  std::int64_t whole_height = cut.axis == CutAxis::rows ? 0 : height;
+  if (cut.axis == CutAxis::rows) {
+    for (const Segment& segment : cut.segments) whole_height += segment.whole;
+  }
+  whole.row += (at.expert * cut.experts + local.row / height) * whole_height;
+  return whole;
 }
 
 }  // namespace trainyard

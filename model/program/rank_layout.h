@@ -13,6 +13,10 @@ struct RankCoordinates {
   int context = 0;
   int data = 0;
   int stage = 0;
+  // Among the ranks of a stage as the experts are laid out over them.
+  int expert_tensor = 0;
+  int expert = 0;
+  int expert_data = 0;
 };
 
 // The members of one group, in the order in which parts are gathered.
@@ -30,6 +34,7 @@ class RankLayout {
 
   int ranks() const { return ranks_; }
   RankCoordinates coordinates(int rank) const;
+  // By tensor, context and data rank and stage.
   int rank_at(RankCoordinates at) const;
   // The rank with the same place in another stage.
   int in_stage(int rank, int stage) const;
@@ -38,11 +43,20 @@ class RankLayout {
 
  private:
   GroupMembers dense_part(Group group, int rank) const;
+  GroupMembers expert_part(GroupShape shape, int rank) const;
+  int place_in_stage(int rank) const;
+  int stride_in_stage(GroupShape shape) const;
 
   ProcessGroups groups_;
   int ranks_ = 1;
   int sharding_group_ = 1;
   int kv_replicas_ = 1;
 };
+
+// Where an element of a weight or gradient on the rank at `at` is in the whole tensor.
+struct Element {
+  std::int64_t row = 0, column = 0;
+};
+Element whole_element(const Cut& cut, std::int64_t rows, const RankCoordinates& at, Element local);
 
 }  // namespace trainyard

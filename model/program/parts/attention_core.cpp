@@ -31,10 +31,8 @@ int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
     if (unit.drops()) bytes = 2 * bytes + 1;
     return scores;
   }
-  ProgramBuffer buffer{.name = "log-sum-exp", .dtype = Dtype::fp32, .element_bytes = 4};
-  buffer.rows = static_cast<std::int64_t>(shape.batch * shape.queries);
-  buffer.columns = heads;
-  return unit.lowering().add(buffer);
+  const auto rows = static_cast<std::int64_t>(shape.batch * shape.queries);
+  return unit.numbers("log-sum-exp", rows, heads);
 }
 
 Operands read_heads(const HeadBuffers& heads) {

@@ -1,6 +1,8 @@
 // What gradients need before the optimizer: their sum over the ranks that worked on other tokens or
 // other heads with the same weights.
-#include <utility>
+#include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "model/program/parts/parts.h"
 #include "model/schedule/schedule.h"
@@ -28,79 +30,105 @@ void append_if_used(std::vector<Operation>& list, const Operation& reduce) {
   if (!reduce.operands.empty()) list.push_back(reduce);
 }
 
+// Among the ranks of one copy of the network that saw other tokens or heads.
+struct PartialGroup {
+  PartialGradient partial{};
+  ProgramStream stream{};
+  Group group{};
+};
+constexpr std::array<PartialGroup, 3> kPartialGroups = {{
+    {PartialGradient::tensor, ProgramStream::tensor_parallel, Group::tensor},
+    {PartialGradient::kv_head, ProgramStream::tensor_parallel, Group::kv_head},
+    {PartialGradient::expert_tensor, ProgramStream::expert_parallel, Group::expert_tensor},
+}};
+
+void append_partial(const Lowering& lowering, const std::vector<Parameter>& parameters,
+                    std::vector<Operation>& list) {
+  for (const PartialGroup& partial : kPartialGroups) {
+    Operation reduce = reduction(lowering, partial.stream, partial.group);
+    for (const Parameter& parameter : parameters) {
+      if (parameter.partial == partial.partial) add_gradient(lowering, parameter.gradient, reduce);
+    }
+    append_if_used(list, reduce);
+  }
+}
+
 // Over all ranks that hold the same parameters. With sharded states each gets the sum of its part,
 // within its sharding group and then across the groups.
-void append_over_replicas(const Lowering& lowering, std::vector<Operation>& list, Operation data) {
-  const int replicas = lowering.plan.data_parallel * lowering.plan.context_parallel;
-  if (replicas == 1) return;
-  const int shards = shard_count(lowering);
-  if (shards == 1) return append_if_used(list, data);
+void append_over_replicas(const Lowering& lowering, const std::vector<Parameter>& parameters,
+                          bool experts, std::vector<Operation>& list) {
+  const Sharing sharing = sharing_of(lowering, experts);
+  if (sharing.ranks == 1) return;
+  Operation data = reduction(lowering, ProgramStream::data_parallel, sharing.all);
+  for (const Parameter& parameter : parameters_of(parameters, experts)) {
+    add_gradient(lowering, parameter.gradient, data);
+  }
+  if (sharing.shards == 1) return append_if_used(list, data);
   data.kind = OperationKind::reduce_scatter;
-  data.group = Group::dense_shard;
-  data.shards = shards;
+  data.group = sharing.shard;
+  data.shards = sharing.shards;
   append_if_used(list, data);
-  if (replicas == shards) return;
+  if (sharing.ranks == sharing.shards) return;
   data.kind = OperationKind::all_reduce;
-  data.group = Group::dense_replica;
-  data.message /= shards;
+  data.group = sharing.replica;
+  data.message /= sharing.shards;
   append_if_used(list, data);
 }
 
 }  // namespace
 
-int shard_count(const Lowering& lowering) {
-  return lowering.plan.zero_stage >= 1 ? lowering.plan.sharding_group : 1;
+std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, bool experts) {
+  std::vector<Parameter> some;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(some),
+               [experts](const Parameter& parameter) { return parameter.expert == experts; });
+  return some;
 }
 
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters) {
-  Operation tokens = reduction(lowering, ProgramStream::tensor_parallel, Group::tensor);
-  Operation heads = reduction(lowering, ProgramStream::tensor_parallel, Group::kv_head);
-  Operation data = reduction(lowering, ProgramStream::data_parallel, Group::dense_gradient);
-  for (const Parameter& parameter : parameters) {
-    if (parameter.partial == PartialGradient::tensor) {
-      add_gradient(lowering, parameter.gradient, tokens);
-    } else if (parameter.partial == PartialGradient::kv_head) {
-      add_gradient(lowering, parameter.gradient, heads);
-    }
-    add_gradient(lowering, parameter.gradient, data);
-  }
   std::vector<Operation> list;
-  append_if_used(list, tokens);
-  append_if_used(list, heads);
-  append_over_replicas(lowering, list, std::move(data));
+  append_partial(lowering, parameters, list);
+  for (const bool experts : {false, true}) {
+    append_over_replicas(lowering, parameters, experts, list);
+  }
   return list;
 }
 
 std::vector<Operation> weight_gather(const Lowering& lowering,
                                      const std::vector<Parameter>& parameters) {
-  if (shard_count(lowering) == 1) return {};
-  Operation gather{.kind = OperationKind::all_gather,
-                   .stream = ProgramStream::data_parallel,
-                   .phase = Phase::update,
-                   .dtype = lowering.dtype,
-                   .group = Group::dense_shard,
-                   .shards = shard_count(lowering)};
-  for (const Parameter& parameter : parameters) {
-    gather.message += lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
-    gather.operands.push_back(updates(parameter.weight));
-  }
   std::vector<Operation> list;
-  append_if_used(list, gather);
+  for (const bool experts : {false, true}) {
+    const Sharing sharing = sharing_of(lowering, experts);
+    if (sharing.shards == 1) continue;
+    Operation gather{.kind = OperationKind::all_gather,
+                     .stream = ProgramStream::data_parallel,
+                     .phase = Phase::update,
+                     .dtype = lowering.dtype,
+                     .group = sharing.shard,
+                     .shards = sharing.shards};
+    for (const Parameter& parameter : parameters_of(parameters, experts)) {
+      gather.message +=
+          lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
+      gather.operands.push_back(updates(parameter.weight));
+    }
+    append_if_used(list, gather);
+  }
   return list;
 }
 
 std::vector<Operation> mirror_reduction(const Lowering& lowering,
                                         const std::vector<Parameter>& parameters) {
-  if (lowering.plan.schedule->route != Route::both_ways) return {};
-  Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::mirror);
-  for (const Parameter& parameter : parameters) {
-    add_gradient(lowering, parameter.gradient, reduce);
-  }
-  reduce.shards = shard_count(lowering);
-  reduce.message /= reduce.shards;
   std::vector<Operation> list;
-  append_if_used(list, reduce);
+  if (lowering.plan.schedule->route != Route::both_ways) return list;
+  for (const bool experts : {false, true}) {
+    Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::mirror);
+    for (const Parameter& parameter : parameters_of(parameters, experts)) {
+      add_gradient(lowering, parameter.gradient, reduce);
+    }
+    reduce.shards = sharing_of(lowering, experts).shards;
+    reduce.message /= reduce.shards;
+    append_if_used(list, reduce);
+  }
   return list;
 }
 

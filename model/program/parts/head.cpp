@@ -11,10 +11,7 @@ constexpr NormNames kNormNames = {"final norm scale", "final norm scale gradient
 
 // fp32, `columns` numbers a token.
 int statistics(NetworkUnit& unit, std::string_view name, int columns) {
-  ProgramBuffer buffer{.name = name, .dtype = Dtype::fp32, .element_bytes = 4};
-  buffer.rows = unit.lowering().tokens;
-  buffer.columns = columns;
-  return unit.lowering().add(buffer);
+  return unit.numbers(name, unit.lowering().tokens, columns);
 }
 
 int outside(NetworkUnit& unit, std::string_view name, BufferRole role, Scope scope) {

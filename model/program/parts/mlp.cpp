@@ -1,120 +1,158 @@
 // The dense MLP half of a layer: norm, up projection (gate and up side by side when gated),
-// activation, down projection, sum.
+// activation, down projection, sum. And the MLP's own pieces, which experts have too.
+#include "model/program/parts/mlp.h"
+
+#include <algorithm>
+
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
 namespace {
 
-constexpr BranchNames kNames = {
-    .input = "mlp input",
-    .gathered = "mlp gathered",
-    .partial = "mlp partial",
-    .branch = "mlp branch",
-    .mask = "mlp dropout mask",
-    .branch_gradient = "mlp branch gradient",
-    .output_gradient = "mlp output gradient",
-    .inner_gradient = "mlp product gradient",
-    .regathered = "mlp regathered",
-    .input_gradient = "mlp input gradient",
-    .norm_gradient = "mlp norm gradient",
+constexpr MlpNames kMlp = {
+    .up_part = OperatorKind::mlp_up,
+    .activation_part = OperatorKind::mlp_activation,
+    .down_part = OperatorKind::mlp_down,
+    .up_weight = "mlp up weight",
+    .up_weight_gradient = "mlp up weight gradient",
+    .up_bias = "mlp up bias",
+    .up_bias_gradient = "mlp up bias gradient",
+    .down_weight = "mlp down weight",
+    .down_weight_gradient = "mlp down weight gradient",
+    .up = "mlp up",
+    .up_gradient = "mlp up gradient",
+    .product = "mlp product",
+    .product_gradient = "mlp product gradient",
 };
 constexpr NormNames kNormNames = {"mlp norm scale", "mlp norm scale gradient", "mlp norm shift",
                                   "mlp norm shift gradient"};
 
-struct MlpWidths {
-  Segment ffn;
-  Cut up_cut;           // gate, then up
-  std::int64_t up = 0;  // rows of the up projection on this rank
-};
-
-MlpWidths mlp_widths(const Lowering& lowering) {
-  MlpWidths widths{.ffn = split(lowering, lowering.model.ffn_size), .up_cut = {CutAxis::rows, {}}};
-  const int projections = lowering.model.gated_mlp ? 2 : 1;
-  for (int i = 0; i < projections; ++i) widths.up_cut.segments.push_back(widths.ffn);
-  widths.up = projections * part_of(widths.ffn);
-  return widths;
+Operation activation_operation(const NetworkUnit& unit, const MlpPart& mlp, OperationKind kind) {
+  return {.kind = kind, .part = mlp.names.activation_part, .dtype = unit.lowering().dtype};
 }
 
-LinearPart up_projection(NetworkUnit& unit, const MlpWidths& widths) {
-  const std::int64_t hidden = unit.model().hidden_size;
-  LinearPart linear{.part = OperatorKind::mlp_up,
-                    .shape = gemm_shape(unit.lowering(), widths.up, hidden),
+LinearPart up_projection(NetworkUnit& unit, const MlpNames& names, const MlpShape& shape) {
+  const Transformer& model = unit.model();
+  const std::int64_t matrices = std::max(1, shape.experts);
+  Cut cut{CutAxis::rows, {}, shape.experts};
+  for (int i = 0; i < (model.gated_mlp ? 2 : 1); ++i) cut.segments.push_back(shape.ffn);
+  const std::int64_t rows = part_of(shape.ffn) * static_cast<std::int64_t>(cut.segments.size());
+  LinearPart linear{.part = names.up_part,
+                    .shape = {.m = shape.rows,
+                              .n = static_cast<double>(rows),
+                              .k = static_cast<double>(model.hidden_size),
+                              .groups = static_cast<double>(matrices)},
                     .dtype = unit.lowering().training.precision.layer_gemm};
-  linear.weights = {
-      unit.parameter({"mlp up weight", "mlp up weight gradient", widths.up, hidden, widths.up_cut},
-                     PartialGradient::none)};
-  if (unit.model().biases) {
-    linear.biases = {
-        unit.parameter({"mlp up bias", "mlp up bias gradient", widths.up, 1, widths.up_cut},
-                       PartialGradient::none)};
+  linear.weights = {unit.parameter(
+      {names.up_weight, names.up_weight_gradient, rows * matrices, model.hidden_size, cut},
+      PartialGradient::none)};
+  if (model.biases) {
+    linear.biases = {unit.parameter(
+        {names.up_bias, names.up_bias_gradient, rows * matrices, 1, cut}, PartialGradient::none)};
   }
   return linear;
 }
 
-LinearPart down_projection(NetworkUnit& unit, const MlpWidths& widths) {
+LinearPart down_projection(NetworkUnit& unit, const MlpNames& names, const MlpShape& shape) {
   const std::int64_t hidden = unit.model().hidden_size;
-  const std::int64_t columns = part_of(widths.ffn);
-  LinearPart linear{.part = OperatorKind::mlp_down,
-                    .shape = gemm_shape(unit.lowering(), hidden, columns),
+  const std::int64_t matrices = std::max(1, shape.experts);
+  const std::int64_t columns = part_of(shape.ffn);
+  LinearPart linear{.part = names.down_part,
+                    .shape = {.m = shape.rows,
+                              .n = static_cast<double>(hidden),
+                              .k = static_cast<double>(columns),
+                              .groups = static_cast<double>(matrices)},
                     .dtype = unit.lowering().training.precision.layer_gemm};
-  linear.weights = {unit.parameter({"mlp down weight", "mlp down weight gradient", hidden, columns,
-                                    Cut{CutAxis::columns, {widths.ffn}}},
-                                   PartialGradient::none)};
+  linear.weights = {
+      unit.parameter({names.down_weight, names.down_weight_gradient, hidden * matrices, columns,
+                      Cut{CutAxis::columns, {shape.ffn}, shape.experts}},
+                     PartialGradient::none)};
   return linear;
-}
-
-Operation activation_operation(const NetworkUnit& unit, OperationKind kind) {
-  return {.kind = kind, .part = OperatorKind::mlp_activation, .dtype = unit.lowering().dtype};
 }
 
 }  // namespace
 
-Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle) {
+Branch mlp_branch(NetworkUnit& unit, const LayerMiddle& middle) {
   const Lowering& lowering = unit.lowering();
-  const MlpWidths widths = mlp_widths(lowering);
-  Branch branch{.names = kNames,
-                .norm = make_norm(unit, OperatorKind::mlp_norm, kNormNames),
-                .first = up_projection(unit, widths),
-                .last = down_projection(unit, widths),
-                .residual = OperatorKind::mlp_residual,
-                .stream = reads(middle.stream),
-                .next = reads(lowering.hidden, 1),
-                .stream_gradient = reads(middle.gradient),
-                .next_gradient = reads(lowering.gradient, 1)};
-  if (unit.model().biases) {
-    branch.bias =
-        unit.replicated({"mlp down bias", "mlp down bias gradient", unit.model().hidden_size});
-  }
-  const int up = unit.whole_activation("mlp up", widths.up);
-  branch.firsts = {up};
-  begin_branch(unit, branch);
-  branch.inner = unit.whole_activation("mlp product", part_of(widths.ffn));
-  Operation activation = activation_operation(unit, OperationKind::activation);
-  activation.operands = {reads(up), creates(branch.inner)};
+  return {.names =
+              {
+                  .input = "mlp input",
+                  .gathered = "mlp gathered",
+                  .partial = "mlp partial",
+                  .branch = "mlp branch",
+                  .mask = "mlp dropout mask",
+                  .branch_gradient = "mlp branch gradient",
+                  .output_gradient = "mlp output gradient",
+                  .inner_gradient = kMlp.product_gradient,
+                  .regathered = "mlp regathered",
+                  .input_gradient = "mlp input gradient",
+                  .norm_gradient = "mlp norm gradient",
+              },
+          .norm = make_norm(unit, OperatorKind::mlp_norm, kNormNames),
+          .residual = OperatorKind::mlp_residual,
+          .stream = reads(middle.stream),
+          .next = reads(lowering.hidden, 1),
+          .stream_gradient = reads(middle.gradient),
+          .next_gradient = reads(lowering.gradient, 1)};
+}
+
+Parameter mlp_bias(NetworkUnit& unit) {
+  return unit.replicated({"mlp down bias", "mlp down bias gradient", unit.model().hidden_size});
+}
+
+MlpPart make_mlp(NetworkUnit& unit, const MlpNames& names, const MlpShape& shape) {
+  return {.names = names,
+          .up = up_projection(unit, names, shape),
+          .down = down_projection(unit, names, shape)};
+}
+
+std::int64_t up_width(const MlpPart& mlp) { return static_cast<std::int64_t>(mlp.up.shape.n); }
+std::int64_t product_width(const MlpPart& mlp) {
+  return static_cast<std::int64_t>(mlp.down.shape.k);
+}
+
+void append_activation(NetworkUnit& unit, const MlpPart& mlp) {
+  Operation activation = activation_operation(unit, mlp, OperationKind::activation);
+  activation.operands = {reads(mlp.up_output)};
+  if (mlp.gates >= 0) activation.operands.push_back(reads(mlp.gates));
+  activation.operands.push_back(creates(mlp.product));
   unit.add(Phase::forward, activation);
-  end_branch(unit, branch);
-  return branch;
 }
 
-void append_mlp_gradient(NetworkUnit& unit, const Branch& branch) {
-  const int product_gradient = begin_branch_gradient(unit, branch);
-  const int up = branch.firsts.front();
-  const int up_gradient =
-      unit.whole_activation("mlp up gradient", static_cast<std::int64_t>(branch.first.shape.n));
-  Operation gradient = activation_operation(unit, OperationKind::activation_gradient);
-  gradient.operands = {reads(up), reads(product_gradient), creates(up_gradient)};
+void append_activation_gradient(NetworkUnit& unit, const MlpPart& mlp, int product_gradient,
+                                int up_gradient, int gate_gradient) {
+  Operation gradient = activation_operation(unit, mlp, OperationKind::activation_gradient);
+  gradient.operands = {reads(mlp.up_output), reads(product_gradient)};
+  if (mlp.gates >= 0) gradient.operands.push_back(reads(mlp.gates));
+  gradient.operands.push_back(creates(up_gradient));
+  if (mlp.gates >= 0) gradient.operands.push_back(creates(gate_gradient));
   unit.add(Phase::input_gradient, gradient);
-  end_branch_gradient(unit, branch, {reads(up_gradient)});
 }
 
-void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats) {
-  const LayerMiddle middle{unit.local_activation("middle"),
-                           unit.local_activation("middle gradient")};
-  const AttentionHalf attention = append_attention(unit, kind, middle);
-  const Branch mlp = append_mlp(unit, middle);
-  if (repeats == Repeats::everything) unit.repeat_forward();
-  append_mlp_gradient(unit, mlp);
-  append_attention_gradient(unit, attention, repeats == Repeats::attention_core);
+DenseMlp append_mlp(NetworkUnit& unit, const LayerMiddle& middle) {
+  const Lowering& lowering = unit.lowering();
+  DenseMlp half{.branch = mlp_branch(unit, middle)};
+  half.mlp = make_mlp(unit, kMlp,
+                      {.ffn = split(lowering, lowering.model.ffn_size),
+                       .rows = static_cast<double>(lowering.tokens)});
+  half.branch.first = half.mlp.up;
+  half.branch.last = half.mlp.down;
+  if (unit.model().biases) half.branch.bias = mlp_bias(unit);
+  half.mlp.up_output = unit.whole_activation(kMlp.up, up_width(half.mlp));
+  half.branch.firsts = {half.mlp.up_output};
+  begin_branch(unit, half.branch);
+  half.mlp.product = unit.whole_activation(kMlp.product, product_width(half.mlp));
+  half.branch.inner = half.mlp.product;
+  append_activation(unit, half.mlp);
+  end_branch(unit, half.branch);
+  return half;
+}
+
+void append_mlp_gradient(NetworkUnit& unit, const DenseMlp& half) {
+  const int product_gradient = begin_branch_gradient(unit, half.branch);
+  const int up_gradient = unit.whole_activation(kMlp.up_gradient, up_width(half.mlp));
+  append_activation_gradient(unit, half.mlp, product_gradient, up_gradient, -1);
+  end_branch_gradient(unit, half.branch, {reads(up_gradient)});
 }
 
 }  // namespace trainyard

@@ -1,8 +1,44 @@
 // The end of a step: the gradients' norm over the whole network and the update that it clips.
 // Without a barrier (post-validation, Qi et al. 2023, §4) the update does not wait for the norm.
+#include <utility>
+
 #include "model/program/parts/parts.h"
 
 namespace trainyard {
+namespace {
+
+Operation sharded(const Lowering& lowering, OperationKind kind, bool experts) {
+  const Sharing sharing = sharing_of(lowering, experts);
+  Operation operation{
+      .kind = kind, .phase = Phase::update, .dtype = Dtype::fp32, .shards = sharing.shards};
+  if (sharing.shards > 1) operation.group = sharing.shard;
+  return operation;
+}
+
+Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters, bool experts,
+                    int norm) {
+  const Training& training = lowering.training;
+  Operation update = sharded(lowering, OperationKind::optimizer_step, experts);
+  ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
+  states.columns = 1;
+  states.dtype = Dtype::fp32;
+  states.element_bytes = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
+  for (const Parameter& parameter : parameters) {
+    const ProgramBuffer& weight =
+        lowering.program.buffers[static_cast<std::size_t>(parameter.weight)];
+    states.scope = weight.scope;
+    states.rows += (weight.rows * weight.columns + update.shards - 1) / update.shards;
+    update.operands.push_back(updates(parameter.gradient));
+  }
+  if (lowering.plan.optimizer_barrier) update.operands.push_back(reads(norm));
+  update.operands.push_back(updates(lowering.add(states)));
+  for (const Parameter& parameter : parameters) {
+    update.operands.push_back(updates(parameter.weight));
+  }
+  return update;
+}
+
+}  // namespace
 
 int norm_buffer(Lowering& lowering) {
   ProgramBuffer buffer{
@@ -15,19 +51,20 @@ int norm_buffer(Lowering& lowering) {
 
 std::vector<Operation> squared_norm(const Lowering& lowering,
                                     const std::vector<Parameter>& parameters, int norm) {
-  if (parameters.empty()) return {};
-  Operation squares{.kind = OperationKind::sum_of_squares,
-                    .phase = Phase::update,
-                    .dtype = Dtype::fp32,
-                    .shards = shard_count(lowering)};
-  for (const Parameter& parameter : parameters) {
-    squares.operands.push_back(reads(parameter.gradient));
+  std::vector<Operation> list;
+  for (const bool experts : {false, true}) {
+    const std::vector<Parameter> some = parameters_of(parameters, experts);
+    if (some.empty()) continue;
+    Operation squares = sharded(lowering, OperationKind::sum_of_squares, experts);
+    for (const Parameter& parameter : some) squares.operands.push_back(reads(parameter.gradient));
+    squares.operands.push_back(updates(norm));
+    list.push_back(std::move(squares));
   }
-  squares.operands.push_back(updates(norm));
-  return {squares};
+  return list;
 }
 
-// Over the parts of sharded states, then over the copy of the network.
+// Over the parts of sharded states, then over the copy of the network; with experts, whose copies
+// are spread over others' replicas, over all ranks.
 std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
   const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(norm)];
   Operation reduce{.kind = OperationKind::all_reduce,
@@ -37,42 +74,28 @@ std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
                    .message = buffer.bytes(),
                    .operands = {updates(norm)}};
   std::vector<Operation> list;
-  if (shard_count(lowering) > 1) {
-    reduce.group = Group::dense_shard;
-    list.push_back(reduce);
-  }
-  if (lowering.plan.tensor_parallel * lowering.plan.pipeline_parallel > 1) {
-    reduce.group = Group::model;
-    list.push_back(reduce);
+  const Plan& plan = lowering.plan;
+  const auto append = [&](Group group, bool has_members) {
+    reduce.group = group;
+    if (has_members) list.push_back(reduce);
+  };
+  if (lowering.model.experts > 0) {
+    append(Group::all, plan.devices() > 1);
+  } else {
+    append(Group::dense_shard, sharing_of(lowering, false).shards > 1);
+    append(Group::model, plan.tensor_parallel * plan.pipeline_parallel > 1);
   }
   return list;
 }
 
 std::vector<Operation> optimizer_update(Lowering& lowering,
                                         const std::vector<Parameter>& parameters, int norm) {
-  if (parameters.empty()) return {};
-  const Training& training = lowering.training;
-  Operation update{
-      .kind = OperationKind::optimizer_step, .phase = Phase::update, .dtype = Dtype::fp32};
-  update.shards = shard_count(lowering);
-  ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
-  states.columns = 1;
-  states.dtype = Dtype::fp32;
-  states.element_bytes = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
-  for (const Parameter& parameter : parameters) {
-    const ProgramBuffer& weight =
-        lowering.program.buffers[static_cast<std::size_t>(parameter.weight)];
-    states.scope = weight.scope;
-    states.rows += weight.rows * weight.columns;
-    update.operands.push_back(updates(parameter.gradient));
+  std::vector<Operation> list;
+  for (const bool experts : {false, true}) {
+    const std::vector<Parameter> some = parameters_of(parameters, experts);
+    if (!some.empty()) list.push_back(update_of(lowering, some, experts, norm));
   }
-  states.rows = (states.rows + update.shards - 1) / update.shards;
-  if (lowering.plan.optimizer_barrier) update.operands.push_back(reads(norm));
-  update.operands.push_back(updates(lowering.add(states)));
-  for (const Parameter& parameter : parameters) {
-    update.operands.push_back(updates(parameter.weight));
-  }
-  return {update};
+  return list;
 }
 
 }  // namespace trainyard

@@ -58,10 +58,16 @@ struct Branch {
 };
 void begin_branch(NetworkUnit& unit, Branch& branch);
 void end_branch(NetworkUnit& unit, Branch& branch);
+// The sum of the stream and what the branch adds to it.
+void append_residual(NetworkUnit& unit, Branch& branch, int addition);
+// The gradient of what was added to the stream, before dropout.
+Operand branch_gradient(NetworkUnit& unit, const Branch& branch);
 // Returns the gradient of `inner`.
 int begin_branch_gradient(NetworkUnit& unit, const Branch& branch);
 void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
                          const std::vector<Operand>& gradients);
+// From the gradient of the branch's input to that of the stream.
+void finish_branch_gradient(NetworkUnit& unit, const Branch& branch, int input_gradient);
 
 // ---- Units ------------------------------------------------------------------------------
 
@@ -97,9 +103,6 @@ HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
 // The scores again; the output of the first time was kept.
 void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
 
-Branch append_mlp(NetworkUnit& unit, const LayerMiddle& middle);
-void append_mlp_gradient(NetworkUnit& unit, const Branch& branch);
-
 // What of a layer's forward pass is repeated in its backward pass.
 enum class Repeats : std::uint8_t { nothing, attention_core, everything };
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
@@ -114,8 +117,8 @@ void add_head(NetworkUnit& unit, Parameter table);
 // Adds up the gradients of `parameters` over the ranks that share them; empty where nobody does.
 std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters);
-// Ranks that share one copy of the optimizer's states.
-int shard_count(const Lowering& lowering);
+// Those of experts, or the others.
+std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, bool experts);
 // Spreads the updated weights of sharded states; empty where they are whole.
 std::vector<Operation> weight_gather(const Lowering& lowering,
                                      const std::vector<Parameter>& parameters);

@@ -87,10 +87,13 @@ void begin_branch(NetworkUnit& unit, Branch& branch) {
 void end_branch(NetworkUnit& unit, Branch& branch) {
   const int partial = unit.whole_activation(branch.names.partial, unit.model().hidden_size);
   append_linear(unit, branch.last, reads(branch.inner), {partial});
-  const int reduced = unit.reduced(Phase::forward, partial, branch.names.branch);
+  append_residual(unit, branch, unit.reduced(Phase::forward, partial, branch.names.branch));
+}
+
+void append_residual(NetworkUnit& unit, Branch& branch, int addition) {
   Operation sum{
       .kind = OperationKind::residual, .part = branch.residual, .dtype = unit.lowering().dtype};
-  sum.operands = {branch.stream, reads(reduced)};
+  sum.operands = {branch.stream, reads(addition)};
   if (branch.bias.exists()) sum.operands.push_back(reads(branch.bias.weight));
   sum.operands.push_back(with_access(branch.next, Access::create));
   if (unit.drops()) {
@@ -100,9 +103,6 @@ void end_branch(NetworkUnit& unit, Branch& branch) {
   unit.add(Phase::forward, sum);
 }
 
-namespace {
-
-// Of what was added to the stream, before dropout.
 Operand branch_gradient(NetworkUnit& unit, const Branch& branch) {
   if (branch.mask < 0) return branch.next_gradient;
   const Operand gradient = reads(unit.local_activation(branch.names.branch_gradient));
@@ -114,8 +114,6 @@ Operand branch_gradient(NetworkUnit& unit, const Branch& branch) {
   unit.add(Phase::input_gradient, drop);
   return gradient;
 }
-
-}  // namespace
 
 int begin_branch_gradient(NetworkUnit& unit, const Branch& branch) {
   const Operand whole = unit.gathered(Phase::input_gradient, branch_gradient(unit, branch),
@@ -135,8 +133,12 @@ void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
   append_input_gradient(unit, branch.first, gradients, partial);
   const int reduced = unit.reduced(Phase::input_gradient, partial, branch.names.input_gradient);
   append_weight_gradient(unit, branch.first, whole, gradients);
+  finish_branch_gradient(unit, branch, reduced);
+}
+
+void finish_branch_gradient(NetworkUnit& unit, const Branch& branch, int input_gradient) {
   const int through_norm = unit.local_activation(branch.names.norm_gradient);
-  append_norm_gradient(unit, branch.norm, branch.stream, reduced, reads(through_norm));
+  append_norm_gradient(unit, branch.norm, branch.stream, input_gradient, reads(through_norm));
   Operation sum{.kind = OperationKind::residual_gradient,
                 .part = branch.residual,
                 .dtype = unit.lowering().dtype};

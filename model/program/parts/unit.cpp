@@ -19,10 +19,17 @@ ProgramBuffer activation_buffer(const Lowering& lowering, std::string_view name,
   return buffer;
 }
 
+// The norm is added up over one copy of the network; a network of experts has none, its norm is
+// added up over all ranks.
 double ranks_with_each_element(const Lowering& lowering, const Cut& cut) {
-  const int copies = lowering.plan.schedule->route == Route::both_ways ? 2 : 1;
-  if (cut.axis == CutAxis::none) return copies * lowering.plan.tensor_parallel;
-  return copies * cut.segments.front().replicas;
+  const Plan& plan = lowering.plan;
+  int ranks = plan.schedule->route == Route::both_ways ? 2 : 1;
+  if (lowering.model.experts > 0) {
+    const Sharing sharing = sharing_of(lowering, cut.experts > 0);
+    ranks *= sharing.ranks / sharing.shards;
+  }
+  if (cut.axis != CutAxis::none) return ranks * cut.segments.front().replicas;
+  return ranks * (cut.experts > 0 ? plan.expert_tensor_parallel : plan.tensor_parallel);
 }
 
 }  // namespace
@@ -34,6 +41,17 @@ int Lowering::add(const ProgramBuffer& buffer) {
 
 int Lowering::activation(std::string_view name, std::int64_t rows, std::int64_t columns) {
   return add(activation_buffer(*this, name, rows, columns));
+}
+
+Sharing sharing_of(const Lowering& lowering, bool experts) {
+  const Plan& plan = lowering.plan;
+  const bool shards = plan.zero_stage >= 1;
+  if (experts) {
+    const int ranks = plan.expert_data_parallel;
+    return {Group::expert_data, Group::expert_data, Group::none, ranks, shards ? ranks : 1};
+  }
+  return {Group::dense_gradient, Group::dense_shard, Group::dense_replica,
+          plan.data_parallel * plan.context_parallel, shards ? plan.sharding_group : 1};
 }
 
 Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan) {
@@ -79,6 +97,13 @@ int NetworkUnit::whole_activation(std::string_view name, std::int64_t columns) {
   return lowering_.activation(name, lowering_.tokens, columns);
 }
 
+int NetworkUnit::numbers(std::string_view name, std::int64_t rows, std::int64_t columns) {
+  ProgramBuffer buffer{.name = name, .dtype = Dtype::fp32, .element_bytes = 4};
+  buffer.rows = rows;
+  buffer.columns = columns;
+  return lowering_.add(buffer);
+}
+
 int NetworkUnit::dropout_mask(std::string_view name) {
   const int mask = local_activation(name);
   ProgramBuffer& buffer = lowering_.program.buffers.back();
@@ -98,7 +123,8 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) 
   buffer.element_bytes = lowering_.training.precision.weight_bytes;
   buffer.cut = matrix.cut;
   buffer.replicas = ranks_with_each_element(lowering_, matrix.cut);
-  Parameter parameter{.weight = lowering_.add(buffer), .partial = partial};
+  Parameter parameter{
+      .weight = lowering_.add(buffer), .partial = partial, .expert = matrix.cut.experts > 0};
   buffer.name = matrix.gradient_name;
   buffer.role = BufferRole::gradient;
   buffer.element_bytes = lowering_.training.stack.gradient_bytes;
@@ -130,7 +156,7 @@ void NetworkUnit::repeat_forward() {
   // The last mask of dropout is saved too, and comes last.
   if (lowering_.training.stack.recompute_stops_early && !drops()) {
     const auto last_gemm = std::find_if(again.rbegin(), again.rend(), [](const Operation& op) {
-      return op.kind == OperationKind::linear;
+      return op.kind == OperationKind::linear || op.kind == OperationKind::grouped_linear;
     });
     again.erase(last_gemm.base() - 1, again.end());
   }

@@ -35,11 +35,12 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
 
 // Over which ranks a gradient must be added up before data parallelism: those that saw other tokens
 // or other heads with the same weights.
-enum class PartialGradient : std::uint8_t { none, tensor, kv_head };
+enum class PartialGradient : std::uint8_t { none, tensor, kv_head, expert_tensor };
 
 struct Parameter {
   int weight = -1, gradient = -1;  // −1: the model does not have it
   PartialGradient partial = PartialGradient::none;
+  bool expert = false;  // shared by the ranks that hold the same experts
   bool exists() const { return weight >= 0; }
 };
 
@@ -59,6 +60,14 @@ Segment split(const Lowering& lowering, std::int64_t whole);
 Segment split_kv_heads(const Lowering& lowering, std::int64_t whole);
 inline std::int64_t part_of(const Segment& segment) { return segment.whole / segment.shards; }
 
+// The ranks that hold the same parameters: all of them, those that share one copy of sharded
+// states, those that hold the same shard.
+struct Sharing {
+  Group all{}, shard{}, replica{};
+  int ranks = 1, shards = 1;
+};
+Sharing sharing_of(const Lowering& lowering, bool experts);
+
 class NetworkUnit {
  public:
   NetworkUnit(Lowering& lowering, Scope of_parameters)
@@ -71,6 +80,8 @@ class NetworkUnit {
   // A row for each of this rank's tokens, or for each token of its tensor-parallel group.
   int local_activation(std::string_view name);
   int whole_activation(std::string_view name, std::int64_t columns);
+  // fp32; of tokens, sums and counts.
+  int numbers(std::string_view name, std::int64_t rows, std::int64_t columns);
   // One byte for each number of this rank's tokens.
   int dropout_mask(std::string_view name);
   bool drops() const { return lowering_.training.stack.dropout; }

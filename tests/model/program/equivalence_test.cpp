@@ -1,103 +1,27 @@
 // The sharded program is the unsharded one: same loss, same gradients, same weights after the step,
 // to rounding; and the gradients of the unsharded one are those of its loss.
+#include "tests/model/program/equivalence.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "model/program/lower.h"
 #include "model/schedule/listed.h"
 #include "model/schedule/schedule.h"
-#include "tests/model/program/interpreter/machine.h"
-#include "tests/model/program/tiny.h"
 
 namespace trainyard {
 namespace {
 
-using interpreter::Outcome;
 using interpreter::Setting;
 
-Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
-                    const interpreter::Nudge& nudge = {}) {
-  const auto program = lower(setting.model, setting.training, setting.plan);
-  if (!program) {
-    ADD_FAILURE() << program.error().where << ": " << program.error().message;
-    return {};
-  }
-  return interpreter::run(setting, *program, seed, nudge);
-}
-
-PlanRequest unsharded(int micro_batch) {
-  PlanRequest request;
-  request.data_parallel = 1;
-  request.micro_batch = micro_batch;
-  return request;
-}
-
-using Elements = std::map<interpreter::ElementName, double>;
-
-void expect_same(const Elements& found, const Elements& expected, const std::string& what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
-  double largest = 0;
-  for (const auto& [name, value] : expected) largest = std::max(largest, std::abs(value));
-  double worst = 0;
-  std::string where;
-  for (const auto& [name, value] : expected) {
-    const auto match = found.find(name);
-    ASSERT_NE(match, found.end()) << what << std::get<0>(name);
-    const double error = std::abs(match->second - value);
-    if (!(error <= worst)) {
-      worst = error;
-      where = fmt::format("{} of layer {} [{}, {}]: {} instead of {}", std::get<0>(name),
-                          std::get<1>(name), std::get<2>(name), std::get<3>(name), match->second,
-                          value);
-    }
-  }
-  EXPECT_LE(worst, 1e-11 * largest) << what << where;
-}
-
-void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed = 0) {
-  const Outcome sharded = run_lowered(setting, seed);
-  ASSERT_EQ(sharded.stuck, "") << what;
-  const Setting whole = tiny_setting(setting.model, setting.training, unsharded(1));
-  const Outcome expected = run_lowered(whole);
-  EXPECT_NEAR(sharded.loss, expected.loss, 1e-12 * expected.loss) << what;
-  EXPECT_LE(sharded.disagreement, 1e-12) << what;
-  expect_same(sharded.gradients, expected.gradients, what);
-  if (setting.plan.optimizer_barrier) expect_same(sharded.weights, expected.weights, what);
-}
-
-// ---- The unsharded program against its own loss -----------------------------------------
-
-void expect_gradients_of_loss(const Setting& setting) {
-  const Outcome outcome = run_lowered(setting);
-  ASSERT_EQ(outcome.stuck, "");
-  constexpr double kStep = 1e-5;
-  std::size_t i = 0;
-  for (const auto& [name, gradient] : outcome.gradients) {
-    if (i++ % 61 != 0) continue;
-    std::string weight = std::get<0>(name);
-    weight.resize(weight.size() - std::string_view(" gradient").size());
-    interpreter::Nudge nudge{weight, std::get<1>(name), std::get<2>(name), std::get<3>(name),
-                             kStep};
-    const double above = run_lowered(setting, 0, nudge).loss;
-    nudge.by = -kStep;
-    const double below = run_lowered(setting, 0, nudge).loss;
-    EXPECT_NEAR((above - below) / (2 * kStep), gradient, 1e-9 + 1e-6 * std::abs(gradient))
-        << weight << " of layer " << nudge.layer << " [" << nudge.row << ", " << nudge.column
-        << "]";
-  }
-}
-
-void expect_gradients_of_loss(const Transformer& model) {
+void expect_own_gradients(const Transformer& model) {
   expect_gradients_of_loss(tiny_setting(model, unsharded(2)));
 }
 
 TEST(Program, OfOneRankHasTheGradientsOfItsLoss) {
-  expect_gradients_of_loss(tiny_gpt(false));
-  expect_gradients_of_loss(tiny_gpt(true));
-  expect_gradients_of_loss(tiny_llama(false));
-  expect_gradients_of_loss(tiny_llama(true));
+  expect_own_gradients(tiny_gpt(false));
+  expect_own_gradients(tiny_gpt(true));
+  expect_own_gradients(tiny_llama(false));
+  expect_own_gradients(tiny_llama(true));
 }
 
 TEST(Program, HasTheGradientsOfItsLossWithNormedHeadsWindowsAndUnfusedAttention) {
@@ -106,7 +30,7 @@ TEST(Program, HasTheGradientsOfItsLossWithNormedHeadsWindowsAndUnfusedAttention)
   model.qkv_biases = true;
   model.sliding_window = 2;
   model.full_attention_every = 2;
-  expect_gradients_of_loss(model);
+  expect_own_gradients(model);
 }
 
 // ---- Every degree, alone and together ---------------------------------------------------
@@ -115,7 +39,7 @@ struct Degrees {
   int tensor, pipeline, data;
 };
 
-void expect_equivalent(const Transformer& model, const Degrees& degrees, bool sequence_parallel) {
+void expect_degrees(const Transformer& model, const Degrees& degrees, bool sequence_parallel) {
   PlanRequest request;
   request.tensor_parallel = degrees.tensor;
   request.pipeline_parallel = degrees.pipeline;
@@ -131,8 +55,8 @@ void expect_every_degree(const Transformer& model) {
     for (const int p : {1, 2, 4}) {
       for (const int d : {1, 2, 4}) {
         if (t * p * d > 16) continue;
-        expect_equivalent(model, {t, p, d}, false);
-        if (t > 1) expect_equivalent(model, {t, p, d}, true);
+        expect_degrees(model, {t, p, d}, false);
+        if (t > 1) expect_degrees(model, {t, p, d}, true);
       }
     }
   }

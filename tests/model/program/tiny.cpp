@@ -47,6 +47,15 @@ Transformer tiny_llama(bool tied) {
   return model;
 }
 
+Transformer tiny_moe() {
+  Transformer model = tiny_llama(false);
+  model.experts = 4;
+  model.experts_per_token = 2;
+  model.expert_ffn_size = 4;
+  model.moe_every = 2;
+  return model;
+}
+
 Training tiny_training() {
   Training training;
   training.global_batch = 8;

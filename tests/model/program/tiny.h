@@ -12,6 +12,8 @@ namespace trainyard {
 // RMSNorm, SwiGLU, rotary embedding, two KV heads. Both vocabularies need padding for four ranks.
 Transformer tiny_gpt(bool tied);
 Transformer tiny_llama(bool tied);
+// The Llama with four routed experts, two a token, in every second layer.
+Transformer tiny_moe();
 Training tiny_training();
 
 // The plan of `request` on exactly as many devices as it needs; the test fails where it is refused.

@@ -32,11 +32,11 @@ void reduce_scatter(const std::vector<Operands>& members, std::size_t which) {
 }
 
 void all_gather(const std::vector<Operands>& members, std::size_t which) {
-  const Matrix& first = *members.front().in[which];
-  const Eigen::Index part = first.rows();
-  Matrix whole(part * static_cast<Eigen::Index>(members.size()), first.cols());
-  for (std::size_t m = 0; m < members.size(); ++m) {
-    whole.middleRows(static_cast<Eigen::Index>(m) * part, part) = *members[m].in[which];
+  Matrix whole(0, members.front().in[which]->cols());
+  for (const Operands& member : members) {
+    const Matrix& part = *member.in[which];
+    whole.conservativeResize(whole.rows() + part.rows(), Eigen::NoChange);
+    whole.bottomRows(part.rows()) = part;
   }
   for (const Operands& member : members) *member.out[which] = whole;
 }
@@ -78,6 +78,77 @@ void exchange_heads(const Operation& operation, const std::vector<Operands>& mem
   }
 }
 
+// ---- Rows that go to the ranks of their experts, and back -------------------------------
+
+// Rows for each of `ranks` ranks, of rows counted by expert.
+std::vector<Eigen::Index> rows_by_rank(const Matrix& counts, Eigen::Index ranks) {
+  std::vector<Eigen::Index> rows;
+  const Eigen::Index share = counts.size() / ranks;
+  for (Eigen::Index rank = 0; rank < ranks; ++rank) {
+    double sum = 0;
+    for (Eigen::Index i = 0; i < share; ++i) sum += counts.data()[rank * share + i];
+    rows.push_back(static_cast<Eigen::Index>(sum));
+  }
+  return rows;
+}
+
+// Of a matrix with the rows for one rank after the other, those for rank `which`.
+Matrix rows_for(const Matrix& x, const std::vector<Eigen::Index>& rows, std::size_t which) {
+  Eigen::Index first = 0;
+  for (std::size_t i = 0; i < which; ++i) first += rows[i];
+  return x.middleRows(first, rows[which]);
+}
+
+// What each member has for member m, one after the other.
+Matrix collected(const std::vector<Operands>& members, std::size_t operand, std::size_t counts,
+                 std::size_t m) {
+  Matrix all(0, members.front().in[operand]->cols());
+  for (const Operands& from : members) {
+    const auto rows = rows_by_rank(*from.in[counts], static_cast<Eigen::Index>(members.size()));
+    const Matrix part = rows_for(*from.in[operand], rows, m);
+    all.conservativeResize(all.rows() + part.rows(), Eigen::NoChange);
+    all.bottomRows(part.rows()) = part;
+  }
+  return all;
+}
+
+// The rows by source and expert are created where they are not known yet.
+void dispatch(const std::vector<Operands>& members) {
+  const bool knows = members.front().in.size() > members.front().out.size();
+  const std::size_t first_in = knows ? 2 : 1;
+  const std::size_t first_out = knows ? 0 : 1;
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const Operands& to = members[m];
+    for (std::size_t i = 0; first_out + i < to.out.size(); ++i) {
+      *to.out[first_out + i] = collected(members, first_in + i, 0, m);
+    }
+    if (knows) continue;
+    const Eigen::Index experts = to.out[0]->cols();
+    for (std::size_t from = 0; from < members.size(); ++from) {
+      to.out[0]->row(static_cast<Eigen::Index>(from)) =
+          members[from].in[0]->row(0).segment(static_cast<Eigen::Index>(m) * experts, experts);
+    }
+  }
+}
+
+void combine(const std::vector<Operands>& members) {
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    for (std::size_t i = 0; i < members[m].out.size(); ++i) {
+      *members[m].out[i] = collected(members, 2 + i, 1, m);
+    }
+  }
+}
+
+// The sum of what the ranks that share experts have, each with the rows that it received.
+void scatter_routed(const std::vector<Operands>& members) {
+  const auto rows = rows_by_rank(*members.front().in[0], static_cast<Eigen::Index>(members.size()));
+  for (std::size_t i = 0; i < members.front().out.size(); ++i) {
+    Matrix total = *members.front().in[i + 1];
+    for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[i + 1];
+    for (std::size_t m = 0; m < members.size(); ++m) *members[m].out[i] = rows_for(total, rows, m);
+  }
+}
+
 void by_rows(const Operation& operation, const std::vector<Operands>& members) {
   for (std::size_t which = 0; which < members.front().in.size(); ++which) {
     switch (operation.kind) {
@@ -93,39 +164,37 @@ void by_rows(const Operation& operation, const std::vector<Operands>& members) {
   }
 }
 
-// In place, over the operands as one flat array: each member's part of the sum, the rest unknown.
-void scatter_parts(const Operation& operation, const std::vector<Operands>& members) {
-  std::vector<Matrix> totals;
-  std::vector<Eigen::Index> sizes;
-  for (std::size_t i = 0; i < members.front().in_place.size(); ++i) {
-    totals.push_back(*members.front().in_place[i]);
-    sizes.push_back(totals.back().size());
-    for (std::size_t m = 1; m < members.size(); ++m) totals.back() += *members[m].in_place[i];
-  }
+// In place, each operand as a flat array: each member's part of the sum, the rest unknown.
+void scatter_parts(const Operation& operation, const std::vector<Operands>& members,
+                   std::size_t which) {
+  Matrix total = *members.front().in_place[which];
+  for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in_place[which];
   for (std::size_t m = 0; m < members.size(); ++m) {
-    const FlatPart part = part_of(sizes, operation.shards, static_cast<int>(m));
-    Eigen::Index flat = 0;
-    for (std::size_t i = 0; i < totals.size(); ++i) {
-      for (Eigen::Index k = 0; k < totals[i].size(); ++k, ++flat) {
-        const bool mine = flat >= part.begin && flat < part.end;
-        members[m].in_place[i]->data()[k] = mine ? totals[i].data()[k] : std::nan("");
-      }
+    const FlatPart part = part_of(total.size(), operation.shards, static_cast<int>(m));
+    for (Eigen::Index k = 0; k < total.size(); ++k) {
+      members[m].in_place[which]->data()[k] = part.has(k) ? total.data()[k] : std::nan("");
     }
   }
 }
 
-void gather_parts(const Operation& operation, const std::vector<Operands>& members) {
-  std::vector<Eigen::Index> sizes;
-  for (const Matrix* matrix : members.front().in_place) sizes.push_back(matrix->size());
+void gather_parts(const Operation& operation, const std::vector<Operands>& members,
+                  std::size_t which) {
+  const Eigen::Index size = members.front().in_place[which]->size();
   for (std::size_t owner = 0; owner < members.size(); ++owner) {
-    const FlatPart part = part_of(sizes, operation.shards, static_cast<int>(owner));
-    Eigen::Index flat = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      for (Eigen::Index k = 0; k < sizes[i]; ++k, ++flat) {
-        if (flat < part.begin || flat >= part.end) continue;
-        const double value = members[owner].in_place[i]->data()[k];
-        for (const Operands& member : members) member.in_place[i]->data()[k] = value;
-      }
+    const FlatPart part = part_of(size, operation.shards, static_cast<int>(owner));
+    for (Eigen::Index k = part.begin; k < part.end; ++k) {
+      const double value = members[owner].in_place[which]->data()[k];
+      for (const Operands& member : members) member.in_place[which]->data()[k] = value;
+    }
+  }
+}
+
+void by_parts(const Operation& operation, const std::vector<Operands>& members) {
+  for (std::size_t which = 0; which < members.front().in_place.size(); ++which) {
+    if (operation.kind == OperationKind::reduce_scatter) {
+      scatter_parts(operation, members, which);
+    } else {
+      gather_parts(operation, members, which);
     }
   }
 }
@@ -138,10 +207,15 @@ void take_part(const Operation& operation, const std::vector<Operands>& members)
       return all_reduce(operation, members);
     case OperationKind::all_to_all:
       return exchange_heads(operation, members);
+    case OperationKind::dispatch:
+      return dispatch(members);
+    case OperationKind::combine:
+      return combine(members);
     case OperationKind::reduce_scatter:
-      return operation.shards > 1 ? scatter_parts(operation, members) : by_rows(operation, members);
+      if (operation.group == Group::expert_tensor) return scatter_routed(members);
+      [[fallthrough]];
     case OperationKind::all_gather:
-      return operation.shards > 1 ? gather_parts(operation, members) : by_rows(operation, members);
+      return operation.shards > 1 ? by_parts(operation, members) : by_rows(operation, members);
     default:
       return by_rows(operation, members);
   }

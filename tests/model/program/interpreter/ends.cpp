@@ -2,7 +2,6 @@
 // to norm 1 where the update waits for the norm).
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tests/model/program/interpreter/kernels.h"
 
@@ -104,20 +103,10 @@ void cross_entropy_gradient(const Where& where, const Operands& o) {
   logits /= global_tokens(where);
 }
 
-std::vector<Eigen::Index> sizes_of(const std::vector<Matrix*>& matrices, std::size_t count) {
-  std::vector<Eigen::Index> sizes;
-  for (std::size_t i = 0; i < count; ++i) sizes.push_back(matrices[i]->size());
-  return sizes;
-}
-
 void sum_of_squares(const Operation& op, const Where& where, const Operands& o) {
-  std::vector<Eigen::Index> sizes;
-  for (const Matrix* gradient : o.in) sizes.push_back(gradient->size());
-  const FlatPart part = part_of(sizes, op.shards, where.shard);
-  Eigen::Index flat = 0;
   for (std::size_t i = 0; i < o.in.size(); ++i) {
-    for (Eigen::Index k = 0; k < o.in[i]->size(); ++k, ++flat) {
-      if (flat < part.begin || flat >= part.end) continue;
+    const FlatPart part = part_of(o.in[i]->size(), op.shards, where.shard);
+    for (Eigen::Index k = part.begin; k < part.end; ++k) {
       const double g = o.in[i]->data()[k];
       (*o.in_place[0])(0, 0) += g * g / o.in_buffers[i]->replicas;
     }
@@ -129,15 +118,13 @@ void sum_of_squares(const Operation& op, const Where& where, const Operands& o) 
 void optimizer_step(const Operation& op, const Where& where, const Operands& o) {
   const double clip = o.in.empty() ? 1 : std::min(1.0, 1 / std::sqrt((*o.in[0])(0, 0)));
   const std::size_t count = o.in_place.size() / 2;
-  const FlatPart part = part_of(sizes_of(o.in_place, count), op.shards, where.shard);
-  Eigen::Index flat = 0;
   for (std::size_t i = 0; i < count; ++i) {
     Matrix& gradient = *o.in_place[i];
     Matrix& weight = *o.in_place[count + 1 + i];
-    for (Eigen::Index k = 0; k < gradient.size(); ++k, ++flat) {
-      const bool mine = flat >= part.begin && flat < part.end;
+    const FlatPart part = part_of(gradient.size(), op.shards, where.shard);
+    for (Eigen::Index k = 0; k < gradient.size(); ++k) {
       double& w = weight.data()[k];
-      w = mine ? w - clip * gradient.data()[k] : std::nan("");
+      w = part.has(k) ? w - clip * gradient.data()[k] : std::nan("");
     }
     gradient.setZero();
   }
@@ -173,10 +160,9 @@ void compute_finish(const Operation& operation, const Where& where, const Operan
   optimizer_step(operation, where, operands);
 }
 
-FlatPart part_of(const std::vector<Eigen::Index>& sizes, int shards, int shard) {
-  const Eigen::Index all = std::accumulate(sizes.begin(), sizes.end(), Eigen::Index{0});
-  const Eigen::Index length = (all + shards - 1) / shards;
-  return {std::min(all, shard * length), std::min(all, (shard + 1) * length)};
+FlatPart part_of(Eigen::Index size, int shards, int shard) {
+  const Eigen::Index length = (size + shards - 1) / shards;
+  return {std::min(size, shard * length), std::min(size, (shard + 1) * length)};
 }
 
 }  // namespace trainyard::interpreter

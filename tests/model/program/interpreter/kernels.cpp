@@ -189,20 +189,28 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
 double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
 
-void activation(const Where& where, const Operands& o) {
-  const Matrix& x = *o.in[0];
+Matrix activated(const Where& where, const Matrix& x) {
   if (!where.setting.model.gated_mlp) {
-    *o.out[0] = x.unaryExpr([](double v) { return v * normal_distribution(v); });
-    return;
+    return x.unaryExpr([](double v) { return v * normal_distribution(v); });
   }
   const Matrix gate = x.leftCols(x.cols() / 2);
-  *o.out[0] = gate.unaryExpr([](double v) { return v * sigmoid(v); })
-                  .cwiseProduct(x.rightCols(x.cols() / 2));
+  return gate.unaryExpr([](double v) { return v * sigmoid(v); })
+      .cwiseProduct(x.rightCols(x.cols() / 2));
+}
+
+void activation(const Where& where, const Operands& o) {
+  *o.out[0] = activated(where, *o.in[0]);
+  if (o.in.size() > 1) *o.out[0] = o.in[1]->col(0).asDiagonal() * *o.out[0];
 }
 
 void activation_gradient(const Where& where, const Operands& o) {
   const Matrix& x = *o.in[0];
-  const Matrix& dy = *o.in[1];
+  Matrix dy = *o.in[1];
+  if (o.in.size() > 2) {  // gates of the rows
+    o.out[1]->resize(x.rows(), 1);
+    o.out[1]->col(0) = dy.cwiseProduct(activated(where, x)).rowwise().sum();
+    dy = o.in[2]->col(0).asDiagonal() * dy;
+  }
   if (!where.setting.model.gated_mlp) {
     *o.out[0] = dy.cwiseProduct(
         x.unaryExpr([](double v) { return normal_distribution(v) + v * normal_density(v); }));
@@ -275,6 +283,18 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::attention_step:
     case OperationKind::attention_gradient_step:
       return compute_attention(operation, where, operands);
+    case OperationKind::route:
+    case OperationKind::route_gradient:
+    case OperationKind::permute:
+    case OperationKind::unpermute:
+    case OperationKind::sort_rows:
+    case OperationKind::unsort_rows:
+    case OperationKind::grouped_linear:
+    case OperationKind::grouped_linear_input_gradient:
+    case OperationKind::grouped_linear_weight_gradient:
+    case OperationKind::expert_bias:
+    case OperationKind::expert_bias_gradient:
+      return compute_experts(operation, where, operands);
     case OperationKind::move:
       *operands.out[0] = *operands.in[0];
       return;

@@ -28,14 +28,16 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
 
 // The families, each in its file.
 void compute_attention(const Operation& operation, const Where& where, const Operands& operands);
+void compute_experts(const Operation& operation, const Where& where, const Operands& operands);
 void compute_ends(const Operation& operation, const Where& where, const Operands& operands);
 void compute_finish(const Operation& operation, const Where& where, const Operands& operands);
 
-// Elements of matrices that count as one flat array.
+// Elements of a matrix that counts as one flat array.
 struct FlatPart {
   Eigen::Index begin = 0, end = 0;
+  bool has(Eigen::Index element) const { return element >= begin && element < end; }
 };
-FlatPart part_of(const std::vector<Eigen::Index>& sizes, int shards, int shard);
+FlatPart part_of(Eigen::Index size, int shards, int shard);
 
 // Row `row` of a matrix with `rows` rows on this rank: which sequence of the global batch, which
 // position in it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.

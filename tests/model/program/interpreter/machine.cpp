@@ -85,17 +85,11 @@ class Machine {
     }
   }
 
-  static std::pair<std::int64_t, std::int64_t> in_whole(const ProgramBuffer& buffer, int tensor,
-                                                        std::int64_t row, std::int64_t column) {
-    return {buffer.cut.axis == CutAxis::rows ? whole_index(buffer.cut, tensor, row) : row,
-            buffer.cut.axis == CutAxis::columns ? whole_index(buffer.cut, tensor, column) : column};
-  }
-
   Matrix weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
     Matrix w(buffer.rows, buffer.columns);
     for (std::int64_t row = 0; row < buffer.rows; ++row) {
       for (std::int64_t column = 0; column < buffer.columns; ++column) {
-        const auto [r, c] = in_whole(buffer, rank.at.tensor, row, column);
+        const auto [r, c] = whole_element(buffer.cut, buffer.rows, rank.at, {row, column});
         w(row, column) = initial_weight(setting_, {buffer.name, value.layer, r, c});
         if (nudge_.weight == buffer.name && nudge_.layer == value.layer && nudge_.row == r &&
             nudge_.column == c) {
@@ -187,7 +181,9 @@ class Machine {
 
   void compute_here(Rank& rank, const Task& task) {
     if (task.issued.operation->kind == OperationKind::optimizer_step) note_gradients(rank, task);
-    const int shard = layout_.members(Group::dense_shard, rank.number).index_of(rank.number);
+    const Group group = task.issued.operation->group;
+    const int shard =
+        group == Group::none ? 0 : layout_.members(group, rank.number).index_of(rank.number);
     compute(*task.issued.operation, {setting_, rank.at, task.issued.tag(), shard},
             operands_of(rank, task));
   }
@@ -244,7 +240,7 @@ class Machine {
       for (std::int64_t column = 0; column < buffer.columns; ++column) {
         // Another rank's part of sharded states.
         if (std::isnan(matrix(row, column))) continue;
-        const auto [r, c] = in_whole(buffer, rank.at.tensor, row, column);
+        const auto [r, c] = whole_element(buffer.cut, buffer.rows, rank.at, {row, column});
         const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
         if (padding && r >= setting_.model.vocabulary) continue;
         const auto [found, is_new] =

@@ -5,6 +5,7 @@
 
 #include <Eigen/Dense>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "model/plan/plan.h"
@@ -20,6 +21,9 @@ struct Setting {
   Transformer model;
   Training training;
   Plan plan;
+  // Whose ranks drop tokens beyond a capacity, where it is not this plan's: a network on one rank
+  // then drops what each of those ranks would.
+  std::optional<Plan> blocks;
 };
 
 // One element of a weight that is looked at more closely: moved by `by`.

@@ -1,0 +1,29 @@
+// One layer: the attention half and the MLP half, which has experts where the layer is of that
+// kind.
+#include "model/program/parts/experts.h"
+#include "model/program/parts/mlp.h"
+#include "model/program/parts/parts.h"
+
+namespace trainyard {
+
+void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats) {
+  const LayerMiddle middle{unit.local_activation("middle"),
+                           unit.local_activation("middle gradient")};
+  const AttentionHalf attention = append_attention(unit, kind, middle);
+  DenseMlp mlp;
+  ExpertHalf experts;
+  if (kind.moe) {
+    experts = append_experts(unit, middle);
+  } else {
+    mlp = append_mlp(unit, middle);
+  }
+  if (repeats == Repeats::everything) unit.repeat_forward();
+  if (kind.moe) {
+    append_experts_gradient(unit, experts);
+  } else {
+    append_mlp_gradient(unit, mlp);
+  }
+  append_attention_gradient(unit, attention, repeats == Repeats::attention_core);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,64 @@
+// Shared experts: one dense MLP for every token, tensor-parallel like any other.
+#include "model/program/parts/experts.h"
+
+namespace trainyard {
+namespace {
+
+constexpr MlpNames kShared = {
+    .up_part = OperatorKind::shared_up,
+    .activation_part = OperatorKind::shared_activation,
+    .down_part = OperatorKind::shared_down,
+    .up_weight = "shared up weight",
+    .up_weight_gradient = "shared up weight gradient",
+    .up_bias = "shared up bias",
+    .up_bias_gradient = "shared up bias gradient",
+    .down_weight = "shared down weight",
+    .down_weight_gradient = "shared down weight gradient",
+    .up = "shared up",
+    .up_gradient = "shared up gradient",
+    .product = "shared product",
+    .product_gradient = "shared product gradient",
+};
+
+}  // namespace
+
+int append_shared_experts(NetworkUnit& unit, ExpertHalf& half) {
+  const Transformer& model = unit.model();
+  MlpPart& mlp = half.shared;
+  mlp =
+      make_mlp(unit, kShared,
+               {.ffn = split(unit.lowering(), model.shared_experts * model.shared_expert_ffn_size),
+                .rows = static_cast<double>(unit.lowering().tokens)});
+  if (model.biases) half.branch.bias = mlp_bias(unit);
+  mlp.up_output = unit.whole_activation(kShared.up, up_width(mlp));
+  mlp.product = unit.whole_activation(kShared.product, product_width(mlp));
+  const int partial = unit.whole_activation("shared partial", model.hidden_size);
+  const Operand input =
+      unit.gathered(Phase::forward, reads(half.branch.input), half.branch.names.gathered);
+  append_linear(unit, mlp.up, input, {mlp.up_output});
+  append_activation(unit, mlp);
+  append_linear(unit, mlp.down, reads(mlp.product), {partial});
+  return unit.reduced(Phase::forward, partial, "shared branch");
+}
+
+int append_shared_experts_gradient(NetworkUnit& unit, const ExpertHalf& half,
+                                   Operand branch_gradient) {
+  const MlpPart& mlp = half.shared;
+  const BranchNames& names = half.branch.names;
+  const Operand whole =
+      unit.gathered(Phase::input_gradient, branch_gradient, names.output_gradient);
+  const int product_gradient = unit.whole_activation(kShared.product_gradient, product_width(mlp));
+  append_input_gradient(unit, mlp.down, {whole}, product_gradient);
+  append_weight_gradient(unit, mlp.down, reads(mlp.product), {whole});
+  const int up_gradient = unit.whole_activation(kShared.up_gradient, up_width(mlp));
+  append_activation_gradient(unit, mlp, product_gradient, up_gradient, -1);
+  const Operand input =
+      unit.gathered(Phase::weight_gradient, reads(half.branch.input), names.regathered);
+  const int partial = unit.whole_activation(names.input_gradient, unit.model().hidden_size);
+  append_input_gradient(unit, mlp.up, {reads(up_gradient)}, partial);
+  const int reduced = unit.reduced(Phase::input_gradient, partial, "shared input gradient");
+  append_weight_gradient(unit, mlp.up, input, {reads(up_gradient)});
+  return reduced;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,93 @@
+#include "tests/model/program/equivalence.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/program/lower.h"
+
+namespace trainyard {
+namespace {
+
+using interpreter::Outcome;
+using interpreter::Setting;
+
+Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
+                    const interpreter::Nudge& nudge = {}) {
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) {
+    ADD_FAILURE() << program.error().where << ": " << program.error().message;
+    return {};
+  }
+  return interpreter::run(setting, *program, seed, nudge);
+}
+
+using Elements = std::map<interpreter::ElementName, double>;
+
+void expect_same(const Elements& found, const Elements& expected, const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size()) << what;
+  double largest = 0;
+  for (const auto& [name, value] : expected) largest = std::max(largest, std::abs(value));
+  double worst = 0;
+  std::string where;
+  for (const auto& [name, value] : expected) {
+    const auto match = found.find(name);
+    ASSERT_NE(match, found.end()) << what << std::get<0>(name);
+    const double error = std::abs(match->second - value);
+    if (!(error <= worst)) {
+      worst = error;
+      where = fmt::format("{} of layer {} [{}, {}]: {} instead of {}", std::get<0>(name),
+                          std::get<1>(name), std::get<2>(name), std::get<3>(name), match->second,
+                          value);
+    }
+  }
+  EXPECT_LE(worst, 1e-11 * largest) << what << where;
+}
+
+}  // namespace
+
+PlanRequest unsharded(int micro_batch) {
+  PlanRequest request;
+  request.data_parallel = 1;
+  request.micro_batch = micro_batch;
+  return request;
+}
+
+void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed) {
+  const Outcome sharded = run_lowered(setting, seed);
+  ASSERT_EQ(sharded.stuck, "") << what;
+  PlanRequest request = unsharded(1);
+  if (setting.plan.capacity_factor > 0) request.capacity_factor = setting.plan.capacity_factor;
+  Setting whole = tiny_setting(setting.model, setting.training, request);
+  whole.blocks = setting.plan;
+  const Outcome expected = run_lowered(whole);
+  EXPECT_NEAR(sharded.loss, expected.loss, 1e-12 * expected.loss) << what;
+  EXPECT_LE(sharded.disagreement, 1e-12) << what;
+  expect_same(sharded.gradients, expected.gradients, what);
+  if (setting.plan.optimizer_barrier) expect_same(sharded.weights, expected.weights, what);
+}
+
+// ---- The unsharded program against its own loss -----------------------------------------
+
+void expect_gradients_of_loss(const Setting& setting) {
+  const Outcome outcome = run_lowered(setting);
+  ASSERT_EQ(outcome.stuck, "");
+  constexpr double kStep = 1e-5;
+  std::size_t i = 0;
+  for (const auto& [name, gradient] : outcome.gradients) {
+    if (i++ % 61 != 0) continue;
+    std::string weight = std::get<0>(name);
+    weight.resize(weight.size() - std::string_view(" gradient").size());
+    interpreter::Nudge nudge{weight, std::get<1>(name), std::get<2>(name), std::get<3>(name),
+                             kStep};
+    const double above = run_lowered(setting, 0, nudge).loss;
+    nudge.by = -kStep;
+    const double below = run_lowered(setting, 0, nudge).loss;
+    EXPECT_NEAR((above - below) / (2 * kStep), gradient, 1e-9 + 1e-6 * std::abs(gradient))
+        << weight << " of layer " << nudge.layer << " [" << nudge.row << ", " << nudge.column
+        << "]";
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// What every lowering must keep: the sharded program is the unsharded one, and that has the
+// gradients of its own loss.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/model/program/interpreter/machine.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+
+// One rank; as many micro-batches as the batch has sequences over `micro_batch`.
+PlanRequest unsharded(int micro_batch);
+
+// Same loss, same gradients, same weights after the step, to rounding. With another seed operations
+// run in another order that their dependencies allow.
+void expect_equivalent(const interpreter::Setting& setting, const std::string& what,
+                       std::uint64_t seed = 0);
+
+// Against finite differences, for some elements of every weight.
+void expect_gradients_of_loss(const interpreter::Setting& setting);
+
+}  // namespace trainyard

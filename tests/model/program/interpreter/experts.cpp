@@ -1,0 +1,313 @@
+// Routing, the order of copies, and what experts compute: gates are the softmax over the logits of
+// the chosen experts; the choice is by logit and correction bias.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+#include <vector>
+
+#include "tests/model/program/interpreter/kernels.h"
+
+namespace trainyard::interpreter {
+namespace {
+
+// A copy that its expert has no room for is marked, and still says whose it was.
+bool is_dropped(double expert) { return expert < 0; }
+double dropped(double expert) { return -1 - expert; }
+Eigen::Index expert_of(double mark) {
+  return static_cast<Eigen::Index>(is_dropped(mark) ? -1 - mark : mark);
+}
+
+std::vector<Eigen::Index> chosen(const Eigen::RowVectorXd& scores, Eigen::Index count) {
+  std::vector<Eigen::Index> order(static_cast<std::size_t>(scores.size()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Eigen::Index a, Eigen::Index b) { return scores[a] > scores[b]; });
+  order.resize(static_cast<std::size_t>(count));
+  return order;
+}
+
+// Which rank of the dropping plan has a token, and in which of its rows.
+struct Block {
+  std::int64_t rank = 0, row = 0;
+};
+
+Block block_of(const Where& where, Eigen::Index row, Eigen::Index rows) {
+  const TokenPlace token = token_place(where, row, rows);
+  Setting setting = where.setting;
+  if (setting.blocks) setting.plan = *setting.blocks;
+  const Plan& plan = setting.plan;
+  const std::int64_t part = setting.training.sequence_length / plan.context_parallel;
+  const std::int64_t local = part * plan.micro_batch / plan.tensor_parallel;
+  for (int context = 0; context < plan.context_parallel; ++context) {
+    for (std::int64_t i = 0; i < part; ++i) {
+      if (dealt_position(setting, context, i) != token.position) continue;
+      const std::int64_t in_rank = token.sequence % plan.micro_batch * part + i;
+      const std::int64_t microbatch = token.sequence / plan.micro_batch;
+      return {
+          (microbatch * plan.context_parallel + context) * plan.tensor_parallel + in_rank / local,
+          in_rank % local};
+    }
+  }
+  return {};
+}
+
+void drop_beyond(const Where& where, int capacity, Matrix& experts) {
+  std::vector<std::tuple<std::int64_t, std::int64_t, Eigen::Index>> order;
+  for (Eigen::Index row = 0; row < experts.rows(); ++row) {
+    const Block block = block_of(where, row, experts.rows());
+    order.emplace_back(block.rank, block.row, row);
+  }
+  std::sort(order.begin(), order.end());
+  std::map<std::pair<std::int64_t, double>, int> taken;
+  for (const auto& [rank, place, row] : order) {
+    for (Eigen::Index j = 0; j < experts.cols(); ++j) {
+      double& expert = experts(row, j);
+      if (++taken[{rank, expert}] > capacity) expert = dropped(expert);
+    }
+  }
+}
+
+int capacity_of(const Operation& op, const Where& where) {
+  if (op.capacity == 0 || !where.setting.blocks) return op.capacity;
+  const Plan& plan = *where.setting.blocks;
+  const double tokens = static_cast<double>(where.setting.training.sequence_length) *
+                        plan.micro_batch / plan.context_parallel / plan.tensor_parallel;
+  const Transformer& model = where.setting.model;
+  return static_cast<int>(
+      expert_capacity(tokens, model.experts_per_token, model.experts, plan.capacity_factor));
+}
+
+Eigen::RowVectorXd gates_of(const Eigen::RowVectorXd& logits, const Eigen::RowVectorXd& experts) {
+  Eigen::RowVectorXd gates(experts.size());
+  for (Eigen::Index j = 0; j < gates.size(); ++j) gates[j] = logits[expert_of(experts[j])];
+  gates = (gates.array() - gates.maxCoeff()).exp();
+  return gates / gates.sum();
+}
+
+void route(const Operation& op, const Where& where, const Operands& o) {
+  const Matrix& logits = *o.in[0];
+  Matrix& gates = *o.out[0];
+  Matrix& experts = *o.out[1];
+  for (Eigen::Index row = 0; row < logits.rows(); ++row) {
+    Eigen::RowVectorXd scores = logits.row(row);
+    if (o.in.size() > 1) scores += o.in[1]->col(0).transpose();
+    const std::vector<Eigen::Index> best = chosen(scores, gates.cols());
+    for (Eigen::Index j = 0; j < gates.cols(); ++j) {
+      experts(row, j) = static_cast<double>(best[static_cast<std::size_t>(j)]);
+    }
+    gates.row(row) = gates_of(logits.row(row), experts.row(row));
+  }
+  const int capacity = capacity_of(op, where);
+  if (capacity > 0) drop_beyond(where, capacity, experts);
+}
+
+// Copies that were not dropped, in the order of their experts: token and which of its experts.
+struct Copy {
+  Eigen::Index token = 0, choice = 0;
+};
+std::vector<Copy> copies_of(const Matrix& experts) {
+  std::vector<Copy> copies;
+  for (Eigen::Index token = 0; token < experts.rows(); ++token) {
+    for (Eigen::Index choice = 0; choice < experts.cols(); ++choice) {
+      if (!is_dropped(experts(token, choice))) copies.push_back({token, choice});
+    }
+  }
+  std::stable_sort(copies.begin(), copies.end(), [&](const Copy& a, const Copy& b) {
+    return experts(a.token, a.choice) < experts(b.token, b.choice);
+  });
+  return copies;
+}
+
+// d logit of a chosen expert = g (dg − Σ g dg); the gate of a dropped copy has no gradient.
+void route_gradient(const Operands& o) {
+  const Matrix& logits = *o.in[0];
+  const Matrix& experts = *o.in[1];
+  Matrix d = Matrix::Zero(experts.rows(), experts.cols());
+  const std::vector<Copy> copies = copies_of(experts);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    d(copies[i].token, copies[i].choice) = (*o.in[2])(static_cast<Eigen::Index>(i), 0);
+  }
+  o.out[0]->setZero();
+  for (Eigen::Index row = 0; row < logits.rows(); ++row) {
+    const Eigen::RowVectorXd g = gates_of(logits.row(row), experts.row(row));
+    const double mean = g.dot(d.row(row));
+    for (Eigen::Index j = 0; j < g.size(); ++j) {
+      (*o.out[0])(row, expert_of(experts(row, j))) = g[j] * (d(row, j) - mean);
+    }
+  }
+}
+
+// ---- Order ------------------------------------------------------------------------------
+
+void permute(const Where& where, const Operands& o) {
+  const Matrix& experts = *o.in[0];
+  const std::vector<Copy> copies = copies_of(experts);
+  const auto count = static_cast<Eigen::Index>(copies.size());
+  o.out[0]->resize(count, o.in[1]->cols());
+  const bool with_gates = o.out.size() > 1;
+  if (with_gates) {
+    o.out[1]->resize(count, 1);
+    o.out[2]->setZero(1, where.setting.model.experts);
+  }
+  for (Eigen::Index i = 0; i < count; ++i) {
+    const Copy& copy = copies[static_cast<std::size_t>(i)];
+    o.out[0]->row(i) = o.in[1]->row(copy.token);
+    if (!with_gates) continue;
+    (*o.out[1])(i, 0) = (*o.in[2])(copy.token, copy.choice);
+    (*o.out[2])(0, expert_of(experts(copy.token, copy.choice))) += 1;
+  }
+}
+
+void unpermute(const Operands& o) {
+  const std::vector<Copy> copies = copies_of(*o.in[0]);
+  Matrix sum = Matrix::Zero(o.out[0]->rows(), o.out[0]->cols());
+  for (std::size_t i = 2; i < o.in.size(); ++i) sum += *o.in[i];
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    sum.row(copies[i].token) += o.in[1]->row(static_cast<Eigen::Index>(i));
+  }
+  *o.out[0] = sum;
+}
+
+// Where the rows of each expert in turn are among those of each source in turn.
+std::vector<Eigen::Index> sorted_rows(const Matrix& counts) {
+  Matrix first(counts.rows(), counts.cols());
+  double row = 0;
+  for (Eigen::Index i = 0; i < counts.size(); ++i) {
+    first.data()[i] = row;
+    row += counts.data()[i];
+  }
+  std::vector<Eigen::Index> rows;
+  for (Eigen::Index expert = 0; expert < counts.cols(); ++expert) {
+    for (Eigen::Index source = 0; source < counts.rows(); ++source) {
+      for (double i = 0; i < counts(source, expert); ++i) {
+        rows.push_back(static_cast<Eigen::Index>(first(source, expert) + i));
+      }
+    }
+  }
+  return rows;
+}
+
+void sort_rows(const Operation& op, const Operands& o) {
+  const std::vector<Eigen::Index> rows = sorted_rows(*o.in[0]);
+  for (std::size_t i = 0; i < o.out.size(); ++i) {
+    const Matrix& in = *o.in[i + 1];
+    Matrix out(in.rows(), in.cols());
+    if (op.kind == OperationKind::sort_rows) {
+      out = in(rows, Eigen::all);
+    } else {
+      out(rows, Eigen::all) = in;
+    }
+    *o.out[i] = out;
+  }
+}
+
+// ---- Experts ------------------------------------------------------------------------------
+
+// The rows and the matrix of each expert, one after the other.
+template <typename Visit>
+void for_each_expert(const Matrix& counts, const Visit& visit) {
+  Eigen::Index row = 0;
+  for (Eigen::Index expert = 0; expert < counts.cols(); ++expert) {
+    const auto rows = static_cast<Eigen::Index>(counts.col(expert).sum());
+    visit(expert, row, rows);
+    row += rows;
+  }
+}
+
+void grouped_linear(const Operands& o) {
+  const Matrix& counts = *o.in[0];
+  const Matrix& x = *o.in[1];
+  const Eigen::Index height = o.in[2]->rows() / counts.cols();
+  Matrix y(x.rows(), height);
+  for_each_expert(counts, [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
+    y.middleRows(row, rows) =
+        x.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height).transpose();
+    if (o.in.size() == 3) return;
+    y.middleRows(row, rows).rowwise() +=
+        o.in[3]->col(0).segment(expert * height, height).transpose();
+  });
+  *o.out[0] = y;
+}
+
+void grouped_linear_input_gradient(const Operands& o) {
+  const Matrix& dy = *o.in[1];
+  const Eigen::Index height = o.in[2]->rows() / o.in[0]->cols();
+  Matrix dx(dy.rows(), o.in[2]->cols());
+  for_each_expert(*o.in[0], [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
+    dx.middleRows(row, rows) =
+        dy.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height);
+  });
+  *o.out[0] = dx;
+}
+
+void grouped_linear_weight_gradient(const Operands& o) {
+  const Matrix& x = *o.in[1];
+  const Matrix& dy = *o.in[2];
+  const Eigen::Index height = dy.cols();
+  for_each_expert(*o.in[0], [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
+    o.in_place[0]->middleRows(expert * height, height) +=
+        dy.middleRows(row, rows).transpose() * x.middleRows(row, rows);
+    if (o.in_place.size() == 1) return;
+    o.in_place[1]->col(0).segment(expert * height, height) +=
+        dy.middleRows(row, rows).colwise().sum().transpose();
+  });
+}
+
+// Rows by source and expert, each with its expert's bias.
+template <typename Visit>
+void for_each_biased_row(const Operands& o, const Visit& visit) {
+  const Matrix& counts = *o.in[0];
+  const Eigen::Index height = o.in[2]->rows() / counts.cols();
+  Eigen::Index row = 0;
+  for (Eigen::Index i = 0; i < counts.size(); ++i) {
+    const Eigen::Index first = i % counts.cols() * height;
+    for (double n = 0; n < counts.data()[i]; ++n) visit(row++, first, height);
+  }
+}
+
+void expert_bias(const Operands& o) {
+  for_each_biased_row(o, [&](Eigen::Index row, Eigen::Index first, Eigen::Index height) {
+    o.in_place[0]->row(row) +=
+        (*o.in[1])(row, 0) * o.in[2]->col(0).segment(first, height).transpose();
+  });
+}
+
+void expert_bias_gradient(const Operands& o) {
+  const Matrix& dy = *o.in[3];
+  for_each_biased_row(o, [&](Eigen::Index row, Eigen::Index first, Eigen::Index height) {
+    o.in_place[0]->col(0).segment(first, height) += (*o.in[1])(row, 0) * dy.row(row).transpose();
+    (*o.in_place[1])(row, 0) += dy.row(row).dot(o.in[2]->col(0).segment(first, height));
+  });
+}
+
+}  // namespace
+
+void compute_experts(const Operation& operation, const Where& where, const Operands& operands) {
+  switch (operation.kind) {
+    case OperationKind::route:
+      return route(operation, where, operands);
+    case OperationKind::route_gradient:
+      return route_gradient(operands);
+    case OperationKind::permute:
+      return permute(where, operands);
+    case OperationKind::unpermute:
+      return unpermute(operands);
+    case OperationKind::sort_rows:
+    case OperationKind::unsort_rows:
+      return sort_rows(operation, operands);
+    case OperationKind::grouped_linear:
+      return grouped_linear(operands);
+    case OperationKind::grouped_linear_input_gradient:
+      return grouped_linear_input_gradient(operands);
+    case OperationKind::grouped_linear_weight_gradient:
+      return grouped_linear_weight_gradient(operands);
+    case OperationKind::expert_bias:
+      return expert_bias(operands);
+    default:
+      return expert_bias_gradient(operands);
+  }
+}
+
+}  // namespace trainyard::interpreter
