@@ -1,8 +1,9 @@
 // The whole space of Llama-3.1-405B on H100s against the size of the cluster and the number of
-// threads; items are combinations considered.
+// threads; items are combinations considered. And layers to stages by dynamic programming.
 #include <benchmark/benchmark.h>
 
 #include "model/cost/estimate.h"
+#include "planner/allocation.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
 
@@ -34,6 +35,47 @@ BENCHMARK(search_llama_405b)
     ->Args({16384, 1})
     ->Args({16384, 2})
     ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+// Layers of two kinds in turn and of slightly different sizes, so that no two allocations tie;
+// memory that makes the first stages recompute.
+AllocationProblem uneven_layers(int layers, int stages) {
+  AllocationProblem problem;
+  problem.microbatches = 4 * stages;
+  for (int i = 0; i < layers; ++i) {
+    const double size = (i % 4 == 0 ? 0.4 : 1) * (1 + 0.01 * (i * 37 % 101));
+    problem.layers.push_back({.time = Seconds(3 * size),
+                              .selective = Seconds(0.2 * size),
+                              .full = Seconds(size),
+                              .states = Bytes(size),
+                              .saved = Bytes(size),
+                              .saved_selective = Bytes(0.7 * size),
+                              .saved_by_full = Bytes(0.05 * size),
+                              .gradients = Bytes(0.1 * size),
+                              .gathered = Bytes(0)});
+  }
+  const double share = static_cast<double>(layers) / stages;
+  for (int j = 0; j < stages; ++j) {
+    problem.stages.push_back({.time = Seconds(j == 0 || j + 1 == stages ? 2 : 0),
+                              .fixed = Bytes(1),
+                              .head = Bytes(0),
+                              .capacity = Bytes(share * (1.5 + 0.5 * stages)),
+                              .in_flight = static_cast<double>(stages - j)});
+  }
+  return problem;
+}
+
+void allocate(benchmark::State& state) {
+  const AllocationProblem problem =
+      uneven_layers(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)));
+  for (auto _ : state) benchmark::DoNotOptimize(allocate_layers(problem));
+}
+BENCHMARK(allocate)
+    ->ArgNames({"layers", "stages"})
+    ->Args({100, 16})
+    ->Args({400, 16})
+    ->Args({400, 64})
+    ->Args({800, 128})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

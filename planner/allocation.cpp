@@ -1,0 +1,249 @@
+#include "planner/allocation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+namespace trainyard {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Contiguous layers, summed up; plain numbers in seconds and bytes, for this is the inner loop.
+struct Segment {
+  int count = 0;
+  double time = 0, selective = 0, full = 0, states = 0;
+  double saved = 0, saved_selective = 0, saved_by_full = 0;
+  double largest_saved = 0, largest_gradients = 0, largest_gathered = 0;
+
+  void add(const AllocatedLayer& layer) {
+    ++count;
+    time += layer.time.value();
+    selective += layer.selective.value();
+    full += layer.full.value();
+    states += layer.states.value();
+    saved += layer.saved.value();
+    saved_selective += layer.saved_selective.value();
+    saved_by_full += layer.saved_by_full.value();
+    largest_saved = std::max(largest_saved, layer.saved.value());
+    largest_gradients = std::max(largest_gradients, layer.gradients.value());
+    largest_gathered = std::max(largest_gathered, layer.gathered.value());
+  }
+};
+
+struct Choice {
+  double time = kInfinity;  // infinite: no recomputation is enough
+  Recompute recompute;
+};
+
+void take_faster(Choice& best, double time, Recompute recompute) {
+  if (time < best.time) best = {time, recompute};
+}
+
+// Bytes for kept activations, with and without a recomputed layer beside them.
+struct Room {
+  double plain = 0, recomputing = 0;
+};
+
+Room room_of(const AllocatedStage& stage, const Segment& s) {
+  const double held = stage.fixed.value() + s.states + s.largest_gathered;
+  const double left = stage.capacity.value() - held;
+  const double head = stage.head.value();
+  return {left - std::max(head, s.largest_gradients),
+          left - std::max(head, s.largest_gradients + s.largest_saved)};
+}
+
+// The fewest layers whose recomputation makes the others' activations fit; more than all: none.
+int layers_to_recompute(const Segment& s, double in_flight, double room) {
+  const double excess = s.saved * in_flight - room;
+  if (excess <= 0) return std::min(1, s.count);
+  const double gain = (s.saved - s.saved_by_full) * in_flight;
+  if (excess > gain) return s.count + 1;
+  const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
+  return std::clamp(layers, 1, s.count);
+}
+
+class Allocator {
+ public:
+  explicit Allocator(const AllocationProblem& problem)
+      : problem_(problem),
+        layers_(static_cast<int>(problem.layers.size())),
+        width_(static_cast<std::size_t>(layers_) + 1) {}
+
+  std::optional<Allocation> run() {
+    const auto balanced = sweep(kInfinity, [](double a, double b) { return std::max(a, b); });
+    if (!balanced) return std::nullopt;
+    offer(*balanced);
+    const double shortest = longest(*balanced);
+    if (const auto cheapest = sweep(shortest, std::plus<>())) offer(*cheapest);
+    explore(shortest);
+    return std::move(best_);
+  }
+
+ private:
+  using Stages = std::vector<StageAllocation>;
+
+  Choice choose(const AllocatedStage& stage, const Segment& s) const {
+    const Room room = room_of(stage, s);
+    const double own = stage.time.value();
+    const double time = s.time * stage.slowness;
+    Choice best;
+    if ((problem_.none || s.count == 0) && s.saved * stage.in_flight <= room.plain) {
+      take_faster(best, own + time, {});
+    }
+    if (s.count == 0) return best;
+    if (problem_.selective && s.saved_selective * stage.in_flight <= room.plain) {
+      take_faster(best, own + time + s.selective * stage.slowness, {RecomputeMode::selective});
+    }
+    if (problem_.full) {
+      const int again = layers_to_recompute(s, stage.in_flight, room.recomputing);
+      const double share = static_cast<double>(again) / s.count;
+      if (again <= s.count) {
+        take_faster(best, own + time + s.full * stage.slowness * share,
+                    {RecomputeMode::full, again});
+      }
+    }
+    return best;
+  }
+
+  // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
+  bool beyond(const AllocatedStage& stage, const Segment& s, double most) const {
+    if (stage.time.value() + s.time * stage.slowness > most) return true;
+    const double least = std::min({s.saved, s.saved_selective, s.saved_by_full});
+    return least * stage.in_flight > room_of(stage, s).plain;
+  }
+
+  // The allocation with the least `measure` of its stages' times (their sum, their maximum), all of
+  // them `threshold` at most.
+  template <typename Measure>
+  std::optional<Stages> sweep(double threshold, Measure measure) {
+    const std::size_t stages = problem_.stages.size();
+    from_.assign(stages * width_, -1);
+    std::vector<double> before(width_, kInfinity), after(width_);
+    before[0] = 0;
+    for (std::size_t j = 0; j < stages; ++j) {
+      for (int end = 0; end <= layers_; ++end) {
+        after[at(end)] = extend(j, end, threshold, before, measure);
+      }
+      before.swap(after);
+    }
+    if (before[at(layers_)] == kInfinity) return std::nullopt;
+    return trace();
+  }
+
+  // The best of all ways to end stage `j` with layer `end`.
+  template <typename Measure>
+  double extend(std::size_t j, int end, double threshold, const std::vector<double>& before,
+                Measure measure) {
+    const AllocatedStage& stage = problem_.stages[j];
+    double best = kInfinity;
+    Segment segment;
+    for (int first = end;; --first) {
+      const double so_far = before[at(first)];
+      // No segment that is longer beats the best: its time alone is more.
+      if (beyond(stage, segment, std::min(threshold, best))) break;
+      if (so_far < best) {
+        const Choice choice = choose(stage, segment);
+        const double value = choice.time <= threshold ? measure(so_far, choice.time) : kInfinity;
+        if (value < best) {
+          best = value;
+          from_[j * width_ + at(end)] = first;
+        }
+      }
+      if (first == 0) break;
+      segment.add(problem_.layers[at(first - 1)]);
+    }
+    return best;
+  }
+
+  Stages trace() const {
+    Stages stages(problem_.stages.size());
+    int end = layers_;
+    for (std::size_t j = stages.size(); j-- > 0;) {
+      const int first = from_[j * width_ + at(end)];
+      Segment segment;
+      for (int layer = end; layer-- > first;) segment.add(problem_.layers[at(layer)]);
+      const Choice choice = choose(problem_.stages[j], segment);
+      stages[j] = {end - first, choice.recompute, Seconds(choice.time)};
+      end = first;
+    }
+    return stages;
+  }
+
+  // Longer stages than the balanced ones pay where they spare recomputation. With g(M) the least
+  // sum of stages of at most M, the step is at least (m − r)·M + r·g(M'), M ≤ M': intervals of M
+  // are halved until this bound meets the best.
+  void explore(double balanced) {
+    struct Interval {
+      double low, high, sum;  // longest stage in (low, high]; their sum is at least this
+    };
+    double sum = 0;
+    for (const AllocatedStage& stage : problem_.stages) sum += stage.time.value();
+    std::vector<Interval> open = {{balanced, highest(), sum}};
+    while (!open.empty()) {
+      const Interval interval = open.back();
+      open.pop_back();
+      if (interval.high <= interval.low || !can_improve(interval.low, interval.sum)) continue;
+      const auto found = sweep(interval.high, std::plus<>());
+      if (!found) continue;
+      offer(*found);
+      const double most = longest(*found);
+      const double least_sum = total(*found);
+      if (most <= interval.low || !can_improve(interval.low, least_sum)) continue;
+      const double middle = interval.low + (most - interval.low) / 2;
+      open.push_back({interval.low, middle, least_sum});
+      open.push_back({middle, std::nextafter(most, 0.0), least_sum});
+    }
+  }
+
+  double weight() const { return problem_.microbatches - problem_.fill; }
+
+  // No allocation with a longer stage is better, even if nothing else took any time.
+  double highest() const { return weight() > 0 ? best_->step.value() / weight() : kInfinity; }
+
+  bool can_improve(double longest, double sum) const {
+    return weight() * longest + problem_.fill * sum < best_->step.value() * (1 - 1e-12);
+  }
+
+  void offer(const Stages& stages) {
+    const Seconds step = allocation_step(problem_, stages);
+    if (!best_ || step < best_->step) best_ = {stages, step};
+  }
+
+  static double longest(const Stages& stages) {
+    double most = 0;
+    for (const StageAllocation& stage : stages) most = std::max(most, stage.time.value());
+    return most;
+  }
+  static double total(const Stages& stages) {
+    double sum = 0;
+    for (const StageAllocation& stage : stages) sum += stage.time.value();
+    return sum;
+  }
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+  const AllocationProblem& problem_;
+  int layers_;
+  std::size_t width_;
+  std::vector<int> from_;  // [stage][end]: where the stage's layers begin
+  std::optional<Allocation> best_;
+};
+
+}  // namespace
+
+std::optional<Allocation> allocate_layers(const AllocationProblem& problem) {
+  return Allocator(problem).run();
+}
+
+Seconds allocation_step(const AllocationProblem& problem,
+                        const std::vector<StageAllocation>& stages) {
+  Seconds longest, sum;
+  for (const StageAllocation& stage : stages) {
+    longest = std::max(longest, stage.time);
+    sum += stage.time;
+  }
+  return problem.microbatches * longest + problem.fill * (sum - longest);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,70 @@
+// Layers to stages by dynamic programming: contiguous layers, some stages perhaps empty, and the
+// recomputation of every stage chosen in the same program, so that the step is as short as the
+// memory of each stage allows.
+//
+// The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r, for schedules with one
+// chunk a stage. Memory is that of model/cost/memory.h: states, kept activations times those in
+// flight, and the larger of the two transients. What data parallelism adds once a step is left out.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+// One layer on one rank, for one micro-batch.
+struct AllocatedLayer {
+  Seconds time;                                 // of all its passes, nothing repeated
+  Seconds selective, full;                      // what recomputation adds to it
+  Bytes states;                                 // weights, gradients, optimizer
+  Bytes saved, saved_selective, saved_by_full;  // kept for backward
+  Bytes gradients;                              // of activations, while its backward pass runs
+  Bytes gathered;                               // ZeRO-3's copy while it is at work
+};
+
+struct AllocatedStage {
+  Seconds time;          // of what it runs beside layers: embedding, output head, sends
+  Bytes fixed;           // what it holds beside layers
+  Bytes head;            // logits, while no layer's backward pass runs
+  Bytes capacity;        // what the allocator may give out
+  double in_flight = 1;  // micro-batches whose activations it keeps
+  double slowness = 1;   // time of a layer here over that on the reference device
+};
+
+struct AllocationProblem {
+  std::vector<AllocatedLayer> layers;
+  std::vector<AllocatedStage> stages;
+  int microbatches = 1;
+  double fill = 1;  // r: 1 for 1F1B
+  // Which recomputation a stage may choose; `full` is of any number of its layers.
+  bool none = true, selective = true, full = true;
+};
+
+struct StageAllocation {
+  int layers = 0;
+  Recompute recompute;  // `full_layers` as many as the stage needs
+  Seconds time;
+};
+
+struct Allocation {
+  std::vector<StageAllocation> stages;
+  Seconds step;
+};
+
+// The best allocation; nothing when none fits. Exact to a relative 1e-12.
+// Requires: at least one stage, m ≥ 1, 0 ≤ r ≤ 1, nothing negative.
+std::optional<Allocation> allocate_layers(const AllocationProblem& problem);
+
+// The step of handbook §8 for these stage times.
+Seconds allocation_step(const AllocationProblem& problem,
+                        const std::vector<StageAllocation>& stages);
+
+// The problem of a plan's degrees under the cost model: nothing for plans with chunks, with two
+// ways through the stages or with a pass list of their own.
+std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan);
+
+}  // namespace trainyard

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cmath>
+
+#include "model/cost/layer_cost.h"
+#include "model/cost/memory.h"
+#include "model/cost/stage_parameters.h"
+#include "model/cost/traffic.h"
+#include "model/schedule/schedule.h"
+#include "planner/allocation.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+StageCosts costs_of(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  StageCosts costs;
+  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    if (all[kind] > 0) {
+      costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
+    }
+  }
+  costs.embedding = embedding_cost(job, plan, links);
+  costs.head = head_cost(job, plan, links);
+  return costs;
+}
+
+// What the embedding, every layer and the head hold on their own: stages of a plan that gives each
+// of them one.
+std::vector<StageParameters> parts(const PreparedJob& job, Plan plan) {
+  const int layers = job.job.model.layers;
+  plan.pipeline_parallel = layers + 2;
+  plan.layers_per_stage.assign(at(layers + 2), 1);
+  plan.layers_per_stage.front() = 0;
+  plan.layers_per_stage.back() = 0;
+  std::vector<StageParameters> result;
+  stage_parameters(job, plan, result);
+  return result;
+}
+
+Seconds time_of(const LayerCost& cost) {
+  return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
+}
+
+std::size_t kind_of(const StageParameters& part) {
+  const auto found =
+      std::find_if(part.kinds.begin(), part.kinds.end(), [](int n) { return n > 0; });
+  return static_cast<std::size_t>(found - part.kinds.begin());
+}
+
+// Handbook §8: what the fill and drain of the other stages show of each.
+double fill_of(const Schedule& schedule, const LayerCost& layer) {
+  const Seconds forward = layer.forward.total();
+  const Seconds input = layer.input_gradient.total();
+  const Seconds weight = layer.weight_gradient.total();
+  const Seconds all = forward + input + weight;
+  if (schedule.name == "zb-h1") return std::clamp((forward + input - weight) / all, 0.0, 1.0);
+  if (schedule.name == "zb-h2") return std::clamp((forward + input - 2 * weight) / all, 0.0, 1.0);
+  return 1;
+}
+
+class Translation {
+ public:
+  Translation(const PreparedJob& job, const Plan& plan)
+      : job_(job),
+        plan_(plan),
+        links_(plan_links(job, plan)),
+        costs_(costs_of(job, plan, links_)),
+        parts_(parts(job, plan)) {}
+
+  AllocationProblem run() const {
+    AllocationProblem problem;
+    problem.microbatches = plan_.microbatches;
+    for (int layer = 1; layer + 1 < static_cast<int>(parts_.size()); ++layer) {
+      problem.layers.push_back(layer_of(parts_[at(layer)]));
+    }
+    for (int stage = 0; stage < plan_.pipeline_parallel; ++stage) {
+      problem.stages.push_back(stage_of(stage));
+    }
+    problem.fill = fill_of(*plan_.schedule, costs_.layers[kind_of(parts_[1])]);
+    return problem;
+  }
+
+ private:
+  // Memory of a stage with these parts and nothing in flight.
+  MemoryByKind memory_of(const StageParameters& part) const {
+    Plan plain = plan_;
+    plain.recompute = {};
+    return stage_memory(job_, plain, costs_, part, plan_.pipeline_parallel - 1).at_peak;
+  }
+
+  Bytes states_of(const StageParameters& part) const {
+    const MemoryByKind held = state_memory(job_.job.training, plan_, part);
+    return held.parameters + held.gradients + held.optimizer;
+  }
+
+  AllocatedLayer layer_of(const StageParameters& part) const {
+    const LayerCost& cost = costs_.layers[kind_of(part)];
+    AllocatedLayer layer;
+    layer.time = time_of(cost);
+    layer.selective = cost.selective_recompute.total();
+    layer.full = cost.full_recompute.total();
+    layer.states = states_of(part);
+    layer.saved = cost.saved.everything;
+    layer.saved_selective = cost.saved.selective;
+    layer.saved_by_full = cost.saved.input_only;
+    layer.gradients = cost.gradients;
+    layer.gathered = memory_of(part).buffers - memory_of({}).buffers - cost.gradients;
+    return layer;
+  }
+
+  AllocatedStage stage_of(int index) const {
+    const Stack& stack = job_.job.training.stack;
+    const PipelineShape shape = pipeline_shape(plan_);
+    AllocatedStage stage;
+    stage.in_flight = plan_.schedule->chunks_in_flight(shape, index);
+    stage.fixed = memory_of({}).buffers;
+    if (index == 0) {
+      const StageParameters& embedding = parts_.front();
+      stage.time += time_of(costs_.embedding);
+      stage.fixed += states_of(embedding) + costs_.embedding.saved.everything * stage.in_flight;
+    }
+    if (index + 1 == plan_.pipeline_parallel) {
+      const StageParameters& head = parts_.back();
+      stage.time += time_of(costs_.head);
+      stage.fixed += states_of(head) + costs_.head.saved.everything;
+      stage.head = memory_of(head).logits;
+    }
+    if (!plan_.overlap.pipeline && plan_.pipeline_parallel > 1) {
+      stage.time += 2 * send_time(job_, plan_, links_);
+    }
+    stage.capacity =
+        (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
+    return stage;
+  }
+
+  const PreparedJob& job_;
+  const Plan& plan_;
+  PlanLinks links_;
+  StageCosts costs_;
+  std::vector<StageParameters> parts_;  // embedding, layers, head
+};
+
+}  // namespace
+
+std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan) {
+  const bool contiguous =
+      plan.virtual_stages == 1 && plan.schedule->route == Route::loop && !plan.passes;
+  const bool whole = plan.offload.activations == OffloadTarget::none;
+  if (!contiguous || !whole) return std::nullopt;
+  return Translation(job, plan).run();
+}
+
+}  // namespace trainyard

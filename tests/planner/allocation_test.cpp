@@ -1,0 +1,236 @@
+// The dynamic programme against every allocation of small instances, and its problem against the
+// cost model's own memory and time.
+#include "planner/allocation.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "model/cost/estimate.h"
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// ---- The other road: every allocation, every recomputation -------------------------------
+
+// Time of stage `j` with layers first … end − 1 under one policy; infinite where it does not fit.
+// `again`: layers that are recomputed in full, 0 … all.
+double stage_time(const AllocationProblem& problem, int j, int first, int end, RecomputeMode mode,
+                  int again) {
+  const AllocatedStage& stage = problem.stages[at(j)];
+  const int count = end - first;
+  double time = 0, kept = 0, held = stage.fixed.value(), gradients = 0, gathered = 0, largest = 0;
+  const double share = mode == RecomputeMode::full ? static_cast<double>(again) / count : 0;
+  for (int i = first; i < end; ++i) {
+    const AllocatedLayer& layer = problem.layers[at(i)];
+    time += layer.time.value() + share * layer.full.value();
+    kept += share * layer.saved_by_full.value() + (1 - share) * layer.saved.value();
+    if (mode == RecomputeMode::selective) {
+      time += layer.selective.value();
+      kept += layer.saved_selective.value() - layer.saved.value();
+    }
+    held += layer.states.value();
+    gradients = std::max(gradients, layer.gradients.value());
+    gathered = std::max(gathered, layer.gathered.value());
+    largest = std::max(largest, layer.saved.value());
+  }
+  const double backward = gradients + (mode == RecomputeMode::full ? largest : 0);
+  const double peak =
+      held + kept * stage.in_flight + gathered + std::max(stage.head.value(), backward);
+  const double rounding = 1e-12 * stage.capacity.value();
+  return peak <= stage.capacity.value() + rounding ? stage.time.value() + time * stage.slowness
+                                                   : kInfinity;
+}
+
+std::vector<double> all_times(const AllocationProblem& problem, int j, int first, int end) {
+  std::vector<double> times;
+  if (problem.none || first == end) {
+    times.push_back(stage_time(problem, j, first, end, RecomputeMode::none, 0));
+  }
+  if (problem.selective && first < end) {
+    times.push_back(stage_time(problem, j, first, end, RecomputeMode::selective, 0));
+  }
+  for (int again = 1; problem.full && again <= end - first; ++again) {
+    times.push_back(stage_time(problem, j, first, end, RecomputeMode::full, again));
+  }
+  return times;
+}
+
+double brute_force(const AllocationProblem& problem) {
+  const int stages = static_cast<int>(problem.stages.size());
+  const int layers = static_cast<int>(problem.layers.size());
+  double best = kInfinity;
+  const std::function<void(int, int, double, double)> place = [&](int j, int first, double longest,
+                                                                  double sum) {
+    if (j == stages) {
+      if (first == layers) {
+        best = std::min(best, problem.microbatches * longest + problem.fill * (sum - longest));
+      }
+      return;
+    }
+    for (int end = j + 1 == stages ? layers : first; end <= layers; ++end) {
+      for (const double time : all_times(problem, j, first, end)) {
+        if (time < kInfinity) place(j + 1, end, std::max(longest, time), sum + time);
+      }
+    }
+  };
+  place(0, 0, 0, 0);
+  return best;
+}
+
+// ---- Instances -----------------------------------------------------------------------------
+
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : random_(seed) {}
+  double number(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random_);
+  }
+  bool coin() { return number(0, 1) < 0.5; }
+
+  AllocationProblem problem(int layers, int stages) {
+    AllocationProblem problem;
+    const bool whole = coin();  // whole numbers have ties
+    const auto value = [&](double low, double high) {
+      const double drawn = number(low, high);
+      return whole ? std::round(drawn) : drawn;
+    };
+    for (int i = 0; i < layers; ++i) {
+      AllocatedLayer layer;
+      layer.time = Seconds(value(1, 6));
+      layer.selective = Seconds(value(0, 1));
+      layer.full = Seconds(value(0, 3));
+      layer.states = Bytes(value(0, 5));
+      layer.saved = Bytes(value(2, 9));
+      layer.saved_selective = layer.saved * number(0.4, 1);
+      layer.saved_by_full = layer.saved * number(0, 0.4);
+      layer.gradients = Bytes(value(0, 2));
+      layer.gathered = Bytes(value(0, 2));
+      problem.layers.push_back(layer);
+    }
+    for (int j = 0; j < stages; ++j) {
+      AllocatedStage stage{.time = Seconds(value(0, 4)),
+                           .fixed = Bytes(value(0, 5)),
+                           .head = Bytes(value(0, 8)),
+                           .capacity = Bytes(value(10, 25.0 * layers)),
+                           .in_flight = static_cast<double>(stages - j),
+                           .slowness = coin() ? 1 : number(0.5, 2)};
+      problem.stages.push_back(stage);
+    }
+    problem.microbatches = static_cast<int>(number(1, 12));
+    problem.fill = coin() ? 1 : number(0, 1);
+    problem.none = number(0, 1) < 0.9;
+    problem.selective = coin();
+    problem.full = coin() || !problem.none;
+    return problem;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
+  constexpr int kInstances = 50;  // of each size
+  Draw draw(5);
+  int fitting = 0;
+  for (int layers = 1; layers <= 10; ++layers) {
+    for (int stages = 1; stages <= 4; ++stages) {
+      for (int i = 0; i < kInstances; ++i) {
+        const AllocationProblem problem = draw.problem(layers, stages);
+        const auto found = allocate_layers(problem);
+        const double best = brute_force(problem);
+        ASSERT_EQ(found.has_value(), best < kInfinity) << layers << " on " << stages;
+        if (!found) continue;
+        ++fitting;
+        ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << layers << " on " << stages;
+      }
+    }
+  }
+  EXPECT_GT(fitting, 1000);
+}
+
+TEST(Allocation, BalancesLayersAsTheGoldenValuesSay) {
+  // golden.md: least maximum of contiguous parts.
+  const auto least = [](std::vector<double> times, int stages) {
+    AllocationProblem problem;
+    problem.fill = 0;
+    for (const double time : times) problem.layers.push_back({.time = Seconds(time)});
+    problem.stages.assign(at(stages), {.capacity = Bytes(1)});
+    return allocate_layers(problem)->step.value();
+  };
+  EXPECT_EQ(least({2, 1, 1, 1, 1, 1, 1, 1, 1, 4}, 4), 4);
+  EXPECT_EQ(least({3, 1, 4, 1, 5, 9, 2, 6}, 3), 14);
+}
+
+TEST(Allocation, TakesAFastDeviceForMoreLayers) {
+  AllocationProblem problem;
+  problem.microbatches = 100;
+  problem.layers.assign(9, {.time = Seconds(1)});
+  problem.stages.assign(2, {.capacity = Bytes(1)});
+  problem.stages[1].slowness = 0.5;
+  const auto found = allocate_layers(problem);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->stages[0].layers, 3);  // 3 · 1 = 6 · 0.5
+  EXPECT_EQ(found->stages[1].layers, 6);
+}
+
+TEST(Allocation, RecomputesJustBeforeAndNotAtTheLimit) {
+  // Three layers of 4 bytes, two in flight: 24 bytes and a recomputed layer beside them.
+  AllocationProblem problem;
+  problem.selective = false;
+  problem.layers.assign(3, {.time = Seconds(2), .full = Seconds(1), .saved = Bytes(4)});
+  problem.stages.assign(1, {.capacity = Bytes(24), .in_flight = 2});
+  EXPECT_EQ(allocate_layers(problem)->stages[0].recompute.mode, RecomputeMode::none);
+  problem.stages[0].capacity = Bytes(23.99);
+  const auto found = allocate_layers(problem);
+  EXPECT_EQ(found->stages[0].recompute, (Recompute{RecomputeMode::full, 1}));  // 16 + 4
+  EXPECT_EQ(found->stages[0].time, Seconds(7));
+  problem.stages[0].capacity = Bytes(3.99);  // not even the layer at work
+  EXPECT_FALSE(allocate_layers(problem));
+}
+
+// ---- The cost model's problem --------------------------------------------------------------
+
+TEST(AllocationProblem, GivesTheStageTimesAndTheMemoryOfTheEstimate) {
+  const PreparedJob job = prepare(llama_8b_job(1));
+  for (const int zero_stage : {0, 3}) {
+    const auto plan = make_plan({.pipeline_parallel = 4, .zero_stage = zero_stage}, job.job.model,
+                                job.job.cluster, job.job.training);
+    ASSERT_TRUE(plan);
+    const auto problem = allocation_problem(job, *plan);
+    ASSERT_TRUE(problem);
+    const Estimate priced = estimate(job, *plan);
+    int first = 0;
+    for (int j = 0; j < 4; ++j) {
+      const StageEstimate& stage = priced.stages[at(j)];
+      const int end = first + priced.held[at(j)].layers;
+      AllocationProblem with_room = *problem;
+      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 + 1e-9);
+      const double time = stage_time(with_room, j, first, end, RecomputeMode::none, 0);
+      const Seconds expected = stage.passes.total() - stage.exposed.data_parallel;
+      EXPECT_NEAR(time, expected.value(), 1e-9 * expected.value());
+      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 - 1e-9);
+      EXPECT_EQ(stage_time(with_room, j, first, end, RecomputeMode::none, 0), kInfinity);
+      first = end;
+    }
+  }
+}
+
+TEST(AllocationProblem, IsNotAskedOfChunksOrTwoWays) {
+  const PreparedJob job = prepare(llama_8b_job(1));
+  const auto plan = make_plan({.pipeline_parallel = 4, .virtual_stages = 2}, job.job.model,
+                              job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(allocation_problem(job, *plan));
+}
+
+}  // namespace
+}  // namespace trainyard
