@@ -64,9 +64,10 @@ void narrow_scopes(Lowering& lowering, const std::vector<const Operations*>& pas
   for (const Operations* pass : passes) {
     for (const Operation& operation : *pass) {
       for (const Operand& operand : operation.operands) {
-        if (is_activation(lowering.program, operand.buffer) && !crossing.contains(operand.buffer)) {
-          lowering.program.buffers[static_cast<std::size_t>(operand.buffer)].scope = Scope::stage;
-        }
+        ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(operand.buffer)];
+        const bool everywhere =
+            buffer.role == BufferRole::activation && buffer.scope == Scope::activation;
+        if (everywhere && !crossing.contains(operand.buffer)) buffer.scope = Scope::stage;
       }
     }
   }
@@ -77,16 +78,39 @@ struct UnitNames {
       update, gather;
 };
 
-UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
+Operations joined(Operations first, const Operations& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+Operations cut_front(Operations& list, std::size_t count) {
+  const auto end = list.begin() + static_cast<std::ptrdiff_t>(count);
+  Operations front(list.begin(), end);
+  list.erase(list.begin(), end);
+  return front;
+}
+
+// The gathers of a pass as blocks of their own: the next unit's wait until the one before it in the
+// pass begins, that is, until its input is there.
+void add_fetch(Program& program, Operations fetch, Operand input, int& first, int& next) {
+  first = add_block(program, "weights", fetch);
+  for (Operation& operation : fetch) operation.operands.push_back(input);
+  next = add_block(program, "next weights", std::move(fetch));
+}
+
+UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
                     const std::vector<Key>& handed_on, int norm) {
-  Operations forward = unit.forward();
-  Operations backward = unit.backward();
+  reduce_every_pass(unit);
+  const Operations fetch = weight_fetch(unit, Phase::forward);
+  const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
+  Operations forward = joined(fetch, unit.forward());
+  Operations backward = joined(fetch_again, unit.backward());
   mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
-  Operations input = unit.backward();
+  Operations input = joined(fetch_again, unit.backward());
   Operations weight = unit.backward();
   std::erase_if(input, [](const Operation& op) { return op.phase == Phase::weight_gradient; });
   std::erase_if(weight, [](const Operation& op) { return op.phase != Phase::weight_gradient; });
-  Operations forward_again = unit.forward();
+  Operations forward_again = joined(fetch, unit.forward());
   mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
   if (lowering.plan.schedule->splits_backward) {
     narrow_scopes(lowering, {&forward, &input, &weight});
@@ -96,6 +120,12 @@ UnitBlocks add_unit(Lowering& lowering, const NetworkUnit& unit, const UnitNames
 
   Program& program = lowering.program;
   UnitBlocks blocks;
+  add_fetch(program, cut_front(forward, fetch.size()), reads(lowering.hidden), blocks.fetch_forward,
+            blocks.fetch_next_forward);
+  const Operand gradient = reads(lowering.gradient, 1);
+  add_fetch(program, cut_front(backward, fetch.size()), gradient, blocks.fetch_backward,
+            blocks.fetch_next_backward);
+  cut_front(input, fetch.size());
   blocks.forward = add_block(program, names.forward, std::move(forward));
   if (lowering.plan.schedule->splits_backward) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
@@ -146,13 +176,13 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, {stream}, norm);
   NetworkUnit head(lowering, Scope::stage);
   const bool shared = tied && !apart;
-  const Parameter matrix = shared ? table : vocabulary_table(head, true);
+  const Parameter matrix = shared ? head.borrowed(table) : vocabulary_table(head, true);
   add_head(head, matrix);
   blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
   if (!tied || !apart) return;
   for (const Parameter& copy : {table, matrix}) {
-    lowering.program.buffers[static_cast<std::size_t>(copy.gradient)].replicas *= 2;
-    lowering.program.buffers[static_cast<std::size_t>(copy.weight)].replicas *= 2;
+    lowering.program.buffers[static_cast<std::size_t>(copy.held_gradient)].replicas *= 2;
+    lowering.program.buffers[static_cast<std::size_t>(copy.held_weight)].replicas *= 2;
   }
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});

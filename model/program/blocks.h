@@ -13,6 +13,10 @@ struct UnitBlocks {
   int forward = -1;
   int backward = -1;  // input and weight gradient in one
   int input_gradient = -1, weight_gradient = -1;
+  // Its weights, where they are gathered for a pass: before its first unit, or beside the one
+  // before.
+  int fetch_forward = -1, fetch_backward = -1;
+  int fetch_next_forward = -1, fetch_next_backward = -1;
   int reduction = -1;  // of its gradients
   int mirror = -1;     // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;

@@ -195,47 +195,80 @@ class StageBuilder {
             .peer = peer == stage_ ? -1 : peer};
   }
 
-  Body forward_body(int chunk) const {
+  // What a chunk has, in the order of a forward pass: the block of each unit, and where.
+  struct Unit {
+    const UnitBlocks* blocks = nullptr;
+    BlockCall at;
+    bool is_layer = false;
+  };
+  std::vector<Unit> units_of(int chunk) const {
     const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
-    Body body;
-    if (has_embedding(chunk)) {
-      call(body, {.block = blocks_.embedding.forward});
-    } else {
-      call(body, boundary(chunk, -1, blocks_.receive_forward));
-    }
+    std::vector<Unit> units;
+    if (has_embedding(chunk)) units.push_back({&blocks_.embedding, {}});
     for (int position = 0; position < layout.layers; ++position) {
-      call(body, layer_call(chunk, position, layer_blocks(layout, position).forward));
+      units.push_back({&layer_blocks(layout, position), layer_call(chunk, position, -1), true});
     }
-    if (has_head(chunk)) {
-      call(body, {.block = blocks_.head.forward, .position = layout.layers});
+    if (has_head(chunk)) units.push_back({&blocks_.head, {.position = layout.layers}});
+    return units;
+  }
+
+  static BlockCall block_call(BlockCall at, int block) {
+    at.block = block;
+    return at;
+  }
+
+  // The weights of the unit after `at`, beside it; it must have an input for that.
+  static void call_next_fetch(Body& body, const Unit& at, const Unit& next, StepPass pass) {
+    const UnitBlocks& of = *next.blocks;
+    const bool forward = pass == StepPass::forward;
+    BlockCall fetch = next.at;
+    if (at.is_layer) {
+      fetch.position = at.at.position;
+      fetch.block = forward ? of.fetch_next_forward : of.fetch_next_backward;
     } else {
-      call(body, boundary(chunk, 1, blocks_.send_forward));
+      fetch.block = forward ? of.fetch_forward : of.fetch_backward;
     }
+    call(body, fetch);
+  }
+
+  Body forward_body(int chunk) const {
+    const std::vector<Unit> units = units_of(chunk);
+    Body body;
+    if (!units.empty()) call(body, block_call(units[0].at, units[0].blocks->fetch_forward));
+    if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      if (i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], StepPass::forward);
+      call(body, block_call(units[i].at, units[i].blocks->forward));
+    }
+    if (!has_head(chunk)) call(body, boundary(chunk, 1, blocks_.send_forward));
     return body;
   }
 
   Body backward_body(int chunk, StepPass pass, bool last) const {
-    const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
+    std::vector<Unit> units = units_of(chunk);
+    std::reverse(units.begin(), units.end());
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
     Body body;
-    if (has_head(chunk)) {
-      call(body, {.block = block_of(blocks_.head, pass), .position = layout.layers});
-      if (reduces && !has_copy()) call(body, {.block = blocks_.head.reduction});
-    } else if (moves) {
-      call(body, boundary(chunk, 1, blocks_.receive_gradient));
+    if (moves && !units.empty()) {
+      call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
     }
-    for (int position = layout.layers - 1; position >= 0; --position) {
-      const UnitBlocks& unit = layer_blocks(layout, position);
-      call(body, layer_call(chunk, position, block_of(unit, pass)));
-      if (reduces) call(body, layer_call(chunk, position, unit.reduction));
+    if (moves && !has_head(chunk)) call(body, boundary(chunk, 1, blocks_.receive_gradient));
+    for (std::size_t i = 0; i < units.size(); ++i) {
+      if (moves && i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], pass);
+      call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
+      if (reduces && ends_its_gradients(units[i])) {
+        call(body, block_call(units[i].at, units[i].blocks->reduction));
+      }
     }
-    if (has_embedding(chunk)) {
-      call(body, {.block = block_of(blocks_.embedding, pass)});
-    } else if (moves) {
-      call(body, boundary(chunk, -1, blocks_.send_gradient));
-    }
+    if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     return body;
+  }
+
+  // The embedding's backward pass is the last of all, with nothing to hide behind; a head that is
+  // its copy waits for it.
+  bool ends_its_gradients(const Unit& unit) const {
+    return unit.is_layer || (unit.blocks == &blocks_.head && !has_copy());
   }
 
   void add_ends(Body& body, int UnitBlocks::*block) const {

@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 50> kKinds = {
+constexpr std::array<std::string_view, 52> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -49,6 +49,8 @@ constexpr std::array<std::string_view, 50> kKinds = {
     "cross-entropy gradient",
     "sum of squares",
     "optimizer step",
+    "clear",
+    "accumulate",
     "move",
     "all-reduce",
     "reduce-scatter",

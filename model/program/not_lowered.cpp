@@ -25,10 +25,6 @@ constexpr Gap kGaps[] = {
      [](const Transformer&, const Training& t, const Plan& p) {
        return p.context_parallel > 1 && !t.stack.flash_attention;
      }},
-    {"/plan/zero_stage", "sharded gradients and parameters",
-     [](const Transformer&, const Training&, const Plan& p) {
-       return p.zero_stage > 1 && p.sharding_group > 1;
-     }},
     {"/plan/recompute", "recomputation of every second GEMM",
      [](const Transformer&, const Training& t, const Plan& p) {
        return p.recompute.mode == RecomputeMode::selective &&

@@ -67,6 +67,8 @@ enum class OperationKind : std::uint8_t {
   cross_entropy_gradient,  // largest, sum, labels; logits become their gradient
   sum_of_squares,          // gradients; += the squared norm, counting replicated elements once
   optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
+  clear,                   // → zeros
+  accumulate,              // numbers; += as many others, in the same order
   move,                    // a buffer changes its name
   all_reduce,              // communication: model/program/program.h says who takes part
   reduce_scatter,
@@ -148,7 +150,8 @@ struct Operation {
   Reduction reduction = Reduction::sum;
   // 1: whole operands. More: gradients, states and weights as flat arrays, of each of which this
   // rank has its place's part in `group`, ⌈elements/shards⌉ long. A reduce-scatter leaves the sum
-  // in that part, an all-gather spreads it, both in place.
+  // in that part, an all-gather spreads it, both in place; or a reduce-scatter makes a part of each
+  // whole operand, an all-gather a whole of each part (ProgramBuffer::part_of).
   int shards = 1;
   int step = 0;      // of a ring: the keys are those of the rank so many places before this one
   int capacity = 0;  // of a route: tokens of this rank that an expert has room for; 0: any number
@@ -201,7 +204,10 @@ struct ProgramBuffer {
   double element_bytes = 2;
   Cut cut;              // weights and gradients
   double replicas = 1;  // ranks that add up their part of the gradient norm and hold each element
-  bool routed = false;  // as many rows as the routing gives; `rows` is what the plan expects
+  int part_of = -1;  // of weights and gradients: this rank's part, one flat array, of that buffer
+  Group among{};     // by the rank's place in this group
+  bool gathered = false;  // a whole weight, made for a pass of the parts that ranks keep
+  bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

@@ -30,9 +30,10 @@ double elements_of(const Program& program, const Operation& operation, BufferRol
   for (const Operand& operand : operation.operands) {
     const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
     if (buffer.role != role) continue;
-    elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
+    const int shards = buffer.part_of >= 0 ? 1 : operation.shards;
+    elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns) / shards;
   }
-  return elements / operation.shards;
+  return elements;
 }
 
 // Handbook §4: the norm reads the gradient; the update reads it again, reads and writes master

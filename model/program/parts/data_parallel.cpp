@@ -47,20 +47,24 @@ void append_partial(const Lowering& lowering, const std::vector<Parameter>& para
   for (const PartialGroup& partial : kPartialGroups) {
     Operation reduce = reduction(lowering, partial.stream, partial.group);
     for (const Parameter& parameter : parameters) {
-      if (parameter.partial == partial.partial) add_gradient(lowering, parameter.gradient, reduce);
+      if (parameter.partial == partial.partial) {
+        add_gradient(lowering, parameter.held_gradient, reduce);
+      }
     }
     append_if_used(list, reduce);
   }
 }
 
-// Over all ranks that hold the same parameters. With sharded states each gets the sum of its part,
-// within its sharding group and then across the groups.
+// Over all ranks that hold the same parameters, where that waits for the end of the step. With
+// sharded states each gets the sum of its part, within its sharding group and then across the
+// groups.
 void append_over_replicas(const Lowering& lowering, const std::vector<Parameter>& parameters,
                           bool experts, std::vector<Operation>& list) {
   const Sharing sharing = sharing_of(lowering, experts);
   if (sharing.ranks == 1) return;
   Operation data = reduction(lowering, ProgramStream::data_parallel, sharing.all);
   for (const Parameter& parameter : parameters_of(parameters, experts)) {
+    if (parameter.keeps_gradient_part()) return;
     add_gradient(lowering, parameter.gradient, data);
   }
   if (sharing.shards == 1) return append_if_used(list, data);
@@ -107,6 +111,7 @@ std::vector<Operation> weight_gather(const Lowering& lowering,
                      .group = sharing.shard,
                      .shards = sharing.shards};
     for (const Parameter& parameter : parameters_of(parameters, experts)) {
+      if (parameter.keeps_weight_part()) continue;
       gather.message +=
           lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
       gather.operands.push_back(updates(parameter.weight));
@@ -122,10 +127,12 @@ std::vector<Operation> mirror_reduction(const Lowering& lowering,
   if (lowering.plan.schedule->route != Route::both_ways) return list;
   for (const bool experts : {false, true}) {
     Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::mirror);
+    bool parts = false;
     for (const Parameter& parameter : parameters_of(parameters, experts)) {
-      add_gradient(lowering, parameter.gradient, reduce);
+      add_gradient(lowering, parameter.held_gradient, reduce);
+      parts = parameter.keeps_gradient_part();
     }
-    reduce.shards = sharing_of(lowering, experts).shards;
+    reduce.shards = parts ? 1 : sharing_of(lowering, experts).shards;
     reduce.message /= reduce.shards;
     append_if_used(list, reduce);
   }
@@ -134,7 +141,7 @@ std::vector<Operation> mirror_reduction(const Lowering& lowering,
 
 Operation tied_reduction(const Lowering& lowering, Parameter table) {
   Operation reduce = reduction(lowering, ProgramStream::data_parallel, Group::tied_embedding);
-  add_gradient(lowering, table.gradient, reduce);
+  add_gradient(lowering, table.held_gradient, reduce);
   return reduce;
 }
 

@@ -7,10 +7,12 @@
 namespace trainyard {
 namespace {
 
-Operation sharded(const Lowering& lowering, OperationKind kind, bool experts) {
+// `parts`: its operands are parts already.
+Operation sharded(const Lowering& lowering, OperationKind kind, bool experts, bool parts) {
   const Sharing sharing = sharing_of(lowering, experts);
-  Operation operation{
-      .kind = kind, .phase = Phase::update, .dtype = Dtype::fp32, .shards = sharing.shards};
+  Operation operation{.kind = kind, .phase = Phase::update, .dtype = Dtype::fp32};
+  if (parts) return operation;
+  operation.shards = sharing.shards;
   if (sharing.shards > 1) operation.group = sharing.shard;
   return operation;
 }
@@ -18,22 +20,26 @@ Operation sharded(const Lowering& lowering, OperationKind kind, bool experts) {
 Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters, bool experts,
                     int norm) {
   const Training& training = lowering.training;
-  Operation update = sharded(lowering, OperationKind::optimizer_step, experts);
+  Operation update = sharded(lowering, OperationKind::optimizer_step, experts,
+                             parameters.front().keeps_weight_part());
   ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
-  states.element_bytes = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
+  states.element_bytes = training.optimizer.moment_bytes;
+  if (!casts_master_weights(lowering) || update.shards > 1) {
+    states.element_bytes += training.precision.master_weight_bytes;
+  }
   for (const Parameter& parameter : parameters) {
     const ProgramBuffer& weight =
-        lowering.program.buffers[static_cast<std::size_t>(parameter.weight)];
+        lowering.program.buffers[static_cast<std::size_t>(parameter.held_weight)];
     states.scope = weight.scope;
     states.rows += (weight.rows * weight.columns + update.shards - 1) / update.shards;
-    update.operands.push_back(updates(parameter.gradient));
+    update.operands.push_back(updates(parameter.held_gradient));
   }
   if (lowering.plan.optimizer_barrier) update.operands.push_back(reads(norm));
   update.operands.push_back(updates(lowering.add(states)));
   for (const Parameter& parameter : parameters) {
-    update.operands.push_back(updates(parameter.weight));
+    update.operands.push_back(updates(parameter.held_weight));
   }
   return update;
 }
@@ -55,8 +61,11 @@ std::vector<Operation> squared_norm(const Lowering& lowering,
   for (const bool experts : {false, true}) {
     const std::vector<Parameter> some = parameters_of(parameters, experts);
     if (some.empty()) continue;
-    Operation squares = sharded(lowering, OperationKind::sum_of_squares, experts);
-    for (const Parameter& parameter : some) squares.operands.push_back(reads(parameter.gradient));
+    Operation squares = sharded(lowering, OperationKind::sum_of_squares, experts,
+                                some.front().keeps_gradient_part());
+    for (const Parameter& parameter : some) {
+      squares.operands.push_back(reads(parameter.held_gradient));
+    }
     squares.operands.push_back(updates(norm));
     list.push_back(std::move(squares));
   }

@@ -54,6 +54,11 @@ Sharing sharing_of(const Lowering& lowering, bool experts) {
           plan.data_parallel * plan.context_parallel, shards ? plan.sharding_group : 1};
 }
 
+bool casts_master_weights(const Lowering& lowering) {
+  return lowering.plan.zero_stage >= 3 && !lowering.training.stack.keeps_weight_copy &&
+         lowering.training.precision.master_weight_bytes > 0;
+}
+
 Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan) {
   Lowering lowering{.model = model, .training = training, .plan = plan};
   lowering.program.microbatches = plan.microbatches;
@@ -130,7 +135,52 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) 
   buffer.element_bytes = lowering_.training.stack.gradient_bytes;
   buffer.dtype = buffer.element_bytes == 4 ? Dtype::fp32 : lowering_.dtype;
   parameter.gradient = lowering_.add(buffer);
+  keep_parts(parameter);
   parameters_.push_back(parameter);
+  used_.push_back(parameter);
+  return parameter;
+}
+
+// The part keeps role and scope; the whole becomes what a pass makes and forgets. Weights live from
+// the gather, a unit ahead, to their last use.
+int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
+  ProgramBuffer part = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  const bool weight = part.role == BufferRole::weight;
+  part.rows = (part.rows * part.columns + sharing.shards - 1) / sharing.shards;
+  part.columns = 1;
+  part.part_of = whole;
+  if (sharing.shards > 1) part.among = sharing.shard;
+  if (weight && casts_master_weights(lowering_)) {
+    part.element_bytes = lowering_.training.precision.master_weight_bytes;
+    part.dtype = Dtype::fp32;
+  }
+  ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  used.role = BufferRole::activation;
+  used.gathered = weight;
+  if (!weight) used.scope = Scope::activation;
+  return lowering_.add(part);
+}
+
+void NetworkUnit::keep_parts(Parameter& parameter) {
+  const Sharing sharing = sharing_of(lowering_, parameter.expert);
+  const int stage = lowering_.plan.zero_stage;
+  parameter.held_weight = parameter.weight;
+  parameter.held_gradient = parameter.gradient;
+  if (stage >= 3 && sharing.shards > 1) {
+    parameter.held_weight = keep_part(parameter.weight, sharing);
+  }
+  if (stage >= 2 && sharing.ranks > 1) {
+    parameter.held_gradient = keep_part(parameter.gradient, sharing);
+  }
+}
+
+Parameter NetworkUnit::borrowed(Parameter parameter) {
+  const auto copied = [this](int buffer) {
+    return lowering_.add(lowering_.program.buffers[static_cast<std::size_t>(buffer)]);
+  };
+  if (parameter.keeps_weight_part()) parameter.weight = copied(parameter.weight);
+  if (parameter.keeps_gradient_part()) parameter.gradient = copied(parameter.gradient);
+  used_.push_back(parameter);
   return parameter;
 }
 
@@ -166,6 +216,12 @@ void NetworkUnit::repeat_forward() {
     }
     repeat(std::move(operation));
   }
+}
+
+void NetworkUnit::surround_backward(const std::vector<Operation>& before,
+                                    const std::vector<Operation>& after) {
+  backward_.insert(backward_.begin(), before.begin(), before.end());
+  backward_.insert(backward_.end(), after.begin(), after.end());
 }
 
 // Without overlap the collectives take their turn among the kernels; only the second gather of a

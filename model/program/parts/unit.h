@@ -38,10 +38,14 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
 enum class PartialGradient : std::uint8_t { none, tensor, kv_head, expert_tensor };
 
 struct Parameter {
-  int weight = -1, gradient = -1;  // −1: the model does not have it
+  int weight = -1, gradient = -1;  // as the passes use them; −1: the model does not have it
+  // What the rank keeps from step to step: the same, or its part of them.
+  int held_weight = -1, held_gradient = -1;
   PartialGradient partial = PartialGradient::none;
   bool expert = false;  // shared by the ranks that hold the same experts
   bool exists() const { return weight >= 0; }
+  bool keeps_weight_part() const { return held_weight != weight; }
+  bool keeps_gradient_part() const { return held_gradient != gradient; }
 };
 
 struct Matrix {
@@ -67,6 +71,9 @@ struct Sharing {
   int ranks = 1, shards = 1;
 };
 Sharing sharing_of(const Lowering& lowering, bool experts);
+// Whether the passes' weights are cast from the master weights as they are gathered, without a copy
+// in between (FSDP).
+bool casts_master_weights(const Lowering& lowering);
 
 class NetworkUnit {
  public:
@@ -87,6 +94,8 @@ class NetworkUnit {
   bool drops() const { return lowering_.training.stack.dropout; }
 
   Parameter parameter(const Matrix& matrix, PartialGradient partial);
+  // Another unit's, with whole copies of its own where only parts are kept.
+  Parameter borrowed(Parameter parameter);
   // Held by every tensor-parallel rank; partial where each sees its own tokens only.
   Parameter replicated(const Matrix& matrix);
 
@@ -95,6 +104,7 @@ class NetworkUnit {
   // needs a second time.
   void repeat(Operation operation);
   void repeat_forward();
+  void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
   // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,
@@ -109,14 +119,18 @@ class NetworkUnit {
   const std::vector<Operation>& forward() const { return forward_; }
   const std::vector<Operation>& backward() const { return backward_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
+  // And what is borrowed.
+  const std::vector<Parameter>& used() const { return used_; }
 
  private:
+  int keep_part(int whole, const Sharing& sharing);
+  void keep_parts(Parameter& parameter);
   Operation tensor_collective(OperationKind kind, Phase phase, int whole) const;
 
   Lowering& lowering_;
   Scope of_parameters_;
   std::vector<Operation> forward_, backward_;
-  std::vector<Parameter> parameters_;
+  std::vector<Parameter> parameters_, used_;
 };
 
 }  // namespace trainyard

@@ -360,10 +360,6 @@ TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
   PreparedJob job = llama_8b_on_h100();
   EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
   PlanRequest request = degrees(2, 2, true);
-  request.zero_stage = 3;
-  EXPECT_EQ(refusal(job, request),
-            "/plan/zero_stage: not lowered yet: sharded gradients and parameters");
-  request = degrees(2, 2, true);
   request.offload.activations = OffloadTarget::host;
   EXPECT_EQ(refusal(job, request), "/plan/offload: not lowered yet: offload");
 }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "model/program/check.h"
 #include "model/program/lower.h"
 
 namespace trainyard {
@@ -20,6 +21,8 @@ Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
     ADD_FAILURE() << program.error().where << ": " << program.error().message;
     return {};
   }
+  const auto checked = check(*program, RankLayout(setting.plan, setting.model.kv_heads));
+  EXPECT_TRUE(checked) << (checked ? "" : checked.error().message);
   return interpreter::run(setting, *program, seed, nudge);
 }
 

@@ -189,7 +189,38 @@ void gather_parts(const Operation& operation, const std::vector<Operands>& membe
   }
 }
 
+// The same into buffers of their own: a part of each whole, padded; a whole of its parts.
+void make_parts(const std::vector<Operands>& members, std::size_t which) {
+  Matrix total = *members.front().in[which];
+  for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[which];
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const FlatPart part =
+        part_of(total.size(), static_cast<int>(members.size()), static_cast<int>(m));
+    members[m].out[which]->setZero();
+    for (Eigen::Index k = part.begin; k < part.end; ++k) {
+      members[m].out[which]->data()[k - part.begin] = total.data()[k];
+    }
+  }
+}
+
+void make_wholes(const std::vector<Operands>& members, std::size_t which) {
+  const Eigen::Index part = members.front().in[which]->size();
+  for (const Operands& member : members) {
+    Matrix& whole = *member.out[which];
+    for (Eigen::Index k = 0; k < whole.size(); ++k) {
+      whole.data()[k] = members[static_cast<std::size_t>(k / part)].in[which]->data()[k % part];
+    }
+  }
+}
+
 void by_parts(const Operation& operation, const std::vector<Operands>& members) {
+  for (std::size_t which = 0; which < members.front().out.size(); ++which) {
+    if (operation.kind == OperationKind::reduce_scatter) {
+      make_parts(members, which);
+    } else {
+      make_wholes(members, which);
+    }
+  }
   for (std::size_t which = 0; which < members.front().in_place.size(); ++which) {
     if (operation.kind == OperationKind::reduce_scatter) {
       scatter_parts(operation, members, which);

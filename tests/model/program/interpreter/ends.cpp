@@ -121,10 +121,12 @@ void optimizer_step(const Operation& op, const Where& where, const Operands& o) 
   for (std::size_t i = 0; i < count; ++i) {
     Matrix& gradient = *o.in_place[i];
     Matrix& weight = *o.in_place[count + 1 + i];
-    const FlatPart part = part_of(gradient.size(), op.shards, where.shard);
-    for (Eigen::Index k = 0; k < gradient.size(); ++k) {
+    const FlatPart part = part_of(weight.size(), op.shards, where.shard);
+    const bool is_part = op.shards > 1 && o.in_place_buffers[i]->part_of >= 0;
+    const Eigen::Index first = is_part ? part.begin : 0;
+    for (Eigen::Index k = 0; k < weight.size(); ++k) {
       double& w = weight.data()[k];
-      w = part.has(k) ? w - clip * gradient.data()[k] : std::nan("");
+      w = part.has(k) ? w - clip * gradient.data()[k - first] : std::nan("");
     }
     gradient.setZero();
   }

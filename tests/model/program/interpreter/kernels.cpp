@@ -117,7 +117,8 @@ void linear_input_gradient(const Operands& o) {
   std::vector<const Matrix*> gradients;
   std::vector<const Matrix*> weights;
   for (std::size_t i = 0; i < o.in.size(); ++i) {
-    (o.in_buffers[i]->role == BufferRole::weight ? weights : gradients).push_back(o.in[i]);
+    const bool weight = o.in_buffers[i]->role == BufferRole::weight || o.in_buffers[i]->gathered;
+    (weight ? weights : gradients).push_back(o.in[i]);
   }
   const Matrix dy = beside(gradients);
   Matrix dx = Matrix::Zero(dy.rows(), weights.front()->cols());
@@ -183,6 +184,15 @@ void dropout_gradient(const Operands& o) {
 void residual_gradient(const Operands& o) {
   *o.out[0] = *o.in[0] + *o.in[1];
   if (!o.in_place.empty()) o.in_place[0]->col(0) += o.in[0]->colwise().sum().transpose();
+}
+
+// Some of the sums are flat.
+void accumulate(const Operands& o) {
+  for (std::size_t i = 0; i < o.in.size(); ++i) {
+    for (Eigen::Index k = 0; k < o.in[i]->size(); ++k) {
+      o.in_place[i]->data()[k] += o.in[i]->data()[k];
+    }
+  }
 }
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -295,6 +305,11 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::expert_bias:
     case OperationKind::expert_bias_gradient:
       return compute_experts(operation, where, operands);
+    case OperationKind::clear:
+      for (Matrix* gradient : operands.out) gradient->setZero();
+      return;
+    case OperationKind::accumulate:
+      return accumulate(operands);
     case OperationKind::move:
       *operands.out[0] = *operands.in[0];
       return;

@@ -14,7 +14,7 @@ struct Operands {
   std::vector<const Matrix*> in;
   std::vector<Matrix*> out;  // of the size that the buffer has
   std::vector<Matrix*> in_place;
-  std::vector<const ProgramBuffer*> in_buffers;
+  std::vector<const ProgramBuffer*> in_buffers, in_place_buffers;
 };
 
 struct Where {

@@ -85,7 +85,24 @@ class Machine {
     }
   }
 
+  // A part keeps the numbers of the whole that come after those of the parts before it.
+  Matrix part(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
+    const Matrix whole = weight(rank, value, program_.buffers[index(buffer.part_of)]);
+    Matrix w = Matrix::Zero(buffer.rows, buffer.columns);
+    const Eigen::Index first = first_of(rank, buffer);
+    for (Eigen::Index k = 0; k < w.size() && first + k < whole.size(); ++k) {
+      w.data()[k] = whole.data()[first + k];
+    }
+    return w;
+  }
+
+  Eigen::Index first_of(const Rank& rank, const ProgramBuffer& buffer) const {
+    if (buffer.among == Group::none) return 0;
+    return buffer.rows * layout_.members(buffer.among, rank.number).index_of(rank.number);
+  }
+
   Matrix weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
+    if (buffer.part_of >= 0) return part(rank, value, buffer);
     Matrix w(buffer.rows, buffer.columns);
     for (std::int64_t row = 0; row < buffer.rows; ++row) {
       for (std::int64_t column = 0; column < buffer.columns; ++column) {
@@ -173,6 +190,7 @@ class Machine {
           break;
         case Access::update:
           operands.in_place.push_back(value);
+          operands.in_place_buffers.push_back(&program_.buffers[index(operand.buffer)]);
           break;
       }
     }
@@ -236,19 +254,20 @@ class Machine {
     if (setting_.model.tied_embeddings && name.starts_with("head weight")) {
       name.replace(0, std::string_view("head weight").size(), "embedding table");
     }
-    for (std::int64_t row = 0; row < buffer.rows; ++row) {
-      for (std::int64_t column = 0; column < buffer.columns; ++column) {
-        // Another rank's part of sharded states.
-        if (std::isnan(matrix(row, column))) continue;
-        const auto [r, c] = whole_element(buffer.cut, buffer.rows, rank.at, {row, column});
-        const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
-        if (padding && r >= setting_.model.vocabulary) continue;
-        const auto [found, is_new] =
-            into.try_emplace({name, value.layer, r, c}, matrix(row, column));
-        if (!is_new) {
-          outcome_.disagreement =
-              std::max(outcome_.disagreement, std::abs(found->second - matrix(row, column)));
-        }
+    const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
+    const ProgramBuffer& whole =
+        buffer.part_of < 0 ? buffer : program_.buffers[index(buffer.part_of)];
+    const Eigen::Index first = first_of(rank, buffer);
+    for (Eigen::Index k = 0; k < matrix.size() && first + k < whole.rows * whole.columns; ++k) {
+      // Another rank's part of sharded states.
+      const double number = matrix.data()[k];
+      if (std::isnan(number)) continue;
+      const auto [r, c] = whole_element(whole.cut, whole.rows, rank.at,
+                                        {(first + k) / whole.columns, (first + k) % whole.columns});
+      if (padding && r >= setting_.model.vocabulary) continue;
+      const auto [found, is_new] = into.try_emplace({name, value.layer, r, c}, number);
+      if (!is_new) {
+        outcome_.disagreement = std::max(outcome_.disagreement, std::abs(found->second - number));
       }
     }
   }

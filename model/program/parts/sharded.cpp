@@ -1,0 +1,149 @@
+// Gradients and weights of which a rank keeps its part only (ZeRO stages 2 and 3, Rajbhandari et
+// al. 2020; FSDP, Zhao et al. 2023). Every backward pass makes whole gradients of a unit and leaves
+// each rank the sum of its part. Under stage 3 a unit's weights are gathered before each pass and
+// forgotten after it; the gather of the next unit runs beside the one at work.
+#include <algorithm>
+#include <utility>
+
+#include "model/program/parts/parts.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+namespace {
+
+using Operations = std::vector<Operation>;
+
+const ProgramBuffer& buffer_at(const Lowering& lowering, int buffer) {
+  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
+}
+
+double elements(const ProgramBuffer& buffer) {
+  return static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns);
+}
+
+ProgramStream stream_of(const Lowering& lowering) {
+  return lowering.plan.overlap.data_parallel ? ProgramStream::data_parallel
+                                             : ProgramStream::compute;
+}
+
+// The pass that adds to a gradient, where the two are apart; nobody does: the last.
+Phase phase_of(const NetworkUnit& unit, const Parameter& parameter) {
+  if (!unit.lowering().plan.schedule->splits_backward) return Phase::weight_gradient;
+  const auto uses = [&](const Operation& op) {
+    return op.phase == Phase::input_gradient &&
+           std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+             return operand.buffer == parameter.gradient;
+           });
+  };
+  const Operations& backward = unit.backward();
+  return std::any_of(backward.begin(), backward.end(), uses) ? Phase::input_gradient
+                                                             : Phase::weight_gradient;
+}
+
+Operation clearing(const std::vector<Parameter>& parameters, Phase phase) {
+  Operation clear{.kind = OperationKind::clear, .phase = phase, .dtype = Dtype::fp32};
+  for (const Parameter& parameter : parameters) {
+    clear.operands.push_back(creates(parameter.gradient));
+  }
+  return clear;
+}
+
+// This rank's part of each gradient: the gradient itself where nobody shares it.
+std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& parameters,
+                              const Sharing& sharing) {
+  std::vector<int> parts;
+  for (const Parameter& parameter : parameters) {
+    if (sharing.shards == 1) {
+      parts.push_back(parameter.gradient);
+      continue;
+    }
+    ProgramBuffer part = buffer_at(lowering, parameter.held_gradient);
+    part.role = BufferRole::activation;
+    part.scope = Scope::activation;
+    part.element_bytes = lowering.training.stack.reduction_bytes;
+    parts.push_back(lowering.add(part));
+  }
+  return parts;
+}
+
+// Reduce-scatter, sum across sharding groups, addition to what earlier micro-batches left.
+void append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters, Phase phase,
+                      Operations& list) {
+  const Sharing sharing = sharing_of(lowering, parameters.front().expert);
+  const std::vector<int> parts = part_buffers(lowering, parameters, sharing);
+  const double element = lowering.training.stack.reduction_bytes;
+  Operation reduce{.kind = OperationKind::reduce_scatter,
+                   .stream = stream_of(lowering),
+                   .phase = phase,
+                   .dtype = element == 4 ? Dtype::fp32 : lowering.dtype,
+                   .group = sharing.shard,
+                   .shards = sharing.shards};
+  Operation across = reduce;
+  across.kind = OperationKind::all_reduce;
+  across.group = sharing.replica;
+  across.shards = 1;
+  Operation accumulate{.kind = OperationKind::accumulate, .phase = phase, .dtype = Dtype::fp32};
+  for (const Parameter& parameter : parameters) {
+    reduce.message += Bytes(elements(buffer_at(lowering, parameter.gradient)) * element);
+    reduce.operands.push_back(reads(parameter.gradient));
+  }
+  across.message = reduce.message / sharing.shards;
+  for (const int part : parts) {
+    reduce.operands.push_back(creates(part));
+    across.operands.push_back(updates(part));
+    accumulate.operands.push_back(reads(part));
+  }
+  for (const Parameter& parameter : parameters) {
+    accumulate.operands.push_back(updates(parameter.held_gradient));
+  }
+  if (sharing.shards > 1) list.push_back(std::move(reduce));
+  if (sharing.ranks > sharing.shards) list.push_back(std::move(across));
+  list.push_back(std::move(accumulate));
+}
+
+}  // namespace
+
+void reduce_every_pass(NetworkUnit& unit) {
+  Operations before;
+  Operations after;
+  for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
+    for (const bool experts : {false, true}) {
+      std::vector<Parameter> some = parameters_of(unit.used(), experts);
+      std::erase_if(some, [&](const Parameter& parameter) {
+        return !parameter.keeps_gradient_part() || phase_of(unit, parameter) != phase;
+      });
+      if (some.empty()) continue;
+      // A backward pass that is not split clears when it begins.
+      const bool split = unit.lowering().plan.schedule->splits_backward;
+      before.push_back(clearing(some, split ? phase : Phase::input_gradient));
+      append_reduction(unit.lowering(), some, phase, after);
+    }
+  }
+  unit.surround_backward(before, after);
+}
+
+std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
+  const Lowering& lowering = unit.lowering();
+  Operations list;
+  for (const bool experts : {false, true}) {
+    std::vector<Parameter> some = parameters_of(unit.used(), experts);
+    std::erase_if(some, [](const Parameter& p) { return !p.keeps_weight_part(); });
+    if (some.empty()) continue;
+    const Sharing sharing = sharing_of(lowering, experts);
+    Operation gather{.kind = OperationKind::all_gather,
+                     .stream = stream_of(lowering),
+                     .phase = phase,
+                     .dtype = lowering.dtype,
+                     .group = sharing.shard,
+                     .shards = sharing.shards};
+    for (const Parameter& parameter : some) {
+      gather.message += buffer_at(lowering, parameter.weight).bytes();
+      gather.operands.push_back(reads(parameter.held_weight));
+    }
+    for (const Parameter& parameter : some) gather.operands.push_back(creates(parameter.weight));
+    list.push_back(std::move(gather));
+  }
+  return list;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,79 @@
+// Sharded gradients and weights: ZeRO stages 2 and 3, in one group or in several.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/schedule/schedule.h"
+#include "tests/model/program/equivalence.h"
+
+namespace trainyard {
+namespace {
+
+class ShardedProgram : public testing::TestWithParam<int> {};
+
+PlanRequest sharded(int stage) {
+  PlanRequest request;
+  request.data_parallel = 4;
+  request.zero_stage = stage;
+  return request;
+}
+
+TEST_P(ShardedProgram, IsTheUnshardedOneInGroupsOfEverySize) {
+  for (const int group : {1, 2, 4}) {
+    for (const bool tied : {false, true}) {
+      for (const bool overlapped : {false, true}) {
+        PlanRequest request = sharded(GetParam());
+        request.sharding_group = group;
+        request.overlap.data_parallel = overlapped;
+        expect_equivalent(tiny_setting(tiny_gpt(tied), request),
+                          fmt::format("group {} tied {} overlapped {}: ", group, tied, overlapped),
+                          tied ? 6 : 0);
+      }
+    }
+  }
+}
+
+TEST_P(ShardedProgram, IsTheUnshardedOneUnderEverySchedule) {
+  for (const Schedule* schedule : schedules()) {
+    for (const bool tied : {false, true}) {
+      PlanRequest request = sharded(GetParam());
+      request.data_parallel = 2;
+      request.schedule = schedule->name;
+      request.pipeline_parallel = 2;
+      request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+      request.tensor_parallel = 4;
+      request.sequence_parallel = tied;
+      request.overlap.data_parallel = true;
+      expect_equivalent(tiny_setting(tiny_llama(tied), request), std::string(schedule->name), 8);
+    }
+  }
+}
+
+TEST_P(ShardedProgram, OfExpertsOrOverContextIsTheUnshardedOne) {
+  Transformer model = tiny_moe();
+  model.biases = true;
+  model.router_correction_bias = true;
+  for (const auto& [expert, expert_tensor] : {std::pair{2, 1}, std::pair{4, 2}, std::pair{1, 2}}) {
+    PlanRequest request = sharded(GetParam());
+    request.data_parallel = 2;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.context_parallel = 2;
+    request.expert_parallel = expert;
+    request.expert_tensor_parallel = expert_tensor;
+    expect_equivalent(tiny_setting(model, request), fmt::format("e {}: ", expert), 2);
+  }
+}
+
+TEST_P(ShardedProgram, WithRepeatedForwardPassesIsTheUnshardedOne) {
+  PlanRequest request = sharded(GetParam());
+  request.recompute.mode = RecomputeMode::full;
+  request.overlap.data_parallel = true;
+  Training training = tiny_training();
+  training.stack.keeps_weight_copy = false;
+  expect_equivalent(tiny_setting(tiny_llama(true), training, request), "", 5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Stage, ShardedProgram, testing::Values(2, 3));
+
+}  // namespace
+}  // namespace trainyard
