@@ -1,0 +1,185 @@
+#include "model/cost/reliability.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/model/cost/example_devices.h"
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+using namespace literals;
+
+constexpr Seconds kLlamaMtbf = 54.0 / 419 * kDay;  // of the job on 16,384 GPUs
+
+// Handbook §10: C = 60 s, M = 54 d / 419.
+TEST(Intervals, OfYoungAndDalyAreThoseOfTheHandbook) {
+  EXPECT_NEAR(young_interval(60.0_s, kLlamaMtbf).value(), 1155.9, 0.05);
+  EXPECT_NEAR(daly_interval(60.0_s, kLlamaMtbf).value(), 1116.3, 0.05);
+}
+
+// Daly 2006, eq. 37: beyond C = 2M a checkpoint a mean time between failures.
+TEST(Intervals, OfDalyIsTheMtbfForACheckpointThatTakesTwiceAsLong) {
+  EXPECT_EQ(daly_interval(200.0_s, 100.0_s), 100.0_s);
+  EXPECT_LT(daly_interval(199.0_s, 100.0_s), 100.0_s);
+}
+
+// The minimum of the wall time, found by trying, lies where Daly's expansion puts it: to 1 % while
+// C is small against M.
+TEST(WallTime, IsLeastAtDalysInterval) {
+  for (const double checkpoint : {1.0, 10.0, 60.0, 300.0}) {
+    const auto wall = [&](double interval) {
+      return expected_wall_time(kDay, {.interval = Seconds(interval),
+                                       .checkpoint = Seconds(checkpoint),
+                                       .restart = 600.0_s,
+                                       .mtbf = kLlamaMtbf});
+    };
+    double best = 1;
+    for (double interval = 1; interval < 20000; interval *= 1.001) {
+      if (wall(interval) < wall(best)) best = interval;
+    }
+    EXPECT_NEAR(daly_interval(Seconds(checkpoint), kLlamaMtbf).value() / best, 1, 0.01);
+  }
+}
+
+// Without failures only the checkpoints cost: τ / (τ + C).
+TEST(Goodput, IsTheShareBetweenCheckpointsWhenNothingFails) {
+  const FailureCycle cycle{
+      .interval = 900.0_s, .checkpoint = 100.0_s, .restart = 600.0_s, .mtbf = Seconds(1e15)};
+  EXPECT_NEAR(goodput(cycle), 0.9, 1e-9);
+  EXPECT_NEAR(expected_wall_time(9000.0_s, cycle).value(), 10000, 1e-5);
+}
+
+// By hand, M = 1000, τ + C = 1000, R = 0: a success costs M (e − 1) on average.
+TEST(Goodput, CountsTheAttemptsThatAFailureCuts) {
+  const FailureCycle cycle{
+      .interval = 900.0_s, .checkpoint = 100.0_s, .restart = 0.0_s, .mtbf = 1000.0_s};
+  EXPECT_NEAR(goodput(cycle), 0.9 / (std::exp(1.0) - 1), 1e-12);
+}
+
+TEST(JobMtbf, IsLlama3sOnItsDevicesByDefault) {
+  const Cluster cluster = example_cluster(example_h100(), 2048);
+  EXPECT_NEAR(job_mtbf({}, cluster, 16384) / kLlamaMtbf, 1, 1e-12);
+  EXPECT_NEAR(job_mtbf({}, cluster, 8192) / kLlamaMtbf, 2, 1e-12);
+}
+
+// 64 devices of 640 s: 0.1 failures a second; 4 racks of 40 s: 0.1; 1 leaf of 10 s: 0.1.
+TEST(JobMtbf, AddsTheRatesOfDevicesRacksAndLeaves) {
+  Reliability reliability;
+  reliability.device_mtbf = 640.0_s;
+  reliability.racks = RackFailures{.nodes = 2, .mtbf = 40.0_s};
+  reliability.leaves = LeafFailures{.mtbf = 10.0_s};
+  const Cluster cluster = example_cluster(example_h100(), 8);
+  EXPECT_NEAR(job_mtbf(reliability, cluster, 64).value(), 1 / 0.3, 1e-9);
+}
+
+// A node's row of exactly two lost heartbeats: 0.1² · 0.9 of them, one a second, 8 nodes.
+TEST(JobMtbf, CountsFalseAlarms) {
+  Reliability reliability;
+  reliability.device_mtbf = Seconds(1e30);
+  reliability.heartbeat = {.interval = 1.0_s, .misses = 2, .loss = 0.1};
+  const Cluster cluster = example_cluster(example_h100(), 8);
+  EXPECT_NEAR(job_mtbf(reliability, cluster, 64).value(), 1 / (8 * 0.009), 1e-9);
+}
+
+TEST(Spares, AreOneInAHundredNodesUnlessSaid) {
+  EXPECT_EQ(spares_of({}, 1), 1);
+  EXPECT_EQ(spares_of({}, 2048), 20);
+  Reliability none;
+  none.spares = 0;
+  EXPECT_EQ(spares_of(none, 2048), 0);
+}
+
+// Llama-3.1-8B (8,030,261,248 parameters) on 64 nodes: tp 8, D 64.
+struct Example {
+  PreparedJob job = llama_8b_on_h100(64, 64);
+  Plan plan = legal_plan(job, {.tensor_parallel = 8});
+  double bytes = 14 * 8030261248.0;  // 2 weights, 4 master, 4 + 4 moments
+};
+
+TEST(CheckpointCosts, AreOfFourteenBytesAParameter) {
+  const Example example;
+  EXPECT_DOUBLE_EQ(checkpoint_cost(example.job, example.plan, {}).bytes.value(), example.bytes);
+}
+
+TEST(CheckpointCosts, BlockForTheCopyToTheHostWhenAsynchronous) {
+  const Example example;
+  const double host = example.job.job.cluster.device.host_bandwidth.value();
+  const Checkpointing asynchronous{.mode = CheckpointMode::asynchronous};
+  const GoodputEstimate result = estimate_goodput(example.job, example.plan, {}, asynchronous);
+  EXPECT_NEAR(result.blocking.value(), example.bytes / 512 / host, 1e-9);
+  EXPECT_NEAR(result.background.value(), example.bytes / 64e9, 1e-9);  // 1 GB/s a node
+}
+
+TEST(CheckpointCosts, BlockForTheWritingWhenSynchronous) {
+  const Example example;
+  const Checkpointing synchronous{.mode = CheckpointMode::synchronous};
+  const GoodputEstimate result = estimate_goodput(example.job, example.plan, {}, synchronous);
+  EXPECT_NEAR(result.blocking.value(), example.bytes / 64e9, 1e-9);
+  EXPECT_EQ(result.background, 0.0_s);
+}
+
+TEST(CheckpointCosts, AreThoseOfOneReplicaWhereCheckpointsAreNotSharded) {
+  const Example example;
+  const Checkpointing whole{.sharded = false};
+  const double host = example.job.job.cluster.device.host_bandwidth.value();
+  EXPECT_NEAR(checkpoint_cost(example.job, example.plan, whole).copy.value(),
+              example.bytes / 8 / host, 1e-9);
+  // One node writes: eight NICs of 25 GB/s at 0.85, less than the store takes.
+  StorageTier fast;
+  fast.write_bandwidth = BytesPerSecond(1e15);
+  EXPECT_NEAR(tier_cost(example.job, example.plan, whole, fast).write.value(),
+              example.bytes / (8 * 25e9 * 0.85), 1e-9);
+}
+
+TEST(CheckpointCosts, DoubleWhenOthersTakeHalfOfTheStore) {
+  const Example example;
+  StorageTier shared;
+  shared.contention = 0.5;
+  EXPECT_NEAR(tier_cost(example.job, example.plan, {}, shared).write.value(),
+              2 * example.bytes / 64e9, 1e-9);
+}
+
+// Of ten one in full and nine a tenth of it: 1.9 / 10.
+TEST(CheckpointCosts, ShrinkWithIncrements) {
+  const Example example;
+  Checkpointing checkpointing{.mode = CheckpointMode::synchronous};
+  checkpointing.incremental = Incremental{};
+  EXPECT_NEAR(estimate_goodput(example.job, example.plan, {}, checkpointing).blocking.value(),
+              0.19 * example.bytes / 64e9, 1e-9);
+}
+
+// A copy on one peer crosses the NICs once; two nodes hold each part.
+TEST(CheckpointCosts, InMemoryAreThoseOfTheNics) {
+  const Example example;
+  const TierCost cost =
+      tier_cost(example.job, example.plan, {}, {.kind = TierKind::memory, .peers = 1});
+  EXPECT_NEAR(cost.write.value(), example.bytes / (64 * 8 * 25e9 * 0.85), 1e-9);
+  EXPECT_EQ(cost.copies, 2);
+  EXPECT_EQ(tier_cost(example.job, example.plan, {}, {}).copies, 0);
+}
+
+TEST(EstimatedGoodput, TakesDalysIntervalUnlessOneIsAsked) {
+  const Example example;
+  const Checkpointing synchronous{.mode = CheckpointMode::synchronous};
+  const GoodputEstimate best = estimate_goodput(example.job, example.plan, {}, synchronous);
+  EXPECT_EQ(best.interval, best.daly);
+  Checkpointing asked = synchronous;
+  asked.interval = 10 * best.daly;
+  const GoodputEstimate worse = estimate_goodput(example.job, example.plan, {}, asked);
+  EXPECT_EQ(worse.interval, 10 * best.daly);
+  EXPECT_LT(worse.goodput, best.goodput);
+}
+
+TEST(EstimatedGoodput, NeverTakesCheckpointsFasterThanTheyAreWritten) {
+  const Example example;
+  Checkpointing slow{.interval = 1.0_s};
+  slow.tiers = {{.write_bandwidth = BytesPerSecond(1e9)}};
+  EXPECT_EQ(estimate_goodput(example.job, example.plan, {}, slow).interval,
+            Seconds(example.bytes / 1e9));
+}
+
+}  // namespace
+}  // namespace trainyard
