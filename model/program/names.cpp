@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 52> kKinds = {
+constexpr std::array<std::string_view, 54> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 52> kKinds = {
     "linear weight gradient",
     "rotary",
     "rotary gradient",
+    "latent rotary",
+    "latent rotary gradient",
     "attention",
     "attention gradient",
     "attention step",

@@ -11,19 +11,14 @@ struct Gap {
 };
 
 constexpr Gap kGaps[] = {
-    {"/model/kv_lora_rank", "latent attention",
-     [](const Transformer& m, const Training&, const Plan&) {
-       return m.latent_attention.has_value();
-     }},
-    {"/model/attention_sinks", "attention sinks",
-     [](const Transformer& m, const Training&, const Plan&) { return m.attention_sinks; }},
     {"/training/precision", "8-bit and 4-bit recipes",
      [](const Transformer&, const Training& t, const Plan&) {
        return t.precision.casts_gemm_inputs();
      }},
-    {"/plan/context_parallel", "context parallelism without a fused attention kernel",
+    {"/plan/context_parallel", "ring attention without a fused kernel",
      [](const Transformer&, const Training& t, const Plan& p) {
-       return p.context_parallel > 1 && !t.stack.flash_attention;
+       return p.context_parallel > 1 && !t.stack.flash_attention &&
+              p.context_parallel_algorithm == ContextAlgorithm::ring;
      }},
     {"/plan/recompute", "recomputation of every second GEMM",
      [](const Transformer&, const Training& t, const Plan& p) {

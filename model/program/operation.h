@@ -25,15 +25,20 @@ namespace trainyard {
 enum class OperationKind : std::uint8_t {
   norm,                    // input, weight (scale, then shift) → output
   norm_gradient,           // input, output gradient, weight (scale) → input gradient; += weights'
-  head_norm,               // RMSNorm of each head: queries, keys, two scales → queries, keys
-  head_norm_gradient,      // queries, keys, their output gradients, scales → both; += scales'
+  head_norm,               // RMSNorm of each head (of queries and keys, or of latent vectors):
+                           // inputs, as many scales → outputs
+  head_norm_gradient,      // inputs, output gradients, scales → input gradients; += scales'
   linear,                  // input, weights → outputs, whose columns are the stacked rows
-  linear_input_gradient,   // output gradients, weights → input gradient
+  linear_input_gradient,   // output gradients, weights → input gradient, or += it
   linear_weight_gradient,  // input, output gradients; += weights'
   rotary,                  // turns queries and keys in place
   rotary_gradient,         // turns their gradients back
-  attention,               // queries, keys, values → output, log-sum-exp
-  attention_gradient,      // queries, keys, values, output, log-sum-exp, output gradient → three
+  latent_rotary,           // keys of each head, keys that all heads share; turns the last elements
+                           // of each query, and the shared keys → keys of each head, then shared
+  latent_rotary_gradient,  // key gradients; turns the query gradients back → keys', shared keys'
+  attention,               // queries, keys, values, sinks or none → output, log-sum-exp
+  attention_gradient,      // queries, keys, values, output, log-sum-exp, output gradient, sinks or
+                           // none → three; += sinks'
   attention_step,          // of a ring: queries, keys, values of another rank; updates output and
                            // statistics
   attention_gradient_step,  // the same six as its gradient; += the three gradients

@@ -24,13 +24,17 @@ constexpr NormNames kNormNames = {"attention norm scale", "attention norm scale 
                                   "attention norm shift", "attention norm shift gradient"};
 
 struct HeadWidths {
-  Segment queries, keys;  // of all heads
+  Segment queries, keys, values, output;  // of all heads
 };
 
 HeadWidths head_widths(const Lowering& lowering) {
   const Transformer& model = lowering.model;
-  const auto d = static_cast<std::int64_t>(model.head_dim);
-  return {split(lowering, d * model.attention_heads), split_kv_heads(lowering, d * model.kv_heads)};
+  const std::int64_t heads = model.attention_heads;
+  const Segment queries = split(lowering, heads * query_head_dim(model));
+  const Segment output = split(lowering, heads * value_head_dim(model));
+  if (model.latent_attention) return {queries, queries, output, output};
+  const Segment keys = split_kv_heads(lowering, std::int64_t{model.head_dim} * model.kv_heads);
+  return {queries, keys, keys, output};
 }
 
 LinearPart qkv_projection(NetworkUnit& unit) {
@@ -61,12 +65,12 @@ LinearPart qkv_projection(NetworkUnit& unit) {
 LinearPart output_projection(NetworkUnit& unit) {
   const HeadWidths widths = head_widths(unit.lowering());
   const std::int64_t hidden = unit.model().hidden_size;
-  const std::int64_t columns = part_of(widths.queries);
+  const std::int64_t columns = part_of(widths.output);
   LinearPart linear{.part = OperatorKind::output_projection,
                     .shape = gemm_shape(unit.lowering(), hidden, columns),
                     .dtype = unit.lowering().training.precision.layer_gemm};
   linear.weights = {unit.parameter({"attention output weight", "attention output weight gradient",
-                                    hidden, columns, Cut{CutAxis::columns, {widths.queries}}},
+                                    hidden, columns, Cut{CutAxis::columns, {widths.output}}},
                                    PartialGradient::none)};
   return linear;
 }
@@ -82,7 +86,7 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
   const int head_shards = dealt ? plan.context_parallel : 1;
   const int query_shards = dealt ? 1 : plan.context_parallel;
   const auto heads_of = [&](const Segment& segment) {
-    const std::int64_t heads = part_of(segment) / model.head_dim;
+    const std::int64_t heads = part_of(segment) / query_head_dim(model);
     return static_cast<double>(heads);
   };
   return {.batch = static_cast<double>(plan.micro_batch),
@@ -90,8 +94,8 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
           .kv_heads = std::max(1.0, heads_of(widths.keys) / head_shards),
           .queries = sequence / query_shards,
           .keys = windowed ? model.sliding_window : sequence,
-          .query_head_dim = static_cast<double>(model.head_dim),
-          .value_head_dim = static_cast<double>(model.head_dim),
+          .query_head_dim = static_cast<double>(query_head_dim(model)),
+          .value_head_dim = static_cast<double>(value_head_dim(model)),
           .sliding = windowed};
 }
 
@@ -99,13 +103,13 @@ Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
   const Lowering& lowering = unit.lowering();
   Branch branch{.names = kNames,
                 .norm = make_norm(unit, OperatorKind::attention_norm, kNormNames),
-                .first = qkv_projection(unit),
                 .last = output_projection(unit),
                 .residual = OperatorKind::attention_residual,
                 .stream = reads(lowering.hidden),
                 .next = reads(middle.stream),
                 .stream_gradient = reads(lowering.gradient),
                 .next_gradient = reads(middle.gradient)};
+  if (!unit.model().latent_attention) branch.first = qkv_projection(unit);
   if (unit.model().biases) {
     branch.bias = unit.replicated(
         {"attention output bias", "attention output bias gradient", unit.model().hidden_size});
@@ -113,12 +117,17 @@ Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
   return branch;
 }
 
+// Latent vectors have their own.
+bool has_head_norm(const NetworkUnit& unit) {
+  return unit.model().qk_norm && !unit.model().latent_attention;
+}
+
 // Queries, keys and values; with a norm of the heads the first two are raw before it.
 void make_heads(NetworkUnit& unit, AttentionHalf& half) {
   const HeadWidths widths = head_widths(unit.lowering());
   const std::int64_t q = part_of(widths.queries);
   const std::int64_t kv = part_of(widths.keys);
-  if (unit.model().qk_norm) {
+  if (has_head_norm(unit)) {
     half.raw_queries = unit.whole_activation("raw queries", q);
     half.raw_keys = unit.whole_activation("raw keys", kv);
     const std::int64_t d = unit.model().head_dim;
@@ -130,14 +139,14 @@ void make_heads(NetworkUnit& unit, AttentionHalf& half) {
   }
   half.heads.queries = unit.whole_activation("queries", q);
   half.heads.keys = unit.whole_activation("keys", kv);
-  half.heads.values = unit.whole_activation("values", kv);
+  half.heads.values = unit.whole_activation("values", part_of(widths.values));
   half.branch.firsts = {half.heads.queries, half.heads.keys, half.heads.values};
-  if (unit.model().qk_norm)
+  if (has_head_norm(unit))
     half.branch.firsts = {half.raw_queries, half.raw_keys, half.heads.values};
 }
 
 void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
-  if (unit.model().qk_norm) {
+  if (has_head_norm(unit)) {
     Operation op{.kind = OperationKind::head_norm,
                  .part = OperatorKind::qk_norm,
                  .dtype = unit.lowering().dtype};
@@ -155,6 +164,13 @@ void append_heads_forward(NetworkUnit& unit, const AttentionHalf& half) {
   }
 }
 
+Parameter make_sinks(NetworkUnit& unit) {
+  const Segment heads = split(unit.lowering(), unit.model().attention_heads);
+  return unit.parameter({"attention sinks", "attention sinks gradient", part_of(heads), 1,
+                         Cut{CutAxis::rows, {heads}}},
+                        PartialGradient::none);
+}
+
 // From the gradients of what the core reads to those of what the projection writes.
 HeadBuffers append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half, HeadBuffers of) {
   if (!unit.model().learned_positions) {
@@ -164,7 +180,7 @@ HeadBuffers append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half, 
     op.operands = {updates(of.queries), updates(of.keys)};
     unit.add(Phase::input_gradient, op);
   }
-  if (!unit.model().qk_norm) return of;
+  if (!has_head_norm(unit)) return of;
   const HeadWidths widths = head_widths(unit.lowering());
   HeadBuffers raw = of;
   raw.queries = unit.whole_activation("raw query gradient", part_of(widths.queries));
@@ -193,11 +209,18 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMid
   AttentionHalf half{.branch = attention_branch(unit, middle),
                      .shape = core_shape(unit.lowering(), kind.sliding),
                      .queries_cut = widths.queries,
-                     .keys_cut = widths.keys};
+                     .keys_cut = widths.keys,
+                     .values_cut = widths.values,
+                     .output_cut = widths.output};
   make_heads(unit, half);
-  begin_branch(unit, half.branch);
-  append_heads_forward(unit, half);
-  half.branch.inner = unit.whole_activation("attention context", part_of(widths.queries));
+  if (unit.model().latent_attention) {
+    append_latent_heads(unit, half, branch_input(unit, half.branch));
+  } else {
+    begin_branch(unit, half.branch);
+    append_heads_forward(unit, half);
+  }
+  if (unit.model().attention_sinks) half.sinks = make_sinks(unit);
+  half.branch.inner = unit.whole_activation("attention context", part_of(widths.output));
   append_core(unit, half);
   end_branch(unit, half.branch);
   return half;
@@ -207,6 +230,9 @@ void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, boo
   const int context_gradient = begin_branch_gradient(unit, half.branch);
   if (repeats_core) repeat_core(unit, half);
   const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient);
+  if (unit.model().latent_attention) {
+    return append_latent_heads_gradient(unit, half, gradients);
+  }
   const HeadBuffers raw = append_heads_gradient(unit, half, gradients);
   end_branch_gradient(unit, half.branch, {reads(raw.queries), reads(raw.keys), reads(raw.values)});
 }

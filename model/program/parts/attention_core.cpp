@@ -23,15 +23,15 @@ Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, Ope
 
 int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
   const auto heads = static_cast<std::int64_t>(shape.heads);
+  const auto rows = static_cast<std::int64_t>(shape.batch * shape.queries);
   if (!unit.lowering().training.stack.flash_attention) {
-    const int scores =
-        unit.whole_activation("probabilities", heads * static_cast<std::int64_t>(shape.keys));
+    const int scores = unit.lowering().activation("probabilities", rows,
+                                                  heads * static_cast<std::int64_t>(shape.keys));
     // Probabilities, the mask and what dropout leaves.
     double& bytes = unit.lowering().program.buffers.back().element_bytes;
     if (unit.drops()) bytes = 2 * bytes + 1;
     return scores;
   }
-  const auto rows = static_cast<std::int64_t>(shape.batch * shape.queries);
   return unit.numbers("log-sum-exp", rows, heads);
 }
 
@@ -49,22 +49,30 @@ Operands read_for_gradient(const AttentionHalf& half, const HeadBuffers& heads,
   return operands;
 }
 
+// Once for each query: in a ring, with its own keys.
+void append_sinks(const AttentionHalf& half, Operands& operands) {
+  if (half.sinks.exists()) operands.push_back(reads(half.sinks.weight));
+}
+void append_sink_gradients(const AttentionHalf& half, Operands& operands) {
+  if (half.sinks.exists()) operands.push_back(updates(half.sinks.gradient));
+}
+
 struct HeadNames {
   std::string_view queries, keys, values;
 };
 constexpr HeadNames kGradients = {"query gradient", "key gradient", "value gradient"};
 
 HeadBuffers make_heads(NetworkUnit& unit, const HeadNames& names, std::int64_t rows,
-                       std::int64_t queries, std::int64_t keys) {
+                       std::int64_t queries, std::int64_t keys, std::int64_t values) {
   Lowering& lowering = unit.lowering();
   return {lowering.activation(names.queries, rows, queries),
           lowering.activation(names.keys, rows, keys),
-          lowering.activation(names.values, rows, keys)};
+          lowering.activation(names.values, rows, values)};
 }
 
 HeadBuffers make_gradients(NetworkUnit& unit, const AttentionHalf& half) {
   return make_heads(unit, kGradients, unit.lowering().tokens, part_of(half.queries_cut),
-                    part_of(half.keys_cut));
+                    part_of(half.keys_cut), part_of(half.values_cut));
 }
 
 Bytes bytes_of(const Lowering& lowering, int buffer) {
@@ -90,6 +98,7 @@ void append_context_collective(NetworkUnit& unit, Phase phase, OperationKind kin
 void append_attention_core(NetworkUnit& unit, const AttentionHalf& half, const HeadBuffers& heads) {
   Operation core = core_operation(unit, half, OperationKind::attention);
   core.operands = read_heads(heads);
+  append_sinks(half, core.operands);
   core.operands.push_back(creates(half.core_output));
   core.operands.push_back(creates(half.statistics));
   unit.add(Phase::forward, core);
@@ -100,19 +109,20 @@ void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half
                                     const HeadBuffers& gradients) {
   Operation core = core_operation(unit, half, OperationKind::attention_gradient);
   core.operands = read_for_gradient(half, heads, output_gradient);
+  append_sinks(half, core.operands);
   for (const int gradient : {gradients.queries, gradients.keys, gradients.values}) {
     core.operands.push_back(creates(gradient));
   }
+  append_sink_gradients(half, core.operands);
   unit.add(Phase::input_gradient, core);
 }
 
 HeadBuffers append_gather(NetworkUnit& unit, Phase phase, const AttentionHalf& half) {
   const Lowering& lowering = unit.lowering();
   const std::int64_t rows = lowering.tokens * lowering.plan.context_parallel;
-  const std::int64_t width = part_of(half.keys_cut);
-  const HeadBuffers whole = {half.heads.queries,
-                             unit.lowering().activation("all keys", rows, width),
-                             unit.lowering().activation("all values", rows, width)};
+  const HeadBuffers whole = {
+      half.heads.queries, unit.lowering().activation("all keys", rows, part_of(half.keys_cut)),
+      unit.lowering().activation("all values", rows, part_of(half.values_cut))};
   append_context_collective(unit, phase, OperationKind::all_gather,
                             bytes_of(lowering, whole.keys) + bytes_of(lowering, whole.values),
                             {reads(half.heads.keys), reads(half.heads.values), creates(whole.keys),
@@ -124,13 +134,15 @@ HeadBuffers append_gathered_gradient(NetworkUnit& unit, const AttentionHalf& hal
                                      int context_gradient) {
   const HeadBuffers heads = append_gather(unit, Phase::input_gradient, half);
   const HeadBuffers gradients = make_gradients(unit, half);
-  const ProgramBuffer whole = unit.lowering().program.buffers[static_cast<std::size_t>(heads.keys)];
+  const std::int64_t rows = unit.lowering().tokens * unit.lowering().plan.context_parallel;
   const HeadBuffers all = {
-      gradients.queries, unit.lowering().activation("all key gradients", whole.rows, whole.columns),
-      unit.lowering().activation("all value gradients", whole.rows, whole.columns)};
+      gradients.queries,
+      unit.lowering().activation("all key gradients", rows, part_of(half.keys_cut)),
+      unit.lowering().activation("all value gradients", rows, part_of(half.values_cut))};
   append_attention_core_gradient(unit, half, heads, context_gradient, all);
   append_context_collective(
-      unit, Phase::input_gradient, OperationKind::reduce_scatter, whole.bytes() * 2,
+      unit, Phase::input_gradient, OperationKind::reduce_scatter,
+      bytes_of(unit.lowering(), all.keys) + bytes_of(unit.lowering(), all.values),
       {reads(all.keys), reads(all.values), creates(gradients.keys), creates(gradients.values)});
   return gradients;
 }
@@ -142,12 +154,11 @@ using RingPlaces = std::array<HeadBuffers, 2>;
 
 RingPlaces ring_places(NetworkUnit& unit, const AttentionHalf& half, const HeadNames& first,
                        const HeadNames& second) {
-  const std::int64_t width = part_of(half.keys_cut);
   RingPlaces places;
   for (const auto& [place, names] : {std::pair{0, first}, std::pair{1, second}}) {
-    places[static_cast<std::size_t>(place)] = {half.heads.queries,
-                                               unit.whole_activation(names.keys, width),
-                                               unit.whole_activation(names.values, width)};
+    places[static_cast<std::size_t>(place)] = {
+        half.heads.queries, unit.whole_activation(names.keys, part_of(half.keys_cut)),
+        unit.whole_activation(names.values, part_of(half.values_cut))};
   }
   return places;
 }
@@ -183,6 +194,7 @@ void append_ring(NetworkUnit& unit, const AttentionHalf& half) {
     Operation core = ring_operation(
         unit, half, step == 0 ? OperationKind::attention : OperationKind::attention_step, step);
     core.operands = read_heads(block);
+    if (step == 0) append_sinks(half, core.operands);
     const Access access = step == 0 ? Access::create : Access::update;
     core.operands.push_back(with_access(reads(half.core_output), access));
     core.operands.push_back(with_access(reads(half.statistics), access));
@@ -216,10 +228,12 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
         step == 0 ? OperationKind::attention_gradient : OperationKind::attention_gradient_step,
         step);
     core.operands = read_for_gradient(half, block, context_gradient);
+    if (step == 0) append_sinks(half, core.operands);
     for (const int gradient : {into.queries, into.keys, into.values}) {
       core.operands.push_back(
           with_access(reads(gradient), step == 0 ? Access::create : Access::update));
     }
+    if (step == 0) append_sink_gradients(half, core.operands);
     unit.add(Phase::input_gradient, core);
   }
   pass_on(unit, Phase::input_gradient, gradient_at(ranks - 1), gradients);
@@ -229,34 +243,46 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
 // ---- Ulysses --------------------------------------------------------------------------------
 
 // Where there are fewer KV heads than ranks they replicate.
-void exchange_heads(NetworkUnit& unit, Phase phase, const AttentionHalf& half, int from, int to) {
+// `shape.query_head_dim`: of these heads.
+void exchange_heads(NetworkUnit& unit, Phase phase, const AttentionShape& shape, int from, int to) {
   const Lowering& lowering = unit.lowering();
   const Bytes message = std::max(bytes_of(lowering, from), bytes_of(lowering, to));
   append_context_collective(unit, phase, OperationKind::all_to_all, message,
-                            {reads(from), creates(to)}, half.shape);
+                            {reads(from), creates(to)}, shape);
+}
+
+AttentionShape shape_of_values(AttentionShape shape) {
+  shape.query_head_dim = shape.value_head_dim;
+  return shape;
 }
 
 HeadBuffers dealt_heads(NetworkUnit& unit, const AttentionHalf& half, const HeadNames& names) {
   const std::int64_t rows = unit.lowering().tokens * unit.lowering().plan.context_parallel;
-  const auto d = static_cast<std::int64_t>(half.shape.query_head_dim);
-  return make_heads(unit, names, rows, static_cast<std::int64_t>(half.shape.heads) * d,
-                    static_cast<std::int64_t>(half.shape.kv_heads) * d);
+  const auto width = [](double heads, double dim) {
+    return static_cast<std::int64_t>(heads * dim);
+  };
+  const AttentionShape& shape = half.shape;
+  return make_heads(unit, names, rows, width(shape.heads, shape.query_head_dim),
+                    width(shape.kv_heads, shape.query_head_dim),
+                    width(shape.kv_heads, shape.value_head_dim));
 }
 
 void append_ulysses(NetworkUnit& unit, AttentionHalf& half) {
+  const AttentionShape values = shape_of_values(half.shape);
   half.core = dealt_heads(unit, half, {"dealt queries", "dealt keys", "dealt values"});
   half.core_output = unit.lowering().activation(
       "dealt context", unit.lowering().tokens * unit.lowering().plan.context_parallel,
       static_cast<std::int64_t>(half.shape.heads * half.shape.value_head_dim));
-  exchange_heads(unit, Phase::forward, half, half.heads.queries, half.core.queries);
-  exchange_heads(unit, Phase::forward, half, half.heads.keys, half.core.keys);
-  exchange_heads(unit, Phase::forward, half, half.heads.values, half.core.values);
+  exchange_heads(unit, Phase::forward, half.shape, half.heads.queries, half.core.queries);
+  exchange_heads(unit, Phase::forward, half.shape, half.heads.keys, half.core.keys);
+  exchange_heads(unit, Phase::forward, values, half.heads.values, half.core.values);
   append_attention_core(unit, half, half.core);
-  exchange_heads(unit, Phase::forward, half, half.core_output, half.branch.inner);
+  exchange_heads(unit, Phase::forward, values, half.core_output, half.branch.inner);
 }
 
 HeadBuffers append_ulysses_gradient(NetworkUnit& unit, const AttentionHalf& half,
                                     int context_gradient) {
+  const AttentionShape values = shape_of_values(half.shape);
   const HeadBuffers gradients = make_gradients(unit, half);
   const HeadBuffers dealt = dealt_heads(
       unit, half, {"dealt query gradient", "dealt key gradient", "dealt value gradient"});
@@ -264,11 +290,11 @@ HeadBuffers append_ulysses_gradient(NetworkUnit& unit, const AttentionHalf& half
       unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
   const int output_gradient =
       unit.lowering().activation("dealt context gradient", output.rows, output.columns);
-  exchange_heads(unit, Phase::input_gradient, half, context_gradient, output_gradient);
+  exchange_heads(unit, Phase::input_gradient, values, context_gradient, output_gradient);
   append_attention_core_gradient(unit, half, half.core, output_gradient, dealt);
-  exchange_heads(unit, Phase::input_gradient, half, dealt.queries, gradients.queries);
-  exchange_heads(unit, Phase::input_gradient, half, dealt.keys, gradients.keys);
-  exchange_heads(unit, Phase::input_gradient, half, dealt.values, gradients.values);
+  exchange_heads(unit, Phase::input_gradient, half.shape, dealt.queries, gradients.queries);
+  exchange_heads(unit, Phase::input_gradient, half.shape, dealt.keys, gradients.keys);
+  exchange_heads(unit, Phase::input_gradient, values, dealt.values, gradients.values);
   return gradients;
 }
 
@@ -312,8 +338,12 @@ HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
 
 void repeat_core(NetworkUnit& unit, const AttentionHalf& half) {
   Operation core = core_operation(unit, half, OperationKind::attention);
-  const int output = unit.whole_activation("attention context again", part_of(half.queries_cut));
+  const ProgramBuffer first =
+      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const int output =
+      unit.lowering().activation("attention context again", first.rows, first.columns);
   core.operands = read_heads(half.core);
+  append_sinks(half, core.operands);
   core.operands.push_back(creates(output));
   core.operands.push_back(creates(half.statistics));
   unit.repeat(core);

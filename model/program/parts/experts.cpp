@@ -418,7 +418,7 @@ int append_router_gradient(NetworkUnit& unit, const ExpertHalf& half, int gate_g
   route.operands = {reads(half.logits), reads(half.routing), reads(gate_gradient), creates(logits)};
   unit.add(Phase::input_gradient, route);
   const int input = unit.local_activation("router input gradient");
-  append_input_gradient(unit, half.router, {reads(logits)}, input);
+  append_input_gradient(unit, half.router, {reads(logits)}, creates(input));
   append_weight_gradient(unit, half.router, reads(half.branch.input), {reads(logits)});
   return input;
 }

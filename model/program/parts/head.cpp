@@ -104,7 +104,7 @@ void add_head(NetworkUnit& unit, Parameter table) {
   append_cross_entropy_gradient(unit, entropy);
   const Operand again = unit.gathered(Phase::weight_gradient, reads(input), "head regathered");
   const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
-  append_input_gradient(unit, head, {reads(entropy.logits)}, partial);
+  append_input_gradient(unit, head, {reads(entropy.logits)}, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");
   append_weight_gradient(unit, head, again, {reads(entropy.logits)});
   append_norm_gradient(unit, norm, stream, reduced, reads(lowering.gradient));

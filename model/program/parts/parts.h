@@ -32,7 +32,7 @@ struct LinearPart {
 void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
                    const std::vector<int>& outputs);
 void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
-                           const std::vector<Operand>& output_gradients, int input_gradient);
+                           const std::vector<Operand>& output_gradients, Operand input_gradient);
 void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand input,
                             const std::vector<Operand>& output_gradients);
 GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_t inputs);
@@ -56,6 +56,9 @@ struct Branch {
   int inner = -1;                          // what the last GEMM reads, saved
   int mask = -1;                           // of dropout; −1 without
 };
+// Norm of the stream; returns what the first GEMM reads, and in backward the same again.
+Operand branch_input(NetworkUnit& unit, Branch& branch);
+Operand branch_input_again(NetworkUnit& unit, const Branch& branch);
 void begin_branch(NetworkUnit& unit, Branch& branch);
 void end_branch(NetworkUnit& unit, Branch& branch);
 // The sum of the stream and what the branch adds to it.
@@ -80,13 +83,24 @@ struct HeadBuffers {
   int queries = -1, keys = -1, values = -1;
 };
 
+// From the input to queries, keys and values by way of latent vectors.
+struct LatentPath {
+  LinearPart query_down, query_up, kv_down, kv_up;  // query_down: where queries have a rank
+  Parameter query_scale, kv_scale;
+  int raw_query = -1, raw_kv = -1;  // before their norm
+  int query = -1, kv = -1;
+  int nope_keys = -1, rope_keys = -1;
+};
+
 struct AttentionHalf {
   Branch branch;
   AttentionShape shape;
-  Segment queries_cut, keys_cut;        // of all heads
-  HeadBuffers heads;                    // of this rank's tokens
+  Segment queries_cut, keys_cut, values_cut, output_cut;  // of all heads
+  HeadBuffers heads;                                      // of this rank's tokens
   int raw_queries = -1, raw_keys = -1;  // before the norm of the heads; −1 without
   Parameter query_scale, key_scale;     // of the norm of the heads
+  LatentPath latent;                    // where the model has it
+  Parameter sinks;                      // a logit for each head that no key has; −1 without
   // What the core saves: its inputs, its output and the log-sum-exp of each row (unfused: the
   // probabilities). Where heads are dealt over the context ranks they are not those of `heads`.
   HeadBuffers core;
@@ -94,6 +108,11 @@ struct AttentionHalf {
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
+
+void append_latent_heads(NetworkUnit& unit, AttentionHalf& half, Operand input);
+// To the end of the branch.
+void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
+                                  const HeadBuffers& of);
 
 // The core under each way of context parallelism; writes half.branch.inner.
 void append_core(NetworkUnit& unit, AttentionHalf& half);

@@ -58,11 +58,11 @@ void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
 }
 
 void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
-                           const std::vector<Operand>& output_gradients, int input_gradient) {
+                           const std::vector<Operand>& output_gradients, Operand input_gradient) {
   Operation op = linear_operation(OperationKind::linear_input_gradient, linear);
   op.operands = output_gradients;
   append_weights(linear, op.operands);
-  op.operands.push_back(creates(input_gradient));
+  op.operands.push_back(input_gradient);
   unit.add(Phase::input_gradient, op);
 }
 
@@ -76,12 +76,19 @@ void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand
   unit.add(Phase::weight_gradient, op);
 }
 
-void begin_branch(NetworkUnit& unit, Branch& branch) {
+Operand branch_input(NetworkUnit& unit, Branch& branch) {
   branch.input = unit.local_activation(branch.names.input);
   append_norm(unit, branch.norm, branch.stream, branch.input);
-  const Operand gathered =
-      unit.gathered(Phase::forward, reads(branch.input), branch.names.gathered);
-  append_linear(unit, branch.first, gathered, branch.firsts);
+  return unit.gathered(Phase::forward, reads(branch.input), branch.names.gathered);
+}
+
+Operand branch_input_again(NetworkUnit& unit, const Branch& branch) {
+  return unit.gathered(Phase::weight_gradient, reads(branch.input), branch.names.regathered);
+}
+
+void begin_branch(NetworkUnit& unit, Branch& branch) {
+  const Operand input = branch_input(unit, branch);
+  append_linear(unit, branch.first, input, branch.firsts);
 }
 
 void end_branch(NetworkUnit& unit, Branch& branch) {
@@ -120,17 +127,16 @@ int begin_branch_gradient(NetworkUnit& unit, const Branch& branch) {
                                       branch.names.output_gradient);
   const auto width = static_cast<std::int64_t>(branch.last.shape.k);
   const int inner = unit.whole_activation(branch.names.inner_gradient, width);
-  append_input_gradient(unit, branch.last, {whole}, inner);
+  append_input_gradient(unit, branch.last, {whole}, creates(inner));
   append_weight_gradient(unit, branch.last, reads(branch.inner), {whole});
   return inner;
 }
 
 void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
                          const std::vector<Operand>& gradients) {
-  const Operand whole =
-      unit.gathered(Phase::weight_gradient, reads(branch.input), branch.names.regathered);
+  const Operand whole = branch_input_again(unit, branch);
   const int partial = unit.whole_activation(branch.names.input_gradient, unit.model().hidden_size);
-  append_input_gradient(unit, branch.first, gradients, partial);
+  append_input_gradient(unit, branch.first, gradients, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, branch.names.input_gradient);
   append_weight_gradient(unit, branch.first, whole, gradients);
   finish_branch_gradient(unit, branch, reduced);

@@ -48,14 +48,13 @@ int append_shared_experts_gradient(NetworkUnit& unit, const ExpertHalf& half,
   const Operand whole =
       unit.gathered(Phase::input_gradient, branch_gradient, names.output_gradient);
   const int product_gradient = unit.whole_activation(kShared.product_gradient, product_width(mlp));
-  append_input_gradient(unit, mlp.down, {whole}, product_gradient);
+  append_input_gradient(unit, mlp.down, {whole}, creates(product_gradient));
   append_weight_gradient(unit, mlp.down, reads(mlp.product), {whole});
   const int up_gradient = unit.whole_activation(kShared.up_gradient, up_width(mlp));
   append_activation_gradient(unit, mlp, product_gradient, up_gradient, -1);
-  const Operand input =
-      unit.gathered(Phase::weight_gradient, reads(half.branch.input), names.regathered);
+  const Operand input = branch_input_again(unit, half.branch);
   const int partial = unit.whole_activation(names.input_gradient, unit.model().hidden_size);
-  append_input_gradient(unit, mlp.up, {reads(up_gradient)}, partial);
+  append_input_gradient(unit, mlp.up, {reads(up_gradient)}, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, "shared input gradient");
   append_weight_gradient(unit, mlp.up, input, {reads(up_gradient)});
   return reduced;

@@ -56,6 +56,14 @@ Transformer tiny_moe() {
   return model;
 }
 
+Transformer tiny_latent() {
+  Transformer model = tiny_llama(false);
+  model.kv_heads = 4;
+  model.latent_attention = {
+      .query_rank = 6, .kv_rank = 3, .nope_head_dim = 2, .rope_head_dim = 4, .value_head_dim = 5};
+  return model;
+}
+
 Training tiny_training() {
   Training training;
   training.global_batch = 8;

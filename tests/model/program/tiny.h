@@ -14,6 +14,8 @@ Transformer tiny_gpt(bool tied);
 Transformer tiny_llama(bool tied);
 // The Llama with four routed experts, two a token, in every second layer.
 Transformer tiny_moe();
+// The Llama with latent attention: queries of rank 6, keys of 2 + 4 elements, values of 5.
+Transformer tiny_latent();
 Training tiny_training();
 
 // The plan of `request` on exactly as many devices as it needs; the test fails where it is refused.

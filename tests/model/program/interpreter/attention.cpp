@@ -8,7 +8,7 @@ namespace trainyard::interpreter {
 namespace {
 
 // Turns each head's pairs (i, i + d/2) by position · 10000^(−2i/d) (Su et al. 2021).
-void rotate(const Where& where, Matrix& x, Eigen::Index d, double direction) {
+void rotate(const Where& where, Eigen::Ref<Matrix> x, Eigen::Index d, double direction) {
   for (Eigen::Index row = 0; row < x.rows(); ++row) {
     const auto position = static_cast<double>(token_place(where, row, x.rows()).position);
     for (Eigen::Index column = 0; column < x.cols(); ++column) {
@@ -22,6 +22,36 @@ void rotate(const Where& where, Matrix& x, Eigen::Index d, double direction) {
       x(row, column + d / 2) = a * std::sin(angle) + b * std::cos(angle);
     }
   }
+}
+
+// The last elements of each head turn, and the part of the keys that all heads share.
+void latent_rotary(const Operation& op, const Where& where, const Operands& o) {
+  const LatentAttention& latent = *where.setting.model.latent_attention;
+  const Eigen::Index nope = latent.nope_head_dim;
+  const Eigen::Index rope = latent.rope_head_dim;
+  const bool forward = op.kind == OperationKind::latent_rotary;
+  const double direction = forward ? 1 : -1;
+  Matrix& queries = *o.in_place[0];
+  const Eigen::Index heads = queries.cols() / (nope + rope);
+  for (Eigen::Index head = 0; head < heads; ++head) {
+    rotate(where, queries.middleCols(head * (nope + rope) + nope, rope), rope, direction);
+  }
+  if (forward) {
+    Matrix shared = *o.in[1];
+    rotate(where, shared, rope, direction);
+    for (Eigen::Index head = 0; head < heads; ++head) {
+      o.out[0]->middleCols(head * (nope + rope), nope) = o.in[0]->middleCols(head * nope, nope);
+      o.out[0]->middleCols(head * (nope + rope) + nope, rope) = shared;
+    }
+    return;
+  }
+  Matrix shared = Matrix::Zero(queries.rows(), rope);
+  for (Eigen::Index head = 0; head < heads; ++head) {
+    o.out[0]->middleCols(head * nope, nope) = o.in[0]->middleCols(head * (nope + rope), nope);
+    shared += o.in[0]->middleCols(head * (nope + rope) + nope, rope);
+  }
+  rotate(where, shared, rope, direction);
+  *o.out[1] = shared;
 }
 
 // The rows of one sequence in a matrix of tokens, and where they stand in it.
@@ -64,6 +94,7 @@ Tokens tokens_in(const Where& where, Eigen::Index rows, int sequence, int contex
 struct HeadPlace {
   Tokens queries, keys;
   Eigen::Index head = 0, kv_head = 0;
+  int sequence = 0;  // of the micro-batch
 };
 
 Matrix taken(const Matrix& x, const Tokens& tokens, Eigen::Index column, Eigen::Index d) {
@@ -99,6 +130,7 @@ void for_each_head(const Operation& op, const Where& where, const Operands& o, c
   for (int sequence = 0; sequence < where.setting.plan.micro_batch; ++sequence) {
     HeadPlace at{tokens_in(where, o.in[0]->rows(), sequence, where.at.context),
                  tokens_in(where, o.in[1]->rows(), sequence, source)};
+    at.sequence = sequence;
     for (at.head = 0; at.head < heads; ++at.head) {
       at.kv_head = at.head / shared;
       visit(at);
@@ -120,20 +152,35 @@ RowSum row_sum(const Matrix& s, Eigen::Index row) {
   return result;
 }
 
+bool is_fused(const Where& where) { return where.setting.training.stack.flash_attention; }
+
+// Of the tensor-parallel rank's heads the first that this rank has.
+Eigen::Index first_head(const Operation& op, const Where& where) {
+  const Plan& plan = where.setting.plan;
+  const bool dealt =
+      plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  return dealt ? where.at.context * static_cast<Eigen::Index>(op.attention.heads) : 0;
+}
+
 // What dropout multiplies the probabilities of one head with; nothing where the kernel is fused.
 Matrix kept_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
-                          const Matrix& p, bool fused) {
-  if (fused || !where.setting.training.stack.dropout) return Matrix::Ones(p.rows(), p.cols());
-  const auto heads = static_cast<std::int64_t>(op.attention.heads);
-  const std::int64_t head = where.at.tensor * heads + at.head;
+                          const Matrix& p) {
+  const Training& training = where.setting.training;
+  if (is_fused(where) || !training.stack.dropout) return Matrix::Ones(p.rows(), p.cols());
+  const std::int64_t head =
+      first_head(op, where) +
+      where.at.tensor * where.setting.model.attention_heads / where.setting.plan.tensor_parallel +
+      at.head;
+  const std::int64_t sequence =
+      token_place(where, 0, where.setting.plan.micro_batch * training.sequence_length).sequence +
+      at.sequence;
   Matrix kept(p.rows(), p.cols());
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
-    const TokenPlace place =
-        token_place(where, at.queries.rows[static_cast<std::size_t>(i)],
-                    where.setting.plan.micro_batch * where.setting.training.sequence_length);
     for (Eigen::Index j = 0; j < p.cols(); ++j) {
-      const bool keeps = is_kept(static_cast<int>(*op.part), where.tag.layer, place.sequence,
-                                 place.position, head * p.cols() + j);
+      const bool keeps =
+          is_kept(static_cast<int>(*op.part), where.tag.layer, sequence,
+                  at.queries.positions[static_cast<std::size_t>(i)],
+                  head * training.sequence_length + at.keys.positions[static_cast<std::size_t>(j)]);
       kept(i, j) = keeps ? 1 / (1 - kDropoutRate) : 0;
     }
   }
@@ -146,17 +193,22 @@ void attention(const Operation& op, const Where& where, const Operands& o) {
   const bool first = op.kind == OperationKind::attention;
   Matrix& output = first ? *o.out[0] : *o.in_place[0];
   Matrix& statistics = first ? *o.out[1] : *o.in_place[1];
-  const bool fused = statistics.cols() == static_cast<Eigen::Index>(op.attention.heads);
+  const bool fused = is_fused(where);
+  if (!fused) {
+    const auto heads = static_cast<Eigen::Index>(op.attention.heads);
+    statistics.resize(output.rows(), heads * where.setting.training.sequence_length);
+  }
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Matrix s = scores(op, where, at, o);
     const Matrix values = taken(*o.in[2], at.keys, at.kv_head, d);
-    const Matrix kept = kept_probabilities(op, where, at, s, fused);
+    const Matrix kept = kept_probabilities(op, where, at, s);
+    const double sink = o.in.size() > 3 ? (*o.in[3])(first_head(op, where) + at.head, 0)
+                                        : -std::numeric_limits<double>::infinity();
     for (Eigen::Index i = 0; i < s.rows(); ++i) {
       const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
       auto out = output.row(row).segment(at.head * d, d);
       const RowSum here = row_sum(s, i);
-      const double before =
-          first ? -std::numeric_limits<double>::infinity() : statistics(row, at.head);
+      const double before = first ? sink : statistics(row, at.head);
       if (here.sum == 0) continue;
       const double largest = std::max(before, here.log_sum());
       const double all =
@@ -181,7 +233,7 @@ Matrix probabilities(const Operation& op, const Where& where, const HeadPlace& a
                      const Operands& o) {
   const Matrix& statistics = *o.in[4];
   Matrix p = scores(op, where, at, o);
-  const bool fused = statistics.cols() == static_cast<Eigen::Index>(op.attention.heads);
+  const bool fused = is_fused(where);
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
     if (fused) {
@@ -200,19 +252,35 @@ void add_rows(const Matrix& part, const Tokens& tokens, Eigen::Index column, Mat
   }
 }
 
+// What the sink takes of each query's attention: what the keys leave.
+Eigen::VectorXd sink_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                                   const Operands& o, const Matrix& p) {
+  if (!is_fused(where)) return (1 - p.rowwise().sum().array()).matrix();
+  const double sink = (*o.in[6])(first_head(op, where) + at.head, 0);
+  Eigen::VectorXd log_sums(p.rows());
+  for (Eigen::Index i = 0; i < p.rows(); ++i) {
+    log_sums[i] = (*o.in[4])(at.queries.rows[static_cast<std::size_t>(i)], at.head);
+  }
+  return (sink - log_sums.array()).exp().matrix();
+}
+
 void attention_gradient(const Operation& op, const Where& where, const Operands& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
+  const auto width = static_cast<Eigen::Index>(op.attention.value_head_dim);
   for (Matrix* out : o.out) out->setZero();
   const std::vector<Matrix*>& into = o.out.empty() ? o.in_place : o.out;
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Matrix p = probabilities(op, where, at, o);
-    const Matrix dout = taken(*o.in[5], at.queries, at.head, d);
-    const bool fused = o.in[4]->cols() == static_cast<Eigen::Index>(op.attention.heads);
-    const Matrix kept = kept_probabilities(op, where, at, p, fused);
+    const Matrix dout = taken(*o.in[5], at.queries, at.head, width);
+    const Matrix kept = kept_probabilities(op, where, at, p);
     const Matrix dp =
-        (dout * taken(*o.in[2], at.keys, at.kv_head, d).transpose()).cwiseProduct(kept);
+        (dout * taken(*o.in[2], at.keys, at.kv_head, width).transpose()).cwiseProduct(kept);
     const Eigen::VectorXd delta =
-        dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, d)).rowwise().sum();
+        dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, width)).rowwise().sum();
+    if (o.in.size() > 6) {
+      const Eigen::Index head = first_head(op, where) + at.head;
+      (*o.in_place.back())(head, 0) -= delta.dot(sink_probabilities(op, where, at, o, p));
+    }
     const Matrix ds = p.cwiseProduct(dp.colwise() - delta) / std::sqrt(static_cast<double>(d));
     add_rows(ds * taken(*o.in[1], at.keys, at.kv_head, d), at.queries, at.head, *into[0]);
     add_rows(ds.transpose() * taken(*o.in[0], at.queries, at.head, d), at.keys, at.kv_head,
@@ -231,6 +299,9 @@ void compute_attention(const Operation& operation, const Where& where, const Ope
     case OperationKind::attention_gradient:
     case OperationKind::attention_gradient_step:
       return attention_gradient(operation, where, operands);
+    case OperationKind::latent_rotary:
+    case OperationKind::latent_rotary_gradient:
+      return latent_rotary(operation, where, operands);
     default:
       break;
   }

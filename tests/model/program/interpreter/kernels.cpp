@@ -58,8 +58,9 @@ Matrix by_token(const Matrix& heads, Eigen::Index rows) {
 }
 
 void head_norm(const Operands& o) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Matrix& scale = *o.in[2 + i];
+  const std::size_t count = o.out.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Matrix& scale = *o.in[count + i];
     const Matrix heads = by_head(*o.in[i], scale.rows());
     *o.out[i] =
         by_token(normalised(heads, false).rows * scale.col(0).asDiagonal(), o.in[i]->rows());
@@ -67,10 +68,11 @@ void head_norm(const Operands& o) {
 }
 
 void head_norm_gradient(const Operands& o) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    const Matrix& scale = *o.in[4 + i];
+  const std::size_t count = o.out.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Matrix& scale = *o.in[2 * count + i];
     const Normalised x = normalised(by_head(*o.in[i], scale.rows()), false);
-    const Matrix dy = by_head(*o.in[2 + i], scale.rows());
+    const Matrix dy = by_head(*o.in[count + i], scale.rows());
     *o.out[i] =
         by_token(norm_input_gradient(x, dy * scale.col(0).asDiagonal(), false), o.in[i]->rows());
     o.in_place[i]->col(0) += x.rows.cwiseProduct(dy).colwise().sum().transpose();
@@ -127,7 +129,11 @@ void linear_input_gradient(const Operands& o) {
     dx += dy.middleCols(column, w->rows()) * *w;
     column += w->rows();
   }
-  *o.out[0] = dx;
+  if (o.out.empty()) {
+    *o.in_place[0] += dx;
+  } else {
+    *o.out[0] = dx;
+  }
 }
 
 void linear_weight_gradient(const Operands& o) {
@@ -288,6 +294,8 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
       return activation_gradient(where, operands);
     case OperationKind::rotary:
     case OperationKind::rotary_gradient:
+    case OperationKind::latent_rotary:
+    case OperationKind::latent_rotary_gradient:
     case OperationKind::attention:
     case OperationKind::attention_gradient:
     case OperationKind::attention_step:
