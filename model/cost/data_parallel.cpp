@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/workload/optimizer_flop.h"
+
 namespace trainyard {
 namespace {
 
@@ -136,14 +138,31 @@ Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
   return collective_time(all_reduce, pair_of_stages(links), gradients, links);
 }
 
-// Gradient, master weight and moments are read, the last two and the 16-bit weight written; the
-// norm reads the gradient once more and clipping is folded into the update.
-double update_bytes(const Training& training) {
+// Traffic of the step, a parameter: the norm reads the gradient once more than the update; clipping
+// is folded into the update.
+double step_bytes(const Training& training) {
   const double gradient = training.stack.gradient_bytes;
-  const double master = training.precision.master_weight_bytes;
-  const double weight = training.precision.weight_bytes;
-  const double states = 2 * training.optimizer.moment_bytes + (master > 0 ? 2 * master : weight);
-  return 2 * gradient + states + weight;
+  return gradient + update_bytes(training.optimizer, training.precision, gradient);
+}
+
+// Newton–Schulz iterations on whole matrices, shared out among the ranks that hold a part of them
+// (Liu et al. 2025, Distributed Muon); the gathering of the matrices is not counted.
+Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
+                               const StageParameters& stage) {
+  const Training& training = job.job.training;
+  if (training.optimizer.orthogonalisation_steps == 0) return Seconds(0);
+  const double dense_ranks = plan.tensor_parallel * dense_divisors(plan).optimizer;
+  const double expert_ranks =
+      plan.expert_parallel * plan.expert_tensor_parallel * expert_divisors(plan).optimizer;
+  Flops flop;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    const int layers = stage.kinds[static_cast<std::size_t>(kind)];
+    const UpdateFlop each = update_flop(training.optimizer, job.job.model, layer_kind_at(kind));
+    flop += Flops(layers * (each.dense / dense_ranks + each.experts / expert_ranks));
+  }
+  const Device& device = job.job.cluster.device;
+  return flop / (device.rates.of(training.precision.head_gemm).per_multiprocessor *
+                 (device.multiprocessors * device.rates.sustained_clock));
 }
 
 Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parameters) {
@@ -152,7 +171,7 @@ Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parame
   const double devices = cluster.devices_per_node;
   const Bytes crossing(parameters *
                        (training.stack.gradient_bytes + training.precision.weight_bytes));
-  const Bytes states(parameters * update_bytes(training));
+  const Bytes states(parameters * step_bytes(training));
   const BytesPerSecond memory =
       plan.offload.optimizer == OffloadTarget::nvme
           ? std::min(cluster.nvme_bandwidth, cluster.host_memory_bandwidth)
@@ -213,9 +232,10 @@ Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StagePara
     time = host_update_time(job, plan, parameters);
   } else {
     const Device& device = job.job.cluster.device;
-    time = Bytes(parameters * update_bytes(job.job.training)) /
+    time = Bytes(parameters * step_bytes(job.job.training)) /
            (device.memory_bandwidth * device.rates.memory);
   }
+  time += orthogonalisation_time(job, plan, stage);
   if (plan.zero_stage == 1) {
     time += job.job.training.stack.sharded_update_per_rank * plan.sharding_group;
   }

@@ -36,15 +36,12 @@ double elements_of(const Program& program, const Operation& operation, BufferRol
   return elements;
 }
 
-// Handbook §4: the norm reads the gradient; the update reads it again, reads and writes master
-// weight and moments (or the weight, where it is its own master) and writes the weight.
+// Handbook §4: the norm reads the gradient; the update reads it again. Of an optimizer that works
+// on whole matrices (Muon) that traffic is all that is priced here.
 double bytes_per_parameter(const Training& training, OperationKind kind) {
   const double gradient = training.stack.gradient_bytes;
   if (kind == OperationKind::sum_of_squares) return gradient;
-  const double master = training.precision.master_weight_bytes;
-  const double weight = training.precision.weight_bytes;
-  return gradient + 2 * training.optimizer.moment_bytes + (master > 0 ? 2 * master : weight) +
-         weight;
+  return update_bytes(training.optimizer, training.precision, gradient);
 }
 
 Seconds time_of(const OperatorTime& time, Phase phase) {

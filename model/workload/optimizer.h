@@ -1,20 +1,32 @@
-// Optimizers as records of state and of traffic per parameter. Mixed-precision Adam reads gradient
-// 4, master 4, two moments 4 + 4 and writes master 4, moments 4 + 4 and the 16-bit weight 2: 30
-// bytes (handbook §4); the weight and master terms come from the precision recipe.
+// Optimizers as records of state and of traffic per parameter, beside the weight and its master
+// copy, which come from the precision recipe. Mixed-precision Adam reads gradient 4, master 4, two
+// moments 4 + 4 and writes master 4, moments 4 + 4 and the 16-bit weight 2: 30 bytes (handbook §4).
+// Element-wise work is bound by that traffic; only Muon's matrix products are counted as FLOP
+// (model/workload/optimizer_flop.h). Every parameter is counted alike: what an optimizer leaves to
+// Adam (Muon: embedding, head, norms; 8-bit Adam: small tensors) is not told apart.
 #pragma once
 
 #include <span>
 #include <string_view>
 
+#include "model/workload/precision.h"
+
 namespace trainyard {
 
 struct Optimizer {
   std::string_view name;
-  double moment_bytes = 8;  // fp32 moments held, a parameter (Adam 8, SGD with momentum 4)
+  double moment_bytes = 8;          // state held, a parameter (Adam: two fp32 moments)
+  double gradient_reads = 1;        // times that the update reads the gradient
+  double weight_reads = 1;          // and the master weight
+  int orthogonalisation_steps = 0;  // Newton–Schulz iterations a matrix (Muon)
 };
 
-// adam, adamw, sgd (momentum).
+// adam, adamw, sgd (momentum), adam-8bit, adafactor, lion, muon.
 std::span<const Optimizer> optimizers();
 const Optimizer* find_optimizer(std::string_view name);  // nullptr: no such optimizer
+
+// Traffic of the update, a parameter; the gradient has `gradient_bytes`.
+double update_bytes(const Optimizer& optimizer, const PrecisionRecipe& precision,
+                    double gradient_bytes);
 
 }  // namespace trainyard
