@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "scenarios/huggingface.h"
+#include "scenarios/json_document.h"
 #include "scenarios/scenario.h"
 #include "tests/support/shared_data.h"
 
@@ -66,6 +67,18 @@ INSTANTIATE_TEST_SUITE_P(All, CatalogEntries,
                            }
                            return name;
                          });
+
+// Rates of kernels are fitted to a table of measurements, or say that there is none.
+TEST(Catalog, DevicesSayWhatWasNotMeasured) {
+  for (const std::string& name : catalog_names("device")) {
+    const Json device = parse_json(find_in_catalog("device", name)->text).value();
+    for (const char* kernels : {"gemm", "attention", "experts"}) {
+      const std::string source = device["rates"]["sources"][kernels];
+      EXPECT_TRUE(source.starts_with("fitted ") || source.find("no measurement") != source.npos)
+          << name << ": " << source;
+    }
+  }
+}
 
 TEST(Catalog, ListsNamesByKind) {
   const auto stacks = catalog_names("stack");
