@@ -212,6 +212,7 @@ const Section<Scenario>& scenario_section() {
       "scenario", "A question: a job, perhaps a plan, perhaps what a real run measured.",
       {
           text("name", &S::name, "as tables show it").absent("the name of the file"),
+          remark<S>("question", "what the document asks, and what to read in the answer"),
           model_field().required(),
           cluster_field().required(),
           training_field().required(),
