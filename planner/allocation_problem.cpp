@@ -7,24 +7,12 @@
 #include "model/cost/traffic.h"
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
+#include "planner/step_bound.h"
 
 namespace trainyard {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-StageCosts costs_of(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  StageCosts costs;
-  const LayerCounts all = job.layers_between(0, job.job.model.layers);
-  for (std::size_t kind = 0; kind < all.size(); ++kind) {
-    if (all[kind] > 0) {
-      costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
-    }
-  }
-  costs.embedding = embedding_cost(job, plan, links);
-  costs.head = head_cost(job, plan, links);
-  return costs;
-}
 
 // What the embedding, every layer and the head hold on their own: stages of a plan that gives each
 // of them one.
@@ -66,7 +54,7 @@ class Translation {
       : job_(job),
         plan_(plan),
         links_(plan_links(job, plan)),
-        costs_(costs_of(job, plan, links_)),
+        costs_(stage_costs(job, plan, links_)),
         parts_(parts(job, plan)) {}
 
   AllocationProblem run() const {

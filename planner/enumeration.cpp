@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace trainyard {
@@ -27,7 +28,8 @@ std::vector<int> degrees_within(const std::vector<int>& space, std::int64_t numb
 
 class Enumerator {
  public:
-  Enumerator(const PreparedJob& job, const SearchSpace& space) : job_(job.job), space_(space) {}
+  Enumerator(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base)
+      : job_(job.job), space_(space), base_(base) {}
 
   Enumeration run() {
     result_.has_experts = job_.model.experts > 0;
@@ -37,6 +39,8 @@ class Enumerator {
         result_.zero_stages.push_back(stage);
       }
     }
+    result_.sharding_groups = space_.sharding_group;
+    add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
          degrees_within(space_.tensor_parallel, devices, job_.model.attention_heads)) {
@@ -67,6 +71,63 @@ class Enumerator {
     }
   }
 
+  void add_placements() {
+    const auto or_base = [](const std::vector<std::string>& values, const std::string& base) {
+      return values.empty() ? std::vector<std::string>{base} : values;
+    };
+    for (const std::string& order : or_base(space_.rank_order, base_.rank_order)) {
+      for (const std::string& collective : or_base(space_.collective, base_.collective)) {
+        result_.placements.push_back({order, collective});
+      }
+    }
+  }
+
+  // Sequence parallelism as the stack has it, and without; nothing to choose on one tensor rank.
+  std::vector<bool> sequence_choices(int tensor) const {
+    if (tensor == 1) return {false};
+    const bool needed = job_.model.experts > 0;
+    const bool usual = job_.training.stack.sequence_parallel || needed;
+    std::vector<bool> choices;
+    for (const bool choice : {true, false}) {
+      const bool wanted = space_.sequence_parallel.empty()
+                              ? (choice ? usual : !needed)
+                              : allowed(space_.sequence_parallel, choice);
+      if (wanted && choice == base_.sequence_parallel.value_or(choice)) choices.push_back(choice);
+    }
+    return choices;
+  }
+
+  std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
+    if (context == 1) return {ContextAlgorithm::ring};
+    const std::pair<std::string_view, ContextAlgorithm> all[] = {
+        {"ring", ContextAlgorithm::ring},
+        {"all-gather", ContextAlgorithm::all_gather},
+        {"ulysses", ContextAlgorithm::ulysses}};
+    std::vector<ContextAlgorithm> choices;
+    for (const auto& [name, algorithm] : all) {
+      const bool has_heads = job_.model.attention_heads / tensor % context == 0;
+      if (allowed(space_.context_parallel_algorithm, name) &&
+          (has_heads || algorithm != ContextAlgorithm::ulysses)) {
+        choices.push_back(algorithm);
+      }
+    }
+    return choices;
+  }
+
+  // These degrees in every variant of how they communicate.
+  void add_variants(Degrees degrees) {
+    for (const bool sequence : sequence_choices(degrees.tensor)) {
+      for (const ContextAlgorithm algorithm : context_choices(degrees.context, degrees.tensor)) {
+        for (std::size_t i = 0; i < result_.placements.size(); ++i) {
+          degrees.sequence_parallel = sequence;
+          degrees.algorithm = algorithm;
+          degrees.placement = i;
+          result_.degrees.push_back(degrees);
+        }
+      }
+    }
+  }
+
   void add_pipelines(int tensor, int context, int replicas) {
     for (const int pipeline : divisors(replicas)) {
       const int data = replicas / pipeline;
@@ -88,7 +149,7 @@ class Enumerator {
   void add_experts(Degrees degrees) {
     if (job_.model.experts == 0) {
       if (allowed(space_.expert_parallel, 1) && allowed(space_.expert_tensor_parallel, 1)) {
-        result_.degrees.push_back(degrees);
+        add_variants(degrees);
       }
       return;
     }
@@ -98,7 +159,7 @@ class Enumerator {
                                                     job_.model.expert_ffn_size)) {
         degrees.expert = expert;
         degrees.expert_tensor = expert_tensor;
-        result_.degrees.push_back(degrees);
+        add_variants(degrees);
       }
     }
   }
@@ -107,8 +168,20 @@ class Enumerator {
     const auto [entry, added] = shape_index_.try_emplace({pipeline, data}, result_.shapes.size());
     if (added) {
       result_.shapes.push_back(make_shapes(pipeline, data));
+      result_.ranges.push_back(ranges_of(result_.shapes.back()));
     }
     return entry->second;
+  }
+
+  static std::vector<ShapeRange> ranges_of(const std::vector<Shape>& shapes) {
+    std::vector<ShapeRange> ranges;
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      if (ranges.empty() || ranges.back().micro_batch != shapes[i].micro_batch) {
+        ranges.push_back({shapes[i].micro_batch, i, i});
+      }
+      ranges.back().last = i + 1;
+    }
+    return ranges;
   }
 
   std::vector<Shape> make_shapes(int pipeline, int data) const {
@@ -166,7 +239,8 @@ class Enumerator {
   void order() {
     const int domain = std::max(job_.cluster.nvlink_domain, job_.cluster.devices_per_node);
     const auto key = [domain](const Degrees& d) {
-      return std::pair(d.tensor * d.context > domain, d.context);
+      return std::tuple(d.tensor * d.context > domain, d.context, d.tensor, d.expert,
+                        d.expert_tensor, d.sequence_parallel, d.algorithm, d.placement);
     };
     std::stable_sort(result_.degrees.begin(), result_.degrees.end(),
                      [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
@@ -174,6 +248,7 @@ class Enumerator {
 
   const Job& job_;
   const SearchSpace& space_;
+  const PlanRequest& base_;
   Enumeration result_;
   std::map<std::pair<int, int>, std::size_t> shape_index_;
 };
@@ -189,25 +264,45 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
   return {zero_stages.front()};
 }
 
-std::int64_t Enumeration::plans_per_zero_stage(const Degrees& d) const {
-  return static_cast<std::int64_t>(shapes[d.shapes].size() * recomputes.size());
+std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
+  std::vector<Sharding> result;
+  for (const int stage : zero_stages_of(d)) {
+    if (stage == 0 || sharding_groups.empty()) {
+      result.push_back({stage, 0});
+      continue;
+    }
+    for (const int group : sharding_groups) {
+      if (d.data * d.context % group == 0) result.push_back({stage, group});
+    }
+  }
+  return result;
 }
 
 std::int64_t Enumeration::size() const {
-  std::int64_t size = 0;
+  std::size_t size = 0;
   for (const Degrees& d : degrees) {
-    size += static_cast<std::int64_t>(zero_stages_of(d).size()) * plans_per_zero_stage(d);
+    size += shardings_of(d).size() * shapes[d.shapes].size() * recomputes.size();
   }
-  return size;
+  return static_cast<std::int64_t>(size);
 }
 
-Enumeration enumerate(const PreparedJob& job, const SearchSpace& space) {
-  return Enumerator(job, space).run();
+bool same_layers(const Degrees& a, const Degrees& b) {
+  const auto key = [](const Degrees& d) {
+    return std::tuple(d.tensor, d.context, d.expert, d.expert_tensor, d.sequence_parallel,
+                      d.algorithm, d.placement);
+  };
+  return key(a) == key(b);
+}
+
+Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base) {
+  return Enumerator(job, space, base).run();
 }
 
 std::vector<std::string> searched_dimensions() {
   return {"tensor_parallel",
+          "sequence_parallel",
           "context_parallel",
+          "context_parallel_algorithm",
           "pipeline_parallel",
           "virtual_stages",
           "data_parallel",
@@ -215,8 +310,11 @@ std::vector<std::string> searched_dimensions() {
           "expert_tensor_parallel",
           "micro_batch",
           "zero_stage",
+          "sharding_group",
           "recompute",
-          "schedule"};
+          "schedule",
+          "rank_order",
+          "collective"};
 }
 
 std::vector<int> divisors(std::int64_t number) {

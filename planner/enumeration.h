@@ -23,6 +23,18 @@ struct Shape {
   const Schedule* schedule = nullptr;
 };
 
+// Shapes of one micro-batch: `first` … `last` − 1 of a list.
+struct ShapeRange {
+  int micro_batch = 1;
+  std::size_t first = 0, last = 0;
+};
+
+// How ZeRO shards the states: the stage, and the ranks of a group (0: all that hold the same).
+struct Sharding {
+  int zero_stage = 0;
+  int group = 0;
+};
+
 struct Degrees {
   int tensor = 1;
   int context = 1;
@@ -31,22 +43,40 @@ struct Degrees {
   int expert = 1;
   int expert_tensor = 1;
   std::size_t shapes = 0;  // index into Enumeration::shapes
+  bool sequence_parallel = false;
+  ContextAlgorithm algorithm = ContextAlgorithm::ring;
+  std::size_t placement = 0;  // index into Enumeration::placements
+};
+
+// Everything that decides what a layer costs, but for the micro-batch and where its groups lie.
+bool same_layers(const Degrees& a, const Degrees& b);
+
+// Where ranks lie, and which algorithm their collectives take.
+struct Placement {
+  std::string rank_order;
+  std::string collective;
 };
 
 struct Enumeration {
-  std::vector<Degrees> degrees;            // those inside an NVLink domain first
-  std::vector<std::vector<Shape>> shapes;  // one list for every p and D that occurs
+  // Those inside an NVLink domain first; those whose layers cost the same stand together.
+  std::vector<Degrees> degrees;
+  std::vector<std::vector<Shape>> shapes;       // one list for every p and D that occurs
+  std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending
   std::vector<Recompute> recomputes;
   std::vector<int> zero_stages;
+  std::vector<int> sharding_groups;  // empty: all ranks
+  std::vector<Placement> placements;
   bool has_experts = false;
 
   // ZeRO stages that differ for these degrees.
   std::vector<int> zero_stages_of(const Degrees& degrees) const;
-  std::int64_t plans_per_zero_stage(const Degrees& degrees) const;
+  std::vector<Sharding> shardings_of(const Degrees& degrees) const;
   std::int64_t size() const;
 };
 
-Enumeration enumerate(const PreparedJob& job, const SearchSpace& space);
+// `base` has the keys that the space says nothing about.
+Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
+                      const PlanRequest& base = {});
 
 // The names of the dimensions, as documents spell them.
 std::vector<std::string> searched_dimensions();

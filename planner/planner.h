@@ -1,6 +1,7 @@
-// Searches the plans of a job for the best ones. The evaluator is the caller's (analytic or
-// simulated), so the planner knows no simulator. This search enumerates every legal plan of the
-// space, except those whose states alone exceed a device, and so its answer is optimal within it.
+// Searches the plans of a job for the best ones: branch and bound over degrees and micro-batch, the
+// most promising first, with lower bounds of time and memory (planner/step_bound.h). The evaluator
+// is the caller's (analytic or simulated), so the planner knows no simulator; a plan that it prices
+// below the bounds of the analytic estimate may be missed.
 //
 // The result does not depend on the number of threads: equal objectives are ordered by peak memory,
 // then by the plan itself. It does depend on when a time limit or an interruption stopped it.
@@ -39,6 +40,11 @@ struct Candidate {
   Estimate estimate;
 };
 
+// Plans that were priced and do not fit, by what takes most of their fullest stage.
+struct Shortfall {
+  std::int64_t plans = 0, by_states = 0, by_activations = 0;
+};
+
 struct SearchResult {
   std::vector<Candidate> plans;    // best first; feasible ones only
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
@@ -47,8 +53,10 @@ struct SearchResult {
   // Counts are of combinations of the space: considered = pruned + evaluated + those that turn out
   // to be illegal; infeasible ones are among the evaluated.
   std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
-  bool optimal = false;  // everything in the space was considered
-  double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
+  std::int64_t pruned_by_memory = 0, pruned_by_time = 0;  // together: pruned
+  Shortfall shortfall;                                    // of the infeasible ones
+  bool optimal = false;                                   // everything in the space was considered
+  double gap = 0;  // 0 when optimal; else at most so much of the best objective can be gained
 };
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,

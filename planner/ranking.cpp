@@ -1,6 +1,7 @@
 #include "planner/ranking.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "model/schedule/schedule.h"
@@ -12,7 +13,9 @@ auto plan_key(const Plan& plan) {
   return std::tuple(plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel,
                     plan.virtual_stages, plan.data_parallel, plan.expert_parallel,
                     plan.expert_tensor_parallel, plan.micro_batch, plan.zero_stage,
-                    plan.recompute.mode, plan.recompute.full_layers, plan.schedule->name);
+                    plan.recompute.mode, plan.recompute.full_layers, plan.schedule->name,
+                    plan.context_parallel_algorithm, !plan.sequence_parallel, plan.sharding_group,
+                    std::string_view(plan.rank_order), std::string_view(plan.collective));
 }
 
 struct Offer {
@@ -47,12 +50,6 @@ void Ranking::offer(double value, const Plan& plan, const Estimate& estimate) {
   entries_.insert(place, {value, {plan, estimate}});
   if (entries_.size() > capacity_) {
     entries_.pop_back();
-  }
-}
-
-void Ranking::merge(const Ranking& other) {
-  for (const RankedCandidate& entry : other.entries_) {
-    offer(entry.value, entry.candidate.plan, entry.candidate.estimate);
   }
 }
 

@@ -1,8 +1,8 @@
 // A bounded list of the best candidates, in a total order: first a value, then peak memory, then
-// the plan itself. Because the order is total, lists filled by different threads merge to the same
-// result however the work was split.
+// the plan itself. Because the order is total, the list is the same in whatever order it is filled.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "planner/planner.h"
@@ -22,13 +22,13 @@ class Ranking {
  public:
   explicit Ranking(int capacity) : capacity_(static_cast<std::size_t>(capacity)) {}
 
-  // Whether some plan of this value could enter the list.
-  bool has_room_for(double value) const {
-    return entries_.size() < capacity_ || (capacity_ > 0 && value <= entries_.back().value);
+  // No plan of a larger value can enter the list.
+  double cutoff() const {
+    return entries_.size() < capacity_ || capacity_ == 0 ? std::numeric_limits<double>::infinity()
+                                                         : entries_.back().value;
   }
   // Copies only what enters the list.
   void offer(double value, const Plan& plan, const Estimate& estimate);
-  void merge(const Ranking& other);
   const std::vector<RankedCandidate>& entries() const { return entries_; }
 
  private:

@@ -1,5 +1,5 @@
 // What the planner may choose: for every dimension of a plan the values allowed. An empty list
-// means every legal value. Fields are named after the keys of `plan`.
+// means every legal value, unless it says otherwise. Fields are named after the keys of `plan`.
 #pragma once
 
 #include <string>
@@ -9,7 +9,9 @@ namespace trainyard {
 
 struct SearchSpace {
   std::vector<int> tensor_parallel;
+  std::vector<bool> sequence_parallel;
   std::vector<int> context_parallel;
+  std::vector<std::string> context_parallel_algorithm;  // "ring", "all-gather", "ulysses"
   std::vector<int> pipeline_parallel;
   std::vector<int> virtual_stages;
   std::vector<int> data_parallel;
@@ -17,8 +19,11 @@ struct SearchSpace {
   std::vector<int> expert_tensor_parallel;
   std::vector<int> micro_batch;
   std::vector<int> zero_stage;
+  std::vector<int> sharding_group;     // empty: all ranks that hold the same parameters
   std::vector<std::string> recompute;  // "none", "selective", "full"
   std::vector<std::string> schedule;
+  std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
+  std::vector<std::string> collective;  // empty: the fastest for every message
 };
 
 }  // namespace trainyard

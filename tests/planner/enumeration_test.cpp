@@ -25,7 +25,45 @@ TEST(Enumeration, FillsTheClusterWithEveryCombinationOfDegrees) {
     EXPECT_LE(d.pipeline, 6);  // p·v ≤ L + 2
   }
   // Ways to write 8 = 2³ as t·c·p·D: C(3 + 3, 3) = 20; without the one that has p = 8.
-  EXPECT_EQ(enumerate(job, {}).degrees.size(), 19u);
+  SearchSpace space;
+  space.context_parallel_algorithm = {"ring"};
+  space.sequence_parallel = {true};
+  EXPECT_EQ(enumerate(job, space).degrees.size(), 19u);
+  // 19 less C(2 + 2, 2) − 1 with c = 1 have c > 1, and there are 8/t heads for c ranks throughout.
+  space.context_parallel_algorithm = {"ring", "ulysses"};
+  EXPECT_EQ(enumerate(job, space).degrees.size(), 19u + 10u);
+}
+
+TEST(Enumeration, SearchesSequenceParallelismWhereTheStackHasIt) {
+  Job job = small_dense_job();
+  const auto with_it = [&](const SearchSpace& space, const PlanRequest& base) {
+    int count = 0;
+    for (const Degrees& d : enumerate(prepare(job), space, base).degrees) {
+      count += d.sequence_parallel ? 1 : 0;
+      EXPECT_TRUE(d.tensor > 1 || !d.sequence_parallel);
+    }
+    return count;
+  };
+  job.training.stack.sequence_parallel = false;
+  EXPECT_EQ(with_it({}, {}), 0);
+  SearchSpace asked;
+  asked.sequence_parallel = {true};
+  EXPECT_GT(with_it(asked, {}), 0);
+  job.training.stack.sequence_parallel = true;
+  EXPECT_GT(with_it({}, {}), 0);
+  EXPECT_EQ(with_it({}, {.sequence_parallel = false}), 0);
+}
+
+TEST(Enumeration, ShardsOverTheGroupsOfTheSpace) {
+  SearchSpace space;
+  space.zero_stage = {0, 3};
+  space.sharding_group = {2, 3, 8};
+  const Enumeration all = enumerate(prepare(small_dense_job()), space);
+  const auto shardings = all.shardings_of({.context = 2, .data = 4});
+  ASSERT_EQ(shardings.size(), 3u);  // stage 0; stage 3 over 2 and over all 8 ranks
+  EXPECT_EQ(shardings[0].group, 0);
+  EXPECT_EQ(shardings[1].group, 2);
+  EXPECT_EQ(shardings[2].group, 8);
 }
 
 TEST(Enumeration, KeepsToTheSpace) {
@@ -36,6 +74,8 @@ TEST(Enumeration, KeepsToTheSpace) {
   space.recompute = {"full"};
   space.micro_batch = {1};
   space.schedule = {"1f1b"};
+  space.context_parallel_algorithm = {"ring"};
+  space.sequence_parallel = {false};
   const Enumeration all = enumerate(prepare(small_dense_job()), space);
   EXPECT_EQ(all.zero_stages, vector<int>({1}));
   ASSERT_EQ(all.recomputes.size(), 1u);

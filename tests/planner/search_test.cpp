@@ -182,7 +182,7 @@ TEST(Search, LooksAtPrunedPlansForTheClosestWhenAllArePruned) {
   };
   const SearchResult result = search(prepare(job), {.top = 3}, none_fits);
   EXPECT_EQ(result.closest.size(), 3u);
-  EXPECT_EQ(result.pruned, 0);
+  EXPECT_EQ(result.pruned_by_memory, result.considered);
 }
 
 TEST(Search, MinimisesTheObjectiveAskedFor) {

@@ -1,0 +1,63 @@
+// A node of the search: all plans of the same degrees and micro-batch. Its bound needs one look at
+// a layer, shared with every other node whose layers cost the same.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "model/cluster/group.h"
+#include "planner/enumeration.h"
+#include "planner/step_bound.h"
+
+namespace trainyard {
+
+struct Node {
+  std::uint32_t degrees = 0;  // index into Enumeration::degrees
+  std::uint32_t range = 0;    // index into the list of its ShapeRanges
+  double bound = 0;           // of the objective
+};
+
+// Requests of these degrees; everything that the search does not choose is left as it is.
+void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request);
+void set_shape(const Shape& shape, PlanRequest& request);
+void set_sharding(const Sharding& sharding, PlanRequest& request);
+
+// Bounds of the nodes of degrees whose layers cost the same, one after the other: a layer is priced
+// again only where its groups lie otherwise.
+class NodeBounds {
+ public:
+  NodeBounds(const PreparedJob& job, const Enumeration& space, const ParameterShares& shares)
+      : job_(job), space_(space), shares_(shares) {}
+
+  // Forgets the layers of the degrees before. Call where `same_layers` is false.
+  void start();
+  // Nothing: none of the node's plans is legal.
+  struct Found {
+    Plan plan;  // one of them
+    PassSums sums;
+  };
+  std::optional<Found> look(const Degrees& degrees, const ShapeRange& range,
+                            const PlanRequest& base);
+  // The least of all plans of the node, whatever their schedule, sharding and recomputation.
+  PlanBound bound(const Degrees& degrees, Found found) const;
+
+ private:
+  using Groups = std::array<GroupShape, 4>;  // that a layer talks in
+  struct Priced {
+    int micro_batch;
+    Groups groups;
+    PassSums sums;
+  };
+  const PassSums& sums_of(const Degrees& degrees, const Plan& plan);
+
+  const PreparedJob& job_;
+  const Enumeration& space_;
+  const ParameterShares& shares_;
+  std::vector<Priced> priced_;
+  const Degrees* groups_of_ = nullptr;
+  Groups groups_;
+};
+
+}  // namespace trainyard

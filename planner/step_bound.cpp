@@ -1,0 +1,194 @@
+#include "planner/step_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/cost/data_parallel.h"
+#include "model/cost/layer_cost.h"
+#include "model/cost/money.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+namespace {
+
+Seconds passes_of(const LayerCost& cost) {
+  return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
+}
+
+Seconds compute_of(const LayerCost& cost) {
+  return cost.forward.compute + cost.input_gradient.compute + cost.weight_gradient.compute;
+}
+
+void add(const LayerCost& cost, int times, PassSums& sums) {
+  const Seconds all = passes_of(cost);
+  sums.plain += times * all;
+  sums.selective += times * cost.selective_recompute.total();
+  sums.full += times * cost.full_recompute.total();
+  if (all <= Seconds(0)) return;
+  sums.computing = std::min(sums.computing, compute_of(cost) / all);
+  const Seconds exchange = cost.forward.expert_parallel + cost.input_gradient.expert_parallel;
+  sums.exchanging = std::max(sums.exchanging, exchange / all);
+}
+
+// The share of a stage's time that a forward pass beside a backward pass can hide at most.
+double hidden_share(const PreparedJob& job, const PassSums& sums, const Plan& plan) {
+  if (plan.schedule->route != Route::both_ways) return 0;
+  const double gained = std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
+  return std::min(sums.exchanging, 0.5) * gained;
+}
+
+// Where nothing but passes and equal sends makes a stage the slowest, its passes do.
+bool only_passes(const Plan& plan) {
+  return plan.zero_stage <= 1 && plan.offload.activations == OffloadTarget::none;
+}
+
+// F, B and W of one micro-batch on a stage.
+PassTimes stage_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
+  PassTimes passes;
+  const auto add_times = [&passes](const LayerCost& cost, double times) {
+    passes.forward += cost.forward.total() * times;
+    passes.input_gradient += cost.input_gradient.total() * times;
+    passes.weight_gradient += cost.weight_gradient.total() * times;
+  };
+  const double full = full_recompute_share(recompute, held.layers);
+  const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    if (held.kinds[kind] == 0) continue;
+    const LayerCost& layer = costs.layers[kind];
+    add_times(layer, held.kinds[kind]);
+    passes.input_gradient +=
+        (layer.full_recompute.total() * full + layer.selective_recompute.total() * selective) *
+        held.kinds[kind];
+  }
+  if (held.embedding) add_times(costs.embedding, 1);
+  if (held.head) add_times(costs.head, 1);
+  return passes;
+}
+
+// The average stage's part of the parameters.
+StageParameters average_stage(const ParameterShares& shares, const Plan& plan) {
+  StageParameters stage;
+  stage.dense = shares.dense / (plan.tensor_parallel * plan.pipeline_parallel);
+  stage.experts = shares.experts /
+                  (plan.expert_parallel * plan.expert_tensor_parallel * plan.pipeline_parallel);
+  return stage;
+}
+
+// At least so many of the stages have a layer.
+double share_with_layers(const Plan& plan) {
+  const double stages = plan.pipeline_parallel;
+  return stages > 2 ? (stages - 2) / stages : 0;
+}
+
+Bytes memory_of(const PreparedJob& job, const PassSums& sums, const Plan& plan,
+                const StageParameters& average) {
+  const Stack& stack = job.job.training.stack;
+  const MemoryByKind states = state_memory(job.job.training, plan, average);
+  const Bytes held = states.parameters + states.gradients + states.optimizer;
+  const double with_layers = plan.pipeline_parallel == 1 ? 1 : share_with_layers(plan);
+  return (held + sums.alive * with_layers) * (1 + stack.fragmentation) + stack.runtime_memory;
+}
+
+}  // namespace
+
+Seconds PassSums::total(Recompute recompute) const {
+  switch (recompute.mode) {
+    case RecomputeMode::selective:
+      return plain + selective;
+    case RecomputeMode::full:
+      return recompute.full_layers == 0 ? plain + full : plain;
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      break;
+  }
+  return plain;
+}
+
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  StageCosts costs;
+  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] > 0) {
+      costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
+    }
+  }
+  costs.embedding = embedding_cost(job, plan, links);
+  costs.head = head_cost(job, plan, links);
+  return costs;
+}
+
+PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
+  PassSums sums;
+  sums.alive = Bytes(1e30);
+  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
+    if (layers[kind] == 0) continue;
+    const LayerCost& cost = costs.layers[kind];
+    add(cost, layers[kind], sums);
+    const Bytes kept = std::min(cost.saved.everything, cost.saved.selective);
+    sums.alive = std::min(sums.alive, kept + cost.gradients);
+  }
+  add(costs.embedding, 1, sums);
+  add(costs.head, 1, sums);
+  return sums;
+}
+
+PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
+                     const Plan& plan) {
+  constexpr double kRounding = 1 - 1e-9;
+  const StageParameters average = average_stage(shares, plan);
+  const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
+  PlanBound bound;
+  bound.busy = only_passes(plan) ? passes * (sums.computing * kRounding) : Seconds(0);
+  bound.step = passes * (1 - hidden_share(job, sums, plan)) + optimizer_time(job, plan, average) +
+               job.job.training.stack.step_overhead;
+  bound.step *= kRounding;
+  bound.memory = memory_of(job, sums, plan, average) * kRounding;
+  return bound;
+}
+
+Seconds StageBounds::pipeline(const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  if (shape.route == Route::both_ways) return Seconds(0);
+  passes_.clear();
+  Seconds slowest;
+  for (const StageParameters& held : held_) {
+    passes_.push_back(stage_passes(costs_, held, plan.recompute));
+    slowest = std::max(slowest, passes_.back().total());
+  }
+  const Seconds busy = slowest * plan.microbatches;
+  const Schedule& schedule = *plan.schedule;
+  if (schedule.closed_span == nullptr || !only_passes(plan)) return busy;
+  return std::max(busy, schedule.closed_span(shape, passes_));
+}
+
+Bytes StageBounds::memory(const Plan& plan) const {
+  Bytes most;
+  const int last = plan.pipeline_parallel - 1;
+  for (const int stage : {0, std::min(1, last), last}) {
+    const StageParameters& held = held_[static_cast<std::size_t>(stage)];
+    most = std::max(most, stage_memory(job_, plan, costs_, held, stage).at_peak.device());
+  }
+  return most;
+}
+
+double objective_bound(const PreparedJob& job, Objective objective, const PlanBound& bound) {
+  const Cluster& cluster = job.job.cluster;
+  switch (objective) {
+    case Objective::step_time:
+      return bound.step.value();
+    case Objective::cost: {
+      const auto cost = cost_of(cluster, bound.step);
+      return cost ? cost->value() : 0;
+    }
+    case Objective::energy: {
+      const auto energy = energy_of(cluster, bound.step, bound.busy);
+      return energy ? energy->value() : 0;
+    }
+    case Objective::memory:
+      return bound.memory.value();
+  }
+  return 0;
+}
+
+}  // namespace trainyard

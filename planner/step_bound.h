@@ -1,0 +1,70 @@
+// Lower bounds of a plan that cost one look at a layer: what the passes of one micro-batch take in
+// all, shared by every plan that differs in stages, schedule, ZeRO and recomputation only, and from
+// it a step in which no stage ever waits and nothing of data parallelism shows.
+//
+// Admissible for the analytic estimate: the slowest stage takes at least the average one.
+#pragma once
+
+#include <vector>
+
+#include "model/cost/memory.h"
+#include "model/cost/stage_parameters.h"
+#include "model/cost/traffic.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+#include "planner/bound.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// All layers, embedding and head, for one micro-batch on one rank of every stage.
+struct PassSums {
+  Seconds plain;            // all passes, nothing repeated
+  Seconds selective, full;  // what recomputation adds
+  double computing = 1;     // the least share of it that is compute, of any layer or end
+  double exchanging = 0;    // the largest share of it that is experts' exchange, of any layer
+  Bytes alive;              // the least that a layer's backward pass has alive
+
+  Seconds total(Recompute recompute) const;
+};
+PassSums pass_sums(const PreparedJob& job, const StageCosts& costs);
+
+// Layers of every kind that the network has, embedding and head.
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+// What a plan takes at least. Requires: `plan` has the degrees, micro-batch, schedule, ZeRO stage
+// and recomputation in question; the layers of `sums` are its own.
+struct PlanBound {
+  Seconds step;
+  Seconds busy;  // of the step, computing
+  Bytes memory;
+};
+PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
+                     const Plan& plan);
+
+// Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
+// Of data parallelism and sends they know nothing.
+class StageBounds {
+ public:
+  StageBounds(const PreparedJob& job, const StageCosts& costs) : job_(job), costs_(costs) {}
+
+  // Takes the stages of this plan. The others are asked of plans that differ from it in sharding
+  // and recomputation only.
+  void set(const Plan& plan) { stage_parameters(job_, plan, held_); }
+  // From the first pass to the last, at least.
+  Seconds pipeline(const Plan& plan);
+  // Memory of the stages that are mostly the fullest.
+  Bytes memory(const Plan& plan) const;
+
+ private:
+  const PreparedJob& job_;
+  const StageCosts& costs_;
+  std::vector<StageParameters> held_;
+  std::vector<PassTimes> passes_;
+};
+
+// The objective of a plan that is this good; 0 where nothing is known.
+double objective_bound(const PreparedJob& job, Objective objective, const PlanBound& bound);
+
+}  // namespace trainyard

@@ -1,0 +1,284 @@
+#include "planner/worker.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+namespace {
+
+using Clock = SharedSearch::Clock;
+
+// Combinations between two looks at the clock, and two reports of progress.
+constexpr std::int64_t kClockInterval = 64;
+constexpr std::int64_t kProgressInterval = 4096;
+
+Clock::time_point deadline_of(Seconds limit) {
+  constexpr Seconds kNever(1e9);  // beyond, the clock's own range would be left
+  if (limit <= Seconds(0) || limit >= kNever) return Clock::time_point::max();
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value()));
+}
+
+std::vector<std::size_t> families_of(const std::vector<Degrees>& degrees) {
+  std::vector<std::size_t> first;
+  for (std::size_t i = 0; i < degrees.size(); ++i) {
+    if (i == 0 || !same_layers(degrees[i - 1], degrees[i])) first.push_back(i);
+  }
+  first.push_back(degrees.size());
+  return first;
+}
+
+// What fills the fullest stage of a plan that does not fit.
+void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
+  ++shortfall.plans;
+  if (estimate.stages.empty()) return;
+  const MemoryByKind& held =
+      estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
+  const Bytes states = held.parameters + held.gradients + held.optimizer;
+  const Bytes activations = held.activations + held.recomputation + held.logits;
+  ++(states >= activations ? shortfall.by_states : shortfall.by_activations);
+}
+
+}  // namespace
+
+SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
+  considered += other.considered;
+  pruned_by_memory += other.pruned_by_memory;
+  pruned_by_time += other.pruned_by_time;
+  evaluated += other.evaluated;
+  infeasible.plans += other.infeasible.plans;
+  infeasible.by_states += other.infeasible.by_states;
+  infeasible.by_activations += other.infeasible.by_activations;
+  return *this;
+}
+
+// ---- What is shared ------------------------------------------------------------------------
+
+SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& asked,
+                           const Evaluator& evaluator, const Enumeration& all, Aim what)
+    : job(prepared),
+      options(asked),
+      evaluate(evaluator),
+      space(all),
+      aim(what),
+      shares(parameter_shares(prepared)),
+      space_size(all.size()),
+      families(families_of(all.degrees)),
+      first_open(std::numeric_limits<std::size_t>::max()),
+      ranking_(asked.top),
+      cutoff_(std::numeric_limits<double>::infinity()),
+      deadline_(deadline_of(asked.time_limit)),
+      last_deadline_(deadline_of(2 * asked.time_limit)) {}
+
+void SharedSearch::offer(double value, const Plan& plan, const Estimate& estimate) {
+  if (!has_room_for(value)) return;
+  const std::scoped_lock lock(mutex_);
+  ranking_.offer(value, plan, estimate);
+  cutoff_ = ranking_.cutoff();
+}
+
+bool SharedSearch::bounding_is_over() {
+  const bool interrupted = options.interrupted != nullptr && options.interrupted->load();
+  if (interrupted || Clock::now() >= deadline_) not_all_bounded_ = true;
+  return not_all_bounded_;
+}
+
+bool SharedSearch::pricing_is_over() {
+  const bool interrupted = options.interrupted != nullptr && options.interrupted->load();
+  const bool found = cutoff_.load() < std::numeric_limits<double>::infinity();
+  if (interrupted || Clock::now() >= (found ? deadline_ : last_deadline_)) not_all_priced_ = true;
+  return not_all_priced_;
+}
+
+void SharedSearch::add_nodes(const std::vector<Node>& more) {
+  const std::scoped_lock lock(mutex_);
+  nodes.insert(nodes.end(), more.begin(), more.end());
+}
+
+void SharedSearch::sort_nodes() {
+  const auto key = [](const Node& n) { return std::tuple(n.bound, n.degrees, n.range); };
+  std::sort(nodes.begin(), nodes.end(),
+            [&](const Node& a, const Node& b) { return key(a) < key(b); });
+}
+
+double SharedSearch::open_bound() const {
+  if (!not_all_bounded_ && first_open < nodes.size()) return nodes[first_open].bound;
+  return objective_bound(job, shares, options.objective, options.base.offload);
+}
+
+// ---- A worker ------------------------------------------------------------------------------
+
+Worker::Worker(SharedSearch& shared, bool reports)
+    : shared_(shared),
+      reports_(reports && shared.options.progress),
+      bounds_(shared.job, shared.space, shared.shares),
+      request_(shared.options.base),
+      capacity_(shared.job.job.cluster.device.memory) {}
+
+std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
+  const Enumeration& space = shared_.space;
+  return static_cast<std::int64_t>(space.shardings_of(degrees).size() * space.recomputes.size() *
+                                   (range.last - range.first));
+}
+
+double Worker::value_of(const PlanBound& bound) const {
+  return shared_.aim == Aim::closest
+             ? bound.memory.value()
+             : objective_bound(shared_.job, shared_.options.objective, bound);
+}
+
+bool Worker::too_large(const PlanBound& bound) const {
+  return shared_.aim == Aim::best && bound.memory > capacity_;
+}
+
+void Worker::bound_nodes() {
+  const std::size_t families = shared_.families.size() - 1;
+  for (std::size_t i = shared_.next_family++; i < families; i = shared_.next_family++) {
+    if (shared_.bounding_is_over()) break;
+    bounds_.start();
+    for (std::size_t d = shared_.families[i]; d < shared_.families[i + 1]; ++d) bound_degrees(d);
+  }
+  shared_.add_nodes(found_);
+}
+
+// The micro-batches of some degrees, ascending: where one is too large, so is every larger one.
+void Worker::bound_degrees(std::size_t index) {
+  const Degrees& degrees = shared_.space.degrees[index];
+  const std::vector<ShapeRange>& ranges = shared_.space.ranges[degrees.shapes];
+  bool fits = true;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::int64_t plans = plans_of(degrees, ranges[i]);
+    if (!fits) {
+      counts.pruned_by_memory += plans;
+      count(plans);
+      continue;
+    }
+    auto look = bounds_.look(degrees, ranges[i], shared_.options.base);
+    if (!look) {
+      count(plans);  // none is legal
+      continue;
+    }
+    const PlanBound bound = bounds_.bound(degrees, *std::move(look));
+    fits = !too_large(bound);
+    if (fits) {
+      found_.push_back(
+          {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(i), value_of(bound)});
+    } else {
+      counts.pruned_by_memory += plans;
+      count(plans);
+    }
+  }
+}
+
+void Worker::expand_nodes() {
+  for (std::size_t i = shared_.next_node++; i < shared_.nodes.size(); i = shared_.next_node++) {
+    if (expand(shared_.nodes[i])) continue;
+    std::size_t open = shared_.first_open;
+    while (i < open && !shared_.first_open.compare_exchange_weak(open, i)) {
+    }
+    return;
+  }
+}
+
+// All plans of a node; false when the search is to stop.
+bool Worker::expand(const Node& node) {
+  const Degrees& degrees = shared_.space.degrees[node.degrees];
+  const ShapeRange& range = shared_.space.ranges[degrees.shapes][node.range];
+  if (!shared_.has_room_for(node.bound)) {
+    const std::int64_t plans = plans_of(degrees, range);
+    counts.pruned_by_time += plans;
+    return !count(plans) || !shared_.pricing_is_over();
+  }
+  bounds_.start();
+  Plan plan = bounds_.look(degrees, range, shared_.options.base)->plan;
+  const StageCosts costs = stage_costs(shared_.job, plan, plan_links(shared_.job, plan));
+  StageBounds stages(shared_.job, costs);
+  const Expansion node_costs{degrees, pass_sums(shared_.job, costs), stages};
+  set_degrees(shared_.space, degrees, request_);
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const Shape& shape = shared_.space.shapes[degrees.shapes][i];
+    set_shape(shape, request_);
+    plan.schedule = shape.schedule;
+    plan.virtual_stages = shape.virtual_stages;
+    stages.set(plan);
+    if (!expand_shape(node_costs, plan)) return false;
+  }
+  return true;
+}
+
+// All plans of a node and a shape: bounds first.
+bool Worker::expand_shape(const Expansion& node, Plan& plan) {
+  for (const Recompute& recompute : shared_.space.recomputes) {
+    request_.recompute = plan.recompute = recompute;
+    for (const Sharding& sharding : shared_.space.shardings_of(node.degrees)) {
+      set_sharding(sharding, request_);
+      plan.zero_stage = sharding.zero_stage;
+      plan.sharding_group =
+          sharding.group > 0 ? sharding.group : node.degrees.data * node.degrees.context;
+      if (can_enter(node, plan)) price();
+      if (count(1) && shared_.pricing_is_over()) return false;
+    }
+  }
+  return true;
+}
+
+bool Worker::can_enter(const Expansion& node, const Plan& plan) {
+  constexpr double kRounding = 1 - 1e-9;
+  PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  bound.step = std::max(bound.step, node.stages.pipeline(plan) * kRounding);
+  if (!shared_.has_room_for(value_of(bound))) {
+    ++counts.pruned_by_time;
+    return false;
+  }
+  bound.memory = std::max(bound.memory, node.stages.memory(plan) * kRounding);
+  if (too_large(bound)) {
+    ++counts.pruned_by_memory;
+    return false;
+  }
+  return true;
+}
+
+void Worker::price() {
+  const Job& job = shared_.job.job;
+  const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
+  if (!plan) return;
+  if (shared_.aim == Aim::best && plan->schedule->closed_span == nullptr) {
+    // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
+    estimate_bound(shared_.job, *plan, estimate_);
+    const double value = objective_value(shared_.options.objective, estimate_);
+    if (estimate_.feasible && !shared_.has_room_for(value)) {
+      ++counts.pruned_by_time;
+      return;
+    }
+  }
+  judge(*plan);
+}
+
+void Worker::judge(const Plan& plan) {
+  shared_.evaluate(plan, estimate_);
+  ++counts.evaluated;
+  if (!estimate_.feasible) count_shortfall(estimate_, counts.infeasible);
+  if (shared_.aim == Aim::closest) {
+    shared_.offer(estimate_.peak_memory.value(), plan, estimate_);
+  } else if (estimate_.feasible) {
+    shared_.offer(objective_value(shared_.options.objective, estimate_), plan, estimate_);
+  }
+}
+
+bool Worker::count(std::int64_t combinations) {
+  counts.considered += combinations;
+  since_clock_ += combinations;
+  if (since_clock_ < kClockInterval) return false;
+  const std::int64_t all = shared_.considered += since_clock_;
+  since_report_ += since_clock_;
+  since_clock_ = 0;
+  if (reports_ && since_report_ >= kProgressInterval) {
+    since_report_ = 0;
+    shared_.options.progress(static_cast<double>(all) / static_cast<double>(shared_.space_size));
+  }
+  return true;
+}
+
+}  // namespace trainyard

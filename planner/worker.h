@@ -1,0 +1,108 @@
+// The workers of a search and what they share. First they bound every node; then they take the
+// nodes in the order of their bounds and price the plans of those that can still enter the list.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <vector>
+
+#include "planner/node.h"
+#include "planner/planner.h"
+#include "planner/ranking.h"
+
+namespace trainyard {
+
+// What the list is of: the best plans that fit, or those that miss the memory by the least.
+enum class Aim { best, closest };
+
+struct SearchCounts {
+  std::int64_t considered = 0, pruned_by_memory = 0, pruned_by_time = 0, evaluated = 0;
+  Shortfall infeasible;
+
+  SearchCounts& operator+=(const SearchCounts& other);
+};
+
+class SharedSearch {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  SharedSearch(const PreparedJob& job, const SearchOptions& options, const Evaluator& evaluate,
+               const Enumeration& space, Aim aim);
+
+  // Whether a plan of this value could enter the list.
+  bool has_room_for(double value) const { return value <= cutoff_.load(std::memory_order_relaxed); }
+  void offer(double value, const Plan& plan, const Estimate& estimate);
+  const Ranking& ranking() const { return ranking_; }
+
+  // Looks at the clock and at the caller's flag. Bounding ends in time for some plans to be priced;
+  // a search that found nothing so far may take twice its time.
+  bool bounding_is_over();
+  bool pricing_is_over();
+  bool stopped() const { return not_all_bounded_ || not_all_priced_; }
+
+  void add_nodes(const std::vector<Node>& nodes);
+  void sort_nodes();
+  // The smallest bound among the plans that were not looked at.
+  double open_bound() const;
+
+  const PreparedJob& job;
+  const SearchOptions& options;
+  const Evaluator& evaluate;
+  const Enumeration& space;
+  const Aim aim;
+  const ParameterShares shares;
+  const std::int64_t space_size;
+  std::vector<std::size_t> families;  // where degrees with the same layers begin; ends with the end
+  std::vector<Node> nodes;
+  std::atomic<std::size_t> next_family = 0, next_node = 0;
+  std::atomic<std::int64_t> considered = 0;  // for progress
+  std::atomic<std::size_t> first_open;       // node; as many as there are nodes: none
+
+ private:
+  Ranking ranking_;
+  std::mutex mutex_;
+  std::atomic<double> cutoff_;
+  std::atomic<bool> not_all_bounded_ = false, not_all_priced_ = false;
+  Clock::time_point deadline_, last_deadline_;  // once a plan is found; whatever was found
+};
+
+class Worker {
+ public:
+  Worker(SharedSearch& shared, bool reports);
+
+  void bound_nodes();
+  void expand_nodes();
+
+  SearchCounts counts;
+
+ private:
+  void bound_degrees(std::size_t index);
+  bool expand(const Node& node);
+  struct Expansion {
+    const Degrees& degrees;
+    PassSums sums;
+    StageBounds& stages;
+  };
+  bool expand_shape(const Expansion& node, Plan& plan);
+  bool can_enter(const Expansion& node, const Plan& plan);
+  void price();
+  void judge(const Plan& plan);
+  // Counts; whether it was time to look at the clock.
+  bool count(std::int64_t combinations);
+  std::int64_t plans_of(const Degrees& degrees, const ShapeRange& range) const;
+  double value_of(const PlanBound& bound) const;
+  bool too_large(const PlanBound& bound) const;
+
+  SharedSearch& shared_;
+  bool reports_;
+  NodeBounds bounds_;
+  std::vector<Node> found_;
+  PlanRequest request_;
+  Bytes capacity_;
+  Estimate estimate_;
+  std::int64_t since_clock_ = 0;
+  std::int64_t since_report_ = 0;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,177 @@
+// The search with the analytic estimate against a naive enumeration of small random scenarios:
+// every number for every degree, whatever make_plan takes, nothing left out. Its bounds against the
+// estimate of every plan met on the way.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <random>
+
+#include "model/cost/estimate.h"
+#include "planner/planner.h"
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+class Scenarios {
+ public:
+  explicit Scenarios(unsigned seed) : random_(seed) {}
+
+  int pick(std::initializer_list<int> values) {
+    return values
+        .begin()[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random_)];
+  }
+
+  Job job() {
+    Job job = pick({0, 1, 2}) == 0 ? small_moe_job() : small_dense_job();
+    job.model.layers = pick({2, 3, 4, 5});
+    job.model.hidden_size = pick({256, 512, 1024});
+    job.model.ffn_size = 3 * job.model.hidden_size;
+    job.model.vocabulary = pick({1024, 50000});
+    job.model.tied_embeddings = pick({0, 1}) == 1;
+    job.cluster.devices_per_node = pick({1, 2, 4});
+    job.cluster.nvlink_domain = job.cluster.devices_per_node;
+    job.cluster.inter.nics_per_node = job.cluster.devices_per_node;
+    job.cluster.nodes = 4 / job.cluster.devices_per_node * pick({1, 1, 1, 2});
+    job.cluster.device.price = DollarsPerSecond(1e-3);
+    job.cluster.device.power = Watts(700);
+    job.training.global_batch = pick({4, 6, 8});
+    job.training.sequence_length = pick({512, 2048});
+    Stack& stack = job.training.stack;
+    stack.sequence_parallel = pick({0, 1}) == 1;
+    stack.flash_attention = pick({0, 1}) == 1;
+    stack.overlap.pipeline = pick({0, 1}) == 1;
+    stack.overlap.data_parallel = pick({0, 1}) == 1;
+    // From a quarter of the states of one device to more than all of them.
+    const double states = 18 * prepare(job).parameters;
+    job.cluster.device.memory = Bytes(states * 0.01 * pick({30, 60, 100, 200, 1000}) + 3e8);
+    return job;
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+// Calls `visit` with every plan that make_plan takes, for all values of every key in question.
+class EveryPlan {
+ public:
+  EveryPlan(const Job& job, std::function<void(const Plan&)> visit)
+      : job_(job), devices_(job.cluster.devices()), visit_(std::move(visit)) {
+    each(request_.tensor_parallel, devices_, [this] {
+      each(request_.pipeline_parallel, devices_ / request_.tensor_parallel,
+           [this] { each(request_.context_parallel, devices_, [this] { experts(); }); });
+    });
+  }
+
+ private:
+  static void each(int& value, int most, const std::function<void()>& then) {
+    for (value = 1; value <= most; ++value) then();
+  }
+
+  void experts() {
+    const int replica =
+        request_.tensor_parallel * request_.pipeline_parallel * request_.context_parallel;
+    if (devices_ % replica != 0) return;
+    const int most = job_.model.experts > 0 ? 4 : 1;
+    each(request_.expert_parallel, most,
+         [this, most] { each(request_.expert_tensor_parallel, most, [this] { steps(); }); });
+  }
+
+  void steps() {
+    each(request_.micro_batch, 8, [this] {
+      each(request_.virtual_stages, request_.pipeline_parallel > 1 ? 4 : 1, [this] {
+        for (const Schedule* schedule : schedules()) {
+          request_.schedule = schedule->name;
+          communication();
+        }
+      });
+    });
+  }
+
+  void communication() {
+    request_.zero_stage = 0;
+    const bool sequence = job_.training.stack.sequence_parallel || job_.model.experts > 0;
+    for (const bool choice : {false, true}) {
+      if (choice && (!sequence || request_.tensor_parallel == 1)) continue;
+      request_.sequence_parallel = choice;
+      for (const auto algorithm :
+           {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+        request_.context_parallel_algorithm = algorithm;
+        if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) memory();
+      }
+    }
+  }
+
+  void memory() {
+    for (int stage = 0; stage <= 3; ++stage) {
+      for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+        request_.zero_stage = stage;
+        request_.recompute.mode = mode;
+        visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+      }
+    }
+  }
+
+  const Job& job_;
+  int devices_;
+  std::function<void(const Plan&)> visit_;
+  PlanRequest request_;
+};
+
+// The lowest objective of all plans that fit, and the lowest memory of all.
+struct Lowest {
+  double objective = std::numeric_limits<double>::infinity();
+  Bytes memory = Bytes(1e300);
+};
+
+Lowest lowest(const PreparedJob& job, Objective objective) {
+  Lowest found;
+  Estimate priced;
+  EveryPlan(job.job, [&](const Plan& plan) {
+    estimate(job, plan, priced);
+    found.memory = std::min(found.memory, priced.peak_memory);
+    if (priced.feasible) {
+      found.objective = std::min(found.objective, objective_value(objective, priced));
+    }
+  });
+  return found;
+}
+
+void expect_the_same(const PreparedJob& job, Objective objective, int scenario) {
+  const Lowest expected = lowest(job, objective);
+  const SearchResult found =
+      search(job, {.objective = objective, .top = 1},
+             [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
+  ASSERT_TRUE(found.optimal);
+  ASSERT_EQ(found.considered, found.space_size);
+  ASSERT_EQ(found.plans.empty(), expected.objective == std::numeric_limits<double>::infinity())
+      << "scenario " << scenario;
+  if (found.plans.empty()) {
+    ASSERT_EQ(found.closest.at(0).estimate.peak_memory, expected.memory) << "scenario " << scenario;
+  } else {
+    ASSERT_EQ(objective_value(objective, found.plans[0].estimate), expected.objective)
+        << "scenario " << scenario;
+  }
+}
+
+void expect_the_same(int scenarios) {
+  constexpr Objective kObjectives[] = {Objective::step_time, Objective::step_time, Objective::cost,
+                                       Objective::energy, Objective::memory};
+  Scenarios drawn(11);
+  for (int i = 0; i < scenarios; ++i) {
+    const PreparedJob job = prepare(drawn.job());
+    expect_the_same(job, kObjectives[i % 5], i);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(40); }
+
+// Half a minute: --gtest_also_run_disabled_tests.
+TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsInThreeHundredScenarios) {
+  expect_the_same(300);
+}
+
+}  // namespace
+}  // namespace trainyard
