@@ -1,0 +1,105 @@
+// trainyard fit: a device from tables of kernels.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+// Collectives of 10 µs + S / (300 GB/s): eleven sizes among two devices and among eight.
+std::string curve_rows() {
+  std::string rows = "op,gpus,bytes,latency_us\n";
+  for (const int gpus : {2, 8}) {
+    for (double bytes = 1024; bytes <= 1024.0 * (1 << 20); bytes *= 4) {
+      rows += fmt::format("all_gather,{},{},{:.6f}\n", gpus, bytes, 10 + bytes / 300e3);
+    }
+  }
+  return rows;
+}
+
+std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
+
+std::string fit(const std::filesystem::path& table, const std::filesystem::path& out) {
+  return "fit " + quoted(table) + " --device a100-sxm-80gb --date 2026-01-02 -o " + quoted(out);
+}
+
+TEST(FitCommand, NamesTheFileAndTheRowOfABadFigure) {
+  std::string rows = curve_rows();
+  const auto table = write_scratch("bad.csv", rows + "all_gather,2,4096,fast\n");
+  const Ran ran = run_trainyard(fit(table, scratch_folder() / "out.json"));
+  EXPECT_EQ(ran.status, 2);
+  const auto lines = lines_of(ran.err);
+  ASSERT_EQ(lines.size(), 1U) << ran.err;
+  const auto row = lines_of(rows).size() + 1;
+  EXPECT_NE(lines[0].find(
+                fmt::format("bad.csv: row {}: column latency_us: found \"fast\"; allowed:", row)),
+            std::string::npos)
+      << lines[0];
+  EXPECT_FALSE(exists(scratch_folder() / "out.json"));
+}
+
+TEST(FitCommand, NamesARowThatLacksAColumn) {
+  const auto table = write_scratch("short.csv", curve_rows() + "all_gather,2,4096\n");
+  const Ran ran = run_trainyard("fit --check " + quoted(table) + " --device a100-sxm-80gb");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("short.csv: row 24: found 3 columns"), std::string::npos) << ran.err;
+}
+
+TEST(FitCommand, WritesTheSameBytesEveryTime) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const auto once = table.parent_path() / "once.json";
+  const auto again = table.parent_path() / "again.json";
+  const Ran first = run_trainyard(fit(table, once) + " --plot " + quoted(once) + ".svg");
+  ASSERT_EQ(first.status, 0) << first.err;
+  ASSERT_EQ(run_trainyard(fit(table, again) + " --plot " + quoted(again) + ".svg").status, 0);
+  EXPECT_EQ(read_text(once), read_text(again));
+  EXPECT_EQ(read_text(once.string() + ".svg"), read_text(again.string() + ".svg"));
+  EXPECT_TRUE(read_text(once.string() + ".svg").starts_with("<svg"));
+}
+
+// The curve that the rows were made from, to the four digits of a document, and where it is from.
+TEST(FitCommand, FindsTheCurveOfItsRowsAndSaysWhereItIsFrom) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const auto out = table.parent_path() / "out.json";
+  const Ran ran = run_trainyard(fit(table, out));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json device = Json::parse(read_text(out));
+  const std::string source = device.at("sources").at("collectives");
+  EXPECT_TRUE(source.starts_with("fitted 2026-01-02 to table.csv (22 rows, FNV-1a ")) << source;
+  EXPECT_NE(source.find("mean error on shapes held back (5 folds): "), std::string::npos) << source;
+  // What the table does not hold stays.
+  EXPECT_TRUE(device.at("rates").at("sources").at("gemm").get<std::string>().starts_with("fitted"));
+}
+
+TEST(FitCommand, ScoresStoredParametersWithoutFitting) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const auto out = table.parent_path() / "out.json";
+  ASSERT_EQ(run_trainyard(fit(table, out)).status, 0);
+  const std::string before = read_text(out);
+  const std::string check = "fit --check " + quoted(table) + " --format json --device ";
+  const Ran fitted = run_trainyard(check + quoted(out));
+  ASSERT_EQ(fitted.status, 0) << fitted.err;
+  EXPECT_LT(Json::parse(fitted.out).at("files").at(0).at("mape").get<double>(), 0.01);
+  const Ran stored = run_trainyard(check + "a100-sxm-80gb");  // its own curves are others
+  EXPECT_GT(Json::parse(stored.out).at("files").at(0).at("mape").get<double>(), 0.05);
+  EXPECT_EQ(read_text(out), before);
+}
+
+TEST(FitCommand, WantsEitherAnOutputOrACheck) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const std::string command = "fit " + quoted(table) + " --device a100-sxm-80gb";
+  const Ran neither = run_trainyard(command);
+  EXPECT_EQ(neither.status, 2);
+  EXPECT_NE(neither.err.find("found neither -o and --check; allowed: one of them"),
+            std::string::npos)
+      << neither.err;
+  EXPECT_EQ(run_trainyard(command + " --check -o out.json").status, 2);
+}
+
+}  // namespace
+}  // namespace trainyard
