@@ -178,10 +178,12 @@ std::string search_words(const PlanAnswer& answer) {
           : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
                         count(r.considered), objective_words(answer.objective), percent(r.gap));
   return fmt::format(
-      "{} combinations in {}: {} left out by bounds on memory and time, {} priced, of which {} do "
-      "not fit. {}",
-      count(r.space_size), with_unit(answer.wall_time), count(r.pruned), count(r.evaluated),
-      count(r.infeasible), extent);
+      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {} "
+      "priced, of "
+      "which {} do not fit ({} for their states, {} for their activations). {}",
+      count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
+      count(r.pruned_by_time), count(r.pruned_by_memory), count(r.evaluated), count(r.infeasible),
+      count(r.shortfall.by_states), count(r.shortfall.by_activations), extent);
 }
 
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {

@@ -167,7 +167,10 @@ const Section<SearchSpace>& planner_section() {
       "planner", "What the planner may choose: for a key of `plan` a value or a list of values.",
       {
           dimension_like_plan("tensor_parallel", &S::tensor_parallel),
+          dimension_like_plan("sequence_parallel", &S::sequence_parallel)
+              .absent("as the stack has it, and without"),
           dimension_like_plan("context_parallel", &S::context_parallel),
+          dimension_like_plan("context_parallel_algorithm", &S::context_parallel_algorithm),
           dimension_like_plan("pipeline_parallel", &S::pipeline_parallel),
           dimension_like_plan("virtual_stages", &S::virtual_stages),
           dimension_like_plan("data_parallel", &S::data_parallel),
@@ -175,10 +178,14 @@ const Section<SearchSpace>& planner_section() {
           dimension_like_plan("expert_tensor_parallel", &S::expert_tensor_parallel),
           dimension_like_plan("micro_batch", &S::micro_batch),
           dimension_like_plan("zero_stage", &S::zero_stage),
+          dimension_like_plan("sharding_group", &S::sharding_group)
+              .absent("all ranks that hold the same parameters"),
           dimension("recompute", &S::recompute, {ChoiceShape{{"none", "selective", "full"}}},
                     "what backward computes again")
               .absent("every legal value"),
           dimension_like_plan("schedule", &S::schedule),
+          dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),
+          dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
       });
   return section;
 }
