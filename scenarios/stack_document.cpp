@@ -23,7 +23,7 @@ std::optional<MeasuredRun> run_on(const Stack& stack, const std::string& source,
   const auto step = measured_step_time(scenario);
   if (scenario.job.training.stack.name != stack.name || !scenario.plan || !step) return {};
   Job job = scenario.job;
-  job.training.stack = stack;
+  job.training.stack = at_release(stack, job.training.release, job.training.precision.name);
   PreparedJob prepared = prepare(std::move(job));
   const Job& j = prepared.job;
   const auto plan = make_plan(*scenario.plan, j.model, j.cluster, j.training);

@@ -22,13 +22,21 @@ Bytes accumulation_traffic(const Stack& stack, double weights) {
   return Bytes(weights * (stack.gradient_accumulation_fused ? gradient : 2 * gradient + 4));
 }
 
+// A library older than the one that the device's rates were measured with.
+double library_speed(const Device& device, const Stack& stack) {
+  const bool hopper = device.supports(Dtype::fp8) && stack.gemm_speed_hopper > 0;
+  return hopper ? stack.gemm_speed_hopper : 1;
+}
+
 OperatorTime gemm_operator_time(const Device& device, const Training& training,
                                 const Operator& op) {
   const Dtype dtype = gemm_dtype(training.precision, op.kind);
   const GemmShape& g = op.gemm;
+  const double library = library_speed(device, training.stack);
   const auto time = [&](const GemmShape& shape) {
-    return op.cls == OperatorClass::grouped_gemm ? grouped_gemm_time(device, dtype, shape)
-                                                 : gemm_time(device, dtype, shape);
+    return op.cls == OperatorClass::grouped_gemm
+               ? grouped_gemm_time(device, dtype, shape) / training.stack.expert_speed
+               : gemm_time(device, dtype, shape) / library;
   };
   const double factor = training.stack.memory_traffic;
   const Seconds accumulation = accumulation_traffic(training.stack, op.weights) /
@@ -60,7 +68,7 @@ OperatorTime flash_attention_time(const Device& device, const Training& training
   const Stack& stack = training.stack;
   const bool hopper = device.supports(Dtype::fp8) && stack.attention_speed_hopper > 0;
   const double speed = hopper ? stack.attention_speed_hopper : stack.attention_speed;
-  const Seconds forward = attention_time(device, op.attention, speed);
+  const Seconds forward = attention_time(device, op.attention, speed * stack.attention_generation);
   return {forward, forward * stack.attention_backward, Seconds(0)};
 }
 

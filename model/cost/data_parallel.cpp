@@ -206,7 +206,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     cost.microbatch_backward = left(sync.gather + sync.reduce, backward);
     return cost;
   }
-  cost.step += left(sync.gather, compute.forward);
+  cost.step += stack.exposed_gathers ? sync.gather.time : left(sync.gather, compute.forward);
   if (reduces_every_microbatch(plan)) {
     cost.microbatch_backward = left(sync.reduce, backward);
   } else {

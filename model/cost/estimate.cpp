@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "model/cost/data_parallel.h"
 #include "model/cost/interval.h"
@@ -73,7 +74,8 @@ void add_activation_offload(const PreparedJob& job, const Plan& plan, const Stag
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] > 0) kept += costs.layers[kind].saved.everything * held.kinds[kind];
   }
-  const Seconds copy = share * (kept / job.job.cluster.device.host_bandwidth);
+  const double away = offloaded_share(plan.offload, held.layers);
+  const Seconds copy = share * away * (kept / job.job.cluster.device.host_bandwidth);
   const Seconds forward = std::max(Seconds(0), copy - stage.passes.forward);
   const Seconds backward = std::max(Seconds(0), copy - stage.passes.input_gradient);
   stage.passes.forward += forward;
@@ -312,6 +314,44 @@ Estimate estimate(const PreparedJob& job, const Plan& plan) {
   return out;
 }
 
+namespace {
+
+// The least of 1 … `most` that fits; feasibility is monotone. `most` where none does.
+int fewest(int most, const std::function<bool(int)>& fits) {
+  int low = 1;
+  while (low < most) {
+    const int middle = low + (most - low) / 2;
+    if (fits(middle)) {
+      most = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// Activations of the fewest layers in the host's memory instead of recomputed, where the stack can
+// (Megatron-Core offloads neither under a pipeline nor beside recomputation) and it is faster.
+Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int layers) {
+  const bool can = job.job.training.stack.offloads_activations && recomputed.zero_stage >= 3 &&
+                   recomputed.pipeline_parallel == 1;
+  if (!can) return recomputed;
+  Plan offloaded = recomputed;
+  offloaded.recompute = {RecomputeMode::none, 0};
+  offloaded.offload.activations = OffloadTarget::host;
+  Estimate out;
+  offloaded.offload.activation_layers = fewest(layers, [&](int away) {
+    offloaded.offload.activation_layers = away;
+    estimate(job, offloaded, out);
+    return out.feasible;
+  });
+  estimate(job, offloaded, out);
+  const bool faster = out.feasible && out.step_time < estimate(job, recomputed).step_time;
+  return faster ? offloaded : recomputed;
+}
+
+}  // namespace
+
 Plan resolve_recompute(const PreparedJob& job, Plan plan) {
   if (plan.recompute.mode != RecomputeMode::automatic) return plan;
   Estimate out;
@@ -321,21 +361,13 @@ Plan resolve_recompute(const PreparedJob& job, Plan plan) {
     return out.feasible;
   };
   if (fits({RecomputeMode::none, 0}) || fits({RecomputeMode::selective, 0})) return plan;
-  // The fewest layers of each stage: feasibility is monotone in their number.
-  int low = 1;
-  int high = 0;
-  for (const StageParameters& stage : out.held) high = std::max(high, stage.layers);
-  const int all = high;
-  while (low < high) {
-    const int middle = low + (high - low) / 2;
-    if (fits({RecomputeMode::full, middle})) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  plan.recompute = {RecomputeMode::full, low >= all ? 0 : low};
-  return plan;
+  int layers = 0;
+  for (const StageParameters& stage : out.held) layers = std::max(layers, stage.layers);
+  const int full = fewest(layers, [&](int repeated) {
+    return fits({RecomputeMode::full, repeated});
+  });
+  plan.recompute = {RecomputeMode::full, full >= layers ? 0 : full};
+  return offloaded_if_faster(job, plan, layers);
 }
 
 }  // namespace trainyard

@@ -106,6 +106,14 @@ Seconds exposed_context(Seconds traffic, Seconds core, const LayerTraffic& layer
   return traffic - covered + covered * slowdown;
 }
 
+// The exchange of one micro-batch's tokens stands beside another's compute (Megatron-Core's EP A2A
+// overlap; DeepSeek-V3 report, §3.2.1): what that does not cover shows, and what it slows.
+Seconds exposed_exchange(Seconds traffic, Seconds cover, const Plan& plan, double slowdown) {
+  if (!plan.overlap.expert_parallel) return traffic;
+  const Seconds covered = std::min(traffic, cover);
+  return traffic - covered + covered * std::min(slowdown, 1.0);
+}
+
 struct ExposedTraffic {
   PassTraffic tensor, context, expert;
 };
@@ -115,14 +123,16 @@ ExposedTraffic exposed_traffic(const PreparedJob& job, const Plan& plan,
   const Stack& stack = job.job.training.stack;
   const double slowdown = stack.overlap_slowdown;
   const double tensor_hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
-  const double expert_hidden = plan.overlap.expert_parallel ? stack.tensor_parallel_hidden : 0;
   const auto hide = [&](PassTraffic pass, double hidden) {
     return PassTraffic{exposed(pass.forward, hidden, slowdown),
                        exposed(pass.backward, hidden, slowdown)};
   };
   ExposedTraffic out;
   out.tensor = hide(traffic.tensor_parallel, tensor_hidden);
-  out.expert = hide(traffic.expert_parallel, expert_hidden);
+  out.expert = {
+      exposed_exchange(traffic.expert_parallel.forward, kernels.all.forward, plan, slowdown),
+      exposed_exchange(traffic.expert_parallel.backward,
+                       kernels.all.input_gradient + kernels.all.weight_gradient, plan, slowdown)};
   out.context = {exposed_context(traffic.context_parallel.forward, kernels.attention_core_forward,
                                  traffic, plan, slowdown),
                  exposed_context(traffic.context_parallel.backward, kernels.attention_core_backward,

@@ -86,7 +86,8 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
   if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
   if (!on_device(plan.offload.activations)) {
     // Two layers stay: the one at work and the one on its way.
-    kept = std::min(kept, 2 * largest_layer(costs, stage));
+    const double away = offloaded_share(plan.offload, stage.layers);
+    kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
   }
   if (stage.head) kept += costs.head.saved.everything;
   return kept;
@@ -122,6 +123,12 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
 }
 
 }  // namespace
+
+double offloaded_share(const Offload& offload, int layers) {
+  if (offload.activations == OffloadTarget::none) return 0;
+  if (offload.activation_layers == 0 || layers == 0) return 1;
+  return std::min(1.0, static_cast<double>(offload.activation_layers) / layers);
+}
 
 double full_recompute_share(Recompute recompute, int layers) {
   if (recompute.mode != RecomputeMode::full) return 0;

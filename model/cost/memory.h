@@ -57,6 +57,9 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
                          const StageParameters& stage, int index);
 
 // Share of a stage's layers that full recomputation repeats.
+// Of the stage's layers, whose activations leave the device.
+double offloaded_share(const Offload& offload, int layers);
+
 double full_recompute_share(Recompute recompute, int layers);
 
 }  // namespace trainyard

@@ -93,13 +93,32 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
-// Of k copies of a token, what still leaves when it is sent once to each of e ranks, with uniform
+// Of k copies of a token, what still leaves when it is sent once to each of e places, with uniform
 // routing: e·(1 − (1 − 1/e)^k) / k.
-double dispatched_share(const PreparedJob& job, const Plan& plan) {
-  if (!job.job.training.stack.deduplicated_dispatch) return 1;
-  const double ranks = plan.expert_parallel;
+double distinct_share(double places, double copies) {
+  return places * (1 - std::pow(1 - 1 / places, copies)) / copies;
+}
+
+// All-to-all of k copies of each token, `message` bytes in all.
+Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes message) {
+  const GroupLinks& group = links.expert;
+  if (!job.job.training.stack.deduplicated_dispatch) {
+    return collective_time(all_to_all, group, message, links);
+  }
   const double copies = job.job.model.experts_per_token;
-  return ranks * (1 - std::pow(1 - 1 / ranks, copies)) / copies;
+  const Bytes inside = message * distinct_share(group.size, copies);
+  if (group.domains == 1) return collective_time(all_to_all, group, inside, links);
+  // Across domains a token goes once to each, to the rank of its own place there, which passes it
+  // on inside; both go on at a time (DeepEP; DeepSeek-V3 report, §3.2.2).
+  GroupLinks domain = group;
+  domain.size = group.ranks_per_domain;
+  domain.domains = 1;
+  GroupLinks rail = group;
+  rail.size = group.domains;
+  rail.ranks_per_domain = 1;
+  const Bytes across = message * distinct_share(group.domains, copies);
+  return std::max(collective_time(all_to_all, domain, inside, links),
+                  collective_time(all_to_all, rail, across, links));
 }
 
 PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
@@ -107,13 +126,11 @@ PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   const PrecisionRecipe& precision = job.job.training.precision;
   const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
   const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double elements = tokens_per_rank(job, plan) / sharded * model.experts_per_token *
-                          model.hidden_size * load * dispatched_share(job, plan);
+  const double elements =
+      tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
   const Bytes dispatched(elements * precision.dispatch_bytes);
   const Bytes combined(elements * precision.activation_bytes);
-  const auto exchange = [&](Bytes message) {
-    return collective_time(all_to_all, links.expert, message, links);
-  };
+  const auto exchange = [&](Bytes message) { return exchange_time(job, links, message); };
   const double gathered = plan.expert_tensor_parallel;
   const Seconds inside =
       collective_time(all_gather, links.expert_tensor, dispatched * gathered, links) +

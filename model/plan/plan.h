@@ -37,6 +37,7 @@ struct Offload {
   OffloadTarget gradients = OffloadTarget::none;
   OffloadTarget optimizer = OffloadTarget::none;
   OffloadTarget activations = OffloadTarget::none;
+  int activation_layers = 0;  // with `activations`: layers of each stage; 0: all of them
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 

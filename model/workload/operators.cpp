@@ -64,7 +64,10 @@ Operator gemm(OperatorKind kind, const GemmShape& shape, double saved_bytes) {
 Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const GemmShape& shape,
                     double saved_bytes) {
   Operator op = gemm(kind, shape, saved_bytes);
-  const double cast = context.training.precision.quantisation_bytes * shape.m * shape.groups;
+  const PrecisionRecipe& precision = context.training.precision;
+  const double element = precision.quantisation_bytes -
+                         (context.training.stack.delayed_scaling ? precision.scale_bytes : 0);
+  const double cast = element * shape.m * shape.groups;
   op.forward_traffic = Bytes(cast * shape.k);
   op.backward_traffic = Bytes(cast * shape.n);
   return op;

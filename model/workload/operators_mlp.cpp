@@ -32,12 +32,19 @@ void append_mlp(const OperatorContext& context, const MlpKinds& kinds, const Mlp
     up.weights += up_width * mlp.groups;
     down.weights += context.hidden * mlp.groups;
   }
+  const Stack& stack = context.training.stack;
+  if (stack.fused_activation_casts) {
+    up.backward_traffic = Bytes(0);
+    down.forward_traffic = Bytes(0);
+  }
   list.push_back(up);
   // Reads gate and up, writes the product; backward reads both again and the product's gradient and
   // writes their gradients.
   const double element = context.activation * rows;
+  const double kept =
+      stack.quantised_activation_input ? context.gemm_input * rows : context.activation * rows;
   list.push_back(memory_bound(kinds.activation, element * (up_width + mlp.ffn),
-                              element * (2 * up_width + mlp.ffn), element * up_width));
+                              element * (2 * up_width + mlp.ffn), kept * up_width));
   list.push_back(down);
 }
 
@@ -65,7 +72,13 @@ Operator permutation(const OperatorContext& context, double local_experts, doubl
   const double copies = tokens * context.model.experts_per_token;
   const bool exchanged = context.shard.expert > 1 || context.shard.expert_tensor > 1;
   const double sorted = exchanged && local_experts > 1 ? 4 * received : 0;
-  const double traffic = context.activation * context.hidden * (2 * tokens + 2 * copies + sorted);
+  // Rows are copied to aligned places before the GEMMs, and back from them (Megatron-Core's
+  // Fp8Padding and Fp8Unpadding around TEGroupedMLP).
+  const bool padded =
+      context.training.stack.expert_padding && context.training.precision.casts_gemm_inputs();
+  const double aligned = padded ? 4 * received : 0;
+  const double traffic =
+      context.activation * context.hidden * (2 * tokens + 2 * copies + sorted + aligned);
   return memory_bound(OperatorKind::permutation, traffic, traffic, copies * 8);
 }
 
@@ -107,6 +120,9 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
   for (std::size_t i = first; i < list.size(); ++i) {
     if (list[i].cls != OperatorClass::gemm) continue;
     list[i].cls = OperatorClass::grouped_gemm;
+    if (context.training.stack.fused_expert_casts) {
+      list[i].forward_traffic = list[i].backward_traffic = Bytes(0);
+    }
     // Model FLOP count the mean, and what a capacity drops.
     list[i].replicas = rows.slowest / rows.mean;
   }

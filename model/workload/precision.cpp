@@ -34,7 +34,8 @@ constexpr std::array<PrecisionRecipe, 6> kRecipes = {{
     {.name = "fp8",
      .layer_gemm = Dtype::fp8,
      .saved_gemm_input_bytes = 1,
-     .quantisation_bytes = 2 * kRead + 2},
+     .quantisation_bytes = 2 * kRead + 2,
+     .scale_bytes = kRead},
     {.name = "mxfp8",
      .layer_gemm = Dtype::fp8,
      .saved_gemm_input_bytes = kMxfp8Bytes,
@@ -42,7 +43,8 @@ constexpr std::array<PrecisionRecipe, 6> kRecipes = {{
     {.name = "nvfp4",
      .layer_gemm = Dtype::fp4,
      .saved_gemm_input_bytes = kNvfp4Bytes,
-     .quantisation_bytes = 2 * kRead + 2 * kNvfp4Bytes},
+     .quantisation_bytes = 2 * kRead + 2 * kNvfp4Bytes,
+     .scale_bytes = kRead},
 }};
 
 }  // namespace

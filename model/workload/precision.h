@@ -24,6 +24,7 @@ struct PrecisionRecipe {
   double activation_bytes = 2;        // activations between operators, an element
   double saved_gemm_input_bytes = 2;  // what a layer GEMM keeps of its input, scales included
   double quantisation_bytes = 0;      // traffic of casting one GEMM input element (0: none)
+  double scale_bytes = 0;             // of it: the read that finds the scale of a whole tensor
   double dispatch_bytes = 2;          // an element of a token in the MoE dispatch
 
   // Whether a layer GEMM keeps a copy of its own instead of the activation it was given.

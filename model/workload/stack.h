@@ -3,7 +3,10 @@
 // catalog (scenarios/catalog/stacks) holds one document a stack, each figure with its source.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "model/units.h"
 
@@ -35,6 +38,26 @@ struct StackEvidence {
   bool context_parallel = false;
 };
 
+// What the stack's releases of a period do otherwise: structure that their notes and recipes
+// document. What is absent stays.
+struct StackRelease {
+  std::string since, before;  // "25.11": year and month; empty: no bound
+  std::string precision;      // the one recipe it holds for; empty: all
+  std::string source;         // the release notes or the recipe
+  std::optional<bool>
+      moe_graphs;  // MoE layers are CUDA graphs: the host's time for them is nothing
+  std::optional<bool> expert_overlap;
+  std::optional<bool> deduplicated_dispatch;
+  std::optional<bool> expert_padding;
+  std::optional<bool> fused_expert_casts;
+  std::optional<bool> delayed_scaling;
+  std::optional<bool> fused_activation_casts;
+  std::optional<bool> quantised_activation_input;
+  std::optional<bool> offloads_activations;
+  std::optional<double> gradient_bytes, reduction_bytes;
+  std::optional<double> attention_generation;
+};
+
 struct Stack {
   std::string name;
   std::string source;
@@ -44,7 +67,12 @@ struct Stack {
   // The same on devices with fp8 (Hopper and later), where a kernel written for older instructions
   // reaches about half of what the device's own does; negative: as attention_speed.
   double attention_speed_hopper = -1;
+  double attention_generation = 1;  // of its kernel over the one that the speeds above are of
   double attention_backward = 2.6;  // time of backward over forward (flash only)
+  // Rate of its library's GEMMs on devices with fp8 over the device's fitted rate: the first
+  // libraries for Hopper were slower than those of the tables.
+  double gemm_speed_hopper = -1;    // negative: 1
+  double expert_speed = 1;          // rate of its experts' GEMMs over the device's fitted rate
   bool dropout = false;             // masks of one byte an element are saved
   double memory_traffic = 1;        // traffic of memory-bound operators over the fused minimum
   bool fused_cross_entropy = true;  // two all-reduces instead of three
@@ -54,6 +82,15 @@ struct Stack {
 
   bool deduplicated_dispatch =
       false;  // a token goes once to each rank, however many of its experts
+  // In low precision each expert's rows are padded to the GEMM's alignment by copies of their own,
+  // and the padding is cut off the output by another.
+  bool expert_padding = false;
+  bool fused_expert_casts = false;  // experts' inputs are cast by the kernels that write them
+  bool delayed_scaling = false;     // scales come from earlier steps: casts do not look for them
+  // In low precision the kernel of an MLP's activation casts its product for the GEMM behind it,
+  // and in backward the gradients for the GEMMs before it; and it keeps its input cast.
+  bool fused_activation_casts = false;
+  bool quantised_activation_input = false;
 
   double gradient_bytes = 4;      // element of the gradient that is kept for the optimizer
   double reduction_bytes = 4;     // element of the gradient as it is reduced over data parallelism
@@ -63,6 +100,9 @@ struct Stack {
   // Recomputing a layer ends once its last saved input is there: the final GEMM and residual are
   // not repeated (torch.utils.checkpoint since PyTorch 2.1: early stop).
   bool recompute_stops_early = false;
+  // What does not fit goes to the host's memory, where that is faster than recomputing it
+  // (`"recompute": "auto"`, fully sharded parameters, no pipeline).
+  bool offloads_activations = false;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
 
@@ -73,6 +113,9 @@ struct Stack {
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
   double overlap_slowdown = 0;  // seconds of compute lost a second of overlapped communication, as
                                 // far as that runs at the pace of the links inside a node
+  // ZeRO-1's parameters come back after the update with nothing beside them, even where gradients
+  // are reduced beside the backward pass.
+  bool exposed_gathers = false;
   // Without sequence parallelism a stage sends 1/t of the activations and gathers them on the other
   // side (scatter/gather optimisation, Narayanan et al. 2021, §4.1).
   bool scattered_sends = false;
@@ -95,6 +138,13 @@ struct Stack {
 
   Bytes runtime_memory;         // context, communicator buffers
   double fragmentation = 0.03;  // reserved over allocated memory, minus one
+
+  std::vector<StackRelease> releases;
 };
+
+// The stack as `release` ("26.04.01 NeMo Container") has it under the precision recipe of that
+// name: what every matching entry of `releases` says, later ones over earlier ones. The stack
+// itself where the text does not begin with year and month.
+Stack at_release(Stack stack, std::string_view release, std::string_view precision);
 
 }  // namespace trainyard

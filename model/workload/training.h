@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "model/workload/optimizer.h"
 #include "model/workload/precision.h"
@@ -15,7 +16,8 @@ struct Training {
   PrecisionRecipe precision;
   Optimizer optimizer;
   Stack stack;
-  double tokens = 0;  // of the whole run; 0: not said
+  std::string release;  // of the stack; empty: not said
+  double tokens = 0;    // of the whole run; 0: not said
 };
 
 }  // namespace trainyard

@@ -61,6 +61,9 @@ const Section<Offload>& offload_section() {
           offload_of("gradients", &Offload::gradients, "the gradients"),
           offload_of("optimizer", &Offload::optimizer, "master weights and moments"),
           offload_of("activations", &Offload::activations, "what backward needs"),
+          count("activation_layers", &Offload::activation_layers,
+                "layers of each stage whose activations go", {.most = 1e5})
+              .absent("all of them"),
       });
   return section;
 }

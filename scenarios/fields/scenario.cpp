@@ -154,6 +154,14 @@ Field<Scenario> power_field() {
           not_written};
 }
 
+// The stack as the release has it that the scenario, or else its measurement, names.
+Expected<void> choose_release(Scenario& scenario, const Place& /*place*/) {
+  Training& training = scenario.job.training;
+  if (training.release.empty() && scenario.measured) training.release = scenario.measured->release;
+  training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
+  return {};
+}
+
 RefusedKey later(std::string key) {
   return {std::move(key),
           "found a section that this version does not use; allowed: to leave it out"};
@@ -232,7 +240,8 @@ const Section<Scenario>& scenario_section() {
           price_field(),
           power_field(),
       },
-      {.refused = {later("run"), later("reliability"), later("checkpoint")}});
+      {.finish = choose_release,
+       .refused = {later("run"), later("reliability"), later("checkpoint")}});
   return section;
 }
 

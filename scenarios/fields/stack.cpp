@@ -40,6 +40,42 @@ const Section<StackEvidence>& evidence_section() {
   return section;
 }
 
+const Section<StackRelease>& release_section() {
+  using R = StackRelease;
+  static const Section<R> section(
+      "releases", "What releases of a period do otherwise.",
+      {
+          text("since", &R::since, "year and month of the first, `\"25.11\"`").absent("no bound"),
+          text("before", &R::before, "of the first that does not").absent("no bound"),
+          text("precision", &R::precision, "the one precision recipe it holds for").absent("all"),
+          text("source", &R::source, "the release notes or the recipe that say so"),
+          flag("moe_graphs", &R::moe_graphs,
+               "MoE layers are CUDA graphs: the host needs no time for them")
+              .absent("as the stack"),
+          flag("expert_overlap", &R::expert_overlap, "`overlap.expert_parallel`")
+              .absent("as the stack"),
+          flag("deduplicated_dispatch", &R::deduplicated_dispatch, "as the stack's key")
+              .absent("as the stack"),
+          flag("expert_padding", &R::expert_padding, "as the stack's key").absent("as the stack"),
+          flag("fused_expert_casts", &R::fused_expert_casts, "as the stack's key")
+              .absent("as the stack"),
+          flag("delayed_scaling", &R::delayed_scaling, "as the stack's key").absent("as the stack"),
+          flag("fused_activation_casts", &R::fused_activation_casts, "as the stack's key")
+              .absent("as the stack"),
+          flag("quantised_activation_input", &R::quantised_activation_input, "as the stack's key")
+              .absent("as the stack"),
+          flag("offloads_activations", &R::offloads_activations, "as the stack's key")
+              .absent("as the stack"),
+          number("gradient_bytes", &R::gradient_bytes, "as the stack's key", kBytesAnElement)
+              .absent("as the stack"),
+          number("reduction_bytes", &R::reduction_bytes, "as the stack's key", kBytesAnElement)
+              .absent("as the stack"),
+          number("attention_generation", &R::attention_generation, "as the stack's key", kFactor)
+              .absent("as the stack"),
+      });
+  return section;
+}
+
 std::vector<Field<Stack>> kernel_fields() {
   using S = Stack;
   return {
@@ -49,8 +85,15 @@ std::vector<Field<Stack>> kernel_fields() {
       number("attention_speed_hopper", &S::attention_speed_hopper,
              "the same on devices with fp8 (Hopper and later)", kFactor)
           .absent("as `attention_speed`"),
+      number("attention_generation", &S::attention_generation,
+             "rate of its attention kernel over the one that the speeds are of", kFactor),
       number("attention_backward", &S::attention_backward,
              "time of attention's backward over forward (flash only)", kFactor),
+      number("gemm_speed_hopper", &S::gemm_speed_hopper,
+             "rate of its GEMMs on devices with fp8 over the device's fitted rate", kFactor)
+          .absent("1"),
+      number("expert_speed", &S::expert_speed,
+             "rate of its experts' GEMMs over the device's fitted rate", kFactor),
       flag("dropout", &S::dropout, "masks of one byte an element are saved"),
       number("memory_traffic", &S::memory_traffic,
              "traffic of memory-bound operators over the fused minimum", kFactor),
@@ -63,6 +106,16 @@ std::vector<Field<Stack>> kernel_fields() {
              kBytesAnElement),
       flag("deduplicated_dispatch", &S::deduplicated_dispatch,
            "a token goes once to each rank, however many of its experts are there"),
+      flag("expert_padding", &S::expert_padding,
+           "in low precision experts' rows are padded and cut by copies of their own"),
+      flag("fused_expert_casts", &S::fused_expert_casts,
+           "experts' inputs are cast by the kernels that write them"),
+      flag("delayed_scaling", &S::delayed_scaling,
+           "scales of low precision come from earlier steps: casts do not look for them"),
+      flag("fused_activation_casts", &S::fused_activation_casts,
+           "in low precision the MLP's activation casts its product and its gradients itself"),
+      flag("quantised_activation_input", &S::quantised_activation_input,
+           "in low precision the MLP's activation keeps its input cast"),
       number("gradient_bytes", &S::gradient_bytes,
              "an element of the gradient that is kept for the optimizer", kBytesAnElement),
       number("reduction_bytes", &S::reduction_bytes,
@@ -79,6 +132,8 @@ std::vector<Field<Stack>> kernel_fields() {
              "what `\"recompute\": \"selective\"` repeats"),
       flag("recompute_stops_early", &S::recompute_stops_early,
            "recomputing a layer ends before its last GEMM, whose input is all that is needed"),
+      flag("offloads_activations", &S::offloads_activations,
+           "what does not fit goes to the host where that is faster than recomputing it"),
   };
 }
 
@@ -94,6 +149,8 @@ std::vector<Field<Stack>> runtime_fields() {
              "part of the TP traffic that is hidden when it overlaps", kShare),
       number("overlap_slowdown", &S::overlap_slowdown,
              "seconds of compute lost a second of overlapped communication", kFactorOrZero),
+      flag("exposed_gathers", &S::exposed_gathers,
+           "ZeRO-1 gathers parameters with nothing beside, whatever `overlap` says"),
       flag("scattered_sends", &S::scattered_sends,
            "without sequence parallelism a stage sends 1/t and gathers on the other side"),
       flag("optimizer_barrier", &S::optimizer_barrier, "default of the plan's key"),
@@ -135,6 +192,10 @@ std::vector<Field<Stack>> fields() {
   };
   for (Field<Stack>& field : kernel_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
+  all.push_back(objects<release_section>("releases", &Stack::releases,
+                                         "what its releases do otherwise; `training.release` or "
+                                         "`measured.release` says which one runs")
+                    .absent("none differs"));
   all.push_back(sources<stack_section, Stack>());
   return all;
 }

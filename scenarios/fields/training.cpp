@@ -39,6 +39,8 @@ std::vector<Field<Training>> fields() {
       one_of("optimizer", &T::optimizer, optimizers(), "the optimizer").absent("`\"adam\"`"),
       reference<stack_section>("stack", &T::stack, "the software that runs the step")
           .absent("`\"megatron-core\"`"),
+      text("release", &T::release, "of the stack: year and month, `\"26.04\"`")
+          .absent("that of `measured`; else the stack as its document describes it"),
       count("tokens", &T::tokens, "tokens of the whole run", {.most = 1e18}).absent("not said"),
   };
 }

@@ -115,6 +115,16 @@ TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
             (Recompute{RecomputeMode::full, 4}));
 }
 
+// megatron-core's document: gradients of 16 bits in the recipes of the NeMo framework.
+TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
+  const auto gradient = [&](const char* text) {
+    return scenario_with(text).job.training.stack.gradient_bytes;
+  };
+  EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s", "release": "25.04.01"})"), 2);
+  EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s", "release": "main"})"), 4);
+  EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s"})"), 4);
+}
+
 // All give the same second: 64 · 8,192 tokens on 16 devices.
 TEST_F(Scenarios, MeasuredThroughputInAnyFormIsAStepTime) {
   const Scenario direct = scenario_with(R"("measured": {"step_time": "2 s"})");

@@ -1,0 +1,55 @@
+#include "model/workload/stack.h"
+
+#include <charconv>
+
+namespace trainyard {
+namespace {
+
+// Months since the year 2000 of "25.04…".
+std::optional<int> month_of(std::string_view release) {
+  int year = 0;
+  int month = 0;
+  const char* end = release.data() + release.size();
+  const auto [dot, bad_year] = std::from_chars(release.data(), end, year);
+  if (bad_year != std::errc{} || dot == end || *dot != '.') return std::nullopt;
+  const auto [rest, bad_month] = std::from_chars(dot + 1, end, month);
+  if (bad_month != std::errc{} || rest != dot + 3 || month < 1 || month > 12) return std::nullopt;
+  return 12 * year + month;
+}
+
+bool holds(const StackRelease& entry, int month, std::string_view precision) {
+  const auto since = month_of(entry.since);
+  const auto before = month_of(entry.before);
+  return (!since || month >= *since) && (!before || month < *before) &&
+         (entry.precision.empty() || entry.precision == precision);
+}
+
+void apply(const StackRelease& entry, Stack& stack) {
+  if (entry.moe_graphs.value_or(false)) stack.host_moe_layer_forward = Seconds(0);
+  const auto set = [](const auto& said, auto& member) { member = said.value_or(member); };
+  set(entry.expert_overlap, stack.overlap.expert_parallel);
+  set(entry.deduplicated_dispatch, stack.deduplicated_dispatch);
+  set(entry.expert_padding, stack.expert_padding);
+  set(entry.fused_expert_casts, stack.fused_expert_casts);
+  set(entry.delayed_scaling, stack.delayed_scaling);
+  set(entry.fused_activation_casts, stack.fused_activation_casts);
+  set(entry.quantised_activation_input, stack.quantised_activation_input);
+  set(entry.offloads_activations, stack.offloads_activations);
+  set(entry.gradient_bytes, stack.gradient_bytes);
+  set(entry.reduction_bytes, stack.reduction_bytes);
+  set(entry.attention_generation, stack.attention_generation);
+}
+
+}  // namespace
+
+Stack at_release(Stack stack, std::string_view release, std::string_view precision) {
+  const auto month = month_of(release);
+  if (!month) return stack;
+  const std::vector<StackRelease> releases = stack.releases;
+  for (const StackRelease& entry : releases) {
+    if (holds(entry, *month, precision)) apply(entry, stack);
+  }
+  return stack;
+}
+
+}  // namespace trainyard
