@@ -33,6 +33,7 @@ void add_fit(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_program(CLI::App& app, Action& action);
+void add_goodput(CLI::App& app, Action& action);
 
 // `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);

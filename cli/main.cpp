@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   add_import(app, action);
   add_schema(app, action);
   add_program(app, action);
+  add_goodput(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

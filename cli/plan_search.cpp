@@ -1,6 +1,5 @@
 #include "cli/plan_search.h"
 
-#include <atomic>
 #include <csignal>
 #include <utility>
 
@@ -14,29 +13,23 @@ namespace {
 std::atomic<bool> interrupt_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
-// Ctrl-C asks the search to stop; a second one ends the program.
-class InterruptGuard {
- public:
-  InterruptGuard()
-      : previous_(std::signal(SIGINT, [](int) {
-          interrupt_requested = true;
-          std::signal(SIGINT, SIG_DFL);
-        })) {}
-  ~InterruptGuard() { std::signal(SIGINT, previous_); }
-  InterruptGuard(const InterruptGuard&) = delete;
-  InterruptGuard& operator=(const InterruptGuard&) = delete;
-
- private:
-  void (*previous_)(int);
-};
-
 }  // namespace
+
+InterruptGuard::InterruptGuard()
+    : previous_(std::signal(SIGINT, [](int) {
+        interrupt_requested = true;
+        std::signal(SIGINT, SIG_DFL);
+      })) {}
+
+InterruptGuard::~InterruptGuard() { std::signal(SIGINT, previous_); }
+
+const std::atomic<bool>* interrupt_flag() { return &interrupt_requested; }
 
 SearchResult run_search(const Question& question, SearchOptions options) {
   const InterruptGuard guard;
   Progress progress("searching");
   options.progress = [&progress](double fraction) { progress.show(fraction); };
-  options.interrupted = &interrupt_requested;
+  options.interrupted = interrupt_flag();
   return search(question.job, options, analytic_evaluator(question.job));
 }
 

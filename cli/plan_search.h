@@ -2,12 +2,26 @@
 // best so far.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 
 #include "cli/question.h"
 #include "planner/planner.h"
 
 namespace trainyard {
+
+// While it lives, Ctrl-C asks the work to stop; a second one ends the program.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  void (*previous_)(int);
+};
+const std::atomic<bool>* interrupt_flag();
 
 // `options` without progress and interruption, which are filled in.
 SearchResult run_search(const Question& question, SearchOptions options);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "model/cost/reliability_settings.h"
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -28,12 +29,23 @@ struct Measured {
   std::string release;
 };
 
+// A whole training run, and how often it is simulated.
+struct RunLength {
+  std::optional<Seconds> work;      // absent: what training.tokens take
+  std::optional<Seconds> duration;  // absent: until the work is done
+  int runs = 200;
+  std::int64_t seed = 0;
+};
+
 struct Scenario {
   std::string name;
   Job job;
   std::optional<PlanRequest> plan;  // absent: the planner finds it
   SearchSpace space;                // the `planner` section: what is fixed, bounded or excluded
   std::optional<Measured> measured;
+  RunLength run;
+  Reliability reliability;
+  Checkpointing checkpoint;
   std::optional<double> carbon_intensity;  // g of CO2 a joule
   std::vector<std::string> assumptions;    // what an imported model's config did not say
   std::string job_text;  // `model`, `cluster`, `training` as written: tells jobs apart

@@ -5,21 +5,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "simulator/random.h"
+
 namespace trainyard {
-namespace {
-
-// SplitMix64 (Steele, Lea & Flood 2014): every number a hash of its own.
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-// In (0, 1].
-double uniform(std::uint64_t x) { return (static_cast<double>(x >> 11) + 1) * 0x1p-53; }
-
-}  // namespace
 
 Expected<void> check(const Conditions& conditions, std::int32_t ranks) {
   for (const SpeedChange& change : conditions.speeds) {

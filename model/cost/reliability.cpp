@@ -7,6 +7,7 @@ namespace trainyard {
 namespace {
 
 constexpr BytesPerSecond kStoreShare{1e9};  // a node's, see StorageTier
+constexpr Seconds kShortestInterval{1};     // of Daly's: a step is hardly shorter
 
 double root(double value) { return std::sqrt(value); }
 
@@ -47,16 +48,6 @@ Seconds mean_detection(const Heartbeat& heartbeat) {
   return heartbeat.interval * (heartbeat.misses - 0.5);
 }
 
-// Of one node, by chance alone: a row of exactly `misses` lost ones.
-double false_alarms_per_second(const Heartbeat& heartbeat) {
-  return std::pow(heartbeat.loss, heartbeat.misses) * (1 - heartbeat.loss) /
-         heartbeat.interval.value();
-}
-
-double parts(int nodes, int per_part) {
-  return std::ceil(static_cast<double>(nodes) / std::max(1, per_part));
-}
-
 // A synchronous checkpoint waits for every tier that is written.
 Seconds blocking_of(const PreparedJob& job, const Plan& plan, const Checkpointing& checkpointing,
                     Seconds copy) {
@@ -78,6 +69,13 @@ Seconds blocking_of(const PreparedJob& job, const Plan& plan, const Checkpointin
 }
 
 }  // namespace
+
+double false_alarms_per_second(const Heartbeat& heartbeat) {
+  return std::pow(heartbeat.loss, heartbeat.misses) * (1 - heartbeat.loss) /
+         heartbeat.interval.value();
+}
+
+int parts_of(int nodes, int per_part) { return (nodes + per_part - 1) / std::max(1, per_part); }
 
 Seconds young_interval(Seconds checkpoint, Seconds mtbf) {
   return Seconds(root(2 * checkpoint.value() * mtbf.value()));
@@ -104,17 +102,17 @@ Seconds job_mtbf(const Reliability& reliability, const Cluster& cluster, int dev
   const int nodes = nodes_of(cluster, devices);
   double rate = devices / reliability.device_mtbf.value();
   if (reliability.racks) {
-    rate += parts(nodes, reliability.racks->nodes) / reliability.racks->mtbf.value();
+    rate += parts_of(nodes, reliability.racks->nodes) / reliability.racks->mtbf.value();
   }
   if (reliability.leaves) {
-    rate += parts(nodes, cluster.inter.nodes_per_leaf) / reliability.leaves->mtbf.value();
+    rate += parts_of(nodes, cluster.inter.nodes_per_leaf) / reliability.leaves->mtbf.value();
   }
   rate += nodes * false_alarms_per_second(reliability.heartbeat);
   return Seconds(1 / rate);
 }
 
 int nodes_of(const Cluster& cluster, int devices) {
-  return (devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
+  return parts_of(devices, cluster.devices_per_node);
 }
 
 int spares_of(const Reliability& reliability, int nodes) {
@@ -179,7 +177,8 @@ GoodputEstimate estimate_goodput(const PreparedJob& job, const Plan& plan,
                     .warm_up = reliability.restart.warm_up};
   result.young = young_interval(result.blocking, result.mtbf);
   result.daly = daly_interval(result.blocking, result.mtbf);
-  result.interval = std::max(checkpointing.interval.value_or(result.daly), result.background);
+  const Seconds asked = checkpointing.interval.value_or(std::max(result.daly, kShortestInterval));
+  result.interval = std::max(asked, result.background);
   // Work since a checkpoint that was not yet written is lost, too.
   result.goodput = goodput({.interval = result.interval,
                             .checkpoint = result.blocking,

@@ -34,6 +34,12 @@ Seconds expected_wall_time(Seconds work, const FailureCycle& cycle);
 // in a row add their rates.
 Seconds job_mtbf(const Reliability& reliability, const Cluster& cluster, int devices);
 
+// Of one node, by chance alone: a row of exactly `misses` lost heartbeats.
+double false_alarms_per_second(const Heartbeat& heartbeat);
+
+// Racks or leaves that so many nodes fill.
+int parts_of(int nodes, int per_part);
+
 // Nodes that a job on `devices` devices fills.
 int nodes_of(const Cluster& cluster, int devices);
 int spares_of(const Reliability& reliability, int nodes);

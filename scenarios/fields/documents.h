@@ -7,6 +7,7 @@
 
 #include "model/cluster/cluster.h"
 #include "model/cluster/device.h"
+#include "model/cost/reliability_settings.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
 #include "model/workload/stack.h"
@@ -64,6 +65,9 @@ const Section<Training>& training_section();
 const Section<PlanRequest>& plan_section();
 const Section<SearchSpace>& planner_section();
 const Section<Measured>& measured_section();
+const Section<RunLength>& run_section();
+const Section<Reliability>& reliability_section();
+const Section<Checkpointing>& checkpoint_section();
 
 // Parts that two sections share.
 const Section<IntraNode>& intra_node_section();

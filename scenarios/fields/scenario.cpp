@@ -162,11 +162,6 @@ Expected<void> choose_release(Scenario& scenario, const Place& /*place*/) {
   return {};
 }
 
-RefusedKey later(std::string key) {
-  return {std::move(key),
-          "found a section that this version does not use; allowed: to leave it out"};
-}
-
 }  // namespace
 
 const Section<SearchSpace>& planner_section() {
@@ -239,9 +234,14 @@ const Section<Scenario>& scenario_section() {
               .absent("nothing to compare with"),
           price_field(),
           power_field(),
+          object<run_section>("run", &S::run, "the length of the whole run")
+              .absent("the defaults of its keys"),
+          object<reliability_section>("reliability", &S::reliability, "what fails")
+              .absent("the defaults of its keys"),
+          object<checkpoint_section>("checkpoint", &S::checkpoint, "how work is saved")
+              .absent("the defaults of its keys"),
       },
-      {.finish = choose_release,
-       .refused = {later("run"), later("reliability"), later("checkpoint")}});
+      {.finish = choose_release});
   return section;
 }
 

@@ -1,0 +1,112 @@
+// trainyard goodput SCENARIO
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/goodput_text.h"
+#include "cli/plan_search.h"
+#include "cli/progress.h"
+#include "cli/question.h"
+#include "scenarios/write_goodput.h"
+
+namespace trainyard {
+namespace {
+
+struct GoodputOptions {
+  std::filesystem::path file;
+  Format format = Format::text;
+};
+
+// The plan of the scenario; without one, the best that the planner finds (design §3).
+Expected<Candidate> candidate_of(const GoodputOptions& options, const Question& question) {
+  if (!question.scenario.plan) return best_candidate(options.file, question);
+  return requested_plan(question.scenario, question.job)
+      .map([&question](Plan plan) {
+        Estimate result = estimate(question.job, plan);
+        return Candidate{std::move(plan), std::move(result)};
+      })
+      .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
+}
+
+// The settings that `run` and the estimate add to the plan's.
+Expected<LifeSettings> settings_of(const GoodputOptions& options, const Question& question,
+                                   const Candidate& candidate) {
+  const Scenario& scenario = question.scenario;
+  LifeSettings settings =
+      life_settings(question.job, candidate.plan, scenario.reliability, scenario.checkpoint);
+  const auto tokens = static_cast<double>(scenario.job.training.tokens);
+  settings.limit = scenario.run.duration;
+  if (scenario.run.work) {
+    settings.work = *scenario.run.work;
+  } else if (tokens > 0) {
+    settings.work = Seconds(tokens / candidate.estimate.tokens_per_second);
+  } else if (settings.limit) {
+    settings.work = *settings.limit;
+  } else {
+    return failure(options.file.string() + ": /run",
+                   "found no length of the run; allowed: `work`, `duration` or /training/tokens");
+  }
+  return settings;
+}
+
+// Empty when interrupted before the first life.
+std::optional<RunReport> simulate(const Question& question, const Candidate& candidate,
+                                  const LifeSettings& settings) {
+  const InterruptGuard guard;
+  Progress progress("living");
+  const RunLength& run = question.scenario.run;
+  CampaignOptions options{.runs = run.runs, .seed = static_cast<std::uint64_t>(run.seed)};
+  options.interrupted = interrupt_flag();
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  const std::vector<Life> lives = live_many(settings, options);
+  if (lives.empty()) return std::nullopt;
+  constexpr int kTuningRuns = 40;
+  options.runs = std::min(options.runs, kTuningRuns);
+  RunReport report;
+  report.settings = settings;
+  report.campaign = summary_of(lives);
+  report.closed_form = estimate_goodput(question.job, candidate.plan, question.scenario.reliability,
+                                        question.scenario.checkpoint);
+  report.interval = best_interval(settings, options);
+  report.spares = best_spares(settings, options);
+  report.bill = bill_of(question.job.job.cluster, candidate.estimate, settings, report.campaign);
+  return report;
+}
+
+int run(const GoodputOptions& options) {
+  const auto question = read_question(options.file);
+  if (!question) return fail(question.error());
+  const auto candidate = candidate_of(options, *question);
+  if (was_interrupted()) return kInterrupted;
+  if (!candidate) return fail(candidate.error());
+  const auto settings = settings_of(options, *question, *candidate);
+  if (!settings) return fail(settings.error());
+  const auto report = simulate(*question, *candidate, *settings);
+  if (!report) return kInterrupted;
+  const bool finished = settings->limit.has_value() || report->campaign.finished == 1;
+  const int status = finished ? kDone : kAnswerIsNo;
+  switch (options.format) {
+    case Format::json:
+      return print(goodput_json(question->scenario, candidate->plan, *report), status);
+    case Format::csv:
+      return print(csv_text({goodput_row(*question, *report)}), status);
+    case Format::text:
+      break;
+  }
+  return print(goodput_text(*question, *report, style_for(stdout)), status);
+}
+
+}  // namespace
+
+void add_goodput(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "goodput", "the life of a whole run: failures, checkpoints, what they leave of the time");
+  auto options = std::make_shared<GoodputOptions>();
+  command
+      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
+      ->required();
+  add_format(*command, options->format);
+  add_example(*command, "trainyard goodput scenarios/examples/llama-3.1-405b-54-days.json");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,149 @@
+#include "cli/goodput_text.h"
+
+#include <fmt/format.h>
+
+#include "cli/estimate_text.h"
+#include "cli/table.h"
+#include "cli/text.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kBarWidth = 40;
+
+struct Loss {
+  Spent kind;
+  std::string_view label;
+};
+constexpr std::array<Loss, kSpentKinds> kLosses = {{
+    {Spent::useful, "useful training"},
+    {Spent::checkpoint, "checkpoints"},
+    {Spent::lost, "work lost and done again"},
+    {Spent::detection, "restart: detection"},
+    {Spent::diagnosis, "restart: diagnosis"},
+    {Spent::rescheduling, "restart: another node"},
+    {Spent::starting, "restart: processes"},
+    {Spent::loading, "restart: loading"},
+    {Spent::warming_up, "restart: warm-up"},
+    {Spent::waiting, "waiting for a repair"},
+    {Spent::maintenance, "maintenance"},
+    {Spent::degraded, "stragglers, missing replicas"},
+}};
+
+std::string line(std::string_view label, std::string_view text, const Style& style) {
+  constexpr std::size_t kLabelWidth = 14;
+  return style.faint(pad_right(label, kLabelWidth)) + wrap(text, kLabelWidth);
+}
+
+// "9.3 days", "3.1 h", "18.6 min", "2.8 s".
+std::string duration(Seconds time) {
+  if (time >= kDay) return fmt::format("{} days", number(time / kDay));
+  if (time >= kHour) return fmt::format("{} h", number(time / kHour));
+  if (time >= kMinute) return fmt::format("{} min", number(time / kMinute));
+  return with_unit(time);
+}
+
+std::string range(const Quantiles& found) {
+  return fmt::format("{} ({} – {})", number(found.mean), number(found.low), number(found.high));
+}
+
+std::string loss_table(const Campaign& campaign, const Style& style) {
+  Table table({{"where the run goes", "", Align::left},
+               {"time", "h"},
+               {"share", "%"},
+               {"", "", Align::left}});
+  for (const Loss& loss : kLosses) {
+    if (campaign.of(loss.kind) <= Seconds(0)) continue;
+    const double share = campaign.share(loss.kind);
+    const std::string filled = bar(share, kBarWidth);
+    table.add_row({std::string(loss.label), fmt::format("{:.1f}", campaign.of(loss.kind) / kHour),
+                   percent(share),
+                   loss.kind == Spent::useful ? style.work(filled) : style.overhead(filled)});
+  }
+  table.add_rule();
+  table.add_row({"run", fmt::format("{:.1f}", campaign.wall.mean / kHour.value()), percent(1), ""});
+  return table.render(style);
+}
+
+std::string choices(const RunReport& report, const Style& style) {
+  const GoodputEstimate& closed = report.closed_form;
+  std::string text = line(
+      "interval",
+      fmt::format("{} taken; Young {}, Daly {}, best by simulation {} "
+                  "(goodput {} %)",
+                  duration(report.settings.interval), duration(closed.young), duration(closed.daly),
+                  duration(report.interval.interval), percent(report.interval.goodput)),
+      style);
+  text += line(
+      "spares",
+      fmt::format("{} nodes held; {} give the most work a node-hour (goodput {} %)",
+                  report.settings.spares, report.spares.spares, percent(report.spares.goodput)),
+      style);
+  return text;
+}
+
+std::string bill_words(const Question& question, const Bill& bill) {
+  std::string words =
+      bill.cost ? fmt::format("{} USD", short_scale(bill.cost->value())) : "price unknown";
+  if (bill.energy) words += fmt::format(" · {}", with_unit(*bill.energy));
+  if (bill.energy && question.scenario.carbon_intensity) {
+    constexpr double kGramsATonne = 1e6;
+    const double grams = bill.energy->value() * *question.scenario.carbon_intensity;
+    words += fmt::format(" · {} t of CO2", number(grams / kGramsATonne));
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string goodput_text(const Question& question, const RunReport& report, const Style& style) {
+  const Campaign& campaign = report.campaign;
+  const GoodputEstimate& closed = report.closed_form;
+  std::string text = job_heading(question, style) + "\n";
+  text +=
+      line("goodput",
+           fmt::format("{} % (10–90 %: {} – {}), closed form {} %",
+                       style.strong(percent(campaign.goodput.mean)), percent(campaign.goodput.low),
+                       percent(campaign.goodput.high), percent(closed.goodput)),
+           style);
+  text +=
+      line("time",
+           fmt::format("{} (10–90 %: {} – {}); {} of {} runs did all their work",
+                       duration(Seconds(campaign.wall.mean)), duration(Seconds(campaign.wall.low)),
+                       duration(Seconds(campaign.wall.high)),
+                       number(campaign.finished * campaign.runs), campaign.runs),
+           style);
+  text += line("interruptions",
+               fmt::format("{} unexpected, one every {}; {} planned", range(campaign.interruptions),
+                           duration(closed.mtbf), number(campaign.planned.mean)),
+               style);
+  text += line("checkpoints",
+               fmt::format("{} of {}, each blocks {}", number(campaign.checkpoints.mean),
+                           with_unit(closed.checkpoint_bytes), duration(closed.blocking)),
+               style);
+  text += choices(report, style);
+  text += line("bill", bill_words(question, report.bill), style);
+  return text + "\n" + loss_table(campaign, style);
+}
+
+CsvRow goodput_row(const Question& question, const RunReport& report) {
+  const Campaign& campaign = report.campaign;
+  CsvRow row = {{"name", question.scenario.name},
+                {"runs", std::to_string(campaign.runs)},
+                {"goodput", csv_number(campaign.goodput.mean)},
+                {"wall_time_s", csv_number(campaign.wall.mean)},
+                {"wall_time_low_s", csv_number(campaign.wall.low)},
+                {"wall_time_high_s", csv_number(campaign.wall.high)},
+                {"interruptions", csv_number(campaign.interruptions.mean)},
+                {"best_interval_s", csv_number(report.interval.interval.value())},
+                {"best_spares", std::to_string(report.spares.spares)},
+                {"cost_usd", csv_number(report.bill.cost)},
+                {"energy_joule", csv_number(report.bill.energy)}};
+  for (const Loss& loss : kLosses) {
+    row.emplace_back(fmt::format("{}_s", name_of(loss.kind)),
+                     csv_number(campaign.of(loss.kind).value()));
+  }
+  return row;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,24 @@
+// The life of a run as JSON (`trainyard goodput`).
+#pragma once
+
+#include <string>
+
+#include "model/plan/plan.h"
+#include "scenarios/scenario.h"
+#include "simulator/life/bill.h"
+#include "simulator/life/tuning.h"
+
+namespace trainyard {
+
+struct RunReport {
+  LifeSettings settings;
+  Campaign campaign;
+  GoodputEstimate closed_form;
+  BestInterval interval;
+  BestSpares spares;
+  Bill bill;
+};
+
+std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunReport& report);
+
+}  // namespace trainyard

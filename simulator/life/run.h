@@ -1,0 +1,18 @@
+// The life of one run, event by event: it trains, checkpoints, is struck, recovers, until its work
+// is done or its calendar ends. The same settings and seed give the same life to the nanosecond.
+//
+// Assumes that any failure stops the whole job, that work lost is done again at full price, and
+// that nodes are alike. A straggler slows the whole job and is evicted, with all others, once
+// detected; a job that has shrunk grows back after a checkpoint as soon as a node is repaired.
+#pragma once
+
+#include <cstdint>
+
+#include "simulator/life/accounting.h"
+#include "simulator/life/settings.h"
+
+namespace trainyard {
+
+Life live(const LifeSettings& settings, std::uint64_t seed);
+
+}  // namespace trainyard

@@ -1,0 +1,63 @@
+// trainyard goodput: the life of a whole run.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string goodput(const std::filesystem::path& file, const std::string& options = "") {
+  return "goodput '" + file.string() + "' " + options;
+}
+
+// One node of eight devices that fails every second day, simulated for 30 days.
+std::filesystem::path month() {
+  return small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "duration": "30 days", "runs": 20 },
+    "reliability": { "device_mtbf": "16 days", "repair": "6 h" })");
+}
+
+TEST(GoodputCommand, SaysWhereTheRunGoes) {
+  const Ran ran = run_trainyard(goodput(month()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"goodput", "interruptions", "useful training", "work lost", "Daly"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(GoodputCommand, GivesPartsThatSumToTheRunAndTheSameAnswerTwice) {
+  const Ran ran = run_trainyard(goodput(month(), "--format json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(run_trainyard(goodput(month(), "--format json")).out, ran.out);
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("trainyard"), "goodput/1");
+  double sum = 0;
+  for (const auto& [part, time] : json.at("time").items()) sum += time.get<double>();
+  EXPECT_NEAR(sum, 30 * 86400.0, 1);
+  EXPECT_NEAR(json.at("interruptions").at("mean").get<double>(), 15, 3);  // 20 runs: 15 ± 0.9
+  EXPECT_NEAR(json.at("closed_form").at("mtbf_s").get<double>(), 2 * 86400.0, 1e-6);
+  const Ran csv = run_trainyard(goodput(month(), "--format csv"));
+  EXPECT_EQ(lines_of(csv.out).size(), 2u);
+}
+
+TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
+  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 })")));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(lines_of(ran.err).size(), 1u);
+  EXPECT_NE(ran.err.find("/run: found no length"), std::string::npos) << ran.err;
+}
+
+// 30 days of work cannot be done where every restart is struck again.
+TEST(GoodputCommand, EndsWithStatusOneWhenTheWorkIsNeverDone) {
+  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "work": "1 h", "runs": 2 }, "reliability": { "device_mtbf": "6 min", "spares": 0 })")));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+}
+
+}  // namespace
+}  // namespace trainyard

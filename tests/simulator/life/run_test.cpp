@@ -1,0 +1,186 @@
+#include "simulator/life/run.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/simulator/life/example_run.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kNanosecond = 1e-8;  // a few of them
+
+double spent(const Life& life, Spent kind) { return to_seconds(life.spent[kind]).value(); }
+double wall(const Life& life) { return to_seconds(life.wall()).value(); }
+
+LifeSettings with_trace(std::vector<TracedFailure> trace) {
+  LifeSettings settings = quiet_run();
+  settings.reliability.trace = std::move(trace);
+  return settings;
+}
+
+// Nine checkpoints of 10 s; the tenth would come at the end.
+TEST(ALife, WithoutTroubleIsWorkAndCheckpoints) {
+  const Life life = live(quiet_run(), 1);
+  EXPECT_TRUE(life.finished);
+  EXPECT_EQ(life.checkpoints, 9);
+  EXPECT_NEAR(wall(life), 1090, kNanosecond);
+}
+
+// Two checkpoints are done at 220 s, so that a failure at 250 s loses 30 s and 15 s of restart.
+TEST(ALife, LosesTheWorkSinceTheLastCheckpoint) {
+  const Life life = live(with_trace({{.at = Seconds(250), .nodes = 1}}), 1);
+  EXPECT_EQ(life.interruptions, 1);
+  EXPECT_EQ(life.nodes_lost, 1);
+  EXPECT_NEAR(spent(life, Spent::lost), 30, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::diagnosis), 5, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::loading), 4, kNanosecond);
+  EXPECT_NEAR(wall(life), 1090 + 30 + 15, kNanosecond);
+}
+
+// At 105 s the first checkpoint is half written: back to the start, its 5 s for nothing.
+TEST(ALife, LosesACheckpointThatWasNotYetWritten) {
+  const Life life = live(with_trace({{.at = Seconds(105), .nodes = 0}}), 1);
+  EXPECT_NEAR(spent(life, Spent::lost), 100, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::checkpoint), 95, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::loading), 0, kNanosecond);  // there is nothing to load
+}
+
+// Struck again 7 s into the restart, which then begins again: 7 + 15.
+TEST(ALife, BeginsARestartAgainThatIsStruck) {
+  const Life life =
+      live(with_trace({{.at = Seconds(250), .nodes = 1}, {.at = Seconds(257), .nodes = 1}}), 1);
+  EXPECT_EQ(life.interruptions, 2);
+  EXPECT_NEAR(wall(life), 1090 + 30 + 7 + 15, kNanosecond);
+}
+
+// The copy blocks for 1 s; written 10 s later. At 205 s (work 203) the second, begun at 201 s, is
+// not yet written: back to 100.
+TEST(ALife, LoadsTheLastCheckpointWhoseBackgroundWriteIsDone) {
+  LifeSettings settings = with_trace({{.at = Seconds(205), .nodes = 0}});
+  settings.mode = CheckpointMode::asynchronous;
+  const Life life = live(settings, 1);
+  EXPECT_NEAR(spent(life, Spent::lost), 203 - 100, kNanosecond);
+}
+
+TEST(ALife, WaitsForTheStoreBeforeTheNextCheckpoint) {
+  LifeSettings settings = quiet_run();
+  settings.mode = CheckpointMode::asynchronous;
+  settings.tiers.front().write = Seconds(250);
+  // Begun at 100, copied at 101, written at 351: again at 351 and 602, 853; work 1000 at 1004.
+  const Life life = live(settings, 1);
+  EXPECT_EQ(life.checkpoints, 4);
+  EXPECT_NEAR(wall(life), 1004, kNanosecond);
+}
+
+// With copies on two nodes one may fail, not two: then the store's older checkpoint is loaded.
+TEST(ALife, LosesWhatLayInTheMemoryOfAllItsHolders) {
+  LifeSettings settings = with_trace({{.at = Seconds(500), .nodes = 1}});
+  settings.tiers = {{.write = Seconds(1), .read = Seconds(1), .every = 1, .copies = 2},
+                    {.write = Seconds(10), .read = Seconds(4), .every = 3, .copies = 0}};
+  // Checkpoints at work 100 (both: 11 s), 200, 300 (1 s), 400 (both): at 500 s the work is 476.
+  const Life one = live(settings, 1);
+  EXPECT_NEAR(spent(one, Spent::lost), 76, kNanosecond);
+  EXPECT_NEAR(spent(one, Spent::loading), 1, kNanosecond);
+  settings.reliability.trace.front() = {.at = Seconds(400), .nodes = 2};  // work 387, of 13 s
+  const Life two = live(settings, 1);
+  EXPECT_NEAR(spent(two, Spent::lost), 387 - 100, kNanosecond);
+  EXPECT_NEAR(spent(two, Spent::loading), 4, kNanosecond);
+}
+
+// No spare, a repair far away: the calendar ends while the job waits.
+TEST(ALife, WaitsForARepairWithoutASpare) {
+  LifeSettings settings = with_trace({{.at = Seconds(250), .nodes = 1}});
+  settings.spares = 0;
+  settings.limit = Seconds(2000);
+  const Life life = live(settings, 1);
+  EXPECT_FALSE(life.finished);
+  EXPECT_NEAR(wall(life), 2000, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::waiting), 2000 - 255, kNanosecond);
+}
+
+// Seven of eight replicas do the remaining 800 s in 800 · 8/7; 800/7 s of it are degraded.
+TEST(ALife, GoesOnWithFewerReplicasWhereItMayShrink) {
+  LifeSettings settings = with_trace({{.at = Seconds(250), .nodes = 1}});
+  settings.spares = 0;
+  settings.reliability.elastic = ElasticPolicy::shrink;
+  const Life life = live(settings, 1);
+  EXPECT_TRUE(life.finished);
+  EXPECT_NEAR(spent(life, Spent::degraded), 800.0 / 7, 1e-6);
+  EXPECT_NEAR(wall(life), 1090 + 30 + 15 + 800.0 / 7, 1e-6);
+}
+
+// A rack of two nodes, far more often than devices: every failure takes both.
+TEST(ALife, LosesTheNodesOfARackTogether) {
+  LifeSettings settings = quiet_run();
+  settings.reliability.racks = RackFailures{.nodes = 2, .mtbf = Seconds(2000)};
+  settings.spares = 1000;
+  const Life life = live(settings, 3);
+  EXPECT_GT(life.interruptions, 0);
+  EXPECT_EQ(life.nodes_lost, 2 * life.interruptions);
+}
+
+// Windows at 400 s and 800 s, each of 50 s and a restart of 10 s without a diagnosis: work 370 at
+// 400 s is saved (10 s) and goes on at 470 s; 280 s with two checkpoints later it is 800 s.
+TEST(ALife, LosesNoWorkToMaintenance) {
+  LifeSettings settings = quiet_run();
+  settings.reliability.maintenance = Maintenance{.every = Seconds(400), .duration = Seconds(50)};
+  settings.limit = Seconds(900);
+  const Life life = live(settings, 1);
+  EXPECT_EQ(life.planned, 2);
+  EXPECT_EQ(life.interruptions, 0);
+  EXPECT_NEAR(spent(life, Spent::lost), 0, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::maintenance), 100, kNanosecond);
+  EXPECT_NEAR(spent(life, Spent::diagnosis), 0, kNanosecond);
+}
+
+// Slow for 100 s at a time: each straggler costs at most half of that, and work is never lost.
+TEST(ALife, EvictsStragglersWithoutLosingWork) {
+  LifeSettings settings = quiet_run();
+  settings.spares = 1000;
+  settings.reliability.stragglers =
+      Stragglers{.mtbf = Seconds(64 * 300.0), .speed = 0.5, .detection = Seconds(100)};
+  const Life life = live(settings, 5);
+  EXPECT_GT(life.planned, 0);
+  EXPECT_EQ(life.nodes_lost, life.planned);
+  EXPECT_NEAR(spent(life, Spent::lost), 0, kNanosecond);
+  EXPECT_GT(spent(life, Spent::degraded), 0);
+  EXPECT_LE(spent(life, Spent::degraded), 50.0 * static_cast<double>(life.planned + 1) + 1e-6);
+}
+
+// Found 1000 s after it began on average, 909 of them training, and then back to a checkpoint
+// before that: 959 s an interruption. With few checkpoints kept it costs the whole run.
+TEST(ALife, GoesBackBeyondASilentCorruption) {
+  LifeSettings settings = quiet_run();
+  settings.work = Seconds(2e6);
+  settings.spares = 1000;
+  settings.reliability.silent =
+      SilentCorruption{.mtbf = Seconds(64 * 20000.0), .detection = Seconds(1000)};
+  settings.limit = Seconds(5e6);
+  const Life all = live(settings, 1);
+  ASSERT_TRUE(all.finished);
+  ASSERT_GT(all.interruptions, 70);
+  EXPECT_NEAR(spent(all, Spent::lost) / static_cast<double>(all.interruptions), 959, 330);
+  settings.keep = 1;
+  EXPECT_GT(spent(live(settings, 1), Spent::lost), 2 * spent(all, Spent::lost));
+}
+
+TEST(ALife, IsBookedToTheNanosecond) {
+  LifeSettings settings = quiet_run();
+  settings.work = Seconds(20000);
+  settings.limit = Seconds(1e6);
+  settings.reliability.device_mtbf = Seconds(64 * 700.0);
+  settings.reliability.repair = Seconds(3000);
+  settings.reliability.elastic = ElasticPolicy::shrink;
+  settings.reliability.stragglers = Stragglers{.mtbf = Seconds(64 * 3000.0)};
+  settings.spares = 1;
+  const Life life = live(settings, 9);
+  ASSERT_TRUE(life.finished);
+  EXPECT_EQ(life.spent[Spent::useful], Nanoseconds(20'000'000'000'000));
+  EXPECT_GT(life.spent[Spent::degraded], Nanoseconds(0));
+  const Life again = live(settings, 9);
+  EXPECT_EQ(life.wall(), again.wall());
+  EXPECT_NE(life.wall(), live(settings, 10).wall());
+}
+
+}  // namespace
+}  // namespace trainyard
