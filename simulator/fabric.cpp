@@ -28,15 +28,19 @@ void degrade(TopologyGraph& graph, VertexKind kind, int index, double rate) {
   }
 }
 
+Fabric::Fabric(const Cluster& cluster, const TopologyGraph& graph)
+    : inside_latency_(cluster.intra.latency),
+      across_latency_(cluster.inter.latency),
+      across_overhead_(1 / cluster.inter.efficiency),
+      rails_(cluster.inter.kind == InterNodeKind::rail),
+      switched_(cluster.intra.kind == IntraNodeKind::nvswitch),
+      routes_(cluster, graph) {
+  read(graph);
+  find_domains();
+}
+
 Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph) {
-  Fabric fabric;
-  fabric.inside_latency_ = cluster.intra.latency;
-  fabric.across_latency_ = cluster.inter.latency;
-  fabric.across_overhead_ = 1 / cluster.inter.efficiency;
-  fabric.rails_ = cluster.inter.kind == InterNodeKind::rail;
-  fabric.switched_ = cluster.intra.kind == IntraNodeKind::nvswitch;
-  fabric.read(graph);
-  fabric.find_domains();
+  Fabric fabric(cluster, graph);
   if (auto checked = fabric.check(); !checked) return tl::unexpected(checked.error());
   fabric.find_full_links();
   return fabric;
@@ -340,33 +344,13 @@ void Fabric::add_port(std::vector<LinkUse>& uses, Port port, bool out, double sh
 
 void Fabric::add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                          double share) {
-  const std::uint32_t last = first_of(to, VertexKind::leaf);
-  std::uint32_t at = first_of(from, VertexKind::leaf);
-  add(uses, from, at, share);
-  const std::vector<std::uint32_t>& next = ways_to(last);
-  while (at != last) {
-    add(uses, at, next[at], share);
-    at = next[at];
+  add(uses, from, routes_.switch_of(from), share);
+  between_.clear();
+  routes_.append(from, to, share, between_);
+  for (const LinkUse& use : between_) {
+    if (can_be_full_[static_cast<std::size_t>(use.link)]) uses.push_back(use);
   }
-  add(uses, last, to, share);
-}
-
-// A breadth-first search from the target over the switches.
-const std::vector<std::uint32_t>& Fabric::ways_to(std::uint32_t vertex) {
-  const auto [found, added] = ways_.try_emplace(vertex);
-  std::vector<std::uint32_t>& next = found->second;
-  if (!added) return next;
-  next.assign(kinds_.size(), kNone);
-  next[vertex] = vertex;
-  std::vector<std::uint32_t> queue = {vertex};
-  for (std::size_t i = 0; i < queue.size(); ++i) {
-    for (const Step step : steps(queue[i])) {
-      if (!is_switch(kinds_[step.to]) || next[step.to] != kNone) continue;
-      next[step.to] = queue[i];
-      queue.push_back(step.to);
-    }
-  }
-  return next;
+  add(uses, routes_.switch_of(to), to, share);
 }
 
 }  // namespace trainyard

@@ -2,10 +2,11 @@
 // two members of a group, and which links can be full at all.
 //
 // Inside a domain a message takes the switch (or the mesh's direct link); between domains it leaves
-// by the NICs of its sender and arrives by those of its receiver, over the switches with the fewest
-// hops. In a rail-optimised fabric it changes rail inside its own domain. Protocol efficiency is
-// traffic on the way: 1 / efficiency bytes for each byte. What a domain's other devices forward to
-// their NICs for a message that uses them all is not charged to NVLink.
+// by the NICs of its sender and arrives by those of its receiver, over the switches as
+// model/cluster/routes.h leads it. In a rail-optimised fabric it changes rail inside its own
+// domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte. What a
+// domain's other devices forward to their NICs for a message that uses them all is not charged to
+// NVLink.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
 #include "model/cost/transfer_rounds.h"
 #include "model/expected.h"
@@ -55,7 +57,7 @@ class Fabric {
     std::uint32_t device = 0, nic = 0;
   };
 
-  Fabric() = default;
+  Fabric(const Cluster& cluster, const TopologyGraph& graph);
   void read(const TopologyGraph& graph);
   void find_domains();
   Expected<void> check() const;
@@ -84,7 +86,6 @@ class Fabric {
                   double share) const;
   void add_port(std::vector<LinkUse>& uses, Port port, bool out, double share) const;
   void add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to, double share);
-  const std::vector<std::uint32_t>& ways_to(std::uint32_t vertex);
   std::vector<LinkUse> way_inside(std::span<const std::int32_t> block, std::uint32_t from,
                                   std::uint32_t to, const TransferRound& round) const;
   std::vector<LinkUse> way_up_and_down(std::uint32_t device, const TransferRound& round) const;
@@ -101,8 +102,8 @@ class Fabric {
   double across_overhead_ = 1;
   bool rails_ = false;
   bool switched_ = true;
-  // By target switch: the next vertex on the way to it, from every vertex.
-  std::map<std::uint32_t, std::vector<std::uint32_t>> ways_;
+  Routes routes_;
+  std::vector<LinkUse> between_;
 };
 
 }  // namespace trainyard

@@ -12,15 +12,11 @@
 #include <span>
 #include <vector>
 
+#include "model/cluster/routes.h"
 #include "model/units.h"
 #include "simulator/event.h"
 
 namespace trainyard {
-
-struct LinkUse {
-  std::int32_t link = 0;
-  double share = 1;  // bytes on the link for each byte of the flow
-};
 
 class FlowNetwork {
  public:

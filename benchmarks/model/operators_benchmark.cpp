@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "model/workload/operators.h"
+#include "tests/support/networks.h"
 
 namespace trainyard {
 namespace {
@@ -15,18 +16,7 @@ Training training() {
   return out;
 }
 
-// Llama-3.1-70B.
-Transformer dense() {
-  Transformer model;
-  model.layers = 80;
-  model.hidden_size = 8192;
-  model.attention_heads = 64;
-  model.kv_heads = 8;
-  model.head_dim = 128;
-  model.ffn_size = 28672;
-  model.vocabulary = 128256;
-  return model;
-}
+Transformer dense() { return llama_70b(); }
 
 // DeepSeek-V3: the longest list.
 Transformer experts() {

@@ -2,19 +2,13 @@
 #include <benchmark/benchmark.h>
 
 #include "model/plan/plan.h"
+#include "tests/support/networks.h"
 
 namespace trainyard {
 namespace {
 
 struct Question {  // Llama-3.1-405B on 16,384 devices
   Question() {
-    model.layers = 126;
-    model.hidden_size = 16384;
-    model.attention_heads = 128;
-    model.kv_heads = 8;
-    model.head_dim = 128;
-    model.ffn_size = 53248;
-    model.vocabulary = 128256;
     cluster.devices_per_node = 8;
     cluster.nodes = 2048;
     cluster.device.rates.gemm[static_cast<std::size_t>(Dtype::bf16)].per_multiprocessor =
@@ -25,7 +19,7 @@ struct Question {  // Llama-3.1-405B on 16,384 devices
     request.pipeline_parallel = 16;
     request.virtual_stages = 8;
   }
-  Transformer model;
+  Transformer model = llama_405b();
   Cluster cluster;
   Training training;
   PlanRequest request;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model/cluster/device.h"
 #include "model/units.h"
@@ -11,7 +12,26 @@
 namespace trainyard {
 
 enum class IntraNodeKind { nvswitch, nvlink_mesh, pcie };
-enum class InterNodeKind { none, fat_tree, rail };
+enum class InterNodeKind { none, fat_tree, rail, dragonfly, torus, graph };
+
+// Which of the ways between two NICs their traffic takes (model/cluster/routes.h).
+enum class FabricRouting {
+  adaptive,      // all shortest ones, evenly: packets go where there is room
+  static_paths,  // one of them for each pair of NICs: by hash (ECMP); in a torus dimension by
+                 // dimension
+  valiant        // dragonfly: over every third group, evenly
+};
+
+// One cable, or a bundle of them, of a fabric drawn by hand.
+struct FabricEnd {
+  bool node = false;  // else a switch
+  int index = 0;
+  friend bool operator==(const FabricEnd&, const FabricEnd&) = default;
+};
+struct FabricLink {
+  FabricEnd from, to;
+  BytesPerSecond bandwidth;
+};
 
 struct IntraNode {
   IntraNodeKind kind = IntraNodeKind::nvswitch;
@@ -27,6 +47,14 @@ struct InterNode {
   int nodes_per_leaf = 32;   // nodes below one leaf switch (rail: below one set of rail switches)
   double efficiency = 0.85;  // attained share of the NICs' sum
   Seconds latency{12e-6};    // α of one message step across nodes
+  FabricRouting routing = FabricRouting::adaptive;
+  BytesPerSecond link_bandwidth;  // torus, dragonfly: of a link between switches; 0: from the NICs
+  std::vector<int>
+      dimensions;            // torus: nodes along each; empty: three, as near to a cube as it goes
+  int leaves_per_group = 0;  // dragonfly: switches of a group, all linked with each other
+  int global_links = 0;      // dragonfly: of one switch, to other groups
+  std::vector<std::string> switches;  // graph
+  std::vector<FabricLink> links;      // graph
 };
 
 struct Cluster {

@@ -3,6 +3,7 @@
 #include <boost/graph/filtered_graph.hpp>
 #include <limits>
 
+#include "model/cluster/routed_groups.h"
 #include "model/cluster/topology.h"
 
 namespace trainyard {
@@ -76,6 +77,22 @@ BytesPerSecond device_limit(const Cluster& cluster, const FabricTiers& tiers) {
              : BytesPerSecond(std::numeric_limits<double>::infinity());
 }
 
+// Whether links between switches carry what no subtree's cut tells.
+bool is_routed(const InterNode& inter) {
+  switch (inter.kind) {
+    case InterNodeKind::none:
+      return false;
+    case InterNodeKind::fat_tree:
+    case InterNodeKind::rail:
+      return inter.routing == FabricRouting::static_paths;
+    case InterNodeKind::dragonfly:
+    case InterNodeKind::torus:
+    case InterNodeKind::graph:
+      break;
+  }
+  return true;
+}
+
 }  // namespace
 
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
@@ -90,6 +107,9 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
     for (const Subtree& part : parts) way_out = std::min(way_out, part.cut / part.ranks);
     tiers.tiers.push_back(
         {parts.front().ranks, way_out * cluster.inter.efficiency, cluster.inter.latency});
+  }
+  if (is_routed(cluster.inter) && !tiers.tiers.empty()) {
+    tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front().ranks);
   }
   return tiers;
 }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "model/cluster/routed_groups.h"
 #include "model/cluster/topology.h"
 
 namespace trainyard {
@@ -46,6 +47,11 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
     ring = std::min(ring, below * tier.way_out);
     all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
     links.across_latency = tier.latency;
+  }
+  if (tiers.routed != nullptr && members < size) {
+    const GroupRates routed = tiers.routed->rates(group, members);
+    ring = std::min(ring, routed.ring);
+    all_to_all = std::min(all_to_all, routed.all_to_all);
   }
   links.across = ring / members;
   links.across_all_to_all = all_to_all;

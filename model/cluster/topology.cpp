@@ -2,29 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
+#include <functional>
+
+#include "model/cluster/fabric_shape.h"
 
 namespace trainyard {
 namespace {
 
 using VertexId = TopologyGraph::vertex_descriptor;
-
-// Nodes of one NVLink domain: the most that fit, in equal segments where that wastes less than half
-// of a domain.
-int nodes_per_domain(const Cluster& cluster) {
-  if (cluster.intra.kind != IntraNodeKind::nvswitch) return 1;
-  const int most = std::max(1, cluster.nvlink_domain / cluster.devices_per_node);
-  if (cluster.nodes <= most) return cluster.nodes;
-  for (int nodes = most; 2 * nodes > most; --nodes) {
-    if (cluster.nodes % nodes == 0) return nodes;
-  }
-  return most;
-}
-
-// Nodes below one leaf: whole domains, so that the hierarchy nests.
-int nodes_per_leaf(const Cluster& cluster) {
-  const int domain = nodes_per_domain(cluster);
-  return std::max(1, cluster.inter.nodes_per_leaf / domain) * domain;
-}
 
 // Devices without a switch, linked pairwise: each has its bandwidth split over the others.
 void add_mesh(TopologyGraph& graph, const Cluster& cluster, int first, int count) {
@@ -79,36 +65,156 @@ void attach_nic(TopologyGraph& graph, const Cluster& cluster, VertexId nic, int 
   }
 }
 
-// Leaf switches and the NICs below them. Software and NIC dominate a step's α, so it lies on the
-// links between NIC and leaf; the switches above add well under a microsecond.
-std::vector<VertexId> add_leaves(TopologyGraph& graph, const Cluster& cluster) {
-  const int below = nodes_per_leaf(cluster);
+std::vector<VertexId> add_switches(TopologyGraph& graph, VertexKind kind, int count) {
+  std::vector<VertexId> switches;
+  switches.reserve(static_cast<std::size_t>(count));
+  for (int index = 0; index < count; ++index) {
+    switches.push_back(add_vertex({kind, index, -1}, graph));
+  }
+  return switches;
+}
+
+// Where a NIC hangs, and what its cable carries.
+struct Socket {
+  VertexId leaf = 0;
+  BytesPerSecond bandwidth;
+};
+using SocketOf = std::function<Socket(int node, int nic)>;
+
+// Software and NIC dominate a step's α, so it lies on the links between NIC and leaf; the switches
+// above add well under a microsecond.
+void add_nics(TopologyGraph& graph, const Cluster& cluster, const SocketOf& socket_of) {
   const int nics = cluster.inter.nics_per_node;
-  const int rails = cluster.inter.kind == InterNodeKind::rail ? nics : 1;
-  const Link link{cluster.inter.bandwidth, cluster.inter.latency / 2};
-  std::vector<VertexId> leaves;
   for (int node = 0; node < cluster.nodes; ++node) {
-    const auto pod = static_cast<std::size_t>(node / below) * static_cast<std::size_t>(rails);
-    for (int rail = 0; node % below == 0 && rail < rails; ++rail) {
-      leaves.push_back(add_vertex({VertexKind::leaf, static_cast<int>(leaves.size()), -1}, graph));
-    }
     for (int index = 0; index < nics; ++index) {
       const VertexId nic = add_vertex({VertexKind::nic, node * nics + index, node}, graph);
       attach_nic(graph, cluster, nic, node, index);
-      add_edge(nic, leaves[pod + static_cast<std::size_t>(index % rails)], link, graph);
+      const Socket socket = socket_of(node, index);
+      add_edge(nic, socket.leaf, {socket.bandwidth, cluster.inter.latency / 2}, graph);
     }
   }
+}
+
+// `leaves_of` switches in a row for every `below` nodes, and a node's NICs dealt out to them.
+std::vector<VertexId> add_leaves(TopologyGraph& graph, const Cluster& cluster, int below,
+                                 int leaves_of) {
+  const int rows = (cluster.nodes + below - 1) / below;
+  std::vector<VertexId> leaves = add_switches(graph, VertexKind::leaf, rows * leaves_of);
+  add_nics(graph, cluster, [&](int node, int nic) -> Socket {
+    const int leaf = node / below * leaves_of + nic % leaves_of;
+    return {leaves[static_cast<std::size_t>(leaf)], cluster.inter.bandwidth};
+  });
   return leaves;
 }
 
-// The spine layer. A leaf has uplinks in proportion to the NICs below it.
-void add_spine(TopologyGraph& graph, const Cluster& cluster, const std::vector<VertexId>& leaves) {
+// A leaf's uplinks are as fast as NICs where static routing tells them apart, each to a spine of
+// its own; else one link to one spine stands for all of them.
+int spines_of(const Cluster& cluster, double ports) {
+  if (cluster.inter.routing == FabricRouting::adaptive) return 1;
+  return std::max(1, static_cast<int>(std::lround(ports / cluster.inter.oversubscription)));
+}
+
+void add_tree(TopologyGraph& graph, const Cluster& cluster) {
+  const int rails = cluster.inter.kind == InterNodeKind::rail ? cluster.inter.nics_per_node : 1;
+  const std::vector<VertexId> leaves = add_leaves(graph, cluster, nodes_below_leaf(cluster), rails);
   if (leaves.size() < 2) return;
-  const VertexId spine = add_vertex({VertexKind::spine, 0, -1}, graph);
+  const auto most = static_cast<double>(out_degree(leaves.front(), graph));
+  const std::vector<VertexId> spines =
+      add_switches(graph, VertexKind::spine, spines_of(cluster, most));
   for (const VertexId leaf : leaves) {
     const auto ports = static_cast<double>(out_degree(leaf, graph));
-    const BytesPerSecond uplink = cluster.inter.bandwidth * ports / cluster.inter.oversubscription;
-    add_edge(leaf, spine, {uplink, Seconds(0)}, graph);
+    const BytesPerSecond uplink = cluster.inter.bandwidth * ports / cluster.inter.oversubscription /
+                                  static_cast<double>(spines.size());
+    for (const VertexId spine : spines) add_edge(leaf, spine, {uplink, Seconds(0)}, graph);
+  }
+}
+
+// A switch a node; those of neighbours along each dimension are linked, the ends of a line too.
+void add_torus(TopologyGraph& graph, const Cluster& cluster) {
+  const std::vector<VertexId> leaves = add_leaves(graph, cluster, 1, 1);
+  const Link link{torus_link_bandwidth(cluster), Seconds(0)};
+  int stride = 1;
+  for (const int side : torus_dimensions(cluster)) {
+    for (int node = 0; node < cluster.nodes; ++node) {
+      const int at = node / stride % side;
+      if (side == 1 || (side == 2 && at == 1)) continue;
+      const int next = node + ((at + 1) % side - at) * stride;
+      add_edge(leaves[static_cast<std::size_t>(node)], leaves[static_cast<std::size_t>(next)], link,
+               graph);
+    }
+    stride *= side;
+  }
+}
+
+// The links between two groups end at their switches in turn, so that every switch has as many.
+void add_dragonfly(TopologyGraph& graph, const Cluster& cluster) {
+  const InterNode& inter = cluster.inter;
+  const DragonflyShape shape = dragonfly_shape(cluster);
+  const int below = nodes_below_leaf(cluster);
+  const std::vector<VertexId> leaves =
+      add_switches(graph, VertexKind::leaf, shape.groups * shape.leaves);
+  add_nics(graph, cluster, [&](int node, int) -> Socket {
+    return {leaves[static_cast<std::size_t>(node / below)], inter.bandwidth};
+  });
+  const bool own = inter.link_bandwidth.value() > 0;
+  const Link link{own ? inter.link_bandwidth : inter.bandwidth, Seconds(0)};
+  const auto leaf = [&](int group, int index) {
+    return leaves[static_cast<std::size_t>(group * shape.leaves + index % shape.leaves)];
+  };
+  for (int group = 0; group < shape.groups; ++group) {
+    for (int a = 0; a < shape.leaves; ++a) {
+      for (int b = a + 1; b < shape.leaves; ++b) {
+        add_edge(leaf(group, a), leaf(group, b), link, graph);
+      }
+    }
+    for (int other = group + 1; other < shape.groups; ++other) {
+      for (int i = 0; i < shape.links_between; ++i) {
+        add_edge(leaf(group, (other - 1) * shape.links_between + i),
+                 leaf(other, group * shape.links_between + i), link, graph);
+      }
+    }
+  }
+}
+
+// As drawn. A node's NICs are dealt out to its links; a link is shared by the NICs on it.
+void add_drawn(TopologyGraph& graph, const Cluster& cluster) {
+  const InterNode& inter = cluster.inter;
+  const std::vector<VertexId> switches =
+      add_switches(graph, VertexKind::leaf, static_cast<int>(inter.switches.size()));
+  const auto vertex = [&](FabricEnd end) { return switches[static_cast<std::size_t>(end.index)]; };
+  std::vector<std::vector<Socket>> sockets(static_cast<std::size_t>(cluster.nodes));
+  for (const FabricLink& link : inter.links) {
+    if (!link.from.node && !link.to.node) {
+      add_edge(vertex(link.from), vertex(link.to), {link.bandwidth, Seconds(0)}, graph);
+      continue;
+    }
+    const FabricEnd node = link.from.node ? link.from : link.to;
+    const FabricEnd other = link.from.node ? link.to : link.from;
+    sockets[static_cast<std::size_t>(node.index)].push_back({vertex(other), link.bandwidth});
+  }
+  add_nics(graph, cluster, [&](int node, int nic) -> Socket {
+    const std::vector<Socket>& all = sockets[static_cast<std::size_t>(node)];
+    const auto count = static_cast<int>(all.size());
+    const int place = nic % count;
+    const int sharing = (inter.nics_per_node - place + count - 1) / count;
+    const Socket& socket = all[static_cast<std::size_t>(place)];
+    return {socket.leaf, std::min(inter.bandwidth, socket.bandwidth / sharing)};
+  });
+}
+
+void add_fabric(TopologyGraph& graph, const Cluster& cluster) {
+  switch (cluster.inter.kind) {
+    case InterNodeKind::none:
+      return;
+    case InterNodeKind::fat_tree:
+    case InterNodeKind::rail:
+      return add_tree(graph, cluster);
+    case InterNodeKind::torus:
+      return add_torus(graph, cluster);
+    case InterNodeKind::dragonfly:
+      return add_dragonfly(graph, cluster);
+    case InterNodeKind::graph:
+      return add_drawn(graph, cluster);
   }
 }
 
@@ -121,8 +227,7 @@ TopologyGraph make_topology(const Cluster& cluster) {
     graph[VertexId(device)] = {VertexKind::device, device, device / cluster.devices_per_node};
   }
   add_inside(graph, cluster);
-  if (cluster.inter.kind == InterNodeKind::none) return graph;
-  add_spine(graph, cluster, add_leaves(graph, cluster));
+  add_fabric(graph, cluster);
   return graph;
 }
 

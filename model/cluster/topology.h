@@ -5,10 +5,12 @@
 // user never states an "effective" bandwidth. Handbook §6, "which links".
 //
 // Assumes ranks are placed in order: rank r is device r mod devices_per_node of node r /
-// devices_per_node. Not modelled: torus and dragonfly fabrics, which have no nested subtrees.
+// devices_per_node. Fabrics without nested subtrees (torus, dragonfly, graph) have one tier, the
+// NVLink domain; what is between domains is routed (model/cluster/routed_groups.h).
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>
+#include <memory>
 #include <vector>
 
 #include "model/cluster/cluster.h"
@@ -37,9 +39,11 @@ using TopologyGraph =
 // cluster divides into such (256 devices: four domains of 64), as schedulers place jobs.
 // A fat tree has all NICs of a node on one leaf; a rail-optimised fabric has NIC i of every node on
 // leaf i of its pod, and traffic between unlike indices changes rail inside the node. All spines
-// are one vertex: what they carry is limited by the leaves' uplinks.
-// Requires: devices_per_node and nodes positive, an inter-node kind (with NICs) when there is more
-// than one domain; nvlink-mesh and PCIe end at the node.
+// are one vertex, as what they carry is limited by the leaves' uplinks; with static routing each
+// uplink has a spine to itself. Switches of a torus, dragonfly or graph are leaves.
+// Requires: check_fabric(cluster) (model/cluster/fabric_shape.h), devices_per_node and nodes
+// positive, an inter-node kind (with NICs) when there is more than one domain; nvlink-mesh and PCIe
+// end at the node.
 TopologyGraph make_topology(const Cluster& cluster);
 
 // One level of the hierarchy: `ranks` devices share a subtree; each has `way_out` to leave it when
@@ -49,6 +53,7 @@ struct Tier {
   BytesPerSecond way_out;  // per rank, out of this tier's subtree, protocol efficiency taken off
   Seconds latency;         // α of a message step that leaves it
 };
+class RoutedGroups;
 struct FabricTiers {
   int devices = 0;
   BytesPerSecond inside;       // per device, within an NVLink domain
@@ -56,11 +61,12 @@ struct FabricTiers {
   Seconds inside_latency;
   bool switched = true;     // the domain is an NVLink switch
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
+  std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
 };
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);
 
 // What the members of a group have between them, all sibling groups talking at once. O(tiers),
-// allocates nothing.
+// allocates nothing; on a routed fabric that is the second call for a shape.
 //
 // With R ranks in a subtree, r of them members and `w` the way out of each, R/r sibling groups
 // share R·w, so a group has r·w. A ring in rank order passes each boundary once: its rate is the

@@ -138,6 +138,20 @@ constexpr PlanRule kScheduleKnown = {
                                              fmt::join(names, ", ")));
     }};
 
+// Where there is a pipeline. Who writes a pass list out has software that plays it.
+constexpr PlanRule kStackRunsSchedule = {
+    [](const Proposal& p) {
+      const std::vector<std::string>& known = p.training.stack.schedules;
+      return known.empty() || p.request.pipeline_parallel == 1 || p.schedule->listed != nullptr ||
+             std::ranges::find(known, p.schedule->name) != known.end();
+    },
+    [](const Proposal& p) {
+      const Stack& stack = p.training.stack;
+      return refusal("schedule",
+                     fmt::format("found {}, which {} does not run, allowed {}", p.schedule->name,
+                                 stack.name, fmt::join(stack.schedules, ", ")));
+    }};
+
 // A schedule that cannot take m micro-batches: the nearest micro_batch that gives it a number it
 // takes, else the nearest global batch.
 Error refuse_microbatches(const Proposal& p, Error error) {
@@ -172,8 +186,8 @@ constexpr PlanRule kScheduleAccepts = {
     }};
 
 constexpr std::array kRules = {
-    kBatchSplits, kMicrobatchesCountable, kLayersFillChunks, kLayerEntries, kLayerEntry,
-    kLayerSum,    kScheduleKnown,         kScheduleAccepts};
+    kBatchSplits, kMicrobatchesCountable, kLayersFillChunks,  kLayerEntries,   kLayerEntry,
+    kLayerSum,    kScheduleKnown,         kStackRunsSchedule, kScheduleAccepts};
 
 }  // namespace
 

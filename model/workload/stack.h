@@ -106,6 +106,8 @@ struct Stack {
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
 
+  std::vector<std::string> schedules;  // pipeline schedules it runs, by name; empty: any
+
   StackOverlap overlap;
   // Gathers of sequence parallelism carry the GEMM's cast input (fp8 recipes), not 16-bit
   // activations (Transformer Engine, torchao float8).

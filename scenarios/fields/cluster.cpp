@@ -2,6 +2,7 @@
 // documents. Bandwidths are per direction: per device inside a node, per NIC outside. Design §3.
 #include <fmt/format.h>
 
+#include "model/cluster/fabric_shape.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 
@@ -11,27 +12,6 @@ namespace {
 constexpr CountShape kNodes{.most = 1e6};
 constexpr CountShape kDevicesPerNode{.most = 1e4};
 constexpr std::int64_t kMostDevices = 16'777'216;
-constexpr NumberShape kOversubscription{.least = 1, .most = 1e3};
-
-using Kind = Named<InterNodeKind>;
-constexpr std::array kInterNodeKinds = {Kind{"fat-tree", InterNodeKind::fat_tree},
-                                        Kind{"rail", InterNodeKind::rail}};
-
-// Figures of a fabric that a node document and a spelled-out cluster share.
-std::vector<Field<InterNode>> inter_node_fields() {
-  using I = InterNode;
-  return {
-      choice("kind", &I::kind, kInterNodeKinds, "how the switches are wired"),
-      count("nics_per_node", &I::nics_per_node, "NICs that reach this fabric"),
-      quantity("bandwidth", &I::bandwidth, "of one NIC"),
-      number("oversubscription", &I::oversubscription,
-             "bandwidth into a leaf switch over bandwidth out of it", kOversubscription),
-      count("nodes_per_leaf", &I::nodes_per_leaf, "nodes below one leaf (or rail) switch"),
-      number("efficiency", &I::efficiency, "attained share of the NICs' bandwidth", {0, 1, false}),
-      quantity("latency", &I::latency, "α of one message step between nodes", Zero::allowed),
-  };
-}
-
 const Section<InterNode>& inter_node_section() {
   static const Section<InterNode> section = [] {
     std::vector<Field<InterNode>> fields = inter_node_fields();
@@ -39,26 +19,30 @@ const Section<InterNode>& inter_node_section() {
       const std::string& key = field.spec.key;
       field.spec.required = key == "kind" || key == "nics_per_node" || key == "bandwidth";
     }
-    return Section<InterNode>("inter_node", "The fabric between nodes.", std::move(fields));
+    return Section<InterNode>("inter_node", "The fabric between nodes.", std::move(fields),
+                              {.finish = [](InterNode& inter, const Place& place) {
+                                return check_keys_of_kind(inter, place);
+                              }});
   }();
   return section;
 }
 
 // A fabric's figures of the same names, kept in its `inter`.
-std::vector<Field<Fabric>> fabric_fields() {
-  std::vector<Field<Fabric>> fields = {
-      text("name", &Fabric::name, "as tables show it").absent("the name of the catalog entry"),
-      text("source", &Fabric::source, "where the figures come from"),
+std::vector<Field<FabricDocument>> fabric_fields() {
+  std::vector<Field<FabricDocument>> fields = {
+      text("name", &FabricDocument::name, "as tables show it")
+          .absent("the name of the catalog entry"),
+      text("source", &FabricDocument::source, "where the figures come from"),
   };
   for (const Field<InterNode>& field : inter_node_fields()) {
     const std::string& key = field.spec.key;
     const bool from_node = key == "nics_per_node" || key == "bandwidth";
-    Field<Fabric> lifted{
+    Field<FabricDocument> lifted{
         field.spec,
-        [read = field.read](const Json& value, Fabric& fabric, const Place& place) {
+        [read = field.read](const Json& value, FabricDocument& fabric, const Place& place) {
           return read(value, fabric.inter, place);
         },
-        [write = field.write](const Fabric& fabric) { return write(fabric.inter); }};
+        [write = field.write](const FabricDocument& fabric) { return write(fabric.inter); }};
     if (from_node) lifted.spec.absent = "the node's own NICs";
     fields.push_back(std::move(lifted));
   }
@@ -71,6 +55,12 @@ Expected<void> check_size(const Cluster& cluster, const Place& place) {
   return (place / "nodes")
       .error(fmt::format("found {} ({} devices in all); allowed: at most {} devices", cluster.nodes,
                          devices, kMostDevices));
+}
+
+// A fabric that these nodes cannot have; `key`: where the cluster names it.
+Expected<void> check_fabric(const Cluster& cluster, const Place& place, std::string_view key) {
+  const auto checked = check_fabric(cluster);
+  return checked ? checked : (place / key).error(checked.error().message);
 }
 
 Expected<void> check_domain(const Cluster& cluster, const Place& place) {
@@ -89,7 +79,7 @@ Expected<void> finish_spelled_out(Cluster& cluster, const Place& place) {
         "found no \"inter_node\"; allowed: absent when nodes is 1, not {}", cluster.nodes));
   }
   cluster.name = fmt::format("{} x {}", cluster.devices_per_node, cluster.device.name);
-  return {};
+  return check_fabric(cluster, place, "inter_node");
 }
 
 const Section<Cluster>& cluster_section() {
@@ -124,7 +114,7 @@ const Section<Cluster>& cluster_section() {
 struct ClusterOfNodes {
   Node node;
   int nodes = 0;
-  Fabric fabric;
+  FabricDocument fabric;
 };
 
 const Section<ClusterOfNodes>& cluster_of_nodes_section() {
@@ -153,7 +143,8 @@ Expected<void> assemble(const ClusterOfNodes& parts, Cluster& cluster, const Pla
   cluster.host_memory_bandwidth = node.host_memory_bandwidth;
   cluster.nvme_bandwidth = node.nvme_bandwidth;
   cluster.nvlink_domain = node.nvlink_domain > 0 ? node.nvlink_domain : node.devices;
-  return check_size(cluster, place);
+  if (auto done = check_size(cluster, place); !done) return done;
+  return check_fabric(cluster, place, "fabric");
 }
 
 Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& place) {
@@ -213,9 +204,12 @@ const Section<Node>& node_section() {
   return section;
 }
 
-const Section<Fabric>& fabric_section() {
-  static const Section<Fabric> section("fabric", "What connects the nodes of a cluster.",
-                                       fabric_fields());
+const Section<FabricDocument>& fabric_section() {
+  static const Section<FabricDocument> section(
+      "fabric", "What connects the nodes of a cluster.", fabric_fields(),
+      {.finish = [](FabricDocument& fabric, const Place& place) {
+        return check_keys_of_kind(fabric.inter, place);
+      }});
   return section;
 }
 

@@ -35,7 +35,7 @@ struct Node {
 };
 
 // What connects the nodes, where it is not the default. An absent figure is the node's own.
-struct Fabric {
+struct FabricDocument {
   std::string name;
   std::string source;
   InterNode inter{.kind = InterNodeKind::rail};
@@ -55,7 +55,7 @@ const Section<Scenario>& scenario_section();
 const Section<Transformer>& model_section();
 const Section<Device>& device_section();
 const Section<Node>& node_section();
-const Section<Fabric>& fabric_section();
+const Section<FabricDocument>& fabric_section();
 const Section<Stack>& stack_section();
 const Section<PassTable>& passes_section();
 
@@ -71,6 +71,9 @@ const Section<Checkpointing>& checkpoint_section();
 
 // Parts that two sections share.
 const Section<IntraNode>& intra_node_section();
+std::vector<Field<InterNode>> inter_node_fields();
+// What fields alone cannot say: keys that do not go with the kind of fabric.
+Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
 
 // Part of a device.
 const Section<GemmResidual>& gemm_residual_section();

@@ -137,11 +137,29 @@ std::vector<Field<Stack>> kernel_fields() {
   };
 }
 
+Field<Stack> schedules_field() {
+  ChoiceShape names{.names = {}, .family = "schedule", .document = {}};
+  for (const Schedule* schedule : schedules()) names.names.emplace_back(schedule->name);
+  return Field<Stack>{{.key = "schedules",
+                       .shape = {ListShape{{Shape{std::move(names)}}}},
+                       .doc = "pipeline schedules that it runs; others are refused"},
+                      [](const Json& value, Stack& stack, const Place&) -> Expected<void> {
+                        stack.schedules = value.get<std::vector<std::string>>();
+                        return {};
+                      },
+                      [](const Stack& stack) -> std::optional<Json> {
+                        return stack.schedules.empty() ? std::nullopt
+                                                       : std::optional<Json>(stack.schedules);
+                      }}
+      .absent("any");
+}
+
 std::vector<Field<Stack>> runtime_fields() {
   using S = Stack;
   return {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
+      schedules_field(),
       object<overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
       flag("quantised_gathers", &S::quantised_gathers,
            "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),

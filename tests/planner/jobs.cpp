@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "tests/model/cost/example_devices.h"
+#include "tests/support/networks.h"
 
 namespace trainyard {
 namespace {
@@ -61,14 +62,8 @@ Job small_moe_job() {
 
 Job llama_8b_job(int nodes) {
   Job job;
-  job.model = {.name = "llama-3.1-8b",
-               .layers = 32,
-               .hidden_size = 4096,
-               .attention_heads = 32,
-               .kv_heads = 8,
-               .head_dim = 128,
-               .ffn_size = 14336,
-               .vocabulary = 128256};
+  job.model = llama_8b();
+  job.model.name = "llama-3.1-8b";
   job.cluster.device = example_h100();
   job.cluster.devices_per_node = 8;
   job.cluster.nodes = nodes;

@@ -41,6 +41,9 @@ TEST_P(CatalogEntries, IsReadAndCarriesItsNameAndSource) {
   if (entry.kind == "model") model = name;
   if (entry.kind == "stack") stack = name;
   if (entry.kind == "node") cluster = fmt::format(R"({{"node": "{}", "nodes": 2}})", name);
+  if (entry.kind == "fabric") {
+    cluster = fmt::format(R"({{"node": "dgx-h100-80gb", "nodes": 64, "fabric": "{}"}})", name);
+  }
   if (entry.kind == "device") {
     cluster = fmt::format(R"({{"device": "{}", "devices_per_node": 1, "nodes": 1,
         "intra_node": {{"kind": "pcie", "bandwidth": "32 GB/s"}}}})",
@@ -50,10 +53,11 @@ TEST_P(CatalogEntries, IsReadAndCarriesItsNameAndSource) {
   ASSERT_TRUE(scenario.has_value()) << scenario.error().where << ": " << scenario.error().message;
   EXPECT_NE(entry.text.find("\"source\": \""), std::string_view::npos);
   const Job& job = scenario->job;
-  const std::string read_name = entry.kind == "model"   ? job.model.name
-                                : entry.kind == "stack" ? job.training.stack.name
-                                : entry.kind == "node"  ? job.cluster.name
-                                                        : job.cluster.device.name;
+  const std::string read_name = entry.kind == "model"    ? job.model.name
+                                : entry.kind == "stack"  ? job.training.stack.name
+                                : entry.kind == "node"   ? job.cluster.name
+                                : entry.kind == "fabric" ? name  // a cluster keeps its figures only
+                                                         : job.cluster.device.name;
   EXPECT_EQ(read_name, name);
 }
 

@@ -31,7 +31,7 @@ class PassLists : public ::testing::Test {
         {"trainyard", "scenario/1"},
         {"model", "llama-3.1-8b"},
         {"cluster", {{"node", "dgx-h100-80gb"}, {"nodes", 2}}},
-        {"training", {{"global_batch", 4}, {"sequence_length", 8192}}},
+        {"training", {{"global_batch", 4}, {"sequence_length", 8192}, {"stack", "ideal"}}},
         {"plan", {{"tensor_parallel", 8}, {"pipeline_parallel", 2}, {"schedule", schedule}}}};
     std::ofstream(folder_ / "scenario.json") << scenario;
     return read_scenario(folder_ / "scenario.json").value();

@@ -35,12 +35,13 @@ class Scenarios : public ::testing::Test {
   }
 
   // A small job with further sections, such as R"("plan": {})".
-  Scenario scenario_with(const std::string& sections) const {
+  Scenario scenario_with(const std::string& sections,
+                         const std::string& stack = "megatron-core") const {
     const auto scenario =
         read_scenario(written("case.json", R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
                          "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
-                         "training": {"global_batch": 64, "sequence_length": 8192}, )" +
-                                               sections + "}"));
+                         "training": {"global_batch": 64, "sequence_length": 8192, "stack": ")" +
+                                               stack + "\"}, " + sections + "}"));
     if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
     return *scenario;
   }
@@ -84,6 +85,31 @@ TEST_F(Scenarios, FabricReplacesWhatItNames) {
   EXPECT_EQ(cluster.inter.nics_per_node, 4);
   EXPECT_EQ(cluster.nvlink_domain, 72);
   EXPECT_EQ(cluster.devices(), 144);
+}
+
+TEST_F(Scenarios, FabricsThatAreNoTreeAreReadByNameAndByPath) {
+  const auto cluster_with = [&](int nodes, const std::string& fabric) {
+    const auto scenario = read_scenario(
+        written("fabric.json", fmt::format(R"({{"trainyard": "scenario/1", "model": "llama-3.1-8b",
+          "cluster": {{"node": "dgx-h100-80gb", "nodes": {}, "fabric": "{}"}},
+          "training": {{"global_batch": 64, "sequence_length": 8192}}}})",
+                                           nodes, fabric)));
+    EXPECT_TRUE(scenario.has_value()) << scenario.error().where << scenario.error().message;
+    return scenario ? scenario->job.cluster : Cluster{};
+  };
+  const fs::path good = source_folder() / "tests" / "scenarios" / "good";
+  EXPECT_EQ(cluster_with(64, "dragonfly").inter.leaves_per_group, 32);
+  EXPECT_EQ(cluster_with(64, "torus-3d").inter.routing, FabricRouting::static_paths);
+  EXPECT_EQ(cluster_with(32, (good / "torus.json").string()).inter.dimensions,
+            (std::vector{4, 4, 2}));
+  EXPECT_EQ(cluster_with(32, (good / "dragonfly.json").string()).inter.routing,
+            FabricRouting::valiant);
+  const InterNode drawn = cluster_with(4, (good / "drawn_fabric.json").string()).inter;
+  ASSERT_EQ(drawn.links.size(), 8U);
+  EXPECT_EQ(drawn.switches[2], "spine-0");
+  EXPECT_EQ(drawn.links[2].from, (FabricEnd{false, 1}));
+  EXPECT_EQ(drawn.links[2].to, (FabricEnd{true, 2}));
+  EXPECT_EQ(drawn.links[7].bandwidth, BytesPerSecond(100e9));
 }
 
 TEST_F(Scenarios, PriceAndPowerAreOfTheCluster) {
@@ -162,8 +188,9 @@ TEST_F(Scenarios, ListIsReadInItsOrderAndAnErrorNamesTheRow) {
 // Plan -> document -> request -> plan is the identity.
 class PlanDocuments : public Scenarios {
  protected:
-  void expect_round_trip(const std::string& plan_text) const {
-    const Scenario scenario = scenario_with("\"plan\": " + plan_text);
+  void expect_round_trip(const std::string& plan_text,
+                         const std::string& stack = "megatron-core") const {
+    const Scenario scenario = scenario_with("\"plan\": " + plan_text, stack);
     const Job& job = scenario.job;
     const auto plan = make_plan(*scenario.plan, job.model, job.cluster, job.training);
     ASSERT_TRUE(plan.has_value()) << plan_text << plan.error().where << plan.error().message;
@@ -188,7 +215,23 @@ TEST_F(PlanDocuments, ReadBackToTheSamePlan) {
                         "collective": "ring", "optimizer_barrier": false,
                         "offload": {"optimizer": "host"}})");
   expect_round_trip(R"({"pipeline_parallel": 2, "layers_per_stage": [17, 15],
-                        "schedule": "gpipe", "micro_batch": 2})");
+                        "schedule": "gpipe", "micro_batch": 2})",
+                    "ideal");
+}
+
+// What a stack says of itself is refused beyond it, and Megatron-Core runs no zero-bubble schedule.
+TEST_F(Scenarios, APlanHasAScheduleThatItsStackRuns) {
+  const auto refusal = [&](const std::string& stack) {
+    const Scenario scenario =
+        scenario_with(R"("plan": {"pipeline_parallel": 2, "schedule": "zb-v"})", stack);
+    const Job& job = scenario.job;
+    const auto plan = make_plan(*scenario.plan, job.model, job.cluster, job.training);
+    return plan ? "legal" : plan.error().message;
+  };
+  EXPECT_EQ(refusal("megatron-core"),
+            "found zb-v, which megatron-core does not run, allowed 1f1b, interleaved-1f1b");
+  EXPECT_EQ(refusal("megatron-2022"), "legal");
+  EXPECT_EQ(refusal("ideal"), "legal");
 }
 
 TEST_F(Scenarios, PlanIsFilledInPlaceAndTheOrderOfKeysStays) {

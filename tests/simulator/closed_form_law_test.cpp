@@ -1,6 +1,7 @@
 // Every collective algorithm, played alone at both grains, takes as long as its closed form
 // (handbook §6; model/cost/collectives), to 1e-6: all sibling groups of a shape at once, as the
-// closed form's links assume.
+// closed form's links assume. Fabrics that are no tree: where the NICs decide, every algorithm;
+// where the links between switches do, those that send all their bytes the same way.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,8 @@ namespace trainyard {
 namespace {
 
 using enum CollectiveOperation;
+
+constexpr BytesPerSecond kWide(4e12);
 
 struct Place {
   const char* name;
@@ -42,7 +45,37 @@ std::vector<Place> places() {
           {"mesh", mesh_cluster(1), {1, 8}},
           {"part_of_a_mesh", mesh_cluster(1), {1, 4}},
           {"meshes", mesh_cluster(4), {1, 32}},
-          {"pcie", pcie_cluster(1, 2), {1, 8}}};
+          {"pcie", pcie_cluster(1, 2), {1, 8}},
+          {"torus", torus_cluster({4, 2}, kWide), {1, 64}},
+          {"torus_by_dimension",
+           with_routing(torus_cluster({3, 3}, kWide), FabricRouting::static_paths),
+           {8, 9}},
+          {"dragonfly", dragonfly_cluster(12, 4, 2, kWide), {8, 12}},
+          {"dragonfly_valiant",
+           with_routing(dragonfly_cluster(8, 2, 3, kWide), FabricRouting::valiant),
+           {1, 64}},
+          {"drawn", with_efficiency(drawn_cluster(kWide)), {1, 32}},
+          {"hashed", with_routing(fat_tree_cluster(2, 1, 1), FabricRouting::static_paths), {1, 8}}};
+}
+
+// Links between switches decide: the most that one carries sets the rate, whichever it is.
+std::vector<Place> narrow_places() {
+  constexpr BytesPerSecond kNarrow(40e9);
+  const Cluster torus = torus_cluster({8}, kNarrow);
+  return {{"around", torus, {1, 64}},
+          {"side_by_side", torus, {8, 8}},
+          {"strided", torus, {16, 4}},
+          {"plane", torus_cluster({4, 4}, kNarrow), {1, 128}},
+          {"columns", torus_cluster({4, 4}, kNarrow), {32, 4}},
+          {"by_dimension",
+           with_routing(torus_cluster({4, 4}, kNarrow), FabricRouting::static_paths),
+           {8, 16}},
+          {"dragonfly_pairs", dragonfly_cluster(2, 1, 1, kNarrow), {8, 2}},
+          {"drawn", with_efficiency(drawn_cluster(BytesPerSecond(100e9))), {1, 32}},
+          {"drawn_far", drawn_cluster(BytesPerSecond(100e9)), {16, 2}},
+          {"valiant",
+           with_routing(dragonfly_cluster(5, 1, 4, kNarrow), FabricRouting::valiant),
+           {1, 40}}};
 }
 
 class EveryAlgorithm
@@ -69,6 +102,40 @@ TEST_P(EveryAlgorithm, PlayedAloneTakesAsLongAsItsClosedForm) {
     }
   }
   EXPECT_GT(applied, 0) << "no place where it applies";
+}
+
+TEST(NarrowFabrics, RingsPlayedAloneTakeAsLongAsTheirClosedForm) {
+  for (const auto& [name, cluster, shape] : narrow_places()) {
+    const TopologyGraph topology = make_topology(cluster);
+    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
+    const auto groups = sibling_groups(cluster.devices(), shape);
+    for (const auto operation : {all_reduce, all_gather, reduce_scatter}) {
+      const Call call = named_call(operation, "ring", Bytes(3e8));
+      const TaskGraph graph =
+          call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
+      const double expected = call.algorithm->time(links, call.message).value();
+      for (const NetworkGrain grain : {NetworkGrain::collective, NetworkGrain::message}) {
+        EXPECT_NEAR(seconds_taken(graph, cluster, topology, grain), expected, 1e-6 * expected)
+            << name;
+      }
+    }
+  }
+}
+
+// One flow over all the links of an all-to-all, as the collective grain has it.
+TEST(NarrowFabrics, AllToAllsPlayedAloneTakeAsLongAsTheirClosedForm) {
+  for (const auto& [name, cluster, shape] : narrow_places()) {
+    const TopologyGraph topology = make_topology(cluster);
+    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
+    if (links.ranks_per_domain > 1) continue;  // else a phase inside comes first
+    const auto groups = sibling_groups(cluster.devices(), shape);
+    const Call call = named_call(all_to_all, "pairwise", Bytes(3e8));
+    const TaskGraph graph = call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
+    const double expected = call.algorithm->time(links, call.message).value();
+    EXPECT_NEAR(seconds_taken(graph, cluster, topology, NetworkGrain::collective), expected,
+                1e-6 * expected)
+        << name;
+  }
 }
 
 std::string test_name(const testing::TestParamInfo<EveryAlgorithm::ParamType>& instance) {

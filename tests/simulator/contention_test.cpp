@@ -2,6 +2,8 @@
 // over a NIC of 50 GB/s takes 20 ms, over NVLink of 450 GB/s 2.2 ms, α is 10 µs and 3 µs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 
@@ -115,6 +117,84 @@ TEST_P(AtGrain, ADegradedSwitchHoldsUpWhatCrossesIt) {
       seconds(cluster, topology, {{0, 8}, {16, 24}}, named_call(send, "direct", kMessage));
   EXPECT_NEAR(taken[0], kAlpha + 1e9 / kNic, 1e-9);
   EXPECT_NEAR(taken[1], kAlpha + 4 * 1e9 / kNic, 1e-9);
+}
+
+// ---- Fabrics that are no tree -------------------------------------------------------------------
+
+TEST_P(AtGrain, TwoRingsOnOneTorusLinkShareIt) {
+  // Nodes 0 and 1 of a ring of nodes; a link carries 40 GB/s, a NIC 50.
+  const Cluster cluster = torus_cluster({8}, BytesPerSecond(40e9));
+  EXPECT_NEAR(sends(cluster, {{0, 8}})[0], kAlpha + 1e9 / 40e9, 1e-9);
+  const auto both = sends(cluster, {{0, 8}, {1, 9}, {2, 58}});  // the third goes the other way
+  EXPECT_NEAR(both[0], kAlpha + 2 * 1e9 / 40e9, 1e-9);
+  EXPECT_NEAR(both[1], kAlpha + 2 * 1e9 / 40e9, 1e-9);
+  EXPECT_NEAR(both[2], kAlpha + 1e9 / 40e9, 1e-9);
+}
+
+TEST_P(AtGrain, DimensionOrderMeetsWhereAdaptiveRoutingGoesRound) {
+  // 4 x 4, links of 25 GB/s. (0, 0) to (1, 1), and (0, 0) to (1, 0): both leave by the first link
+  // of the row in dimension order; adaptive, half of the first goes by the column.
+  const Cluster adaptive = torus_cluster({4, 4}, BytesPerSecond(25e9));
+  const Cluster ordered = with_routing(adaptive, FabricRouting::static_paths);
+  EXPECT_NEAR(sends(ordered, {{0, 40}})[0], kAlpha + 1e9 / 25e9, 1e-9);
+  EXPECT_NEAR(sends(adaptive, {{0, 40}})[0], kAlpha + 1e9 / 50e9, 1e-9);
+  const auto ordered_both = sends(ordered, {{0, 40}, {1, 9}});
+  EXPECT_NEAR(ordered_both[0], kAlpha + 2 * 1e9 / 25e9, 1e-9);
+  EXPECT_NEAR(ordered_both[1], kAlpha + 2 * 1e9 / 25e9, 1e-9);
+  // x/2 + y = 25 with x = y: 50/3 GB/s each; both are done at once.
+  const auto adaptive_both = sends(adaptive, {{0, 40}, {1, 9}});
+  EXPECT_NEAR(adaptive_both[0], kAlpha + 3 * 1e9 / 50e9, 1e-9);
+  EXPECT_NEAR(adaptive_both[1], kAlpha + 3 * 1e9 / 50e9, 1e-9);
+}
+
+TEST_P(AtGrain, FlowsThatAHashPutsOnOneUplinkHaveHalfOfItAndAdaptiveOnesSpread) {
+  // A leaf of 8 NICs with two uplinks of 50 GB/s. Of three flows two meet at least, by the
+  // pigeonhole principle; spread evenly they have 100 GB/s together.
+  const Cluster adaptive = fat_tree_cluster(2, 1, 4);
+  const Cluster hashed = with_routing(adaptive, FabricRouting::static_paths);
+  const std::vector<TaskGroup> three = {{0, 8}, {1, 9}, {2, 10}};
+  for (const double one : sends(adaptive, three)) EXPECT_NEAR(one, kAlpha + 1.5 / 50, 1e-9);
+  auto seconds = sends(hashed, three);
+  std::ranges::sort(seconds);
+  const bool all_meet = seconds[0] > kAlpha + 2.5 / 50;
+  EXPECT_NEAR(seconds[2], kAlpha + (all_meet ? 3.0 : 2.0) / 50, 1e-9);
+  EXPECT_NEAR(seconds[0], kAlpha + (all_meet ? 3.0 : 1.0) / 50, 1e-9);
+}
+
+TEST_P(AtGrain, TwoFlowsUnderAHashMeetWhollyOrNotAtAll) {
+  const Cluster adaptive = fat_tree_cluster(2, 1, 4);
+  const Cluster hashed = with_routing(adaptive, FabricRouting::static_paths);
+  int met = 0;
+  for (int other = 1; other < 8; ++other) {
+    const std::vector<TaskGroup> two = {{0, 8}, {other, 8 + other}};
+    EXPECT_NEAR(sends(adaptive, two)[0], kAlpha + 1.0 / 50, 1e-9);
+    const auto seconds = sends(hashed, two);
+    const bool together = seconds[0] > kAlpha + 1.5 / 50;
+    for (const double one : seconds) EXPECT_NEAR(one, kAlpha + (together ? 2.0 : 1.0) / 50, 1e-9);
+    met += together ? 1 : 0;
+  }
+  EXPECT_GT(met, 0);
+  EXPECT_LT(met, 7);
+}
+
+TEST_P(AtGrain, ValiantsRoutingUsesTheGroupsBetween) {
+  // Five groups of one switch, 40 GB/s between any two: eight messages share the one link of their
+  // groups, or three ways of two links each.
+  const Cluster minimal = dragonfly_cluster(5, 1, 4, BytesPerSecond(40e9));
+  std::vector<TaskGroup> pairs;
+  for (int rank = 0; rank < 8; ++rank) pairs.push_back({rank, rank + 8});
+  EXPECT_NEAR(sends(minimal, pairs)[0], kAlpha + 8 * 1e9 / 40e9, 1e-9);
+  const Cluster valiant = with_routing(minimal, FabricRouting::valiant);
+  EXPECT_NEAR(sends(valiant, pairs)[0], kAlpha + 8 * 1e9 / 120e9, 1e-9);
+}
+
+TEST_P(AtGrain, AnOversubscribedLeafOfADrawnFabricIsSharedByAllThatCrossIt) {
+  // 16 NICs below each leaf, 100 GB/s to each of two spines.
+  const Cluster cluster = drawn_cluster(BytesPerSecond(100e9));
+  std::vector<TaskGroup> crossing;
+  for (int rank = 0; rank < 16; ++rank) crossing.push_back({rank, rank + 16});
+  EXPECT_NEAR(sends(cluster, crossing)[0], kAlpha + 16 * 1e9 / 200e9, 1e-9);
+  EXPECT_NEAR(sends(cluster, {{0, 8}})[0], kAlpha + 1e9 / kNic, 1e-9);
 }
 
 // A ring of all 8 ranks takes 1/8 of each NIC for each of its bytes; a message over NIC 0 beside it

@@ -58,6 +58,15 @@ TEST(Fabric, FindsWhatMembersHaveBetweenThem) {
   EXPECT_EQ(links({0, 1, 8, 9}).domains, 2);
 }
 
+TEST(Fabric, NamesTheRankThatABrokenTorusCannotReach) {
+  const Cluster cluster = torus_cluster({3}, BytesPerSecond(50e9));
+  TopologyGraph graph = make_topology(cluster);
+  remove_edge(vertex_of(graph, VertexKind::leaf, 1), vertex_of(graph, VertexKind::leaf, 2), graph);
+  EXPECT_TRUE(Fabric::make(cluster, graph));  // the other way round is left
+  remove_edge(vertex_of(graph, VertexKind::leaf, 0), vertex_of(graph, VertexKind::leaf, 2), graph);
+  EXPECT_EQ(Fabric::make(cluster, graph).error().message, "rank 16 cannot be reached from rank 0");
+}
+
 TEST(Network, RefusesMoreRanksThanDevices) {
   const Cluster cluster = fat_tree_cluster(1, 1, 1);
   const TopologyGraph topology = make_topology(cluster);

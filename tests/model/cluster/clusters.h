@@ -3,6 +3,9 @@
 // expected values are bare link rates.
 #pragma once
 
+#include <utility>
+#include <vector>
+
 #include "model/cluster/cluster.h"
 #include "model/cluster/topology.h"
 
@@ -57,6 +60,48 @@ inline Cluster pcie_cluster(int nodes, int nics) {
 inline Cluster mesh_cluster(int nodes) {
   Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
   cluster.intra = {IntraNodeKind::nvlink_mesh, BytesPerSecond(140e9), Seconds(3e-6)};
+  return cluster;
+}
+
+// Nodes on a torus whose links carry `link` each way; 400 GB/s is what the eight NICs have.
+inline Cluster torus_cluster(std::vector<int> dimensions, BytesPerSecond link) {
+  int nodes = 1;
+  for (const int side : dimensions) nodes *= side;
+  Cluster cluster = fat_tree_cluster(nodes, 1, 1);
+  cluster.inter.kind = InterNodeKind::torus;
+  cluster.inter.dimensions = std::move(dimensions);
+  cluster.inter.link_bandwidth = link;
+  return cluster;
+}
+
+// Nodes one a switch, in groups of `leaves`, every link of `link` each way.
+inline Cluster dragonfly_cluster(int nodes, int leaves, int global_links, BytesPerSecond link) {
+  Cluster cluster = fat_tree_cluster(nodes, 1, 1);
+  cluster.inter.kind = InterNodeKind::dragonfly;
+  cluster.inter.leaves_per_group = leaves;
+  cluster.inter.global_links = global_links;
+  cluster.inter.link_bandwidth = link;
+  return cluster;
+}
+
+// Two leaves of two nodes each, drawn: a cable of `between` joins each leaf to each of two spines.
+inline Cluster drawn_cluster(BytesPerSecond between) {
+  Cluster cluster = fat_tree_cluster(4, 1, 1);
+  cluster.inter.kind = InterNodeKind::graph;
+  cluster.inter.switches = {"leaf-0", "leaf-1", "spine-0", "spine-1"};
+  for (int node = 0; node < 4; ++node) {
+    cluster.inter.links.push_back({{true, node}, {false, node / 2}, BytesPerSecond(400e9)});
+  }
+  for (int leaf = 0; leaf < 2; ++leaf) {
+    for (const int spine : {2, 3}) {
+      cluster.inter.links.push_back({{false, leaf}, {false, spine}, between});
+    }
+  }
+  return cluster;
+}
+
+inline Cluster with_routing(Cluster cluster, FabricRouting routing) {
+  cluster.inter.routing = routing;
   return cluster;
 }
 

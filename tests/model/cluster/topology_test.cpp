@@ -5,6 +5,7 @@
 #include <boost/graph/connected_components.hpp>
 #include <map>
 
+#include "model/cluster/fabric_shape.h"
 #include "tests/model/cluster/clusters.h"
 
 namespace trainyard {
@@ -94,10 +95,130 @@ TEST(Topology, AMeshLinksEveryPairOfANode) {
   EXPECT_EQ(links, 8 * 7 / 2);
 }
 
+int links_between_switches(const TopologyGraph& graph) {
+  int links = 0;
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const auto is_switch = [&](auto vertex) {
+      return graph[vertex].kind == VertexKind::leaf || graph[vertex].kind == VertexKind::spine;
+    };
+    if (is_switch(source(edge, graph)) && is_switch(target(edge, graph))) ++links;
+  }
+  return links;
+}
+
+TEST(Topology, ATorusLinksNeighboursAlongEveryDimension) {
+  // 4 x 3 x 2: as many links as nodes along a dimension, half as many along one of two nodes.
+  const TopologyGraph graph = make_topology(torus_cluster({4, 3, 2}, BytesPerSecond(50e9)));
+  EXPECT_EQ(census(graph)[VertexKind::leaf], 24);
+  EXPECT_EQ(links_between_switches(graph), 24 + 24 + 12);
+}
+
+TEST(Topology, ATorusOfNoSaidSizeIsNearACube) {
+  Cluster cluster = torus_cluster({64}, BytesPerSecond(50e9));
+  cluster.inter.dimensions.clear();
+  EXPECT_EQ(torus_dimensions(cluster), (std::vector{4, 4, 4}));
+  cluster.nodes = 2048;
+  EXPECT_EQ(torus_dimensions(cluster), (std::vector{16, 16, 8}));
+  cluster.nodes = 7;
+  EXPECT_EQ(torus_dimensions(cluster), (std::vector{7, 1, 1}));
+}
+
+TEST(Topology, ATorusLinkHasItsShareOfTheNics) {
+  Cluster cluster = torus_cluster({4, 4, 2}, BytesPerSecond(0));
+  EXPECT_DOUBLE_EQ(torus_link_bandwidth(cluster).value(), 8 * 50e9 / 5);  // 2 + 2 + 1 neighbours
+}
+
+TEST(Topology, ADragonflyLinksAllSwitchesOfAGroupAndEveryTwoGroups) {
+  // 5 groups of 4 switches with one global link each: 4 ports for 4 other groups.
+  const TopologyGraph graph = make_topology(dragonfly_cluster(20, 4, 1, BytesPerSecond(50e9)));
+  EXPECT_EQ(census(graph)[VertexKind::leaf], 20);
+  EXPECT_EQ(links_between_switches(graph), 5 * 4 * 3 / 2 + 5 * 4 / 2);
+  for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+    if (graph[vertex].kind != VertexKind::leaf) continue;
+    EXPECT_EQ(out_degree(vertex, graph), 8u + 3u + 1u);  // NICs, the group, the world
+  }
+}
+
+TEST(Topology, ADragonflyOfFewGroupsHasMoreLinksBetweenTwo) {
+  // 3 groups of 4 switches with 2 global links each: 8 ports for 2 other groups.
+  const TopologyGraph graph = make_topology(dragonfly_cluster(12, 4, 2, BytesPerSecond(50e9)));
+  EXPECT_EQ(links_between_switches(graph), 3 * 6 + 3 * 4);
+}
+
+TEST(Topology, ADrawnFabricDealsTheNicsOfANodeOutToItsLinks) {
+  Cluster cluster = drawn_cluster(BytesPerSecond(100e9));
+  cluster.inter.links.push_back({{true, 0}, {false, 1}, BytesPerSecond(100e9)});
+  const TopologyGraph graph = make_topology(cluster);
+  EXPECT_EQ(census(graph)[VertexKind::nic], 32);
+  std::map<double, int> cables;  // of node 0: four NICs share 400 GB/s, four 100 GB/s
+  for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+    if (graph[vertex].kind != VertexKind::nic || graph[vertex].node != 0) continue;
+    ++cables[graph[edge(vertex, leaf_of(graph, vertex), graph).first].bandwidth.value()];
+  }
+  EXPECT_EQ(cables, (std::map<double, int>{{25e9, 4}, {50e9, 4}}));
+}
+
+TEST(Topology, StaticRoutingGivesEveryUplinkASpine) {
+  // A leaf of 2 nodes x 8 NICs, oversubscribed 4 times: 4 uplinks.
+  const Cluster cluster = with_routing(fat_tree_cluster(4, 2, 4), FabricRouting::static_paths);
+  const TopologyGraph graph = make_topology(cluster);
+  EXPECT_EQ(census(graph)[VertexKind::spine], 4);
+  EXPECT_EQ(links_between_switches(graph), 2 * 4);
+}
+
+std::string refusal_of(const Cluster& cluster) {
+  const auto checked = check_fabric(cluster);
+  return checked ? "none" : checked.error().message;
+}
+
+TEST(CheckFabric, AcceptsWhatCanBe) {
+  for (const Cluster& cluster :
+       {fat_tree_cluster(4, 2, 1), torus_cluster({4, 2}, BytesPerSecond(1e9)),
+        dragonfly_cluster(20, 4, 1, BytesPerSecond(1e9)), drawn_cluster(BytesPerSecond(1e9))}) {
+    EXPECT_EQ(refusal_of(cluster), "none");
+  }
+}
+
+TEST(CheckFabric, NamesWhatCannotBe) {
+  Cluster torus = torus_cluster({4, 2}, BytesPerSecond(1e9));
+  torus.nodes = 12;
+  EXPECT_EQ(refusal_of(torus),
+            "found a torus of 4 x 2 for 12 nodes; allowed: dimensions whose product is the number "
+            "of nodes");
+  EXPECT_EQ(refusal_of(torus_cluster({521, 2}, BytesPerSecond(1e9))),
+            "found a torus of 521 x 2; allowed: at most 256 nodes along a dimension");
+  EXPECT_EQ(refusal_of(dragonfly_cluster(24, 4, 1, BytesPerSecond(1e9))),
+            "found a dragonfly of 6 groups of 4 switches with 1 global links each; allowed: at "
+            "most 5 groups");
+  EXPECT_EQ(refusal_of(dragonfly_cluster(9000, 3000, 1, BytesPerSecond(1e9))),
+            "found a dragonfly of 1.35e+07 links between its switches; allowed: at most 2e+06");
+  EXPECT_EQ(refusal_of(torus_cluster({256, 256, 2}, BytesPerSecond(1e9))),
+            "found 131072 nodes; allowed: at most 65536 on a torus, dragonfly or graph");
+}
+
+TEST(CheckFabric, NamesTheRankThatADrawnFabricCannotReach) {
+  Cluster unlinked = drawn_cluster(BytesPerSecond(1e9));
+  unlinked.inter.links.erase(unlinked.inter.links.begin() + 2);
+  EXPECT_EQ(refusal_of(unlinked),
+            "found no link of node-2 (ranks 16 to 23); allowed: from 1 link to 8, its NICs");
+  Cluster parted = drawn_cluster(BytesPerSecond(1e9));
+  std::erase_if(parted.inter.links, [](const FabricLink& link) {
+    return link.from == FabricEnd{false, 1};
+  });
+  EXPECT_EQ(refusal_of(parted),
+            "found no way from rank 0 to rank 16 (node-2); allowed: a connected graph");
+  Cluster beyond = drawn_cluster(BytesPerSecond(1e9));
+  beyond.nodes = 3;
+  EXPECT_EQ(refusal_of(beyond), "found a link of node-3; allowed: node-0 to node-2");
+}
+
 TEST(Topology, IsConnectedWheneverThereIsAFabric) {
   for (const Cluster& cluster :
        {fat_tree_cluster(6, 2, 4), rail_cluster(5, 2, 1), four_nic_cluster(3), nvl72_cluster(40),
-        pcie_cluster(3, 2), mesh_cluster(3), pcie_cluster(2, 16)}) {
+        pcie_cluster(3, 2), mesh_cluster(3), pcie_cluster(2, 16),
+        torus_cluster({5, 3}, BytesPerSecond(1e9)), torus_cluster({1, 2}, BytesPerSecond(1e9)),
+        dragonfly_cluster(13, 4, 2, BytesPerSecond(1e9)), drawn_cluster(BytesPerSecond(1e9)),
+        with_routing(rail_cluster(5, 2, 3), FabricRouting::static_paths)}) {
     const TopologyGraph graph = make_topology(cluster);
     std::vector<int> component(num_vertices(graph));
     EXPECT_EQ(boost::connected_components(graph, component.data()), 1);

@@ -9,6 +9,7 @@
 #include "model/cost/estimate.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
+#include "tests/support/networks.h"
 
 namespace {
 
@@ -31,16 +32,9 @@ namespace trainyard {
 namespace {
 
 // Llama-3.1-405B on 16,384 H100.
-PreparedJob llama_405b() {
+PreparedJob llama_405b_job() {
   Job job;
-  job.model = {.name = "llama-3.1-405b",
-               .layers = 126,
-               .hidden_size = 16384,
-               .attention_heads = 128,
-               .kv_heads = 8,
-               .head_dim = 128,
-               .ffn_size = 53248,
-               .vocabulary = 128256};
+  job.model = llama_405b();
   job.cluster = example_cluster(example_h100(), 2048);
   job.training.global_batch = 2048;
   job.training.sequence_length = 8192;
@@ -66,7 +60,7 @@ TEST(EstimateAllocation, IsCounted) {
 }
 
 TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
-  const PreparedJob job = llama_405b();
+  const PreparedJob job = llama_405b_job();
   EXPECT_EQ(allocations_of_second_estimate(job, {.tensor_parallel = 8, .pipeline_parallel = 16}),
             0);
   EXPECT_EQ(allocations_of_second_estimate(
@@ -79,7 +73,7 @@ TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
 
 // The others are played.
 TEST(EstimateAllocation, IsNoneForEveryScheduleWithAClosedForm) {
-  const PreparedJob job = llama_405b();
+  const PreparedJob job = llama_405b_job();
   for (const Schedule* schedule : schedules()) {
     if (schedule->closed_span == nullptr) continue;
     PlanRequest request{.tensor_parallel = 8,
@@ -91,7 +85,7 @@ TEST(EstimateAllocation, IsNoneForEveryScheduleWithAClosedForm) {
 }
 
 TEST(EstimateAllocation, IsNoneWhenALargerPlanWasPricedBefore) {
-  const PreparedJob job = llama_405b();
+  const PreparedJob job = llama_405b_job();
   Estimate out;
   estimate(job, legal_plan(job, {.tensor_parallel = 8, .pipeline_parallel = 32}), out);
   const Plan smaller = legal_plan(job, {.tensor_parallel = 8, .pipeline_parallel = 4});

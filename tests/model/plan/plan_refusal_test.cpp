@@ -34,6 +34,23 @@ TEST(PlanRefusal, NearestTensorParallelFillsTheClusterWhenDataParallelIsNamed) {
       "/plan/tensor_parallel: found 3, allowed a divisor of the 32 attention heads; nearest 8");
 }
 
+TEST(PlanRefusal, AScheduleThatTheStackDoesNotRun) {
+  PlanQuestion question;
+  question.training.stack.name = "a stack";
+  question.training.stack.schedules = {"1f1b", "interleaved-1f1b"};
+  question.request.pipeline_parallel = 4;
+  EXPECT_EQ(question.refusal(), "legal");  // 1f1b
+  question.request.schedule = "zb-h1";
+  EXPECT_EQ(question.refusal(),
+            "/plan/schedule: found zb-h1, which a stack does not run, allowed 1f1b, "
+            "interleaved-1f1b");
+  question.request.pipeline_parallel = 1;  // without a pipeline there is nothing to run
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.pipeline_parallel = 4;
+  question.training.stack.schedules.clear();  // nothing said
+  EXPECT_EQ(question.refusal(), "legal");
+}
+
 TEST(PlanRefusal, KvHeadsThatNeitherSplitNorReplicate) {
   PlanQuestion question;
   question.model.kv_heads = 6;

@@ -77,18 +77,6 @@ Transformer gpt3_175b() {
   return model;
 }
 
-Transformer llama_8b() {
-  Transformer model;
-  model.layers = 32;
-  model.hidden_size = 4096;
-  model.attention_heads = 32;
-  model.kv_heads = 8;
-  model.head_dim = 128;
-  model.ffn_size = 14336;
-  model.vocabulary = 128256;
-  return model;
-}
-
 Transformer mixtral_8x7b() {
   Transformer model = llama_8b();
   model.vocabulary = 32000;

@@ -1,0 +1,280 @@
+#include "model/cluster/routed_groups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+// For counting all-to-alls. In a torus every shortest way has as many hops in each dimension.
+Cluster evenly_routed(Cluster cluster) {
+  InterNode& inter = cluster.inter;
+  if (inter.kind == InterNodeKind::torus) {
+    inter.routing = FabricRouting::static_paths;
+  } else if (inter.routing == FabricRouting::static_paths) {
+    inter.routing = FabricRouting::adaptive;
+  }
+  return cluster;
+}
+
+BytesPerSecond rate(double bytes, double seconds) {
+  return BytesPerSecond(seconds > 0 ? bytes / seconds : std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+
+GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, int ranks_per_domain)
+    : kind_(cluster.inter.kind),
+      devices_(cluster.devices()),
+      ranks_per_domain_(ranks_per_domain),
+      routes_(cluster, graph),
+      even_routes_(evenly_routed(cluster), graph) {
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    capacities_.insert(capacities_.end(), 2,
+                       graph[edge].bandwidth.value() * cluster.inter.efficiency);
+  }
+  load_.resize(capacities_.size());
+  read_nics(cluster, graph);
+}
+
+// A rank's own NICs, or those of the PCIe root it hangs on: all of its node.
+void GroupRouter::read_nics(const Cluster& cluster, const TopologyGraph& graph) {
+  nic_link_.assign(num_vertices(graph), -1);
+  std::vector<std::vector<std::uint32_t>> of_vertex(num_vertices(graph));
+  const auto read = [&](std::size_t nic, std::size_t other, std::int32_t out) {
+    if (graph[nic].kind != VertexKind::nic) return;
+    if (graph[other].kind == VertexKind::leaf) {
+      nic_link_[nic] = out;
+    } else {
+      of_vertex[other].push_back(static_cast<std::uint32_t>(nic));
+    }
+  };
+  std::int32_t link = 0;
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    read(source(edge, graph), target(edge, graph), link);
+    read(target(edge, graph), source(edge, graph), link + 1);
+    link += 2;
+  }
+  const bool at_root = cluster.intra.kind == IntraNodeKind::pcie;
+  for (int rank = 0; rank < devices_; ++rank) {
+    const int vertex = at_root ? devices_ + rank / cluster.devices_per_node : rank;
+    const auto& own = of_vertex[static_cast<std::size_t>(vertex)];
+    first_nic_.push_back(nics_.size());
+    nics_.insert(nics_.end(), own.begin(), own.end());
+  }
+  first_nic_.push_back(nics_.size());
+}
+
+std::span<const std::uint32_t> GroupRouter::nics_of(int rank) const {
+  const std::size_t first = first_nic_[static_cast<std::size_t>(rank)];
+  return std::span(nics_).subspan(first, first_nic_[static_cast<std::size_t>(rank) + 1] - first);
+}
+
+std::vector<std::uint32_t> GroupRouter::nics_of(std::span<const int> ranks) const {
+  std::vector<std::uint32_t> all;
+  for (const int rank : ranks) {
+    const auto own = nics_of(rank);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+// The groups of that shape that share out the cluster; what is left over at its end has none.
+std::vector<GroupRouter::Ranks> GroupRouter::siblings(GroupShape shape) const {
+  const int run = shape.run == 0 ? shape.size : shape.run;
+  const int last = (run - 1) * shape.stride + (shape.size - 1) / run * shape.jump;
+  std::vector<bool> taken(static_cast<std::size_t>(devices_));
+  std::vector<Ranks> groups;
+  for (int first = 0; first + last < devices_; ++first) {
+    if (taken[static_cast<std::size_t>(first)]) continue;
+    Ranks& group = groups.emplace_back();
+    group.reserve(static_cast<std::size_t>(shape.size));
+    for (int i = 0; i < shape.size; ++i) {
+      group.push_back(first + i % run * shape.stride + i / run * shape.jump);
+      taken[static_cast<std::size_t>(group.back())] = true;
+    }
+  }
+  return groups;
+}
+
+GroupRates GroupRouter::compute(GroupShape shape, int members) {
+  const std::vector<Ranks> groups = siblings(shape);
+  for (const Ranks& group : groups) send_ring(group, members);
+  GroupRates rates{.ring = rate(1, finish()), .all_to_all = {}};
+
+  const std::size_t pairs =
+      groups.size() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
+  const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
+  if (routes_.by_hash() && pairs <= kMostPairs) {
+    for (const Ranks& group : groups) send_all_to_all(group);
+  } else if (!tree) {  // a tree that is shared evenly has the rates of its tiers
+    send_by_switches(groups);
+  }
+  rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size, finish());
+  return rates;
+}
+
+// Each block of members that share a domain sends on over all their NICs.
+void GroupRouter::send_ring(const Ranks& group, int members) {
+  const auto block = static_cast<std::size_t>(members);
+  const std::span all(group);
+  for (std::size_t first = 0; first < group.size(); first += block) {
+    const std::size_t next = (first + block) % group.size();
+    if (domain_of(group[first]) == domain_of(group[next])) continue;
+    send(nics_of(all.subspan(first, block)), nics_of(all.subspan(next, block)), 1);
+  }
+}
+
+// Pair by pair; a rail is changed inside the sender's domain.
+void GroupRouter::send_all_to_all(const Ranks& group) {
+  const double bytes = 1.0 / static_cast<double>(group.size());
+  for (const int from : group) {
+    for (const int to : group) {
+      if (domain_of(from) == domain_of(to)) continue;
+      const int base = domain_of(from) * ranks_per_domain_;
+      const int here = std::min(ranks_per_domain_, devices_ - base);
+      const int leaving =
+          kind_ == InterNodeKind::rail ? base + to % ranks_per_domain_ % here : from;
+      send(nics_of(leaving), nics_of(to), bytes);
+    }
+  }
+}
+
+// What members of one domain would send each other stays inside and is taken off again.
+void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
+  std::map<Census, int> alike;
+  std::map<Census, int> inside;
+  std::size_t switches = 1;
+  for (const Ranks& group : groups) {
+    ++alike[census_of(group)];
+    for (auto first = group.begin(); first != group.end();) {
+      const auto end = std::find_if(first, group.end(),
+                                    [&](int rank) { return domain_of(rank) != domain_of(*first); });
+      if (Census domain = census_of({first, end}); domain.size() > 1) ++inside[std::move(domain)];
+      first = end;
+    }
+  }
+  for (const auto& [census, count] : alike) switches += census.size();
+  const double each = 1.0 / static_cast<double>(groups.empty() ? 1 : groups.front().size());
+  for (const auto& [census, count] : alike) {
+    send_between_switches(census, each * count, kMostPairs / switches);
+  }
+  for (const auto& [census, count] : inside) {
+    send_between_switches(census, -each * count, census.size());
+  }
+}
+
+GroupRouter::Census GroupRouter::census_of(std::span<const int> ranks) const {
+  Census census;
+  for (const int rank : ranks) {
+    const auto nics = nics_of(rank);
+    for (const std::uint32_t nic : nics) {
+      census.emplace_back(routes_.switch_of(nic), 1.0 / static_cast<double>(nics.size()));
+    }
+  }
+  std::ranges::sort(census);
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < census.size(); ++i) {
+    if (census[i].first == census[last].first) {
+      census[last].second += census[i].second;
+    } else {
+      census[++last] = census[i];
+    }
+  }
+  census.resize(std::min(census.size(), last + 1));
+  return census;
+}
+
+// All pairs, or those at `most` distances around the list: multiples of the golden section spread
+// them evenly, and each comes with the one as far the other way.
+void GroupRouter::send_between_switches(const Census& census, double bytes, std::size_t most) {
+  constexpr double kGolden = 0.6180339887498949;
+  const std::size_t others = census.size() - 1;
+  if (census.size() < 2) return;
+  const bool all = most >= others;
+  const std::size_t distances = all ? others : std::max<std::size_t>(2, most / 2 * 2);
+  const double each = bytes * static_cast<double>(others) / static_cast<double>(distances);
+  for (std::size_t i = 0; i < distances; ++i) {
+    const std::size_t pair = i / 2;
+    const double turn = static_cast<double>(pair) * kGolden;
+    const auto drawn =
+        static_cast<std::size_t>((turn - std::floor(turn)) * static_cast<double>(others));
+    const std::size_t way = i % 2 == 0 ? 1 + drawn : others - drawn;
+    send_around(census, all ? i + 1 : way, each);
+  }
+}
+
+// From each switch to the one `distance` further on in the list.
+void GroupRouter::send_around(const Census& census, std::size_t distance, double bytes) {
+  uses_.clear();
+  for (std::size_t at = 0; at < census.size(); ++at) {
+    const auto& [from, senders] = census[at];
+    const auto& [to, receivers] = census[(at + distance) % census.size()];
+    even_routes_.append_between(from, to, 0, bytes * senders * receivers, uses_);
+  }
+  add(uses_);
+}
+
+// NIC i to NIC i, the shorter list in turn.
+void GroupRouter::send(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
+                       double bytes) {
+  const std::size_t lanes = std::max(out.size(), in.size());
+  const double share = bytes / static_cast<double>(lanes);
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> between;  // of switches
+  uses_.clear();
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    const std::uint32_t leaving = out[lane % out.size()];
+    const std::uint32_t arriving = in[lane % in.size()];
+    uses_.push_back({nic_link_[leaving], share});
+    uses_.push_back({nic_link_[arriving] ^ 1, share});
+    if (routes_.by_hash()) {
+      routes_.append(leaving, arriving, share, uses_);
+    } else {
+      between[{routes_.switch_of(leaving), routes_.switch_of(arriving)}] += share;
+    }
+  }
+  for (const auto& [ends, sum] : between) {
+    routes_.append_between(ends.first, ends.second, 0, sum, uses_);
+  }
+  add(uses_);
+}
+
+void GroupRouter::add(std::span<const LinkUse> uses) {
+  for (const LinkUse& use : uses) load_[static_cast<std::size_t>(use.link)] += use.share;
+}
+
+// Seconds until the fullest link is done; what was sent is forgotten.
+double GroupRouter::finish() {
+  double longest = 0;
+  for (std::size_t link = 0; link < load_.size(); ++link) {
+    longest = std::max(longest, load_[link] / capacities_[link]);
+  }
+  std::ranges::fill(load_, 0);
+  return longest;
+}
+
+RoutedGroups::~RoutedGroups() {
+  for (Known* known = known_; known != nullptr;) {
+    const std::unique_ptr<Known> owned(known);
+    known = owned->next;
+  }
+}
+
+GroupRates RoutedGroups::rates(GroupShape shape, int members) {
+  for (const Known* known = known_.load(); known != nullptr; known = known->next) {
+    if (known->shape == shape) return known->rates;
+  }
+  GroupRouter router = router_;
+  auto fresh = std::make_unique<Known>(Known{shape, router.compute(shape, members), known_.load()});
+  const GroupRates rates = fresh->rates;
+  while (!known_.compare_exchange_weak(fresh->next, fresh.get())) {
+  }
+  (void)fresh.release();  // the list has it now
+  return rates;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,126 @@
+// What groups have on fabrics without nested subtrees: figures counted by hand. A hop's load on a
+// link times the sibling groups that share it is what divides the link.
+#include "model/cluster/routed_groups.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/cluster/clusters.h"
+
+namespace trainyard {
+namespace {
+
+using enum FabricRouting;
+
+constexpr BytesPerSecond kLink(40e9);
+constexpr double kNic = 50e9;
+
+double ring_rate(const Cluster& cluster, GroupShape shape) {
+  const GroupLinks links = group_links(tiers_of(cluster), shape);
+  return links.across.value() * links.ranks_per_domain;
+}
+double all_to_all_rate(const Cluster& cluster, GroupShape shape) {
+  return group_links(tiers_of(cluster), shape).across_all_to_all.value();
+}
+
+TEST(RoutedGroups, ARingAlongATorusHasALinkToItself) {
+  const Cluster cluster = torus_cluster({8}, kLink);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 40e9);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), 40e9 / 8);  // one of eight rings side by side
+}
+
+TEST(RoutedGroups, StridesOverATorusShareItsLinks) {
+  // Nodes 0, 2, 4, 6 and 1, 3, 5, 7, eight rings on each: hops of two links.
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({8}, kLink), {16, 4}), 40e9 / 16);
+  // Along the second dimension every hop is one link again.
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({4, 4}, kLink), {32, 4}), 40e9 / 8);
+}
+
+TEST(RoutedGroups, ARingOverPartOfALineComesBackOverIt) {
+  // Nodes 0 … 3 of 16: three hops forward, three links back.
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({16}, kLink), {1, 32}), 40e9);
+}
+
+TEST(RoutedGroups, NicsLimitWhereLinksDoNot) {
+  const Cluster cluster = torus_cluster({8}, BytesPerSecond(1e12));
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 8 * kNic);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), kNic);
+}
+
+TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
+  Cluster cluster = torus_cluster({8}, kLink);
+  cluster.inter.efficiency = 0.5;
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 20e9);
+}
+
+TEST(RoutedGroups, AnAllToAllOnARingOfEightUsesEveryLinkAlike) {
+  // Distances 1 1 2 2 3 3 4 from each of 8 nodes: 128 hops of a node's eighth for 16 one-way links,
+  // so a link carries what a node holds; 7/8 of what a rank holds leaves its node.
+  EXPECT_NEAR(all_to_all_rate(torus_cluster({8}, kLink), {1, 64}), 40e9 / 8 * 7 / 8, 1);
+}
+
+TEST(RoutedGroups, AnAllToAllInAPlaneIsHeldUpByTheLongerDimension) {
+  // 8 x 2: in each row of 8 as on the ring, with half of the bytes crossing to the other row on one
+  // link a node: 8 ranks x 1/2.
+  EXPECT_NEAR(all_to_all_rate(torus_cluster({8, 2}, kLink), {1, 128}), 40e9 / 8 * 15 / 16, 1);
+}
+
+TEST(RoutedGroups, BeyondTheCountedPairsSomeDistancesStandForAll) {
+  // 1,024 nodes of a 32 x 32 torus: K² / 8 per link along each side of K.
+  const Cluster cluster = torus_cluster({32, 32}, kLink);
+  const double expected = 40e9 * 8 / 32 / 8 * 1023 / 1024;
+  EXPECT_NEAR(all_to_all_rate(cluster, {1, 8192}), expected, 0.05 * expected);
+}
+
+TEST(RoutedGroups, GroupsOfADragonflyShareTheLinkBetweenThem) {
+  // One switch a group, 5 of them: 8 rings over two groups, all on their one link.
+  const Cluster cluster = dragonfly_cluster(5, 1, 4, kLink);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 2}), 40e9 / 8);
+  // With Valiant's routing each of the three others carries a third of the hops both ways, and
+  // those of nodes 2 and 3, whose ways pass there.
+  const Cluster detours = with_routing(cluster, valiant);
+  EXPECT_DOUBLE_EQ(ring_rate(detours, {1, 16}), 40e9 / (2.0 / 3));
+}
+
+TEST(RoutedGroups, ADrawnFabricIsReadOffItsLinks) {
+  // 100 GB/s from each leaf to each of two spines.
+  const Cluster cluster = drawn_cluster(BytesPerSecond(100e9));
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 16}), 8 * kNic);        // below a leaf
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 32}), 200e9);           // over both spines
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {16, 2}), 2 * 100e9 / 16);  // all 16 ranks of a leaf
+  // Half of what 16 ranks hold crosses; 3/4 leaves each node.
+  EXPECT_NEAR(all_to_all_rate(cluster, {1, 32}), 200e9 / 16 / 0.5 * 0.75, 1);
+}
+
+TEST(RoutedGroups, AFabricDrawnLikeATreeHasTheTreesRates) {
+  // Leaves of two nodes, uplinks a half: 16 NICs · 50 GB/s / 2 = 2 · 200 GB/s.
+  const Cluster drawn = drawn_cluster(BytesPerSecond(200e9));
+  const Cluster tree = fat_tree_cluster(4, 2, 2);
+  for (const GroupShape shape : {GroupShape{1, 32}, {8, 4}, {16, 2}, {4, 8}, {1, 4, 2, 16}}) {
+    EXPECT_NEAR(ring_rate(drawn, shape), ring_rate(tree, shape), 1);
+    EXPECT_NEAR(all_to_all_rate(drawn, shape), all_to_all_rate(tree, shape), 1);
+  }
+}
+
+TEST(RoutedGroups, StaticRoutingIsNeverFasterThanAdaptive) {
+  for (const double oversubscription : {1.0, 2.0, 4.0}) {
+    const Cluster tree = fat_tree_cluster(8, 2, oversubscription);
+    for (const GroupShape shape : {GroupShape{1, 64}, {8, 8}, {16, 4}, {4, 16}}) {
+      const double adaptive_rate = ring_rate(tree, shape);
+      const double static_rate = ring_rate(with_routing(tree, static_paths), shape);
+      EXPECT_LE(static_rate, adaptive_rate * (1 + 1e-12));
+      EXPECT_GT(static_rate, 0);
+    }
+  }
+}
+
+TEST(RoutedGroups, AShapeHasTheSameRatesEveryTime) {
+  const FabricTiers tiers = tiers_of(torus_cluster({4, 4}, kLink));
+  const GroupLinks first = group_links(tiers, {8, 16});
+  group_links(tiers, {1, 128});
+  const GroupLinks again = group_links(tiers, {8, 16});
+  EXPECT_EQ(first.across, again.across);
+  EXPECT_EQ(first.across_all_to_all, again.across_all_to_all);
+}
+
+}  // namespace
+}  // namespace trainyard
