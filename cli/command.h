@@ -34,6 +34,8 @@ void add_import(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_program(CLI::App& app, Action& action);
 void add_goodput(CLI::App& app, Action& action);
+void add_simulate(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 
 // `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);

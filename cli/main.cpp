@@ -29,6 +29,8 @@ int run(int argc, char** argv) {
   add_schema(app, action);
   add_program(app, action);
   add_goodput(app, action);
+  add_simulate(app, action);
+  add_compare(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <utility>
 
+#include "cli/command.h"
 #include "cli/progress.h"
 
 namespace trainyard {
@@ -55,6 +56,17 @@ Expected<Candidate> best_candidate(const std::filesystem::path& file, const Ques
     return failure(file.string(), "no plan of the space is legal for this job");
   }
   return std::move(found.front());
+}
+
+Expected<Plan> plan_of(const std::filesystem::path& file, const Question& question) {
+  if (question.scenario.plan) {
+    return requested_plan(question.scenario, question.job).map_error([&](Error error) {
+      return in_file(file, std::move(error));
+    });
+  }
+  return best_candidate(file, question).map([](Candidate candidate) {
+    return std::move(candidate.plan);
+  });
 }
 
 }  // namespace trainyard

@@ -36,4 +36,7 @@ SearchOptions search_options(const Scenario& scenario);
 // space has no legal plan.
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question);
 
+// The plan of the scenario; without one, the best that the planner finds (design §3).
+Expected<Plan> plan_of(const std::filesystem::path& file, const Question& question);
+
 }  // namespace trainyard

@@ -19,18 +19,6 @@ struct ProgramOptions {
   Format format = Format::text;
 };
 
-// The plan of the scenario; without one, the best that the planner finds (design §3).
-Expected<Plan> plan_of(const ProgramOptions& options, const Question& question) {
-  if (question.scenario.plan) {
-    return requested_plan(question.scenario, question.job).map_error([&](Error error) {
-      return in_file(options.file, std::move(error));
-    });
-  }
-  return best_candidate(options.file, question).map([](Candidate candidate) {
-    return std::move(candidate.plan);
-  });
-}
-
 Expected<Program> program_of(const ProgramOptions& options, const Question& question,
                              const Plan& plan) {
   if (options.rank < 0 || options.rank >= plan.devices()) {
@@ -46,7 +34,7 @@ Expected<Program> program_of(const ProgramOptions& options, const Question& ques
 int run(const ProgramOptions& options) {
   const auto question = read_question(options.file);
   if (!question) return fail(question.error());
-  const auto plan = plan_of(options, *question);
+  const auto plan = plan_of(options.file, *question);
   if (was_interrupted()) return kInterrupted;
   if (!plan) return fail(plan.error());
   const auto program = program_of(options, *question, *plan);

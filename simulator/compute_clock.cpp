@@ -4,12 +4,16 @@
 #include <cmath>
 
 namespace trainyard {
+namespace {
+
+constexpr double kUnits = 0x1p30;  // of contention
+
+std::int64_t in_units(double contention) { return std::llround(contention * kUnits); }
+
+}  // namespace
 
 ComputeClock::ComputeClock(const Conditions& conditions, std::size_t ranks, Events& events)
-    : conditions_(conditions),
-      events_(events),
-      beside_calls_(1 - conditions.overlap_slowdown),
-      ranks_(ranks) {
+    : conditions_(conditions), events_(events), ranks_(ranks) {
   for (const SpeedChange& change : conditions.speeds) {
     ranks_[static_cast<std::size_t>(change.rank)].speeds.push_back(change);
   }
@@ -29,16 +33,20 @@ void ComputeClock::begin(StreamId stream, std::int32_t task, Picoseconds duratio
   schedule(clock);
 }
 
-void ComputeClock::communication_begins(std::int32_t rank) {
-  RankClock& clock = ranks_[static_cast<std::size_t>(rank)];
-  advance(clock);
-  if (++clock.calls == 1 && beside_calls_ < 1 && clock.running) schedule(clock);
+void ComputeClock::communication_begins(std::int32_t rank, double contention) {
+  add_contention(rank, in_units(contention));
 }
 
-void ComputeClock::communication_ends(std::int32_t rank) {
+void ComputeClock::communication_ends(std::int32_t rank, double contention) {
+  add_contention(rank, -in_units(contention));
+}
+
+void ComputeClock::add_contention(std::int32_t rank, std::int64_t contention) {
   RankClock& clock = ranks_[static_cast<std::size_t>(rank)];
+  const double before = rate(clock);
   advance(clock);
-  if (--clock.calls == 0 && beside_calls_ < 1 && clock.running) schedule(clock);
+  clock.contention += contention;
+  if (clock.running && rate(clock) != before) schedule(clock);
 }
 
 bool ComputeClock::ends(Event event) {
@@ -46,6 +54,12 @@ bool ComputeClock::ends(Event event) {
   if (!event.is_version(clock.version)) return false;
   clock.running = false;
   return true;
+}
+
+// What calls side by side take from compute adds up, as far as there is anything left to take.
+double ComputeClock::rate(const RankClock& clock) const {
+  const double contention = static_cast<double>(clock.contention) / kUnits;
+  return 1 - conditions_.overlap_slowdown * std::min(contention, 1.0);
 }
 
 double ComputeClock::speed(RankClock& clock) const {

@@ -19,9 +19,9 @@ class ComputeClock {
 
   // The rank's task begins on its compute stream.
   void begin(StreamId stream, std::int32_t task, Picoseconds duration);
-  // A call that the rank takes part in begins or ends.
-  void communication_begins(std::int32_t rank);
-  void communication_ends(std::int32_t rank);
+  // A call that the rank takes part in begins or ends; how far it slows compute, from 0 to 1.
+  void communication_begins(std::int32_t rank, double contention);
+  void communication_ends(std::int32_t rank, double contention);
   // Of a task_ends event of a compute task: whether it is over. False: it was rescheduled.
   bool ends(Event event);
 
@@ -29,7 +29,7 @@ class ComputeClock {
   struct RankClock {
     StreamId stream = 0;
     bool running = false;
-    std::int32_t calls = 0;  // under way
+    std::int64_t contention = 0;  // of the calls under way, in units that add up exactly
     std::uint32_t version = 0;
     std::size_t next_speed = 0;  // in its changes
     double speed = 1;
@@ -38,14 +38,14 @@ class ComputeClock {
     std::vector<SpeedChange> speeds;
   };
 
-  double rate(const RankClock& clock) const { return clock.calls > 0 ? beside_calls_ : 1; }
+  double rate(const RankClock& clock) const;
+  void add_contention(std::int32_t rank, std::int64_t contention);
   double speed(RankClock& clock) const;
   void advance(RankClock& clock) const;
   void schedule(RankClock& clock);
 
   const Conditions& conditions_;
   Events& events_;
-  double beside_calls_;
   std::vector<RankClock> ranks_;
 };
 

@@ -32,9 +32,10 @@ struct SpeedChange {
 struct Conditions {
   std::optional<NetworkModel> network = std::nullopt;  // none: communication takes no time
   std::vector<SpeedChange> speeds = {};  // of one rank by time: a straggler, a device that heats up
-  double jitter = 0;            // standard deviation of a compute task's time over its mean
-  std::uint64_t seed = 0;       // of the jitter
-  double overlap_slowdown = 0;  // seconds of compute lost a second of communication beside it
+  double jitter = 0;       // standard deviation of a compute task's time over its mean
+  std::uint64_t seed = 0;  // of the jitter
+  // Seconds of compute lost a second of communication beside it that contends in full.
+  double overlap_slowdown = 0;
 };
 
 // Requires of the numbers: speeds positive, jitter not negative, the slow-down from 0 to 1.

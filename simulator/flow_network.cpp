@@ -53,6 +53,7 @@ void FlowNetwork::start(PathId id, Bytes bytes, std::uint32_t token) {
   } else {
     advance(path);
   }
+  path.bytes += bytes.value();
   path.targets.push_back({path.progress + bytes.value(), token});
   std::push_heap(path.targets.begin(), path.targets.end(), std::greater<>());
   mark(id);
@@ -225,6 +226,16 @@ void FlowNetwork::advance(Path& path) {
   const Picoseconds passed = events_.now() - path.updated;
   if (passed.count() > 0) path.progress += path.rate * static_cast<double>(passed.count());
   path.updated = events_.now();
+}
+
+std::vector<Bytes> FlowNetwork::carried() const {
+  std::vector<Bytes> carried(links_.size());
+  for (const Path& path : paths_) {
+    for (std::uint32_t use = path.first_use; use < path.first_use + path.uses; ++use) {
+      carried[uses_[use].link] += Bytes(path.bytes * uses_[use].share);
+    }
+  }
+  return carried;
 }
 
 BytesPerSecond FlowNetwork::rate(PathId path) const {

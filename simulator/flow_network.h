@@ -35,6 +35,9 @@ class FlowNetwork {
   // Of a transfer_ends event: appends the flows that are done to `tokens`; none when it is stale.
   void finish(Event event, std::vector<std::uint32_t>& tokens);
 
+  // What flows that began have put on each link in all.
+  std::vector<Bytes> carried() const;
+
   // For tests and reports. Requires: settled.
   BytesPerSecond rate(PathId path) const;
 
@@ -55,6 +58,7 @@ class FlowNetwork {
     std::uint32_t visit = 0;
     bool changed = false;  // flows began or ended: when the next one ends is open
     bool open = false;     // while rates are computed: it has none yet
+    double bytes = 0;      // of all its flows
     double alone = 0;      // rate of a single flow with all links to itself, bytes/ps
     double rate = 0;       // of each flow
     double progress = 0;   // bytes moved by a flow that would have been there from the start

@@ -3,41 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace trainyard {
 
-Network::Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain, Events& events)
-    : graph_(graph),
-      fabric_(std::move(fabric)),
-      grain_(grain),
-      events_(events),
-      flows_(fabric_.capacities(), events),
-      plans_(graph.groups.size()) {}
+namespace {
 
-Expected<void> Network::check() const {
-  if (graph_.ranks.size() > static_cast<std::size_t>(fabric_.devices())) {
+// In a folded graph the groups of devices that a group stands for are alike: the first tells.
+const TaskGroup& devices_of(const TaskGraph& graph, std::int32_t group) {
+  const auto index = static_cast<std::size_t>(group);
+  return graph.folded() ? graph.copies[index].front() : graph.groups[index];
+}
+
+Expected<void> check_calls(const TaskGraph& graph, const Fabric& fabric) {
+  if (graph.ranks.size() > static_cast<std::size_t>(fabric.devices())) {
     return failure("topology", fmt::format("found {} ranks, allowed up to {}, its devices",
-                                           graph_.ranks.size(), fabric_.devices()));
+                                           graph.ranks.size(), fabric.devices()));
   }
-  std::set<std::pair<std::int32_t, std::int32_t>> used;  // group and call
-  for (const TaskRank& rank : graph_.ranks) {
-    std::set<std::pair<std::int32_t, std::int32_t>> calls;  // channel and call
-    for (const Task& task : graph_.lists[static_cast<std::size_t>(rank.list)].tasks) {
-      if (task.call >= 0) calls.insert({task.channel, task.call});
-    }
-    for (const auto& [channel, call] : calls) {
-      used.insert({rank.groups[static_cast<std::size_t>(channel)], call});
-    }
-  }
-  for (const auto& [group, index] : used) {
-    const Call& call = graph_.calls[static_cast<std::size_t>(index)];
-    const GroupLinks links = fabric_.links_of(graph_.groups[static_cast<std::size_t>(group)]);
+  for (const auto& [group, index] : calls_in_use(graph)) {
+    const Call& call = graph.calls[static_cast<std::size_t>(index)];
+    const GroupLinks links = fabric.links_of(devices_of(graph, group));
     if (call.algorithm == nullptr) {
       return failure(fmt::format("call {}", index), "found no algorithm");
     }
-    if (links.size > 1 && !call.algorithm->applies(links)) {
+    if (links.size > 1 && algorithm_on(links, call) == nullptr) {
       return failure(fmt::format("group {}", group),
                      fmt::format("algorithm {} does not apply to {} domains of {} ranks",
                                  call.algorithm->name, links.domains, links.ranks_per_domain));
@@ -46,6 +35,35 @@ Expected<void> Network::check() const {
   return {};
 }
 
+}  // namespace
+
+Expected<std::unique_ptr<Network>> Network::make(const TaskGraph& graph, Fabric fabric,
+                                                 NetworkGrain grain, Events& events) {
+  if (auto checked = check_calls(graph, fabric); !checked) return tl::unexpected(checked.error());
+  std::optional<FoldedLinks> folded;
+  if (graph.folded()) {
+    if (grain == NetworkGrain::message) {
+      return failure("fold", "a folded graph is played at the collective grain only");
+    }
+    auto links = fold_links(graph, fabric);
+    if (!links) return tl::unexpected(links.error());
+    folded = *std::move(links);
+  }
+  return std::unique_ptr<Network>(
+      new Network(graph, std::move(fabric), grain, std::move(folded), events));
+}
+
+Network::Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain,
+                 std::optional<FoldedLinks> folded, Events& events)
+    : graph_(graph),
+      fabric_(std::move(fabric)),
+      grain_(grain),
+      folded_(std::move(folded)),
+      events_(events),
+      flows_(folded_ ? std::span<const BytesPerSecond>(folded_->capacities) : fabric_.capacities(),
+             events),
+      plans_(graph.groups.size()) {}
+
 // ---- plans --------------------------------------------------------------------------------------
 
 const Network::Plan& Network::plan_of(std::int32_t group, std::int32_t call) {
@@ -53,74 +71,47 @@ const Network::Plan& Network::plan_of(std::int32_t group, std::int32_t call) {
   for (const PlanOfCall& known : plans) {
     if (known.call == call) return *known.plan;
   }
-  plans.push_back(
-      {call, std::make_unique<Plan>(make_plan(graph_.groups[static_cast<std::size_t>(group)],
-                                              graph_.calls[static_cast<std::size_t>(call)]))});
+  plans.push_back({call, std::make_unique<Plan>(make_plan(group, call))});
   return *plans.back().plan;
 }
 
-Network::Plan Network::make_plan(const TaskGroup& group, const Call& call) {
-  Plan plan;
-  const GroupLinks links = fabric_.links_of(group);
-  if (links.size < 2) return plan;
-  const TransferRounds rounds = call.algorithm->rounds(links, call.message);
+Network::Plan Network::make_plan(std::int32_t group, std::int32_t index) {
+  if (folded_) return plan_of_phases(folded_->phases.at({group, index}));
+  const Call& call = graph_.calls[static_cast<std::size_t>(index)];
+  const TaskGroup& members = graph_.groups[static_cast<std::size_t>(group)];
   if (grain_ == NetworkGrain::collective) {
-    const bool all_to_all = call.operation == CollectiveOperation::all_to_all;
-    add_phases(plan, group, links.ranks_per_domain, rounds, all_to_all);
-    return plan;
+    return plan_of_phases(phases_of(fabric_, members, call));
   }
-  for (const TransferRound& round : rounds) {
-    if (round.repeats > 0) plan.push_back(flows_of(group, links.ranks_per_domain, round));
+  Plan plan;
+  const GroupLinks links = fabric_.links_of(members);
+  if (links.size < 2) return plan;
+  for (const TransferRound& round : algorithm_on(links, call)->rounds(links, call.message)) {
+    if (round.repeats > 0) {
+      plan.push_back(flows_of(members, links.ranks_per_domain, round, call.stretch));
+    }
   }
   return plan;
 }
 
-// The rounds of an all-to-all do not wait for each other: those of one kind are one phase.
-void Network::add_phases(Plan& plan, const TaskGroup& group, int ranks_per_domain,
-                         const TransferRounds& rounds, bool all_to_all) {
-  for (auto first = rounds.begin(); first != rounds.end();) {
-    const auto end = std::find_if(first + 1, rounds.end(), [&](const TransferRound& round) {
-      return !all_to_all || round.way != first->way || round.latency != first->latency;
-    });
-    plan.push_back(phase_of(group, ranks_per_domain, {first, end}));
-    first = end;
-  }
-}
-
-// What the rounds together put on each link, as one flow of as many bytes as the busiest member
-// sends.
-Network::Round Network::phase_of(const TaskGroup& group, int ranks_per_domain,
-                                 std::span<const TransferRound> rounds) {
-  std::vector<LinkUse> loads;  // bytes
-  std::vector<double> sent(group.size());
-  Seconds latency;
-  for (const TransferRound& round : rounds) {
-    latency += round.repeats * round.latency;
-    for (const Transfer& transfer : round.transfers) {
-      const double bytes = round.repeats * transfer.bytes.value();
-      sent[static_cast<std::size_t>(transfer.from)] += bytes;
-      for (const LinkUse& use : fabric_.way(group, ranks_per_domain, round, transfer)) {
-        loads.push_back({use.link, use.share * bytes});
-      }
+Network::Plan Network::plan_of_phases(std::span<const CallPhase> phases) {
+  Plan plan;
+  for (const CallPhase& phase : phases) {
+    plan.push_back({.latency = to_picoseconds(phase.latency)});
+    if (phase.bytes.value() > 0) {
+      plan.back().flows.push_back({flows_.add_path(phase.links), phase.bytes});
     }
   }
-  Round phase{.latency = to_picoseconds(latency)};
-  const double most = *std::max_element(sent.begin(), sent.end());
-  if (most > 0) {
-    for (LinkUse& load : loads) load.share /= most;
-    phase.flows.push_back({flows_.add_path(loads), Bytes(most)});
-  }
-  return phase;
+  return plan;
 }
 
 Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
-                                 const TransferRound& round) {
-  Round result{.repeats = round.repeats, .latency = to_picoseconds(round.latency)};
+                                 const TransferRound& round, double stretch) {
+  Round result{.repeats = round.repeats, .latency = to_picoseconds(round.latency * stretch)};
   std::vector<std::vector<std::uint32_t>> of_member(group.size());
   for (const Transfer& transfer : round.transfers) {
     const auto flow = static_cast<std::uint32_t>(result.flows.size());
     result.flows.push_back({flows_.add_path(fabric_.way(group, ranks_per_domain, round, transfer)),
-                            transfer.bytes, transfer.from, transfer.to});
+                            transfer.bytes * stretch, transfer.from, transfer.to});
     of_member[static_cast<std::size_t>(transfer.from)].push_back(flow);
     if (transfer.to != transfer.from) {
       of_member[static_cast<std::size_t>(transfer.to)].push_back(flow);
@@ -132,6 +123,20 @@ Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
   }
   result.first_of_member.push_back(static_cast<std::uint32_t>(result.of_member.size()));
   return result;
+}
+
+std::vector<LinkTraffic> Network::traffic() const {
+  std::vector<LinkTraffic> links;
+  const std::vector<Bytes> carried = flows_.carried();
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    if (carried[i] <= Bytes(0)) continue;
+    links.push_back({static_cast<std::int32_t>(i), 1, fabric_.capacities()[i], carried[i]});
+    if (!folded_) continue;
+    links.back().link = folded_->classes[i].first;
+    links.back().count = folded_->classes[i].count;
+    links.back().capacity = folded_->capacities[i];
+  }
+  return links;
 }
 
 // ---- calls under way ----------------------------------------------------------------------------

@@ -1,20 +1,23 @@
 // Collectives and messages on the links of the fabric, at one of two grains.
 //
-// *Collective*: a call is a row of phases, one for each round of its algorithm with all repeats
-// (an all-to-all: for all its rounds of one kind); a phase waits its latencies and then moves the
-// bytes of all its transfers as one flow over all their links. *Message*: every transfer of every
+// *Collective*: a call is a row of phases (simulator/phases.h), each one flow over all its links; a
+// folded graph is played at this grain only. *Message*: every transfer of every
 // repeat of every round is a flow of its own, followed by its latency. Alone, both take as long as
 // the closed forms of handbook §6; with other traffic links are shared (simulator/flow_network.h).
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "simulator/event.h"
 #include "simulator/fabric.h"
 #include "simulator/flow_network.h"
+#include "simulator/symmetry.h"
 #include "simulator/task_graph.h"
+#include "simulator/timeline.h"
 
 namespace trainyard {
 
@@ -22,11 +25,11 @@ enum class NetworkGrain { collective, message };
 
 class Network {
  public:
-  // Requires: `graph` and `events` outlive the network; ranks are devices of the fabric.
-  Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain, Events& events);
-
-  // Whether every call has an algorithm that its groups can run; names the group and the algorithm.
-  Expected<void> check() const;
+  // Fails where a call has no algorithm that its groups can run, and where a graph is folded whose
+  // groups are not alike. Requires: `graph` and `events` outlive the network; ranks are devices of
+  // the fabric.
+  static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabric fabric,
+                                                 NetworkGrain grain, Events& events);
 
   // A call of a group begins now; `token` comes back from handle().
   void start(std::int32_t group, std::int32_t call, std::uint32_t token);
@@ -34,8 +37,13 @@ class Network {
   void handle(Event event, std::vector<std::uint32_t>& ended);
   // Before the clock moves.
   void settle() { flows_.settle(); }
+  // What went over each link that carried anything.
+  std::vector<LinkTraffic> traffic() const;
 
  private:
+  Network(const TaskGraph& graph, Fabric fabric, NetworkGrain grain,
+          std::optional<FoldedLinks> folded, Events& events);
+
   struct Flow {
     FlowNetwork::PathId path = 0;
     Bytes bytes;
@@ -70,12 +78,10 @@ class Network {
   static constexpr std::int32_t kRound = -1;
 
   const Plan& plan_of(std::int32_t group, std::int32_t call);
-  Plan make_plan(const TaskGroup& group, const Call& call);
-  Round phase_of(const TaskGroup& group, int ranks_per_domain,
-                 std::span<const TransferRound> rounds);
-  void add_phases(Plan& plan, const TaskGroup& group, int ranks_per_domain,
-                  const TransferRounds& rounds, bool all_to_all);
-  Round flows_of(const TaskGroup& group, int ranks_per_domain, const TransferRound& round);
+  Plan make_plan(std::int32_t group, std::int32_t call);
+  Plan plan_of_phases(std::span<const CallPhase> phases);
+  Round flows_of(const TaskGroup& group, int ranks_per_domain, const TransferRound& round,
+                 double stretch);
   FlowNetwork::PathId path_of(const TaskGroup& group, int ranks_per_domain,
                               const TransferRound& round, const Transfer& transfer);
 
@@ -90,6 +96,7 @@ class Network {
   const TaskGraph& graph_;
   Fabric fabric_;
   NetworkGrain grain_;
+  std::optional<FoldedLinks> folded_;
   Events& events_;
   FlowNetwork flows_;
   struct PlanOfCall {

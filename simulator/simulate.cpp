@@ -1,5 +1,6 @@
 #include "simulator/simulate.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -35,8 +36,10 @@ class Player {
     const NetworkModel& model = *conditions_.network;
     auto fabric = Fabric::make(model.cluster, model.topology);
     if (!fabric) return tl::unexpected(fabric.error());
-    network_.emplace(graph_, *std::move(fabric), model.grain, events_);
-    return network_->check();
+    auto network = Network::make(graph_, *std::move(fabric), model.grain, events_);
+    if (!network) return tl::unexpected(network.error());
+    network_ = *std::move(network);
+    return {};
   }
 
   Expected<Timeline> run() {
@@ -48,6 +51,7 @@ class Player {
     }
     if (error_) return tl::unexpected(*error_);
     if (left_ > 0) return tl::unexpected(explain({graph_, lists_, streams_, meetings_}));
+    if (network_) timeline_.links = network_->traffic();
     return std::move(timeline_);
   }
 
@@ -98,7 +102,9 @@ class Player {
   }
 
   void call(Meetings::Id id) {
-    on_ranks_of(id, [&](std::int32_t rank) { clock_.communication_begins(rank); });
+    on_ranks_of(id, [&](std::int32_t rank, double contention) {
+      clock_.communication_begins(rank, contention);
+    });
     if (!network_) return events_.push(events_.now(), Event(EventKind::call_ends, id));
     const Meeting& meeting = meetings_.at(id);
     network_->start(meeting.group, meeting.call, id);
@@ -109,8 +115,12 @@ class Player {
   void on_ranks_of(Meetings::Id id, Visit visit) {
     if (conditions_.overlap_slowdown == 0) return;
     const Meeting& meeting = meetings_.at(id);
-    for (const StreamId stream : meeting.held) visit(rank_of(stream));
-    if (is_message(meeting)) visit(graph_.groups[static_cast<std::size_t>(meeting.group)].back());
+    const double contention = graph_.calls[static_cast<std::size_t>(meeting.call)].contention;
+    if (contention == 0) return;
+    for (const StreamId stream : meeting.held) visit(rank_of(stream), contention);
+    if (is_message(meeting)) {
+      visit(graph_.groups[static_cast<std::size_t>(meeting.group)].back(), contention);
+    }
   }
 
   bool is_message(const Meeting& meeting) const {
@@ -141,7 +151,9 @@ class Player {
 
   void end_call(Meetings::Id id) {
     const Meeting& meeting = meetings_.at(id);
-    on_ranks_of(id, [&](std::int32_t rank) { clock_.communication_ends(rank); });
+    on_ranks_of(id, [&](std::int32_t rank, double contention) {
+      clock_.communication_ends(rank, contention);
+    });
     if (is_message(meeting)) {
       if (const auto receiver = meetings_.deliver(meeting.group)) end_at(events_.now(), *receiver);
     }
@@ -176,7 +188,7 @@ class Player {
   ComputeClock clock_;
   Timeline timeline_;
   std::int64_t left_ = 0;
-  std::optional<Network> network_;
+  std::unique_ptr<Network> network_;  // none: communication takes no time
   std::vector<std::uint32_t> ended_calls_;
   std::vector<StreamId> ended_;
   std::optional<Error> error_;

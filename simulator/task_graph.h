@@ -18,9 +18,20 @@
 
 namespace trainyard {
 
-// `receive` is a stream of its own: waiting for a message holds up no send.
-enum class Stream : std::uint8_t { compute, tensor, expert, pipeline, receive, data, copy };
-inline constexpr int kStreams = 7;
+// Messages go forward in `pipeline` and back in `gradient`; `receive` is a stream of its own:
+// waiting for a message holds up no send.
+enum class Stream : std::uint8_t {
+  compute,
+  tensor,
+  context,
+  expert,
+  pipeline,
+  gradient,
+  receive,
+  data,
+  copy
+};
+inline constexpr int kStreams = 9;
 
 enum class TaskKind : std::uint8_t {
   compute,     // takes its duration; slower on a slow rank and beside communication
@@ -35,6 +46,9 @@ struct Call {
   CollectiveOperation operation = CollectiveOperation::all_reduce;
   const CollectiveAlgorithm* algorithm = nullptr;  // of that operation
   Bytes message;                                   // S of handbook §6
+  double stretch = 1;  // time on the links over the algorithm's closed form, as calibrated
+  const CollectiveAlgorithm* otherwise = nullptr;  // on groups that cannot run that one
+  double contention = 1;  // how far it slows compute beside it (Conditions::overlap_slowdown)
   friend bool operator==(const Call&, const Call&) = default;
 };
 
@@ -78,11 +92,17 @@ struct TaskRank {
 // Members in the order of the group; for messages {sender, receiver}.
 using TaskGroup = std::vector<std::int32_t>;
 
+// Unfolded, rank r is device r. Folded, a rank stands for all devices that behave as it does, and a
+// group for as many groups of devices: `copies` has them, and their traffic shares the links. That
+// all of them do behave alike is checked where it matters, on the links (simulator/symmetry.h).
 struct TaskGraph {
   std::vector<TaskList> lists;
   std::vector<TaskRank> ranks;
   std::vector<TaskGroup> groups;
   std::vector<Call> calls;
+  std::vector<std::vector<TaskGroup>> copies = {};  // by group; empty: nothing is folded
+
+  bool folded() const { return !copies.empty(); }
 };
 
 }  // namespace trainyard

@@ -141,13 +141,26 @@ GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links,
   return links;
 }
 
-Seconds fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
-  Seconds best(std::numeric_limits<double>::infinity());
+struct Fastest {
+  const CollectiveAlgorithm* algorithm = nullptr;
+  Seconds time{std::numeric_limits<double>::infinity()};
+};
+Fastest fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
+  Fastest best;
   for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
     if (algorithm->operation != operation || algorithm->only_by_name) continue;
-    if (algorithm->applies(links)) best = std::min(best, algorithm->time(links, message));
+    if (!algorithm->applies(links)) continue;
+    const Seconds time = algorithm->time(links, message);
+    if (time < best.time) best = {algorithm, time};
   }
   return best;
+}
+
+const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks& links,
+                                 const CollectiveChoice& choice) {
+  if (choice.algorithm.empty()) return nullptr;
+  const auto* found = find_collective_algorithm(operation, choice.algorithm);
+  return found != nullptr && found->applies(links) ? found : nullptr;
 }
 
 }  // namespace
@@ -163,18 +176,25 @@ const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operati
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice) {
   if (links.size <= 1) return Seconds(0);
-  if (!choice.algorithm.empty()) {
-    const auto* named = find_collective_algorithm(operation, choice.algorithm);
-    if (named && named->applies(links)) return named->time(links, message);
-  }
+  if (const auto* chosen = named(operation, links, choice)) return chosen->time(links, message);
   if (links.domains > 1) {
     return fastest(operation, with_attained_inside(operation, links, message, choice.curves),
-                   message);
+                   message)
+        .time;
   }
   const Neighbours near = neighbours(choice.curves, operation, links.size);
-  if (!known(near)) return fastest(operation, links, message);
+  if (!known(near)) return fastest(operation, links, message).time;
   const CurvePoint point = fitted(near, links.size, message);
   return point.latency + point.moving;
+}
+
+const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
+                                                const GroupLinks& links, Bytes message,
+                                                const CollectiveChoice& choice) {
+  if (const auto* chosen = named(operation, links, choice)) return chosen;
+  const GroupLinks attained =
+      links.domains > 1 ? with_attained_inside(operation, links, message, choice.curves) : links;
+  return fastest(operation, attained, message).algorithm;
 }
 
 BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes message,

@@ -49,6 +49,13 @@ struct CollectiveChoice {
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 
+// The algorithm that carries it, for the simulator: the named one, else the fastest; where a fitted
+// curve gives the time, the fastest on the links as they are. Never null for an operation that has
+// an algorithm. Requires: links.size > 1.
+const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
+                                                const GroupLinks& links, Bytes message,
+                                                const CollectiveChoice& choice);
+
 // Bytes of bus bandwidth a second, as nccl-tests print it: all-reduce 2(n−1)/n·S/time; all-gather,
 // reduce-scatter, all-to-all (n−1)/n·S/time; broadcast and send S/time.
 BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes message, Seconds time);

@@ -219,8 +219,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
   // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.
   const Stack& stack = job.job.training.stack;
   const Seconds paced = parts.compute + parts.embedding_head + parts.recompute + parts.bubble;
-  parts.other =
-      stack.step_overhead + paced * (stack.rank_spread * expected_maximum(plan.devices()));
+  parts.other = stack.step_overhead + paced * (slowest_rank_factor(stack, plan) - 1);
   out.step_time = parts.total();
   const Interval interval = step_interval(job.job, plan);
   out.step_time_low = out.step_time * interval.low;
@@ -351,6 +350,10 @@ Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int lay
 }
 
 }  // namespace
+
+double slowest_rank_factor(const Stack& stack, const Plan& plan) {
+  return 1 + stack.rank_spread * expected_maximum(plan.devices());
+}
 
 Plan resolve_recompute(const PreparedJob& job, Plan plan) {
   if (plan.recompute.mode != RecomputeMode::automatic) return plan;

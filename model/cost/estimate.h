@@ -73,6 +73,9 @@ Estimate estimate(const PreparedJob& job, const Plan& plan);
 // without a closed form. Its memory is exact.
 void estimate_bound(const PreparedJob& job, const Plan& plan, Estimate& out);
 
+// How much longer kernels take on the slowest of the plan's ranks than on a rank of mean speed.
+double slowest_rank_factor(const Stack& stack, const Plan& plan);
+
 // `plan` with recompute `auto` replaced by the least recomputation that fits the memory (none,
 // selective, full on n layers, full); a plan that never fits gets full.
 Plan resolve_recompute(const PreparedJob& job, Plan plan);

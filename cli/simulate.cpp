@@ -1,0 +1,101 @@
+// trainyard simulate SCENARIO
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/csv.h"
+#include "cli/plan_search.h"
+#include "cli/question.h"
+#include "cli/simulate_text.h"
+#include "cli/text.h"
+#include "scenarios/write_simulation.h"
+#include "scenarios/write_trace.h"
+
+namespace trainyard {
+namespace {
+
+struct SimulateOptions {
+  std::filesystem::path file;
+  StepOptions step;
+  std::filesystem::path trace;  // empty: none
+  Format format = Format::text;
+};
+
+const std::map<std::string, NetworkGrain> kGrains = {{"collective", NetworkGrain::collective},
+                                                     {"message", NetworkGrain::message}};
+const std::map<std::string, Fold> kFolds = {{"auto", Fold::automatic}, {"off", Fold::off}};
+
+std::string text_of(const Question& question, const Plan& plan, const StepSimulation& simulation,
+                    Format format) {
+  switch (format) {
+    case Format::json:
+      return simulation_json(question.scenario, question.job, plan, simulation, elapsed());
+    case Format::csv:
+      return csv_text(
+          {csv_row(question.scenario.name, {plan, as_estimate(question.job, plan, simulation)})});
+    case Format::text:
+      break;
+  }
+  return simulation_report(question, plan, simulation, style_for(stdout));
+}
+
+// One sentence where the fullest stage does not fit.
+Expected<void> check_memory(const Question& question, const Plan& plan,
+                            const StepSimulation& simulation) {
+  const Estimate found = as_estimate(question.job, plan, simulation);
+  if (found.feasible) return {};
+  const auto stage = static_cast<std::size_t>(found.fullest_stage);
+  const MemoryTimeline& memory = simulation.stages[stage].memory;
+  const auto owner = static_cast<std::size_t>(memory.owner);
+  return failure("memory",
+                 fmt::format("stage {} needs {} at {}, the device has {}; most of it is {}", stage,
+                             with_unit(found.peak_memory), with_unit(to_seconds(memory.peak.time)),
+                             with_unit(question.job.job.cluster.device.memory),
+                             simulation.step.program->buffers[owner].name));
+}
+
+int run(const SimulateOptions& options) {
+  const auto question = read_question(options.file);
+  if (!question) return fail(question.error());
+  const auto plan = plan_of(options.file, *question);
+  if (was_interrupted()) return kInterrupted;
+  if (!plan) return fail(plan.error());
+  const auto simulation = simulate(question->job, *plan, options.step);
+  if (!simulation) return fail(in_file(options.file, simulation.error()));
+  if (!options.trace.empty()) {
+    const auto written = write_trace(options.trace, *simulation, was_interrupted);
+    if (!written) return fail(written.error(), was_interrupted() ? kInterrupted : kMachineFailed);
+  }
+  const auto fits = check_memory(*question, *plan, *simulation);
+  const int printed = print(text_of(*question, *plan, *simulation, options.format), kDone);
+  return printed == kDone && !fits ? fail(fits.error(), kAnswerIsNo) : printed;
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "simulate", "the step played in virtual time: critical path, contention, memory over time");
+  auto options = std::make_shared<SimulateOptions>();
+  command
+      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
+      ->required();
+  command
+      ->add_option("--network", options->step.grain,
+                   "collective: a call is one flow a phase; "
+                   "message: every message is a flow")
+      ->transform(CLI::CheckedTransformer(kGrains))
+      ->option_text("collective|message");
+  command->add_option("--fold", options->step.fold, "auto: ranks that behave alike are played once")
+      ->transform(CLI::CheckedTransformer(kFolds))
+      ->option_text("auto|off");
+  command
+      ->add_option("--trace", options->trace, "a timeline of every operation, for ui.perfetto.dev")
+      ->type_name("FILE");
+  add_format(*command, options->format);
+  add_example(*command, "trainyard simulate scenarios/examples/llama-3.1-405b-2048-h100.json");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

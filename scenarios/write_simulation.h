@@ -1,0 +1,23 @@
+// `trainyard simulate --format json` (design §4): the keys of an estimate with what was simulated,
+// and what only a simulation knows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "scenarios/scenario.h"
+#include "simulator/comparison.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+
+std::string simulation_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
+                            const StepSimulation& simulation, Seconds wall_time);
+
+// `trainyard compare --format json`.
+std::string comparison_json(const StepSimulation& before, const StepSimulation& after,
+                            const std::vector<OperationDifference>& differences);
+
+}  // namespace trainyard

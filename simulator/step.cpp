@@ -1,0 +1,230 @@
+#include "simulator/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "model/cost/money.h"
+#include "simulator/simulate.h"
+#include "simulator/step_breakdown.h"
+
+namespace trainyard {
+namespace {
+
+// Why ranks are unlike from the start; empty: they may be alike.
+std::string unlike_because(const StepOptions& options) {
+  if (options.grain == NetworkGrain::message) return "every message is a flow of its own";
+  if (!options.conditions.speeds.empty()) return "ranks differ in speed";
+  if (options.conditions.jitter > 0) return "kernels jitter";
+  return {};
+}
+
+TopologyGraph topology_of(const Cluster& cluster, const StepConditions& conditions) {
+  TopologyGraph topology = make_topology(cluster);
+  for (const Degraded& degraded : conditions.degraded) {
+    degrade(topology, degraded.kind, degraded.index, degraded.rate);
+  }
+  return topology;
+}
+
+Expected<Timeline> play(const PreparedJob& job, const StepGraph& step, const StepOptions& options,
+                        const TopologyGraph& topology) {
+  return simulate(step.graph, {.network = NetworkModel{job.job.cluster, topology, options.grain},
+                               .speeds = options.conditions.speeds,
+                               .jitter = options.conditions.jitter,
+                               .seed = options.conditions.seed,
+                               .overlap_slowdown = job.job.training.stack.overlap_slowdown});
+}
+
+// From the first task of a rank that takes time to the end of its last.
+struct Span {
+  Picoseconds start{0}, end{0};
+};
+
+Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
+  const auto list = static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(rank)].list);
+  const std::vector<Task>& tasks = step.graph.lists[list].tasks;
+  const std::span<const TaskTimes> times = timeline.of(rank);
+  Span span;
+  bool begun = false;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (tasks[i].stream != Stream::compute || tasks[i].kind == TaskKind::receive) continue;
+    if (!begun) span.start = times[i].start;
+    begun = true;
+    span.end = times[i].end;
+  }
+  return span;
+}
+
+// Without a barrier steps follow each other at the longest span of a rank (handbook §8): what ranks
+// do at the ends of the step overlaps that of the next one.
+bool waits_for_all(const Plan& plan) {
+  return plan.schedule->optimizer_barrier || plan.optimizer_barrier;
+}
+
+void fill_times(const PreparedJob& job, const Plan& plan, StepSimulation& out) {
+  const auto ranks = static_cast<int>(out.step.graph.ranks.size());
+  Picoseconds most{-1};
+  Span longest;
+  out.stages.resize(out.step.graph.lists.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Picoseconds busy = busy_time(out.step, out.timeline, rank);
+    const auto stage =
+        static_cast<std::size_t>(out.step.graph.ranks[static_cast<std::size_t>(rank)].list);
+    out.stages[stage].busy = std::max(out.stages[stage].busy, to_seconds(busy));
+    if (busy > most) {
+      most = busy;
+      out.rank = rank;
+    }
+    if (waits_for_all(plan)) continue;
+    const Span span = span_of(out.step, out.timeline, rank);
+    if (span.end - span.start > longest.end - longest.start) longest = span;
+  }
+  Span step{Picoseconds(0), out.timeline.makespan};
+  if (!waits_for_all(plan)) {
+    step.start = span_of(out.step, out.timeline, out.rank).start;
+    step.end = step.start + (longest.end - longest.start);
+  }
+  const Seconds overhead = job.job.training.stack.step_overhead;
+  out.step_time = to_seconds(step.end - step.start) + overhead;
+  out.breakdown = breakdown_of(out.step, out.timeline, out.rank, step.start, step.end);
+  out.breakdown.other += overhead;
+  for (StageUse& stage : out.stages) stage.share = stage.busy / out.step_time;
+}
+
+void fill_memory(StepSimulation& out) {
+  std::vector<bool> done(out.stages.size());
+  for (std::size_t rank = 0; rank < out.step.graph.ranks.size(); ++rank) {
+    const auto stage = static_cast<std::size_t>(out.step.graph.ranks[rank].list);
+    if (done[stage]) continue;
+    done[stage] = true;
+    out.stages[stage].memory =
+        memory_timeline(out.step.graph.lists[stage], out.timeline.of(static_cast<int>(rank)));
+  }
+}
+
+std::string_view name_of(VertexKind kind) {
+  switch (kind) {
+    case VertexKind::device:
+      return "device";
+    case VertexKind::nvlink_switch:
+      return "NVLink switch";
+    case VertexKind::host:
+      return "host";
+    case VertexKind::nic:
+      return "NIC";
+    case VertexKind::leaf:
+      return "leaf switch";
+    case VertexKind::spine:
+      break;
+  }
+  return "spine switch";
+}
+
+void fill_links(const TopologyGraph& topology, StepSimulation& out) {
+  std::vector<std::string> kinds;  // of the edges
+  for (const auto edge : boost::make_iterator_range(edges(topology))) {
+    const std::string_view from = name_of(topology[source(edge, topology)].kind);
+    const std::string_view to = name_of(topology[target(edge, topology)].kind);
+    kinds.push_back(fmt::format("{} to {}", from, to));
+    kinds.push_back(fmt::format("{} to {}", to, from));
+  }
+  for (const LinkTraffic& link : out.timeline.links) {
+    const std::string& kind = kinds[static_cast<std::size_t>(link.link)];
+    auto found = std::find_if(out.links.begin(), out.links.end(),
+                              [&](const LinkUtilisation& use) { return use.kind == kind; });
+    if (found == out.links.end()) found = out.links.insert(found, LinkUtilisation{.kind = kind});
+    const double share = link.carried / (link.capacity * out.step_time);
+    found->links += link.count;
+    found->mean += share * link.count;
+    found->most = std::max(found->most, share);
+  }
+  for (LinkUtilisation& use : out.links) use.mean /= use.links;
+}
+
+Bytes& of_role(MemoryByKind& memory, BufferRole role) {
+  switch (role) {
+    case BufferRole::weight:
+      return memory.parameters;
+    case BufferRole::gradient:
+      return memory.gradients;
+    case BufferRole::optimizer:
+      return memory.optimizer;
+    case BufferRole::activation:
+      return memory.activations;
+    case BufferRole::data:
+    case BufferRole::scalar:
+      break;
+  }
+  return memory.buffers;
+}
+
+// What the program's buffers hold at their peak; what the runtime and the allocator add is the
+// estimate's.
+void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estimate& out) {
+  const double fragmentation = job.job.training.stack.fragmentation;
+  for (std::size_t stage = 0; stage < out.stages.size(); ++stage) {
+    MemoryByKind held{.runtime = out.stages[stage].memory.at_peak.runtime};
+    const std::vector<Bytes>& at_peak = simulation.stages[stage].memory.at_peak;
+    for (std::size_t owner = 0; owner < at_peak.size(); ++owner) {
+      of_role(held, simulation.step.program->buffers[owner].role) += at_peak[owner];
+    }
+    held.fragmentation = held.allocated() * fragmentation;
+    out.stages[stage].memory.at_peak = held;
+    if (stage > 0 && held.device() <= out.peak_memory) continue;
+    out.fullest_stage = static_cast<int>(stage);
+    out.peak_allocated = held.allocated();
+    out.peak_reserved = held.reserved();
+    out.peak_memory = held.device();
+  }
+  out.feasible = out.peak_memory <= job.job.cluster.device.memory;
+}
+
+}  // namespace
+
+Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
+                                  const StepOptions& options) {
+  StepSimulation out;
+  out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
+  const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
+  auto step = step_graph(job, plan, folds);
+  if (!step) return tl::unexpected(step.error());
+  const TopologyGraph topology = topology_of(job.job.cluster, options.conditions);
+  auto timeline = play(job, *step, options, topology);
+  if (folds && !timeline && timeline.error().where == "fold") {
+    out.unfolded_because = timeline.error().message;
+    step = step_graph(job, plan, false);
+    timeline = play(job, *step, options, topology);
+  }
+  if (!timeline) return tl::unexpected(timeline.error());
+  out.step = *std::move(step);
+  out.timeline = *std::move(timeline);
+  out.operations = static_cast<std::int64_t>(out.timeline.times.size());
+  fill_times(job, plan, out);
+  fill_memory(out);
+  fill_links(topology, out);
+  return out;
+}
+
+Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {
+  Estimate out = estimate(job, plan);
+  const double slower = simulation.step_time / out.step_time;
+  out.step_time = simulation.step_time;
+  out.step_time_low *= slower;
+  out.step_time_high *= slower;
+  out.breakdown = simulation.breakdown;
+  out.tokens_per_second /= slower;
+  out.model_flops_per_device = out.model_flops_per_device / slower;
+  for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate /= slower;
+  set_memory(job, simulation, out);
+  const Cluster& cluster = job.job.cluster;
+  const Breakdown& parts = out.breakdown;
+  out.cost_per_step = cost_of(cluster, out.step_time);
+  out.energy_per_step =
+      energy_of(cluster, out.step_time,
+                parts.compute + parts.embedding_head + parts.recompute + parts.optimizer);
+  return out;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,135 @@
+#include "simulator/step_calls.h"
+
+#include <algorithm>
+
+#include "model/cost/traffic.h"
+#include "model/plan/process_groups.h"
+
+namespace trainyard {
+namespace {
+
+// Everyone sends to the next of the group at once, and gets from the one before.
+bool always(const GroupLinks& /*links*/) { return true; }
+
+Seconds pass_on_time(const GroupLinks& links, Bytes message) {
+  const bool inside = links.domains == 1;
+  return (inside ? links.inside_latency : links.across_latency) +
+         message / (inside ? links.inside_pair : links.across);
+}
+
+TransferRounds pass_on_rounds(const GroupLinks& links, Bytes message) {
+  TransferRound round = ring_round(links, 1, message);
+  round.way = Way::own_links;
+  return {round};
+}
+
+constexpr CollectiveAlgorithm kPassOn = {.name = "pass on",
+                                         .operation = CollectiveOperation::all_to_all,
+                                         .applies = always,
+                                         .time = pass_on_time,
+                                         .rounds = pass_on_rounds};
+
+// Where placement makes a plan's groups unlike, the chosen algorithm may fit some of them only.
+const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
+  const char* name = operation == CollectiveOperation::all_to_all ? "pairwise" : "ring";
+  return find_collective_algorithm(operation, name);
+}
+
+class CallMaker {
+ public:
+  CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
+      : job_(job),
+        plan_(plan),
+        layout_(layout),
+        pipeline_(group_links(job.tiers, process_groups(plan).pipeline)),
+        choice_{plan.collective, job.job.cluster.device.collectives} {}
+
+  // Of an operation between ranks; `in_layer`: of a layer of the network.
+  void add(StepCalls& out, const Operation& operation, bool in_layer) const {
+    const GroupLinks links = links_of(operation);
+    Call call{.operation = *collective_of(operation.kind), .message = operation.message};
+    const Seconds time = collective_time(call.operation, links, operation.message, choice_);
+    if (operation.kind == OperationKind::pass_on) {
+      call.operation = kPassOn.operation;
+      call.algorithm = &kPassOn;
+    } else {
+      call.algorithm = collective_algorithm(call.operation, links, operation.message, choice_);
+      call.otherwise = runs_anywhere(call.operation);
+    }
+    const double shown = in_layer ? shown_share(operation) : 1;
+    call.stretch = shown * (time / call.algorithm->time(links, operation.message));
+    call.contention = contention(operation, links);
+    out.calls.push_back(call);
+    out.alone.push_back(time * shown);
+  }
+
+  bool communicates(const Operation& operation) const {
+    if (!is_communication(operation.kind) || operation.message <= Bytes(0)) return false;
+    return operation.kind == OperationKind::send ||
+           (operation.kind != OperationKind::receive && links_of(operation).size > 1);
+  }
+
+ private:
+  GroupLinks links_of(const Operation& operation) const {
+    if (operation.group == Group::none) return pipeline_;
+    return group_links(job_.tiers, layout_.members(operation.group, 0).shape);
+  }
+
+  // What fused kernels leave of the exchanges that a stack overlaps, and what they lose to them: a
+  // calibrated share of all of them (Stack::tensor_parallel_hidden).
+  double shown_share(const Operation& operation) const {
+    const Stack& stack = job_.job.training.stack;
+    const bool fused =
+        (operation.stream == ProgramStream::tensor_parallel && plan_.overlap.tensor_parallel) ||
+        (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel);
+    if (!fused || operation.phase == Phase::weight_gradient) return 1;
+    return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
+  }
+
+  // What the second gather of saved inputs costs is part of the share that a stack hides. Elsewhere
+  // bytes take multiprocessors and memory from compute at the pace of the links inside a node;
+  // while a slower network is waited for, compute has the device (model/cost/data_parallel.cpp).
+  static double contention(const Operation& operation, const GroupLinks& links) {
+    if (operation.stream == ProgramStream::context_parallel) return 1;
+    if (operation.stream != ProgramStream::data_parallel) return 0;
+    if (links.domains == 1) return 1;
+    return std::min(1.0, links.ranks_per_domain * links.across / links.inside);
+  }
+
+  const PreparedJob& job_;
+  const Plan& plan_;
+  const RankLayout& layout_;
+  GroupLinks pipeline_;
+  CollectiveChoice choice_;
+};
+
+bool is_of_layer(const Program& program, int block) {
+  for (const StageProgram& stage : program.stages) {
+    for (const Body& body : stage.bodies) {
+      for (const BlockCall& call : body.calls) {
+        if (call.block == block) return call.layer >= 0;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
+                     const RankLayout& layout) {
+  const CallMaker maker(job, plan, layout);
+  StepCalls out;
+  for (std::size_t block = 0; block < program.blocks.size(); ++block) {
+    const bool in_layer = is_of_layer(program, static_cast<int>(block));
+    out.of.emplace_back();
+    for (const Operation& operation : program.blocks[block].operations) {
+      const bool communicates = maker.communicates(operation);
+      out.of.back().push_back(communicates ? static_cast<int>(out.calls.size()) : -1);
+      if (communicates) maker.add(out, operation, in_layer);
+    }
+  }
+  return out;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,174 @@
+#include "simulator/step_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "model/program/check.h"
+#include "model/program/lower.h"
+#include "simulator/step_calls.h"
+#include "simulator/step_list.h"
+
+namespace trainyard {
+namespace {
+
+bool is_message(const StepChannel& channel) { return channel.kind != TaskKind::collective; }
+
+// The groups behind the channels of every rank.
+class Grouping {
+ public:
+  Grouping(const RankLayout& layout, const std::vector<std::vector<StepChannel>>& channels,
+           int ranks)
+      : layout_(layout), channels_(channels), ranks_(ranks) {
+    for (std::size_t stage = 0; stage < channels.size(); ++stage) {
+      tables_.emplace_back();
+      for (const StepChannel& channel : channels[stage]) {
+        tables_.back().push_back(&table_of(channel, static_cast<int>(stage)));
+      }
+    }
+  }
+
+  void unfolded(TaskGraph& graph) {
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const int stage = layout_.coordinates(rank).stage;
+      TaskRank of{stage, {}};
+      const std::vector<StepChannel>& channels = channels_[static_cast<std::size_t>(stage)];
+      for (std::size_t i = 0; i < channels.size(); ++i) {
+        std::int32_t& group =
+            (*tables_[static_cast<std::size_t>(stage)]
+                     [i])[static_cast<std::size_t>(first_member(channels[i], rank))];
+        if (group < 0) {
+          group = static_cast<std::int32_t>(graph.groups.size());
+          graph.groups.push_back(members_of(channels[i], rank));
+        }
+        of.groups.push_back(group);
+      }
+      graph.ranks.push_back(std::move(of));
+    }
+  }
+
+  // Stage s is folded into rank s.
+  void folded(TaskGraph& graph) {
+    TaskGraph whole;
+    unfolded(whole);
+    graph.ranks.resize(channels_.size());
+    for (std::size_t stage = 0; stage < channels_.size(); ++stage) {
+      graph.ranks[stage].list = static_cast<std::int32_t>(stage);
+      graph.ranks[stage].groups.resize(channels_[stage].size(), -1);
+    }
+    std::vector<std::int32_t> into(whole.groups.size(), -1);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const TaskRank& of = whole.ranks[static_cast<std::size_t>(rank)];
+      for (std::size_t channel = 0; channel < of.groups.size(); ++channel) {
+        const auto group = static_cast<std::size_t>(of.groups[channel]);
+        std::int32_t& known = graph.ranks[static_cast<std::size_t>(of.list)].groups[channel];
+        if (known < 0) known = into[group];
+        if (known < 0) {
+          known = static_cast<std::int32_t>(graph.groups.size());
+          graph.groups.push_back(stages_of(whole.groups[group]));
+          graph.copies.emplace_back();
+        }
+        if (into[group] >= 0) continue;
+        into[group] = known;
+        graph.copies[static_cast<std::size_t>(known)].push_back(std::move(whole.groups[group]));
+      }
+    }
+  }
+
+ private:
+  // Members in order; of a message its sender and its receiver.
+  TaskGroup members_of(const StepChannel& channel, int rank) const {
+    if (is_message(channel)) {
+      const int other = layout_.in_stage(rank, channel.peer);
+      return channel.kind == TaskKind::send ? TaskGroup{rank, other} : TaskGroup{other, rank};
+    }
+    const GroupMembers members = layout_.members(channel.group, rank);
+    TaskGroup group;
+    for (int i = 0; i < members.size(); ++i) group.push_back(members[i]);
+    return group;
+  }
+
+  // Where the groups of a channel are found by their first member.
+  std::vector<std::int32_t>& table_of(const StepChannel& channel, int stage) {
+    std::array<int, 4> key = {static_cast<int>(channel.group), static_cast<int>(channel.stream), 0,
+                              0};
+    if (is_message(channel)) {
+      const bool sends = channel.kind == TaskKind::send;
+      key = {-1, static_cast<int>(channel.phase), sends ? stage : channel.peer,
+             sends ? channel.peer : stage};
+    }
+    std::vector<std::int32_t>& table = known_[key];
+    table.resize(static_cast<std::size_t>(ranks_), -1);
+    return table;
+  }
+
+  int first_member(const StepChannel& channel, int rank) const {
+    if (!is_message(channel)) return layout_.members(channel.group, rank)[0];
+    return channel.kind == TaskKind::send ? rank : layout_.in_stage(rank, channel.peer);
+  }
+
+  // The folded ranks of a group's members, each once, in the order of the group.
+  TaskGroup stages_of(const TaskGroup& group) const {
+    TaskGroup stages;
+    for (const std::int32_t rank : group) {
+      const int stage = layout_.coordinates(rank).stage;
+      if (std::find(stages.begin(), stages.end(), stage) == stages.end()) stages.push_back(stage);
+    }
+    return stages;
+  }
+
+  const RankLayout& layout_;
+  const std::vector<std::vector<StepChannel>>& channels_;
+  int ranks_ = 0;
+  std::map<std::array<int, 4>, std::vector<std::int32_t>> known_;  // first member → group
+  std::vector<std::vector<std::vector<std::int32_t>*>> tables_;    // by stage and channel
+};
+
+}  // namespace
+
+Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded) {
+  auto program = lower(job.job.model, job.job.training, plan);
+  if (!program) return tl::unexpected(program.error());
+  StepGraph step;
+  step.program = std::make_unique<const Program>(*std::move(program));
+  const RankLayout layout(plan, job.job.model.kv_heads);
+  const StepTimes times(job, plan, *step.program);
+  StepCalls calls = step_calls(job, plan, *step.program, layout);
+  std::vector<std::vector<StepChannel>> channels;
+  for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
+    StepList list = step_list(*step.program, stage, times, calls);
+    step.graph.lists.push_back(std::move(list.list));
+    step.tasks.push_back(std::move(list.tasks));
+    channels.push_back(std::move(list.channels));
+  }
+  step.graph.calls = std::move(calls.calls);
+  step.alone = std::move(calls.alone);
+  step.kernel_stretch = times.kernel_stretch();
+  Grouping grouping(layout, channels, plan.devices());
+  if (folded) {
+    grouping.folded(step.graph);
+  } else {
+    grouping.unfolded(step.graph);
+  }
+  return step;
+}
+
+std::string described(const StepTask& task) {
+  const std::string text = described(task.issued);
+  switch (task.kind) {
+    case StepTaskKind::operation:
+      return text;
+    case StepTaskKind::launch: {
+      const auto of = text.find(" of ");
+      return "launch" + (of == std::string::npos ? std::string() : text.substr(of));
+    }
+    case StepTaskKind::update_overhead:
+      break;
+  }
+  return "serial part of the sharded update";
+}
+
+}  // namespace trainyard

@@ -1,0 +1,44 @@
+// From the program of a step to a graph of tasks: an operation is a task with the program's own
+// dependencies (its buffers), kernels take what model/program/price.h says, and communication is a
+// call of the algorithm that the estimate would choose.
+//
+// Two things come in beside the operations, from the calibrated cost model: what the host needs to
+// launch a layer beyond its kernels (a task `launch` behind it), and the part of a tensor-parallel
+// or expert exchange that its stack hides inside fused kernels, which is taken off the call.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/cost/estimate.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/program/view.h"
+#include "simulator/task_graph.h"
+
+namespace trainyard {
+
+// What a task does; an operation of the program where `issued` has one.
+enum class StepTaskKind : std::uint8_t { operation, launch, update_overhead };
+struct StepTask {
+  StepTaskKind kind = StepTaskKind::operation;
+  IssuedOperation issued;
+};
+
+struct StepGraph {
+  std::unique_ptr<const Program> program;
+  TaskGraph graph;                           // list s belongs to stage s
+  std::vector<std::vector<StepTask>> tasks;  // of each list; owners of buffers: Program::buffers
+  std::vector<Seconds> alone;                // of each call: its time without other traffic
+  double kernel_stretch = 1;                 // of compute tasks, by the spread of ranks' speeds
+  bool folded() const { return graph.folded(); }
+};
+
+// Folded: a rank for each stage. Requires: `plan` comes from make_plan for the same job, recompute
+// `auto` decided. Fails where the plan cannot be lowered, or its passes dead-lock.
+Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded);
+
+// "linear (qkv projection) of layer 3, micro-batch 1, forward"; "launch of layer 3, …".
+std::string described(const StepTask& task);
+
+}  // namespace trainyard

@@ -1,0 +1,104 @@
+// A step played from its program: against the analytic estimate, which prices the same kernels and
+// closed forms, and against counts by hand.
+#include "simulator/step.h"
+
+#include <gtest/gtest.h>
+
+#include "simulator/critical_path.h"
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+StepSimulation played(const PreparedJob& job, const Plan& plan, const StepOptions& options = {}) {
+  auto simulation = simulate(job, plan, options);
+  if (!simulation) ADD_FAILURE() << simulation.error().where << ": " << simulation.error().message;
+  return *std::move(simulation);
+}
+
+PlanRequest degrees(int tensor, int pipeline) {
+  PlanRequest request;
+  request.tensor_parallel = tensor;
+  request.pipeline_parallel = pipeline;
+  request.zero_stage = 0;
+  return request;
+}
+
+// One rank: nothing waits for anything, and both roads add up the same kernels.
+TEST(Step, OfOneRankTakesWhatTheEstimateSays) {
+  PreparedJob job = llama_8b_on_h100(1, 8);
+  job.job.cluster.devices_per_node = job.job.cluster.nvlink_domain = 1;
+  job = prepare(job.job);
+  const Plan plan = legal_plan(job, degrees(1, 1));
+  const Estimate expected = estimate(job, plan);
+  const StepSimulation simulation = played(job, plan);
+  EXPECT_NEAR(simulation.step_time / expected.step_time, 1, 1e-6);
+  EXPECT_NEAR(simulation.breakdown.compute / expected.breakdown.compute, 1, 1e-6);
+  EXPECT_NEAR(simulation.breakdown.launch.value(), expected.breakdown.launch.value(), 1e-9);
+}
+
+// Tensor parallelism inside a node has no traffic beside it: its calls take what the device's
+// curves and the algorithms' closed forms say, to the rounding of the clock.
+TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
+  for (const bool sequence_parallel : {false, true}) {
+    const PreparedJob job = gpt3_on_a100(1, 4);
+    PlanRequest request = degrees(8, 1);
+    request.sequence_parallel = sequence_parallel;
+    const Plan plan = legal_plan(job, request);
+    const Breakdown expected = estimate(job, plan).breakdown;
+    const Breakdown found = played(job, plan).breakdown;
+    EXPECT_NEAR(found.tensor_parallel / expected.tensor_parallel, 1, 1e-3);
+    EXPECT_NEAR(found.compute / expected.compute, 1, 1e-6);
+  }
+}
+
+TEST(Step, IsTheSumOfItsBreakdown) {
+  const PreparedJob job = gpt3_on_a100(8, 32);
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
+    PlanRequest request = degrees(8, 4);
+    request.schedule = schedule;
+    const StepSimulation simulation = played(job, legal_plan(job, request));
+    EXPECT_NEAR(simulation.breakdown.total() / simulation.step_time, 1, 1e-9) << schedule;
+  }
+}
+
+TEST(CriticalPath, FillsTheStepWithoutGaps) {
+  const PreparedJob job = gpt3_on_a100(8, 32);
+  const StepSimulation simulation = played(job, legal_plan(job, degrees(8, 4)));
+  const auto path = critical_path(simulation.step, simulation.timeline);
+  Picoseconds at{0};
+  for (const PathStep& step : path) {
+    EXPECT_EQ(step.start, at);
+    at = step.end;
+  }
+  EXPECT_EQ(at, simulation.timeline.makespan);
+}
+
+// The first stage's path in a pipeline of equal stages: the whole fill, its own passes, the drain.
+TEST(Step, WaitsForASlowRank) {
+  const PreparedJob job = llama_8b_on_h100(1, 8);
+  const Plan plan = legal_plan(job, degrees(2, 2));
+  const StepSimulation alike = played(job, plan);
+  StepOptions options;
+  options.conditions.speeds = {{3, 0.5, Picoseconds(0)}};
+  const StepSimulation slow = played(job, plan, options);
+  EXPECT_FALSE(slow.step.folded());
+  EXPECT_EQ(slow.unfolded_because, "ranks differ in speed");
+  EXPECT_GT(slow.step_time, 1.5 * alike.step_time);
+  EXPECT_EQ(slow.rank, 3);
+}
+
+// What the program's buffers hold is what the estimate's closed forms count (handbook §7).
+TEST(Step, HoldsTheMemoryOfTheEstimate) {
+  const PreparedJob job = gpt3_on_a100(8, 64);
+  PlanRequest request = degrees(8, 8);
+  request.recompute = {RecomputeMode::selective, 0};
+  const Plan plan = legal_plan(job, request);
+  const Estimate expected = estimate(job, plan);
+  const Estimate found = as_estimate(job, plan, played(job, plan));
+  EXPECT_NEAR(found.peak_allocated / expected.peak_allocated, 1, 0.02);
+  EXPECT_EQ(found.fullest_stage, 0);
+}
+
+}  // namespace
+}  // namespace trainyard
