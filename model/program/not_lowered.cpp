@@ -10,6 +10,9 @@ struct Gap {
   bool (*present)(const Transformer& model, const Training& training, const Plan& plan);
 };
 
+// Ring attention adds up blocks by the log-sum-exp of a fused kernel's rows: a score matrix in
+// memory has none, and no software runs one so. The others want operations that do not exist yet:
+// casts of GEMM inputs with their scales, copies to the host, and a forward pass repeated in part.
 constexpr Gap kGaps[] = {
     {"/training/precision", "8-bit and 4-bit recipes",
      [](const Transformer&, const Training& t, const Plan&) {

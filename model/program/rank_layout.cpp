@@ -165,7 +165,7 @@ Element whole_element(const Cut& cut, std::int64_t rows, const RankCoordinates& 
   if (cut.axis == CutAxis::rows) {
     for (const Segment& segment : cut.segments) whole_height += segment.whole;
   }
-  whole.row += (at.expert * cut.experts + local.row / height) * whole_height;
+  whole.row += (std::int64_t{at.expert} * cut.experts + local.row / height) * whole_height;
   return whole;
 }
 

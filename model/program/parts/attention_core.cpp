@@ -202,6 +202,16 @@ void append_ring(NetworkUnit& unit, const AttentionHalf& half) {
   }
 }
 
+void append_block_gradients(const AttentionHalf& half, int step, const HeadBuffers& into,
+                            Operands& operands) {
+  const bool first = step == 0;
+  if (first) append_sinks(half, operands);
+  for (const int gradient : {into.queries, into.keys, into.values}) {
+    operands.push_back(with_access(reads(gradient), first ? Access::create : Access::update));
+  }
+  if (first) append_sink_gradients(half, operands);
+}
+
 HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
                                  int context_gradient) {
   const int ranks = unit.lowering().plan.context_parallel;
@@ -228,12 +238,7 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
         step == 0 ? OperationKind::attention_gradient : OperationKind::attention_gradient_step,
         step);
     core.operands = read_for_gradient(half, block, context_gradient);
-    if (step == 0) append_sinks(half, core.operands);
-    for (const int gradient : {into.queries, into.keys, into.values}) {
-      core.operands.push_back(
-          with_access(reads(gradient), step == 0 ? Access::create : Access::update));
-    }
-    if (step == 0) append_sink_gradients(half, core.operands);
+    append_block_gradients(half, step, into, core.operands);
     unit.add(Phase::input_gradient, core);
   }
   pass_on(unit, Phase::input_gradient, gradient_at(ranks - 1), gradients);

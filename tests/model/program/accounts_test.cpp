@@ -1,0 +1,283 @@
+// Random legal plans: the program's FLOP, kernel times and bytes on the wire are those of the
+// operators and of the estimate's traffic, neither of which it is made from.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "model/cost/data_parallel.h"
+#include "model/cost/traffic.h"
+#include "model/program/check.h"
+#include "model/program/flop.h"
+#include "model/program/lower.h"
+#include "model/program/price.h"
+#include "model/program/view.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+PreparedJob job_of(Transformer model) {
+  PreparedJob job = llama_8b_on_h100(2, 32);
+  model.layers = 8;
+  job.job.model = std::move(model);
+  job.job.training.sequence_length = 4096;
+  job.job.training.stack.fused_cross_entropy = false;
+  return prepare(job.job);
+}
+
+template <typename T>
+T one_of(std::mt19937_64& random, std::initializer_list<T> values) {
+  return values.begin()[random() % values.size()];
+}
+
+PlanRequest random_request(std::mt19937_64& random, const Transformer& model) {
+  PlanRequest request;
+  request.tensor_parallel = one_of(random, {1, 2, 4, 8});
+  request.sequence_parallel = request.tensor_parallel > 1 && (model.experts > 0 || random() % 2);
+  request.context_parallel = one_of(random, {1, 1, 2, 4});
+  request.context_parallel_algorithm = one_of(
+      random, {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses});
+  request.pipeline_parallel = one_of(random, {1, 2, 4});
+  request.schedule = schedules()[random() % schedules().size()]->name;
+  request.virtual_stages = find_schedule(request.schedule)->needs_chunks ? 2 : 1;
+  request.zero_stage = one_of(random, {0, 1, 2, 3});
+  request.expert_parallel = model.experts > 0 ? one_of(random, {1, 2, 4, 8}) : 1;
+  request.expert_tensor_parallel = model.experts > 0 ? one_of(random, {1, 1, 2}) : 1;
+  return request;
+}
+
+struct Case {
+  PreparedJob job;
+  Plan plan;
+  Program program;
+  std::string name;
+};
+
+std::vector<Case> random_cases(int count) {
+  const std::vector<PreparedJob> jobs = {job_of(llama_8b()), job_of(mixtral_8x7b()),
+                                         job_of(deepseek_v3()), job_of(gpt_oss_20b())};
+  std::mt19937_64 random(20261121);
+  std::vector<Case> cases;
+  while (static_cast<int>(cases.size()) < count) {
+    const PreparedJob& job = jobs[random() % jobs.size()];
+    const PlanRequest request = random_request(random, job.job.model);
+    const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
+    if (!plan) continue;
+    auto program = lower(job.job.model, job.job.training, *plan);
+    if (!program) ADD_FAILURE() << program.error().message;
+    cases.push_back({job, *plan, program.value_or(Program{}),
+                     fmt::format("{} t {} c {} p {} D {} e {} e_t {} zero {} {}: ",
+                                 job.job.model.name, plan->tensor_parallel, plan->context_parallel,
+                                 plan->pipeline_parallel, plan->data_parallel,
+                                 plan->expert_parallel, plan->expert_tensor_parallel,
+                                 plan->zero_stage, plan->schedule->name)});
+  }
+  return cases;
+}
+
+const std::vector<Case>& cases() {
+  static const std::vector<Case> all = random_cases(80);
+  return all;
+}
+
+template <typename Visit>
+void for_each_operation(const Case& of, const Visit& visit) {
+  for (int stage = 0; stage < of.plan.pipeline_parallel; ++stage) {
+    for (const IssuedOperation issued : operations_of(of.program, stage)) visit(issued);
+  }
+}
+
+void expect_close(double found, double expected, const std::string& what) {
+  EXPECT_NEAR(found, expected, 1e-9 * std::abs(expected)) << what;
+}
+
+OperatorList operators_of(const Case& c, LayerKind kind) {
+  const Job& job = c.job.job;
+  return layer_operators(job.model, job.training, layer_shard(c.plan), kind);
+}
+
+TEST(ProgramAccounts, HoldsForRandomPlans) {
+  for (const Case& c : cases()) {
+    const auto checked = check(c.program, RankLayout(c.plan, c.job.job.model.kv_heads));
+    EXPECT_TRUE(checked) << c.name << (checked ? "" : checked.error().message);
+  }
+}
+
+// Work that several ranks do alike counts once (handbook §12.2).
+TEST(ProgramAccounts, FlopOfAllRanksAreTheModelFlop) {
+  for (const Case& c : cases()) {
+    std::map<std::pair<int, OperatorKind>, double> replicas;
+    for (int kind = 0; kind < kLayerKinds; ++kind) {
+      for (const Operator& op : operators_of(c, layer_kind_at(kind))) {
+        replicas[{kind, op.kind}] = op.replicas;
+      }
+    }
+    for (const Operator& op :
+         head_operators(c.job.job.model, c.job.job.training, layer_shard(c.plan))) {
+      replicas[{-1, op.kind}] = op.replicas;
+    }
+    double flop = 0;
+    for_each_operation(c, [&](const IssuedOperation& issued) {
+      const Operation& op = *issued.operation;
+      if (!op.part || op.recomputed) return;
+      const int kind = issued.call->layer < 0 ? -1 : index_of(issued.block->kind);
+      const double work = flop_of(op).value();
+      if (work > 0) flop += work / replicas.at({kind, *op.part});
+    });
+    const double ranks = c.plan.devices() / c.plan.pipeline_parallel;
+    expect_close(flop * ranks, c.job.model_flop.value(), c.name + "FLOP");
+  }
+}
+
+// Kernel times of every kind of layer are those of its operators, none twice and none forgotten.
+TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
+  for (const Case& c : cases()) {
+    const OperationPrices prices(c.job, c.plan);
+    for (int index = 0; index < kLayerKinds; ++index) {
+      const LayerKind kind = layer_kind_at(index);
+      Seconds priced;
+      bool has_kind = false;
+      for (const Block& block : c.program.blocks) {
+        const bool pass = block.name == "layer forward" || block.name == "layer backward";
+        if (!pass || !(block.kind == kind)) continue;
+        has_kind = true;
+        for (const Operation& operation : block.operations) {
+          priced += prices.of(c.program, block, operation);
+        }
+      }
+      if (!has_kind) continue;
+      Seconds expected;
+      for (const Operator& op : operators_of(c, kind)) {
+        const OperatorTime time =
+            operator_time(c.job.job.cluster.device, c.job.job.training, op);
+        expected += time.forward + time.input_gradient + time.weight_gradient;
+      }
+      expect_close(priced.value(), expected.value(), c.name + "layer");
+    }
+  }
+}
+
+// ---- Bytes on the wire: rings without latency at one byte a second --------------------------
+
+GroupLinks unit_ring(int ranks) {
+  GroupLinks ring;
+  ring.size = ring.ranks_per_domain = ranks;
+  ring.inside = ring.inside_pair = BytesPerSecond(1);
+  return ring;
+}
+
+PlanLinks unit_links(const Plan& plan) {
+  const int ranks = plan.data_parallel * plan.context_parallel;
+  PlanLinks links;
+  links.tensor = unit_ring(plan.tensor_parallel);
+  links.context = unit_ring(plan.context_parallel);
+  links.pipeline = unit_ring(plan.pipeline_parallel);
+  links.dense_gradient = unit_ring(ranks);
+  links.dense_shard = unit_ring(plan.sharding_group);
+  links.dense_replica = unit_ring(ranks / plan.sharding_group);
+  links.expert = unit_ring(plan.expert_parallel);
+  links.expert_tensor = unit_ring(plan.expert_tensor_parallel);
+  links.expert_data = unit_ring(plan.expert_data_parallel);
+  links.choice.algorithm = "ring";
+  return links;
+}
+
+const GroupLinks* links_of(const PlanLinks& links, Group group) {
+  switch (group) {
+    case Group::tensor:
+      return &links.tensor;
+    case Group::context:
+      return &links.context;
+    case Group::dense_gradient:
+      return &links.dense_gradient;
+    case Group::dense_shard:
+      return &links.dense_shard;
+    case Group::dense_replica:
+      return &links.dense_replica;
+    case Group::expert:
+      return &links.expert;
+    case Group::expert_tensor:
+      return &links.expert_tensor;
+    case Group::expert_data:
+      return &links.expert_data;
+    default:
+      return nullptr;
+  }
+}
+
+struct Wire {
+  Seconds tensor, context, expert, data;
+};
+
+// Without the second gather of saved inputs, which the estimate takes as hidden (handbook §4), and
+// the small sums of replicated weights' gradients and of the norm, which it leaves out.
+Wire wire_of(const Case& c, const PlanLinks& links) {
+  Wire wire;
+  for_each_operation(c, [&](const IssuedOperation& issued) {
+    const Operation& op = *issued.operation;
+    const GroupLinks* group = links_of(links, op.group);
+    const auto kind = collective_of(op.kind);
+    if (group == nullptr || !kind) return;
+    const bool norm = op.phase == Phase::update && op.message <= Bytes(4);
+    const Seconds time = norm ? Seconds(0) : collective_time(*kind, *group, op.message, links);
+    const bool inside = op.phase != Phase::weight_gradient && op.phase != Phase::update;
+    if (op.group == Group::tensor) {
+      if (inside) wire.tensor += time;
+    } else if (op.group == Group::context) {
+      wire.context += time;
+    } else if (op.group == Group::expert || op.group == Group::expert_tensor) {
+      if (inside) wire.expert += time;
+    } else {
+      wire.data += time;
+    }
+  });
+  return wire;
+}
+
+Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
+
+Wire expected_wire(const Case& c, const PlanLinks& links) {
+  Wire wire;
+  for (int layer = 0; layer < c.job.job.model.layers; ++layer) {
+    const LayerTraffic traffic =
+        layer_traffic(c.job, c.plan, links, layer_kind(c.job.job.model, layer));
+    wire.tensor += both(traffic.tensor_parallel);
+    wire.expert += both(traffic.expert_parallel);
+    wire.context += both(traffic.context_parallel);
+    // The gradients of a ring's blocks need one more step to come home.
+    const bool ring = c.plan.context_parallel_algorithm == ContextAlgorithm::ring;
+    if (ring && c.plan.context_parallel > 1) {
+      wire.context += traffic.context_parallel.forward / (c.plan.context_parallel - 1);
+    }
+  }
+  wire.tensor +=
+      both(embedding_traffic(c.job, c.plan, links)) + both(head_traffic(c.job, c.plan, links));
+  const double times = c.plan.microbatches;
+  wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}};
+  std::vector<StageParameters> stages;
+  stage_parameters(c.job, c.plan, stages);
+  for (const StageParameters& stage : stages) {
+    wire.data += data_parallel_traffic(c.job, c.plan, links, stage);
+  }
+  return wire;
+}
+
+TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
+  for (const Case& c : cases()) {
+    const PlanLinks links = unit_links(c.plan);
+    const Wire found = wire_of(c, links);
+    const Wire expected = expected_wire(c, links);
+    expect_close(found.tensor.value(), expected.tensor.value(), c.name + "tensor");
+    expect_close(found.context.value(), expected.context.value(), c.name + "context");
+    expect_close(found.expert.value(), expected.expert.value(), c.name + "expert");
+    expect_close(found.data.value(), expected.data.value(), c.name + "data");
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
