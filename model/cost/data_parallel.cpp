@@ -43,6 +43,7 @@ struct Traffic {
 };
 
 Traffic operator+(Traffic a, Traffic b) { return {a.time + b.time, a.contending + b.contending}; }
+Traffic operator*(double share, Traffic all) { return {share * all.time, share * all.contending}; }
 
 struct SyncTimes {
   Traffic gather;  // parameters, once
@@ -108,6 +109,10 @@ Seconds exposed(Traffic traffic, Seconds cover, double last_piece, double slowdo
 
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
 bool reduces_every_microbatch(const Plan& plan) { return plan.zero_stage >= 2; }
+
+// Of a stage's layers, those that one micro-batch meets there: under Route::both_ways one of the
+// two copies.
+double share_met(const Plan& plan) { return plan.schedule->route == Route::both_ways ? 0.5 : 1.0; }
 
 // One rank of each of two stages that are far from each other.
 GroupLinks pair_of_stages(const PlanLinks& links) {
@@ -196,19 +201,20 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
   const SyncTimes sync = stage_sync(job, plan, links, stage);
   const Seconds backward = compute.input_gradient + compute.weight_gradient;
   const double last_piece = share_of_last_piece(job, stage);
+  const double met = share_met(plan);
   const auto left = [&](Traffic traffic, Seconds cover) {
     return exposed(traffic, cover, last_piece, stack.overlap_slowdown, plan.overlap.data_parallel);
   };
   DataParallelCost cost;
   cost.step = tied_embedding_time(job, links, stage) + mirror_time(job, plan, links, stage);
   if (plan.zero_stage >= 3) {
-    cost.microbatch_forward = left(sync.gather, compute.forward);
-    cost.microbatch_backward = left(sync.gather + sync.reduce, backward);
+    cost.microbatch_forward = left(met * sync.gather, compute.forward);
+    cost.microbatch_backward = left(met * (sync.gather + sync.reduce), backward);
     return cost;
   }
   cost.step += stack.exposed_gathers ? sync.gather.time : left(sync.gather, compute.forward);
   if (reduces_every_microbatch(plan)) {
-    cost.microbatch_backward = left(sync.reduce, backward);
+    cost.microbatch_backward = left(met * sync.reduce, backward);
   } else {
     cost.step += left(sync.reduce, backward);
   }
@@ -218,10 +224,9 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage) {
   const SyncTimes sync = stage_sync(job, plan, links, stage);
-  const double microbatches = plan.microbatches;
-  if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * microbatches;
-  return sync.gather.time +
-         sync.reduce.time * (reduces_every_microbatch(plan) ? microbatches : 1.0);
+  const double times = plan.microbatches * share_met(plan);
+  if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * times;
+  return sync.gather.time + sync.reduce.time * (reduces_every_microbatch(plan) ? times : 1.0);
 }
 
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {

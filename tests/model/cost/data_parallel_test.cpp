@@ -26,6 +26,7 @@ double traffic_in_gigabytes(int zero_stage) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.reduction_bytes = 2;
   Plan plan;
+  plan.schedule = find_schedule("1f1b");
   plan.zero_stage = zero_stage;
   plan.microbatches = 8;
   StageParameters stage;

@@ -70,12 +70,12 @@ std::vector<Case> random_cases(int count) {
     if (!plan) continue;
     auto program = lower(job.job.model, job.job.training, *plan);
     if (!program) ADD_FAILURE() << program.error().message;
-    cases.push_back({job, *plan, program.value_or(Program{}),
-                     fmt::format("{} t {} c {} p {} D {} e {} e_t {} zero {} {}: ",
-                                 job.job.model.name, plan->tensor_parallel, plan->context_parallel,
-                                 plan->pipeline_parallel, plan->data_parallel,
-                                 plan->expert_parallel, plan->expert_tensor_parallel,
-                                 plan->zero_stage, plan->schedule->name)});
+    cases.push_back(
+        {job, *plan, program.value_or(Program{}),
+         fmt::format("{} t {} c {} p {} D {} e {} e_t {} zero {} {}: ", job.job.model.name,
+                     plan->tensor_parallel, plan->context_parallel, plan->pipeline_parallel,
+                     plan->data_parallel, plan->expert_parallel, plan->expert_tensor_parallel,
+                     plan->zero_stage, plan->schedule->name)});
   }
   return cases;
 }
@@ -153,8 +153,7 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
       if (!has_kind) continue;
       Seconds expected;
       for (const Operator& op : operators_of(c, kind)) {
-        const OperatorTime time =
-            operator_time(c.job.job.cluster.device, c.job.job.training, op);
+        const OperatorTime time = operator_time(c.job.job.cluster.device, c.job.job.training, op);
         expected += time.forward + time.input_gradient + time.weight_gradient;
       }
       expect_close(priced.value(), expected.value(), c.name + "layer");
