@@ -31,7 +31,7 @@ SearchCounts run(SharedSearch& shared) {
   workers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) workers.emplace_back(shared, i == 0);
   in_parallel(workers, &Worker::bound_nodes);
-  shared.sort_nodes();
+  shared.start_pricing();
   in_parallel(workers, &Worker::expand_nodes);
   SearchCounts counts;
   for (const Worker& worker : workers) counts += worker.counts;

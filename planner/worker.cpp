@@ -13,6 +13,8 @@ using Clock = SharedSearch::Clock;
 // Combinations between two looks at the clock, and two reports of progress.
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
+// For the most promising degrees, when a search is interrupted before it has priced any plan.
+constexpr auto kGrace = std::chrono::seconds(1);
 
 Clock::time_point deadline_of(Seconds limit) {
   constexpr Seconds kNever(1e9);  // beyond, the clock's own range would be left
@@ -79,16 +81,20 @@ void SharedSearch::offer(double value, const Plan& plan, const Estimate& estimat
   cutoff_ = ranking_.cutoff();
 }
 
+bool SharedSearch::interrupted() const {
+  return options.interrupted != nullptr && options.interrupted->load();
+}
+
 bool SharedSearch::bounding_is_over() {
-  const bool interrupted = options.interrupted != nullptr && options.interrupted->load();
-  if (interrupted || Clock::now() >= deadline_) not_all_bounded_ = true;
+  if (interrupted() || Clock::now() >= deadline_) not_all_bounded_ = true;
   return not_all_bounded_;
 }
 
 bool SharedSearch::pricing_is_over() {
-  const bool interrupted = options.interrupted != nullptr && options.interrupted->load();
   const bool found = cutoff_.load() < std::numeric_limits<double>::infinity();
-  if (interrupted || Clock::now() >= (found ? deadline_ : last_deadline_)) not_all_priced_ = true;
+  const auto now = Clock::now();
+  const bool stop = interrupted() && (found || now >= grace_);
+  if (stop || now >= (found ? deadline_ : last_deadline_)) not_all_priced_ = true;
   return not_all_priced_;
 }
 
@@ -97,7 +103,8 @@ void SharedSearch::add_nodes(const std::vector<Node>& more) {
   nodes.insert(nodes.end(), more.begin(), more.end());
 }
 
-void SharedSearch::sort_nodes() {
+void SharedSearch::start_pricing() {
+  if (interrupted()) grace_ = Clock::now() + kGrace;
   const auto key = [](const Node& n) { return std::tuple(n.bound, n.degrees, n.range); };
   std::sort(nodes.begin(), nodes.end(),
             [&](const Node& a, const Node& b) { return key(a) < key(b); });

@@ -42,7 +42,8 @@ class SharedSearch {
   bool stopped() const { return not_all_bounded_ || not_all_priced_; }
 
   void add_nodes(const std::vector<Node>& nodes);
-  void sort_nodes();
+  // Between the two phases, on one thread.
+  void start_pricing();
   // The smallest bound among the plans that were not looked at.
   double open_bound() const;
 
@@ -60,11 +61,14 @@ class SharedSearch {
   std::atomic<std::size_t> first_open;       // node; as many as there are nodes: none
 
  private:
+  bool interrupted() const;
+
   Ranking ranking_;
   std::mutex mutex_;
   std::atomic<double> cutoff_;
   std::atomic<bool> not_all_bounded_ = false, not_all_priced_ = false;
-  Clock::time_point deadline_, last_deadline_;  // once a plan is found; whatever was found
+  Clock::time_point deadline_, last_deadline_;          // once a plan is found; whatever was found
+  Clock::time_point grace_ = Clock::time_point::min();  // until when an interrupted search goes on
 };
 
 class Worker {
