@@ -20,7 +20,7 @@ class RankBreakdown {
   Breakdown between(Picoseconds start, Picoseconds end) {
     Picoseconds at = start;
     for (std::size_t i = 0; i < list_.tasks.size(); ++i) {
-      if (list_.tasks[i].stream != Stream::compute) continue;
+      if (list_.tasks[i].stream != Stream::compute || times_[i].end <= start) continue;
       add_gap(static_cast<std::int32_t>(i), at, times_[i].start);
       add_task(i);
       at = times_[i].end;

@@ -74,18 +74,19 @@ TEST(CriticalPath, FillsTheStepWithoutGaps) {
   EXPECT_EQ(at, simulation.timeline.makespan);
 }
 
-// The first stage's path in a pipeline of equal stages: the whole fill, its own passes, the drain.
+// All that the last stage computes takes twice as long, and everybody waits for it.
 TEST(Step, WaitsForASlowRank) {
   const PreparedJob job = llama_8b_on_h100(1, 8);
   const Plan plan = legal_plan(job, degrees(2, 2));
   const StepSimulation alike = played(job, plan);
   StepOptions options;
-  options.conditions.speeds = {{3, 0.5, Picoseconds(0)}};
+  options.conditions.speeds = {{7, 0.5, Picoseconds(0)}};  // of the last stage
   const StepSimulation slow = played(job, plan, options);
   EXPECT_FALSE(slow.step.folded());
   EXPECT_EQ(slow.unfolded_because, "ranks differ in speed");
-  EXPECT_GT(slow.step_time, 1.5 * alike.step_time);
-  EXPECT_EQ(slow.rank, 3);
+  const Seconds computed = alike.stages.back().busy;
+  EXPECT_NEAR((slow.step_time - alike.step_time) / computed, 1, 0.02) << computed.value();
+  EXPECT_EQ(slow.rank, 7);
 }
 
 // What the program's buffers hold is what the estimate's closed forms count (handbook §7).
