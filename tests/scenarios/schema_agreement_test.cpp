@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 
 #include "scenarios/catalog.h"
 #include "scenarios/fields/kinds.h"
@@ -42,6 +43,12 @@ bool names_a_family_member(std::string_view pointer) {
   return pointer.find("/schedule") != std::string_view::npos || pointer == "/plan/collective";
 }
 
+// The entries of a list follow one rule: two of them stand for all.
+bool is_later_entry(const std::string& pointer) {
+  static const std::regex kThirdOrLater("/([2-9]|[1-9][0-9]+)(/|$)");
+  return std::regex_search(pointer, kThirdOrLater);
+}
+
 // One line a document: its kind, what the schema should say of it, the document.
 class Corpus {
  public:
@@ -51,11 +58,12 @@ class Corpus {
     stream_ << kind << '\t' << (good ? "good" : "bad") << '\t' << document.dump() << '\n';
     ++size_;
   }
-  // Replaces, in turn, every value in `document` by each of the odd ones, and takes every key away.
+  // Replaces, in turn, every value in `document` by each of the odd ones (of a list, the first
+  // two), and takes every key away.
   void add_mutations(const Json& document, std::string_view kind) {
     const Json flat = document.flatten();
     for (const auto& [pointer, value] : flat.items()) {
-      if (names_a_family_member(pointer)) continue;
+      if (names_a_family_member(pointer) || is_later_entry(pointer)) continue;
       for (const Json& odd : odd_values()) mutate(document, kind, pointer, odd);
     }
     for (const auto& [key, value] : document.items()) {
