@@ -1,7 +1,6 @@
 #include "model/cluster/gemm_residual.h"
 
 #include <cmath>
-#include <utility>
 
 namespace trainyard {
 namespace {
@@ -15,14 +14,16 @@ struct Axis {
 
 Axis place_on(double value, int first, int nodes) {
   const double octave = std::log2(value) - first;
-  const double below = std::floor(octave);
+  const int below = static_cast<int>(octave) - (octave < 0 ? 1 : 0);
   const double share = octave - below;  // of the upper node
   Axis axis;
-  for (const auto& [node, weight] : {std::pair(below, 1 - share), std::pair(below + 1, share)}) {
-    if (node < 0 || node >= nodes || weight == 0) continue;
+  const auto add = [&](int node, double weight) {
+    if (node < 0 || node >= nodes || weight == 0) return;
     axis.node[axis.size] = static_cast<std::size_t>(node);
     axis.weight[axis.size++] = weight;
-  }
+  };
+  add(below, 1 - share);
+  add(below + 1, share);
   return axis;
 }
 
