@@ -157,7 +157,7 @@ Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool fo
 }
 
 std::string described(const StepTask& task) {
-  const std::string text = described(task.issued);
+  std::string text = described(task.issued);
   switch (task.kind) {
     case StepTaskKind::operation:
       return text;

@@ -307,6 +307,23 @@ StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& pr
   }
 }
 
+namespace {
+
+// By block: whether layers call it.
+std::vector<bool> called_by_layers(const Program& program) {
+  std::vector<bool> called(program.blocks.size());
+  for (const StageProgram& stage : program.stages) {
+    for (const Body& body : stage.bodies) {
+      for (const BlockCall& call : body.calls) {
+        if (call.layer >= 0) called[static_cast<std::size_t>(call.block)] = true;
+      }
+    }
+  }
+  return called;
+}
+
+}  // namespace
+
 void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Program& program) {
   const PlanLinks links = plan_links(job, plan);
   launches_.resize(program.blocks.size());
@@ -315,23 +332,18 @@ void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Pro
     if (layer_kind_at(kind).moe && job.job.model.experts == 0) continue;
     layers[static_cast<std::size_t>(kind)] = layer_cost(job, plan, links, layer_kind_at(kind));
   }
-  for (const StageProgram& stage : program.stages) {
-    for (const Body& body : stage.bodies) {
-      for (const BlockCall& call : body.calls) {
-        const Block& block = program.blocks[static_cast<std::size_t>(call.block)];
-        if (call.layer < 0 || !is_pass(block)) continue;
-        const LayerCost& layer = layers[static_cast<std::size_t>(index_of(block.kind))];
-        const bool repeats = has_repeats(block) && repeats_whole_layers(job, plan);
-        launches_[static_cast<std::size_t>(call.block)] = {
-            to_picoseconds(layer.forward.launch),
-            to_picoseconds(layer.input_gradient.launch +
-                           (repeats ? layer.forward.launch : Seconds(0)))};
-      }
+  const std::vector<bool> of_layers = called_by_layers(program);
+  for (std::size_t i = 0; i < program.blocks.size(); ++i) {
+    const Block& block = program.blocks[i];
+    if (is_head(block)) {
+      launches_[i].forward = to_picoseconds(head_cost(job, plan, links).forward.launch);
+    } else if (of_layers[i] && is_pass(block)) {
+      const LayerCost& layer = layers[static_cast<std::size_t>(index_of(block.kind))];
+      const bool repeats = has_repeats(block) && repeats_whole_layers(job, plan);
+      const Seconds again = repeats ? layer.forward.launch : Seconds(0);
+      launches_[i] = {to_picoseconds(layer.forward.launch),
+                      to_picoseconds(layer.input_gradient.launch + again)};
     }
-  }
-  for (std::size_t block = 0; block < program.blocks.size(); ++block) {
-    if (!is_head(program.blocks[block])) continue;
-    launches_[block].forward = to_picoseconds(head_cost(job, plan, links).forward.launch);
   }
 }
 
