@@ -14,6 +14,11 @@ const Clock::time_point kStart = Clock::now();
 
 }  // namespace
 
+void add_scenario(CLI::App& command, std::filesystem::path& file) {
+  command.add_option("SCENARIO", file, "scenario document; without `plan` the best is found")
+      ->required();
+}
+
 void add_format(CLI::App& command, Format& format) {
   static const std::map<std::string, Format> kFormats = {
       {"text", Format::text}, {"json", Format::json}, {"csv", Format::csv}};

@@ -37,6 +37,8 @@ void add_goodput(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 
+// The document that the subcommand is about, where its plan may be left to the planner.
+void add_scenario(CLI::App& command, std::filesystem::path& file);
 // `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);
 // The footer of a subcommand's help.

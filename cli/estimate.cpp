@@ -67,9 +67,7 @@ void add_estimate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "estimate", "step time with its breakdown, utilisation, memory by stage, verdict");
   auto options = std::make_shared<EstimateOptions>();
-  command
-      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
-      ->required();
+  add_scenario(*command, options->file);
   add_format(*command, options->format);
   add_example(*command, "trainyard estimate scenarios/examples/llama-3.1-405b-2048-h100.json");
   command->callback([&action, options] { action = [options] { return run(*options); }; });

@@ -101,9 +101,7 @@ void add_goodput(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "goodput", "the life of a whole run: failures, checkpoints, what they leave of the time");
   auto options = std::make_shared<GoodputOptions>();
-  command
-      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
-      ->required();
+  add_scenario(*command, options->file);
   add_format(*command, options->format);
   add_example(*command, "trainyard goodput scenarios/examples/llama-3.1-405b-54-days.json");
   command->callback([&action, options] { action = [options] { return run(*options); }; });

@@ -58,9 +58,7 @@ void add_program(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("program", "the operations of one rank in one step of the plan");
   auto options = std::make_shared<ProgramOptions>();
-  command
-      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
-      ->required();
+  add_scenario(*command, options->file);
   command->add_option("--rank", options->rank, "whose operations, from 0")->required();
   add_format(*command, options->format);
   add_example(*command,

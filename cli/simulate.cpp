@@ -78,9 +78,7 @@ void add_simulate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "simulate", "the step played in virtual time: critical path, contention, memory over time");
   auto options = std::make_shared<SimulateOptions>();
-  command
-      ->add_option("SCENARIO", options->file, "scenario document; without `plan` the best is found")
-      ->required();
+  add_scenario(*command, options->file);
   command
       ->add_option("--network", options->step.grain,
                    "collective: a call is one flow a phase; "

@@ -244,60 +244,20 @@ PlanLinks unit_links(const Plan& plan) {
   return links;
 }
 
-// On the wire of all stages' representatives.
-struct Wire {
-  Seconds tensor, pipeline, data;
-};
-
-// Without the second gather of saved inputs, which the estimate takes as hidden (handbook §4), and
-// without the small sums of replicated weights' gradients, which it leaves out.
-Wire wire_of(const Case& c, const PlanLinks& links) {
-  Wire wire;
-  for_each_operation(c, [&](const IssuedOperation& issued) {
-    const Operation& op = *issued.operation;
-    const auto kind = collective_of(op.kind);
-    if (!kind || op.kind == OperationKind::receive) return;
-    if (op.kind == OperationKind::send) {
-      wire.pipeline += collective_time(*kind, links.pipeline, op.message, links);
-    } else if (op.shards > 1) {
-      wire.data += collective_time(*kind, links.dense_shard, op.message, links);
-    } else if (op.group == Group::dense_gradient) {
-      wire.data += collective_time(*kind, links.dense_gradient, op.message, links);
-    } else if (op.group == Group::tensor && op.phase != Phase::weight_gradient &&
-               op.phase != Phase::update) {
-      wire.tensor += collective_time(*kind, links.tensor, op.message, links);
-    }
-  });
-  return wire;
-}
-
-Wire expected_wire(const Case& c, const PlanLinks& links) {
-  const auto both = [](PassTraffic traffic) { return traffic.forward + traffic.backward; };
-  Wire wire;
-  wire.tensor = both(layer_traffic(c.job, c.plan, links, LayerKind{}).tensor_parallel) *
-                    c.job.job.model.layers +
-                both(embedding_traffic(c.job, c.plan, links)) +
-                both(head_traffic(c.job, c.plan, links));
-  wire.tensor *= c.plan.microbatches;
-  const int boundaries = c.plan.pipeline_parallel * c.plan.virtual_stages - 1;
-  wire.pipeline = send_time(c.job, c.plan, links) * (2.0 * boundaries * c.plan.microbatches);
-  std::vector<StageParameters> stages;
-  stage_parameters(c.job, c.plan, stages);
-  for (StageParameters& stage : stages) {
-    stage.tied_embedding = 0;
-    wire.data += data_parallel_traffic(c.job, c.plan, links, stage);
-  }
-  return wire;
-}
-
-TEST(ProgramAgreement, BytesOnTheWireAreThoseOfTheTraffic) {
+// What the tensor and data-parallel groups exchange is checked on random plans in accounts_test.
+TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {
   for (const Case& c : cases()) {
     const PlanLinks links = unit_links(c.plan);
-    const Wire found = wire_of(c, links);
-    const Wire expected = expected_wire(c, links);
-    expect_close(found.tensor.value(), expected.tensor.value(), "tensor");
-    expect_close(found.pipeline.value(), expected.pipeline.value(), "pipeline");
-    expect_close(found.data.value(), expected.data.value(), "data");
+    Seconds sent;
+    for_each_operation(c, [&](const IssuedOperation& issued) {
+      const Operation& op = *issued.operation;
+      if (op.kind != OperationKind::send) return;
+      sent += collective_time(*collective_of(op.kind), links.pipeline, op.message, links);
+    });
+    const int boundaries = c.plan.pipeline_parallel * c.plan.virtual_stages - 1;
+    const Seconds expected =
+        send_time(c.job, c.plan, links) * (2.0 * boundaries * c.plan.microbatches);
+    expect_close(sent.value(), expected.value(), "pipeline");
   }
 }
 
