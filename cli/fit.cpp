@@ -63,7 +63,7 @@ int run_check(const FitOptions& options, const DeviceDocument& document,
               const std::vector<KernelTable>& tables) {
   const auto files = check_kernels(document.device, tables);
   if (!files) return fail(files.error());
-  if (const int status = write_plot(options, options.device, *files); status != kDone) {
+  if (const int status = write_plot(options, document.device.name, *files); status != kDone) {
     return status;
   }
   switch (options.format) {
@@ -96,7 +96,7 @@ int run_fit(const FitOptions& options, const DeviceDocument& document,
   if (const auto written = write_file(options.out, text); !written) {
     return fail(written.error(), kMachineFailed);
   }
-  if (const int status = write_plot(options, options.device, fit->files); status != kDone) {
+  if (const int status = write_plot(options, document.device.name, fit->files); status != kDone) {
     return status;
   }
   switch (options.format) {

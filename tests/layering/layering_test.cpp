@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/layering/include_rules.h"
+#include "tests/layering/machine_paths.h"
 
 namespace trainyard {
 namespace {
@@ -20,11 +21,15 @@ class PlantedTree : public ::testing::Test {
   void SetUp() override { fs::create_directories(root_); }
   void TearDown() override { fs::remove_all(root_); }
 
-  IncludeReport check(const std::string& file, const std::string& text) const {
+  void plant(const std::string& file, const std::string& text) const {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
+  }
+  IncludeReport check(const std::string& file, const std::string& text) const {
+    plant(file, text);
     return check_includes(root_);
   }
+  PathReport check_paths() const { return check_machine_paths(root_); }
 
  private:
   fs::path root_ = fs::path(::testing::TempDir()) /
@@ -71,6 +76,35 @@ TEST_F(PlantedTree, PassesAlongTheArrows) {
                             "#include \"planner/planner.h\"\n#include \"scenarios/reader.h\"\n");
   EXPECT_THAT(report.violations, IsEmpty());
   EXPECT_EQ(report.checked_files, 1);
+}
+
+TEST(MachinePaths, AreInNoFileOfThisRepository) {
+  const PathReport report = check_machine_paths(TRAINYARD_SOURCE_DIR);
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_GT(report.checked_files, 300);  // the catalog and the headers alone are more
+}
+
+TEST_F(PlantedTree, IsRefusedWhenAChartNamesTheFolderOfItsBuild) {
+  plant("docs/plot.svg",
+        "<svg>\n<text>/ho"
+        "me/somebody/trainyard: errors</text>\n</svg>\n");
+  EXPECT_THAT(check_paths().violations, ElementsAre("docs/plot.svg:2: names a path below /ho"
+                                                    "me/"));
+}
+
+TEST_F(PlantedTree, MayNameRelativePathsAndWhatIsIgnored) {
+  plant("README.md",
+        "docs/wo"
+        "rk/plan.md, ../tm"
+        "p/x, ${FOLDER}/tm"
+        "p/x and /tm"
+        "p/ itself\n");
+  plant(".gitignore", "/build/\n");
+  plant("build/log.txt",
+        "/tm"
+        "p/scratch\n");
+  EXPECT_THAT(check_paths().violations, IsEmpty());
+  EXPECT_EQ(check_paths().checked_files, 2);
 }
 
 }  // namespace
