@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace trainyard {
 namespace {
@@ -15,7 +16,13 @@ struct AxisPlace {
 
 AxisPlace place_on(const std::vector<double>& knots, double coordinate) {
   const double inside = std::clamp(coordinate, knots.front(), knots.back());
+  const auto last = static_cast<double>(knots.size() - 1);
   AxisPlace place;
+  // Where evenly spaced knots have it; from there to where these do.
+  place.below =
+      static_cast<std::size_t>(last * (inside - knots.front()) / (knots.back() - knots.front()));
+  place.below = std::min(place.below, knots.size() - 2);
+  while (place.below > 0 && inside < knots[place.below]) --place.below;
   while (place.below + 2 < knots.size() && inside >= knots[place.below + 1]) ++place.below;
   const double low = knots[place.below];
   place.share = (inside - low) / (knots[place.below + 1] - low);
@@ -55,8 +62,10 @@ GridWeights grid_weights(std::span<const std::vector<double>> knots,
   return weights;
 }
 
+double to_thousandths(double value) { return std::round(value * 1e3) / 1e3; }
+
 double residual_at(const ResidualGrid& grid, std::span<const double> point) {
-  if (grid.values.empty()) return 0;
+  if (grid.empty()) return 0;
   const GridWeights weights = grid_weights(grid.knots, point);
   double value = 0;
   for (std::size_t i = 0; i < weights.count; ++i) {

@@ -18,6 +18,8 @@ inline constexpr double kResidualReach = 2;
 struct ResidualGrid {
   std::vector<std::vector<double>> knots;  // an axis each, ascending, two or more
   std::vector<double> values;              // the last axis runs fastest
+
+  bool empty() const { return values.empty(); }
   friend bool operator==(const ResidualGrid&, const ResidualGrid&) = default;
 };
 
@@ -34,6 +36,9 @@ struct GridWeights {
 };
 // Requires: as many coordinates as axes, at most kMostResidualAxes.
 GridWeights grid_weights(std::span<const std::vector<double>> knots, std::span<const double> point);
+
+// Fitted values are kept to a thousandth, far below what rows of one shape differ by.
+double to_thousandths(double value);
 
 // 0 for an empty grid. Allocates nothing.
 double residual_at(const ResidualGrid& grid, std::span<const double> point);

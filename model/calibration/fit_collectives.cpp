@@ -58,7 +58,7 @@ CollectiveCurve fit_form(const Key& key, const std::vector<Point>& points) {
 double time_of(const CollectiveCurve& curve, double bytes) {
   const std::array<double, 3> p = {curve.latency.value(), 1 / curve.bandwidth.value(), curve.root};
   const double rest =
-      curve.residual.values.empty() ? 0 : residual_at(curve.residual, std::array{std::log2(bytes)});
+      curve.residual.empty() ? 0 : residual_at(curve.residual, std::array{std::log2(bytes)});
   return form(p, bytes) * std::exp(rest);
 }
 
@@ -113,7 +113,7 @@ void fit_rest(CollectiveCurve& curve, const std::vector<Point>& points) {
   curve.residual =
       fit_residual_grid({knots}, samples, {.smoothness = {0.02}, .ridge = 0.02, .loss_scale = 0.1});
   while (!rises(curve)) {
-    for (double& value : curve.residual.values) value *= 0.9;
+    for (double& value : curve.residual.values) value = std::trunc(value * 900) / 1000;
   }
 }
 

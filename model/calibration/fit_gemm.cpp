@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "model/calibration/fit_residual.h"
+#include "model/calibration/fit_gemm_residual.h"
 #include "model/calibration/least_squares.h"
 #include "model/cost/kernels/gemm.h"
 
@@ -132,13 +132,14 @@ void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search&
 }
 
 void fit_rest(Device& device, const std::vector<GemmSample>& samples) {
-  std::vector<ResidualRow> rows;
+  std::vector<GemmResidualRow> rows;
   rows.reserve(samples.size());
   for (const GemmSample& s : samples) {
     rows.push_back(
         {s.shape, std::log(s.time / gemm_sample_time(device, s)), weight_shape(s.shape)});
   }
-  device.rates.gemm[static_cast<std::size_t>(samples.front().dtype)].residual = fit_residual(rows);
+  device.rates.gemm[static_cast<std::size_t>(samples.front().dtype)].residual =
+      fit_gemm_residual(rows);
 }
 
 bool carries_cast(Dtype dtype) { return dtype == Dtype::fp8 || dtype == Dtype::fp4; }
@@ -157,8 +158,7 @@ void fit_dtype(Device& device, const std::vector<GemmSample>& samples) {
 }  // namespace
 
 Seconds gemm_sample_time(const Device& device, const GemmSample& s) {
-  const double residual =
-      log_residual(device.rates.of(s.dtype).residual, s.shape.m, s.shape.n, s.shape.k);
+  const double residual = residual_at(device.rates.of(s.dtype).residual, gemm_coordinates(s.shape));
   return (tile_model_time(device, s.dtype, s.shape) +
           activation_cast_time(device, s.dtype, s.shape)) *
          std::exp(residual);

@@ -103,8 +103,9 @@ ResidualGrid fit_residual_grid(std::vector<std::vector<double>> knots,
   for (int i = 0; i < kReweightings; ++i) {
     values = reweighted(rows, samples.residuals, penalty, values, options);
   }
-  std::vector<double> rounded;  // a thousandth is far below what rows of one shape differ by
-  for (const double value : values) rounded.push_back(std::round(value * 1000) / 1000);
+  std::vector<double> rounded;
+  rounded.reserve(static_cast<std::size_t>(values.size()));
+  for (const double value : values) rounded.push_back(to_thousandths(value));
   return {std::move(knots), std::move(rounded)};
 }
 

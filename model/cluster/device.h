@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "model/cluster/gemm_residual.h"
 #include "model/residual_grid.h"
 #include "model/units.h"
 #include "model/workload/precision.h"
@@ -59,7 +58,7 @@ struct GemmRates {
   // part of it.
   Seconds cast_overhead;
   double cast_bytes = 0;  // traffic an element of the activation
-  GemmResidual residual;
+  ResidualGrid residual;  // over log2 of m, of n, of k
 };
 
 // Forward attention of one head dimension, with or without a sliding window; between two head

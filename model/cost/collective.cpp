@@ -34,7 +34,7 @@ struct CurvePoint {
 };
 
 double correction(const CollectiveCurve& curve, Bytes message) {
-  if (curve.residual.values.empty()) return 1;
+  if (curve.residual.empty()) return 1;
   return std::exp(residual_at(curve.residual, std::array{std::log2(message.value())}));
 }
 

@@ -49,20 +49,6 @@ Field<GemmRates> tile_efficiency_field() {
       [](const GemmRates& rates) -> std::optional<Json> { return Json(rates.tile_efficiency); }};
 }
 
-Field<GemmRates> residual_field() {
-  return {{.key = "residual",
-           .shape = {ObjectShape{&spec_of<gemm_residual_section>, {}}},
-           .doc = "smooth correction of the tile model",
-           .absent = "none"},
-          [](const Json& value, GemmRates& rates, const Place& place) {
-            return gemm_residual_section().read(value, rates.residual, place);
-          },
-          [](const GemmRates& rates) -> std::optional<Json> {
-            if (rates.residual.empty()) return std::nullopt;
-            return gemm_residual_section().write(rates.residual);
-          }};
-}
-
 const Section<GemmRates>& gemm_section() {
   using G = GemmRates;
   static const Section<G> section(
@@ -99,7 +85,7 @@ const Section<GemmRates>& gemm_section() {
               Zero::allowed),
           number("cast_bytes", &G::cast_bytes, "likewise: traffic an element of the activation",
                  {0, 1000}),
-          residual_field(),
+          residual("residual", &G::residual, "log2 of m, of n, of k"),
       });
   return section;
 }

@@ -75,9 +75,6 @@ std::vector<Field<InterNode>> inter_node_fields();
 // What fields alone cannot say: keys that do not go with the kind of fabric.
 Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
 
-// Part of a device.
-const Section<GemmResidual>& gemm_residual_section();
-
 // The config at `path`, as the document at `place` means it.
 Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);
 

@@ -1,37 +1,99 @@
-// The fields of a residual grid.
+// The fields of a residual grid. Its numbers stand in lines of text, so that a document stays
+// readable.
 #include "scenarios/fields/residual.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <functional>
+#include <span>
 
 namespace trainyard {
 namespace {
 
-constexpr NumberShape kCoordinate{.least = -1e3, .most = 1e3};
-constexpr NumberShape kLogarithm{.least = -10, .most = 10};
+constexpr double kMostCoordinate = 1e3;
+constexpr double kMostPermille = 1e4;
+
+// Whether all of `line` is numbers up to `most`, a blank between two.
+bool append_numbers(std::string_view line, double most, std::vector<double>& numbers) {
+  while (true) {
+    double number = 0;
+    const auto [end, failed] = std::from_chars(line.data(), line.data() + line.size(), number);
+    if (failed != std::errc() || !(std::abs(number) <= most)) return false;
+    numbers.push_back(number);
+    line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+    if (line.empty()) return true;
+    if (line.front() != ' ') return false;
+    line.remove_prefix(1);
+  }
+}
+
+tl::unexpected<Error> no_numbers(const Json& line, double most, const Place& place) {
+  return place.error(fmt::format("found {}; allowed: numbers from {} to {}, a blank between two",
+                                 shown(line), -most, most));
+}
 
 Field<ResidualGrid> knots_field() {
   return {{.key = "knots",
-           .shape = {ListShape{{{ListShape{{{kCoordinate}}}}}}},
-           .doc = "of each axis, ascending; up to four axes"},
-          [](const Json& value, ResidualGrid& grid, const Place&) -> Expected<void> {
-            grid.knots = value.get<std::vector<std::vector<double>>>();
+           .shape = {ListShape{.element = {{TextShape{}}}}},
+           .doc = "a line an axis, up to four: coordinates, ascending"},
+          [](const Json& value, ResidualGrid& grid, const Place& place) -> Expected<void> {
+            for (std::size_t i = 0; i < value.size(); ++i) {
+              const auto& line = value[i].get_ref<const std::string&>();
+              if (!append_numbers(line, kMostCoordinate, grid.knots.emplace_back())) {
+                return no_numbers(value[i], kMostCoordinate, place / i);
+              }
+            }
             return {};
           },
-          [](const ResidualGrid& grid) -> std::optional<Json> { return Json(grid.knots); }};
+          [](const ResidualGrid& grid) -> std::optional<Json> {
+            Json lines = Json::array();
+            for (const auto& axis : grid.knots) {
+              lines.push_back(fmt::format("{}", fmt::join(axis, " ")));
+            }
+            return lines;
+          }};
 }
 
-Field<ResidualGrid> values_field() {
-  return {{.key = "values",
-           .shape = {ListShape{{{kLogarithm}}}},
-           .doc = "ln(measured / form) at the knots, the last axis fastest"},
-          [](const Json& value, ResidualGrid& grid, const Place&) -> Expected<void> {
-            grid.values = value.get<std::vector<double>>();
+// Numbers in a line: those of one knot of the first axis; all of them where there is no other axis.
+std::size_t line_length(const ResidualGrid& grid) {
+  const std::span<const std::vector<double>> knots = grid.knots;
+  return grid_size(knots.size() > 1 ? knots.subspan(1) : knots);
+}
+
+std::string permille_line(std::span<const double> values) {
+  std::vector<long> whole;
+  whole.reserve(values.size());
+  for (const double value : values) whole.push_back(std::lround(value * 1e3));
+  return fmt::format("{}", fmt::join(whole, " "));
+}
+
+Field<ResidualGrid> permille_field() {
+  return {{.key = "permille",
+           .shape = {ListShape{.element = {{TextShape{}}}}},
+           .doc = "thousandths of ln(measured / form): a line a knot of the first axis, in it the "
+                  "last axis fastest; one line where there is one axis"},
+          [](const Json& value, ResidualGrid& grid, const Place& place) -> Expected<void> {
+            for (std::size_t i = 0; i < value.size(); ++i) {
+              const auto& line = value[i].get_ref<const std::string&>();
+              if (!append_numbers(line, kMostPermille, grid.values)) {
+                return no_numbers(value[i], kMostPermille, place / i);
+              }
+            }
+            for (double& number : grid.values) number /= 1e3;
             return {};
           },
-          [](const ResidualGrid& grid) -> std::optional<Json> { return Json(grid.values); }};
+          [](const ResidualGrid& grid) -> std::optional<Json> {
+            Json lines = Json::array();
+            const std::size_t length = line_length(grid);
+            for (std::size_t at = 0; at < grid.values.size(); at += length) {
+              lines.push_back(permille_line(std::span(grid.values).subspan(at, length)));
+            }
+            return lines;
+          }};
 }
 
 Expected<void> check_grid(ResidualGrid& grid, const Place& place) {
@@ -48,8 +110,8 @@ Expected<void> check_grid(ResidualGrid& grid, const Place& place) {
   }
   const std::size_t size = grid_size(grid.knots);
   if (grid.values.size() == size) return {};
-  return (place / "values")
-      .error(fmt::format("found {} values; allowed: {}, one a corner of the grid",
+  return (place / "permille")
+      .error(fmt::format("found {} numbers; allowed: {}, one a corner of the grid",
                          grid.values.size(), size));
 }
 
@@ -58,7 +120,7 @@ Expected<void> check_grid(ResidualGrid& grid, const Place& place) {
 const Section<ResidualGrid>& residual_section() {
   static const Section<ResidualGrid> section(
       "residual", "A smooth correction of a fitted form: a grid over logarithms of the shape.",
-      {knots_field().required(), values_field().required()}, {.finish = check_grid});
+      {knots_field().required(), permille_field().required()}, {.finish = check_grid});
   return section;
 }
 

@@ -23,7 +23,7 @@ Field<T> residual(std::string key, ResidualGrid T::*member, const std::string& a
             return residual_section().read(value, owner.*member, place);
           },
           [member](const T& owner) -> std::optional<Json> {
-            if ((owner.*member).values.empty()) return std::nullopt;
+            if ((owner.*member).empty()) return std::nullopt;
             return residual_section().write(owner.*member);
           }};
 }

@@ -26,6 +26,14 @@ TEST(ResidualGrid, IsStraightBetweenItsKnots) {
   EXPECT_NEAR(at(plane(), 2.7, 0.3), 0.27 + 0.06, 1e-15);
 }
 
+// Knots that grow wider: the cell is not where even spacing has it.
+TEST(ResidualGrid, FindsTheCellOfUnevenKnots) {
+  const ResidualGrid grid{{{0, 1, 2, 3, 100, 1000}}, {0, 1, 2, 3, 100, 1000}};
+  for (const double x : {0.0, 0.5, 1.0, 2.5, 3.0, 42.0, 100.0, 500.0, 1000.0}) {
+    EXPECT_NEAR(residual_at(grid, std::array{x}), x, 1e-12);
+  }
+}
+
 TEST(ResidualGrid, FadesToNothingOutsideItsKnots) {
   const double edge = 0.3 + 0.2;
   EXPECT_NEAR(at(plane(), 3, 1), edge, 1e-15);

@@ -29,7 +29,7 @@ struct Form {
 };
 
 double correction(const AttentionRates& rates, const AttentionShape& a) {
-  if (rates.residual.values.empty()) return 1;
+  if (rates.residual.empty()) return 1;
   return std::exp(residual_at(rates.residual, attention_coordinates(a)));
 }
 

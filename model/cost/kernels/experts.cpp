@@ -27,7 +27,7 @@ RankLoad busiest_rank(const ExpertRates& rates, const ExpertBlock& block) {
 }
 
 double rest(const ExpertRates& rates, const ExpertBlock& block) {
-  return rates.residual.values.empty() ? 0 : residual_at(rates.residual, expert_coordinates(block));
+  return rates.residual.empty() ? 0 : residual_at(rates.residual, expert_coordinates(block));
 }
 
 }  // namespace

@@ -83,9 +83,14 @@ Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& g) {
   return rates.overhead + Seconds(join_roofs(compute, memory));
 }
 
+std::array<double, 3> gemm_coordinates(const GemmShape& g) {
+  return {std::log2(g.m), std::log2(g.n), std::log2(g.k)};
+}
+
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
-  const double residual = log_residual(device.rates.of(dtype).residual, g.m, g.n, g.k);
-  return tile_model_time(device, dtype, g) * std::exp(residual);
+  const ResidualGrid& residual = device.rates.of(dtype).residual;
+  const Seconds form = tile_model_time(device, dtype, g);
+  return residual.empty() ? form : form * std::exp(residual_at(residual, gemm_coordinates(g)));
 }
 
 Seconds activation_cast_time(const Device& device, Dtype dtype, const GemmShape& g) {

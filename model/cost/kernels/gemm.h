@@ -5,6 +5,8 @@
 // product.
 #pragma once
 
+#include <array>
+
 #include "model/cluster/device.h"
 #include "model/units.h"
 #include "model/workload/operators.h"
@@ -16,6 +18,9 @@ inline constexpr double kLargeGemmFlop = 1e11;
 
 Flops gemm_flop(const GemmShape& shape);                // 2mnk
 Bytes gemm_bytes(Dtype dtype, const GemmShape& shape);  // operands and a 16-bit result, once each
+
+// Where the residual has a shape: log2 of m, of n, of k.
+std::array<double, 3> gemm_coordinates(const GemmShape& shape);
 
 // One [m×k]·[k×n]. Requires: device.supports(dtype).
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);

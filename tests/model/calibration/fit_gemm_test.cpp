@@ -103,7 +103,7 @@ TEST(FitGemm, GivesTheSameBitsTwice) {
   const GemmRates& a = once.rates.of(Dtype::bf16);
   const GemmRates& b = again.rates.of(Dtype::bf16);
   EXPECT_EQ(a.per_multiprocessor, b.per_multiprocessor);
-  EXPECT_EQ(a.residual.permille, b.residual.permille);
+  EXPECT_EQ(a.residual, b.residual);
 }
 
 TEST(FitGemm, RefusesTooFewRows) {
@@ -113,15 +113,19 @@ TEST(FitGemm, RefusesTooFewRows) {
   EXPECT_EQ(done.error().message, "found 1 rows of a dtype; allowed: 60 or more");
 }
 
-// Rows far from a shape do not correct it: trilinear to 0 within an octave of the grid.
-TEST(GemmResidual, FallsToNothingBeyondItsGrid) {
-  const GemmResidual grid{{10, 10, 10}, {2, 2, 2}, {100, 100, 100, 100, 100, 100, 100, 100}};
-  EXPECT_DOUBLE_EQ(log_residual(grid, 1024, 1500, 2048), 0.1);
-  EXPECT_NEAR(log_residual(grid, 2048 * std::sqrt(2.0), 1024, 1024), 0.05, 1e-12);
-  EXPECT_EQ(log_residual(grid, 4096, 1024, 1024), 0);
-  EXPECT_EQ(log_residual(grid, 1024, 1024, 512), 0);
-  EXPECT_EQ(log_residual(grid, 1024, 1e6, 1024), 0);
-  EXPECT_EQ(log_residual({}, 1024, 1024, 1024), 0);
+// The correction of a GEMM: a factor of e^0.1 inside the grid, none for shapes far away, where no
+// row speaks.
+TEST(GemmResidual, CorrectsOnlyShapesNearItsGrid) {
+  Device device = example_a100();
+  const auto corrected = [&](const GemmShape& shape) {
+    device.rates.gemm[static_cast<std::size_t>(Dtype::bf16)].residual = {
+        {{10, 11}, {10, 11}, {10, 11}}, std::vector<double>(8, 0.1)};
+    return gemm_time(device, Dtype::bf16, shape) / tile_model_time(device, Dtype::bf16, shape);
+  };
+  EXPECT_NEAR(corrected({1024, 1500, 2048}), std::exp(0.1), 1e-12);
+  EXPECT_NEAR(corrected({2048 * std::exp2(kResidualReach / 2), 1024, 1024}), std::exp(0.05), 1e-12);
+  EXPECT_EQ(corrected({1024, 1024, 1024 * std::exp2(-kResidualReach)}), 1);
+  EXPECT_EQ(corrected({1024, 1e6, 1024}), 1);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fits the smooth correction of the GEMM model (model/cluster/gemm_residual.h): regularised robust
+// Fits the smooth correction of the GEMM model (model/residual_grid.h): regularised robust
 // regression of ln(measured / model) on the grid. Neighbouring nodes are held together and every
 // node to 0, so that noise is averaged and nodes without data stay near 0; how strongly is chosen
 // by cross-validation over groups of rows. Deterministic.
@@ -7,18 +7,18 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/cluster/gemm_residual.h"
+#include "model/residual_grid.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
 
-struct ResidualRow {
+struct GemmResidualRow {
   GemmShape shape;
   double log_ratio = 0;     // ln(measured / model)
   std::uint64_t group = 0;  // rows that cross-validation holds back together
 };
 
 // An empty grid when there are too few groups to validate on.
-GemmResidual fit_residual(const std::vector<ResidualRow>& rows);
+ResidualGrid fit_gemm_residual(const std::vector<GemmResidualRow>& rows);
 
 }  // namespace trainyard
