@@ -55,16 +55,20 @@ Form mixed(const Form& a, const Form& b, double share) {
           between(a.correction, b.correction)};
 }
 
-// Interpolated between the head dimensions of the kernel with a window, or of that without; without
-// one where there is no other.
+// Interpolated between the head dimensions of the kernel with a window, or of that without: where
+// nothing else is known, and for heads wider than any that was measured with a window.
 Form form_of(const Device& device, const AttentionShape& a) {
   const auto& table = device.rates.attention;
   assert(!table.empty());
-  const auto windowed = std::ranges::find(table, true, &AttentionRates::sliding);
-  const bool of_window = a.sliding && windowed != table.end();
-  const auto first = of_window ? windowed : table.begin();
-  const auto last = of_window || windowed == table.begin() ? table.end() : windowed;
   const double head_dim = mean_head_dim(a);
+  const auto windowed = std::ranges::find(table, true, &AttentionRates::sliding);
+  const bool all_windowed = windowed == table.begin();
+  const bool plain_is_wider = !all_windowed && windowed != table.end() &&
+                              head_dim > table.back().head_dim &&
+                              (windowed - 1)->head_dim > table.back().head_dim;
+  const bool of_window = a.sliding && windowed != table.end() && !plain_is_wider;
+  const auto first = of_window ? windowed : table.begin();
+  const auto last = of_window || all_windowed ? table.end() : windowed;
   const auto above = std::find_if(
       first, last, [&](const AttentionRates& entry) { return head_dim <= entry.head_dim; });
   if (above == first) return at_entry(*first, a);

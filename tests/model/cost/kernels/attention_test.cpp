@@ -60,6 +60,27 @@ TEST(AttentionTime, TakesTheRatesOfTheKernelWithAWindow) {
             attention_time(ideal_device(), causal(8, 8192, 32, 32, 128), 1));
 }
 
+// Heads of 256 with a window, where the kernel with a window was measured at 128 alone: as if none
+// had been measured with a window. Narrower heads have the windowed kernel's rates.
+TEST(AttentionTime, TakesTheRatesOfThePlainKernelForHeadsThatNoWindowedOneWasMeasuredAt) {
+  Device plain = ideal_device();
+  plain.rates.attention.push_back(plain.rates.attention.front());
+  plain.rates.attention.back().head_dim = 256;
+  Device both = plain;
+  both.rates.attention.push_back(plain.rates.attention.front());
+  both.rates.attention.back().sliding = true;
+  both.rates.attention.back().per_multiprocessor =
+      plain.rates.attention.front().per_multiprocessor / 2;
+  const auto windowed = [](double head_dim) {
+    AttentionShape shape = causal(1, 8192, 16, 8, head_dim);
+    shape.keys = 1024;
+    shape.sliding = true;
+    return shape;
+  };
+  EXPECT_EQ(attention_time(both, windowed(256), 1), attention_time(plain, windowed(256), 1));
+  EXPECT_GT(attention_time(both, windowed(64), 1), attention_time(plain, windowed(64), 1));
+}
+
 TEST(AttentionTime, TakesAsMuchLongerAsTheResidualSays) {
   Device device = ideal_device();
   // Over log2 of sequence, batch × heads, heads / KV heads: 4096 = 2^12, 64 = 2^6, 4 = 2^2.
