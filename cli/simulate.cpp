@@ -64,6 +64,7 @@ int run(const SimulateOptions& options) {
   const auto simulation = simulate(question->job, *plan, options.step);
   if (!simulation) return fail(in_file(options.file, simulation.error()));
   if (!options.trace.empty()) {
+    const InterruptGuard guard;  // what was written so far is taken away
     const auto written = write_trace(options.trace, *simulation, was_interrupted);
     if (!written) return fail(written.error(), was_interrupted() ? kInterrupted : kMachineFailed);
   }

@@ -1,0 +1,123 @@
+// trainyard simulate and compare: what they print, and the trace that they write.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+using Json = nlohmann::json;
+
+std::filesystem::path two_stages(const std::string& more = "") {
+  return small_scenario(R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2)" + more + "}");
+}
+
+std::string simulate(const std::filesystem::path& file, const std::string& options = "") {
+  return "simulate '" + file.string() + "' " + options;
+}
+
+TEST(SimulateCommand, SaysWhereTheStepGoes) {
+  const Ran ran = run_trainyard(simulate(two_stages()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* part : {"where the step goes", "critical path", "stage", "links", "peak"}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(SimulateCommand, GivesPartsThatSumToTheStep) {
+  const Ran ran = run_trainyard(simulate(two_stages(), "--format json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("trainyard"), "simulation/1");
+  const double step = json.at("step_time_s").get<double>();
+  double sum = 0;
+  for (const auto& [part, time] : json.at("breakdown").items()) sum += time.get<double>();
+  EXPECT_NEAR(sum / step, 1, 1e-9);
+  EXPECT_EQ(json.at("stages").size(), 2u);
+  for (const Json& stage : json.at("stages")) {
+    EXPECT_GT(stage.at("memory_timeline").size(), 2u);
+    EXPECT_LE(stage.at("utilisation").get<double>(), 1);
+  }
+  for (const Json& link : json.at("links")) {
+    EXPECT_LE(link.at("utilisation").get<double>(), link.at("utilisation_max").get<double>());
+    EXPECT_LE(link.at("utilisation_max").get<double>(), 1 + 1e-9);
+  }
+}
+
+// Ranks that behave alike take the same time, one of them or all.
+TEST(SimulateCommand, TakesTheSameTimeFoldedAndNot) {
+  const Json folded = Json::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
+  const Json all =
+      Json::parse(run_trainyard(simulate(two_stages(), "--format json --fold off")).out);
+  EXPECT_EQ(folded.at("folded"), true);
+  EXPECT_EQ(folded.at("ranks"), 2);
+  EXPECT_EQ(all.at("folded"), false);
+  EXPECT_EQ(all.at("ranks"), 8);
+  EXPECT_NEAR(all.at("step_time_s").get<double>() / folded.at("step_time_s").get<double>(), 1,
+              1e-9);
+}
+
+// Every rank has its slices, every message one that sends it and one that gets it.
+TEST(SimulateCommand, WritesATraceOfEveryRank) {
+  const auto file = scratch_folder() / "trace.json";
+  const Ran ran =
+      run_trainyard(simulate(two_stages(), "--fold off --trace '" + file.string() + "'"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json trace = Json::parse(read_text(file));
+  std::map<int, int> slices;
+  std::map<std::int64_t, int> sent, received;
+  for (const Json& event : trace.at("traceEvents")) {
+    const auto kind = event.at("ph").get<std::string>();
+    if (kind == "X") ++slices[event.at("pid").get<int>()];
+    if (kind == "s") ++sent[event.at("id").get<std::int64_t>()];
+    if (kind == "f") ++received[event.at("id").get<std::int64_t>()];
+  }
+  EXPECT_EQ(slices.size(), 8u);
+  EXPECT_FALSE(sent.empty());
+  EXPECT_EQ(sent, received);
+  for (const auto& [id, count] : sent) EXPECT_EQ(count, 1) << id;
+}
+
+TEST(SimulateCommand, SaysWhereATraceCannotBeWritten) {
+  const Ran ran = run_trainyard(simulate(two_stages(), "--trace /nowhere/trace.json"));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("/nowhere/trace.json: cannot be written"), std::string::npos) << ran.err;
+}
+
+TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
+  const std::string file = "'" + two_stages().string() + "' ";
+  const Ran ran = run_trainyard("compare " + file + file + "--format json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  EXPECT_EQ(json.at("step_time_a_s"), json.at("step_time_b_s"));
+  EXPECT_FALSE(json.at("operations").empty());
+  for (const Json& of : json.at("operations")) {
+    EXPECT_EQ(of.at("tasks_a"), of.at("tasks_b"));
+    EXPECT_EQ(of.at("time_a_s"), of.at("time_b_s"));
+  }
+}
+
+// Full recomputation repeats the forward pass: those operations are in B alone.
+TEST(CompareCommand, NamesWhatRecomputationAdds) {
+  const auto before = scratch_folder() / "before.json";
+  std::filesystem::copy_file(two_stages(), before,
+                             std::filesystem::copy_options::overwrite_existing);
+  const auto after = two_stages(R"(, "recompute": "full")");
+  const Ran ran =
+      run_trainyard("compare '" + before.string() + "' '" + after.string() + "' --format json");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  double again = 0;
+  for (const Json& of : json.at("operations")) {
+    if (of.at("operation").get<std::string>().find(" again") == std::string::npos) continue;
+    EXPECT_EQ(of.at("tasks_a"), 0);
+    again += of.at("time_b_s").get<double>();
+  }
+  EXPECT_GT(again, 0);
+}
+
+}  // namespace
+}  // namespace trainyard
