@@ -1,6 +1,8 @@
 // trainyard plan SCENARIO
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <memory>
 
@@ -29,6 +31,15 @@ const std::map<std::string, Objective> kObjectives = {{"step-time", Objective::s
                                                       {"cost", Objective::cost},
                                                       {"energy", Objective::energy},
                                                       {"memory", Objective::memory}};
+
+// CLI11's PositiveNumber lets "nan" through, and prints the largest double as its bound.
+std::string positive_seconds(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const bool is_number = std::from_chars(text.data(), end, seconds).ptr == end;
+  if (is_number && seconds > 0 && std::isfinite(seconds)) return {};
+  return fmt::format("found \"{}\", allowed seconds above 0", text);
+}
 
 // What is minimised must be known.
 Expected<void> check_objective(const PlanOptions& options, const Device& device) {
@@ -136,7 +147,10 @@ int run(const PlanOptions& options) {
     return kInterrupted;
   }
   if (best_of(result).empty()) {
-    return fail({options.file.string(), "no plan of the space is legal for this job"}, kAnswerIsNo);
+    return fail({options.file.string(),
+                 result.optimal ? "no plan of the space is legal for this job"
+                                : "the time limit came before any plan that fits was found"},
+                kAnswerIsNo);
   }
   if (const auto written = write_best(options, result); !written) {
     return fail(written.error(), kMachineFailed);
@@ -168,7 +182,7 @@ void add_plan(CLI::App& app, Action& action) {
                    "why not these keys? Long names, or tp cp pp vp dp ep etp mb zero")
       ->type_name("KEY=VALUE,…");
   command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_seconds)
       ->type_name("S");
   command->add_option("--out", options->out, "write the scenario with the best plan filled in")
       ->type_name("FILE");

@@ -250,6 +250,7 @@ TEST(Program, RefusesABadCommandLineInOneLine) {
                                           "plan --top many " + file,
                                           "plan --objective speed " + file,
                                           "plan --time-limit -1 " + file,
+                                          "plan --time-limit nan " + file,
                                           "validate",
                                           "import",
                                           "import huggingface x",
@@ -262,7 +263,8 @@ TEST(Program, RefusesABadCommandLineInOneLine) {
 
 TEST(Program, HelpsWithAnExampleOfEveryCommand) {
   for (const std::string command :
-       {"", "estimate", "plan", "validate", "import", "import huggingface", "schema"}) {
+       {"", "estimate", "plan", "validate", "fit", "import", "import huggingface", "schema",
+        "program", "goodput", "simulate", "compare"}) {
     const Ran ran = run_trainyard(command + " --help");
     EXPECT_EQ(ran.status, 0) << command;
     EXPECT_NE(ran.out.find("Example:\n  trainyard "), std::string::npos) << command;
