@@ -1,4 +1,7 @@
 // trainyard goodput SCENARIO
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <memory>
 
 #include "cli/command.h"
@@ -7,6 +10,7 @@
 #include "cli/progress.h"
 #include "cli/question.h"
 #include "scenarios/write_goodput.h"
+#include "simulator/life/run.h"
 
 namespace trainyard {
 namespace {
@@ -27,6 +31,17 @@ Expected<Candidate> candidate_of(const GoodputOptions& options, const Question& 
       .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
 }
 
+// Beyond it, one run takes longer than anyone waits.
+Expected<void> check_length(const GoodputOptions& options, const LifeSettings& settings) {
+  constexpr double kMostEvents = 1e8;
+  const double events = expected_events(settings);
+  if (events <= kMostEvents) return {};
+  return failure(options.file.string() + ": /run",
+                 fmt::format("found {:.2g} checkpoints and failures in a run; allowed: at most "
+                             "{:.0g}",
+                             events, kMostEvents));
+}
+
 // The settings that `run` and the estimate add to the plan's.
 Expected<LifeSettings> settings_of(const GoodputOptions& options, const Question& question,
                                    const Candidate& candidate) {
@@ -34,6 +49,8 @@ Expected<LifeSettings> settings_of(const GoodputOptions& options, const Question
   LifeSettings settings =
       life_settings(question.job, candidate.plan, scenario.reliability, scenario.checkpoint);
   const auto tokens = static_cast<double>(scenario.job.training.tokens);
+  settings.step = candidate.estimate.step_time;
+  settings.interval = std::max(settings.interval, settings.step);
   settings.limit = scenario.run.duration;
   if (scenario.run.work) {
     settings.work = *scenario.run.work;
@@ -45,14 +62,14 @@ Expected<LifeSettings> settings_of(const GoodputOptions& options, const Question
     return failure(options.file.string() + ": /run",
                    "found no length of the run; allowed: `work`, `duration` or /training/tokens");
   }
-  return settings;
+  return check_length(options, settings).map([&] { return settings; });
 }
 
 // Empty when interrupted before the first life.
 std::optional<RunReport> simulate(const Question& question, const Candidate& candidate,
                                   const LifeSettings& settings) {
   const InterruptGuard guard;
-  Progress progress("living");
+  Progress progress("simulating runs");
   const RunLength& run = question.scenario.run;
   CampaignOptions options{.runs = run.runs, .seed = static_cast<std::uint64_t>(run.seed)};
   options.interrupted = interrupt_flag();
@@ -64,8 +81,10 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   RunReport report;
   report.settings = settings;
   report.campaign = summary_of(lives);
-  report.closed_form = estimate_goodput(question.job, candidate.plan, question.scenario.reliability,
-                                        question.scenario.checkpoint);
+  Checkpointing taken = question.scenario.checkpoint;
+  taken.interval = settings.interval;
+  report.closed_form =
+      estimate_goodput(question.job, candidate.plan, question.scenario.reliability, taken);
   report.interval = best_interval(settings, options);
   report.spares = best_spares(settings, options);
   report.bill = bill_of(question.job.job.cluster, candidate.estimate, settings, report.campaign);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/estimate_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -43,8 +45,32 @@ std::string duration(Seconds time) {
   return with_unit(time);
 }
 
+// How often something happened, on average.
+std::string times(double mean) {
+  const bool whole = mean >= 100 || mean == std::round(mean);
+  return whole ? count(std::llround(mean)) : fmt::format("{:.1f}", mean);
+}
+
 std::string range(const Quantiles& found) {
-  return fmt::format("{} ({} – {})", number(found.mean), number(found.low), number(found.high));
+  return fmt::format("{} ({} – {})", times(found.mean), times(found.low), times(found.high));
+}
+
+// Runs that end with the calendar all take the same.
+std::string time_words(const RunReport& report, int asked) {
+  const Campaign& campaign = report.campaign;
+  std::string words = duration(Seconds(campaign.wall.mean));
+  if (campaign.finished > 0) {
+    words += fmt::format(" (10–90 %: {} – {})", duration(Seconds(campaign.wall.low)),
+                         duration(Seconds(campaign.wall.high)));
+  }
+  const std::int64_t done = std::llround(campaign.finished * campaign.runs);
+  const bool calendar = report.settings.limit && report.settings.work >= *report.settings.limit;
+  words += calendar ? fmt::format(", the calendar's, in {} runs", count(campaign.runs))
+                    : fmt::format("; {} of {} runs did all their work", count(done),
+                                  count(campaign.runs));
+  if (campaign.runs < asked)
+    words += fmt::format(", stopped before {} more", count(asked - campaign.runs));
+  return words;
 }
 
 std::string loss_table(const Campaign& campaign, const Style& style) {
@@ -67,19 +93,19 @@ std::string loss_table(const Campaign& campaign, const Style& style) {
 
 std::string choices(const RunReport& report, const Style& style) {
   const GoodputEstimate& closed = report.closed_form;
-  std::string text = line(
-      "interval",
-      fmt::format("{} taken; Young {}, Daly {}, best by simulation {} "
-                  "(goodput {} %)",
-                  duration(report.settings.interval), duration(closed.young), duration(closed.daly),
-                  duration(report.interval.interval), percent(report.interval.goodput)),
-      style);
-  text += line(
-      "spares",
-      fmt::format("{} nodes held; {} give the most work a node-hour (goodput {} %)",
-                  report.settings.spares, report.spares.spares, percent(report.spares.goodput)),
-      style);
-  return text;
+  std::string interval =
+      fmt::format("{} taken; Young {}, Daly {}", duration(report.settings.interval),
+                  duration(closed.young), duration(closed.daly));
+  if (report.interval) {
+    interval += fmt::format(", best by simulation {} (goodput {} %)",
+                            duration(report.interval->interval), percent(report.interval->goodput));
+  }
+  std::string spares = fmt::format("{} nodes held", report.settings.spares);
+  if (report.spares) {
+    spares += fmt::format("; {} give the most work a node-hour (goodput {} %)",
+                          report.spares->spares, percent(report.spares->goodput));
+  }
+  return line("interval", interval, style) + line("spares", spares, style);
 }
 
 std::string bill_words(const Question& question, const Bill& bill) {
@@ -106,19 +132,13 @@ std::string goodput_text(const Question& question, const RunReport& report, cons
                        style.strong(percent(campaign.goodput.mean)), percent(campaign.goodput.low),
                        percent(campaign.goodput.high), percent(closed.goodput)),
            style);
-  text +=
-      line("time",
-           fmt::format("{} (10–90 %: {} – {}); {} of {} runs did all their work",
-                       duration(Seconds(campaign.wall.mean)), duration(Seconds(campaign.wall.low)),
-                       duration(Seconds(campaign.wall.high)),
-                       number(campaign.finished * campaign.runs), campaign.runs),
-           style);
+  text += line("time", time_words(report, question.scenario.run.runs), style);
   text += line("interruptions",
                fmt::format("{} unexpected, one every {}; {} planned", range(campaign.interruptions),
-                           duration(closed.mtbf), number(campaign.planned.mean)),
+                           duration(closed.mtbf), times(campaign.planned.mean)),
                style);
   text += line("checkpoints",
-               fmt::format("{} of {}, each blocks {}", number(campaign.checkpoints.mean),
+               fmt::format("{} of {}, each blocks {}", times(campaign.checkpoints.mean),
                            with_unit(closed.checkpoint_bytes), duration(closed.blocking)),
                style);
   text += choices(report, style);
@@ -128,17 +148,19 @@ std::string goodput_text(const Question& question, const RunReport& report, cons
 
 CsvRow goodput_row(const Question& question, const RunReport& report) {
   const Campaign& campaign = report.campaign;
-  CsvRow row = {{"name", question.scenario.name},
-                {"runs", std::to_string(campaign.runs)},
-                {"goodput", csv_number(campaign.goodput.mean)},
-                {"wall_time_s", csv_number(campaign.wall.mean)},
-                {"wall_time_low_s", csv_number(campaign.wall.low)},
-                {"wall_time_high_s", csv_number(campaign.wall.high)},
-                {"interruptions", csv_number(campaign.interruptions.mean)},
-                {"best_interval_s", csv_number(report.interval.interval.value())},
-                {"best_spares", std::to_string(report.spares.spares)},
-                {"cost_usd", csv_number(report.bill.cost)},
-                {"energy_joule", csv_number(report.bill.energy)}};
+  CsvRow row = {
+      {"name", question.scenario.name},
+      {"runs", std::to_string(campaign.runs)},
+      {"goodput", csv_number(campaign.goodput.mean)},
+      {"wall_time_s", csv_number(campaign.wall.mean)},
+      {"wall_time_low_s", csv_number(campaign.wall.low)},
+      {"wall_time_high_s", csv_number(campaign.wall.high)},
+      {"interruptions", csv_number(campaign.interruptions.mean)},
+      {"best_interval_s",
+       report.interval ? csv_number(report.interval->interval.value()) : std::string()},
+      {"best_spares", report.spares ? std::to_string(report.spares->spares) : std::string()},
+      {"cost_usd", csv_number(report.bill.cost)},
+      {"energy_joule", csv_number(report.bill.energy)}};
   for (const Loss& loss : kLosses) {
     row.emplace_back(fmt::format("{}_s", name_of(loss.kind)),
                      csv_number(campaign.of(loss.kind).value()));

@@ -43,6 +43,8 @@ Json or_null(const std::optional<Q>& quantity) {
 
 std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunReport& report) {
   const Campaign& campaign = report.campaign;
+  const std::optional<BestInterval>& best = report.interval;
+  const std::optional<BestSpares>& spares = report.spares;
   return text_of(Json{{"trainyard", "goodput/1"},
                       {"name", scenario.name},
                       {"devices", plan.devices()},
@@ -58,11 +60,11 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
                       {"time", spent_json(campaign)},
                       {"closed_form", closed_form_json(report.closed_form)},
                       {"interval_s", report.settings.interval.value()},
-                      {"best_interval_s", report.interval.interval.value()},
-                      {"best_interval_goodput", report.interval.goodput},
+                      {"best_interval_s", best ? Json(best->interval.value()) : Json(nullptr)},
+                      {"best_interval_goodput", best ? Json(best->goodput) : Json(nullptr)},
                       {"spares", report.settings.spares},
-                      {"best_spares", report.spares.spares},
-                      {"best_spares_goodput", report.spares.goodput},
+                      {"best_spares", spares ? Json(spares->spares) : Json(nullptr)},
+                      {"best_spares_goodput", spares ? Json(spares->goodput) : Json(nullptr)},
                       {"cost_usd", or_null(report.bill.cost)},
                       {"energy_joule", or_null(report.bill.energy)},
                       {"carbon_g", carbon_json(scenario, report.bill)}});

@@ -1,6 +1,7 @@
 // The life of a run as JSON (`trainyard goodput`).
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "model/plan/plan.h"
@@ -14,8 +15,8 @@ struct RunReport {
   LifeSettings settings;
   Campaign campaign;
   GoodputEstimate closed_form;
-  BestInterval interval;
-  BestSpares spares;
+  std::optional<BestInterval> interval;  // absent: interrupted before
+  std::optional<BestSpares> spares;
   Bill bill;
 };
 

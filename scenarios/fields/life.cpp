@@ -1,5 +1,7 @@
 // The fields of `run`, `reliability` and `checkpoint`: how long a run is, what fails and how it is
 // mended, where checkpoints go. Defaults and their sources: model/cost/reliability_settings.h.
+#include <fmt/format.h>
+
 #include "scenarios/fields/documents.h"
 
 namespace trainyard {
@@ -53,12 +55,20 @@ const Section<Stragglers>& stragglers_section() {
   return section;
 }
 
+// Windows that leave no time between them are no windows.
+Expected<void> check_windows(Maintenance& maintenance, const Place& place) {
+  if (maintenance.duration < maintenance.every) return {};
+  return (place / "duration")
+      .error("found a window as long as the time from one to the next; allowed: less than `every`");
+}
+
 const Section<Maintenance>& maintenance_section() {
   using M = Maintenance;
   static const Section<M> section(
       "maintenance", "Windows in which the job stands, after a checkpoint.",
       {quantity("every", &M::every, "from one window to the next").required(),
-       quantity("duration", &M::duration, "of a window; assumed")});
+       quantity("duration", &M::duration, "of a window; assumed")},
+      {.finish = check_windows});
   return section;
 }
 
@@ -103,7 +113,8 @@ const Section<StorageTier>& tier_section() {
       {choice("kind", &T::kind, kTiers,
               "hosts' memory, nodes' NVMe, or a store that failures do not reach")
            .required(),
-       count("every", &T::every, "of so many checkpoints one is written here", {.most = 1e6}),
+       count("every", &T::every, "of so many checkpoints one is written here; 1 in the first tier",
+             {.most = 1e6}),
        count("peers", &T::peers, "memory, nvme: other nodes with a copy", {.least = 0, .most = 64}),
        quantity("write_bandwidth", &T::write_bandwidth, "of the whole tier")
            .absent(
@@ -120,6 +131,14 @@ const Section<Incremental>& incremental_section() {
       {count("full_every", &I::full_every, "of so many checkpoints one is full", {.most = 1e6}),
        number("share", &I::share, "of a full one's bytes", {0, 1, false})});
   return section;
+}
+
+// What is saved before a planned stop must be somewhere; the closed form knows the first tier only.
+Expected<void> check_first_tier(Checkpointing& checkpointing, const Place& place) {
+  if (checkpointing.tiers.empty() || checkpointing.tiers.front().every == 1) return {};
+  return (place / "tiers" / std::size_t{0} / "every")
+      .error(fmt::format("found {} in the first tier; allowed: 1, every checkpoint goes there",
+                         checkpointing.tiers.front().every));
 }
 
 // In the order of time, as the simulation takes them.
@@ -196,7 +215,8 @@ const Section<Checkpointing>& checkpoint_section() {
           quantity("validation", &C::validation, "of a loaded checkpoint", Zero::allowed),
           objects<tier_section>("tiers", &C::tiers, "places, the first written first")
               .absent("one store"),
-      });
+      },
+      {.finish = check_first_tier});
   return section;
 }
 

@@ -23,7 +23,9 @@ struct Work {
   void run(bool reports) {
     for (int i = next++; i < options.runs && !stopped(); i = next++) {
       const std::uint64_t seed = mixed(options.seed) + static_cast<std::uint64_t>(i);
-      lives[static_cast<std::size_t>(i)] = live(settings, seed);
+      const Life life = live(settings, seed, options.interrupted);
+      if (stopped()) return;  // perhaps unfinished
+      lives[static_cast<std::size_t>(i)] = life;
       if (reports && options.progress) options.progress(static_cast<double>(i) / options.runs);
     }
   }

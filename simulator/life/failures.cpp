@@ -4,6 +4,7 @@
 #include <cmath>
 
 namespace trainyard {
+
 Failures::Failures(const LifeSettings& settings, std::uint64_t seed)
     : settings_(settings), seed_(seed) {
   const Reliability& reliability = settings.reliability;
@@ -77,9 +78,15 @@ void Failures::find_next() {
   }
 }
 
+double Failures::per_second() const {
+  double rate = 0;
+  for (const Stream& stream : streams_) rate += 1e9 / stream.mean;
+  return rate;
+}
+
 Disturbance Failures::take_traced() {
   const TracedFailure& traced = settings_.reliability.trace[traced_++];
-  return {Trouble::failure, next_at_, traced.nodes};
+  return {Trouble::failure, next_at_, std::min(settings_.nodes, traced.nodes)};
 }
 
 Disturbance Failures::take() {

@@ -28,7 +28,8 @@ class Failures {
   Failures(const LifeSettings& settings, std::uint64_t seed);
 
   Nanoseconds next_at() const { return next_at_; }
-  Disturbance take();  // the next one
+  Disturbance take();         // the next one
+  double per_second() const;  // on average, those of a trace apart
 
  private:
   struct Stream {

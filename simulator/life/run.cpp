@@ -16,8 +16,9 @@ constexpr double kGivenUp = 100;
 
 class Run {
  public:
-  Run(const LifeSettings& settings, std::uint64_t seed)
+  Run(const LifeSettings& settings, std::uint64_t seed, const std::atomic<bool>* interrupted)
       : settings_(settings),
+        interrupted_(interrupted),
         failures_(settings, seed),
         checkpoints_(settings, seed),
         nodes_(settings.spares, settings.reliability.repair, seed),
@@ -37,7 +38,10 @@ class Run {
   }
 
  private:
-  bool over() const { return done_ == work_ || now_ >= limit_; }
+  bool over() const {
+    const bool stop = interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed);
+    return done_ == work_ || now_ >= limit_ || stop;
+  }
 
   // Until something stops the job.
   void train() {
@@ -265,6 +269,7 @@ class Run {
   }
 
   const LifeSettings& settings_;
+  const std::atomic<bool>* interrupted_;
   Failures failures_;
   Checkpoints checkpoints_;
   Nodes nodes_;
@@ -287,6 +292,13 @@ class Run {
 
 }  // namespace
 
-Life live(const LifeSettings& settings, std::uint64_t seed) { return Run(settings, seed).live(); }
+Life live(const LifeSettings& settings, std::uint64_t seed, const std::atomic<bool>* interrupted) {
+  return Run(settings, seed, interrupted).live();
+}
+
+double expected_events(const LifeSettings& settings) {
+  const Seconds length = std::min(settings.work, settings.limit.value_or(settings.work));
+  return length / settings.interval + length.value() * Failures(settings, 0).per_second();
+}
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 // detected; a job that has shrunk grows back after a checkpoint as soon as a node is repaired.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "simulator/life/accounting.h"
@@ -13,6 +14,11 @@
 
 namespace trainyard {
 
-Life live(const LifeSettings& settings, std::uint64_t seed);
+// `interrupted` is asked at every event: once it is true the life ends, unfinished.
+Life live(const LifeSettings& settings, std::uint64_t seed,
+          const std::atomic<bool>* interrupted = nullptr);
+
+// Checkpoints and disturbances of such a run, were nothing done twice: what simulating it costs.
+double expected_events(const LifeSettings& settings);
 
 }  // namespace trainyard

@@ -19,6 +19,7 @@ struct LifeSettings {
   Reliability reliability;
 
   CheckpointMode mode = CheckpointMode::asynchronous;
+  Seconds step;                 // a checkpoint comes after one
   Seconds interval;             // of training between two checkpoints
   Seconds copy;                 // what an asynchronous checkpoint blocks
   std::vector<TierCost> tiers;  // one at least

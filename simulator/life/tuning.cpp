@@ -13,8 +13,9 @@ bool stopped(const CampaignOptions& options) {
   return options.interrupted != nullptr && *options.interrupted;
 }
 
-// Mean goodput; 0 when interrupted before the first run.
-double goodput_of(const LifeSettings& settings, const CampaignOptions& options) {
+// Mean goodput; 0 when interrupted before the first run. Progress is that of all candidates.
+double goodput_of(const LifeSettings& settings, CampaignOptions options) {
+  options.progress = nullptr;
   const std::vector<Life> lives = live_many(settings, options);
   return lives.empty() ? 0 : summary_of(lives).goodput.mean;
 }
@@ -25,19 +26,20 @@ int next_rung(int spares) {
 
 }  // namespace
 
-BestInterval best_interval(LifeSettings settings, const CampaignOptions& options) {
+std::optional<BestInterval> best_interval(LifeSettings settings, const CampaignOptions& options) {
   const Seconds around = settings.interval;
   BestInterval best;
   for (int k = -kSteps; k <= kSteps && !stopped(options); ++k) {
     settings.interval = around * std::exp2(static_cast<double>(k) / kStepsAnOctave);
+    if (settings.interval < settings.step) continue;
     const double goodput = goodput_of(settings, options);
     if (goodput > best.goodput) best = {settings.interval, goodput};
     if (options.progress) options.progress((k + kSteps) / (2.0 * kSteps));
   }
-  return best;
+  return stopped(options) ? std::nullopt : std::optional(best);
 }
 
-BestSpares best_spares(LifeSettings settings, const CampaignOptions& options) {
+std::optional<BestSpares> best_spares(LifeSettings settings, const CampaignOptions& options) {
   BestSpares best;
   double best_yield = 0;
   int worse = 0;  // in a row
@@ -52,7 +54,7 @@ BestSpares best_spares(LifeSettings settings, const CampaignOptions& options) {
       best_yield = yield;
     }
   }
-  return best;
+  return stopped(options) ? std::nullopt : std::optional(best);
 }
 
 }  // namespace trainyard

@@ -52,6 +52,29 @@ TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
   EXPECT_NE(ran.err.find("/run: found no length"), std::string::npos) << ran.err;
 }
 
+TEST(GoodputCommand, RefusesARunThatIsStruckAllTheTime) {
+  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "duration": "30 days" }, "reliability": { "device_mtbf": "1 us" })")));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("checkpoints and failures in a run"), std::string::npos) << ran.err;
+}
+
+// Asked for one every microsecond: no more of them than steps.
+TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
+  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "duration": "1 h", "runs": 2 },
+    "checkpoint": { "interval": "1 us", "bytes": "1 B", "mode": "synchronous" })"),
+                                        "--format json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const Json json = Json::parse(ran.out);
+  const Ran estimate = run_trainyard(
+      "estimate '" + small_scenario(R"(, "plan": { "tensor_parallel": 2 })").string() +
+      "' --format json");
+  const double step = Json::parse(estimate.out).at("step_time_s").get<double>();
+  EXPECT_GE(json.at("interval_s").get<double>(), step);
+  EXPECT_GE(json.at("best_interval_s").get<double>(), step);
+}
+
 // 30 days of work cannot be done where every restart is struck again.
 TEST(GoodputCommand, EndsWithStatusOneWhenTheWorkIsNeverDone) {
   const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "simulator/life/run.h"
 #include "tests/simulator/life/example_run.h"
 
 namespace trainyard {
@@ -35,6 +36,13 @@ TEST(ManyLives, EndEarlyWhenInterrupted) {
   CampaignOptions options{.runs = 50};
   options.interrupted = &interrupted;
   EXPECT_TRUE(live_many(troubled_run(), options).empty());
+}
+
+// 1000 s of work: a checkpoint every 100 s, and one failure of 64 devices in 1000 s.
+TEST(ExpectedEvents, AreCheckpointsAndFailures) {
+  LifeSettings settings = quiet_run();
+  settings.reliability.device_mtbf = Seconds(64 * 1000.0);
+  EXPECT_DOUBLE_EQ(expected_events(settings), 10 + 1);
 }
 
 TEST(Quantiles, AreInterpolatedBetweenOrderStatistics) {

@@ -46,10 +46,24 @@ INSTANTIATE_TEST_SUITE_P(Intervals, WallTimes,
 
 // The grid's step is 2^(1/4); within a step of it the goodput is flat.
 TEST(TheBestInterval, LiesAtDalysWhenFoundBySimulation) {
-  const BestInterval best = best_interval(exponential_run(1600, 60), {.runs = 100});
+  const BestInterval best = best_interval(exponential_run(1600, 60), {.runs = 100}).value();
   EXPECT_NEAR(best.interval.value() / 1116.3, 1, 0.3);
   const double at_dalys = goodput({Seconds(1116.3), Seconds(60), kRestart, kLlamaMtbf});
   EXPECT_NEAR(best.goodput / at_dalys, 1, 0.01);
+}
+
+TEST(TheBestInterval, IsNotShorterThanAStep) {
+  LifeSettings settings = exponential_run(1600, 60);
+  settings.step = Seconds(2000);
+  EXPECT_GE(best_interval(settings, {.runs = 5}).value().interval, settings.step);
+}
+
+TEST(TheBestChoices, AreNotSaidAfterAnInterruption) {
+  const std::atomic<bool> interrupted = true;
+  CampaignOptions options{.runs = 5};
+  options.interrupted = &interrupted;
+  EXPECT_FALSE(best_interval(exponential_run(1600, 60), options).has_value());
+  EXPECT_FALSE(best_spares(exponential_run(1600, 60), options).has_value());
 }
 
 // An asynchronous checkpoint blocks 1 s and can be loaded 30 s later: those 30 s are lost, too.
@@ -100,7 +114,7 @@ TEST(TheBestSpares, AreThoseThatRepairsKeepBusy) {
   settings.reliability.device_mtbf = 6400 * kLlamaMtbf;
   settings.limit = 60 * kDay;
   // 7.8 nodes are in repair on average, Poisson: 16 suffice in all but 0.3 % of the time.
-  const BestSpares best = best_spares(settings, {.runs = 20});
+  const BestSpares best = best_spares(settings, {.runs = 20}).value();
   EXPECT_GE(best.spares, 8);
   EXPECT_LE(best.spares, 24);
 }

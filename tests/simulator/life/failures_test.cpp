@@ -68,6 +68,12 @@ TEST(FailureTimes, AreThoseOfATraceInstead) {
   EXPECT_EQ(failures.next_at(), kNever);
 }
 
+TEST(FailureTimes, TakeNoMoreNodesThanTheJobHas) {
+  LifeSettings settings = quiet_run();
+  settings.reliability.trace = {{.at = Seconds(5), .nodes = 1000}};
+  EXPECT_EQ(Failures(settings, 7).take().nodes, settings.nodes);
+}
+
 TEST(FailureTimes, CostANodeInTheShareThatIsHardware) {
   LifeSettings settings = quiet_run();
   settings.reliability.device_mtbf = Seconds(6400);

@@ -164,6 +164,13 @@ TEST(ALife, GoesBackBeyondASilentCorruption) {
   EXPECT_GT(spent(live(settings, 1), Spent::lost), 2 * spent(all, Spent::lost));
 }
 
+TEST(ALife, EndsWhereItIsInterrupted) {
+  const std::atomic<bool> interrupted = true;
+  const Life life = live(quiet_run(), 1, &interrupted);
+  EXPECT_FALSE(life.finished);
+  EXPECT_EQ(life.wall(), Nanoseconds(0));
+}
+
 TEST(ALife, IsBookedToTheNanosecond) {
   LifeSettings settings = quiet_run();
   settings.work = Seconds(20000);
