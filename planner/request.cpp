@@ -26,6 +26,7 @@ PlanRequest request_of(const Plan& plan) {
     request.sharding_group = plan.sharding_group;
   }
   request.recompute = plan.recompute;
+  request.recompute_per_stage = plan.recompute_per_stage;
   request.overlap = {.tensor_parallel = plan.overlap.tensor_parallel,
                      .context_parallel = plan.overlap.context_parallel,
                      .expert_parallel = plan.overlap.expert_parallel,

@@ -51,6 +51,41 @@ constexpr PlanRule kRecomputedLayers = {
                                  p.request.recompute.full_layers, p.model.layers));
     }};
 
+constexpr PlanRule kRecomputeEntries = {
+    [](const Proposal& p) {
+      const auto entries = static_cast<int>(p.request.recompute_per_stage.size());
+      return entries == 0 || entries == p.request.pipeline_parallel;
+    },
+    [](const Proposal& p) {
+      return refusal("recompute", fmt::format("found {} entries, allowed {}, one a stage",
+                                              p.request.recompute_per_stage.size(),
+                                              p.request.pipeline_parallel));
+    }};
+
+// The first stage whose entry no plan can have.
+std::size_t bad_recompute(const Proposal& p) {
+  const std::vector<Recompute>& stages = p.request.recompute_per_stage;
+  const auto bad = std::find_if(stages.begin(), stages.end(), [&p](const Recompute& r) {
+    return r.mode == RecomputeMode::automatic || r.full_layers < 0 ||
+           r.full_layers > p.model.layers;
+  });
+  return static_cast<std::size_t>(bad - stages.begin());
+}
+
+constexpr PlanRule kRecomputeEntry = {
+    [](const Proposal& p) { return bad_recompute(p) == p.request.recompute_per_stage.size(); },
+    [](const Proposal& p) {
+      const std::size_t stage = bad_recompute(p);
+      const Recompute& found = p.request.recompute_per_stage[stage];
+      if (found.mode == RecomputeMode::automatic) {
+        return refusal(fmt::format("recompute/{}", stage),
+                       "found \"auto\", allowed none, selective, full or a number of layers");
+      }
+      return refusal(
+          fmt::format("recompute/{}/full", stage),
+          fmt::format("found {}, allowed 0 to {} layers", found.full_layers, p.model.layers));
+    }};
+
 constexpr PlanRule kCapacityFactor = {
     [](const Proposal& p) {
       const double factor = p.request.capacity_factor.value_or(1);
@@ -138,8 +173,9 @@ constexpr PlanRule kPrecision = {
                                p.training.precision.name, p.device.name, fmt::join(names, ", "))};
     }};
 
-constexpr std::array kRules = {kPrecision,      kZeroStage,     kShardingGroup, kRecomputedLayers,
-                               kCapacityFactor, kLoadImbalance, kRankOrder,     kCollective};
+constexpr std::array kRules = {
+    kPrecision,      kZeroStage,      kShardingGroup, kRecomputedLayers, kRecomputeEntries,
+    kRecomputeEntry, kCapacityFactor, kLoadImbalance, kRankOrder,        kCollective};
 
 }  // namespace
 

@@ -1,7 +1,9 @@
 #include "model/plan/plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <utility>
 
 #include "model/plan/validity.h"
 #include "model/schedule/schedule.h"
@@ -38,6 +40,24 @@ std::vector<int> layers_per_chunk(const Proposal& proposal) {
   return layers;
 }
 
+// Stages that all do the same are one policy. Of unlike ones the plan's own is the one that repeats
+// the most: a mode further on in the enumeration, or more layers.
+void set_recompute(const PlanRequest& request, Plan& plan) {
+  const std::vector<Recompute>& stages = request.recompute_per_stage;
+  plan.recompute = request.recompute;
+  if (stages.empty()) return;
+  const auto extent = [](const Recompute& r) {
+    constexpr int kAll = std::numeric_limits<int>::max();
+    return std::pair(r.mode, r.full_layers == 0 ? kAll : r.full_layers);
+  };
+  plan.recompute = *std::max_element(
+      stages.begin(), stages.end(),
+      [&](const Recompute& a, const Recompute& b) { return extent(a) < extent(b); });
+  const bool alike = std::all_of(stages.begin(), stages.end(),
+                                 [&](const Recompute& r) { return r == stages.front(); });
+  if (!alike) plan.recompute_per_stage = stages;
+}
+
 // Requires: every rule holds, so every product below fits an int.
 Plan complete(const Proposal& proposal) {
   const PlanRequest& request = proposal.request;
@@ -61,7 +81,7 @@ Plan complete(const Proposal& proposal) {
   plan.microbatches = static_cast<int>(proposal.microbatches);
   plan.zero_stage = zero_stage(request, stack);
   plan.sharding_group = request.sharding_group.value_or(plan.data_parallel * plan.context_parallel);
-  plan.recompute = request.recompute;
+  set_recompute(request, plan);
   plan.overlap = overlap(request.overlap, stack.overlap);
   plan.offload = request.offload;
   plan.capacity_factor = request.capacity_factor.value_or(0);
@@ -93,6 +113,12 @@ std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer&
 
 PipelineShape pipeline_shape(const Plan& plan) {
   return plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
+}
+
+bool recomputes(const Plan& plan, RecomputeMode mode) {
+  if (plan.recompute_per_stage.empty()) return plan.recompute.mode == mode;
+  return std::any_of(plan.recompute_per_stage.begin(), plan.recompute_per_stage.end(),
+                     [mode](const Recompute& stage) { return stage.mode == mode; });
 }
 
 // With r + 2 chunks the r longer ones are all but the ends, where embedding and head stand for a

@@ -64,6 +64,7 @@ struct PlanRequest {
   std::optional<int> zero_stage;
   std::optional<int> sharding_group;
   Recompute recompute;
+  std::vector<Recompute> recompute_per_stage;  // p entries; empty: `recompute` on every stage
   OverlapRequest overlap;
   Offload offload;
   std::optional<double> capacity_factor;  // absent: dropless
@@ -91,7 +92,8 @@ struct Plan {
   int microbatches = 1;               // m = B / (b·D)
   int zero_stage = 0;
   int sharding_group = 1;  // ranks among which dense states are sharded; D·c when not named
-  Recompute recompute;
+  Recompute recompute;     // where stages differ: the one that repeats the most
+  std::vector<Recompute> recompute_per_stage;  // p entries; empty: all as `recompute`
   StackOverlap overlap;
   Offload offload;
   double capacity_factor = 0;  // 0: dropless
@@ -106,6 +108,14 @@ struct Plan {
 };
 
 PipelineShape pipeline_shape(const Plan& plan);
+
+// What stage `stage` computes again. Requires: 0 ≤ stage < p.
+inline Recompute recompute_of(const Plan& plan, int stage) {
+  if (plan.recompute_per_stage.empty()) return plan.recompute;
+  return plan.recompute_per_stage[static_cast<std::size_t>(stage)];
+}
+// Whether any stage computes again in this way.
+bool recomputes(const Plan& plan, RecomputeMode mode);
 
 // Errors carry the pointer of the offending key ("/plan/tensor_parallel"), what was found and the
 // nearest legal value. `layers_per_stage` with p entries spreads each stage's layers evenly over

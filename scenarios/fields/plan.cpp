@@ -80,30 +80,53 @@ const Section<Recompute>& full_recompute_section() {
   return section;
 }
 
-Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place) {
+Expected<void> read_policy(const Json& value, Recompute& recompute, const Place& place) {
   if (value.is_object()) {
-    plan.recompute.mode = RecomputeMode::full;
-    return full_recompute_section().read(value, plan.recompute, place);
+    recompute.mode = RecomputeMode::full;
+    return full_recompute_section().read(value, recompute, place);
   }
   const auto& name = value.get_ref<const std::string&>();
-  plan.recompute.mode = std::ranges::find(kRecomputeModes, name, &Mode::name)->value;
+  recompute.mode = std::ranges::find(kRecomputeModes, name, &Mode::name)->value;
+  return {};
+}
+
+Json policy_value(const Recompute& recompute) {
+  if (recompute.full_layers > 0) return full_recompute_section().write(recompute);
+  const auto* mode = std::ranges::find(kRecomputeModes, recompute.mode, &Mode::value);
+  return std::string(mode->name);
+}
+
+Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place) {
+  if (!value.is_array()) return read_policy(value, plan.recompute, place);
+  for (std::size_t stage = 0; stage < value.size(); ++stage) {
+    Recompute& policy = plan.recompute_per_stage.emplace_back();
+    if (auto done = read_policy(value[stage], policy, place / stage); !done) return done;
+  }
   return {};
 }
 
 std::optional<Json> write_recompute(const PlanRequest& plan) {
-  if (plan.recompute.full_layers > 0) return full_recompute_section().write(plan.recompute);
-  const auto* mode = std::ranges::find(kRecomputeModes, plan.recompute.mode, &Mode::value);
-  return std::string(mode->name);
+  if (plan.recompute_per_stage.empty()) return policy_value(plan.recompute);
+  Json stages = Json::array();
+  for (const Recompute& policy : plan.recompute_per_stage) stages.push_back(policy_value(policy));
+  return stages;
+}
+
+Shape policy_shape(bool with_auto) {
+  ChoiceShape modes;
+  for (const Mode& mode : kRecomputeModes) {
+    if (with_auto || mode.value != RecomputeMode::automatic) modes.names.emplace_back(mode.name);
+  }
+  return {AnyShape{{Shape{modes}, Shape{ObjectShape{&spec_of<full_recompute_section>, "full"}}}}};
 }
 
 Field<PlanRequest> recompute_field() {
-  ChoiceShape modes;
-  for (const Mode& mode : kRecomputeModes) modes.names.emplace_back(mode.name);
+  AnyShape any = std::get<AnyShape>(policy_shape(true).form);
+  any.alternatives.push_back(Shape{ListShape{{policy_shape(false)}}});
   return {{.key = "recompute",
-           .shape = {AnyShape{
-               {Shape{modes}, Shape{ObjectShape{&spec_of<full_recompute_section>, "full"}}}}},
+           .shape = {any},
            .doc = "what backward computes again: `selective` as the stack means it, `auto` the "
-                  "least that fits the memory"},
+                  "least that fits the memory; or a list, one entry a stage"},
           read_recompute,
           write_recompute};
 }

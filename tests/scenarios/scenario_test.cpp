@@ -139,6 +139,10 @@ TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
             (Recompute{RecomputeMode::automatic, 0}));
   EXPECT_EQ(scenario_with(R"("plan": {"recompute": {"full": 4}})").plan->recompute,
             (Recompute{RecomputeMode::full, 4}));
+  EXPECT_THAT(scenario_with(R"("plan": {"recompute": ["none", {"full": 2}, "selective"]})")
+                  .plan->recompute_per_stage,
+              ElementsAre(Recompute{}, Recompute{RecomputeMode::full, 2},
+                          Recompute{RecomputeMode::selective, 0}));
 }
 
 // megatron-core's document: gradients of 16 bits in the recipes of the NeMo framework.
@@ -217,6 +221,8 @@ TEST_F(PlanDocuments, ReadBackToTheSamePlan) {
   expect_round_trip(R"({"pipeline_parallel": 2, "layers_per_stage": [17, 15],
                         "schedule": "gpipe", "micro_batch": 2})",
                     "ideal");
+  expect_round_trip(R"({"pipeline_parallel": 4,
+                        "recompute": [{"full": 3}, "full", "selective", "none"]})");
 }
 
 // What a stack says of itself is refused beyond it, and Megatron-Core runs no zero-bubble schedule.

@@ -346,6 +346,21 @@ TEST(PlanRefusal, RecomputationOfLayersThatAreNotThere) {
   EXPECT_EQ(question.refusal(), "/plan/recompute/full: found -1, allowed 0 to 32 layers");
 }
 
+TEST(PlanRefusal, RecomputationOfStagesThatAreNotThere) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 2;
+  question.request.recompute_per_stage = {{RecomputeMode::full, 32}, {}};
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.recompute_per_stage[0].full_layers = 33;
+  EXPECT_EQ(question.refusal(), "/plan/recompute/0/full: found 33, allowed 0 to 32 layers");
+  question.request.recompute_per_stage = {{}, {RecomputeMode::automatic, 0}};
+  EXPECT_EQ(
+      question.refusal(),
+      "/plan/recompute/1: found \"auto\", allowed none, selective, full or a number of layers");
+  question.request.recompute_per_stage = {{}, {}, {}};
+  EXPECT_EQ(question.refusal(), "/plan/recompute: found 3 entries, allowed 2, one a stage");
+}
+
 TEST(PlanRefusal, ExpertLoadsThatCannotBe) {
   PlanQuestion question;
   question.request.capacity_factor = 0.0;

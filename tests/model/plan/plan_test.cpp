@@ -42,6 +42,28 @@ TEST(PlanDefaults, AreOneDegreeEachAndWhatTheStackSays) {
   EXPECT_FALSE(plan.overlap.tensor_parallel);
 }
 
+TEST(PlanRecompute, OfStagesThatAllDoTheSameIsOnePolicy) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 2;
+  question.request.recompute_per_stage.assign(2, {RecomputeMode::full, 3});
+  const Plan plan = question.answer().value();
+  EXPECT_TRUE(plan.recompute_per_stage.empty());
+  EXPECT_EQ(plan.recompute, (Recompute{RecomputeMode::full, 3}));
+  EXPECT_EQ(recompute_of(plan, 1), plan.recompute);
+}
+
+TEST(PlanRecompute, OfUnlikeStagesIsWhatRepeatsTheMost) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 4;
+  question.request.recompute_per_stage = {
+      {RecomputeMode::full, 3}, {RecomputeMode::full, 0}, {RecomputeMode::selective, 0}, {}};
+  const Plan plan = question.answer().value();
+  EXPECT_EQ(plan.recompute, (Recompute{RecomputeMode::full, 0}));  // all layers
+  EXPECT_EQ(recompute_of(plan, 2).mode, RecomputeMode::selective);
+  EXPECT_TRUE(recomputes(plan, RecomputeMode::none));
+  EXPECT_FALSE(recomputes(plan, RecomputeMode::automatic));
+}
+
 TEST(PlanDefaults, InterleaveWhenThereAreVirtualStages) {
   PlanQuestion question;
   question.request.pipeline_parallel = 4;
