@@ -121,7 +121,7 @@ StepEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   stage = {};
-  add_layers(costs, held, plan.recompute, share, stage);
+  add_layers(costs, held, recompute_of(plan, static_cast<int>(index)), share, stage);
   if (held.embedding) add_end(costs.embedding, share, stage);
   if (held.head) add_end(costs.head, share, stage);
   add_activation_offload(job, plan, costs, held, share, stage);
@@ -137,16 +137,18 @@ StepEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& l
 }
 
 // Between the ends of a pipeline most stages hold the same layers: only their memory differs.
-bool repeats_previous(const Estimate& out, std::size_t index) {
+bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) {
+  const auto stage = static_cast<int>(index);
   return index > 1 && index + 1 < out.stages.size() &&
-         out.held[index].kinds == out.held[index - 1].kinds;
+         out.held[index].kinds == out.held[index - 1].kinds &&
+         recompute_of(plan, stage) == recompute_of(plan, stage - 1);
 }
 
 StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageCosts& costs, Estimate& out) {
   StepEnds ends;
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
-    if (repeats_previous(out, i)) {
+    if (repeats_previous(plan, out, i)) {
       out.stages[i] = out.stages[i - 1];
     } else {
       const StepEnds own = fill_stage(job, plan, links, costs, i, out);
@@ -226,18 +228,18 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
   out.step_time_high = out.step_time * interval.high;
 }
 
-// FLOP that recomputation repeats above the kernel's interface, of the whole step (handbook §3).
-Flops recomputed_flop(const PreparedJob& job, const Plan& plan) {
+// FLOP that recomputation repeats above the kernel's interface, of the whole step if every stage
+// did the same (handbook §3).
+Flops recomputed_flop(const PreparedJob& job, const Plan& plan, Recompute recompute) {
   const double batch = static_cast<double>(job.job.training.global_batch);
-  switch (plan.recompute.mode) {
+  switch (recompute.mode) {
     case RecomputeMode::none:
     case RecomputeMode::automatic:
       return Flops(0);
     case RecomputeMode::full: {
       const int layers = job.job.model.layers;
-      const int each = plan.recompute.full_layers == 0
-                           ? layers
-                           : plan.recompute.full_layers * plan.pipeline_parallel;
+      const int each =
+          recompute.full_layers == 0 ? layers : recompute.full_layers * plan.pipeline_parallel;
       return job.flop.layers * (batch * std::min(1.0, static_cast<double>(each) / layers));
     }
     case RecomputeMode::selective:
@@ -254,6 +256,21 @@ Flops recomputed_flop(const PreparedJob& job, const Plan& plan) {
   return job.flop.layers * (batch / 2);
 }
 
+// A stage that repeats `n` of its own layers repeats n/L of the network.
+Flops recomputed_flop(const PreparedJob& job, const Plan& plan, const Estimate& out) {
+  if (plan.recompute_per_stage.empty()) return recomputed_flop(job, plan, plan.recompute);
+  Flops sum;
+  for (std::size_t i = 0; i < out.held.size(); ++i) {
+    const Recompute recompute = plan.recompute_per_stage[i];
+    const int layers = out.held[i].layers;
+    const double all = static_cast<double>(layers) / job.job.model.layers;
+    const double share =
+        recompute.mode == RecomputeMode::full ? full_recompute_share(recompute, layers) : 1;
+    sum += recomputed_flop(job, plan, {recompute.mode, 0}) * (share * all);
+  }
+  return sum;
+}
+
 void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
   const Training& training = job.job.training;
   const Device& device = job.job.cluster.device;
@@ -266,7 +283,7 @@ void fill_rates(const PreparedJob& job, const Plan& plan, Estimate& out) {
   const FlopsPerSecond half = std::max(device.peak_of(Dtype::bf16), device.peak_of(Dtype::fp16));
   out.mfu = out.model_flops_per_device / peak;
   out.mfu_bf16 = out.model_flops_per_device / half;
-  out.hfu = (job.model_flop + recomputed_flop(job, plan)) / out.step_time / devices / peak;
+  out.hfu = (job.model_flop + recomputed_flop(job, plan, out)) / out.step_time / devices / peak;
 }
 
 void fill_memory(const PreparedJob& job, Estimate& out) {

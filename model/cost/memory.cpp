@@ -82,7 +82,7 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
   const PipelineShape shape = pipeline_shape(plan);
   const double in_flight =
       static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
-  Bytes kept = saved_by_stage(costs, stage, plan.recompute) * in_flight;
+  Bytes kept = saved_by_stage(costs, stage, recompute_of(plan, index)) * in_flight;
   if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
   if (!on_device(plan.offload.activations)) {
     // Two layers stay: the one at work and the one on its way.
@@ -96,10 +96,10 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
 // Logits and a layer's backward pass (its gradients, its activations where they are recomputed) are
 // never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                    const StageParameters& stage, StageMemory& memory) {
-  const bool recomputes = plan.recompute.mode == RecomputeMode::full;
+                    const StageParameters& stage, Recompute recompute, StageMemory& memory) {
+  const bool again = recompute.mode == RecomputeMode::full;
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
-  const Bytes recomputed = recomputes ? largest_layer(costs, stage) : Bytes(0);
+  const Bytes recomputed = again ? largest_layer(costs, stage) : Bytes(0);
   const Bytes gradients = largest_gradients(costs, stage);
   if (logits > recomputed + gradients) {
     memory.at_peak.logits = logits;
@@ -153,7 +153,7 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
   memory.activations = activation_bytes(plan, costs, stage, index);
-  add_transients(job, plan, costs, stage, out);
+  add_transients(job, plan, costs, stage, recompute_of(plan, index), out);
   const Stack& stack = job.job.training.stack;
   memory.fragmentation = memory.allocated() * stack.fragmentation;
   memory.runtime = stack.runtime_memory;

@@ -69,6 +69,10 @@ TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
   EXPECT_EQ(allocations_of_second_estimate(
                 job, {.tensor_parallel = 4, .context_parallel = 4, .pipeline_parallel = 32}),
             0);
+  PlanRequest mixed{.tensor_parallel = 8, .pipeline_parallel = 16};
+  mixed.recompute_per_stage.assign(16, {});
+  mixed.recompute_per_stage[0] = {RecomputeMode::full, 2};
+  EXPECT_EQ(allocations_of_second_estimate(job, mixed), 0);
 }
 
 // The others are played.

@@ -95,6 +95,37 @@ TEST(StageActivations, OfTheFirst1F1BStageOfGpt3) {
   EXPECT_NEAR(stage0(false, RecomputeMode::full), 4.50 + mask, 0.01);
 }
 
+// Four plans that recompute alike on every stage are the other road: a stage of the mixed one costs
+// what the same stage costs there.
+TEST(StageRecompute, CostsWhatTheSameStageCostsWhereAllDoIt) {
+  const PreparedJob job = gpt3_on_a100();
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4};
+  request.recompute_per_stage = {
+      {RecomputeMode::full, 0}, {RecomputeMode::full, 5}, {RecomputeMode::selective, 0}, {}};
+  const Estimate mixed = estimate(job, legal_plan(job, request));
+  for (std::size_t i = 0; i < 4; ++i) {
+    PlanRequest alike{.tensor_parallel = 8, .pipeline_parallel = 4};
+    alike.recompute = request.recompute_per_stage[i];
+    const StageEstimate expected = estimate(job, legal_plan(job, alike)).stages[i];
+    const StageEstimate& stage = mixed.stages[i];
+    EXPECT_EQ(stage.memory.at_peak.device(), expected.memory.at_peak.device()) << i;
+    EXPECT_EQ(stage.passes.total(), expected.passes.total()) << i;
+    EXPECT_EQ(stage.exposed.recompute, expected.exposed.recompute) << i;
+  }
+}
+
+// Handbook §3: model FLOP are 3 forward passes, so repeating the layers of one stage in four adds
+// a quarter of their forward FLOP to what the hardware does.
+TEST(StageRecompute, AddsTheFlopOfItsOwnLayersToWhatTheHardwareDoes) {
+  const PreparedJob job = gpt3_on_a100();
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4};
+  request.recompute_per_stage.assign(4, {});
+  request.recompute_per_stage[1] = {RecomputeMode::full, 12};  // of 24: an eighth of the network
+  const Estimate mixed = estimate(job, legal_plan(job, request));
+  const double batch = 64;
+  EXPECT_NEAR(mixed.hfu / mixed.mfu, 1 + job.flop.layers * batch / 8 / job.model_flop, 1e-12);
+}
+
 TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {
   const PreparedJob job = gpt3_on_a100();
   const Plan plan = legal_plan(
