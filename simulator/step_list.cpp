@@ -264,15 +264,11 @@ class ListBuilder {
   StepList out_;
 };
 
-bool has_repeats(const Block& block) {
-  return std::any_of(block.operations.begin(), block.operations.end(),
-                     [](const Operation& operation) { return operation.recomputed; });
-}
-
-bool repeats_whole_layers(const PreparedJob& job, const Plan& plan) {
-  return plan.recompute.mode == RecomputeMode::full ||
-         (plan.recompute.mode == RecomputeMode::selective &&
-          job.job.training.stack.selective == SelectiveRecompute::half_of_layers);
+// Where only attention's core is repeated, the norms are not.
+bool repeats_whole_layer(const Block& block) {
+  return std::any_of(block.operations.begin(), block.operations.end(), [](const Operation& op) {
+    return op.recomputed && op.kind == OperationKind::norm;
+  });
 }
 
 // Blocks of a layer's passes, as against those of its parameters.
@@ -339,8 +335,7 @@ void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Pro
       launches_[i].forward = to_picoseconds(head_cost(job, plan, links).forward.launch);
     } else if (of_layers[i] && is_pass(block)) {
       const LayerCost& layer = layers[static_cast<std::size_t>(index_of(block.kind))];
-      const bool repeats = has_repeats(block) && repeats_whole_layers(job, plan);
-      const Seconds again = repeats ? layer.forward.launch : Seconds(0);
+      const Seconds again = repeats_whole_layer(block) ? layer.forward.launch : Seconds(0);
       launches_[i] = {to_picoseconds(layer.forward.launch),
                       to_picoseconds(layer.input_gradient.launch + again)};
     }

@@ -4,7 +4,6 @@
 #include <set>
 #include <utility>
 
-#include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -189,15 +188,17 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   blocks.tied_last = add_block(program, "tied head", {tied_reduction(lowering, matrix)});
 }
 
-// Whether any layer is repeated, or is not.
-bool some_layers(const Lowering& lowering, bool repeated) {
-  for (int layer = 0; layer < lowering.model.layers; ++layer) {
-    if (repeats_layer(lowering.training, lowering.plan, layer) == repeated) return true;
+// Whether any stage has a layer that repeats so much.
+bool some_layers(const Lowering& lowering, Repeats repeats) {
+  for (int stage = 0; stage < lowering.plan.pipeline_parallel; ++stage) {
+    for (int layer = 0; layer < lowering.model.layers; ++layer) {
+      if (repeats_of(lowering.training, lowering.plan, stage, layer) == repeats) return true;
+    }
   }
   return false;
 }
 
-// A layer exists with and without its forward pass repeated; both have the same parameters.
+// A layer exists in as many ways as it is repeated; all have the same parameters.
 UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, Repeats repeats, int norm) {
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
@@ -210,17 +211,13 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, Repeats repeats, i
 }
 
 void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
-  const bool core = repeats_core(lowering.training, lowering.plan);
   for (int index = 0; index < kLayerKinds; ++index) {
     const LayerKind kind = layer_kind_at(index);
     if (!has_layers_of(lowering.model, kind)) continue;
-    const auto at = static_cast<std::size_t>(index);
-    if (some_layers(lowering, false)) {
-      blocks.layers[at] =
-          add_layer_unit(lowering, kind, core ? Repeats::attention_core : Repeats::nothing, norm);
-    }
-    if (some_layers(lowering, true)) {
-      blocks.repeated_layers[at] = add_layer_unit(lowering, kind, Repeats::everything, norm);
+    for (const Repeats repeats : {Repeats::nothing, Repeats::attention_core, Repeats::everything}) {
+      if (!some_layers(lowering, repeats)) continue;
+      blocks.layers[static_cast<std::size_t>(repeats)][static_cast<std::size_t>(index)] =
+          add_layer_unit(lowering, kind, repeats, norm);
     }
   }
 }

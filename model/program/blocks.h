@@ -28,13 +28,17 @@ struct BoundaryBlocks {
 };
 
 struct ProgramBlocks {
-  // By layer kind, where the network has it; the same with everything repeated in backward.
-  std::array<UnitBlocks, kLayerKinds> layers, repeated_layers;
+  // By what is repeated in backward, then by layer kind: where a stage has such layers.
+  std::array<std::array<UnitBlocks, kLayerKinds>, kRepeats> layers;
   UnitBlocks embedding, head;
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;
   int tied_first = -1, tied_last = -1;  // of one matrix on two stages
   int norm_reduction = -1;
+
+  const std::array<UnitBlocks, kLayerKinds>& layers_that(Repeats repeats) const {
+    return layers[static_cast<std::size_t>(repeats)];
+  }
 };
 
 ProgramBlocks make_blocks(Lowering& lowering);

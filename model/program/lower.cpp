@@ -164,10 +164,9 @@ class StageBuilder {
 
   const UnitBlocks& layer_blocks(const ChunkLayout& layout, int position) const {
     const LayerKind kind = layer_kind(lowering_.model, layout.first_layer + position);
-    const bool repeats =
-        repeats_layer(lowering_.training, plan_, layout.first_local_layer + position);
-    const auto& layers = repeats ? blocks_.repeated_layers : blocks_.layers;
-    return layers[static_cast<std::size_t>(index_of(kind))];
+    const Repeats repeats =
+        repeats_of(lowering_.training, plan_, stage_, layout.first_local_layer + position);
+    return blocks_.layers_that(repeats)[static_cast<std::size_t>(index_of(kind))];
   }
 
   static void call(Body& body, const BlockCall& call) {

@@ -25,7 +25,7 @@ constexpr Gap kGaps[] = {
      }},
     {"/plan/recompute", "recomputation of every second GEMM",
      [](const Transformer&, const Training& t, const Plan& p) {
-       return p.recompute.mode == RecomputeMode::selective &&
+       return recomputes(p, RecomputeMode::selective) &&
               t.stack.selective == SelectiveRecompute::every_second_matmul;
      }},
     {"/plan/offload", "offload",

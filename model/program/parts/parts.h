@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/program/parts/recompute.h"
 #include "model/program/parts/unit.h"
 
 namespace trainyard {
@@ -122,8 +123,6 @@ HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
 // The scores again; the output of the first time was kept.
 void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
 
-// What of a layer's forward pass is repeated in its backward pass.
-enum class Repeats : std::uint8_t { nothing, attention_core, everything };
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 
 // The matrix of the embedding, or of the head; one for both where they are tied on one stage.

@@ -1,24 +1,35 @@
 #include "model/program/parts/recompute.h"
 
 namespace trainyard {
+namespace {
 
-bool repeats_core(const Training& training, const Plan& plan) {
-  return plan.recompute.mode == RecomputeMode::selective &&
-         training.stack.selective == SelectiveRecompute::core_attention &&
-         !training.stack.flash_attention;
+Repeats selective_repeats(const Stack& stack, int local_layer) {
+  switch (stack.selective) {
+    case SelectiveRecompute::core_attention:
+      return stack.flash_attention ? Repeats::nothing : Repeats::attention_core;
+    case SelectiveRecompute::half_of_layers:
+      return local_layer % 2 == 0 ? Repeats::everything : Repeats::nothing;
+    case SelectiveRecompute::every_second_matmul:
+      break;
+  }
+  return Repeats::nothing;
 }
 
-bool repeats_layer(const Training& training, const Plan& plan, int local_layer) {
-  switch (plan.recompute.mode) {
+}  // namespace
+
+Repeats repeats_of(const Training& training, const Plan& plan, int stage, int local_layer) {
+  const Recompute recompute = recompute_of(plan, stage);
+  switch (recompute.mode) {
     case RecomputeMode::full:
-      return plan.recompute.full_layers == 0 || local_layer < plan.recompute.full_layers;
+      return recompute.full_layers == 0 || local_layer < recompute.full_layers ? Repeats::everything
+                                                                               : Repeats::nothing;
     case RecomputeMode::selective:
-      return training.stack.selective == SelectiveRecompute::half_of_layers && local_layer % 2 == 0;
+      return selective_repeats(training.stack, local_layer);
     case RecomputeMode::none:
     case RecomputeMode::automatic:
       break;
   }
-  return false;
+  return Repeats::nothing;
 }
 
 }  // namespace trainyard

@@ -98,6 +98,45 @@ TEST(ProgramCheck, HoldsForEverySchedule) {
   }
 }
 
+// Operations that repeat forward work, of one stage for one micro-batch.
+int repeated(const Program& program, int stage) {
+  int count = 0;
+  for (const Body& body : program.stages[static_cast<std::size_t>(stage)].bodies) {
+    for (const BlockCall& call : body.calls) {
+      const Block& of = program.blocks[static_cast<std::size_t>(call.block)];
+      count += static_cast<int>(std::count_if(of.operations.begin(), of.operations.end(),
+                                              [](const Operation& op) { return op.recomputed; }));
+    }
+  }
+  return count;
+}
+
+// The other road: the stage of a plan that recomputes alike everywhere.
+TEST(Program, RepeatsOnEachStageWhatThePlanSaysOfIt) {
+  PlanRequest request{.pipeline_parallel = 4, .data_parallel = 1};
+  request.recompute_per_stage = {
+      {RecomputeMode::full, 0}, {}, {RecomputeMode::selective, 0}, {RecomputeMode::full, 0}};
+  const auto setting = [&](const PlanRequest& asked) {
+    Training training = tiny_training();
+    training.stack.flash_attention = false;
+    return tiny_setting(tiny_gpt(false), training, asked);
+  };
+  const auto program_of = [&](const PlanRequest& asked) {
+    const auto tiny = setting(asked);
+    return lower(tiny.model, tiny.training, tiny.plan).value();
+  };
+  const Program mixed = program_of(request);
+  EXPECT_GT(repeated(mixed, 0), repeated(mixed, 2));
+  EXPECT_GT(repeated(mixed, 2), 0);
+  for (int stage = 0; stage < 4; ++stage) {
+    PlanRequest alike{.pipeline_parallel = 4, .data_parallel = 1};
+    alike.recompute = request.recompute_per_stage[static_cast<std::size_t>(stage)];
+    EXPECT_EQ(repeated(mixed, stage), repeated(program_of(alike), stage)) << stage;
+  }
+  const auto tiny = setting(request);
+  EXPECT_EQ(message(check(mixed, RankLayout(tiny.plan, tiny.model.kv_heads))), "valid");
+}
+
 TEST(ProgramCheck, HoldsOverContextRanks) {
   for (const auto algorithm :
        {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {

@@ -235,6 +235,16 @@ TEST(Program, WithRepeatedAttentionCoresIsTheUnshardedOne) {
   expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "");
 }
 
+TEST(Program, WithUnlikeRecomputationOfItsStagesIsTheUnshardedOne) {
+  Training training = tiny_training();
+  training.stack.flash_attention = false;
+  PlanRequest request = two_by_two_by_two();
+  request.recompute_per_stage = {{RecomputeMode::full, 1}, {RecomputeMode::selective, 0}};
+  expect_equivalent(tiny_setting(tiny_gpt(false), training, request), "full, selective: ");
+  request.recompute_per_stage = {{}, {RecomputeMode::full, 0}};
+  expect_equivalent(tiny_setting(tiny_llama(true), training, request), "none, full: ", 5);
+}
+
 TEST(Program, WithDropoutIsTheUnshardedOneAndHasTheGradientsOfItsLoss) {
   Training training = tiny_training();
   training.stack.dropout = true;
