@@ -2,9 +2,9 @@
 // recomputation of every stage chosen in the same program, so that the step is as short as the
 // memory of each stage allows.
 //
-// The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r, for schedules with one
-// chunk a stage. Memory is that of model/cost/memory.h: states, kept activations times those in
-// flight, and the larger of the two transients. What data parallelism adds once a step is left out.
+// The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Memory is that of
+// model/cost/memory.h: states, kept activations times those in flight, and the larger of the two
+// transients. What data parallelism adds once a step is left out.
 #pragma once
 
 #include <optional>
@@ -63,8 +63,13 @@ std::optional<Allocation> allocate_layers(const AllocationProblem& problem);
 Seconds allocation_step(const AllocationProblem& problem,
                         const std::vector<StageAllocation>& stages);
 
-// The problem of a plan's degrees under the cost model: nothing for plans with chunks, with two
-// ways through the stages or with a pass list of their own.
+// The problem of a plan's degrees under the cost model. Where a stage has chunks, its layers are
+// not contiguous: then the layers must all be of one kind, so that their number tells all. Nothing
+// for other plans, with two ways through the stages or with activations offloaded.
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan);
+
+// The layers of every chunk of the plan, in the order of `layers_per_stage`, when its stages have
+// these: as even as they go, chunks with embedding or head last.
+std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages);
 
 }  // namespace trainyard

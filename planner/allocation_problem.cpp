@@ -18,6 +18,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 // of them one.
 std::vector<StageParameters> parts(const PreparedJob& job, Plan plan) {
   const int layers = job.job.model.layers;
+  plan.schedule = find_schedule("1f1b");
+  plan.virtual_stages = 1;
   plan.pipeline_parallel = layers + 2;
   plan.layers_per_stage.assign(at(layers + 2), 1);
   plan.layers_per_stage.front() = 0;
@@ -38,14 +40,15 @@ std::size_t kind_of(const StageParameters& part) {
 }
 
 // Handbook §8: what the fill and drain of the other stages show of each.
-double fill_of(const Schedule& schedule, const LayerCost& layer) {
+double fill_of(const Schedule& schedule, int chunks, const LayerCost& layer) {
   const Seconds forward = layer.forward.total();
   const Seconds input = layer.input_gradient.total();
   const Seconds weight = layer.weight_gradient.total();
   const Seconds all = forward + input + weight;
   if (schedule.name == "zb-h1") return std::clamp((forward + input - weight) / all, 0.0, 1.0);
   if (schedule.name == "zb-h2") return std::clamp((forward + input - 2 * weight) / all, 0.0, 1.0);
-  return 1;
+  if (schedule.route == Route::vee) return 0;
+  return 1.0 / chunks;
 }
 
 class Translation {
@@ -66,7 +69,8 @@ class Translation {
     for (int stage = 0; stage < plan_.pipeline_parallel; ++stage) {
       problem.stages.push_back(stage_of(stage));
     }
-    problem.fill = fill_of(*plan_.schedule, costs_.layers[kind_of(parts_[1])]);
+    problem.fill =
+        fill_of(*plan_.schedule, plan_.virtual_stages, costs_.layers[kind_of(parts_[1])]);
     return problem;
   }
 
@@ -75,6 +79,7 @@ class Translation {
   MemoryByKind memory_of(const StageParameters& part) const {
     Plan plain = plan_;
     plain.recompute = {};
+    plain.recompute_per_stage.clear();
     return stage_memory(job_, plain, costs_, part, plan_.pipeline_parallel - 1).at_peak;
   }
 
@@ -102,21 +107,22 @@ class Translation {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
     AllocatedStage stage;
-    stage.in_flight = plan_.schedule->chunks_in_flight(shape, index);
+    stage.in_flight =
+        static_cast<double>(plan_.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
     stage.fixed = memory_of({}).buffers;
-    if (index == 0) {
+    if (index == place_of(shape, 0, 0).stage) {
       const StageParameters& embedding = parts_.front();
       stage.time += time_of(costs_.embedding);
       stage.fixed += states_of(embedding) + costs_.embedding.saved.everything * stage.in_flight;
     }
-    if (index + 1 == plan_.pipeline_parallel) {
+    if (index == place_of(shape, 0, layer_chunks(shape) - 1).stage) {
       const StageParameters& head = parts_.back();
       stage.time += time_of(costs_.head);
       stage.fixed += states_of(head) + costs_.head.saved.everything;
       stage.head = memory_of(head).logits;
     }
     if (!plan_.overlap.pipeline && plan_.pipeline_parallel > 1) {
-      stage.time += 2 * send_time(job_, plan_, links_);
+      stage.time += 2 * plan_.virtual_stages * send_time(job_, plan_, links_);
     }
     stage.capacity =
         (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
@@ -133,11 +139,27 @@ class Translation {
 }  // namespace
 
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan) {
-  const bool contiguous =
-      plan.virtual_stages == 1 && plan.schedule->route == Route::loop && !plan.passes;
+  const bool one_way = plan.schedule->route != Route::both_ways && !plan.passes;
+  const bool countable = plan.virtual_stages == 1 || job.only_kind.has_value();
   const bool whole = plan.offload.activations == OffloadTarget::none;
-  if (!contiguous || !whole) return std::nullopt;
+  if (!one_way || !countable || !whole) return std::nullopt;
   return Translation(job, plan).run();
+}
+
+std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages) {
+  const PipelineShape shape = pipeline_shape(plan);
+  std::vector<int> layers(at(layer_chunks(shape)));
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    const int all = stages[at(stage)].layers;
+    int longer = all % shape.chunks;
+    // Last first, then first, so that the ends of the network are reached last.
+    for (int turn = 0; turn < shape.chunks; ++turn) {
+      const int chunk = stage == 0 ? shape.chunks - 1 - turn : turn;
+      layers[at(layer_chunk_of(shape, {stage, chunk}))] = all / shape.chunks + (longer > 0 ? 1 : 0);
+      longer = std::max(0, longer - 1);
+    }
+  }
+  return layers;
 }
 
 }  // namespace trainyard

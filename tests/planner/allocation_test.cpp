@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "model/cost/estimate.h"
@@ -224,12 +225,53 @@ TEST(AllocationProblem, GivesTheStageTimesAndTheMemoryOfTheEstimate) {
   }
 }
 
-TEST(AllocationProblem, IsNotAskedOfChunksOrTwoWays) {
+Plan legal(const PreparedJob& job, const PlanRequest& request) {
+  return make_plan(request, job.job.model, job.job.cluster, job.job.training).value();
+}
+
+TEST(AllocationProblem, IsNotAskedOfTwoWaysOrOfUnlikeLayersInChunks) {
   const PreparedJob job = prepare(llama_8b_job(1));
-  const auto plan = make_plan({.pipeline_parallel = 4, .virtual_stages = 2}, job.job.model,
-                              job.job.cluster, job.job.training);
-  ASSERT_TRUE(plan);
-  EXPECT_FALSE(allocation_problem(job, *plan));
+  EXPECT_FALSE(
+      allocation_problem(job, legal(job, {.pipeline_parallel = 4, .schedule = "dualpipe"})));
+  Job mixed = llama_8b_job(1);
+  mixed.model.experts = 8;
+  mixed.model.experts_per_token = 2;
+  mixed.model.dense_layers = 1;
+  const PreparedJob unlike = prepare(mixed);
+  EXPECT_FALSE(
+      allocation_problem(unlike, legal(unlike, {.pipeline_parallel = 4, .virtual_stages = 2})));
+}
+
+// Layers of one kind are the same wherever they are: chunks of a stage count together.
+TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
+  const PreparedJob job = prepare(llama_8b_job(1));
+  for (const PlanRequest& request :
+       {PlanRequest{.pipeline_parallel = 4, .virtual_stages = 2},
+        PlanRequest{.pipeline_parallel = 4, .virtual_stages = 2, .schedule = "zb-v"}}) {
+    const Plan plan = legal(job, request);
+    const auto problem = allocation_problem(job, plan);
+    ASSERT_TRUE(problem);
+    const Estimate priced = estimate(job, plan);
+    std::vector<StageAllocation> stages;
+    for (int j = 0; j < 4; ++j) {
+      const StageEstimate& stage = priced.stages[at(j)];
+      const int layers = priced.held[at(j)].layers;
+      AllocationProblem with_room = *problem;
+      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 + 1e-9);
+      const double time = stage_time(with_room, j, 0, layers, RecomputeMode::none, 0);
+      const Seconds expected = stage.passes.total() - stage.exposed.data_parallel;
+      EXPECT_NEAR(time, expected.value(), 1e-9 * expected.value());
+      with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 - 1e-9);
+      EXPECT_EQ(stage_time(with_room, j, 0, layers, RecomputeMode::none, 0), kInfinity);
+      stages.push_back({.layers = layers, .recompute = {}, .time = Seconds(0)});
+    }
+    EXPECT_EQ(layers_of_chunks(plan, stages), std::vector<int>(8, 4));  // 32 on 8 chunks
+    stages[0].layers = 7;
+    stages[3].layers = 9;
+    const std::vector<int> uneven = layers_of_chunks(plan, stages);
+    EXPECT_EQ(std::accumulate(uneven.begin(), uneven.end(), 0), 32);
+    EXPECT_EQ(uneven[0], 3);  // beside the embedding
+  }
 }
 
 }  // namespace

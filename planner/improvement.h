@@ -1,0 +1,27 @@
+// What the search leaves out and can still be gained on its best plans: other layers on each stage,
+// a recomputation of each stage's own (planner/allocation.h), a pass order found by search
+// (planner/auto_schedule.h). Every change is priced by the caller's evaluator; what `optimal` says
+// of the search does not cover it, so it carries a bound of its own.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+struct Improvement {
+  Candidate candidate;
+  std::size_t of = 0;                                     // the plan that was changed
+  bool layers = false, recompute = false, order = false;  // what was
+  Seconds bound;  // of the step with these degrees, whatever the layers, recomputation and order
+};
+
+// The best change of `plans` (best first, or those that miss the memory by the least) that beats
+// the first of them; nothing: there is none. `options` are those of the search.
+std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
+                                   const std::vector<Candidate>& plans, const Evaluator& evaluate);
+
+}  // namespace trainyard

@@ -1,0 +1,148 @@
+#include "planner/list_scheduler.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace trainyard {
+namespace {
+
+using Picoseconds = ListScheduler::Picoseconds;
+constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+
+Picoseconds to_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+ListScheduler::ListScheduler(const PassOrderProblem& problem)
+    : problem_(problem), send_(to_picoseconds(problem.send)) {
+  const std::size_t count = problem.stages.size();
+  stages_.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const PassTimes& times = problem.stages[i];
+    stages_.push_back({.forward = to_picoseconds(times.forward),
+                       .input = to_picoseconds(times.input_gradient),
+                       .weight = to_picoseconds(times.weight_gradient),
+                       .room = problem.most_in_flight[i]});
+  }
+  order_.resize(count);
+}
+
+void ListScheduler::reset() {
+  const std::size_t all = stages_.size() * at(problem_.microbatches);
+  forward_inputs_.assign(all, kNever);
+  gradients_.assign(all, kNever);
+  std::fill_n(forward_inputs_.begin(), problem_.microbatches, 0);
+  queue_ = {};
+  for (std::vector<PassKind>& list : order_) list.clear();
+  for (Stage& stage : stages_) {
+    stage.forwards = stage.inputs = stage.weights = stage.version = 0;
+    stage.start = stage.now = 0;
+  }
+}
+
+bool ListScheduler::has_room(const Stage& stage) const {
+  constexpr double kRounding = 1e-9;
+  const double kept = problem_.kept_for_weights;
+  const double used = stage.forwards - (1 - kept) * stage.inputs - kept * stage.weights;
+  return used + 1 <= stage.room + kRounding;
+}
+
+Picoseconds ListScheduler::decide(int index, const StagePolicy& policy) {
+  Stage& stage = stages_[at(index)];
+  const bool more = stage.forwards < problem_.microbatches;
+  const bool room = has_room(stage);
+  Picoseconds forward = kNever, gradient_at = kNever;
+  if (more && room && stage.forwards - stage.inputs < policy.ahead) {
+    forward = forward_input(index, stage.forwards);
+  }
+  if (stage.inputs < stage.forwards) gradient_at = gradient(index, stage.inputs);
+  const Picoseconds now = stage.now;
+  const Picoseconds next = std::min(forward, gradient_at);
+  stage.next = gradient_at <= std::max(now, forward) ? PassKind::input_gradient : PassKind::forward;
+  if (next <= now) return now;
+  if (stage.inputs > stage.weights) {
+    const auto patience =
+        static_cast<Picoseconds>(policy.slack * static_cast<double>(stage.weight));
+    const bool in_time = next == kNever || now + stage.weight - patience <= next;
+    if (in_time || (more && !room)) {
+      stage.next = PassKind::weight_gradient;
+      return now;
+    }
+  }
+  if (next != kNever && gradient_at > forward) stage.next = PassKind::forward;
+  return next;
+}
+
+void ListScheduler::enqueue(int index, const StagePolicy& policy) {
+  const Picoseconds when = decide(index, policy);
+  const int version = ++stages_[at(index)].version;
+  if (when != kNever) queue_.push({when, index, version});
+}
+
+int ListScheduler::commit(int index, Picoseconds when) {
+  Stage& stage = stages_[at(index)];
+  std::vector<PassKind>& list = order_[at(index)];
+  if (list.empty()) stage.start = when;
+  list.push_back(stage.next);
+  if (stage.next == PassKind::weight_gradient) {
+    stage.now = when + stage.weight;
+    ++stage.weights;
+    return -1;
+  }
+  if (stage.next == PassKind::input_gradient) {
+    stage.now = when + stage.input;
+    const int microbatch = stage.inputs++;
+    if (index == 0) return -1;
+    gradient(index - 1, microbatch) = stage.now + send_;
+    return index - 1;
+  }
+  stage.now = when + stage.forward;
+  const int microbatch = stage.forwards++;
+  if (at(index) + 1 == stages_.size()) {
+    gradient(index, microbatch) = stage.now;
+    return -1;
+  }
+  forward_input(index + 1, microbatch) = stage.now + send_;
+  return index + 1;
+}
+
+Picoseconds ListScheduler::run(const std::vector<StagePolicy>& policies) {
+  reset();
+  const int count = static_cast<int>(stages_.size());
+  for (int i = 0; i < count; ++i) enqueue(i, policies[at(i)]);
+  while (!queue_.empty()) {
+    const Decision next = queue_.top();
+    queue_.pop();
+    if (next.version != stages_[at(next.stage)].version) continue;
+    const int woken = commit(next.stage, next.at);
+    if (woken >= 0) enqueue(woken, policies[at(woken)]);
+    enqueue(next.stage, policies[at(next.stage)]);
+  }
+  return result();
+}
+
+Picoseconds ListScheduler::result() const {
+  Picoseconds longest = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.weights < problem_.microbatches) return kNever;
+    longest = std::max(longest, stage.now - (problem_.barrier ? 0 : stage.start));
+  }
+  return longest;
+}
+
+PassList ListScheduler::passes() const {
+  PassList lists(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) {
+    std::array<int, 4> next{};
+    lists[i].reserve(order_[i].size());
+    for (const PassKind kind : order_[i]) {
+      lists[i].push_back({kind, next[static_cast<std::size_t>(kind)]++, 0});
+    }
+  }
+  return lists;
+}
+
+}  // namespace trainyard
