@@ -239,8 +239,8 @@ class Enumerator {
   void order() {
     const int domain = std::max(job_.cluster.nvlink_domain, job_.cluster.devices_per_node);
     const auto key = [domain](const Degrees& d) {
-      return std::tuple(d.tensor * d.context > domain, d.context, d.tensor, d.expert,
-                        d.expert_tensor, d.sequence_parallel, d.algorithm, d.placement);
+      return std::tuple(d.tensor * d.context > domain, d.context, d.tensor, d.sequence_parallel,
+                        d.algorithm, d.placement, d.expert, d.expert_tensor);
     };
     std::stable_sort(result_.degrees.begin(), result_.degrees.end(),
                      [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
@@ -286,12 +286,15 @@ std::int64_t Enumeration::size() const {
   return static_cast<std::int64_t>(size);
 }
 
-bool same_layers(const Degrees& a, const Degrees& b) {
+bool same_attention(const Degrees& a, const Degrees& b) {
   const auto key = [](const Degrees& d) {
-    return std::tuple(d.tensor, d.context, d.expert, d.expert_tensor, d.sequence_parallel,
-                      d.algorithm, d.placement);
+    return std::tuple(d.tensor, d.context, d.sequence_parallel, d.algorithm, d.placement);
   };
   return key(a) == key(b);
+}
+
+bool same_layers(const Degrees& a, const Degrees& b) {
+  return same_attention(a, b) && a.expert == b.expert && a.expert_tensor == b.expert_tensor;
 }
 
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base) {

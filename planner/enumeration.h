@@ -48,7 +48,9 @@ struct Degrees {
   std::size_t placement = 0;  // index into Enumeration::placements
 };
 
-// Everything that decides what a layer costs, but for the micro-batch and where its groups lie.
+// Everything that decides what a layer costs, but for the micro-batch and where its groups lie; and
+// the same of all but its experts.
+bool same_attention(const Degrees& a, const Degrees& b);
 bool same_layers(const Degrees& a, const Degrees& b);
 
 // Where ranks lie, and which algorithm their collectives take.
@@ -58,7 +60,8 @@ struct Placement {
 };
 
 struct Enumeration {
-  // Those inside an NVLink domain first; those whose layers cost the same stand together.
+  // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
+  // those that differ in their experts only.
   std::vector<Degrees> degrees;
   std::vector<std::vector<Shape>> shapes;       // one list for every p and D that occurs
   std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending

@@ -33,29 +33,81 @@ void set_sharding(const Sharding& sharding, PlanRequest& request) {
   if (sharding.group > 0) request.sharding_group = sharding.group;
 }
 
-void NodeBounds::start() { priced_.clear(); }
+LayerGroups layer_groups(const Plan& plan) {
+  const ProcessGroups all = process_groups(plan);
+  return {all.tensor, all.context, all.expert, all.expert_tensor};
+}
 
-std::optional<NodeBounds::Found> NodeBounds::look(const Degrees& degrees, const ShapeRange& range,
-                                                  const PlanRequest& base) {
+std::optional<Plan> plan_of_node(const PreparedJob& job, const Enumeration& space,
+                                 const Degrees& degrees, const ShapeRange& range,
+                                 const PlanRequest& base) {
   PlanRequest request = base;
-  set_degrees(space_, degrees, request);
+  set_degrees(space, degrees, request);
   request.zero_stage = 0;
   request.sharding_group.reset();
-  const Job& job = job_.job;
+  const Job& j = job.job;
   for (std::size_t i = range.first; i < range.last; ++i) {
-    set_shape(space_.shapes[degrees.shapes][i], request);
-    if (auto plan = plan_if_legal(request, job.model, job.cluster, job.training)) {
-      const PassSums sums = sums_of(degrees, *plan);
-      return Found{*std::move(plan), sums};
-    }
+    set_shape(space.shapes[degrees.shapes][i], request);
+    if (auto plan = plan_if_legal(request, j.model, j.cluster, j.training)) return plan;
   }
   return std::nullopt;
 }
 
+const Schedule* paired_schedule(const Enumeration& space, const Degrees& degrees) {
+  const std::vector<Shape>& shapes = space.shapes[degrees.shapes];
+  const auto paired = std::find_if(shapes.begin(), shapes.end(), [](const Shape& shape) {
+    return shape.schedule->route == Route::both_ways;
+  });
+  return paired == shapes.end() ? nullptr : paired->schedule;
+}
+
+void NodeFloors::start(const Degrees& degrees) {
+  if (degrees_ != nullptr && !same_attention(*degrees_, degrees)) attention_.clear();
+  if (degrees_ != nullptr && !same_layers(*degrees_, degrees)) layers_.clear();
+  degrees_ = &degrees;
+  plan_.reset();
+  for (const ShapeRange& range : space_.ranges[degrees.shapes]) {
+    plan_ = plan_of_node(job_, space_, degrees, range, base_);
+    if (!plan_) continue;
+    groups_ = layer_groups(*plan_);
+    break;
+  }
+  paired_ = paired_schedule(space_, degrees) != nullptr;
+}
+
+// Zero where no plan of the degrees is legal: a look at the node will tell.
+Seconds NodeFloors::floor(const ShapeRange& range, bool experts) {
+  if (!plan_) return Seconds(0);
+  plan_->microbatches = plan_->microbatches * plan_->micro_batch / range.micro_batch;
+  plan_->micro_batch = range.micro_batch;
+  return step_floor(job_, *plan_, priced(experts), paired_);
+}
+
+const ExchangeFloor& NodeFloors::priced(bool experts) {
+  LayerGroups groups = groups_;
+  if (!experts) groups[2] = groups[3] = GroupShape{};
+  std::vector<Priced>& known = experts ? layers_ : attention_;
+  for (const Priced& one : known) {
+    if (one.micro_batch == plan_->micro_batch && one.groups == groups) return one.floor;
+  }
+  known.push_back({plan_->micro_batch, groups,
+                   exchange_floor(job_, *plan_, plan_links(job_, *plan_), experts)});
+  return known.back().floor;
+}
+
+void NodeBounds::start() { priced_.clear(); }
+
+std::optional<NodeBounds::Found> NodeBounds::look(const Degrees& degrees, const ShapeRange& range,
+                                                  const PlanRequest& base) {
+  auto plan = plan_of_node(job_, space_, degrees, range, base);
+  if (!plan) return std::nullopt;
+  const PassSums sums = sums_of(degrees, *plan);
+  return Found{*std::move(plan), sums};
+}
+
 const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
   if (groups_of_ != &degrees) {
-    const ProcessGroups all = process_groups(plan);
-    groups_ = {all.tensor, all.context, all.expert, all.expert_tensor};
+    groups_ = layer_groups(plan);
     groups_of_ = &degrees;
   }
   for (const Priced& priced : priced_) {
@@ -68,11 +120,7 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
 
 PlanBound NodeBounds::bound(const Degrees& degrees, Found found) const {
   PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300)};
-  const std::vector<Shape>& shapes = space_.shapes[degrees.shapes];
-  const auto paired = std::find_if(shapes.begin(), shapes.end(), [](const Shape& shape) {
-    return shape.schedule->route == Route::both_ways;
-  });
-  if (paired != shapes.end()) found.plan.schedule = paired->schedule;
+  if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   for (const Sharding& sharding : space_.shardings_of(degrees)) {
     found.plan.zero_stage = sharding.zero_stage;
     found.plan.sharding_group =

@@ -24,6 +24,50 @@ void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& 
 void set_shape(const Shape& shape, PlanRequest& request);
 void set_sharding(const Sharding& sharding, PlanRequest& request);
 
+// The ranks that a layer of these degrees talks to.
+using LayerGroups = std::array<GroupShape, 4>;
+LayerGroups layer_groups(const Plan& plan);
+
+// Some legal plan of a node; nothing: none of its plans is.
+std::optional<Plan> plan_of_node(const PreparedJob& job, const Enumeration& space,
+                                 const Degrees& degrees, const ShapeRange& range,
+                                 const PlanRequest& base);
+// Whether a schedule of these degrees runs forward passes beside backward passes; it is returned.
+const Schedule* paired_schedule(const Enumeration& space, const Degrees& degrees);
+
+// What the steps of nodes take for their communication alone: bounds for those that need no look at
+// a layer's kernels. Asked of the degrees in their order, it prices an exchange again only where
+// its groups lie otherwise.
+class NodeFloors {
+ public:
+  NodeFloors(const PreparedJob& job, const Enumeration& space, const PlanRequest& base)
+      : job_(job), space_(space), base_(base) {}
+
+  // Call before the nodes of other degrees.
+  void start(const Degrees& degrees);
+  // Of every sharding of the experts; then of this one.
+  Seconds without_experts(const ShapeRange& range) { return floor(range, false); }
+  Seconds with_experts(const ShapeRange& range) { return floor(range, true); }
+
+ private:
+  struct Priced {
+    int micro_batch;
+    LayerGroups groups;
+    ExchangeFloor floor;
+  };
+  Seconds floor(const ShapeRange& range, bool experts);
+  const ExchangeFloor& priced(bool experts);
+
+  const PreparedJob& job_;
+  const Enumeration& space_;
+  const PlanRequest& base_;
+  const Degrees* degrees_ = nullptr;
+  std::optional<Plan> plan_;  // of the degrees, with the micro-batch in question
+  LayerGroups groups_;
+  bool paired_ = false;
+  std::vector<Priced> attention_, layers_;
+};
+
 // Bounds of the nodes of degrees whose layers cost the same, one after the other: a layer is priced
 // again only where its groups lie otherwise.
 class NodeBounds {
@@ -44,10 +88,9 @@ class NodeBounds {
   PlanBound bound(const Degrees& degrees, Found found) const;
 
  private:
-  using Groups = std::array<GroupShape, 4>;  // that a layer talks in
   struct Priced {
     int micro_batch;
-    Groups groups;
+    LayerGroups groups;
     PassSums sums;
   };
   const PassSums& sums_of(const Degrees& degrees, const Plan& plan);
@@ -57,7 +100,7 @@ class NodeBounds {
   const ParameterShares& shares_;
   std::vector<Priced> priced_;
   const Degrees* groups_of_ = nullptr;
-  Groups groups_;
+  LayerGroups groups_;
 };
 
 }  // namespace trainyard

@@ -30,9 +30,11 @@ SearchCounts run(SharedSearch& shared) {
   const int threads = thread_count(shared.options);
   workers.reserve(static_cast<std::size_t>(threads));
   for (int i = 0; i < threads; ++i) workers.emplace_back(shared, i == 0);
-  in_parallel(workers, &Worker::bound_nodes);
-  shared.start_pricing();
-  in_parallel(workers, &Worker::expand_nodes);
+  while (shared.start_round()) {
+    in_parallel(workers, &Worker::bound_nodes);
+    shared.start_pricing();
+    in_parallel(workers, &Worker::expand_nodes);
+  }
   SearchCounts counts;
   for (const Worker& worker : workers) counts += worker.counts;
   return counts;

@@ -31,10 +31,19 @@ void add(const LayerCost& cost, int times, PassSums& sums) {
 }
 
 // The share of a stage's time that a forward pass beside a backward pass can hide at most.
-double hidden_share(const PreparedJob& job, const PassSums& sums, const Plan& plan) {
-  if (plan.schedule->route != Route::both_ways) return 0;
+double hidden_share(const PreparedJob& job, double exchanging) {
   const double gained = std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
-  return std::min(sums.exchanging, 0.5) * gained;
+  return std::min(exchanging, 0.5) * gained;
+}
+
+Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
+
+// What a layer's attention and MLP blocks exchange, as far as it shows. Ring attention hides behind
+// the core, which is part of the pass: pass and ring together take at least the ring.
+Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic& traffic) {
+  const double hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
+  const double shown = 1 - hidden + hidden * stack.overlap_slowdown;
+  return both(traffic.tensor_parallel) * shown + both(traffic.context_parallel);
 }
 
 // Where nothing but passes and equal sends makes a stage the slowest, its passes do.
@@ -133,6 +142,36 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
   return sums;
 }
 
+ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                             bool experts) {
+  const Stack& stack = job.job.training.stack;
+  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  ExchangeFloor floor;
+  for (std::size_t index = 0; index < layers.size(); ++index) {
+    if (layers[index] == 0) continue;
+    const LayerKind kind = layer_kind_at(static_cast<int>(index));
+    const LayerTraffic traffic = layer_traffic(job, plan, links, kind);
+    const bool known = experts && kind.moe && !plan.overlap.expert_parallel;
+    const Seconds exchange = known ? both(traffic.expert_parallel) : Seconds(0);
+    const Seconds host = kind.moe ? stack.host_moe_layer_forward : stack.host_layer_forward;
+    const Seconds layer =
+        std::max(shown_exchange(stack, plan, traffic) + exchange, host * (1 + stack.host_backward));
+    floor.plain += layers[index] * layer;
+    if (!kind.moe) continue;
+    const double share = known && layer > Seconds(0) ? exchange / layer : 1;
+    floor.exchanging = std::max(floor.exchanging, share);
+  }
+  return floor;
+}
+
+Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor& floor,
+                   bool paired) {
+  constexpr double kRounding = 1 - 1e-9;
+  const double hidden = paired ? hidden_share(job, floor.exchanging) : 0;
+  const Seconds passes = floor.plain * plan.microbatches / plan.pipeline_parallel;
+  return (passes * (1 - hidden) + job.job.training.stack.step_overhead) * kRounding;
+}
+
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan) {
   constexpr double kRounding = 1 - 1e-9;
@@ -140,7 +179,9 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
   bound.busy = only_passes(plan) ? passes * (sums.computing * kRounding) : Seconds(0);
-  bound.step = passes * (1 - hidden_share(job, sums, plan)) + optimizer_time(job, plan, average) +
+  const bool paired = plan.schedule->route == Route::both_ways;
+  const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
+  bound.step = passes * (1 - hidden) + optimizer_time(job, plan, average) +
                job.job.training.stack.step_overhead;
   bound.step *= kRounding;
   bound.memory = memory_of(job, sums, plan, average) * kRounding;

@@ -33,6 +33,21 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs);
 // Layers of every kind that the network has, embedding and head.
 StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
+// What the layers' communication of one micro-batch makes of its passes at least, whatever their
+// kernels take: hidden or not, a pass is never shorter than the exchange that runs beside it, nor
+// than the host needs to launch it. Costs no look at a kernel.
+struct ExchangeFloor {
+  Seconds plain;          // of all layers
+  double exchanging = 0;  // the largest share of it that is experts' exchange, of any layer
+};
+// Without `experts` it is the floor of every sharding of the experts.
+ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                             bool experts);
+// A step with these passes; `paired`: a schedule of the plan may run a forward pass beside a
+// backward pass.
+Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor& floor,
+                   bool paired);
+
 // What a plan takes at least. Requires: `plan` has the degrees, micro-batch, schedule, ZeRO stage
 // and recomputation in question; the layers of `sums` are its own.
 struct PlanBound {

@@ -23,13 +23,13 @@ Clock::time_point deadline_of(Seconds limit) {
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value()));
 }
 
-std::vector<std::size_t> families_of(const std::vector<Degrees>& degrees) {
-  std::vector<std::size_t> first;
+std::vector<SharedSearch::Family> families_of(const std::vector<Degrees>& degrees) {
+  std::vector<SharedSearch::Family> families;
   for (std::size_t i = 0; i < degrees.size(); ++i) {
-    if (i == 0 || !same_layers(degrees[i - 1], degrees[i])) first.push_back(i);
+    if (i == 0 || !same_layers(degrees[i - 1], degrees[i])) families.push_back({i, i, Seconds(0)});
+    families.back().last = i + 1;
   }
-  first.push_back(degrees.size());
-  return first;
+  return families;
 }
 
 // What fills the fullest stage of a plan that does not fit.
@@ -72,7 +72,38 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       ranking_(asked.top),
       cutoff_(std::numeric_limits<double>::infinity()),
       deadline_(deadline_of(asked.time_limit)),
-      last_deadline_(deadline_of(2 * asked.time_limit)) {}
+      last_deadline_(deadline_of(2 * asked.time_limit)) {
+  order_families();
+}
+
+void SharedSearch::order_families() {
+  NodeFloors floors(job, space, options.base);
+  const Family* before = nullptr;
+  for (Family& family : families) {
+    const Degrees& degrees = space.degrees[family.first];
+    if (before != nullptr && same_attention(space.degrees[before->first], degrees)) {
+      family.floor = before->floor;
+    } else {
+      floors.start(degrees);
+      family.floor = floors.without_experts(space.ranges[degrees.shapes].front());
+    }
+    before = &family;
+  }
+  std::stable_sort(families.begin(), families.end(),
+                   [](const Family& a, const Family& b) { return a.floor < b.floor; });
+}
+
+// The first rounds find the plans that spare the last ones most of their work.
+bool SharedSearch::start_round() {
+  if (families_of_round == families.size() || stopped()) return false;
+  constexpr std::size_t kFirst = 64;
+  families_of_round = std::min(families.size(), std::max(kFirst, 2 * families_of_round));
+  next_family = families_of_previous_round_;
+  families_of_previous_round_ = families_of_round;
+  nodes.clear();
+  next_node = 0;
+  return true;
+}
 
 void SharedSearch::offer(double value, const Plan& plan, const Estimate& estimate) {
   if (!has_room_for(value)) return;
@@ -111,7 +142,8 @@ void SharedSearch::start_pricing() {
 }
 
 double SharedSearch::open_bound() const {
-  if (!not_all_bounded_ && first_open < nodes.size()) return nodes[first_open].bound;
+  const bool last_round = families_of_round == families.size();
+  if (last_round && !not_all_bounded_ && first_open < nodes.size()) return nodes[first_open].bound;
   return objective_bound(job, shares, options.objective, options.base.offload);
 }
 
@@ -120,6 +152,7 @@ double SharedSearch::open_bound() const {
 Worker::Worker(SharedSearch& shared, bool reports)
     : shared_(shared),
       reports_(reports && shared.options.progress),
+      floors_(shared.job, shared.space, shared.options.base),
       bounds_(shared.job, shared.space, shared.shares),
       request_(shared.options.base),
       capacity_(shared.job.job.cluster.device.memory) {}
@@ -141,24 +174,39 @@ bool Worker::too_large(const PlanBound& bound) const {
 }
 
 void Worker::bound_nodes() {
-  const std::size_t families = shared_.families.size() - 1;
-  for (std::size_t i = shared_.next_family++; i < families; i = shared_.next_family++) {
+  found_.clear();
+  const std::size_t end = shared_.families_of_round;
+  for (std::size_t i = shared_.next_family++; i < end; i = shared_.next_family++) {
     if (shared_.bounding_is_over()) break;
     bounds_.start();
-    for (std::size_t d = shared_.families[i]; d < shared_.families[i + 1]; ++d) bound_degrees(d);
+    const SharedSearch::Family& family = shared_.families[i];
+    for (std::size_t d = family.first; d < family.last; ++d) bound_degrees(d);
   }
   shared_.add_nodes(found_);
+}
+
+bool Worker::floor_is_too_high(const ShapeRange& range) {
+  const auto too_high = [this](Seconds step) {
+    return !shared_.has_room_for(value_of({step, Seconds(0), Bytes(0)}));
+  };
+  return too_high(floors_.without_experts(range)) || too_high(floors_.with_experts(range));
 }
 
 // The micro-batches of some degrees, ascending: where one is too large, so is every larger one.
 void Worker::bound_degrees(std::size_t index) {
   const Degrees& degrees = shared_.space.degrees[index];
   const std::vector<ShapeRange>& ranges = shared_.space.ranges[degrees.shapes];
+  floors_.start(degrees);
   bool fits = true;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const std::int64_t plans = plans_of(degrees, ranges[i]);
     if (!fits) {
       counts.pruned_by_memory += plans;
+      count(plans);
+      continue;
+    }
+    if (floor_is_too_high(ranges[i])) {
+      counts.pruned_by_time += plans;
       count(plans);
       continue;
     }

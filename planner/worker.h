@@ -1,5 +1,6 @@
-// The workers of a search and what they share. First they bound every node; then they take the
-// nodes in the order of their bounds and price the plans of those that can still enter the list.
+// The workers of a search and what they share. They take the families of degrees in rounds, those
+// that talk the least first. In a round they bound the nodes that may still enter the list, then
+// take them in the order of their bounds and price the plans of those that still can.
 #pragma once
 
 #include <atomic>
@@ -35,6 +36,14 @@ class SharedSearch {
   void offer(double value, const Plan& plan, const Estimate& estimate);
   const Ranking& ranking() const { return ranking_; }
 
+  // Degrees with the same layers, the most promising family first.
+  struct Family {
+    std::size_t first, last;  // of the degrees: `first` … `last` − 1
+    Seconds floor;            // of its first degrees with the smallest micro-batch
+  };
+  // The next round: false when there is none.
+  bool start_round();
+
   // Looks at the clock and at the caller's flag. Bounding ends in time for some plans to be priced;
   // a search that found nothing so far may take twice its time.
   bool bounding_is_over();
@@ -42,7 +51,7 @@ class SharedSearch {
   bool stopped() const { return not_all_bounded_ || not_all_priced_; }
 
   void add_nodes(const std::vector<Node>& nodes);
-  // Between the two phases, on one thread.
+  // Between the two halves of a round, on one thread.
   void start_pricing();
   // The smallest bound among the plans that were not looked at.
   double open_bound() const;
@@ -54,15 +63,18 @@ class SharedSearch {
   const Aim aim;
   const ParameterShares shares;
   const std::int64_t space_size;
-  std::vector<std::size_t> families;  // where degrees with the same layers begin; ends with the end
-  std::vector<Node> nodes;
+  std::vector<Family> families;
+  std::size_t families_of_round = 0;  // those before are of this round or of one before
+  std::vector<Node> nodes;            // of this round
   std::atomic<std::size_t> next_family = 0, next_node = 0;
   std::atomic<std::int64_t> considered = 0;  // for progress
   std::atomic<std::size_t> first_open;       // node; as many as there are nodes: none
 
  private:
   bool interrupted() const;
+  void order_families();
 
+  std::size_t families_of_previous_round_ = 0;
   Ranking ranking_;
   std::mutex mutex_;
   std::atomic<double> cutoff_;
@@ -82,6 +94,7 @@ class Worker {
 
  private:
   void bound_degrees(std::size_t index);
+  bool floor_is_too_high(const ShapeRange& range);
   bool expand(const Node& node);
   struct Expansion {
     const Degrees& degrees;
@@ -100,6 +113,7 @@ class Worker {
 
   SharedSearch& shared_;
   bool reports_;
+  NodeFloors floors_;
   NodeBounds bounds_;
   std::vector<Node> found_;
   PlanRequest request_;

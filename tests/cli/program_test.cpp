@@ -349,12 +349,17 @@ TEST(Program, ColoursOnATerminalUnlessAskedNotTo) {
 
 // ---- A search that ends early ---------------------------------------------------------
 
-// Experts over 16,384 devices: tens of seconds.
-std::filesystem::path long_search() {
+// Experts over 16,384 devices in every order of the ranks that keeps a pipeline's stages whole:
+// tens of seconds. `extra` goes into `training`.
+std::filesystem::path long_search(const std::string& extra = "") {
   return write_scratch("long.json", R"({
     "trainyard": "scenario/1", "model": "deepseek-v3",
     "cluster": { "node": "dgx-h100-80gb", "nodes": 2048 },
-    "training": { "global_batch": 15360, "sequence_length": 4096 } })");
+    "planner": { "rank_order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "cp-tp-ep-dp-pp",
+                                "cp-tp-ep-pp-dp", "tp-ep-cp-dp-pp", "tp-ep-dp-cp-pp",
+                                "ep-tp-cp-dp-pp", "ep-cp-tp-dp-pp"] },
+    "training": { "global_batch": 15360, "sequence_length": 4096)" +
+                                        extra + " } }");
 }
 
 TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {

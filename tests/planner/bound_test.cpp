@@ -1,0 +1,93 @@
+// The bounds of nodes against each other and against what they stand for: a floor is never above
+// the bound of its node, and what a node must hold never falls with the micro-batch.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "planner/node.h"
+#include "tests/planner/random_jobs.h"
+
+namespace trainyard {
+namespace {
+
+struct VisitedNode {
+  const Degrees& degrees;
+  const ShapeRange& range;
+  PlanBound bound;
+  Seconds without_experts, with_experts;
+};
+
+void each_node(const PreparedJob& job, const std::function<void(const VisitedNode&)>& visit) {
+  const Enumeration space = enumerate(job, {});
+  const ParameterShares shares = parameter_shares(job);
+  const PlanRequest base;
+  NodeFloors floors(job, space, base);
+  NodeBounds bounds(job, space, shares);
+  for (const Degrees& degrees : space.degrees) {
+    floors.start(degrees);
+    bounds.start();
+    for (const ShapeRange& range : space.ranges[degrees.shapes]) {
+      auto look = bounds.look(degrees, range, base);
+      if (!look) continue;
+      visit({degrees, range, bounds.bound(degrees, *std::move(look)), floors.without_experts(range),
+             floors.with_experts(range)});
+    }
+  }
+}
+
+// Overlap of every kind in turn: what hides an exchange is what could make a floor too high.
+Job with_overlap(Job job, int kinds) {
+  Stack& stack = job.training.stack;
+  stack.overlap.tensor_parallel = (kinds & 1) != 0;
+  stack.overlap.context_parallel = (kinds & 2) != 0;
+  stack.overlap.expert_parallel = (kinds & 4) != 0;
+  stack.tensor_parallel_hidden = 0.7;
+  stack.host_layer_forward = Seconds((kinds & 8) != 0 ? 1e-3 : 0);
+  return job;
+}
+
+TEST(NodeFloors, AreNeverAboveTheBoundOfTheNode) {
+  RandomJobs jobs(5);
+  int nodes = 0;
+  for (int i = 0; i < 64; ++i) {
+    const PreparedJob job = prepare(with_overlap(jobs.next(), i % 16));
+    each_node(job, [&](const VisitedNode& node) {
+      ++nodes;
+      ASSERT_LE(node.with_experts, node.bound.step) << "job " << i;
+      ASSERT_LE(node.without_experts, node.bound.step) << "job " << i;
+    });
+  }
+  EXPECT_GT(nodes, 1000);
+}
+
+TEST(NodeFloors, KnowTheExchangeOfTheExperts) {
+  RandomJobs jobs(6);
+  int higher = 0;
+  for (int i = 0; i < 32; ++i) {
+    each_node(prepare(jobs.next()), [&](const VisitedNode& node) {
+      ASSERT_GE(node.with_experts, node.without_experts);
+      higher += node.with_experts > node.without_experts ? 1 : 0;
+    });
+  }
+  EXPECT_GT(higher, 0);
+}
+
+// Why a micro-batch whose node cannot fit rules out the larger ones of the same degrees.
+TEST(NodeMemory, NeverFallsWithTheMicroBatch) {
+  RandomJobs jobs(7);
+  for (int i = 0; i < 64; ++i) {
+    const Degrees* degrees = nullptr;
+    Bytes smaller;
+    each_node(prepare(with_overlap(jobs.next(), i % 16)), [&](const VisitedNode& node) {
+      if (degrees == &node.degrees) {
+        ASSERT_GE(node.bound.memory, smaller)
+            << "job " << i << ", micro-batch " << node.range.micro_batch;
+      }
+      degrees = &node.degrees;
+      smaller = node.bound.memory;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
