@@ -45,6 +45,8 @@ class NodeFloors {
 
   // Call before the nodes of other degrees.
   void start(const Degrees& degrees);
+  // Whether any plan of these degrees is.
+  bool legal() const { return plan_.has_value(); }
   // Of every sharding of the experts; then of this one.
   Seconds without_experts(const ShapeRange& range) { return floor(range, false); }
   Seconds with_experts(const ShapeRange& range) { return floor(range, true); }

@@ -85,12 +85,19 @@ void SharedSearch::order_families() {
       family.floor = before->floor;
     } else {
       floors.start(degrees);
-      family.floor = floors.without_experts(space.ranges[degrees.shapes].front());
+      family.floor = floors.legal() ? floors.without_experts(space.ranges[degrees.shapes].front())
+                                    : Seconds(std::numeric_limits<double>::infinity());
     }
     before = &family;
   }
-  std::stable_sort(families.begin(), families.end(),
-                   [](const Family& a, const Family& b) { return a.floor < b.floor; });
+  // Experts on many ranks first: those are the plans that fit.
+  const auto spread = [this](const Family& family) {
+    const Degrees& degrees = space.degrees[family.first];
+    return degrees.expert * degrees.expert_tensor;
+  };
+  std::stable_sort(families.begin(), families.end(), [&](const Family& a, const Family& b) {
+    return a.floor != b.floor ? a.floor < b.floor : spread(a) > spread(b);
+  });
 }
 
 // The first rounds find the plans that spare the last ones most of their work.
@@ -109,6 +116,7 @@ void SharedSearch::offer(double value, const Plan& plan, const Estimate& estimat
   if (!has_room_for(value)) return;
   const std::scoped_lock lock(mutex_);
   ranking_.offer(value, plan, estimate);
+  any_ = true;
   cutoff_ = ranking_.cutoff();
 }
 
@@ -117,12 +125,13 @@ bool SharedSearch::interrupted() const {
 }
 
 bool SharedSearch::bounding_is_over() {
-  if (interrupted() || Clock::now() >= deadline_) not_all_bounded_ = true;
+  const auto deadline = any_ ? deadline_ : deadline_ + (last_deadline_ - deadline_) / 2;
+  if (interrupted() || Clock::now() >= deadline) not_all_bounded_ = true;
   return not_all_bounded_;
 }
 
 bool SharedSearch::pricing_is_over() {
-  const bool found = cutoff_.load() < std::numeric_limits<double>::infinity();
+  const bool found = any_;
   const auto now = Clock::now();
   const bool stop = interrupted() && (found || now >= grace_);
   if (stop || now >= (found ? deadline_ : last_deadline_)) not_all_priced_ = true;

@@ -78,6 +78,7 @@ class SharedSearch {
   Ranking ranking_;
   std::mutex mutex_;
   std::atomic<double> cutoff_;
+  std::atomic<bool> any_ = false;  // whether the list has a plan
   std::atomic<bool> not_all_bounded_ = false, not_all_priced_ = false;
   Clock::time_point deadline_, last_deadline_;          // once a plan is found; whatever was found
   Clock::time_point grace_ = Clock::time_point::min();  // until when an interrupted search goes on
