@@ -271,10 +271,11 @@ bool repeats_whole_layer(const Block& block) {
   });
 }
 
-// Blocks of a layer's passes, as against those of its parameters.
+// Blocks of a layer's passes, as against those of its parameters: gathers of its weights among
+// them.
 bool is_pass(const Block& block) {
   return std::any_of(block.operations.begin(), block.operations.end(), [](const Operation& op) {
-    return op.phase == Phase::forward || op.phase == Phase::input_gradient;
+    return op.part && (op.phase == Phase::forward || op.phase == Phase::input_gradient);
   });
 }
 
