@@ -85,7 +85,7 @@ Network::Plan Network::make_plan(std::int32_t group, std::int32_t index) {
   Plan plan;
   const GroupLinks links = fabric_.links_of(members);
   if (links.size < 2) return plan;
-  for (const TransferRound& round : algorithm_on(links, call)->rounds(links, call.message)) {
+  for (const TransferRound& round : rounds_of(links, call)) {
     if (round.repeats > 0) {
       plan.push_back(flows_of(members, links.ranks_per_domain, round, call.stretch));
     }

@@ -20,6 +20,13 @@ struct CallPhase {
 // The call's algorithm, or the other one where that does not apply; null: neither does.
 const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& call);
 
+// Its transfers on a group with these links, stretch not counted. Requires: as `phases_of`, more
+// than one member.
+TransferRounds rounds_of(const GroupLinks& links, const Call& call);
+
+// An exchange of two levels (Call::leaving) that has the links for itself, before its stretch.
+Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving);
+
 // Empty for a group of one. The call's stretch is in latencies and bytes.
 // Requires: an algorithm of the call applies to the group.
 std::vector<CallPhase> phases_of(Fabric& fabric, const TaskGroup& group, const Call& call);

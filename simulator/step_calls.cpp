@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/traffic.h"
-#include "model/plan/process_groups.h"
+#include "simulator/phases.h"
 
 namespace trainyard {
 namespace {
@@ -38,26 +38,31 @@ const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
 class CallMaker {
  public:
   CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
-      : job_(job),
-        plan_(plan),
-        layout_(layout),
-        pipeline_(group_links(job.tiers, process_groups(plan).pipeline)),
-        choice_{plan.collective, job.job.cluster.device.collectives} {}
+      : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {}
 
   // Of an operation between ranks; `in_layer`: of a layer of the network.
   void add(StepCalls& out, const Operation& operation, bool in_layer) const {
     const GroupLinks links = links_of(operation);
     Call call{.operation = *collective_of(operation.kind), .message = operation.message};
-    const Seconds time = collective_time(call.operation, links, operation.message, choice_);
+    Seconds time = collective_time(call.operation, links, operation.message, links_);
     if (operation.kind == OperationKind::pass_on) {
       call.operation = kPassOn.operation;
       call.algorithm = &kPassOn;
     } else {
-      call.algorithm = collective_algorithm(call.operation, links, operation.message, choice_);
+      call.algorithm =
+          collective_algorithm(call.operation, links, operation.message, links_.choice);
       call.otherwise = runs_anywhere(call.operation);
     }
+    Seconds played = call.algorithm->time(links, operation.message);
+    if (passes_tokens_on(operation, links)) {
+      const double copies = job_.job.model.experts_per_token;
+      const double inside = distinct_share(links.size, copies);
+      call.leaving = distinct_share(links.domains, copies) / inside;
+      time = exchange_time(job_, links_, operation.message / inside);
+      played = two_level_time(links, operation.message, call.leaving);
+    }
     const double shown = in_layer ? shown_share(operation) : 1;
-    call.stretch = shown * (time / call.algorithm->time(links, operation.message));
+    call.stretch = shown * (time / played);
     call.contention = contention(operation, links);
     out.calls.push_back(call);
     out.alone.push_back(time * shown);
@@ -71,8 +76,15 @@ class CallMaker {
 
  private:
   GroupLinks links_of(const Operation& operation) const {
-    if (operation.group == Group::none) return pipeline_;
+    if (operation.group == Group::none) return links_.pipeline;
     return group_links(job_.tiers, layout_.members(operation.group, 0).shape);
+  }
+
+  // A token goes once to each domain, and on from there.
+  bool passes_tokens_on(const Operation& operation, const GroupLinks& links) const {
+    const bool moves_tokens =
+        operation.kind == OperationKind::dispatch || operation.kind == OperationKind::combine;
+    return moves_tokens && links.domains > 1 && job_.job.training.stack.deduplicated_dispatch;
   }
 
   // What fused kernels leave of the exchanges that a stack overlaps, and what they lose to them: a
@@ -99,8 +111,7 @@ class CallMaker {
   const PreparedJob& job_;
   const Plan& plan_;
   const RankLayout& layout_;
-  GroupLinks pipeline_;
-  CollectiveChoice choice_;
+  PlanLinks links_;
 };
 
 bool is_of_layer(const Program& program, int block) {

@@ -48,6 +48,9 @@ struct Call {
   Bytes message;                                   // S of handbook §6
   double stretch = 1;  // time on the links over the algorithm's closed form, as calibrated
   const CollectiveAlgorithm* otherwise = nullptr;  // on groups that cannot run that one
+  // Of an exchange that sends a token once to each domain, where it is passed on at the same time:
+  // what leaves a domain over the message, which is what moves inside one. 0: not of that kind.
+  double leaving = 0;
   double contention = 1;  // how far it slows compute beside it (Conditions::overlap_slowdown)
   friend bool operator==(const Call&, const Call&) = default;
 };

@@ -93,34 +93,6 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
-// Of k copies of a token, what still leaves when it is sent once to each of e places, with uniform
-// routing: e·(1 − (1 − 1/e)^k) / k.
-double distinct_share(double places, double copies) {
-  return places * (1 - std::pow(1 - 1 / places, copies)) / copies;
-}
-
-// All-to-all of k copies of each token, `message` bytes in all.
-Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes message) {
-  const GroupLinks& group = links.expert;
-  if (!job.job.training.stack.deduplicated_dispatch) {
-    return collective_time(all_to_all, group, message, links);
-  }
-  const double copies = job.job.model.experts_per_token;
-  const Bytes inside = message * distinct_share(group.size, copies);
-  if (group.domains == 1) return collective_time(all_to_all, group, inside, links);
-  // Across domains a token goes once to each, to the rank of its own place there, which passes it
-  // on inside; both go on at a time (DeepEP; DeepSeek-V3 report, §3.2.2).
-  GroupLinks domain = group;
-  domain.size = group.ranks_per_domain;
-  domain.domains = 1;
-  GroupLinks rail = group;
-  rail.size = group.domains;
-  rail.ranks_per_domain = 1;
-  const Bytes across = message * distinct_share(group.domains, copies);
-  return std::max(collective_time(all_to_all, domain, inside, links),
-                  collective_time(all_to_all, rail, across, links));
-}
-
 PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Transformer& model = job.job.model;
   const PrecisionRecipe& precision = job.job.training.precision;
@@ -143,6 +115,31 @@ PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanL
 double tokens_per_rank(const PreparedJob& job, const Plan& plan) {
   return static_cast<double>(plan.micro_batch) *
          static_cast<double>(job.job.training.sequence_length) / plan.context_parallel;
+}
+
+double distinct_share(double places, double copies) {
+  return places * (1 - std::pow(1 - 1 / places, copies)) / copies;
+}
+
+Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes message) {
+  const GroupLinks& group = links.expert;
+  if (!job.job.training.stack.deduplicated_dispatch) {
+    return collective_time(all_to_all, group, message, links);
+  }
+  const double copies = job.job.model.experts_per_token;
+  const Bytes inside = message * distinct_share(group.size, copies);
+  if (group.domains == 1) return collective_time(all_to_all, group, inside, links);
+  // Across domains a token goes once to each, to the rank of its own place there, which passes it
+  // on inside; both go on at a time (DeepEP; DeepSeek-V3 report, §3.2.2).
+  GroupLinks domain = group;
+  domain.size = group.ranks_per_domain;
+  domain.domains = 1;
+  GroupLinks rail = group;
+  rail.size = group.domains;
+  rail.ranks_per_domain = 1;
+  const Bytes across = message * distinct_share(group.domains, copies);
+  return std::max(collective_time(all_to_all, domain, inside, links),
+                  collective_time(all_to_all, rail, across, links));
 }
 
 PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {

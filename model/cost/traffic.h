@@ -35,6 +35,13 @@ struct LayerTraffic {
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            LayerKind kind);
 
+// Of k copies of a token, what still leaves when it is sent once to each of e places, with uniform
+// routing: e·(1 − (1 − 1/e)^k) / k.
+double distinct_share(double places, double copies);
+// All-to-all of k copies of each token over the expert group, `copies` bytes in all. A stack that
+// sends a token once to each place passes it on inside the domain that it reaches.
+Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copies);
+
 // Embedding: one all-reduce (reduce-scatter under sequence parallelism).
 PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 // Output head and vocabulary-parallel cross-entropy.

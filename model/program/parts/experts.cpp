@@ -9,6 +9,8 @@
 #include <cmath>
 #include <utility>
 
+#include "model/cost/traffic.h"
+
 namespace trainyard {
 namespace {
 
@@ -120,9 +122,8 @@ double sent_elements(const Lowering& lowering) {
   const double copies = lowering.model.experts_per_token;
   const double ranks = plan.expert_parallel;
   const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double share = lowering.training.stack.deduplicated_dispatch
-                           ? ranks * (1 - std::pow(1 - 1 / ranks, copies)) / copies
-                           : 1;
+  const double share =
+      lowering.training.stack.deduplicated_dispatch ? distinct_share(ranks, copies) : 1;
   return static_cast<double>(lowering.local_tokens) * copies * lowering.model.hidden_size * load *
          share;
 }
