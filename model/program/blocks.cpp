@@ -77,6 +77,8 @@ struct UnitNames {
       update, gather;
 };
 
+constexpr std::string_view kAddition = "gradient addition";
+
 Operations joined(Operations first, const Operations& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -89,6 +91,25 @@ Operations cut_front(Operations& list, std::size_t count) {
   return front;
 }
 
+// Of a backward pass that is split in two.
+enum class Half : std::uint8_t { input_gradient, weight_gradient };
+Operations half_of(Operations backward, Half half) {
+  std::erase_if(backward, [half](const Operation& op) {
+    return (op.phase == Phase::weight_gradient) != (half == Half::weight_gradient);
+  });
+  return backward;
+}
+
+// In a weight-gradient pass of its own, what gathers a saved input runs beside the kernel before
+// the one that needs it, as it runs beside the input gradient's where the two are one pass.
+void gather_ahead(Operations& weight) {
+  for (std::size_t i = 1; i < weight.size(); ++i) {
+    const bool gathers =
+        weight[i].kind == OperationKind::all_gather && !is_communication(weight[i - 1].kind);
+    if (gathers) std::swap(weight[i], weight[i - 1]);
+  }
+}
+
 // The gathers of a pass as blocks of their own: the next unit's wait until the one before it in the
 // pass begins, that is, until its input is there.
 void add_fetch(Program& program, Operations fetch, Operand input, int& first, int& next) {
@@ -99,22 +120,24 @@ void add_fetch(Program& program, Operations fetch, Operand input, int& first, in
 
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
                     const std::vector<Key>& handed_on, int norm) {
-  reduce_every_pass(unit);
+  Operations add = reduce_every_pass(unit);
   const Operations fetch = weight_fetch(unit, Phase::forward);
   const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
   Operations forward = joined(fetch, unit.forward());
   Operations backward = joined(fetch_again, unit.backward());
-  mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
-  Operations input = joined(fetch_again, unit.backward());
-  Operations weight = unit.backward();
-  std::erase_if(input, [](const Operation& op) { return op.phase == Phase::weight_gradient; });
-  std::erase_if(weight, [](const Operation& op) { return op.phase != Phase::weight_gradient; });
+  mark_last_uses(lowering.program, {&forward, &backward, &add}, handed_on);
+  Operations input = joined(fetch_again, half_of(unit.backward(), Half::input_gradient));
+  Operations weight = half_of(unit.backward(), Half::weight_gradient);
+  Operations add_input = half_of(add, Half::input_gradient);
+  Operations add_weight = half_of(add, Half::weight_gradient);
+  gather_ahead(weight);
   Operations forward_again = joined(fetch, unit.forward());
-  mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
+  mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
+                 handed_on);
   if (lowering.plan.schedule->splits_backward) {
-    narrow_scopes(lowering, {&forward, &input, &weight});
+    narrow_scopes(lowering, {&forward, &input, &add_input, &weight, &add_weight});
   } else {
-    narrow_scopes(lowering, {&forward, &backward});
+    narrow_scopes(lowering, {&forward, &backward, &add});
   }
 
   Program& program = lowering.program;
@@ -129,8 +152,11 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   if (lowering.plan.schedule->splits_backward) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
+    blocks.add_input_gradient = add_block(program, kAddition, std::move(add_input));
+    blocks.add_weight_gradient = add_block(program, kAddition, std::move(add_weight));
   }
   blocks.backward = add_block(program, names.backward, std::move(backward));
+  blocks.add_backward = add_block(program, kAddition, std::move(add));
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
   blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));

@@ -17,6 +17,8 @@ struct UnitBlocks {
   // before.
   int fetch_forward = -1, fetch_backward = -1;
   int fetch_next_forward = -1, fetch_next_backward = -1;
+  // At the end of a pass that leaves each rank its part of the gradients' sum.
+  int add_backward = -1, add_input_gradient = -1, add_weight_gradient = -1;
   int reduction = -1;  // of its gradients
   int mirror = -1;     // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;

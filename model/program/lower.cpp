@@ -71,6 +71,21 @@ class Slots {
   std::vector<int> holder_;
 };
 
+int addition_of(const UnitBlocks& unit, StepPass pass) {
+  switch (pass) {
+    case StepPass::input_gradient:
+      return unit.add_input_gradient;
+    case StepPass::weight_gradient:
+      return unit.add_weight_gradient;
+    case StepPass::backward:
+    case StepPass::forward:
+    case StepPass::start:
+    case StepPass::finish:
+      break;
+  }
+  return unit.add_backward;
+}
+
 class StageBuilder {
  public:
   StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, PipelineShape shape,
@@ -256,12 +271,25 @@ class StageBuilder {
     for (std::size_t i = 0; i < units.size(); ++i) {
       if (moves && i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], pass);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces && ends_its_gradients(units[i])) {
+      if (reduces && ends_its_gradients(units[i]) && !adds_at_end(units[i])) {
         call(body, block_call(units[i].at, units[i].blocks->reduction));
       }
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
+    add_additions(body, units, pass, reduces);
     return body;
+  }
+
+  static bool adds_at_end(const Unit& unit) { return unit.blocks->add_backward >= 0; }
+
+  void add_additions(Body& body, const std::vector<Unit>& units, StepPass pass,
+                     bool reduces) const {
+    for (const Unit& unit : units) {
+      call(body, block_call(unit.at, addition_of(*unit.blocks, pass)));
+      if (reduces && ends_its_gradients(unit) && adds_at_end(unit)) {
+        call(body, block_call(unit.at, unit.blocks->reduction));
+      }
+    }
   }
 
   // The embedding's backward pass is the last of all, with nothing to hide behind; a head that is

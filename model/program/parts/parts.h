@@ -138,7 +138,7 @@ std::vector<Operation> gradient_reduction(const Lowering& lowering,
 // Those of experts, or the others.
 std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, bool experts);
 // Under ZeRO stages 2 and 3: adds to the unit's backward pass what its gradients need.
-void reduce_every_pass(NetworkUnit& unit);
+std::vector<Operation> reduce_every_pass(NetworkUnit& unit);
 // The whole weights for one pass, where only parts are kept; empty where they are whole.
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase);
 // Spreads the updated weights of sharded states; empty where they are whole.

@@ -1,7 +1,9 @@
 // Gradients and weights of which a rank keeps its part only (ZeRO stages 2 and 3, Rajbhandari et
 // al. 2020; FSDP, Zhao et al. 2023). Every backward pass makes whole gradients of a unit and leaves
-// each rank the sum of its part. Under stage 3 a unit's weights are gathered before each pass and
-// forgotten after it; the gather of the next unit runs beside the one at work.
+// each rank the sum of its part; it ends once all are there, as the engines that do so wait for
+// their reductions (FSDP's and DeepSpeed's last callback of a backward pass). Under stage 3 a
+// unit's weights are gathered before each pass and forgotten after it; the gather of the next unit
+// runs beside the one at work.
 #include <algorithm>
 #include <utility>
 
@@ -66,9 +68,10 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
   return parts;
 }
 
-// Reduce-scatter, sum across sharding groups, addition to what earlier micro-batches left.
-void append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters, Phase phase,
-                      Operations& list) {
+// Reduce-scatter and sum across sharding groups; returns the addition to what earlier micro-batches
+// left.
+Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters,
+                           Phase phase, Operations& list) {
   const Sharing sharing = sharing_of(lowering, parameters.front().expert);
   const std::vector<int> parts = part_buffers(lowering, parameters, sharing);
   const double element = lowering.training.stack.reduction_bytes;
@@ -98,14 +101,15 @@ void append_reduction(Lowering& lowering, const std::vector<Parameter>& paramete
   }
   if (sharing.shards > 1) list.push_back(std::move(reduce));
   if (sharing.ranks > sharing.shards) list.push_back(std::move(across));
-  list.push_back(std::move(accumulate));
+  return accumulate;
 }
 
 }  // namespace
 
-void reduce_every_pass(NetworkUnit& unit) {
+std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
   Operations before;
   Operations after;
+  Operations additions;
   for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
     for (const bool experts : {false, true}) {
       std::vector<Parameter> some = parameters_of(unit.used(), experts);
@@ -116,10 +120,11 @@ void reduce_every_pass(NetworkUnit& unit) {
       // A backward pass that is not split clears when it begins.
       const bool split = unit.lowering().plan.schedule->splits_backward;
       before.push_back(clearing(some, split ? phase : Phase::input_gradient));
-      append_reduction(unit.lowering(), some, phase, after);
+      additions.push_back(append_reduction(unit.lowering(), some, phase, after));
     }
   }
   unit.surround_backward(before, after);
+  return additions;
 }
 
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
