@@ -12,7 +12,6 @@ namespace trainyard {
 namespace {
 
 using interpreter::Outcome;
-using interpreter::Setting;
 
 Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
                     const interpreter::Nudge& nudge = {}) {

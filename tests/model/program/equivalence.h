@@ -15,10 +15,9 @@ PlanRequest unsharded(int micro_batch);
 
 // Same loss, same gradients, same weights after the step, to rounding. With another seed operations
 // run in another order that their dependencies allow.
-void expect_equivalent(const interpreter::Setting& setting, const std::string& what,
-                       std::uint64_t seed = 0);
+void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed = 0);
 
 // Against finite differences, for some elements of every weight.
-void expect_gradients_of_loss(const interpreter::Setting& setting);
+void expect_gradients_of_loss(const Setting& setting);
 
 }  // namespace trainyard

@@ -11,8 +11,6 @@
 namespace trainyard {
 namespace {
 
-using interpreter::Setting;
-
 void expect_own_gradients(const Transformer& model) {
   expect_gradients_of_loss(tiny_setting(model, unsharded(2)));
 }

@@ -73,12 +73,12 @@ Training tiny_training() {
   return training;
 }
 
-interpreter::Setting tiny_setting(const Transformer& model, const PlanRequest& request) {
+Setting tiny_setting(const Transformer& model, const PlanRequest& request) {
   return tiny_setting(model, tiny_training(), request);
 }
 
-interpreter::Setting tiny_setting(const Transformer& model, const Training& training,
-                                  const PlanRequest& request) {
+Setting tiny_setting(const Transformer& model, const Training& training,
+                     const PlanRequest& request) {
   const int devices = request.tensor_parallel * request.context_parallel *
                       request.pipeline_parallel * request.data_parallel.value_or(1);
   const auto plan = make_plan(request, model, tiny_cluster(devices), training);

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "executor/setting.h"
 #include "model/plan/plan.h"
-#include "tests/model/program/interpreter/setting.h"
 
 namespace trainyard {
 
@@ -19,8 +19,8 @@ Transformer tiny_latent();
 Training tiny_training();
 
 // The plan of `request` on exactly as many devices as it needs; the test fails where it is refused.
-interpreter::Setting tiny_setting(const Transformer& model, const PlanRequest& request);
-interpreter::Setting tiny_setting(const Transformer& model, const Training& training,
-                                  const PlanRequest& request);
+Setting tiny_setting(const Transformer& model, const PlanRequest& request);
+Setting tiny_setting(const Transformer& model, const Training& training,
+                     const PlanRequest& request);
 
 }  // namespace trainyard

@@ -6,24 +6,24 @@
 namespace trainyard::interpreter {
 namespace {
 
-void all_reduce(const Operation& operation, const std::vector<Operands>& members) {
+void all_reduce(const Operation& operation, const std::vector<Operands<double>>& members) {
   for (std::size_t i = 0; i < members.front().in_place.size(); ++i) {
-    Matrix total = *members.front().in_place[i];
+    Tensor<double> total = *members.front().in_place[i];
     for (std::size_t m = 1; m < members.size(); ++m) {
-      const Matrix& part = *members[m].in_place[i];
+      const Tensor<double>& part = *members[m].in_place[i];
       if (operation.reduction == Reduction::max) {
         total = total.cwiseMax(part);
       } else {
         total += part;
       }
     }
-    for (const Operands& member : members) *member.in_place[i] = total;
+    for (const Operands<double>& member : members) *member.in_place[i] = total;
   }
 }
 
 // By rows: member i gets the i-th part.
-void reduce_scatter(const std::vector<Operands>& members, std::size_t which) {
-  Matrix total = *members.front().in[which];
+void reduce_scatter(const std::vector<Operands<double>>& members, std::size_t which) {
+  Tensor<double> total = *members.front().in[which];
   for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[which];
   const Eigen::Index part = total.rows() / static_cast<Eigen::Index>(members.size());
   for (std::size_t m = 0; m < members.size(); ++m) {
@@ -31,17 +31,17 @@ void reduce_scatter(const std::vector<Operands>& members, std::size_t which) {
   }
 }
 
-void all_gather(const std::vector<Operands>& members, std::size_t which) {
-  Matrix whole(0, members.front().in[which]->cols());
-  for (const Operands& member : members) {
-    const Matrix& part = *member.in[which];
+void all_gather(const std::vector<Operands<double>>& members, std::size_t which) {
+  Tensor<double> whole(0, members.front().in[which]->cols());
+  for (const Operands<double>& member : members) {
+    const Tensor<double>& part = *member.in[which];
     whole.conservativeResize(whole.rows() + part.rows(), Eigen::NoChange);
     whole.bottomRows(part.rows()) = part;
   }
-  for (const Operands& member : members) *member.out[which] = whole;
+  for (const Operands<double>& member : members) *member.out[which] = whole;
 }
 
-void pass_on(const std::vector<Operands>& members, std::size_t which) {
+void pass_on(const std::vector<Operands<double>>& members, std::size_t which) {
   for (std::size_t m = 0; m < members.size(); ++m) {
     *members[m].out[which] = *members[(m + members.size() - 1) % members.size()].in[which];
   }
@@ -49,7 +49,7 @@ void pass_on(const std::vector<Operands>& members, std::size_t which) {
 
 // Member m's share of the heads, with all tokens, and the tokens of member r with all heads. Where
 // there are fewer heads than members, neighbours share one.
-void exchange_heads(const Operation& operation, const std::vector<Operands>& members) {
+void exchange_heads(const Operation& operation, const std::vector<Operands<double>>& members) {
   const auto d = static_cast<Eigen::Index>(operation.attention.query_head_dim);
   const auto sequences = static_cast<Eigen::Index>(operation.attention.batch);
   const auto count = static_cast<Eigen::Index>(members.size());
@@ -59,13 +59,13 @@ void exchange_heads(const Operation& operation, const std::vector<Operands>& mem
   const Eigen::Index share = std::max<Eigen::Index>(1, heads / count);
   const Eigen::Index part = whole(0)->rows() / sequences;
   if (!to_heads) {
-    for (const Operands& member : members) member.out[0]->setZero();
+    for (const Operands<double>& member : members) member.out[0]->setZero();
   }
   for (Eigen::Index holder = 0; holder < count; ++holder) {
-    const Operands& h = members[static_cast<std::size_t>(holder)];
+    const Operands<double>& h = members[static_cast<std::size_t>(holder)];
     const Eigen::Index first = holder * heads / count;
     for (Eigen::Index owner = 0; owner < count; ++owner) {
-      const Operands& o = members[static_cast<std::size_t>(owner)];
+      const Operands<double>& o = members[static_cast<std::size_t>(owner)];
       for (Eigen::Index s = 0; s < sequences; ++s) {
         const Eigen::Index row = (s * count + owner) * part;
         if (to_heads) {
@@ -81,7 +81,7 @@ void exchange_heads(const Operation& operation, const std::vector<Operands>& mem
 // ---- Rows that go to the ranks of their experts, and back -------------------------------
 
 // Rows for each of `ranks` ranks, of rows counted by expert.
-std::vector<Eigen::Index> rows_by_rank(const Matrix& counts, Eigen::Index ranks) {
+std::vector<Eigen::Index> rows_by_rank(const Tensor<double>& counts, Eigen::Index ranks) {
   std::vector<Eigen::Index> rows;
   const Eigen::Index share = counts.size() / ranks;
   for (Eigen::Index rank = 0; rank < ranks; ++rank) {
@@ -93,19 +93,20 @@ std::vector<Eigen::Index> rows_by_rank(const Matrix& counts, Eigen::Index ranks)
 }
 
 // Of a matrix with the rows for one rank after the other, those for rank `which`.
-Matrix rows_for(const Matrix& x, const std::vector<Eigen::Index>& rows, std::size_t which) {
+Tensor<double> rows_for(const Tensor<double>& x, const std::vector<Eigen::Index>& rows,
+                        std::size_t which) {
   Eigen::Index first = 0;
   for (std::size_t i = 0; i < which; ++i) first += rows[i];
   return x.middleRows(first, rows[which]);
 }
 
 // What each member has for member m, one after the other.
-Matrix collected(const std::vector<Operands>& members, std::size_t operand, std::size_t counts,
-                 std::size_t m) {
-  Matrix all(0, members.front().in[operand]->cols());
-  for (const Operands& from : members) {
+Tensor<double> collected(const std::vector<Operands<double>>& members, std::size_t operand,
+                         std::size_t counts, std::size_t m) {
+  Tensor<double> all(0, members.front().in[operand]->cols());
+  for (const Operands<double>& from : members) {
     const auto rows = rows_by_rank(*from.in[counts], static_cast<Eigen::Index>(members.size()));
-    const Matrix part = rows_for(*from.in[operand], rows, m);
+    const Tensor<double> part = rows_for(*from.in[operand], rows, m);
     all.conservativeResize(all.rows() + part.rows(), Eigen::NoChange);
     all.bottomRows(part.rows()) = part;
   }
@@ -113,12 +114,12 @@ Matrix collected(const std::vector<Operands>& members, std::size_t operand, std:
 }
 
 // The rows by source and expert are created where they are not known yet.
-void dispatch(const std::vector<Operands>& members) {
+void dispatch(const std::vector<Operands<double>>& members) {
   const bool knows = members.front().in.size() > members.front().out.size();
   const std::size_t first_in = knows ? 2 : 1;
   const std::size_t first_out = knows ? 0 : 1;
   for (std::size_t m = 0; m < members.size(); ++m) {
-    const Operands& to = members[m];
+    const Operands<double>& to = members[m];
     for (std::size_t i = 0; first_out + i < to.out.size(); ++i) {
       *to.out[first_out + i] = collected(members, first_in + i, 0, m);
     }
@@ -131,7 +132,7 @@ void dispatch(const std::vector<Operands>& members) {
   }
 }
 
-void combine(const std::vector<Operands>& members) {
+void combine(const std::vector<Operands<double>>& members) {
   for (std::size_t m = 0; m < members.size(); ++m) {
     for (std::size_t i = 0; i < members[m].out.size(); ++i) {
       *members[m].out[i] = collected(members, 2 + i, 1, m);
@@ -140,16 +141,16 @@ void combine(const std::vector<Operands>& members) {
 }
 
 // The sum of what the ranks that share experts have, each with the rows that it received.
-void scatter_routed(const std::vector<Operands>& members) {
+void scatter_routed(const std::vector<Operands<double>>& members) {
   const auto rows = rows_by_rank(*members.front().in[0], static_cast<Eigen::Index>(members.size()));
   for (std::size_t i = 0; i < members.front().out.size(); ++i) {
-    Matrix total = *members.front().in[i + 1];
+    Tensor<double> total = *members.front().in[i + 1];
     for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[i + 1];
     for (std::size_t m = 0; m < members.size(); ++m) *members[m].out[i] = rows_for(total, rows, m);
   }
 }
 
-void by_rows(const Operation& operation, const std::vector<Operands>& members) {
+void by_rows(const Operation& operation, const std::vector<Operands<double>>& members) {
   for (std::size_t which = 0; which < members.front().in.size(); ++which) {
     switch (operation.kind) {
       case OperationKind::reduce_scatter:
@@ -165,9 +166,9 @@ void by_rows(const Operation& operation, const std::vector<Operands>& members) {
 }
 
 // In place, each operand as a flat array: each member's part of the sum, the rest unknown.
-void scatter_parts(const Operation& operation, const std::vector<Operands>& members,
+void scatter_parts(const Operation& operation, const std::vector<Operands<double>>& members,
                    std::size_t which) {
-  Matrix total = *members.front().in_place[which];
+  Tensor<double> total = *members.front().in_place[which];
   for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in_place[which];
   for (std::size_t m = 0; m < members.size(); ++m) {
     const FlatPart part = part_of(total.size(), operation.shards, static_cast<int>(m));
@@ -177,21 +178,21 @@ void scatter_parts(const Operation& operation, const std::vector<Operands>& memb
   }
 }
 
-void gather_parts(const Operation& operation, const std::vector<Operands>& members,
+void gather_parts(const Operation& operation, const std::vector<Operands<double>>& members,
                   std::size_t which) {
   const Eigen::Index size = members.front().in_place[which]->size();
   for (std::size_t owner = 0; owner < members.size(); ++owner) {
     const FlatPart part = part_of(size, operation.shards, static_cast<int>(owner));
     for (Eigen::Index k = part.begin; k < part.end; ++k) {
       const double value = members[owner].in_place[which]->data()[k];
-      for (const Operands& member : members) member.in_place[which]->data()[k] = value;
+      for (const Operands<double>& member : members) member.in_place[which]->data()[k] = value;
     }
   }
 }
 
 // The same into buffers of their own: a part of each whole, padded; a whole of its parts.
-void make_parts(const std::vector<Operands>& members, std::size_t which) {
-  Matrix total = *members.front().in[which];
+void make_parts(const std::vector<Operands<double>>& members, std::size_t which) {
+  Tensor<double> total = *members.front().in[which];
   for (std::size_t m = 1; m < members.size(); ++m) total += *members[m].in[which];
   for (std::size_t m = 0; m < members.size(); ++m) {
     const FlatPart part =
@@ -203,17 +204,17 @@ void make_parts(const std::vector<Operands>& members, std::size_t which) {
   }
 }
 
-void make_wholes(const std::vector<Operands>& members, std::size_t which) {
+void make_wholes(const std::vector<Operands<double>>& members, std::size_t which) {
   const Eigen::Index part = members.front().in[which]->size();
-  for (const Operands& member : members) {
-    Matrix& whole = *member.out[which];
+  for (const Operands<double>& member : members) {
+    Tensor<double>& whole = *member.out[which];
     for (Eigen::Index k = 0; k < whole.size(); ++k) {
       whole.data()[k] = members[static_cast<std::size_t>(k / part)].in[which]->data()[k % part];
     }
   }
 }
 
-void by_parts(const Operation& operation, const std::vector<Operands>& members) {
+void by_parts(const Operation& operation, const std::vector<Operands<double>>& members) {
   for (std::size_t which = 0; which < members.front().out.size(); ++which) {
     if (operation.kind == OperationKind::reduce_scatter) {
       make_parts(members, which);
@@ -232,7 +233,7 @@ void by_parts(const Operation& operation, const std::vector<Operands>& members) 
 
 }  // namespace
 
-void take_part(const Operation& operation, const std::vector<Operands>& members) {
+void take_part(const Operation& operation, const std::vector<Operands<double>>& members) {
   switch (operation.kind) {
     case OperationKind::all_reduce:
       return all_reduce(operation, members);

@@ -3,12 +3,12 @@
 
 #include <vector>
 
+#include "executor/cpu/kernels/kernels.h"
 #include "model/program/operation.h"
-#include "tests/model/program/interpreter/kernels.h"
 
 namespace trainyard::interpreter {
 
 // `members[i]`: operands of the i-th member of the group.
-void take_part(const Operation& operation, const std::vector<Operands>& members);
+void take_part(const Operation& operation, const std::vector<Operands<double>>& members);
 
 }  // namespace trainyard::interpreter

@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "executor/holdings.h"
 #include "tests/model/program/interpreter/collectives.h"
 #include "tests/model/program/interpreter/rank_tasks.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 struct Rank {
   int number = 0;
-  RankCoordinates at;
+  Holdings holdings;
   const RankTasks* list = nullptr;
-  std::vector<Matrix> values;
+  std::vector<Tensor<double>> values;
   std::vector<int> waits_for;  // by task
   std::set<int> ready;
 };
@@ -58,8 +59,8 @@ class Machine {
   static std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
   void add_rank(int number) {
-    Rank rank{.number = number, .at = layout_.coordinates(number)};
-    rank.list = &lists_[index(rank.at.stage)];
+    Rank rank{.number = number, .holdings = Holdings(setting_, program_, layout_, number)};
+    rank.list = &lists_[index(rank.holdings.at().stage)];
     for (const Value& value : rank.list->values) rank.values.push_back(initial(rank, value));
     for (std::size_t i = 0; i < rank.list->tasks.size(); ++i) {
       rank.waits_for.push_back(rank.list->tasks[i].waits_for);
@@ -69,63 +70,38 @@ class Machine {
   }
 
   // What was there before the program; what an operation creates starts as not-a-number.
-  Matrix initial(const Rank& rank, const Value& value) const {
+  Tensor<double> initial(const Rank& rank, const Value& value) const {
     const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
     switch (buffer.role) {
       case BufferRole::weight:
         return weight(rank, value, buffer);
       case BufferRole::data:
-        return data(rank, value, buffer);
+        return as_tensor(rank.holdings.tokens(buffer, value.microbatch, 0), buffer);
       case BufferRole::activation:
-        return Matrix::Constant(buffer.rows, buffer.columns, std::nan(""));
+        return Tensor<double>::Constant(buffer.rows, buffer.columns, std::nan(""));
       case BufferRole::optimizer:  // plain gradient descent has no states
-        return Matrix();
+        return Tensor<double>();
       default:
-        return Matrix::Zero(buffer.rows, buffer.columns);
+        return Tensor<double>::Zero(buffer.rows, buffer.columns);
     }
   }
 
-  // A part keeps the numbers of the whole that come after those of the parts before it.
-  Matrix part(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
-    const Matrix whole = weight(rank, value, program_.buffers[index(buffer.part_of)]);
-    Matrix w = Matrix::Zero(buffer.rows, buffer.columns);
-    const Eigen::Index first = first_of(rank, buffer);
-    for (Eigen::Index k = 0; k < w.size() && first + k < whole.size(); ++k) {
-      w.data()[k] = whole.data()[first + k];
+  static Tensor<double> as_tensor(const std::vector<double>& numbers, const ProgramBuffer& buffer) {
+    return Eigen::Map<const Tensor<double>>(numbers.data(), buffer.rows, buffer.columns);
+  }
+
+  Tensor<double> weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
+    std::vector<double> numbers = rank.holdings.initial_weights(buffer, value.layer);
+    if (nudge_.weight != buffer.name || nudge_.layer != value.layer) {
+      return as_tensor(numbers, buffer);
     }
-    return w;
-  }
-
-  Eigen::Index first_of(const Rank& rank, const ProgramBuffer& buffer) const {
-    if (buffer.among == Group::none) return 0;
-    return buffer.rows * layout_.members(buffer.among, rank.number).index_of(rank.number);
-  }
-
-  Matrix weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
-    if (buffer.part_of >= 0) return part(rank, value, buffer);
-    Matrix w(buffer.rows, buffer.columns);
-    for (std::int64_t row = 0; row < buffer.rows; ++row) {
-      for (std::int64_t column = 0; column < buffer.columns; ++column) {
-        const auto [r, c] = whole_element(buffer.cut, buffer.rows, rank.at, {row, column});
-        w(row, column) = initial_weight(setting_, {buffer.name, value.layer, r, c});
-        if (nudge_.weight == buffer.name && nudge_.layer == value.layer && nudge_.row == r &&
-            nudge_.column == c) {
-          w(row, column) += nudge_.by;
-        }
+    for (std::size_t k = 0; k < numbers.size(); ++k) {
+      const auto place = rank.holdings.element(buffer, static_cast<std::int64_t>(k));
+      if (place && place->row == nudge_.row && place->column == nudge_.column) {
+        numbers[k] += nudge_.by;
       }
     }
-    return w;
-  }
-
-  Matrix data(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
-    const Where where{setting_, rank.at, {.microbatch = value.microbatch}};
-    const int ahead = buffer.name == "labels" ? 1 : 0;
-    Matrix tokens(buffer.rows, 1);
-    for (Eigen::Index row = 0; row < tokens.rows(); ++row) {
-      const TokenPlace place = token_place(where, row, tokens.rows());
-      tokens(row, 0) = token_at(setting_, place.sequence, place.position + ahead);
-    }
-    return tokens;
+    return as_tensor(numbers, buffer);
   }
 
   bool advance(Rank& rank) {
@@ -168,18 +144,20 @@ class Machine {
   }
 
   // A message smaller than the buffer is this rank's share of its rows.
-  Matrix sent_part(const Rank& rank, const Matrix& whole, const Operation& op) const {
+  Tensor<double> sent_part(const Rank& rank, const Tensor<double>& whole,
+                           const Operation& op) const {
     const ProgramBuffer& buffer = program_.buffers[index(op.operands[0].buffer)];
     const auto parts = static_cast<Eigen::Index>(std::lround(buffer.bytes() / op.message));
     const Eigen::Index rows = whole.rows() / parts;
-    return parts == 1 ? whole : Matrix(whole.middleRows(rank.at.tensor * rows, rows));
+    return parts == 1 ? whole
+                      : Tensor<double>(whole.middleRows(rank.holdings.at().tensor * rows, rows));
   }
 
-  Operands operands_of(Rank& rank, const Task& task) {
-    Operands operands;
+  Operands<double> operands_of(Rank& rank, const Task& task) {
+    Operands<double> operands;
     for (std::size_t i = 0; i < task.values.size(); ++i) {
       const Operand& operand = task.issued.operation->operands[i];
-      Matrix* value = &rank.values[index(task.values[i])];
+      Tensor<double>* value = &rank.values[index(task.values[i])];
       switch (operand.access) {
         case Access::read:
           operands.in.push_back(value);
@@ -202,7 +180,7 @@ class Machine {
     const Group group = task.issued.operation->group;
     const int shard =
         group == Group::none ? 0 : layout_.members(group, rank.number).index_of(rank.number);
-    compute(*task.issued.operation, {setting_, rank.at, task.issued.tag(), shard},
+    compute(*task.issued.operation, {setting_, rank.holdings.at(), task.issued.tag(), shard},
             operands_of(rank, task));
   }
 
@@ -221,7 +199,7 @@ class Machine {
   }
 
   void hold(const Operation& op, const GroupMembers& members, const std::map<int, int>& present) {
-    std::vector<Operands> operands;
+    std::vector<Operands<double>> operands;
     for (int i = 0; i < members.size(); ++i) {
       Rank& rank = ranks_[index(members[i])];
       operands.push_back(operands_of(rank, rank.list->tasks[index(present.at(members[i]))]));
@@ -247,25 +225,17 @@ class Machine {
     }
   }
 
-  void note(const Rank& rank, const Value& value, const Matrix& matrix,
+  void note(const Rank& rank, const Value& value, const Tensor<double>& matrix,
             std::map<ElementName, double>& into) {
     const ProgramBuffer& buffer = program_.buffers[index(value.buffer)];
-    std::string name(buffer.name);
-    if (setting_.model.tied_embeddings && name.starts_with("head weight")) {
-      name.replace(0, std::string_view("head weight").size(), "embedding table");
-    }
-    const bool padding = name.starts_with("embedding table") || name.starts_with("head weight");
-    const ProgramBuffer& whole =
-        buffer.part_of < 0 ? buffer : program_.buffers[index(buffer.part_of)];
-    const Eigen::Index first = first_of(rank, buffer);
-    for (Eigen::Index k = 0; k < matrix.size() && first + k < whole.rows * whole.columns; ++k) {
+    const auto [name, layer] = rank.holdings.name(buffer, value.layer);
+    for (Eigen::Index k = 0; k < matrix.size(); ++k) {
       // Another rank's part of sharded states.
       const double number = matrix.data()[k];
-      if (std::isnan(number)) continue;
-      const auto [r, c] = whole_element(whole.cut, whole.rows, rank.at,
-                                        {(first + k) / whole.columns, (first + k) % whole.columns});
-      if (padding && r >= setting_.model.vocabulary) continue;
-      const auto [found, is_new] = into.try_emplace({name, value.layer, r, c}, number);
+      const auto place = rank.holdings.element(buffer, k);
+      if (std::isnan(number) || !place) continue;
+      const auto [found, is_new] =
+          into.try_emplace({name, layer, place->row, place->column}, number);
       if (!is_new) {
         outcome_.disagreement = std::max(outcome_.disagreement, std::abs(found->second - number));
       }
@@ -280,7 +250,8 @@ class Machine {
         if (buffer.role == BufferRole::weight) {
           note(rank, value, rank.values[i], outcome_.weights);
         }
-        if (buffer.name == "loss" && rank.at.tensor == 0) outcome_.loss += rank.values[i](0, 0);
+        if (buffer.name == "loss" && rank.holdings.at().tensor == 0)
+          outcome_.loss += rank.values[i](0, 0);
       }
     }
   }
@@ -306,7 +277,7 @@ class Machine {
   std::vector<RankTasks> lists_;  // by stage
   std::vector<Rank> ranks_;
   std::map<Meeting, std::map<int, int>> meetings_;  // rank → task
-  std::map<Parcel, Matrix> parcels_;
+  std::map<Parcel, Tensor<double>> parcels_;
   Outcome outcome_;
 };
 

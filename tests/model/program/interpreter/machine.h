@@ -5,16 +5,25 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "executor/setting.h"
 #include "model/program/program.h"
-#include "tests/model/program/interpreter/setting.h"
 
 namespace trainyard::interpreter {
 
 // A number of a weight or of its gradient in the unsharded network.
 using ElementName = std::tuple<std::string, int, std::int64_t, std::int64_t>;  // layer, row, column
+
+// One element of a weight that is looked at more closely: moved by `by`.
+struct Nudge {
+  std::string_view weight;
+  int layer = -1;
+  std::int64_t row = 0, column = 0;
+  double by = 0;
+};
 
 struct Outcome {
   std::string stuck;  // what waits for ever; empty: the step ended

@@ -7,19 +7,27 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/model/program/interpreter/kernels.h"
+#include "executor/cpu/kernels/kernels.h"
 
-namespace trainyard::interpreter {
+namespace trainyard {
 namespace {
 
 // A copy that its expert has no room for is marked, and still says whose it was.
-bool is_dropped(double expert) { return expert < 0; }
-double dropped(double expert) { return -1 - expert; }
-Eigen::Index expert_of(double mark) {
+template <typename S>
+bool is_dropped(S expert) {
+  return expert < 0;
+}
+template <typename S>
+S dropped(S expert) {
+  return -1 - expert;
+}
+template <typename S>
+Eigen::Index expert_of(S mark) {
   return static_cast<Eigen::Index>(is_dropped(mark) ? -1 - mark : mark);
 }
 
-std::vector<Eigen::Index> chosen(const Eigen::RowVectorXd& scores, Eigen::Index count) {
+template <typename S>
+std::vector<Eigen::Index> chosen(const RowVector<S>& scores, Eigen::Index count) {
   std::vector<Eigen::Index> order(static_cast<std::size_t>(scores.size()));
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -53,18 +61,19 @@ Block block_of(const Where& where, Eigen::Index row, Eigen::Index rows) {
   return {};
 }
 
-void drop_beyond(const Where& where, int capacity, Matrix& experts) {
+template <typename S>
+void drop_beyond(const Where& where, int capacity, Tensor<S>& experts) {
   std::vector<std::tuple<std::int64_t, std::int64_t, Eigen::Index>> order;
   for (Eigen::Index row = 0; row < experts.rows(); ++row) {
     const Block block = block_of(where, row, experts.rows());
     order.emplace_back(block.rank, block.row, row);
   }
   std::sort(order.begin(), order.end());
-  std::map<std::pair<std::int64_t, double>, int> taken;
+  std::map<std::pair<std::int64_t, Eigen::Index>, int> taken;
   for (const auto& [rank, place, row] : order) {
     for (Eigen::Index j = 0; j < experts.cols(); ++j) {
-      double& expert = experts(row, j);
-      if (++taken[{rank, expert}] > capacity) expert = dropped(expert);
+      S& expert = experts(row, j);
+      if (++taken[{rank, expert_of(expert)}] > capacity) expert = dropped(expert);
     }
   }
 }
@@ -79,25 +88,27 @@ int capacity_of(const Operation& op, const Where& where) {
       expert_capacity(tokens, model.experts_per_token, model.experts, plan.capacity_factor));
 }
 
-Eigen::RowVectorXd gates_of(const Eigen::RowVectorXd& logits, const Eigen::RowVectorXd& experts) {
-  Eigen::RowVectorXd gates(experts.size());
+template <typename S>
+RowVector<S> gates_of(const RowVector<S>& logits, const RowVector<S>& experts) {
+  RowVector<S> gates(experts.size());
   for (Eigen::Index j = 0; j < gates.size(); ++j) gates[j] = logits[expert_of(experts[j])];
   gates = (gates.array() - gates.maxCoeff()).exp();
   return gates / gates.sum();
 }
 
-void route(const Operation& op, const Where& where, const Operands& o) {
-  const Matrix& logits = *o.in[0];
-  Matrix& gates = *o.out[0];
-  Matrix& experts = *o.out[1];
+template <typename S>
+void route(const Operation& op, const Where& where, const Operands<S>& o) {
+  const Tensor<S>& logits = *o.in[0];
+  Tensor<S>& gates = *o.out[0];
+  Tensor<S>& experts = *o.out[1];
   for (Eigen::Index row = 0; row < logits.rows(); ++row) {
-    Eigen::RowVectorXd scores = logits.row(row);
+    RowVector<S> scores = logits.row(row);
     if (o.in.size() > 1) scores += o.in[1]->col(0).transpose();
-    const std::vector<Eigen::Index> best = chosen(scores, gates.cols());
+    const std::vector<Eigen::Index> best = chosen<S>(scores, gates.cols());
     for (Eigen::Index j = 0; j < gates.cols(); ++j) {
-      experts(row, j) = static_cast<double>(best[static_cast<std::size_t>(j)]);
+      experts(row, j) = static_cast<S>(best[static_cast<std::size_t>(j)]);
     }
-    gates.row(row) = gates_of(logits.row(row), experts.row(row));
+    gates.row(row) = gates_of<S>(logits.row(row), experts.row(row));
   }
   const int capacity = capacity_of(op, where);
   if (capacity > 0) drop_beyond(where, capacity, experts);
@@ -107,7 +118,8 @@ void route(const Operation& op, const Where& where, const Operands& o) {
 struct Copy {
   Eigen::Index token = 0, choice = 0;
 };
-std::vector<Copy> copies_of(const Matrix& experts) {
+template <typename S>
+std::vector<Copy> copies_of(const Tensor<S>& experts) {
   std::vector<Copy> copies;
   for (Eigen::Index token = 0; token < experts.rows(); ++token) {
     for (Eigen::Index choice = 0; choice < experts.cols(); ++choice) {
@@ -121,18 +133,19 @@ std::vector<Copy> copies_of(const Matrix& experts) {
 }
 
 // d logit of a chosen expert = g (dg − Σ g dg); the gate of a dropped copy has no gradient.
-void route_gradient(const Operands& o) {
-  const Matrix& logits = *o.in[0];
-  const Matrix& experts = *o.in[1];
-  Matrix d = Matrix::Zero(experts.rows(), experts.cols());
+template <typename S>
+void route_gradient(const Operands<S>& o) {
+  const Tensor<S>& logits = *o.in[0];
+  const Tensor<S>& experts = *o.in[1];
+  Tensor<S> d = Tensor<S>::Zero(experts.rows(), experts.cols());
   const std::vector<Copy> copies = copies_of(experts);
   for (std::size_t i = 0; i < copies.size(); ++i) {
     d(copies[i].token, copies[i].choice) = (*o.in[2])(static_cast<Eigen::Index>(i), 0);
   }
   o.out[0]->setZero();
   for (Eigen::Index row = 0; row < logits.rows(); ++row) {
-    const Eigen::RowVectorXd g = gates_of(logits.row(row), experts.row(row));
-    const double mean = g.dot(d.row(row));
+    const RowVector<S> g = gates_of<S>(logits.row(row), experts.row(row));
+    const S mean = g.dot(d.row(row));
     for (Eigen::Index j = 0; j < g.size(); ++j) {
       (*o.out[0])(row, expert_of(experts(row, j))) = g[j] * (d(row, j) - mean);
     }
@@ -141,8 +154,9 @@ void route_gradient(const Operands& o) {
 
 // ---- Order ------------------------------------------------------------------------------
 
-void permute(const Where& where, const Operands& o) {
-  const Matrix& experts = *o.in[0];
+template <typename S>
+void permute(const Where& where, const Operands<S>& o) {
+  const Tensor<S>& experts = *o.in[0];
   const std::vector<Copy> copies = copies_of(experts);
   const auto count = static_cast<Eigen::Index>(copies.size());
   o.out[0]->resize(count, o.in[1]->cols());
@@ -160,9 +174,10 @@ void permute(const Where& where, const Operands& o) {
   }
 }
 
-void unpermute(const Operands& o) {
+template <typename S>
+void unpermute(const Operands<S>& o) {
   const std::vector<Copy> copies = copies_of(*o.in[0]);
-  Matrix sum = Matrix::Zero(o.out[0]->rows(), o.out[0]->cols());
+  Tensor<S> sum = Tensor<S>::Zero(o.out[0]->rows(), o.out[0]->cols());
   for (std::size_t i = 2; i < o.in.size(); ++i) sum += *o.in[i];
   for (std::size_t i = 0; i < copies.size(); ++i) {
     sum.row(copies[i].token) += o.in[1]->row(static_cast<Eigen::Index>(i));
@@ -171,9 +186,10 @@ void unpermute(const Operands& o) {
 }
 
 // Where the rows of each expert in turn are among those of each source in turn.
-std::vector<Eigen::Index> sorted_rows(const Matrix& counts) {
-  Matrix first(counts.rows(), counts.cols());
-  double row = 0;
+template <typename S>
+std::vector<Eigen::Index> sorted_rows(const Tensor<S>& counts) {
+  Tensor<S> first(counts.rows(), counts.cols());
+  S row = 0;
   for (Eigen::Index i = 0; i < counts.size(); ++i) {
     first.data()[i] = row;
     row += counts.data()[i];
@@ -181,7 +197,7 @@ std::vector<Eigen::Index> sorted_rows(const Matrix& counts) {
   std::vector<Eigen::Index> rows;
   for (Eigen::Index expert = 0; expert < counts.cols(); ++expert) {
     for (Eigen::Index source = 0; source < counts.rows(); ++source) {
-      for (double i = 0; i < counts(source, expert); ++i) {
+      for (S i = 0; i < counts(source, expert); ++i) {
         rows.push_back(static_cast<Eigen::Index>(first(source, expert) + i));
       }
     }
@@ -189,11 +205,12 @@ std::vector<Eigen::Index> sorted_rows(const Matrix& counts) {
   return rows;
 }
 
-void sort_rows(const Operation& op, const Operands& o) {
+template <typename S>
+void sort_rows(const Operation& op, const Operands<S>& o) {
   const std::vector<Eigen::Index> rows = sorted_rows(*o.in[0]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
-    const Matrix& in = *o.in[i + 1];
-    Matrix out(in.rows(), in.cols());
+    const Tensor<S>& in = *o.in[i + 1];
+    Tensor<S> out(in.rows(), in.cols());
     if (op.kind == OperationKind::sort_rows) {
       out = in(rows, Eigen::all);
     } else {
@@ -206,8 +223,8 @@ void sort_rows(const Operation& op, const Operands& o) {
 // ---- Experts ------------------------------------------------------------------------------
 
 // The rows and the matrix of each expert, one after the other.
-template <typename Visit>
-void for_each_expert(const Matrix& counts, const Visit& visit) {
+template <typename S, typename Visit>
+void for_each_expert(const Tensor<S>& counts, const Visit& visit) {
   Eigen::Index row = 0;
   for (Eigen::Index expert = 0; expert < counts.cols(); ++expert) {
     const auto rows = static_cast<Eigen::Index>(counts.col(expert).sum());
@@ -216,11 +233,12 @@ void for_each_expert(const Matrix& counts, const Visit& visit) {
   }
 }
 
-void grouped_linear(const Operands& o) {
-  const Matrix& counts = *o.in[0];
-  const Matrix& x = *o.in[1];
+template <typename S>
+void grouped_linear(const Operands<S>& o) {
+  const Tensor<S>& counts = *o.in[0];
+  const Tensor<S>& x = *o.in[1];
   const Eigen::Index height = o.in[2]->rows() / counts.cols();
-  Matrix y(x.rows(), height);
+  Tensor<S> y(x.rows(), height);
   for_each_expert(counts, [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     y.middleRows(row, rows) =
         x.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height).transpose();
@@ -231,10 +249,11 @@ void grouped_linear(const Operands& o) {
   *o.out[0] = y;
 }
 
-void grouped_linear_input_gradient(const Operands& o) {
-  const Matrix& dy = *o.in[1];
+template <typename S>
+void grouped_linear_input_gradient(const Operands<S>& o) {
+  const Tensor<S>& dy = *o.in[1];
   const Eigen::Index height = o.in[2]->rows() / o.in[0]->cols();
-  Matrix dx(dy.rows(), o.in[2]->cols());
+  Tensor<S> dx(dy.rows(), o.in[2]->cols());
   for_each_expert(*o.in[0], [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     dx.middleRows(row, rows) =
         dy.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height);
@@ -242,9 +261,10 @@ void grouped_linear_input_gradient(const Operands& o) {
   *o.out[0] = dx;
 }
 
-void grouped_linear_weight_gradient(const Operands& o) {
-  const Matrix& x = *o.in[1];
-  const Matrix& dy = *o.in[2];
+template <typename S>
+void grouped_linear_weight_gradient(const Operands<S>& o) {
+  const Tensor<S>& x = *o.in[1];
+  const Tensor<S>& dy = *o.in[2];
   const Eigen::Index height = dy.cols();
   for_each_expert(*o.in[0], [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     o.in_place[0]->middleRows(expert * height, height) +=
@@ -256,26 +276,28 @@ void grouped_linear_weight_gradient(const Operands& o) {
 }
 
 // Rows by source and expert, each with its expert's bias.
-template <typename Visit>
-void for_each_biased_row(const Operands& o, const Visit& visit) {
-  const Matrix& counts = *o.in[0];
+template <typename S, typename Visit>
+void for_each_biased_row(const Operands<S>& o, const Visit& visit) {
+  const Tensor<S>& counts = *o.in[0];
   const Eigen::Index height = o.in[2]->rows() / counts.cols();
   Eigen::Index row = 0;
   for (Eigen::Index i = 0; i < counts.size(); ++i) {
     const Eigen::Index first = i % counts.cols() * height;
-    for (double n = 0; n < counts.data()[i]; ++n) visit(row++, first, height);
+    for (S n = 0; n < counts.data()[i]; ++n) visit(row++, first, height);
   }
 }
 
-void expert_bias(const Operands& o) {
+template <typename S>
+void expert_bias(const Operands<S>& o) {
   for_each_biased_row(o, [&](Eigen::Index row, Eigen::Index first, Eigen::Index height) {
     o.in_place[0]->row(row) +=
         (*o.in[1])(row, 0) * o.in[2]->col(0).segment(first, height).transpose();
   });
 }
 
-void expert_bias_gradient(const Operands& o) {
-  const Matrix& dy = *o.in[3];
+template <typename S>
+void expert_bias_gradient(const Operands<S>& o) {
+  const Tensor<S>& dy = *o.in[3];
   for_each_biased_row(o, [&](Eigen::Index row, Eigen::Index first, Eigen::Index height) {
     o.in_place[0]->col(0).segment(first, height) += (*o.in[1])(row, 0) * dy.row(row).transpose();
     (*o.in_place[1])(row, 0) += dy.row(row).dot(o.in[2]->col(0).segment(first, height));
@@ -284,7 +306,8 @@ void expert_bias_gradient(const Operands& o) {
 
 }  // namespace
 
-void compute_experts(const Operation& operation, const Where& where, const Operands& operands) {
+template <typename S>
+void compute_experts(const Operation& operation, const Where& where, const Operands<S>& operands) {
   switch (operation.kind) {
     case OperationKind::route:
       return route(operation, where, operands);
@@ -310,4 +333,9 @@ void compute_experts(const Operation& operation, const Where& where, const Opera
   }
 }
 
-}  // namespace trainyard::interpreter
+template void compute_experts(const Operation& operation, const Where& where,
+                              const Operands<float>& operands);
+template void compute_experts(const Operation& operation, const Where& where,
+                              const Operands<double>& operands);
+
+}  // namespace trainyard

@@ -2,55 +2,59 @@
 #include <limits>
 #include <vector>
 
-#include "tests/model/program/interpreter/kernels.h"
+#include "executor/cpu/kernels/kernels.h"
 
-namespace trainyard::interpreter {
+namespace trainyard {
 namespace {
 
 // Turns each head's pairs (i, i + d/2) by position · 10000^(−2i/d) (Su et al. 2021).
-void rotate(const Where& where, Eigen::Ref<Matrix> x, Eigen::Index d, double direction) {
-  for (Eigen::Index row = 0; row < x.rows(); ++row) {
-    const auto position = static_cast<double>(token_place(where, row, x.rows()).position);
-    for (Eigen::Index column = 0; column < x.cols(); ++column) {
-      const Eigen::Index i = column % d;
-      if (i >= d / 2) continue;
-      const double angle = direction * position *
-                           std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(d));
-      const double a = x(row, column);
-      const double b = x(row, column + d / 2);
-      x(row, column) = a * std::cos(angle) - b * std::sin(angle);
-      x(row, column + d / 2) = a * std::sin(angle) + b * std::cos(angle);
+template <typename S>
+void rotate(const Where& where, Eigen::Ref<Tensor<S>> x, Eigen::Index d, double direction) {
+  for (Eigen::Index i = 0; i < d / 2; ++i) {
+    const double speed =
+        direction * std::pow(1e4, -2.0 * static_cast<double>(i) / static_cast<double>(d));
+    for (Eigen::Index row = 0; row < x.rows(); ++row) {
+      const auto position = static_cast<double>(token_place(where, row, x.rows()).position);
+      const auto cosine = static_cast<S>(std::cos(speed * position));
+      const auto sine = static_cast<S>(std::sin(speed * position));
+      for (Eigen::Index column = i; column < x.cols(); column += d) {
+        const S a = x(row, column);
+        const S b = x(row, column + d / 2);
+        x(row, column) = a * cosine - b * sine;
+        x(row, column + d / 2) = a * sine + b * cosine;
+      }
     }
   }
 }
 
 // The last elements of each head turn, and the part of the keys that all heads share.
-void latent_rotary(const Operation& op, const Where& where, const Operands& o) {
+template <typename S>
+void latent_rotary(const Operation& op, const Where& where, const Operands<S>& o) {
   const LatentAttention& latent = *where.setting.model.latent_attention;
   const Eigen::Index nope = latent.nope_head_dim;
   const Eigen::Index rope = latent.rope_head_dim;
   const bool forward = op.kind == OperationKind::latent_rotary;
   const double direction = forward ? 1 : -1;
-  Matrix& queries = *o.in_place[0];
+  Tensor<S>& queries = *o.in_place[0];
   const Eigen::Index heads = queries.cols() / (nope + rope);
   for (Eigen::Index head = 0; head < heads; ++head) {
-    rotate(where, queries.middleCols(head * (nope + rope) + nope, rope), rope, direction);
+    rotate<S>(where, queries.middleCols(head * (nope + rope) + nope, rope), rope, direction);
   }
   if (forward) {
-    Matrix shared = *o.in[1];
-    rotate(where, shared, rope, direction);
+    Tensor<S> shared = *o.in[1];
+    rotate<S>(where, shared, rope, direction);
     for (Eigen::Index head = 0; head < heads; ++head) {
       o.out[0]->middleCols(head * (nope + rope), nope) = o.in[0]->middleCols(head * nope, nope);
       o.out[0]->middleCols(head * (nope + rope) + nope, rope) = shared;
     }
     return;
   }
-  Matrix shared = Matrix::Zero(queries.rows(), rope);
+  Tensor<S> shared = Tensor<S>::Zero(queries.rows(), rope);
   for (Eigen::Index head = 0; head < heads; ++head) {
     o.out[0]->middleCols(head * nope, nope) = o.in[0]->middleCols(head * (nope + rope), nope);
     shared += o.in[0]->middleCols(head * (nope + rope) + nope, rope);
   }
-  rotate(where, shared, rope, direction);
+  rotate<S>(where, shared, rope, direction);
   *o.out[1] = shared;
 }
 
@@ -97,7 +101,8 @@ struct HeadPlace {
   int sequence = 0;  // of the micro-batch
 };
 
-Matrix taken(const Matrix& x, const Tokens& tokens, Eigen::Index column, Eigen::Index d) {
+template <typename S>
+Tensor<S> taken(const Tensor<S>& x, const Tokens& tokens, Eigen::Index column, Eigen::Index d) {
   return x(tokens.rows, Eigen::seqN(column * d, d));
 }
 
@@ -106,23 +111,25 @@ bool sees(const Operation& op, const Where& where, std::int64_t query, std::int6
          (!op.attention.sliding || query - key < where.setting.model.sliding_window);
 }
 
-Matrix scores(const Operation& op, const Where& where, const HeadPlace& at, const Operands& o) {
+template <typename S>
+Tensor<S> scores(const Operation& op, const Where& where, const HeadPlace& at,
+                 const Operands<S>& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
-  Matrix s = taken(*o.in[0], at.queries, at.head, d) *
-             taken(*o.in[1], at.keys, at.kv_head, d).transpose() /
-             std::sqrt(static_cast<double>(d));
+  Tensor<S> s = taken(*o.in[0], at.queries, at.head, d) *
+                taken(*o.in[1], at.keys, at.kv_head, d).transpose() / std::sqrt(static_cast<S>(d));
   for (Eigen::Index i = 0; i < s.rows(); ++i) {
     for (Eigen::Index j = 0; j < s.cols(); ++j) {
       const auto query = at.queries.positions[static_cast<std::size_t>(i)];
       const auto key = at.keys.positions[static_cast<std::size_t>(j)];
-      if (!sees(op, where, query, key)) s(i, j) = -std::numeric_limits<double>::infinity();
+      if (!sees(op, where, query, key)) s(i, j) = -std::numeric_limits<S>::infinity();
     }
   }
   return s;
 }
 
-template <typename Visit>
-void for_each_head(const Operation& op, const Where& where, const Operands& o, const Visit& visit) {
+template <typename S, typename Visit>
+void for_each_head(const Operation& op, const Where& where, const Operands<S>& o,
+                   const Visit& visit) {
   const auto heads = static_cast<Eigen::Index>(op.attention.heads);
   const auto shared = heads / static_cast<Eigen::Index>(op.attention.kv_heads);
   const int ranks = where.setting.plan.context_parallel;
@@ -139,14 +146,16 @@ void for_each_head(const Operation& op, const Where& where, const Operands& o, c
 }
 
 // The softmax of one row over some keys, as far as it is known.
+template <typename S>
 struct RowSum {
-  double largest = -std::numeric_limits<double>::infinity();
-  double sum = 0;
-  double log_sum() const { return largest + std::log(sum); }
+  S largest = -std::numeric_limits<S>::infinity();
+  S sum = 0;
+  S log_sum() const { return largest + std::log(sum); }
 };
 
-RowSum row_sum(const Matrix& s, Eigen::Index row) {
-  RowSum result{s.row(row).maxCoeff(), 0};
+template <typename S>
+RowSum<S> row_sum(const Tensor<S>& s, Eigen::Index row) {
+  RowSum<S> result{s.row(row).maxCoeff(), 0};
   if (std::isinf(result.largest)) return {};
   result.sum = (s.row(row).array() - result.largest).exp().sum();
   return result;
@@ -163,10 +172,11 @@ Eigen::Index first_head(const Operation& op, const Where& where) {
 }
 
 // What dropout multiplies the probabilities of one head with; nothing where the kernel is fused.
-Matrix kept_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
-                          const Matrix& p) {
+template <typename S>
+Tensor<S> kept_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                             const Tensor<S>& p) {
   const Training& training = where.setting.training;
-  if (is_fused(where) || !training.stack.dropout) return Matrix::Ones(p.rows(), p.cols());
+  if (is_fused(where) || !training.stack.dropout) return Tensor<S>::Ones(p.rows(), p.cols());
   const std::int64_t head =
       first_head(op, where) +
       where.at.tensor * where.setting.model.attention_heads / where.setting.plan.tensor_parallel +
@@ -174,47 +184,49 @@ Matrix kept_probabilities(const Operation& op, const Where& where, const HeadPla
   const std::int64_t sequence =
       token_place(where, 0, where.setting.plan.micro_batch * training.sequence_length).sequence +
       at.sequence;
-  Matrix kept(p.rows(), p.cols());
+  Tensor<S> kept(p.rows(), p.cols());
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     for (Eigen::Index j = 0; j < p.cols(); ++j) {
-      const bool keeps =
-          is_kept(static_cast<int>(*op.part), where.tag.layer, sequence,
-                  at.queries.positions[static_cast<std::size_t>(i)],
-                  head * training.sequence_length + at.keys.positions[static_cast<std::size_t>(j)]);
-      kept(i, j) = keeps ? 1 / (1 - kDropoutRate) : 0;
+      const bool keeps = is_kept(
+          where.setting,
+          {static_cast<int>(*op.part), where.tag.layer, sequence,
+           at.queries.positions[static_cast<std::size_t>(i)],
+           head * training.sequence_length + at.keys.positions[static_cast<std::size_t>(j)]});
+      kept(i, j) = keeps ? static_cast<S>(1 / (1 - kDropoutRate)) : S(0);
     }
   }
   return kept;
 }
 
 // Adds what these keys say to output and log-sum-exp (nothing yet: the first block of keys).
-void attention(const Operation& op, const Where& where, const Operands& o) {
+template <typename S>
+void attention(const Operation& op, const Where& where, const Operands<S>& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.value_head_dim);
   const bool first = op.kind == OperationKind::attention;
-  Matrix& output = first ? *o.out[0] : *o.in_place[0];
-  Matrix& statistics = first ? *o.out[1] : *o.in_place[1];
+  Tensor<S>& output = first ? *o.out[0] : *o.in_place[0];
+  Tensor<S>& statistics = first ? *o.out[1] : *o.in_place[1];
   const bool fused = is_fused(where);
   if (!fused) {
     const auto heads = static_cast<Eigen::Index>(op.attention.heads);
     statistics.resize(output.rows(), heads * where.setting.training.sequence_length);
   }
   for_each_head(op, where, o, [&](const HeadPlace& at) {
-    const Matrix s = scores(op, where, at, o);
-    const Matrix values = taken(*o.in[2], at.keys, at.kv_head, d);
-    const Matrix kept = kept_probabilities(op, where, at, s);
-    const double sink = o.in.size() > 3 ? (*o.in[3])(first_head(op, where) + at.head, 0)
-                                        : -std::numeric_limits<double>::infinity();
+    const Tensor<S> s = scores(op, where, at, o);
+    const Tensor<S> values = taken(*o.in[2], at.keys, at.kv_head, d);
+    const Tensor<S> kept = kept_probabilities(op, where, at, s);
+    const S sink = o.in.size() > 3 ? (*o.in[3])(first_head(op, where) + at.head, 0)
+                                   : -std::numeric_limits<S>::infinity();
     for (Eigen::Index i = 0; i < s.rows(); ++i) {
       const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
       auto out = output.row(row).segment(at.head * d, d);
-      const RowSum here = row_sum(s, i);
-      const double before = first ? sink : statistics(row, at.head);
+      const RowSum<S> here = row_sum(s, i);
+      const S before = first ? sink : statistics(row, at.head);
       if (here.sum == 0) continue;
-      const double largest = std::max(before, here.log_sum());
-      const double all =
+      const S largest = std::max(before, here.log_sum());
+      const S all =
           largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
-      const Eigen::RowVectorXd p = (s.row(i).array() - all).exp();
-      const Eigen::RowVectorXd seen = p.cwiseProduct(kept.row(i)) * values;
+      const RowVector<S> p = (s.row(i).array() - all).exp();
+      const RowVector<S> seen = p.cwiseProduct(kept.row(i)) * values;
       if (first) {
         out = seen;
       } else {
@@ -229,10 +241,11 @@ void attention(const Operation& op, const Where& where, const Operands& o) {
   });
 }
 
-Matrix probabilities(const Operation& op, const Where& where, const HeadPlace& at,
-                     const Operands& o) {
-  const Matrix& statistics = *o.in[4];
-  Matrix p = scores(op, where, at, o);
+template <typename S>
+Tensor<S> probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                        const Operands<S>& o) {
+  const Tensor<S>& statistics = *o.in[4];
+  Tensor<S> p = scores(op, where, at, o);
   const bool fused = is_fused(where);
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
@@ -245,7 +258,8 @@ Matrix probabilities(const Operation& op, const Where& where, const HeadPlace& a
   return p;
 }
 
-void add_rows(const Matrix& part, const Tokens& tokens, Eigen::Index column, Matrix& into) {
+template <typename S>
+void add_rows(const Tensor<S>& part, const Tokens& tokens, Eigen::Index column, Tensor<S>& into) {
   for (Eigen::Index i = 0; i < part.rows(); ++i) {
     into.row(tokens.rows[static_cast<std::size_t>(i)]).segment(column * part.cols(), part.cols()) +=
         part.row(i);
@@ -253,45 +267,49 @@ void add_rows(const Matrix& part, const Tokens& tokens, Eigen::Index column, Mat
 }
 
 // What the sink takes of each query's attention: what the keys leave.
-Eigen::VectorXd sink_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
-                                   const Operands& o, const Matrix& p) {
+template <typename S>
+Vector<S> sink_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
+                             const Operands<S>& o, const Tensor<S>& p) {
   if (!is_fused(where)) return (1 - p.rowwise().sum().array()).matrix();
-  const double sink = (*o.in[6])(first_head(op, where) + at.head, 0);
-  Eigen::VectorXd log_sums(p.rows());
+  const S sink = (*o.in[6])(first_head(op, where) + at.head, 0);
+  Vector<S> log_sums(p.rows());
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     log_sums[i] = (*o.in[4])(at.queries.rows[static_cast<std::size_t>(i)], at.head);
   }
   return (sink - log_sums.array()).exp().matrix();
 }
 
-void attention_gradient(const Operation& op, const Where& where, const Operands& o) {
+template <typename S>
+void attention_gradient(const Operation& op, const Where& where, const Operands<S>& o) {
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
   const auto width = static_cast<Eigen::Index>(op.attention.value_head_dim);
-  for (Matrix* out : o.out) out->setZero();
-  const std::vector<Matrix*>& into = o.out.empty() ? o.in_place : o.out;
+  for (Tensor<S>* out : o.out) out->setZero();
+  const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
   for_each_head(op, where, o, [&](const HeadPlace& at) {
-    const Matrix p = probabilities(op, where, at, o);
-    const Matrix dout = taken(*o.in[5], at.queries, at.head, width);
-    const Matrix kept = kept_probabilities(op, where, at, p);
-    const Matrix dp =
+    const Tensor<S> p = probabilities(op, where, at, o);
+    const Tensor<S> dout = taken(*o.in[5], at.queries, at.head, width);
+    const Tensor<S> kept = kept_probabilities(op, where, at, p);
+    const Tensor<S> dp =
         (dout * taken(*o.in[2], at.keys, at.kv_head, width).transpose()).cwiseProduct(kept);
-    const Eigen::VectorXd delta =
+    const Vector<S> delta =
         dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, width)).rowwise().sum();
     if (o.in.size() > 6) {
       const Eigen::Index head = first_head(op, where) + at.head;
       (*o.in_place.back())(head, 0) -= delta.dot(sink_probabilities(op, where, at, o, p));
     }
-    const Matrix ds = p.cwiseProduct(dp.colwise() - delta) / std::sqrt(static_cast<double>(d));
-    add_rows(ds * taken(*o.in[1], at.keys, at.kv_head, d), at.queries, at.head, *into[0]);
-    add_rows(ds.transpose() * taken(*o.in[0], at.queries, at.head, d), at.keys, at.kv_head,
-             *into[1]);
-    add_rows(p.cwiseProduct(kept).transpose() * dout, at.keys, at.kv_head, *into[2]);
+    const Tensor<S> ds = p.cwiseProduct(dp.colwise() - delta) / std::sqrt(static_cast<S>(d));
+    add_rows<S>(ds * taken(*o.in[1], at.keys, at.kv_head, d), at.queries, at.head, *into[0]);
+    add_rows<S>(ds.transpose() * taken(*o.in[0], at.queries, at.head, d), at.keys, at.kv_head,
+                *into[1]);
+    add_rows<S>(p.cwiseProduct(kept).transpose() * dout, at.keys, at.kv_head, *into[2]);
   });
 }
 
 }  // namespace
 
-void compute_attention(const Operation& operation, const Where& where, const Operands& operands) {
+template <typename S>
+void compute_attention(const Operation& operation, const Where& where,
+                       const Operands<S>& operands) {
   switch (operation.kind) {
     case OperationKind::attention:
     case OperationKind::attention_step:
@@ -306,9 +324,14 @@ void compute_attention(const Operation& operation, const Where& where, const Ope
       break;
   }
   const double direction = operation.kind == OperationKind::rotary ? 1 : -1;
-  for (Matrix* x : operands.in_place) {
-    rotate(where, *x, where.setting.model.head_dim, direction);
+  for (Tensor<S>* x : operands.in_place) {
+    rotate<S>(where, *x, where.setting.model.head_dim, direction);
   }
 }
 
-}  // namespace trainyard::interpreter
+template void compute_attention(const Operation& operation, const Where& where,
+                                const Operands<float>& operands);
+template void compute_attention(const Operation& operation, const Where& where,
+                                const Operands<double>& operands);
+
+}  // namespace trainyard

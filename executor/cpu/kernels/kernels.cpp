@@ -1,102 +1,111 @@
-#include "tests/model/program/interpreter/kernels.h"
+#include "executor/cpu/kernels/kernels.h"
 
 #include <cmath>
 
-namespace trainyard::interpreter {
+namespace trainyard {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
+constexpr double kKept = 1 / (1 - kDropoutRate);
 
 // Normalised rows and what they were divided by.
+template <typename S>
 struct Normalised {
-  Matrix rows;
-  Eigen::VectorXd inverse;
+  Tensor<S> rows;
+  Vector<S> inverse;
 };
 
-Normalised normalised(const Matrix& x, bool centred) {
-  Matrix rows = x;
+template <typename S>
+Normalised<S> normalised(const Tensor<S>& x, bool centred) {
+  Tensor<S> rows = x;
   if (centred) rows.colwise() -= x.rowwise().mean();
-  const Eigen::VectorXd inverse = (rows.rowwise().squaredNorm() / static_cast<double>(x.cols()))
-                                      .array()
-                                      .
-                                      operator+(kEpsilon)
-                                      .rsqrt();
+  const Vector<S> squares = rows.rowwise().squaredNorm() / static_cast<S>(x.cols());
+  const Vector<S> inverse = (squares.array() + static_cast<S>(kEpsilon)).rsqrt();
   return {inverse.asDiagonal() * rows, inverse};
 }
 
-void norm(const Where& where, const Operands& o) {
+template <typename S>
+void norm(const Where& where, const Operands<S>& o) {
   const bool centred = where.setting.model.norm == Norm::layer_norm;
-  Matrix y = normalised(*o.in[0], centred).rows * o.in[1]->col(0).asDiagonal();
+  Tensor<S> y = normalised<S>(*o.in[0], centred).rows * o.in[1]->col(0).asDiagonal();
   if (o.in.size() > 2) y.rowwise() += o.in[2]->col(0).transpose();
   *o.out[0] = y;
 }
 
 // dx = (g − mean(g) − x̂·mean(g·x̂)) / σ with g = dy·scale; the first mean only where x is centred.
-Matrix norm_input_gradient(const Normalised& x, const Matrix& g, bool centred) {
-  const double width = static_cast<double>(g.cols());
-  const Eigen::VectorXd along = x.rows.cwiseProduct(g).rowwise().sum() / width;
-  Matrix dx = g - along.asDiagonal() * x.rows;
+template <typename S>
+Tensor<S> norm_input_gradient(const Normalised<S>& x, const Tensor<S>& g, bool centred) {
+  const auto width = static_cast<S>(g.cols());
+  const Vector<S> along = x.rows.cwiseProduct(g).rowwise().sum() / width;
+  Tensor<S> dx = g - along.asDiagonal() * x.rows;
   if (centred) dx.colwise() -= g.rowwise().mean();
   return x.inverse.asDiagonal() * dx;
 }
 
-void norm_gradient(const Where& where, const Operands& o) {
+template <typename S>
+void norm_gradient(const Where& where, const Operands<S>& o) {
   const bool centred = where.setting.model.norm == Norm::layer_norm;
-  const Normalised x = normalised(*o.in[0], centred);
-  const Matrix& dy = *o.in[1];
-  *o.out[0] = norm_input_gradient(x, dy * o.in[2]->col(0).asDiagonal(), centred);
+  const Normalised<S> x = normalised<S>(*o.in[0], centred);
+  const Tensor<S>& dy = *o.in[1];
+  *o.out[0] = norm_input_gradient<S>(x, dy * o.in[2]->col(0).asDiagonal(), centred);
   o.in_place[0]->col(0) += x.rows.cwiseProduct(dy).colwise().sum().transpose();
   if (o.in_place.size() > 1) o.in_place[1]->col(0) += dy.colwise().sum().transpose();
 }
 
 // Heads as rows of their own.
-Matrix by_head(const Matrix& x, Eigen::Index d) {
-  return Eigen::Map<const Matrix>(x.data(), x.size() / d, d);
+template <typename S>
+Tensor<S> by_head(const Tensor<S>& x, Eigen::Index d) {
+  return Eigen::Map<const Tensor<S>>(x.data(), x.size() / d, d);
 }
-Matrix by_token(const Matrix& heads, Eigen::Index rows) {
-  return Eigen::Map<const Matrix>(heads.data(), rows, heads.size() / rows);
+template <typename S>
+Tensor<S> by_token(const Tensor<S>& heads, Eigen::Index rows) {
+  return Eigen::Map<const Tensor<S>>(heads.data(), rows, heads.size() / rows);
 }
 
-void head_norm(const Operands& o) {
+template <typename S>
+void head_norm(const Operands<S>& o) {
   const std::size_t count = o.out.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const Matrix& scale = *o.in[count + i];
-    const Matrix heads = by_head(*o.in[i], scale.rows());
+    const Tensor<S>& scale = *o.in[count + i];
+    const Tensor<S> heads = by_head<S>(*o.in[i], scale.rows());
     *o.out[i] =
-        by_token(normalised(heads, false).rows * scale.col(0).asDiagonal(), o.in[i]->rows());
+        by_token<S>(normalised<S>(heads, false).rows * scale.col(0).asDiagonal(), o.in[i]->rows());
   }
 }
 
-void head_norm_gradient(const Operands& o) {
+template <typename S>
+void head_norm_gradient(const Operands<S>& o) {
   const std::size_t count = o.out.size();
   for (std::size_t i = 0; i < count; ++i) {
-    const Matrix& scale = *o.in[2 * count + i];
-    const Normalised x = normalised(by_head(*o.in[i], scale.rows()), false);
-    const Matrix dy = by_head(*o.in[count + i], scale.rows());
-    *o.out[i] =
-        by_token(norm_input_gradient(x, dy * scale.col(0).asDiagonal(), false), o.in[i]->rows());
+    const Tensor<S>& scale = *o.in[2 * count + i];
+    const Normalised<S> x = normalised<S>(by_head<S>(*o.in[i], scale.rows()), false);
+    const Tensor<S> dy = by_head<S>(*o.in[count + i], scale.rows());
+    *o.out[i] = by_token<S>(norm_input_gradient<S>(x, dy * scale.col(0).asDiagonal(), false),
+                            o.in[i]->rows());
     o.in_place[i]->col(0) += x.rows.cwiseProduct(dy).colwise().sum().transpose();
   }
 }
 
-Matrix beside(const std::vector<const Matrix*>& parts) {
+template <typename S>
+Tensor<S> beside(const std::vector<const Tensor<S>*>& parts) {
   Eigen::Index columns = 0;
-  for (const Matrix* part : parts) columns += part->cols();
-  Matrix all(parts.front()->rows(), columns);
+  for (const Tensor<S>* part : parts) columns += part->cols();
+  Tensor<S> all(parts.front()->rows(), columns);
   columns = 0;
-  for (const Matrix* part : parts) {
+  for (const Tensor<S>* part : parts) {
     all.middleCols(columns, part->cols()) = *part;
     columns += part->cols();
   }
   return all;
 }
 
-void linear(const Operands& o) {
-  const Matrix& x = *o.in[0];
-  Matrix y(x.rows(), 0);
+template <typename S>
+void linear(const Operands<S>& o) {
+  const Tensor<S>& x = *o.in[0];
+  Tensor<S> y(x.rows(), 0);
   Eigen::Index biased = 0;
   for (std::size_t i = 1; i < o.in.size(); ++i) {
-    const Matrix& w = *o.in[i];
+    const Tensor<S>& w = *o.in[i];
     if (w.cols() > 1) {
       const Eigen::Index before = y.cols();
       y.conservativeResize(Eigen::NoChange, before + w.rows());
@@ -108,24 +117,25 @@ void linear(const Operands& o) {
   }
   // The outputs know their widths; the last one takes what is left.
   Eigen::Index column = 0;
-  for (Matrix* out : o.out) {
+  for (Tensor<S>* out : o.out) {
     const Eigen::Index width = out->cols();
     *out = y.middleCols(column, width);
     column += width;
   }
 }
 
-void linear_input_gradient(const Operands& o) {
-  std::vector<const Matrix*> gradients;
-  std::vector<const Matrix*> weights;
+template <typename S>
+void linear_input_gradient(const Operands<S>& o) {
+  std::vector<const Tensor<S>*> gradients;
+  std::vector<const Tensor<S>*> weights;
   for (std::size_t i = 0; i < o.in.size(); ++i) {
     const bool weight = o.in_buffers[i]->role == BufferRole::weight || o.in_buffers[i]->gathered;
     (weight ? weights : gradients).push_back(o.in[i]);
   }
-  const Matrix dy = beside(gradients);
-  Matrix dx = Matrix::Zero(dy.rows(), weights.front()->cols());
+  const Tensor<S> dy = beside<S>(gradients);
+  Tensor<S> dx = Tensor<S>::Zero(dy.rows(), weights.front()->cols());
   Eigen::Index column = 0;
-  for (const Matrix* w : weights) {
+  for (const Tensor<S>* w : weights) {
     dx += dy.middleCols(column, w->rows()) * *w;
     column += w->rows();
   }
@@ -136,12 +146,13 @@ void linear_input_gradient(const Operands& o) {
   }
 }
 
-void linear_weight_gradient(const Operands& o) {
-  const Matrix& x = *o.in[0];
-  const Matrix dy = beside({o.in.begin() + 1, o.in.end()});
+template <typename S>
+void linear_weight_gradient(const Operands<S>& o) {
+  const Tensor<S>& x = *o.in[0];
+  const Tensor<S> dy = beside<S>({o.in.begin() + 1, o.in.end()});
   Eigen::Index column = 0;
   Eigen::Index biased = 0;
-  for (Matrix* gradient : o.in_place) {
+  for (Tensor<S>* gradient : o.in_place) {
     const Eigen::Index rows = gradient->rows();
     if (gradient->cols() > 1) {
       *gradient += dy.middleCols(column, rows).transpose() * x;
@@ -153,47 +164,53 @@ void linear_weight_gradient(const Operands& o) {
   }
 }
 
-Matrix dropout_mask(const Operation& op, const Where& where, const Matrix& like) {
-  Matrix mask(like.rows(), like.cols());
+template <typename S>
+Tensor<S> dropout_mask(const Operation& op, const Where& where, const Tensor<S>& like) {
+  Tensor<S> mask(like.rows(), like.cols());
   for (Eigen::Index row = 0; row < mask.rows(); ++row) {
     const TokenPlace place = token_place(where, row, mask.rows());
     for (Eigen::Index column = 0; column < mask.cols(); ++column) {
-      mask(row, column) = is_kept(static_cast<int>(*op.part), where.tag.layer, place.sequence,
-                                  place.position, column)
-                              ? 1
-                              : 0;
+      mask(row, column) = is_kept(where.setting, {static_cast<int>(*op.part), where.tag.layer,
+                                                  place.sequence, place.position, column})
+                              ? S(1)
+                              : S(0);
     }
   }
   return mask;
 }
 
-void residual(const Operation& op, const Where& where, const Operands& o) {
-  Matrix branch = *o.in[1];
+template <typename S>
+void residual(const Operation& op, const Where& where, const Operands<S>& o) {
+  Tensor<S> branch = *o.in[1];
   if (o.in.size() > 2) branch.rowwise() += o.in[2]->col(0).transpose();
   if (o.out.size() > 1) {
     *o.out[1] = dropout_mask(op, where, branch);
-    branch = branch.cwiseProduct(*o.out[1]) / (1 - kDropoutRate);
+    branch = branch.cwiseProduct(*o.out[1]) * static_cast<S>(kKept);
   }
   *o.out[0] = *o.in[0] + branch;
 }
 
-void dropout(const Operation& op, const Where& where, const Operands& o) {
+template <typename S>
+void dropout(const Operation& op, const Where& where, const Operands<S>& o) {
   *o.out[1] = dropout_mask(op, where, *o.in[0]);
-  *o.out[0] = o.in[0]->cwiseProduct(*o.out[1]) / (1 - kDropoutRate);
+  *o.out[0] = o.in[0]->cwiseProduct(*o.out[1]) * static_cast<S>(kKept);
 }
 
-void dropout_gradient(const Operands& o) {
-  *o.out[0] = o.in[0]->cwiseProduct(*o.in[1]) / (1 - kDropoutRate);
+template <typename S>
+void dropout_gradient(const Operands<S>& o) {
+  *o.out[0] = o.in[0]->cwiseProduct(*o.in[1]) * static_cast<S>(kKept);
   if (!o.in_place.empty()) o.in_place[0]->col(0) += o.out[0]->colwise().sum().transpose();
 }
 
-void residual_gradient(const Operands& o) {
+template <typename S>
+void residual_gradient(const Operands<S>& o) {
   *o.out[0] = *o.in[0] + *o.in[1];
   if (!o.in_place.empty()) o.in_place[0]->col(0) += o.in[0]->colwise().sum().transpose();
 }
 
 // Some of the sums are flat.
-void accumulate(const Operands& o) {
+template <typename S>
+void accumulate(const Operands<S>& o) {
   for (std::size_t i = 0; i < o.in.size(); ++i) {
     for (Eigen::Index k = 0; k < o.in[i]->size(); ++k) {
       o.in_place[i]->data()[k] += o.in[i]->data()[k];
@@ -201,27 +218,38 @@ void accumulate(const Operands& o) {
   }
 }
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
-double normal_density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
-double normal_distribution(double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); }
-
-Matrix activated(const Where& where, const Matrix& x) {
-  if (!where.setting.model.gated_mlp) {
-    return x.unaryExpr([](double v) { return v * normal_distribution(v); });
-  }
-  const Matrix gate = x.leftCols(x.cols() / 2);
-  return gate.unaryExpr([](double v) { return v * sigmoid(v); })
-      .cwiseProduct(x.rightCols(x.cols() / 2));
+template <typename S>
+Tensor<S> sigmoid(const Tensor<S>& x) {
+  return (1 + (-x.array()).exp()).inverse();
+}
+template <typename S>
+S normal_density(S x) {
+  return std::exp(-x * x / 2) / static_cast<S>(std::sqrt(2 * M_PI));
+}
+template <typename S>
+S normal_distribution(S x) {
+  return std::erfc(-x / static_cast<S>(std::sqrt(2.0))) / 2;
 }
 
-void activation(const Where& where, const Operands& o) {
+template <typename S>
+Tensor<S> activated(const Where& where, const Tensor<S>& x) {
+  if (!where.setting.model.gated_mlp) {
+    return x.unaryExpr([](S v) { return v * normal_distribution(v); });
+  }
+  const Tensor<S> gate = x.leftCols(x.cols() / 2);
+  return gate.cwiseProduct(sigmoid<S>(gate)).cwiseProduct(x.rightCols(x.cols() / 2));
+}
+
+template <typename S>
+void activation(const Where& where, const Operands<S>& o) {
   *o.out[0] = activated(where, *o.in[0]);
   if (o.in.size() > 1) *o.out[0] = o.in[1]->col(0).asDiagonal() * *o.out[0];
 }
 
-void activation_gradient(const Where& where, const Operands& o) {
-  const Matrix& x = *o.in[0];
-  Matrix dy = *o.in[1];
+template <typename S>
+void activation_gradient(const Where& where, const Operands<S>& o) {
+  const Tensor<S>& x = *o.in[0];
+  Tensor<S> dy = *o.in[1];
   if (o.in.size() > 2) {  // gates of the rows
     o.out[1]->resize(x.rows(), 1);
     o.out[1]->col(0) = dy.cwiseProduct(activated(where, x)).rowwise().sum();
@@ -229,17 +257,16 @@ void activation_gradient(const Where& where, const Operands& o) {
   }
   if (!where.setting.model.gated_mlp) {
     *o.out[0] = dy.cwiseProduct(
-        x.unaryExpr([](double v) { return normal_distribution(v) + v * normal_density(v); }));
+        x.unaryExpr([](S v) { return normal_distribution(v) + v * normal_density(v); }));
     return;
   }
   const Eigen::Index f = x.cols() / 2;
-  const Matrix gate = x.leftCols(f);
-  Matrix dx(x.rows(), 2 * f);
-  dx.leftCols(f) = dy.cwiseProduct(x.rightCols(f)).cwiseProduct(gate.unaryExpr([](double v) {
-    const double s = sigmoid(v);
-    return s * (1 + v * (1 - s));
-  }));
-  dx.rightCols(f) = dy.cwiseProduct(gate.unaryExpr([](double v) { return v * sigmoid(v); }));
+  const Tensor<S> gate = x.leftCols(f);
+  const Tensor<S> s = sigmoid<S>(gate);
+  Tensor<S> dx(x.rows(), 2 * f);
+  dx.leftCols(f) =
+      dy.array() * x.rightCols(f).array() * s.array() * (1 + gate.array() * (1 - s.array()));
+  dx.rightCols(f) = dy.cwiseProduct(gate).cwiseProduct(s);
   *o.out[0] = dx;
 }
 
@@ -259,12 +286,14 @@ TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) 
   const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
   if (rows < part * setting.plan.micro_batch) row += where.at.tensor * rows;
   const std::int64_t first =
+      where.step * setting.training.global_batch +
       (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
-      setting.plan.micro_batch;
+          setting.plan.micro_batch;
   return {first + row / part, dealt_position(setting, where.at.context, row % part)};
 }
 
-void compute(const Operation& operation, const Where& where, const Operands& operands) {
+template <typename S>
+void compute(const Operation& operation, const Where& where, const Operands<S>& operands) {
   switch (operation.kind) {
     case OperationKind::norm:
       return norm(where, operands);
@@ -314,7 +343,7 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
     case OperationKind::expert_bias_gradient:
       return compute_experts(operation, where, operands);
     case OperationKind::clear:
-      for (Matrix* gradient : operands.out) gradient->setZero();
+      for (Tensor<S>* gradient : operands.out) gradient->setZero();
       return;
     case OperationKind::accumulate:
       return accumulate(operands);
@@ -323,10 +352,15 @@ void compute(const Operation& operation, const Where& where, const Operands& ope
       return;
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
-      return compute_finish(operation, where, operands);
+      return compute_update(operation, where, operands);
     default:
       return compute_ends(operation, where, operands);
   }
 }
 
-}  // namespace trainyard::interpreter
+template void compute(const Operation& operation, const Where& where,
+                      const Operands<float>& operands);
+template void compute(const Operation& operation, const Where& where,
+                      const Operands<double>& operands);
+
+}  // namespace trainyard

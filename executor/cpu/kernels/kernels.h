@@ -1,0 +1,70 @@
+// What the compute operations of a program do to matrices on the host: the plain arithmetic of
+// model/program/operation.h, once, for any scalar. The CPU backend runs it in float; the tests'
+// interpreter in double (tests/model/program/interpreter).
+#pragma once
+
+#include <Eigen/Dense>
+#include <vector>
+
+#include "executor/setting.h"
+#include "model/program/view.h"
+
+namespace trainyard {
+
+template <typename S>
+using Tensor = Eigen::Matrix<S, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <typename S>
+using Vector = Eigen::Matrix<S, Eigen::Dynamic, 1>;
+template <typename S>
+using RowVector = Eigen::Matrix<S, 1, Eigen::Dynamic>;
+
+// The operands of one operation on one rank, by access and in their order. Tokens, experts and
+// counts are numbers like all others.
+template <typename S>
+struct Operands {
+  std::vector<const Tensor<S>*> in;
+  std::vector<Tensor<S>*> out;  // of the size that the buffer has
+  std::vector<Tensor<S>*> in_place;
+  std::vector<const ProgramBuffer*> in_buffers, in_place_buffers;
+};
+
+struct Where {
+  const Setting& setting;
+  RankCoordinates at;
+  Tag tag;
+  int shard = 0;          // of sharded states: which part is this rank's
+  std::int64_t step = 0;  // of the run; its sequences come after those of the steps before
+};
+
+template <typename S>
+void compute(const Operation& operation, const Where& where, const Operands<S>& operands);
+
+// The families, each in its file.
+template <typename S>
+void compute_attention(const Operation& operation, const Where& where, const Operands<S>& operands);
+template <typename S>
+void compute_experts(const Operation& operation, const Where& where, const Operands<S>& operands);
+template <typename S>
+void compute_ends(const Operation& operation, const Where& where, const Operands<S>& operands);
+template <typename S>
+void compute_update(const Operation& operation, const Where& where, const Operands<S>& operands);
+
+// Elements of a matrix that counts as one flat array.
+struct FlatPart {
+  Eigen::Index begin = 0, end = 0;
+  bool has(Eigen::Index element) const { return element >= begin && element < end; }
+};
+FlatPart part_of(Eigen::Index size, int shards, int shard);
+
+// Row `row` of a matrix with `rows` rows on this rank: which sequence of the run, which position in
+// it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.
+struct TokenPlace {
+  std::int64_t sequence = 0, position = 0;
+};
+// Where row `row` of context rank `context` stands in its sequence: rank i has the chunks i and
+// 2c − 1 − i of 2c, so that causal masking leaves all ranks the same work; under Ulysses, or where
+// the chunks do not come out even, one run.
+std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row);
+TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows);
+
+}  // namespace trainyard

@@ -1,0 +1,72 @@
+#include "executor/holdings.h"
+
+#include "executor/cpu/kernels/kernels.h"
+
+namespace trainyard {
+namespace {
+
+bool is_vocabulary(std::string_view name) {
+  return name.starts_with("embedding table") || name.starts_with("head weight");
+}
+
+}  // namespace
+
+Holdings::Holdings(const Setting& setting, const Program& program, const RankLayout& layout,
+                   int rank)
+    : setting_(setting),
+      program_(program),
+      layout_(layout),
+      rank_(rank),
+      at_(layout.coordinates(rank)) {}
+
+const ProgramBuffer& Holdings::whole(const ProgramBuffer& buffer) const {
+  return buffer.part_of < 0 ? buffer : program_.buffers[static_cast<std::size_t>(buffer.part_of)];
+}
+
+std::int64_t Holdings::first_of(const ProgramBuffer& buffer) const {
+  if (buffer.among == Group::none) return 0;
+  return buffer.rows * layout_.members(buffer.among, rank_).index_of(rank_);
+}
+
+TensorName Holdings::name(const ProgramBuffer& buffer, int layer) const {
+  std::string name(whole(buffer).name);
+  constexpr std::string_view kHead = "head weight";
+  if (setting_.model.tied_embeddings && name.starts_with(kHead)) {
+    name.replace(0, kHead.size(), "embedding table");
+  }
+  return {std::move(name), layer};
+}
+
+std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64_t number) const {
+  const ProgramBuffer& all = whole(buffer);
+  const std::int64_t k = first_of(buffer) + number;
+  if (k >= all.rows * all.columns) return std::nullopt;
+  const Element found = whole_element(all.cut, all.rows, at_, {k / all.columns, k % all.columns});
+  if (is_vocabulary(all.name) && found.row >= setting_.model.vocabulary) return std::nullopt;
+  return found;
+}
+
+std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer) const {
+  std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
+  for (std::size_t k = 0; k < numbers.size(); ++k) {
+    const auto place = element(buffer, static_cast<std::int64_t>(k));
+    if (!place) continue;
+    numbers[k] = initial_weight(setting_, {whole(buffer).name, layer, place->row, place->column});
+  }
+  return numbers;
+}
+
+std::vector<double> Holdings::tokens(const ProgramBuffer& buffer, int microbatch,
+                                     std::int64_t step) const {
+  const Where where{setting_, at_, {.microbatch = microbatch}, 0, step};
+  const int ahead = buffer.name == "labels" ? 1 : 0;
+  std::vector<double> numbers;
+  numbers.reserve(static_cast<std::size_t>(buffer.rows));
+  for (Eigen::Index row = 0; row < buffer.rows; ++row) {
+    const TokenPlace place = token_place(where, row, buffer.rows);
+    numbers.push_back(token_at(setting_, place.sequence, place.position + ahead));
+  }
+  return numbers;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,45 @@
+// Which numbers of the whole network a rank holds: for each number of a weight, a gradient or a
+// token buffer where it is in the whole, and what it starts as.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/setting.h"
+#include "model/program/program.h"
+
+namespace trainyard {
+
+// A tensor of the unsharded network: its name and its layer (−1: none).
+using TensorName = std::pair<std::string, int>;
+
+class Holdings {
+ public:
+  // Requires: all three outlive it.
+  Holdings(const Setting& setting, const Program& program, const RankLayout& layout, int rank);
+
+  // Of the weight or gradient in `buffer`; both copies of a tied matrix have one name.
+  TensorName name(const ProgramBuffer& buffer, int layer) const;
+  // Nothing: a number that pads the buffer, or the vocabulary.
+  std::optional<Element> element(const ProgramBuffer& buffer, std::int64_t number) const;
+
+  std::vector<double> initial_weights(const ProgramBuffer& buffer, int layer) const;
+  // Tokens, or the labels one further on, of a micro-batch of a step of the run.
+  std::vector<double> tokens(const ProgramBuffer& buffer, int microbatch, std::int64_t step) const;
+
+  const RankCoordinates& at() const { return at_; }
+
+ private:
+  const ProgramBuffer& whole(const ProgramBuffer& buffer) const;
+  std::int64_t first_of(const ProgramBuffer& buffer) const;
+
+  const Setting& setting_;
+  const Program& program_;
+  const RankLayout& layout_;
+  int rank_;
+  RankCoordinates at_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,59 @@
+// What is trained, as numbers: where a weight starts, which tokens a sequence has, what dropout
+// keeps. Each is a function of a seed and of a place in the whole network and batch (counter-based:
+// splitmix64, Steele, Lea & Flood 2014), so that every sharding starts from the same model, sees
+// the same data and drops the same elements.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "model/plan/plan.h"
+#include "model/program/rank_layout.h"
+#include "model/workload/training.h"
+#include "model/workload/transformer.h"
+
+namespace trainyard {
+
+// How the optimizer goes down. Adam: Kingma & Ba 2015; decay: Loshchilov & Hutter 2019. Without
+// momentum descent needs no states.
+struct Descent {
+  double learning_rate = 1;
+  double clip_norm = 1;  // of the gradient, where the update waits for its norm
+  double momentum = 0;   // sgd
+  double first_decay = 0.9, second_decay = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0;
+};
+
+struct Setting {
+  Transformer model;
+  Training training;
+  Plan plan;
+  // Whose ranks drop tokens beyond a capacity, where it is not this plan's: a network on one rank
+  // then drops what each of those ranks would.
+  std::optional<Plan> blocks;
+  std::uint64_t seed = 0;
+  Descent descent;
+};
+
+struct Place {
+  std::string_view weight;
+  int layer = -1;
+  std::int64_t row = 0, column = 0;
+};
+// Uniform in ±1/√h, scales of norms about 1; rows that pad the vocabulary are 0.
+double initial_weight(const Setting& setting, const Place& place);
+// Whether dropout keeps a number: `site` tells the places in a layer apart, `row` and `column` the
+// number. Sequences are counted over the whole run.
+struct DropoutPlace {
+  int site = 0, layer = -1;
+  std::int64_t sequence = 0, row = 0, column = 0;
+};
+bool is_kept(const Setting& setting, const DropoutPlace& place);
+int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
+
+// Numbers that an optimizer keeps for each element beside its weight; −1: not executed.
+int moments_of(const Setting& setting);
+
+}  // namespace trainyard
