@@ -1,0 +1,96 @@
+// Where a rank is and what it has measured, in memory that another process can look into at any
+// time: a file of fixed layout, mapped. So nothing is lost with a rank that is killed, and a rank
+// that hangs can be told from those that wait for it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "executor/cpu/transport.h"
+#include "executor/rank_executor.h"
+
+namespace trainyard {
+
+enum class RankState : std::int32_t {
+  absent,
+  starting,
+  unsharded,
+  running,
+  comparing,
+  done,
+  failed,
+  terminated
+};
+
+// Plain numbers only: it lies in a file.
+struct BoardHead {
+  std::atomic<RankState> state{RankState::absent};
+  std::atomic<Call> call{Call::none};
+  std::atomic<std::int64_t> operation{-1};  // of the rank's list
+  std::atomic<std::int64_t> beats{0};       // operations begun, of every kind
+  std::atomic<std::int64_t> steps_done{0};  // warm-up included
+  std::int32_t rank = 0, process = 0;
+  std::int64_t operations = 0, steps = 0;
+  double peak_bytes = 0;
+  std::array<char, 64> host{};
+  std::array<char, 256> message{};  // of a failure
+  // Of the verification: rank 0.
+  std::int32_t compared = 0, differ = 0;
+  double worst_share = 0;  // of what is allowed
+  std::array<char, 128> worst{};
+};
+
+struct StepRecord {
+  double loss = 0, gradient_norm = 0;
+  double time = 0;  // s
+};
+struct OperationRecord {
+  double begin = 0, end = 0;  // s, of the last step
+  double total = 0;           // s, over the measured steps
+};
+
+class Board {
+ public:
+  // Of a rank in `folder`; the error says what the folder lacks.
+  static Expected<Board> create(const std::filesystem::path& folder, int rank,
+                                std::int64_t operations, std::int64_t steps);
+  // Nothing yet: not found, or not written in full.
+  static std::optional<Board> open(const std::filesystem::path& folder, int rank);
+
+  // Of another process on any host, from its `bytes`. Requires: made by this program.
+  static Expected<Board> copied(std::string_view bytes);
+
+  Board(Board&& other) noexcept;
+  Board& operator=(Board&& other) noexcept;
+  ~Board();
+
+  BoardHead& head() { return *static_cast<BoardHead*>(memory_); }
+  const BoardHead& head() const { return *static_cast<const BoardHead*>(memory_); }
+  StepRecord* steps() { return at<StepRecord>(sizeof(BoardHead)); }
+  OperationRecord* operations();
+  std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
+
+ private:
+  Board(void* memory, std::size_t size) : memory_(memory), size_(size) {}
+  template <typename T>
+  T* at(std::size_t offset) {
+    return static_cast<T*>(static_cast<void*>(static_cast<char*>(memory_) + offset));
+  }
+
+  void* memory_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// The message of a rank that stops because another one failed.
+inline constexpr std::string_view kAnotherRank = "another rank failed";
+
+template <std::size_t N>
+void set_text(std::array<char, N>& to, std::string_view text) {
+  to.fill('\0');
+  text.copy(to.data(), N - 1);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,175 @@
+#include "executor/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "executor/cpu/exchange.h"
+#include "executor/cpu/kernels/kernels.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+void round_to_bf16(Tensor<float>& tensor) {
+  tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Eigen::bfloat16(x)); });
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const Setting& setting, const Program& program, const RankLayout& layout,
+             Transport& transport)
+      : setting_(setting),
+        program_(program),
+        transport_(transport),
+        at_(layout.coordinates(transport.rank())) {
+    int instances = 0;
+    for (const StageProgram& stage : program.stages) {
+      instances = std::max(instances, stage.instances);
+    }
+    slots_.resize(index(instances));
+  }
+
+  void allocate(int buffer, const ProgramBuffer& what, int copies) override {
+    Slot& slot = slots_[index(buffer)];
+    release(buffer);
+    // States are rows of numbers by element.
+    slot.tensor.resize(what.rows * (copies == 1 ? 1 : what.columns),
+                       copies == 1 ? what.columns : copies);
+    slot.what = &what;
+    slot.held = what.bytes();
+    held_ += slot.held;
+    peak_ = std::max(peak_, held_);
+  }
+
+  void release(int buffer) override {
+    Slot& slot = slots_[index(buffer)];
+    held_ -= slot.held;
+    slot = {};
+  }
+
+  void write(int buffer, const std::vector<float>& numbers) override {
+    Tensor<float>& tensor = slots_[index(buffer)].tensor;
+    std::copy(numbers.begin(), numbers.end(), tensor.data());
+    store(buffer);
+  }
+
+  std::vector<float> read(int buffer) override {
+    const Tensor<float>& tensor = slots_[index(buffer)].tensor;
+    return {tensor.data(), tensor.data() + tensor.size()};
+  }
+
+  void clear(int buffer) override { slots_[index(buffer)].tensor.setZero(); }
+  Bytes held() const override { return held_; }
+  Bytes peak() const override { return peak_; }
+
+  void launch(const Work& work) override {
+    compute(*work.issued.operation, {setting_, at_, work.issued.tag(), work.shard, work.step},
+            operands_of(work));
+    store_all(work);
+  }
+
+  Expected<void> exchange(const Work& work, const GroupMembers& members) override {
+    const Operation& operation = *work.issued.operation;
+    auto done =
+        take_part({operation, transport_, members.size(), members.index_of(transport_.rank())},
+                  operands_of(work));
+    store_all(work);
+    return done;
+  }
+
+  // A message smaller than the buffer is this rank's share of its rows.
+  Expected<void> send(const Work& work, int to) override {
+    const Operation& operation = *work.issued.operation;
+    const Slot& slot = slots_[index(work.buffers[0])];
+    const auto parts =
+        static_cast<Eigen::Index>(std::lround(slot.what->bytes() / operation.message));
+    const Eigen::Index size = slot.tensor.size() / parts;
+    const Eigen::Index first = parts == 1 ? 0 : at_.tensor * size;
+    return transport_.send(to, static_cast<int>(operation.phase), slot.tensor.data() + first,
+                           static_cast<int>(size));
+  }
+
+  Expected<void> receive(const Work& work, int from) override {
+    Tensor<float>& tensor = slots_[index(work.buffers[0])].tensor;
+    return transport_.receive(from, static_cast<int>(work.issued.operation->phase), tensor.data(),
+                              static_cast<int>(tensor.size()));
+  }
+
+  Expected<void> synchronise() override { return transport_.wait_for_messages(); }
+
+  Event record(ProgramStream) override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  void wait(ProgramStream, Event) override {}
+  Seconds between(Event first, Event second) override {
+    return Seconds(1e-9 * static_cast<double>(second - first));
+  }
+
+ private:
+  struct Slot {
+    Tensor<float> tensor;
+    const ProgramBuffer* what = nullptr;
+    Bytes held;
+  };
+
+  void store(int buffer) {
+    Slot& slot = slots_[index(buffer)];
+    if (slot.what->dtype == Dtype::bf16 && slot.what->role != BufferRole::data) {
+      round_to_bf16(slot.tensor);
+    }
+  }
+
+  // Where the routing decided how many rows there are, the memory is theirs.
+  void store_all(const Work& work) {
+    const Operation& operation = *work.issued.operation;
+    for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+      if (operation.operands[i].access == Access::read) continue;
+      store(work.buffers[i]);
+      Slot& slot = slots_[index(work.buffers[i])];
+      if (!slot.what->routed) continue;
+      held_ -= slot.held;
+      slot.held = Bytes(static_cast<double>(slot.tensor.size()) * slot.what->element_bytes);
+      held_ += slot.held;
+      peak_ = std::max(peak_, held_);
+    }
+  }
+
+  Operands<float> operands_of(const Work& work) {
+    Operands<float> operands;
+    for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+      const Operand& operand = work.issued.operation->operands[i];
+      const ProgramBuffer* what = &program_.buffers[index(operand.buffer)];
+      Tensor<float>* tensor = &slots_[index(work.buffers[i])].tensor;
+      if (operand.access == Access::read) {
+        operands.in.push_back(tensor);
+        operands.in_buffers.push_back(what);
+      } else if (operand.access == Access::create) {
+        operands.out.push_back(tensor);
+      } else {
+        operands.in_place.push_back(tensor);
+        operands.in_place_buffers.push_back(what);
+      }
+    }
+    return operands;
+  }
+
+  const Setting& setting_;
+  const Program& program_;
+  Transport& transport_;
+  RankCoordinates at_;
+  std::vector<Slot> slots_;
+  Bytes held_, peak_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(const Setting& setting, const Program& program,
+                                          const RankLayout& layout, Transport& transport) {
+  return std::make_unique<CpuBackend>(setting, program, layout, transport);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,18 @@
+// The host as a device: every buffer is a matrix of floats, every operation runs when it is
+// launched, one after the other, so streams have nothing to wait for. What the program stores in
+// bf16 is rounded to it (to nearest even) after each operation; messages carry floats.
+#pragma once
+
+#include <memory>
+
+#include "executor/backend.h"
+#include "executor/cpu/transport.h"
+#include "executor/setting.h"
+
+namespace trainyard {
+
+// Requires: all outlive it. `rank` of the plan in `setting`.
+std::unique_ptr<Backend> make_cpu_backend(const Setting& setting, const Program& program,
+                                          const RankLayout& layout, Transport& transport);
+
+}  // namespace trainyard

@@ -1,0 +1,18 @@
+// What the collectives of a program do, by the calls of a transport: which rows and parts go where.
+#pragma once
+
+#include "executor/cpu/kernels/kernels.h"
+#include "executor/cpu/transport.h"
+
+namespace trainyard {
+
+struct Exchange {
+  const Operation& operation;
+  Transport& transport;
+  int members = 1;
+  int self = 0;  // among the members
+};
+
+Expected<void> take_part(const Exchange& exchange, const Operands<float>& operands);
+
+}  // namespace trainyard

@@ -1,0 +1,198 @@
+#include "executor/cpu/mpi_transport.h"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kGroups = static_cast<std::size_t>(Group::all) + 1;
+
+Counts offsets_of(const Counts& counts) {
+  Counts offsets;
+  offsets.reserve(counts.size());
+  int next = 0;
+  for (const int count : counts) offsets.push_back(std::exchange(next, next + count));
+  return offsets;
+}
+
+// Which groups the operations of the program name.
+std::array<bool, kGroups> groups_in(const Program& program) {
+  std::array<bool, kGroups> used{};
+  for (const Block& block : program.blocks) {
+    for (const Operation& operation : block.operations) {
+      used[static_cast<std::size_t>(operation.group)] = true;
+    }
+  }
+  used[static_cast<std::size_t>(Group::none)] = false;
+  return used;
+}
+
+class MpiTransport final : public Transport {
+ public:
+  MpiTransport(MPI_Comm world, int rank, const Program& program, const RankLayout& layout,
+               std::atomic<Call>& call)
+      : Transport(rank, layout.ranks()), world_(world), call_(call) {
+    communicators_.fill(MPI_COMM_NULL);
+    const auto used = groups_in(program);
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      if (used[group]) communicators_[group] = split(static_cast<Group>(group), layout);
+    }
+    communicators_[static_cast<std::size_t>(Group::all)] = world_;
+  }
+
+  ~MpiTransport() override {
+    for (std::size_t group = 0; group + 1 < kGroups; ++group) {
+      if (communicators_[group] != MPI_COMM_NULL) MPI_Comm_free(&communicators_[group]);
+    }
+    MPI_Comm_free(&world_);
+  }
+
+  Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
+    const Entered entered(call_, Call::all_reduce);
+    return checked(MPI_Allreduce(MPI_IN_PLACE, numbers, count, MPI_FLOAT,
+                                 how == Reduction::max ? MPI_MAX : MPI_SUM, of(group)));
+  }
+
+  Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
+                                float* mine) override {
+    const Entered entered(call_, Call::reduce_scatter);
+    return checked(MPI_Reduce_scatter(all, mine, counts.data(), MPI_FLOAT, MPI_SUM, of(group)));
+  }
+
+  Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
+                            float* all) override {
+    const Entered entered(call_, Call::all_gather);
+    int self = 0;
+    MPI_Comm_rank(of(group), &self);
+    return checked(MPI_Allgatherv(mine, counts[static_cast<std::size_t>(self)], MPI_FLOAT, all,
+                                  counts.data(), offsets_of(counts).data(), MPI_FLOAT, of(group)));
+  }
+
+  Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
+                            const Counts& from_counts) override {
+    const Entered entered(call_, Call::all_to_all);
+    return checked(MPI_Alltoallv(to, to_counts.data(), offsets_of(to_counts).data(), MPI_FLOAT,
+                                 from, from_counts.data(), offsets_of(from_counts).data(),
+                                 MPI_FLOAT, of(group)));
+  }
+
+  Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
+    const Entered entered(call_, Call::exchange_ring);
+    int self = 0, size = 1;
+    MPI_Comm_rank(of(group), &self);
+    MPI_Comm_size(of(group), &size);
+    return checked(MPI_Sendrecv(mine, count, MPI_FLOAT, (self + 1) % size, 0, received, count,
+                                MPI_FLOAT, (self + size - 1) % size, 0, of(group),
+                                MPI_STATUS_IGNORE));
+  }
+
+  Expected<void> send(int to, int way, const float* numbers, int count) override {
+    const Entered entered(call_, Call::send);
+    std::erase_if(messages_, [](Message& message) {
+      int left = 0;
+      MPI_Test(&message.request, &left, MPI_STATUS_IGNORE);
+      return left != 0;
+    });
+    Message& message = messages_.emplace_back();
+    message.numbers.assign(numbers, numbers + count);
+    return checked(
+        MPI_Isend(message.numbers.data(), count, MPI_FLOAT, to, way, world_, &message.request));
+  }
+
+  Expected<void> receive(int from, int way, float* numbers, int count) override {
+    const Entered entered(call_, Call::receive);
+    return checked(MPI_Recv(numbers, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
+  }
+
+  Expected<void> wait_for_messages() override {
+    const Entered entered(call_, Call::wait);
+    for (Message& message : messages_) {
+      if (auto done = checked(MPI_Wait(&message.request, MPI_STATUS_IGNORE)); !done) return done;
+    }
+    messages_.clear();
+    return {};
+  }
+
+  Expected<void> broadcast(std::string& bytes, int from) override {
+    const Entered entered(call_, Call::broadcast);
+    auto size = static_cast<std::uint64_t>(bytes.size());
+    if (auto done = checked(MPI_Bcast(&size, 1, MPI_UINT64_T, from, world_)); !done) return done;
+    bytes.resize(size);
+    return checked(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, from, world_));
+  }
+
+ private:
+  struct Message {
+    std::vector<float> numbers;
+    MPI_Request request = MPI_REQUEST_NULL;
+  };
+
+  // What the rank is in, while it is.
+  class Entered {
+   public:
+    Entered(std::atomic<Call>& where, Call call) : where_(where) { where_.store(call); }
+    ~Entered() { where_.store(Call::none); }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+
+   private:
+    std::atomic<Call>& where_;
+  };
+
+  MPI_Comm split(Group group, const RankLayout& layout) const {
+    const GroupMembers members = layout.members(group, rank());
+    int key = -1;
+    for (int i = 0; i < members.size(); ++i) {
+      if (members[i] == rank()) key = i;
+    }
+    MPI_Comm communicator = MPI_COMM_NULL;
+    MPI_Comm_split(world_, key < 0 ? MPI_UNDEFINED : members.first, std::max(key, 0),
+                   &communicator);
+    return communicator;
+  }
+
+  MPI_Comm of(Group group) const { return communicators_[static_cast<std::size_t>(group)]; }
+
+  Expected<void> checked(int status) const {
+    if (status == MPI_SUCCESS) return {};
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(status, text.data(), &length);
+    return failure("",
+                   fmt::format("{} failed: {}", name_of(call_.load()),
+                               std::string_view(text.data(), static_cast<std::size_t>(length))));
+  }
+
+  MPI_Comm world_;
+  std::atomic<Call>& call_;
+  std::array<MPI_Comm, kGroups> communicators_{};
+  std::list<Message> messages_;
+};
+
+}  // namespace
+
+MpiWorld::MpiWorld() {
+  MPI_Init(nullptr, nullptr);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+}
+
+MpiWorld::~MpiWorld() { MPI_Finalize(); }
+
+std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, const Program& program,
+                                              const RankLayout& layout, std::atomic<Call>& call) {
+  const bool takes_part = world.rank() < layout.ranks();
+  MPI_Comm communicator = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, world.rank(), &communicator);
+  if (!takes_part) return nullptr;
+  return std::make_unique<MpiTransport>(communicator, world.rank(), program, layout, call);
+}
+
+}  // namespace trainyard

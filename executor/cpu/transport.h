@@ -1,0 +1,71 @@
+// How the ranks of the CPU backend reach each other: numbers in arrays, among the members of a
+// group in their order. One implementation speaks MPI, the other is alone.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/expected.h"
+#include "model/program/rank_layout.h"
+
+namespace trainyard {
+
+// Elements for each member of a group.
+using Counts = std::vector<int>;
+
+// Calls that a rank can be in, as a look at it from outside shows them.
+enum class Call : std::uint8_t {
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  all_to_all,
+  exchange_ring,
+  send,
+  receive,
+  broadcast,
+  wait,
+};
+std::string_view name_of(Call call);  // "MPI_Allreduce"; empty: none
+
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  // In place.
+  virtual Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) = 0;
+  virtual Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
+                                        float* mine) = 0;
+  virtual Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
+                                    float* all) = 0;
+  virtual Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts,
+                                    float* from, const Counts& from_counts) = 0;
+  // To the next member, from the one before.
+  virtual Expected<void> pass_on(Group group, const float* mine, float* received, int count) = 0;
+  // Messages of one way arrive in their order. A send keeps a copy and returns at once.
+  virtual Expected<void> send(int to, int way, const float* numbers, int count) = 0;
+  virtual Expected<void> receive(int from, int way, float* numbers, int count) = 0;
+  // Until every message sent has left.
+  virtual Expected<void> wait_for_messages() = 0;
+  // From one rank to all.
+  virtual Expected<void> broadcast(std::string& bytes, int from) = 0;
+
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+ protected:
+  Transport(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+
+ private:
+  int rank_ = 0, ranks_ = 1;
+};
+
+// A single rank; every group has one member.
+std::unique_ptr<Transport> make_lone_transport();
+
+}  // namespace trainyard

@@ -1,0 +1,191 @@
+#include "executor/rank_executor.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::vector<float> as_floats(const std::vector<double>& numbers) {
+  std::vector<float> floats(numbers.size());
+  std::transform(numbers.begin(), numbers.end(), floats.begin(),
+                 [](double number) { return static_cast<float>(number); });
+  return floats;
+}
+
+}  // namespace
+
+RankExecutor::RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout,
+                           int rank, Backend& backend)
+    : setting_(setting),
+      program_(program),
+      layout_(layout),
+      rank_(rank),
+      backend_(backend),
+      holdings_(setting, program, layout, rank),
+      stage_(layout.coordinates(rank).stage),
+      users_(index(program.stages[index(stage_)].instances)) {
+  find_residents();
+  for (const Resident& resident : residents_) fill(resident);
+}
+
+const ProgramBuffer& RankExecutor::buffer_of(const Operand& operand) const {
+  return program_.buffers[index(operand.buffer)];
+}
+
+void RankExecutor::find_residents() {
+  std::vector<bool> seen(users_.size());
+  for (const IssuedOperation issued : operations_of(program_, stage_)) {
+    for (const Operand& operand : issued.operation->operands) {
+      if (buffer_of(operand).role == BufferRole::activation) continue;
+      const int instance = instance_of(program_, issued, operand);
+      if (seen[index(instance)]) continue;
+      seen[index(instance)] = true;
+      const bool of_layer = buffer_of(operand).scope == Scope::layer;
+      residents_.push_back(
+          {instance, operand.buffer, of_layer ? issued.call->layer : -1, issued.step->microbatch});
+    }
+  }
+}
+
+void RankExecutor::fill(const Resident& resident) {
+  const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+  const bool keeps_weights = setting_.training.precision.master_weight_bytes > 0;
+  const int copies =
+      buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
+  backend_.allocate(resident.instance, buffer, copies);
+  if (buffer.role == BufferRole::weight) {
+    backend_.write(resident.instance, as_floats(holdings_.initial_weights(buffer, resident.layer)));
+  } else {
+    backend_.clear(resident.instance);
+  }
+}
+
+void RankExecutor::begin_step(std::int64_t batch) {
+  for (const Resident& resident : residents_) {
+    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+    if (buffer.role == BufferRole::scalar) backend_.clear(resident.instance);
+    if (buffer.role == BufferRole::data) {
+      backend_.write(resident.instance,
+                     as_floats(holdings_.tokens(buffer, resident.microbatch, batch)));
+    }
+  }
+  std::fill(users_.begin(), users_.end(), Users{});
+  begins_.clear();
+  ends_.clear();
+  gradients_.clear();
+}
+
+Expected<StepOutcome> RankExecutor::step(std::int64_t number, std::int64_t batch, Watch& watch) {
+  begin_step(batch);
+  if (auto ran = run(number, batch, watch); !ran) return tl::unexpected(ran.error());
+  if (auto done = backend_.synchronise(); !done) return tl::unexpected(done.error());
+  return outcome();
+}
+
+Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch& watch) {
+  for (const IssuedOperation issued : operations_of(program_, stage_)) {
+    const Operation& operation = *issued.operation;
+    watch.begins(static_cast<std::int64_t>(begins_.size()), issued);
+    Work work{.issued = issued};
+    for (const Operand& operand : operation.operands) {
+      work.buffers.push_back(instance_of(program_, issued, operand));
+    }
+    const bool updates = operation.phase == Phase::update;
+    work.step = updates ? number : batch;
+    if (operation.group != Group::none) {
+      work.shard = layout_.members(operation.group, rank_).index_of(rank_);
+    }
+    prepare(work);
+    begins_.push_back(backend_.record(operation.stream));
+    if (auto started = start(work); !started) return started;
+    ends_.push_back(backend_.record(operation.stream));
+    finish(work, ends_.back());
+  }
+  return {};
+}
+
+// An operation waits for the last writer of what it uses and, where it updates, for the readers
+// since; a `create` takes the place of a buffer whose users have been waited for by its writer.
+void RankExecutor::prepare(const Work& work) {
+  const Operation& operation = *work.issued.operation;
+  for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+    const Operand& operand = operation.operands[i];
+    Users& users = users_[index(work.buffers[i])];
+    if (users.written) backend_.wait(operation.stream, users.writer);
+    if (operand.access != Access::read) {
+      for (const Backend::Event reader : users.readers) backend_.wait(operation.stream, reader);
+    }
+    if (operand.access == Access::create) backend_.allocate(work.buffers[i], buffer_of(operand), 1);
+  }
+}
+
+Expected<void> RankExecutor::start(const Work& work) {
+  const Operation& operation = *work.issued.operation;
+  if (operation.kind == OperationKind::optimizer_step && keeps_gradients_) note_gradients(work);
+  if (!is_communication(operation.kind)) {
+    backend_.launch(work);
+    return {};
+  }
+  if (operation.kind == OperationKind::send || operation.kind == OperationKind::receive) {
+    const int peer = layout_.in_stage(rank_, work.issued.call->peer);
+    return operation.kind == OperationKind::send ? backend_.send(work, peer)
+                                                 : backend_.receive(work, peer);
+  }
+  return backend_.exchange(work, layout_.members(operation.group, rank_));
+}
+
+void RankExecutor::finish(const Work& work, Backend::Event end) {
+  const Operation& operation = *work.issued.operation;
+  for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+    Users& users = users_[index(work.buffers[i])];
+    if (operation.operands[i].access == Access::read) {
+      users.readers.push_back(end);
+    } else {
+      users = {true, end, {}};
+    }
+    if (operation.operands[i].frees) backend_.release(work.buffers[i]);
+  }
+}
+
+void RankExecutor::note_gradients(const Work& work) {
+  const Operation& operation = *work.issued.operation;
+  for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+    const ProgramBuffer& buffer = buffer_of(operation.operands[i]);
+    if (buffer.role != BufferRole::gradient) continue;
+    const int layer = buffer.scope == Scope::layer ? work.issued.call->layer : -1;
+    gradients_.push_back({operation.operands[i].buffer, layer, backend_.read(work.buffers[i])});
+  }
+}
+
+std::vector<HeldTensor> RankExecutor::weights() {
+  std::vector<HeldTensor> held;
+  for (const Resident& resident : residents_) {
+    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+    if (buffer.role != BufferRole::weight) continue;
+    held.push_back({resident.buffer, resident.layer, backend_.read(resident.instance)});
+  }
+  return held;
+}
+
+StepOutcome RankExecutor::outcome() {
+  StepOutcome out;
+  for (const Resident& resident : residents_) {
+    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
+    if (buffer.role != BufferRole::scalar) continue;
+    const auto value = static_cast<double>(backend_.read(resident.instance).front());
+    if (buffer.name == "loss" && holdings_.at().tensor == 0) out.loss += value;
+    if (buffer.name == "squared gradient norm") out.squared_norm = value;
+  }
+  if (begins_.empty()) return out;
+  const Backend::Event first = begins_.front();
+  for (std::size_t i = 0; i < begins_.size(); ++i) {
+    out.operations.push_back(
+        {backend_.between(first, begins_[i]), backend_.between(first, ends_[i])});
+    out.time = std::max(out.time, out.operations.back().end);
+  }
+  return out;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,94 @@
+// One rank of a program, run: walks the rank's operations in the order of the program, hands them
+// to a backend with the dependencies that their buffers say (model/program/operation.h), and keeps
+// what persists from step to step.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "executor/backend.h"
+#include "executor/holdings.h"
+
+namespace trainyard {
+
+// Told of every operation before it is handed over.
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+  virtual ~Watch() = default;
+  virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
+};
+
+// Since the step began, by operation of the rank's list.
+struct OperationTimes {
+  Seconds begin, end;
+};
+
+struct StepOutcome {
+  double loss = 0;          // this rank's share; the sum over all ranks is the batch's mean
+  double squared_norm = 0;  // of the gradient, over the whole network
+  Seconds time;
+  std::vector<OperationTimes> operations;
+};
+
+// A weight or gradient that the rank holds.
+struct HeldTensor {
+  int buffer = -1;  // index in Program::buffers
+  int layer = -1;
+  std::vector<float> numbers;  // NaN: not known to this rank
+};
+
+class RankExecutor {
+ public:
+  // Requires: all but `rank` outlive it. Allocates and fills what is there before a step.
+  RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout, int rank,
+               Backend& backend);
+
+  // `batch`: which batch of the run it sees; `number` counts the optimizer's steps from 0.
+  Expected<StepOutcome> step(std::int64_t number, std::int64_t batch, Watch& watch);
+
+  // Gradients as the optimizer finds them, in the steps that follow.
+  void keep_gradients(bool keep) { keeps_gradients_ = keep; }
+  const std::vector<HeldTensor>& gradients() const { return gradients_; }
+  std::vector<HeldTensor> weights();
+  const Holdings& holdings() const { return holdings_; }
+
+ private:
+  // What is there before a step and after it.
+  struct Resident {
+    int instance = -1, buffer = -1, layer = -1, microbatch = 0;
+  };
+  struct Users {
+    bool written = false;
+    Backend::Event writer = 0;
+    std::vector<Backend::Event> readers;
+  };
+
+  const ProgramBuffer& buffer_of(const Operand& operand) const;
+  void find_residents();
+  void fill(const Resident& resident);
+  void begin_step(std::int64_t batch);
+  Expected<void> run(std::int64_t number, std::int64_t batch, Watch& watch);
+  void prepare(const Work& work);
+  Expected<void> start(const Work& work);
+  void finish(const Work& work, Backend::Event end);
+  void note_gradients(const Work& work);
+  StepOutcome outcome();
+
+  const Setting& setting_;
+  const Program& program_;
+  const RankLayout& layout_;
+  int rank_;
+  Backend& backend_;
+  Holdings holdings_;
+  int stage_;
+  std::vector<Resident> residents_;
+  std::vector<Users> users_;  // by instance
+  std::vector<Backend::Event> begins_, ends_;
+  bool keeps_gradients_ = false;
+  std::vector<HeldTensor> gradients_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,159 @@
+#include "executor/rank_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/cpu/cpu_backend.h"
+
+namespace trainyard {
+namespace {
+
+class BoardWatch final : public Watch {
+ public:
+  BoardWatch(Board& board, bool counts_only) : head_(board.head()), counts_only_(counts_only) {}
+  void begins(std::int64_t number, const IssuedOperation&) override {
+    if (!counts_only_) head_.operation.store(number, std::memory_order_relaxed);
+    head_.beats.fetch_add(1, std::memory_order_relaxed);
+  }
+
+ private:
+  BoardHead& head_;
+  bool counts_only_;
+};
+
+class RankRun {
+ public:
+  RankRun(const Setting& setting, const RunPlan& plan, const Program& program,
+          const RankLayout& layout, Transport& transport, Board& board)
+      : setting_(setting),
+        plan_(plan),
+        program_(program),
+        transport_(transport),
+        board_(board),
+        backend_(make_cpu_backend(setting, program, layout, transport)),
+        executor_(setting, program, layout, transport.rank(), *backend_) {}
+
+  Expected<void> run() {
+    if (plan_.verify) {
+      if (auto known = learn_expected(); !known) return known;
+    }
+    board_.head().state = RankState::running;
+    for (int number = 0; number < plan_.all_steps(); ++number) {
+      if (auto done = step(number); !done) return done;
+      if (number == 0 && plan_.verify) {
+        if (auto same = compare_gradients(); !same) return same;
+      }
+    }
+    if (!plan_.verify) return {};
+    board_.head().state = RankState::comparing;
+    return compare_held(Compared::weights, executor_.weights());
+  }
+
+ private:
+  // Rank 0 trains the network alone and tells the others.
+  Expected<void> learn_expected() {
+    board_.head().state = RankState::unsharded;
+    std::string bytes;
+    if (transport_.rank() == 0) {
+      BoardWatch watch(board_, true);
+      const auto run = run_unsharded(setting_, {plan_.all_steps(), plan_.same_batch}, watch);
+      if (!run) return tl::unexpected(run.error());
+      bytes = packed(*run);
+    }
+    if (auto told = transport_.broadcast(bytes, 0); !told) return told;
+    expected_ = unpacked(bytes);
+    return {};
+  }
+
+  Expected<void> step(int number) {
+    BoardWatch watch(board_, false);
+    executor_.keep_gradients(plan_.verify && number == 0);
+    auto outcome = executor_.step(number, plan_.same_batch ? 0 : number, watch);
+    if (!outcome) return tl::unexpected(outcome.error());
+    auto loss = static_cast<float>(outcome->loss);
+    auto done = transport_.all_reduce(Group::all, &loss, 1, Reduction::sum);
+    if (!done) return done;
+    note(number, *outcome, static_cast<double>(loss));
+    if (std::isfinite(loss)) return {};
+    if (std::isfinite(outcome->loss)) return failure("", std::string(kAnotherRank));
+    return failure("", fmt::format("its loss is {} in step {}", outcome->loss, number));
+  }
+
+  void note(int number, const StepOutcome& outcome, double loss) {
+    StepRecord& record = board_.steps()[number];
+    record = {loss, std::sqrt(outcome.squared_norm), outcome.time.value()};
+    OperationRecord* operations = board_.operations();
+    for (std::size_t i = 0; i < outcome.operations.size(); ++i) {
+      const OperationTimes& times = outcome.operations[i];
+      operations[i].begin = times.begin.value();
+      operations[i].end = times.end.value();
+      if (number >= plan_.warmup) operations[i].total += (times.end - times.begin).value();
+    }
+    board_.head().peak_bytes = backend_->peak().value();
+    board_.head().steps_done.store(number + 1);
+  }
+
+  Expected<void> compare_gradients() {
+    const StepRecord& first = board_.steps()[0];
+    const Tolerance tolerance = tolerance_of(setting_);
+    note(scalar_difference("loss", first.loss, expected_.losses.front(), tolerance));
+    note(scalar_difference("gradient norm", first.gradient_norm, expected_.gradient_norms.front(),
+                           tolerance));
+    return compare_held(Compared::gradients, executor_.gradients());
+  }
+
+  Expected<void> compare_held(Compared what, const std::vector<HeldTensor>& held) {
+    const auto list = compare(
+        {setting_, program_, executor_.holdings(), transport_, expected_, plan_.all_steps()}, what,
+        held);
+    if (!list) return tl::unexpected(list.error());
+    for (const Difference& difference : *list) note(difference);
+    return {};
+  }
+
+  void note(const Difference& difference) {
+    BoardHead& head = board_.head();
+    ++head.compared;
+    head.differ += difference.holds() ? 0 : 1;
+    if (head.compared > 1 && difference.share() <= head.worst_share) return;
+    head.worst_share = difference.share();
+    set_text(head.worst, difference.what);
+  }
+
+  const Setting& setting_;
+  const RunPlan& plan_;
+  const Program& program_;
+  Transport& transport_;
+  Board& board_;
+  std::unique_ptr<Backend> backend_;
+  RankExecutor executor_;
+  UnshardedRun expected_;
+};
+
+}  // namespace
+
+Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
+                        const RankLayout& layout, Transport& transport, Board& board) {
+  auto ran = RankRun(setting, plan, program, layout, transport, board).run();
+  if (!ran) set_text(board.head().message, ran.error().message);
+  board.head().state = ran ? RankState::done : RankState::failed;
+  return ran;
+}
+
+std::optional<Error> not_executed(const Setting& setting) {
+  const Training& training = setting.training;
+  if (moments_of(setting) < 0) {
+    return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
+                                                    training.optimizer.name)};
+  }
+  const std::string_view precision = training.precision.name;
+  if (precision != "fp32" && precision != "bf16") {
+    return Error{"/training/precision",
+                 fmt::format("found \"{}\"; executed are fp32, bf16", precision)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainyard

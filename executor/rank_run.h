@@ -1,0 +1,28 @@
+// What one rank of a run does from start to end: its steps, what it measures, and where asked the
+// comparison with the unsharded network. Everything that anyone else wants to know stands on its
+// board.
+#pragma once
+
+#include "executor/board.h"
+#include "executor/setting.h"
+#include "executor/verification.h"
+
+namespace trainyard {
+
+struct RunPlan {
+  int warmup = 1;
+  int steps = 3;  // measured, after the warm-up
+  bool verify = false;
+  bool same_batch = false;
+  int all_steps() const { return warmup + steps; }
+};
+
+// Collective over the ranks of `transport`. The error is a sentence without the rank's name; it
+// stands on the board too.
+Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
+                        const RankLayout& layout, Transport& transport, Board& board);
+
+// What the executor has no arithmetic for: optimizers, precisions. Nothing: it can be run.
+std::optional<Error> not_executed(const Setting& setting);
+
+}  // namespace trainyard

@@ -1,0 +1,77 @@
+// The proof that a sharded program does what the unsharded one does: the same network on one rank,
+// with the same arithmetic, and every number of gradients and weights compared with the ranks that
+// hold it. A number that no rank holds, or that is none, is a difference too.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/cpu/transport.h"
+#include "executor/rank_executor.h"
+
+namespace trainyard {
+
+// Whole tensors, row by row.
+struct WholeTensor {
+  std::int64_t columns = 1;
+  std::vector<float> numbers;
+};
+using WholeTensors = std::map<TensorName, WholeTensor>;
+
+struct UnshardedRun {
+  std::vector<double> losses, gradient_norms;  // by step
+  WholeTensors gradients;                      // of the first step
+  WholeTensors weights;                        // after the last one
+};
+
+// How steps follow each other, and what is kept of them.
+struct StepPlan {
+  int steps = 1;
+  bool same_batch = false;  // every step sees the first batch
+};
+
+// The plan of `setting` on one rank, a sequence a micro-batch; drops the tokens that its ranks do.
+Setting unsharded(const Setting& setting);
+Expected<UnshardedRun> run_unsharded(const Setting& setting, const StepPlan& steps, Watch& watch);
+// To and from bytes, for the other ranks.
+std::string packed(const UnshardedRun& run);
+UnshardedRun unpacked(std::string_view bytes);
+
+// How far apart two runs may be: of a gradient's or a weight's norm, of the global norm where that
+// is more, of loss and gradient norm.
+struct Tolerance {
+  double tensor = 1e-5;
+  double global = 1e-6;
+  double scalar = 1e-5;
+};
+// fp32: the above. bf16: rounding to 8 bits after every operation, in another order on every plan.
+Tolerance tolerance_of(const Setting& setting);
+
+struct Difference {
+  std::string what;  // "gradient of mlp up weight of layer 3", "loss"
+  double error = 0;  // norm of the difference
+  double allowed = 0;
+  std::int64_t unknown = 0;  // numbers that no rank has
+  bool holds() const { return error <= allowed && unknown == 0; }
+  double share() const { return unknown > 0 ? 1e30 : error / allowed; }
+};
+
+enum class Compared { gradients, weights };
+
+// Collective over all ranks, each with what it holds; all get the list. Adam turns noise into whole
+// steps where there is next to no gradient: there a weight may be off by 2·rate·steps more.
+struct Comparison {
+  const Setting& setting;
+  const Program& program;
+  const Holdings& holdings;
+  Transport& transport;
+  const UnshardedRun& expected;
+  int steps = 1;
+};
+Expected<std::vector<Difference>> compare(const Comparison& with, Compared what,
+                                          const std::vector<HeldTensor>& held);
+Difference scalar_difference(const std::string& what, double found, double expected,
+                             const Tolerance& tolerance);
+
+}  // namespace trainyard

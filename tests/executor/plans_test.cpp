@@ -1,0 +1,339 @@
+// Every kind of plan, executed on up to eight ranks and compared number by number with the network
+// on one rank. Started once under mpirun: every rank runs every test, and what a test expects holds
+// on all of them. Nothing may return early from a test before the last collective.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "executor/cpu/mpi_transport.h"
+#include "executor/rank_run.h"
+#include "model/program/check.h"
+#include "model/program/lower.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+namespace {
+
+// One for the program: MPI cannot be initialised twice.
+const MpiWorld& world() {
+  static const MpiWorld the_world;
+  return the_world;
+}
+
+class Ranks : public testing::Environment {
+ public:
+  void SetUp() override { world(); }
+};
+const auto* const kRanks = testing::AddGlobalTestEnvironment(new Ranks);
+
+Training training_in(std::string_view precision = "fp32", std::string_view optimizer = "sgd") {
+  Training training = tiny_training();
+  training.precision = *find_precision_recipe(precision);
+  training.optimizer = *find_optimizer(optimizer);
+  return training;
+}
+
+struct Ran {
+  std::string error;
+  int compared = 0, differ = 0;
+  double worst_share = 0;
+  std::string worst;
+  std::vector<double> losses;
+};
+
+// Ranks beyond the plan's look on; they find what they expect.
+Ran run(const Setting& setting, const RunPlan& plan) {
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) return {.error = program.error().message};
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  if (layout.ranks() > world().ranks()) return {.error = "started on too few ranks"};
+  std::atomic<Call> call{Call::none};
+  const auto transport = make_mpi_transport(world(), *program, layout, call);
+  if (transport == nullptr) return {.compared = 3, .losses = std::vector<double>(50)};
+  const std::filesystem::path folder = testing::TempDir();
+  const int stage = layout.coordinates(transport->rank()).stage;
+  const std::string own = fmt::format("trainyard-plans-{}", getpid());
+  std::filesystem::create_directories(folder / own);
+  auto board =
+      Board::create(folder / own, transport->rank(),
+                    program->stages[static_cast<std::size_t>(stage)].operations, plan.all_steps());
+  std::filesystem::remove_all(folder / own);
+  if (!board) return {.error = board.error().message};
+  const auto done = run_rank(setting, plan, *program, layout, *transport, *board);
+  const BoardHead& head = board->head();
+  Ran ran{.error = done ? "" : done.error().message,
+          .compared = head.compared,
+          .differ = head.differ,
+          .worst_share = head.worst_share,
+          .worst = head.worst.data()};
+  for (int i = 0; i < plan.all_steps(); ++i) ran.losses.push_back(board->steps()[i].loss);
+  return ran;
+}
+
+int verified = 0;
+
+// Two steps: gradients of the first, weights after both.
+void expect_right(Setting setting, const std::string& what) {
+  setting.descent = {.learning_rate = 0.1, .momentum = 0.9};
+  setting.seed = 7;
+  if (setting.training.optimizer.name != "sgd") setting.descent.learning_rate = 1e-3;
+  const Ran ran = run(setting, {.warmup = 0, .steps = 2, .verify = true});
+  EXPECT_EQ(ran.error, "") << what;
+  EXPECT_GT(ran.compared, 2) << what;
+  EXPECT_EQ(ran.differ, 0) << what << ": " << ran.worst << " is " << ran.worst_share
+                           << " times as far off as allowed";
+  ++verified;
+}
+
+void expect_right(const Transformer& model, const PlanRequest& request, const std::string& what,
+                  const Training& training = training_in()) {
+  expect_right(tiny_setting(model, training, request), what);
+}
+
+// ---- The three plans that must hold ----------------------------------------------------------
+
+TEST(ExecutedPlan, OfInterleavedStagesWithShardedStatesIsTheUnshardedNetwork) {
+  PlanRequest request;
+  request.tensor_parallel = 2;
+  request.pipeline_parallel = 2;
+  request.data_parallel = 2;
+  request.zero_stage = 1;
+  request.virtual_stages = 2;
+  expect_right(tiny_llama(false), request, "t 2 p 2 D 2 zero 1 interleaved");
+  expect_right(tiny_gpt(true), request, "the same, tied, with Adam", training_in("fp32", "adam"));
+}
+
+TEST(ExecutedPlan, OfExpertsOnFourRanksIsTheUnshardedNetwork) {
+  PlanRequest request;
+  request.data_parallel = 4;
+  request.expert_parallel = 4;
+  expect_right(tiny_moe(), request, "e 4");
+  request.data_parallel = 8;
+  expect_right(tiny_moe(), request, "e 4 D 8", training_in("fp32", "adamw"));
+}
+
+TEST(ExecutedPlan, OfShardedWeightsOverContextIsTheUnshardedNetwork) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    PlanRequest request;
+    request.context_parallel = 2;
+    request.context_parallel_algorithm = algorithm;
+    request.data_parallel = 2;
+    request.zero_stage = 3;
+    expect_right(tiny_llama(false), request,
+                 fmt::format("c 2 zero 3 {}", static_cast<int>(algorithm)));
+  }
+}
+
+// ---- Every degree alone and in pairs
+// -------------------------------------------------------------
+
+enum class Degree { tensor, pipeline, data, context, expert, expert_tensor };
+constexpr std::array kAll = {Degree::tensor,  Degree::pipeline, Degree::data,
+                             Degree::context, Degree::expert,   Degree::expert_tensor};
+
+void raise(PlanRequest& request, Degree degree) {
+  switch (degree) {
+    case Degree::tensor:
+      request.tensor_parallel = 2;
+      request.sequence_parallel = true;
+      break;
+    case Degree::pipeline:
+      request.pipeline_parallel = 2;
+      break;
+    case Degree::data:
+      request.data_parallel = 2;
+      break;
+    case Degree::context:
+      request.context_parallel = 2;
+      break;
+    case Degree::expert:
+      request.data_parallel = 2;
+      request.expert_parallel = 2;
+      break;
+    case Degree::expert_tensor:
+      request.tensor_parallel = 2;
+      request.sequence_parallel = true;
+      request.expert_tensor_parallel = 2;
+      break;
+  }
+}
+
+TEST(ExecutedPlan, OfEveryDegreeAloneAndInPairsIsTheUnshardedNetwork) {
+  for (const Degree one : kAll) {
+    for (const Degree other : kAll) {
+      if (other < one) continue;
+      PlanRequest request;
+      request.data_parallel = 1;
+      raise(request, one);
+      raise(request, other);
+      expect_right(
+          tiny_moe(), request,
+          fmt::format("degrees {} and {}", static_cast<int>(one), static_cast<int>(other)));
+    }
+  }
+}
+
+TEST(ExecutedPlan, OfFourAndEightRanksInARowIsTheUnshardedNetwork) {
+  for (const int ranks : {4, 8}) {
+    PlanRequest data;
+    data.data_parallel = ranks;
+    expect_right(tiny_gpt(false), data, fmt::format("D {}", ranks));
+    PlanRequest pipeline;
+    pipeline.data_parallel = 1;
+    pipeline.pipeline_parallel = 4;
+    pipeline.data_parallel = ranks / 4;
+    expect_right(tiny_gpt(true), pipeline, fmt::format("p 4 D {}", ranks / 4));
+    PlanRequest tensor;
+    tensor.tensor_parallel = 4;
+    tensor.data_parallel = ranks / 4;
+    expect_right(tiny_llama(true), tensor, fmt::format("t 4 D {}", ranks / 4));
+  }
+}
+
+// ---- Every schedule, every stage of sharding
+// -------------------------------------------------------
+
+TEST(ExecutedPlan, UnderEveryScheduleIsTheUnshardedNetwork) {
+  for (const Schedule* schedule : schedules()) {
+    for (const int zero : {0, 2}) {
+      PlanRequest request;
+      request.schedule = schedule->name;
+      request.pipeline_parallel = 2;
+      request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+      request.data_parallel = 2;
+      request.zero_stage = zero;
+      expect_right(zero == 0 ? tiny_llama(true) : tiny_gpt(false), request,
+                   fmt::format("{} zero {}", schedule->name, zero));
+    }
+  }
+}
+
+TEST(ExecutedPlan, OfEveryStageOfShardingIsTheUnshardedNetwork) {
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const bool overlapped : {false, true}) {
+      PlanRequest request;
+      request.data_parallel = 4;
+      request.zero_stage = zero;
+      request.sharding_group = overlapped ? 2 : 4;
+      request.overlap.data_parallel = overlapped;
+      expect_right(tiny_gpt(overlapped), request, fmt::format("zero {} {}", zero, overlapped),
+                   training_in("fp32", overlapped ? "adam" : "sgd"));
+    }
+  }
+}
+
+// ---- Experts, uneven stages, what stacks and networks add
+// --------------------------------------------
+
+TEST(ExecutedPlan, DropsTheTokensThatTheUnshardedNetworkDrops) {
+  for (const auto& [tensor, data, expert] :
+       {std::tuple{1, 4, 2}, std::tuple{2, 2, 2}, std::tuple{2, 4, 4}}) {
+    PlanRequest request;
+    request.tensor_parallel = tensor;
+    request.sequence_parallel = tensor > 1;
+    request.data_parallel = data;
+    request.expert_parallel = expert;
+    request.capacity_factor = 0.75;
+    expect_right(tiny_moe(), request, fmt::format("dropping t {} D {} e {}", tensor, data, expert));
+  }
+}
+
+TEST(ExecutedPlan, OfUnevenStagesIsTheUnshardedNetwork) {
+  for (const std::vector<int>& layers : {std::vector<int>{3, 1}, {1, 3}, {4, 0}, {0, 4}}) {
+    PlanRequest request;
+    request.pipeline_parallel = 2;
+    request.data_parallel = 2;
+    request.layers_per_stage = layers;
+    expect_right(tiny_llama(true), request, fmt::format("layers {}", layers.front()));
+  }
+}
+
+TEST(ExecutedPlan, ThatRepeatsForwardPassesIsTheUnshardedNetwork) {
+  for (const int zero : {0, 3}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = zero == 0;
+    request.data_parallel = 2;
+    request.zero_stage = zero;
+    request.recompute.mode = RecomputeMode::full;
+    Training training = training_in();
+    training.stack.dropout = true;
+    expect_right(tiny_gpt(false), request, fmt::format("recompute zero {}", zero), training);
+  }
+}
+
+TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
+  Transformer sinks = tiny_llama(false);
+  sinks.attention_sinks = true;
+  sinks.qk_norm = true;
+  sinks.sliding_window = 3;
+  sinks.full_attention_every = 2;
+  for (const Transformer& model : {tiny_latent(), sinks}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.pipeline_parallel = 2;
+    request.data_parallel = 2;
+    request.zero_stage = 3;
+    request.schedule = "zb-h1";
+    expect_right(model, request, "latent attention or sinks");
+  }
+}
+
+TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
+  for (const auto& [tensor, pipeline, data] :
+       {std::tuple{2, 1, 1}, std::tuple{1, 2, 2}, std::tuple{2, 2, 2}}) {
+    PlanRequest request;
+    request.tensor_parallel = tensor;
+    request.pipeline_parallel = pipeline;
+    request.data_parallel = data;
+    expect_right(tiny_llama(false), request,
+                 fmt::format("bf16 t {} p {} D {}", tensor, pipeline, data),
+                 training_in("bf16", "adam"));
+  }
+}
+
+TEST(ExecutedPlan, OnAtLeastSixtyPlansWasCompared) { EXPECT_GE(verified, 60); }
+
+// ---- Fifty steps on one batch
+// ------------------------------------------------------------------------
+
+class Nobody final : public Watch {
+  void begins(std::int64_t, const IssuedOperation&) override {}
+};
+
+void expect_overfits(const Transformer& model, const PlanRequest& request) {
+  Setting setting = tiny_setting(model, training_in("fp32", "adam"), request);
+  setting.descent = {.learning_rate = 1e-2};
+  const RunPlan plan{.warmup = 0, .steps = 50, .same_batch = true};
+  Nobody nobody;
+  const auto alone = run_unsharded(setting, {50, true}, nobody);
+  const Ran ran = run(setting, plan);
+  EXPECT_EQ(ran.error, "");
+  ASSERT_TRUE(alone);
+  EXPECT_LT(alone->losses.back(), 0.5 * alone->losses.front());
+  if (world().rank() >= setting.plan.devices()) return;
+  for (std::size_t i = 0; i < 50; ++i) {
+    EXPECT_NEAR(ran.losses[i], alone->losses[i], 1e-3 * alone->losses[i]) << "step " << i;
+  }
+}
+
+TEST(FiftyStepsOnOneBatch, LearnItAlikeOnEveryPlan) {
+  PlanRequest dense;
+  dense.tensor_parallel = 2;
+  dense.pipeline_parallel = 2;
+  dense.data_parallel = 2;
+  dense.zero_stage = 1;
+  expect_overfits(tiny_llama(false), dense);
+  PlanRequest experts;
+  experts.data_parallel = 4;
+  experts.expert_parallel = 4;
+  experts.zero_stage = 2;
+  expect_overfits(tiny_moe(), experts);
+}
+
+}  // namespace
+}  // namespace trainyard
