@@ -1,13 +1,16 @@
-// trainyard import huggingface FILE -o OUT.json
+// trainyard import KIND FILE -o OUT.json
 #include <fmt/format.h>
 
 #include <memory>
+#include <span>
 
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/style.h"
 #include "cli/text.h"
 #include "scenarios/huggingface.h"
+#include "scenarios/interchange/nccl_topology.h"
+#include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/output.h"
 
 namespace trainyard {
@@ -19,55 +22,128 @@ constexpr std::int64_t kAnySequence = 1;
 struct ImportOptions {
   std::filesystem::path file;
   std::filesystem::path out;
+  std::string device;
   Format format = Format::text;
 };
 
-std::string summary(const ImportOptions& options, const ImportedModel& imported,
-                    const Style& style) {
-  const Transformer& model = imported.model;
-  std::string text = fmt::format(
-      "{}: {} parameters, {} active · {} layers · {} wide · {} heads, {} KV heads · vocabulary "
-      "{}\n",
-      style.strong(model.name), short_scale(parameter_count(model, kAnySequence)),
+struct Answer {
+  Imported imported;
+  std::vector<CsvRow> rows;  // beside the notes
+};
+
+struct ImportKind {
+  std::string_view name, what, file, example;
+  Expected<Answer> (*read)(const ImportOptions& options);
+  bool takes_device = false;
+};
+
+std::string model_summary(const Transformer& model) {
+  return fmt::format(
+      "{} parameters, {} active · {} layers · {} wide · {} heads, {} KV heads · vocabulary {}",
+      short_scale(parameter_count(model, kAnySequence)),
       short_scale(active_parameter_count(model, kAnySequence)), model.layers,
       count(model.hidden_size), model.attention_heads, model.kv_heads, count(model.vocabulary));
-  for (const std::string& assumption : imported.assumptions) {
-    text += style.faint("assumed  ") + wrap(assumption, 9);
+}
+
+std::vector<CsvRow> model_rows(const Transformer& model) {
+  const auto whole = [](std::int64_t value) { return fmt::format("{}", value); };
+  return {{{"name", model.name},
+           {"parameters", csv_number(parameter_count(model, kAnySequence))},
+           {"active_parameters", csv_number(active_parameter_count(model, kAnySequence))},
+           {"layers", whole(model.layers)},
+           {"hidden_size", whole(model.hidden_size)},
+           {"attention_heads", whole(model.attention_heads)},
+           {"kv_heads", whole(model.kv_heads)},
+           {"vocabulary", whole(model.vocabulary)},
+           {"experts", whole(model.experts)}}};
+}
+
+Expected<Answer> huggingface(const ImportOptions& options) {
+  auto read = read_huggingface(options.file);
+  if (!read) return tl::unexpected(read.error());
+  return Answer{{model_document(read->model, options.file.string()),
+                 fmt::format("{}: {}", read->model.name, model_summary(read->model)),
+                 std::move(read->assumptions),
+                 {}},
+                model_rows(read->model)};
+}
+
+Expected<Answer> noted(Expected<Imported> imported) {
+  if (!imported) return tl::unexpected(imported.error());
+  Answer answer{*std::move(imported), {}};
+  const auto note = [&](std::string_view kind, const std::string& text) {
+    answer.rows.push_back({{"note", std::string(kind)}, {"text", text}});
+  };
+  note("summary", answer.imported.summary);
+  for (const std::string& line : answer.imported.assumptions) note("assumed", line);
+  for (const std::string& line : answer.imported.ignored) note("ignored", line);
+  return answer;
+}
+
+Expected<Answer> nccl_topology(const ImportOptions& options) {
+  return noted(import_nccl_topology(options.file, options.device));
+}
+
+Expected<Answer> nvidia_smi(const ImportOptions& options) {
+  return noted(import_nvidia_smi(options.file, options.device));
+}
+
+constexpr std::array kKinds = {
+    ImportKind{"huggingface", "a model document from a config.json", "config.json of a decoder",
+               "trainyard import huggingface config.json -o model.json", huggingface},
+    ImportKind{"nccl-topology", "a node document from an NCCL topology",
+               "XML that NCCL_TOPO_DUMP_FILE wrote, or an NCCL_TOPO_FILE",
+               "trainyard import nccl-topology topo.xml -o node.json", nccl_topology, true},
+    ImportKind{"nvidia-smi", "a node document from the matrix of `nvidia-smi topo -m`",
+               "its output", "trainyard import nvidia-smi topo.txt -o node.json", nvidia_smi, true},
+};
+
+std::string text_of(const ImportOptions& options, const Imported& imported, const Style& style) {
+  std::string text = imported.summary + "\n";
+  for (const std::string& line : imported.assumptions) {
+    text += style.faint("assumed  ") + wrap(line, 9);
+  }
+  for (const std::string& line : imported.ignored) {
+    text += style.faint("ignored  ") + wrap(line, 9);
   }
   return text + fmt::format("written to {}\n", options.out.string());
 }
 
-std::string csv_of(const Transformer& model) {
-  const auto whole = [](std::int64_t value) { return fmt::format("{}", value); };
-  return csv_text({{{"name", model.name},
-                    {"parameters", csv_number(parameter_count(model, kAnySequence))},
-                    {"active_parameters", csv_number(active_parameter_count(model, kAnySequence))},
-                    {"layers", whole(model.layers)},
-                    {"hidden_size", whole(model.hidden_size)},
-                    {"attention_heads", whole(model.attention_heads)},
-                    {"kv_heads", whole(model.kv_heads)},
-                    {"vocabulary", whole(model.vocabulary)},
-                    {"experts", whole(model.experts)}}});
-}
-
-int run(const ImportOptions& options) {
-  const auto imported = read_huggingface(options.file);
-  if (!imported) {
-    return fail(imported.error());
-  }
-  const std::string document = model_document(imported->model, options.file.string());
-  if (const auto written = write_file(options.out, document); !written) {
+int run(const ImportKind& kind, const ImportOptions& options) {
+  const auto answer = kind.read(options);
+  if (!answer) return fail(answer.error());
+  const Imported& imported = answer->imported;
+  if (const auto written = write_file(options.out, imported.document); !written) {
     return fail(written.error(), kMachineFailed);
   }
   switch (options.format) {
     case Format::json:
-      return print(document, kDone);
+      return print(imported.document, kDone);
     case Format::csv:
-      return print(csv_of(imported->model), kDone);
+      return print(csv_text(answer->rows), kDone);
     case Format::text:
       break;
   }
-  return print(summary(options, *imported, style_for(stdout)), kDone);
+  return print(text_of(options, imported, style_for(stdout)), kDone);
+}
+
+void add_kind(CLI::App& parent, Action& action, const ImportKind& kind) {
+  CLI::App* command = parent.add_subcommand(std::string(kind.name), std::string(kind.what));
+  auto options = std::make_shared<ImportOptions>();
+  command->add_option("FILE", options->file, std::string(kind.file))->required();
+  command->add_option("-o,--out", options->out, "the document to write")
+      ->required()
+      ->type_name("OUT.json");
+  if (kind.takes_device) {
+    command
+        ->add_option("--device", options->device,
+                     "the device: a catalog name or a path; else what the file suggests")
+        ->type_name("NAME");
+  }
+  add_format(*command, options->format);
+  add_example(*command, kind.example);
+  command->callback(
+      [&action, &kind, options] { action = [&kind, options] { return run(kind, *options); }; });
 }
 
 }  // namespace
@@ -75,17 +151,8 @@ int run(const ImportOptions& options) {
 void add_import(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("import", "documents from other tools' files");
   command->require_subcommand(1);
-  add_example(*command, "trainyard import huggingface config.json -o model.json");
-  CLI::App* huggingface =
-      command->add_subcommand("huggingface", "a model document from a config.json");
-  auto options = std::make_shared<ImportOptions>();
-  huggingface->add_option("FILE", options->file, "config.json of a decoder")->required();
-  huggingface->add_option("-o,--out", options->out, "the model document to write")
-      ->required()
-      ->type_name("OUT.json");
-  add_format(*huggingface, options->format);
-  add_example(*huggingface, "trainyard import huggingface config.json -o model.json");
-  huggingface->callback([&action, options] { action = [options] { return run(*options); }; });
+  add_example(*command, kKinds.front().example);
+  for (const ImportKind& kind : kKinds) add_kind(*command, action, kind);
 }
 
 }  // namespace trainyard

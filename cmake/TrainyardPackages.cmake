@@ -9,6 +9,7 @@ find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(fmt 9 REQUIRED)
+find_package(pugixml 1.13 REQUIRED)
 find_package(tl-expected 1.0 REQUIRED)
 find_package(Threads REQUIRED)
 

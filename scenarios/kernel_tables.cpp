@@ -8,6 +8,7 @@
 
 #include "scenarios/fields/place.h"
 #include "scenarios/file.h"
+#include "scenarios/interchange/foreign_file.h"
 #include "scenarios/json_document.h"
 
 namespace trainyard {
@@ -19,15 +20,6 @@ std::string digest_of(std::string_view text) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   }
   return fmt::format("{:016x}", hash);
-}
-
-// Takes the next line off `text`, without its end (LF or CR LF).
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = std::min(text.find('\n'), text.size());
-  std::string_view line = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
 }
 
 std::vector<std::string_view> cells_of(std::string_view line) {

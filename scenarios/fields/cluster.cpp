@@ -5,6 +5,7 @@
 #include "model/cluster/fabric_shape.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
+#include "scenarios/interchange/nccl_topology.h"
 
 namespace trainyard {
 namespace {
@@ -104,10 +105,7 @@ const Section<Cluster>& cluster_section() {
       {.finish = finish_spelled_out,
        .refused = {{"groups",
                     "found groups of unlike nodes, which this version does not price; allowed: "
-                    "\"node\" and \"nodes\", or one kind of node spelled out"},
-                   {"nccl_topology",
-                    "found an NCCL topology, which this version does not read; allowed: \"node\" "
-                    "and \"nodes\", or a cluster spelled out"}}});
+                    "\"node\" and \"nodes\", or one kind of node spelled out"}}});
   return section;
 }
 
@@ -147,8 +145,53 @@ Expected<void> assemble(const ClusterOfNodes& parts, Cluster& cluster, const Pla
   return check_fabric(cluster, place, "fabric");
 }
 
+struct ClusterOfTopology {
+  std::string path;
+  Device device;
+  int nodes = 1;
+  FabricDocument fabric;
+};
+
+const Section<ClusterOfTopology>& cluster_of_topology_section() {
+  using C = ClusterOfTopology;
+  static const Section<C> section(
+      "cluster_of_topology", "A cluster of equal nodes, each as NCCL describes it.",
+      {
+          text("nccl_topology", &C::path,
+               "path, absolute or relative to the document, to what NCCL_TOPO_DUMP_FILE wrote",
+               {PathShape{"an NCCL topology (XML)"}})
+              .required(),
+          reference<device_section>("device", &C::device, "what computes")
+              .absent("as the file names or suggests it"),
+          count("nodes", &C::nodes, "number of nodes", kNodes),
+          reference<fabric_section>("fabric", &C::fabric, "what connects the nodes")
+              .absent("the node's own NICs on a non-blocking rail-optimised fat tree"),
+      });
+  return section;
+}
+
+Expected<void> read_topology(const Json& value, Scenario& scenario, const Place& place) {
+  ClusterOfTopology parts;
+  if (auto done = cluster_of_topology_section().read(value, parts, place); !done) return done;
+  std::optional<NamedDevice> device;
+  if (const auto named = value.find("device"); named != value.end()) {
+    device = {named->is_string() ? named->get<std::string>() : parts.device.name, parts.device};
+  }
+  auto opened = open_text(parts.path, place / "nccl_topology");
+  if (!opened) return tl::unexpected(opened.error());
+  const auto node = nccl_topology_node(
+      {opened->document.name, opened->document.file.stem().string(), std::move(opened->text)},
+      device);
+  if (!node) return tl::unexpected(node.error());
+  for (const std::string& assumption : node->assumptions) {
+    scenario.assumptions.push_back(assumption);
+  }
+  return assemble({node->node, parts.nodes, parts.fabric}, scenario.job.cluster, place);
+}
+
 Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& place) {
   Cluster& cluster = scenario.job.cluster;
+  if (value.contains("nccl_topology")) return read_topology(value, scenario, place);
   if (!value.contains("node")) return cluster_section().read(value, cluster, place);
   ClusterOfNodes parts;
   if (auto done = cluster_of_nodes_section().read(value, parts, place); !done) return done;
@@ -215,8 +258,10 @@ const Section<FabricDocument>& fabric_section() {
 
 Field<Scenario> cluster_field() {
   return {{.key = "cluster",
-           .shape = {AnyShape{{Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, "node"}},
-                               Shape{ObjectShape{&spec_of<cluster_section>, {}}}}}},
+           .shape = {AnyShape{
+               {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, "node"}},
+                Shape{ObjectShape{&spec_of<cluster_of_topology_section>, "nccl_topology"}},
+                Shape{ObjectShape{&spec_of<cluster_section>, {}}}}}},
            .doc = "the machines"},
           read_cluster,
           [](const Scenario&) { return std::nullopt; }};

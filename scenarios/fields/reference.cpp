@@ -70,18 +70,24 @@ Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) 
 }
 
 // What is wrong with the file itself is the referrer's error; what it says is its own.
-Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place) {
+Expected<OpenText> open_text(const std::string& path, const Place& place) {
   fs::path file = canonical_path(place.document->folder() / path);
   std::string name = name_beside(*place.document, path);
   if (const std::string cycle = cycle_through(file, name, place.document); !cycle.empty()) {
     return place.error(fmt::format("found a cycle of references: {}; allowed: none", cycle));
   }
-  const auto content = read_file(file);
+  auto content = read_file(file);
   if (!content) {
     return place.error(
         fmt::format("found {}, which {}", shown(std::string_view(path)), content.error().message));
   }
-  return parsed(*content, {std::move(name), std::move(file), place.document});
+  return OpenText{{std::move(name), std::move(file), place.document}, *std::move(content)};
+}
+
+Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place) {
+  auto opened = open_text(path, place);
+  if (!opened) return tl::unexpected(opened.error());
+  return parsed(opened->text, std::move(opened->document));
 }
 
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,

@@ -22,7 +22,14 @@ Expected<std::unique_ptr<OpenDocument>> open_file(const std::filesystem::path& f
 // Takes the tag `"trainyard": "<kind>/1"` off an object, or says that it is not there.
 Expected<void> take_tag(Json& value, std::string_view kind, const Place& place);
 
-// A file of another format at `path`, absolute or relative to the document of `place`.
+// The text of a file at `path`, absolute or relative to the document of `place`, and its document.
+struct OpenText {
+  Document document;
+  std::string text;
+};
+Expected<OpenText> open_text(const std::string& path, const Place& place);
+
+// A JSON file of another format.
 Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const Place& place);
 
 // Requires: `text` passed the check of a ReferenceShape of that kind.

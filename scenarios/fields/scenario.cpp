@@ -31,7 +31,9 @@ Expected<void> read_model(const Json& value, Scenario& scenario, const Place& pl
   auto imported = import_huggingface(reference.path, place / "huggingface");
   if (!imported) return tl::unexpected(imported.error());
   scenario.job.model = std::move(imported->model);
-  scenario.assumptions = std::move(imported->assumptions);
+  for (std::string& assumption : imported->assumptions) {
+    scenario.assumptions.push_back(std::move(assumption));
+  }
   return {};
 }
 

@@ -37,8 +37,11 @@ struct Outside {
   Names only_in;
 };
 
-const std::array<Outside, 6> kOutside = {{
+const std::array<Outside, 9> kOutside = {{
     {"nlohmann/", {"scenarios"}},
+    {"pugixml", {"scenarios"}},
+    {"toml++/", {"scenarios"}},
+    {"yaml-cpp/", {"scenarios"}},
     {"CLI/", {"cli"}},
     {"Q", {"gui"}},
     {"mpi", {"executor"}},

@@ -1,0 +1,59 @@
+// What a file that describes a machine leaves out, from the datasheets of the devices it can be
+// made of: topology files name links and slots, seldom the device.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/device_document.h"
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+
+struct KnownDevice {
+  std::string_view name;          // in the catalog
+  std::string_view pci_id;        // PCI device of vendor 10de (pci.ids); empty: not told by it
+  int sm = 0;                     // compute capability, as NCCL writes it
+  double pcie_transfers = 0;      // GT/s of a lane
+  int nvlinks = 0;                // of one device; 0: PCIe
+  BytesPerSecond link_bandwidth;  // of one NVLink, per direction
+  BytesPerSecond nic_bandwidth;   // of the NICs it is usually sold with
+};
+
+// Nearest first where several fit.
+const KnownDevice* device_of_pci_id(std::string_view device);
+const KnownDevice* device_of_sm(int sm);
+const KnownDevice* device_of_links(int nvlinks);
+const KnownDevice* device_of_pcie(double transfers);
+const KnownDevice* known_device(std::string_view name);
+
+// A device as a user names it: a catalog name, a path, or the name inside an inline object.
+struct NamedDevice {
+  std::string name;
+  Device device;
+};
+
+// What `--device` names; nothing when it is empty.
+Expected<std::optional<NamedDevice>> named_device(const std::string& reference);
+
+// A node that was read from a file, and its device as the file or the user names it.
+struct ImportedNode {
+  Node node;
+  std::string device;
+  std::vector<std::string> assumptions;
+};
+
+// Takes the device that the user names, else `guess`, and notes `why` it is that one.
+void choose_device(ImportedNode& imported, const std::optional<NamedDevice>& named,
+                   const KnownDevice& guess, std::string_view why);
+
+// PCIe's bandwidth per direction: GT/s of a lane, less the line code, by the lanes.
+BytesPerSecond pcie_bandwidth(double transfers, int lanes);
+
+// A node/1 document that names its device.
+std::string node_document(const ImportedNode& imported, std::string_view source);
+std::string node_summary(const ImportedNode& imported);
+
+}  // namespace trainyard

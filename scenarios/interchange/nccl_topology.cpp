@@ -1,0 +1,272 @@
+#include "scenarios/interchange/nccl_topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "scenarios/interchange/xml_document.h"
+#include "scenarios/json_document.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kSwitchClass = "0x068000";  // an NVSwitch, as the class of a PCI device
+
+struct Accelerator {
+  std::string_view pci_id;
+  double transfers = 0;  // GT/s of a lane
+  int lanes = 0;
+  int sm = 0;
+  bool measured = false;  // a <gpu> element: NCCL looked for links
+  int links = 0;
+  bool switched = false;
+};
+
+struct Port {
+  std::string name;
+  BytesPerSecond bandwidth;  // 0: not said
+  double transfers = 0;
+  int lanes = 0;
+};
+
+struct Machine {
+  std::vector<Accelerator> accelerators;
+  std::vector<Port> ports;
+  int hosts = 1;
+};
+
+// Number at the start of "16.0 GT/s PCIe".
+double leading_number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+class TopologyReader {
+ public:
+  explicit TopologyReader(const ForeignFile& file) : file_(file) {}
+
+  Expected<Machine> read(const pugi::xml_document& document) {
+    const pugi::xml_node system = document.child("system");
+    if (!system) return file_.error("found no <system>; allowed: an NCCL topology");
+    std::string first_host;
+    std::set<std::string> hosts;
+    for (const pugi::xml_node cpu : system.children("cpu")) {
+      const std::string host = cpu.attribute("host_hash").value();
+      if (hosts.empty()) first_host = host;
+      hosts.insert(host);
+      if (host != first_host) continue;
+      for (const pugi::xml_node child : cpu.children()) visit(child, {});
+    }
+    machine_.hosts = static_cast<int>(std::max(hosts.size(), std::size_t{1}));
+    if (error_) return tl::unexpected(*error_);
+    if (machine_.accelerators.empty()) {
+      return error_at(file_, system,
+                      "found no GPU; allowed: one or more (a <gpu>, or a <pci> of class 0x0302)");
+    }
+    return std::move(machine_);
+  }
+
+ private:
+  struct Slot {
+    double transfers = 0;
+    int lanes = 0;
+  };
+
+  // A whole number, 0 where the attribute is not there.
+  int whole(pugi::xml_node node, const char* name, int most) {
+    const pugi::xml_attribute attribute = node.attribute(name);
+    if (!attribute) return 0;
+    const std::string_view text = attribute.value();
+    int value = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() &&
+                      value >= 0 && value <= most;
+    if (fits) return value;
+    if (!error_) {
+      error_ = error_at(file_, node,
+                        fmt::format("found {}=\"{}\"; allowed: a whole number from 0 to {}", name,
+                                    shown_inside(text), most))
+                   .value();
+    }
+    return 0;
+  }
+
+  static std::string shown_inside(std::string_view text) {
+    const std::string quoted = shown(text);
+    return quoted.substr(1, quoted.size() - 2);
+  }
+
+  void visit(pugi::xml_node node, Slot slot) {
+    const std::string_view name = node.name();
+    if (name == "net") {
+      add_port(node, slot);
+    } else if (name == "nic") {
+      for (const pugi::xml_node child : node.children()) visit(child, slot);
+    } else if (name == "pci") {
+      visit_pci(node);
+    }
+  }
+
+  void visit_pci(pugi::xml_node node) {
+    const Slot slot{leading_number(node.attribute("link_speed").value()),
+                    whole(node, "link_width", 64)};
+    const std::string_view type = node.attribute("class").value();
+    if (type.starts_with("0x0302") || type.starts_with("0x0300")) {
+      add_accelerators(node, slot);
+    } else if (type.starts_with("0x02") && !node.child("nic")) {
+      machine_.ports.push_back({node.attribute("busid").value(), {}, slot.transfers, slot.lanes});
+    } else {
+      for (const pugi::xml_node child : node.children()) visit(child, slot);
+    }
+  }
+
+  void add_accelerators(pugi::xml_node node, Slot slot) {
+    Accelerator accelerator{.pci_id = node.attribute("device").value(),
+                            .transfers = slot.transfers,
+                            .lanes = slot.lanes};
+    const pugi::xml_node gpu = node.child("gpu");
+    accelerator.measured = static_cast<bool>(gpu);
+    accelerator.sm = whole(gpu, "sm", 1000);
+    for (const pugi::xml_node link : gpu.children("nvlink")) {
+      accelerator.links += whole(link, "count", 1000);
+      accelerator.switched |= link.attribute("tclass").value() == kSwitchClass;
+    }
+    machine_.accelerators.push_back(accelerator);
+  }
+
+  // A port may be listed once under every CPU. Speed is in Mbit/s.
+  void add_port(pugi::xml_node node, Slot slot) {
+    Port port{node.attribute("name").value(),
+              BytesPerSecond(whole(node, "speed", 100'000'000) * 1e6 / 8), slot.transfers,
+              slot.lanes};
+    if (std::ranges::find(machine_.ports, port.name, &Port::name) == machine_.ports.end()) {
+      machine_.ports.push_back(std::move(port));
+    }
+  }
+
+  const ForeignFile& file_;
+  Machine machine_;
+  std::optional<Error> error_;
+};
+
+const KnownDevice& guess_of(const Accelerator& accelerator, std::string& why) {
+  if (const auto* device = device_of_pci_id(accelerator.pci_id)) return *device;
+  if (const auto* device = device_of_sm(accelerator.sm)) {
+    why = fmt::format("the first of the catalog with compute capability sm {}", accelerator.sm);
+    return *device;
+  }
+  const auto* device = device_of_pcie(accelerator.transfers);
+  why = fmt::format("the file names none; the usual one at {:.4g} GT/s of PCIe",
+                    accelerator.transfers);
+  return device != nullptr ? *device : *known_device("a100-sxm-80gb");
+}
+
+void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode& imported) {
+  IntraNode& intra = imported.node.intra;
+  const auto fewest = std::ranges::min_element(machine.accelerators, {}, &Accelerator::links);
+  const auto most = std::ranges::max_element(machine.accelerators, {}, &Accelerator::links);
+  const BytesPerSecond per_link =
+      device != nullptr && device->nvlinks > 0 ? device->link_bandwidth : BytesPerSecond(25e9);
+  if (fewest->links != most->links) {
+    imported.assumptions.push_back(
+        fmt::format("the GPUs have {} to {} NVLinks: all are taken to have the fewest",
+                    fewest->links, most->links));
+  }
+  if (fewest->links > 0) {
+    intra.kind = fewest->switched ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
+    intra.bandwidth = fewest->links * per_link;
+    return;
+  }
+  const bool unknown = !fewest->measured && device != nullptr && device->nvlinks > 0;
+  if (unknown) {
+    intra.kind = device->sm < 80 ? IntraNodeKind::nvlink_mesh : IntraNodeKind::nvswitch;
+    intra.bandwidth = imported.node.device.link_bandwidth;
+    imported.assumptions.push_back(
+        fmt::format("the file has no NVLinks, which NCCL finds at run time: {} of {:.4g} GB/s",
+                    device->nvlinks, per_link.value() / 1e9));
+    return;
+  }
+  intra.kind = IntraNodeKind::pcie;
+  intra.bandwidth = fewest->transfers > 0 && fewest->lanes > 0
+                        ? pcie_bandwidth(fewest->transfers, fewest->lanes)
+                        : imported.node.device.link_bandwidth;
+}
+
+// The usual NIC that a PCIe slot can feed.
+BytesPerSecond nic_of_slot(const Port& port) {
+  const BytesPerSecond slot = pcie_bandwidth(port.transfers, port.lanes);
+  for (const double gigabits : {800.0, 400.0, 200.0, 100.0}) {
+    if (slot >= BytesPerSecond(gigabits * 1e9 / 8)) return BytesPerSecond(gigabits * 1e9 / 8);
+  }
+  return BytesPerSecond(100e9 / 8);
+}
+
+void read_ports(const Machine& machine, ImportedNode& imported) {
+  Node& node = imported.node;
+  if (machine.ports.empty()) {
+    node.nics = 1;
+    node.nic_bandwidth = BytesPerSecond(100e9 / 8);
+    imported.assumptions.emplace_back("the file has no network port: one of 100 Gbit/s");
+    return;
+  }
+  const auto fastest = std::ranges::max_element(machine.ports, {}, &Port::bandwidth);
+  node.nics =
+      static_cast<int>(std::ranges::count(machine.ports, fastest->bandwidth, &Port::bandwidth));
+  node.nic_bandwidth = fastest->bandwidth;
+  if (fastest->bandwidth.value() == 0) {
+    node.nic_bandwidth = nic_of_slot(machine.ports.front());
+    imported.assumptions.push_back(
+        fmt::format("the file has no speed of a port: {:.4g} Gbit/s, what the slots feed",
+                    node.nic_bandwidth.value() * 8 / 1e9));
+  }
+  const auto slower = machine.ports.size() - static_cast<std::size_t>(node.nics);
+  if (slower > 0) {
+    imported.assumptions.push_back(
+        fmt::format("{} slower network port{} not used", slower, slower == 1 ? " is" : "s are"));
+  }
+}
+
+}  // namespace
+
+Expected<ImportedNode> nccl_topology_node(const ForeignFile& file,
+                                          const std::optional<NamedDevice>& device) {
+  const auto document = parse_xml(file);
+  if (!document) return tl::unexpected(document.error());
+  const auto machine = TopologyReader(file).read(**document);
+  if (!machine) return tl::unexpected(machine.error());
+  ImportedNode imported;
+  imported.node.name = file.stem;
+  imported.node.devices = static_cast<int>(machine->accelerators.size());
+  std::string why;
+  const KnownDevice& guess = guess_of(machine->accelerators.front(), why);
+  choose_device(imported, device, guess, why);
+  const KnownDevice* known = known_device(imported.device);
+  read_intra(*machine, known, imported);
+  read_ports(*machine, imported);
+  if (machine->hosts > 1) {
+    imported.node.nvlink_domain = machine->hosts * imported.node.devices;
+    imported.assumptions.push_back(
+        fmt::format("{} hosts share one NVLink domain: the node is the first", machine->hosts));
+  }
+  return imported;
+}
+
+Expected<Imported> import_nccl_topology(const std::filesystem::path& path,
+                                        const std::string& device) {
+  const auto named = named_device(device);
+  if (!named) return tl::unexpected(named.error());
+  const auto file = read_foreign_file(path);
+  if (!file) return tl::unexpected(file.error());
+  const auto node = nccl_topology_node(*file, *named);
+  if (!node) return tl::unexpected(node.error());
+  return Imported{node_document(*node, fmt::format("NCCL topology {}", file->name)),
+                  node_summary(*node),
+                  node->assumptions,
+                  {}};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,14 @@
+// Files of other tools as tests write them.
+#pragma once
+
+#include <string>
+
+#include "scenarios/interchange/foreign_file.h"
+
+namespace trainyard {
+
+inline ForeignFile foreign(std::string text) { return {"foreign", "foreign", std::move(text)}; }
+
+inline std::string line_of(const Error& error) { return error.where + ": " + error.message; }
+
+}  // namespace trainyard

@@ -1,0 +1,89 @@
+#include "scenarios/interchange/nvidia_smi.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/interchange/foreign.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// A DGX A100 (driver 535): the NIC names are underlined by escapes, the last two NICs serve
+// storage.
+const std::string kDgxA100 =
+    "\t\x1b[4mGPU0\tGPU1\tGPU2\tGPU3\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID"
+    "\x1b[0m\n"
+    "GPU0\t X \tNV12\tNV12\tNV12\tPXB\tSYS\tSYS\t48-63,176-191\t3\t\tN/A\n"
+    "GPU1\tNV12\t X \tNV12\tNV12\tPXB\tSYS\tSYS\t48-63,176-191\t3\t\tN/A\n"
+    "GPU2\tNV12\tNV12\t X \tNV12\tSYS\tPXB\tSYS\t16-31,144-159\t1\t\tN/A\n"
+    "GPU3\tNV12\tNV12\tNV12\t X \tSYS\tPXB\tSYS\t16-31,144-159\t1\t\tN/A\n"
+    "NIC0\tPXB\tPXB\tSYS\tSYS\t X \tSYS\tSYS\n\n"
+    "Legend:\n\n  X    = Self\n  NV#  = Connection traversing a bonded set of # NVLinks\n\n"
+    "NIC Legend:\n\n  NIC0: mlx5_0\n  NIC1: mlx5_1\n  NIC2: mlx5_2\n";
+
+// DGX-1 with V100 (NVIDIA DGX-1 user guide): a hybrid cube mesh, six links a GPU.
+const std::string kDgx1 =
+    "     GPU0 GPU1 GPU2 GPU3 GPU4 GPU5 GPU6 GPU7 mlx5_0 mlx5_2 mlx5_1 mlx5_3 CPU Affinity\n"
+    "GPU0  X   NV1  NV1  NV2  NV2  SYS  SYS  SYS  PIX  SYS  PHB  SYS  0-19,40-59\n"
+    "GPU1 NV1   X   NV2  NV1  SYS  NV2  SYS  SYS  PIX  SYS  PHB  SYS  0-19,40-59\n"
+    "GPU2 NV1  NV2   X   NV2  SYS  SYS  NV1  SYS  PHB  SYS  PIX  SYS  0-19,40-59\n"
+    "GPU3 NV2  NV1  NV2   X   SYS  SYS  SYS  NV1  PHB  SYS  PIX  SYS  0-19,40-59\n"
+    "GPU4 NV2  SYS  SYS  SYS   X   NV1  NV1  NV2  SYS  PIX  SYS  PHB  20-39,60-79\n"
+    "GPU5 SYS  NV2  SYS  SYS  NV1   X   NV2  NV1  SYS  PIX  SYS  PHB  20-39,60-79\n"
+    "GPU6 SYS  SYS  NV1  SYS  NV1  NV2   X   NV2  SYS  PHB  SYS  PIX  20-39,60-79\n"
+    "GPU7 SYS  SYS  SYS  NV1  NV2  NV1  NV2   X   SYS  PHB  SYS  PIX  20-39,60-79\n";
+
+Expected<ImportedNode> read(const std::string& text) {
+  return nvidia_smi_node(foreign(text), std::nullopt);
+}
+std::string refusal(const std::string& text) { return line_of(read(text).error()); }
+
+TEST(NvidiaSmi, SeesAnNvswitchWhereEveryPairHasAllLinks) {
+  const auto node = read(kDgxA100);
+  ASSERT_TRUE(node.has_value()) << line_of(node.error());
+  EXPECT_EQ(node->device, "a100-sxm-80gb");
+  EXPECT_EQ(node->node.devices, 4);
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvswitch);
+  EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 12 * 25e9);
+  EXPECT_EQ(node->node.nics, 2);
+  EXPECT_THAT(node->assumptions, Contains(HasSubstr("of 3 NICs the 2 behind")));
+}
+
+TEST(NvidiaSmi, AddsUpTheLinksOfAMesh) {
+  const auto node = read(kDgx1);
+  ASSERT_TRUE(node.has_value()) << line_of(node.error());
+  EXPECT_EQ(node->device, "v100-sxm-32gb");
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvlink_mesh);
+  EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 6 * 25e9);
+  EXPECT_EQ(node->node.nics, 4);
+  EXPECT_DOUBLE_EQ(node->node.nic_bandwidth.value(), 100e9 / 8);
+}
+
+TEST(NvidiaSmi, TakesTheDeviceThatTheUserNames) {
+  const auto node = nvidia_smi_node(foreign(kDgxA100), *named_device("a100-sxm-40gb"));
+  EXPECT_EQ(node->device, "a100-sxm-40gb");
+}
+
+TEST(NvidiaSmi, TakesPcieWhereNoPairHasAnNvlink) {
+  const auto node = read("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n");
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::pcie);
+  EXPECT_EQ(node->device, "l40s-48gb");
+}
+
+TEST(NvidiaSmi, RefusesWhatIsNoMatrix) {
+  EXPECT_EQ(refusal(""),
+            "foreign: found no row of GPU0, GPU1, …; allowed: what nvidia-smi topo -m "
+            "prints");
+  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tNV12\n"), HasSubstr("found the rows of 1 GPUs"));
+  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tNVx\nGPU1\tNV1\tX\n"),
+              HasSubstr("line 2: found \"NVx\"; allowed: X, SYS"));
+  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X\n"), HasSubstr("line 2: found 1 cells of GPU0"));
+  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\tX\tNV1\nGPU0\tX\tNV1\n"),
+              HasSubstr("line 3: found GPU0 twice"));
+}
+
+}  // namespace
+}  // namespace trainyard
