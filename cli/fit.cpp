@@ -1,5 +1,6 @@
 // trainyard fit KERNELS.csv… --device NAME -o DEVICE.json · fit --check KERNELS.csv… --device NAME
 // trainyard fit RUNS.json… --stack NAME -o STACK.json
+// trainyard fit COLLECTIVES.json --fabric NAME -o FABRIC.json · fit --check … --fabric NAME
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -10,6 +11,7 @@
 #include <optional>
 
 #include "cli/command.h"
+#include "cli/fabric_fit.h"
 #include "cli/kernels_text.h"
 #include "cli/progress.h"
 #include "cli/stack_fit.h"
@@ -24,6 +26,7 @@ struct FitOptions {
   std::vector<std::filesystem::path> files;
   std::string device;
   std::string stack;
+  std::string fabric;
   std::filesystem::path out;
   std::filesystem::path plot;
   std::string date;
@@ -77,13 +80,6 @@ int run_check(const FitOptions& options, const DeviceDocument& document,
   return print(kernels_text(*files, style_for(stdout)), kDone);
 }
 
-std::string fit_text(const FitOptions& options, const KernelFit& fit, const Style& style) {
-  return fmt::format("{}\n{}\n{}\n{}\nwritten to {}\n",
-                     style.strong("On the rows that were fitted"), kernels_text(fit.files, style),
-                     style.strong("On shapes held back, in turn"),
-                     kernels_text(fit.cross_validated, style), options.out.string());
-}
-
 int run_fit(const FitOptions& options, const DeviceDocument& document,
             const std::vector<KernelTable>& tables) {
   auto fit = [&] {
@@ -107,20 +103,26 @@ int run_fit(const FitOptions& options, const DeviceDocument& document,
     case Format::text:
       break;
   }
-  return print(fit_text(options, *fit, style_for(stdout)), kDone);
+  return print(kernel_fit_text(fit->files, fit->cross_validated, options.out, style_for(stdout)),
+               kDone);
 }
 
 // What the command line must be, beyond the options one by one; empty: it is.
 std::string misuse(const FitOptions& options) {
-  if (options.device.empty() == options.stack.empty()) {
-    return fmt::format("found {} --device and --stack; allowed: one of them",
-                       options.device.empty() ? "neither" : "both");
+  const int wanted = static_cast<int>(!options.device.empty()) +
+                     static_cast<int>(!options.stack.empty()) +
+                     static_cast<int>(!options.fabric.empty());
+  if (wanted != 1) {
+    return fmt::format("found {} of --device, --stack and --fabric; allowed: one of them", wanted);
   }
   if (options.check && !options.stack.empty()) {
     return "found --check with --stack; allowed: trainyard validate scores stacks";
   }
-  if (!options.plot.empty() && !options.stack.empty()) {
-    return "found --plot with --stack; allowed: --plot with --device";
+  if (!options.plot.empty() && options.device.empty()) {
+    return "found --plot without --device; allowed: --plot with --device";
+  }
+  if (!options.fabric.empty() && options.files.size() != 1) {
+    return fmt::format("found {} files with --fabric; allowed: one", options.files.size());
   }
   if (options.check != options.out.empty()) {
     return fmt::format("found {} -o and --check; allowed: one of them",
@@ -137,6 +139,10 @@ int run(const FitOptions& options) {
     return fit_stack_document(
         {options.files, options.stack, options.out, date_of(options), options.format});
   }
+  if (!options.fabric.empty()) {
+    return fit_or_check_fabric(
+        {options.files.front(), options.fabric, options.out, date_of(options), options.format});
+  }
   const auto document = read_device(options.device, "--device");
   if (!document) return fail(document.error());
   const auto tables = read_tables(options.files);
@@ -148,12 +154,15 @@ int run(const FitOptions& options) {
 }  // namespace
 
 void add_fit(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "fit", "a device's rates from measured kernels, their error, or a stack from measured runs");
+  CLI::App* command = app.add_subcommand("fit",
+                                         "a device's rates from measured kernels, a fabric's from "
+                                         "collectives, their error, or a stack "
+                                         "from measured runs");
   auto options = std::make_shared<FitOptions>();
   command
       ->add_option("FILE", options->files,
-                   "tables of measured kernels (CSV); with --stack: arrays of measured scenarios")
+                   "tables of measured kernels (CSV); with --stack: arrays of measured scenarios; "
+                   "with --fabric: measured collectives across nodes (JSON)")
       ->required();
   command
       ->add_option("--device", options->device,
@@ -161,6 +170,10 @@ void add_fit(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command
       ->add_option("--stack", options->stack, "the stack to start from: a catalog name or a path")
+      ->type_name("NAME");
+  command
+      ->add_option("--fabric", options->fabric,
+                   "the fabric to start from or to check: a catalog name or a path")
       ->type_name("NAME");
   command->add_option("-o,--out", options->out, "the fitted document")->type_name("OUT.json");
   command->add_flag("--check", options->check, "score the stored parameters, fit nothing");

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "cli/csv.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -58,6 +56,15 @@ std::string kernels_text(const std::vector<KernelFileReport>& files, const Style
          style.faint(
              "one fraction: the error of one attainable fraction of the datasheet's roofs") +
          "\n";
+}
+
+std::string kernel_fit_text(const std::vector<KernelFileReport>& fitted,
+                            const std::vector<KernelFileReport>& held_back,
+                            const std::filesystem::path& out, const Style& style) {
+  return fmt::format("{}\n{}\n{}\n{}\nwritten to {}\n",
+                     style.strong("On the rows that were fitted"), kernels_text(fitted, style),
+                     style.strong("On shapes held back, in turn"), kernels_text(held_back, style),
+                     out.string());
 }
 
 std::string kernels_csv(const std::vector<KernelFileReport>& files) {

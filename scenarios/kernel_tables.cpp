@@ -14,14 +14,6 @@
 namespace trainyard {
 namespace {
 
-std::string digest_of(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
-  }
-  return fmt::format("{:016x}", hash);
-}
-
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   while (true) {
@@ -68,6 +60,14 @@ Expected<void> read_rows(std::string_view rows, KernelTable& table) {
 }
 
 }  // namespace
+
+std::string digest_of(std::string_view text) {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  return fmt::format("{:016x}", hash);
+}
 
 Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name) {
   std::string_view rest = text;

@@ -18,8 +18,11 @@ struct KernelTable {
   std::string file;  // as it was named
   const KernelFamily* family = nullptr;
   KernelSamples samples;
-  std::string digest;  // of the file's bytes (FNV-1a, 64 bits, hexadecimal): which data it was
+  std::string digest;  // of the file's bytes
 };
+
+// Which data it was, for provenance: FNV-1a of the bytes, 64 bits, hexadecimal.
+std::string digest_of(std::string_view text);
 
 Expected<KernelTable> read_kernel_table(const std::filesystem::path& file);
 // The same from text; `name` is what error lines call it.

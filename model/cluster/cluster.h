@@ -47,6 +47,10 @@ struct InterNode {
   int nodes_per_leaf = 32;   // nodes below one leaf switch (rail: below one set of rail switches)
   double efficiency = 0.85;  // attained share of the NICs' sum
   Seconds latency{12e-6};    // α of one message step across nodes
+  // A second protocol, for small messages (NCCL's LL and LL128 beside Simple): a shorter step at a
+  // share of the bandwidth. 0: there is one protocol.
+  Seconds small_latency;
+  double small_share = 0;
   FabricRouting routing = FabricRouting::adaptive;
   BytesPerSecond link_bandwidth;  // torus, dragonfly: of a link between switches; 0: from the NICs
   std::vector<int>

@@ -99,6 +99,8 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
   FabricTiers tiers;
   tiers.devices = cluster.devices();
   tiers.inside_latency = cluster.intra.latency;
+  tiers.small_latency = cluster.inter.small_latency;
+  tiers.small_share = cluster.inter.small_share;
   read_inside(graph, tiers);
   for (int highest = 0; highest < 2; ++highest) {
     const std::vector<Subtree> parts = subtrees(graph, highest);

@@ -29,6 +29,8 @@ struct GroupLinks {
                                      // between two domains; the ring itself has r·across
   BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
   Seconds across_latency;            // α of a step between domains
+  Seconds small_latency;             // … by the protocol for small messages, where there is one:
+  double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
 };
 

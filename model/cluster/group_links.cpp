@@ -54,6 +54,8 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
     all_to_all = std::min(all_to_all, routed.all_to_all);
   }
   links.across = ring / members;
+  links.small_latency = tiers.small_latency;
+  links.small_share = tiers.small_share;
   links.across_all_to_all = all_to_all;
   return links;
 }

@@ -61,6 +61,8 @@ struct FabricTiers {
   Seconds inside_latency;
   bool switched = true;     // the domain is an NVLink switch
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
+  Seconds small_latency;    // between domains, of the protocol for small messages
+  double small_share = 0;
   std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
 };
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);

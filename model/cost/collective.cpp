@@ -156,6 +156,22 @@ Fastest fastest(CollectiveOperation operation, const GroupLinks& links, Bytes me
   return best;
 }
 
+// The same links by the protocol for small messages.
+GroupLinks by_small_protocol(GroupLinks links) {
+  links.across_latency = links.small_latency;
+  links.across *= links.small_share;
+  links.across_all_to_all *= links.small_share;
+  return links;
+}
+
+// A library takes the protocol that it reckons to be the faster one (NCCL's tuner).
+template <typename Time>
+Seconds by_faster_protocol(const GroupLinks& links, Time time) {
+  const Seconds bulk = time(links);
+  if (links.small_share == 0 || links.domains == 1) return bulk;
+  return std::min(bulk, time(by_small_protocol(links)));
+}
+
 const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks& links,
                                  const CollectiveChoice& choice) {
   if (choice.algorithm.empty()) return nullptr;
@@ -176,11 +192,14 @@ const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operati
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice) {
   if (links.size <= 1) return Seconds(0);
-  if (const auto* chosen = named(operation, links, choice)) return chosen->time(links, message);
+  if (const auto* chosen = named(operation, links, choice)) {
+    return by_faster_protocol(links,
+                              [&](const GroupLinks& by) { return chosen->time(by, message); });
+  }
   if (links.domains > 1) {
-    return fastest(operation, with_attained_inside(operation, links, message, choice.curves),
-                   message)
-        .time;
+    return by_faster_protocol(
+        with_attained_inside(operation, links, message, choice.curves),
+        [&](const GroupLinks& by) { return fastest(operation, by, message).time; });
   }
   const Neighbours near = neighbours(choice.curves, operation, links.size);
   if (!known(near)) return fastest(operation, links, message).time;

@@ -45,7 +45,8 @@ struct CollectiveChoice {
 // fitted sizes the bytes' part is straight in (n−1)/n and the latency in n; beyond them the bytes'
 // part grows as a ring's (that of an all-reduce in the switch hardly) and the latency as ⌈log₂n⌉.
 // What is left takes the fastest algorithm; over several domains the algorithms have the rate
-// inside a domain from the curve. Allocates nothing.
+// inside a domain from the curve, and where the fabric has a protocol for small messages, the time
+// of the faster one. Allocates nothing.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 

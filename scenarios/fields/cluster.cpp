@@ -28,6 +28,19 @@ const Section<InterNode>& inter_node_section() {
   return section;
 }
 
+const Section<FabricMeasured>& fabric_measured_section() {
+  using M = FabricMeasured;
+  static const Section<M> section(
+      "fabric_measured", "Collectives across nodes that a fabric's figures were fitted to.",
+      {
+          reference<node_section>("node", &M::node, "what the nodes were").required(),
+          text("source", &M::source, "of the rows, as the data spells it").required(),
+          text("algorithm", &M::algorithm, "the one that ran (`plan.collective`)")
+              .absent("the fastest"),
+      });
+  return section;
+}
+
 // A fabric's figures of the same names, kept in its `inter`.
 std::vector<Field<FabricDocument>> fabric_fields() {
   std::vector<Field<FabricDocument>> fields = {
@@ -47,6 +60,10 @@ std::vector<Field<FabricDocument>> fabric_fields() {
     if (from_node) lifted.spec.absent = "the node's own NICs";
     fields.push_back(std::move(lifted));
   }
+  fields.push_back(object<fabric_measured_section>("measured", &FabricDocument::measured,
+                                                   "what its figures were fitted to")
+                       .absent("they were not fitted"));
+  fields.push_back(sources<fabric_section, FabricDocument>());
   return fields;
 }
 
@@ -129,18 +146,7 @@ const Section<ClusterOfNodes>& cluster_of_nodes_section() {
 }
 
 Expected<void> assemble(const ClusterOfNodes& parts, Cluster& cluster, const Place& place) {
-  const Node& node = parts.node;
-  cluster.name = node.name;
-  cluster.device = node.device;
-  cluster.devices_per_node = node.devices;
-  cluster.nodes = parts.nodes;
-  cluster.intra = node.intra;
-  cluster.inter = parts.fabric.inter;
-  if (cluster.inter.nics_per_node == 0) cluster.inter.nics_per_node = node.nics;
-  if (cluster.inter.bandwidth.value() == 0) cluster.inter.bandwidth = node.nic_bandwidth;
-  cluster.host_memory_bandwidth = node.host_memory_bandwidth;
-  cluster.nvme_bandwidth = node.nvme_bandwidth;
-  cluster.nvlink_domain = node.nvlink_domain > 0 ? node.nvlink_domain : node.devices;
+  cluster = cluster_of(parts.node, parts.nodes, parts.fabric.inter);
   if (auto done = check_size(cluster, place); !done) return done;
   return check_fabric(cluster, place, "fabric");
 }
@@ -205,6 +211,22 @@ Expected<void> finish_node(Node& node, const Place& place) {
 }
 
 }  // namespace
+
+Cluster cluster_of(const Node& node, int nodes, const InterNode& inter) {
+  Cluster cluster;
+  cluster.name = node.name;
+  cluster.device = node.device;
+  cluster.devices_per_node = node.devices;
+  cluster.nodes = nodes;
+  cluster.intra = node.intra;
+  cluster.inter = inter;
+  if (cluster.inter.nics_per_node == 0) cluster.inter.nics_per_node = node.nics;
+  if (cluster.inter.bandwidth.value() == 0) cluster.inter.bandwidth = node.nic_bandwidth;
+  cluster.host_memory_bandwidth = node.host_memory_bandwidth;
+  cluster.nvme_bandwidth = node.nvme_bandwidth;
+  cluster.nvlink_domain = node.nvlink_domain > 0 ? node.nvlink_domain : node.devices;
+  return cluster;
+}
 
 const Section<IntraNode>& intra_node_section() {
   using I = IntraNode;

@@ -2,6 +2,7 @@
 // name. A section that can be a document of its own has the name of that document's kind.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,12 +35,23 @@ struct Node {
   BytesPerSecond nvme_bandwidth = Cluster{}.nvme_bandwidth;
 };
 
+// What a fabric's figures were fitted to: collectives over whole nodes of this kind, in the rows of
+// one source, by one algorithm where it is known.
+struct FabricMeasured {
+  Node node;
+  std::string source;
+  std::string algorithm;
+};
+
 // What connects the nodes, where it is not the default. An absent figure is the node's own.
 struct FabricDocument {
   std::string name;
   std::string source;
   InterNode inter{.kind = InterNodeKind::rail};
+  std::optional<FabricMeasured> measured;
 };
+
+Cluster cluster_of(const Node& node, int nodes, const InterNode& inter);
 
 // A pass list as a document writes it: for every stage its passes in order, "F0", "F3.1+B2.0".
 struct PassTable {

@@ -215,6 +215,11 @@ std::vector<Field<InterNode>> inter_node_fields() {
             "nodes below one leaf (or rail, or dragonfly) switch"),
       number("efficiency", &I::efficiency, "attained share of the links' bandwidth", {0, 1, false}),
       quantity("latency", &I::latency, "α of one message step between nodes", Zero::allowed),
+      quantity("small_latency", &I::small_latency,
+               "α of one message step by the protocol for small messages (NCCL's LL and LL128)",
+               Zero::allowed),
+      number("small_share", &I::small_share,
+             "bandwidth of that protocol over the other's; 0: there is none", {0, 1}),
       choice("routing", &I::routing, kRoutings,
              "adaptive: evenly over all shortest ways; static: one of them for each pair of NICs, "
              "by hash (ECMP), in a torus dimension by dimension; valiant: over third groups "

@@ -50,6 +50,42 @@ TEST(FitCommand, NamesARowThatLacksAColumn) {
   EXPECT_NE(ran.err.find("short.csv: row 24: found 3 columns"), std::string::npos) << ran.err;
 }
 
+// Six all-reduces between two nodes, in JSON; fitted, stored, and scored from the document.
+TEST(FitCommand, FitsAndScoresAFabric) {
+  std::string rows;
+  for (const double bytes : {1e7, 3e7, 1e8, 3e8, 1e9, 1e10}) {
+    rows += fmt::format(R"({}{{"op": "all_reduce", "nodes": 2, "gpus": 16, "bytes": {}, )"
+                        R"("time_us": {}, "source": "us"}})",
+                        rows.empty() ? "" : ", ", bytes, 100 + bytes / 170e3);
+  }
+  const auto data = write_scratch("across.json", "{\"rows\": [" + rows + "]}");
+  const auto start = write_scratch("start.json", R"({"trainyard": "fabric/1", "kind": "rail",
+      "measured": {"node": "a3-mega", "source": "us"}})");
+  const auto out = scratch_folder() / "fabric.json";
+  const Ran fit = run_trainyard("fit " + quoted(data) + " --fabric " + quoted(start) + " -o " +
+                                quoted(out) + " --date 2026-01-02");
+  ASSERT_EQ(fit.status, 0) << fit.err;
+  const Json document = Json::parse(read_text(out));
+  // 170 GB/s of two nodes' eight NICs of 25 GB/s each.
+  EXPECT_NEAR(document["efficiency"].get<double>(), 0.85, 0.02);
+  EXPECT_TRUE(document["sources"]["efficiency"].get<std::string>().starts_with(
+      "fitted 2026-01-02 to across.json (6 rows of us, FNV-1a "));
+  const Ran check =
+      run_trainyard("fit --check " + quoted(data) + " --fabric " + quoted(out) + " --format json");
+  ASSERT_EQ(check.status, 0) << check.err;
+  EXPECT_LT(Json::parse(check.out)["files"][0]["mape"].get<double>(), 0.05);
+}
+
+TEST(FitCommand, WantsOneKindOfThingToFit) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const Ran ran =
+      run_trainyard("fit --check " + quoted(table) + " --device a100-sxm-80gb --fabric a3-mega");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("found 2 of --device, --stack and --fabric; allowed: one of them"),
+            std::string::npos)
+      << ran.err;
+}
+
 TEST(FitCommand, WritesTheSameBytesEveryTime) {
   const auto table = write_scratch("table.csv", curve_rows());
   const auto once = table.parent_path() / "once.json";

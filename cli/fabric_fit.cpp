@@ -1,0 +1,56 @@
+#include "cli/fabric_fit.h"
+
+#include <fmt/format.h>
+
+#include "cli/kernels_text.h"
+#include "scenarios/fabric_document.h"
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+std::string check_text(const FabricFitRequest& request, const FabricToFit& fabric,
+                       const KernelFileReport& report) {
+  switch (request.format) {
+    case Format::json:
+      return kernel_check_json(fabric.name, {report});
+    case Format::csv:
+      return kernels_csv({report});
+    case Format::text:
+      break;
+  }
+  return kernels_text({report}, style_for(stdout));
+}
+
+std::string fit_text(const FabricFitRequest& request, const FabricToFit& fabric,
+                     const FabricFit& fit) {
+  switch (request.format) {
+    case Format::json:
+      return fabric_fit_json(fabric, fit);
+    case Format::csv:
+      return kernels_csv({fit.cross_validated});
+    case Format::text:
+      break;
+  }
+  return kernel_fit_text({fit.fitted}, {fit.cross_validated}, request.out, style_for(stdout));
+}
+
+}  // namespace
+
+int fit_or_check_fabric(const FabricFitRequest& request) {
+  const auto fabric = read_fabric(request.fabric, "--fabric");
+  if (!fabric) return fail(fabric.error());
+  const auto rows = read_fabric_rows(request.file, fabric->source);
+  if (!rows) return fail(rows.error());
+  if (request.out.empty()) {
+    return print(check_text(request, *fabric, check_fabric_rows(*fabric, *rows)), kDone);
+  }
+  const auto fit = fit_fabric_rows(*fabric, *rows, request.date);
+  if (!fit) return fail(fit.error());
+  if (const auto written = write_file(request.out, fabric_document(*fabric, *fit)); !written) {
+    return fail(written.error(), kMachineFailed);
+  }
+  return print(fit_text(request, *fabric, *fit), kDone);
+}
+
+}  // namespace trainyard
