@@ -40,14 +40,25 @@ const Section<StackEvidence>& evidence_section() {
   return section;
 }
 
+// A month that cannot be read would be no bound at all.
+const TextShape kMonth{"[0-9]{2}[.](0[1-9]|1[0-2])", "year and month, such as \"25.11\""};
+
+ChoiceShape precision_names() {
+  ChoiceShape shape;
+  for (const PrecisionRecipe& recipe : precision_recipes()) shape.names.emplace_back(recipe.name);
+  return shape;
+}
+
 const Section<StackRelease>& release_section() {
   using R = StackRelease;
   static const Section<R> section(
       "releases", "What releases of a period do otherwise.",
       {
-          text("since", &R::since, "year and month of the first, `\"25.11\"`").absent("no bound"),
-          text("before", &R::before, "of the first that does not").absent("no bound"),
-          text("precision", &R::precision, "the one precision recipe it holds for").absent("all"),
+          text("since", &R::since, "the first", {kMonth}).absent("no bound"),
+          text("before", &R::before, "the first that does not", {kMonth}).absent("no bound"),
+          text("precision", &R::precision, "the one precision recipe it holds for",
+               {precision_names()})
+              .absent("all"),
           text("source", &R::source, "the release notes or the recipe that say so"),
           flag("moe_graphs", &R::moe_graphs,
                "MoE layers are CUDA graphs: the host needs no time for them")
