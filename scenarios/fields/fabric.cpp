@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <set>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "scenarios/fields/documents.h"
@@ -67,11 +69,13 @@ std::string name_of(FabricEnd end, const InterNode& inter) {
                   : inter.switches[static_cast<std::size_t>(end.index)];
 }
 
-Expected<FabricEnd> end_of(const std::string& name, const InterNode& inter, const Place& place) {
+using SwitchNumbers = std::unordered_map<std::string_view, int>;  // by name
+
+Expected<FabricEnd> end_of(const std::string& name, const SwitchNumbers& numbers,
+                           const InterNode& inter, const Place& place) {
   if (const int node = node_in(name); node >= 0) return FabricEnd{true, node};
-  const auto found = std::ranges::find(inter.switches, name);
-  if (found != inter.switches.end()) {
-    return FabricEnd{false, static_cast<int>(found - inter.switches.begin())};
+  if (const auto found = numbers.find(name); found != numbers.end()) {
+    return FabricEnd{false, found->second};
   }
   const std::string nearest = nearest_name(name, inter.switches);
   return place.error(
@@ -80,14 +84,15 @@ Expected<FabricEnd> end_of(const std::string& name, const InterNode& inter, cons
                   nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
-Expected<FabricLink> link_of(const Json& value, const InterNode& inter, const Place& place) {
+Expected<FabricLink> link_of(const Json& value, const SwitchNumbers& numbers,
+                             const InterNode& inter, const Place& place) {
   DrawnLink drawn;
   if (auto done = link_section().read(value, drawn, place); !done) {
     return tl::unexpected(done.error());
   }
-  const auto from = end_of(drawn.from, inter, place / "from");
+  const auto from = end_of(drawn.from, numbers, inter, place / "from");
   if (!from) return tl::unexpected(from.error());
-  const auto to = end_of(drawn.to, inter, place / "to");
+  const auto to = end_of(drawn.to, numbers, inter, place / "to");
   if (!to) return tl::unexpected(to.error());
   if (from->node && to->node) {
     return place.error(
@@ -104,8 +109,12 @@ Expected<FabricLink> link_of(const Json& value, const InterNode& inter, const Pl
 Expected<void> read_links(const Json& value, InterNode& inter, const Place& place) {
   using Ends = std::pair<std::pair<bool, int>, std::pair<bool, int>>;
   std::set<Ends> seen;
+  SwitchNumbers numbers;
+  for (const std::string& name : inter.switches) {
+    numbers.emplace(name, static_cast<int>(numbers.size()));
+  }
   for (std::size_t i = 0; i < value.size(); ++i) {
-    const auto link = link_of(value[i], inter, place / i);
+    const auto link = link_of(value[i], numbers, inter, place / i);
     if (!link) return tl::unexpected(link.error());
     const std::pair from(link->from.node, link->from.index);
     const std::pair to(link->to.node, link->to.index);
@@ -131,9 +140,10 @@ std::optional<Json> write_links(const InterNode& inter) {
 }
 
 Expected<void> read_switches(const Json& value, InterNode& inter, const Place& place) {
+  std::unordered_set<std::string> seen;
   for (std::size_t i = 0; i < value.size(); ++i) {
     std::string name = value[i].get<std::string>();
-    const bool twice = std::ranges::find(inter.switches, name) != inter.switches.end();
+    const bool twice = !seen.insert(name).second;
     if (twice || node_in(name) >= 0) {
       return (place / i).error(fmt::format("found {}{}; allowed: a name of its own, not a node's",
                                            shown(std::string_view(name)),
