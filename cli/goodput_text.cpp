@@ -133,9 +133,11 @@ std::string goodput_text(const Question& question, const RunReport& report, cons
                        percent(campaign.goodput.high), percent(closed.goodput)),
            style);
   text += line("time", time_words(report, question.scenario.run.runs), style);
+  const bool traced = !report.settings.reliability.trace.empty();
+  const std::string every = traced ? "" : ", one every " + duration(closed.mtbf);
   text += line("interruptions",
-               fmt::format("{} unexpected, one every {}; {} planned", range(campaign.interruptions),
-                           duration(closed.mtbf), times(campaign.planned.mean)),
+               fmt::format("{} unexpected{}; {} planned", range(campaign.interruptions), every,
+                           times(campaign.planned.mean)),
                style);
   text += line("checkpoints",
                fmt::format("{} of {}, each blocks {}", times(campaign.checkpoints.mean),

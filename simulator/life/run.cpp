@@ -297,8 +297,9 @@ Life live(const LifeSettings& settings, std::uint64_t seed, const std::atomic<bo
 }
 
 double expected_events(const LifeSettings& settings) {
-  const Seconds length = std::min(settings.work, settings.limit.value_or(settings.work));
-  return length / settings.interval + length.value() * Failures(settings, 0).per_second();
+  const Seconds longest = settings.limit.value_or(kGivenUp * settings.work);
+  return std::min(settings.work, longest) / settings.interval +
+         longest.value() * Failures(settings, 0).per_second();
 }
 
 }  // namespace trainyard

@@ -18,7 +18,8 @@ namespace trainyard {
 Life live(const LifeSettings& settings, std::uint64_t seed,
           const std::atomic<bool>* interrupted = nullptr);
 
-// Checkpoints and disturbances of such a run, were nothing done twice: what simulating it costs.
+// Checkpoints and, in the time after which it is given up, disturbances of such a run: what
+// simulating it costs at most, nearly.
 double expected_events(const LifeSettings& settings);
 
 }  // namespace trainyard

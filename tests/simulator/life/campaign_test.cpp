@@ -38,11 +38,14 @@ TEST(ManyLives, EndEarlyWhenInterrupted) {
   EXPECT_TRUE(live_many(troubled_run(), options).empty());
 }
 
-// 1000 s of work: a checkpoint every 100 s, and one failure of 64 devices in 1000 s.
+// 1000 s of work: a checkpoint every 100 s, and one failure of 64 devices in 1000 s; given up
+// after a hundred times that.
 TEST(ExpectedEvents, AreCheckpointsAndFailures) {
   LifeSettings settings = quiet_run();
   settings.reliability.device_mtbf = Seconds(64 * 1000.0);
-  EXPECT_DOUBLE_EQ(expected_events(settings), 10 + 1);
+  EXPECT_DOUBLE_EQ(expected_events(settings), 10 + 100);
+  settings.limit = Seconds(500);
+  EXPECT_DOUBLE_EQ(expected_events(settings), 5 + 0.5);
 }
 
 TEST(Quantiles, AreInterpolatedBetweenOrderStatistics) {
