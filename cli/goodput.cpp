@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/estimate_text.h"
 #include "cli/goodput_text.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
@@ -80,6 +81,7 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   options.runs = std::min(options.runs, kTuningRuns);
   RunReport report;
   report.settings = settings;
+  report.feasible = candidate.estimate.feasible;
   report.campaign = summary_of(lives);
   Checkpointing taken = question.scenario.checkpoint;
   taken.interval = settings.interval;
@@ -102,7 +104,8 @@ int run(const GoodputOptions& options) {
   const auto report = simulate(*question, *candidate, *settings);
   if (!report) return kInterrupted;
   const bool finished = settings->limit.has_value() || report->campaign.finished == 1;
-  const int status = finished ? kDone : kAnswerIsNo;
+  const bool fits = candidate->estimate.feasible;
+  const int status = finished && fits ? kDone : kAnswerIsNo;
   switch (options.format) {
     case Format::json:
       return print(goodput_json(question->scenario, candidate->plan, *report), status);
@@ -111,7 +114,10 @@ int run(const GoodputOptions& options) {
     case Format::text:
       break;
   }
-  return print(goodput_text(*question, *report, style_for(stdout)), status);
+  const Style style = style_for(stdout);
+  const Bytes capacity = question->job.job.cluster.device.memory;
+  const std::string caveat = fits ? "" : "\n" + verdict(candidate->estimate, capacity, style);
+  return print(goodput_text(*question, *report, style) + caveat, status);
 }
 
 }  // namespace

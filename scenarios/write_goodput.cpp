@@ -49,6 +49,7 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
                       {"name", scenario.name},
                       {"devices", plan.devices()},
                       {"plan", plan_value(plan)},
+                      {"feasible", report.feasible},
                       {"runs", campaign.runs},
                       {"finished", campaign.finished},
                       {"goodput", quantiles_json(campaign.goodput)},

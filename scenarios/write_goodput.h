@@ -12,6 +12,7 @@
 namespace trainyard {
 
 struct RunReport {
+  bool feasible = true;  // the plan fits the memory
   LifeSettings settings;
   Campaign campaign;
   GoodputEstimate closed_form;

@@ -75,6 +75,16 @@ TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
   EXPECT_GE(json.at("best_interval_s").get<double>(), step);
 }
 
+// 18 bytes times 8.03e9 parameters on 86 GB.
+TEST(GoodputCommand, SaysThatThePlanDoesNotFit) {
+  const auto file = small_scenario(R"(, "plan": { "zero_stage": 0 },
+    "run": { "work": "1 h", "runs": 1 })");
+  const Ran ran = run_trainyard(goodput(file));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("does not fit"), std::string::npos) << ran.out;
+  EXPECT_EQ(Json::parse(run_trainyard(goodput(file, "--format json")).out).at("feasible"), false);
+}
+
 // 30 days of work cannot be done where every restart is struck again.
 TEST(GoodputCommand, EndsWithStatusOneWhenTheWorkIsNeverDone) {
   const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
