@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
+#include "planner/auto_schedule.h"
 
 namespace trainyard {
 
@@ -14,10 +15,7 @@ Expected<Question> read_question(const std::filesystem::path& file) {
 }
 
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job) {
-  const Job& j = job.job;
-  return make_plan(*scenario.plan, j.model, j.cluster, j.training).map([&job](Plan plan) {
-    return resolve_recompute(job, std::move(plan));
-  });
+  return complete_plan(job, *scenario.plan);
 }
 
 Evaluator analytic_evaluator(const PreparedJob& job) {

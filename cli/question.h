@@ -17,7 +17,8 @@ struct Question {
 
 Expected<Question> read_question(const std::filesystem::path& file);
 
-// The plan that the scenario asks for, complete, with recompute `auto` decided.
+// The plan that the scenario asks for, complete, with schedule and recompute `auto`
+// decided.
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job);
 
 // The analytic estimate. The evaluator refers to `job`.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
+#include "planner/auto_schedule.h"
 
 namespace trainyard {
 namespace {
@@ -22,12 +23,12 @@ HeldOut held_out_of(const HeldOutPrediction& prediction, Interval interval) {
 PricedRun priced_run(const std::string& file, const Scenario& scenario) {
   if (!scenario.plan) return {unpriced_row(file, scenario, "it has no plan"), {}};
   PreparedJob job = prepare(scenario.job);
-  const auto legal = make_plan(*scenario.plan, job.job.model, job.job.cluster, job.job.training);
+  auto legal = complete_plan(job, *scenario.plan);
   if (!legal) {
     const Error& error = legal.error();
     return {unpriced_row(file, scenario, fmt::format("{}: {}", error.where, error.message)), {}};
   }
-  Plan plan = resolve_recompute(job, *legal);
+  Plan plan = *std::move(legal);
   PricedRun priced{priced_row(file, scenario, estimate(job, plan)), {}};
   if (priced.row.measured) {
     priced.run = MeasuredRun{scenario.name, std::filesystem::path(file).stem().string(),

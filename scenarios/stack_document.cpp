@@ -11,6 +11,7 @@
 #include "model/calibration/stack_parameters.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
+#include "planner/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/scenario.h"
@@ -25,11 +26,9 @@ std::optional<MeasuredRun> run_on(const Stack& stack, const std::string& source,
   Job job = scenario.job;
   job.training.stack = at_release(stack, job.training.release, job.training.precision.name);
   PreparedJob prepared = prepare(std::move(job));
-  const Job& j = prepared.job;
-  const auto plan = make_plan(*scenario.plan, j.model, j.cluster, j.training);
+  auto plan = complete_plan(prepared, *scenario.plan);
   if (!plan) return {};
-  const Plan resolved = resolve_recompute(prepared, *plan);
-  return MeasuredRun{scenario.name, source, std::move(prepared), resolved, *step};
+  return MeasuredRun{scenario.name, source, std::move(prepared), *std::move(plan), *step};
 }
 
 StackEvidence evidence_of(std::span<const MeasuredRun> runs) {

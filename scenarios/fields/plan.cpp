@@ -1,6 +1,7 @@
 // The fields of `plan`, design §3. Whether the values make a legal plan is make_plan's business.
 #include "model/cost/collective.h"
 #include "model/schedule/schedule.h"
+#include "planner/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 
@@ -163,10 +164,11 @@ Expected<void> read_schedule(const Json& value, PlanRequest& plan, const Place& 
 }
 
 Field<PlanRequest> schedule_field() {
+  ChoiceShape names = schedule_names();
+  names.names.emplace_back(kAutoSchedule);
   return {{.key = "schedule",
-           .shape = {AnyShape{
-               {Shape{schedule_names()}, Shape{ObjectShape{&spec_of<passes_section>, {}}}}}},
-           .doc = "order of the passes",
+           .shape = {AnyShape{{Shape{names}, Shape{ObjectShape{&spec_of<passes_section>, {}}}}}},
+           .doc = "order of the passes; `auto` one that is searched for these stages",
            .absent = "`1f1b`, or `interleaved-1f1b` when v > 1"},
           read_schedule,
           [](const PlanRequest& plan) -> std::optional<Json> {

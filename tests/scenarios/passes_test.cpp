@@ -7,6 +7,7 @@
 
 #include "model/cost/estimate.h"
 #include "model/schedule/listed.h"
+#include "planner/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/scenario.h"
@@ -106,6 +107,23 @@ TEST_F(PassLists, OfAPlanReadBackToTheSamePlan) {
   const Json value = plan_value(plan);
   EXPECT_EQ(value["schedule"]["name"], "gpipe by hand");
   EXPECT_EQ(plan_of(with_schedule(value["schedule"])).passes->passes, plan.passes->passes);
+}
+
+// The document of what was found plays to the same step, and no named schedule of the document
+// beats it.
+TEST_F(PassLists, FoundForAPlanAreADocument) {
+  const Scenario scenario = with_schedule("auto");
+  const PreparedJob job = prepare(scenario.job);
+  const Plan found = complete_plan(job, *scenario.plan).value();
+  const Seconds step = estimate(job, found).step_time;
+  for (const char* name : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {
+    EXPECT_LE(step, step_of(with_schedule(name))) << name;
+  }
+  ASSERT_TRUE(found.passes);
+  const Json value = plan_value(found);
+  EXPECT_EQ(value["schedule"]["name"], "auto");
+  const Scenario again = with_schedule(value["schedule"]);
+  EXPECT_EQ(plan_of(again).passes->passes, found.passes->passes);
 }
 
 }  // namespace
