@@ -11,6 +11,7 @@
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "planner/baseline.h"
+#include "planner/improvement.h"
 #include "planner/request.h"
 #include "scenarios/output.h"
 
@@ -83,6 +84,12 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   return explained;
 }
 
+std::optional<Improvement> improvement_of(const PlanOptions& options, const Question& question,
+                                          const SearchResult& result) {
+  return improve(question.job, planner_options(options, question.scenario), best_of(result),
+                 analytic_evaluator(question.job));
+}
+
 std::string csv_of(const Question& question, const SearchResult& result) {
   std::vector<CsvRow> rows;
   for (const Candidate& candidate : best_of(result)) {
@@ -100,6 +107,7 @@ std::string text_of(const PlanOptions& options, const Question& question, Search
   if (!pinned.empty()) {
     answer.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
+  answer.improvement = improvement_of(options, question, result);
   answer.result = std::move(result);
   return plan_report(question, answer, style_for(stdout));
 }
@@ -109,7 +117,9 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   const int status = result.plans.empty() ? kAnswerIsNo : kDone;
   switch (options.format) {
     case Format::json:
-      return print(plan_json(question.scenario, question.job, result, elapsed()), status);
+      return print(plan_json(question.scenario, question.job, result,
+                             improvement_of(options, question, result), elapsed()),
+                   status);
     case Format::csv:
       return print(csv_of(question, result), status);
     case Format::text:

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "cli/estimate_text.h"
+#include "cli/improvement_text.h"
 #include "cli/plan_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -202,6 +203,9 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   }
   if (answer.baseline) {
     text += paragraph("rule of thumb", baseline_words(plans[0], *answer.baseline, capacity), style);
+  }
+  if (answer.improvement) {
+    text += paragraph("improved", improvement_words(*answer.improvement, plans[0]), style);
   }
   return text + paragraph("search", search_words(answer), style);
 }

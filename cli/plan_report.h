@@ -9,6 +9,7 @@
 #include "cli/explain_option.h"
 #include "cli/question.h"
 #include "cli/style.h"
+#include "planner/improvement.h"
 #include "planner/planner.h"
 
 namespace trainyard {
@@ -24,6 +25,7 @@ struct PlanAnswer {
   SearchResult result;
   std::optional<Candidate> baseline;  // the rule of thumb
   std::optional<Explained> explained;
+  std::optional<Improvement> improvement;
   Objective objective = Objective::step_time;
   Seconds wall_time;
 };

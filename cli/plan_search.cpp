@@ -42,6 +42,8 @@ SearchOptions search_options(const Scenario& scenario) {
   if (scenario.plan) {
     options.base = *scenario.plan;
     options.base.layers_per_stage.clear();
+    options.base.recompute_per_stage.clear();
+    options.base.passes = nullptr;
     options.base.sharding_group.reset();
   }
   return options;

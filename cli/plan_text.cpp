@@ -26,7 +26,9 @@ std::vector<std::string> degree_words(const Plan& plan) {
   return words;
 }
 
-std::string recompute_words(const Recompute& recompute) {
+std::string recompute_words(const Plan& plan) {
+  const Recompute& recompute = plan.recompute;
+  if (!plan.recompute_per_stage.empty()) return "recompute stage by stage";
   if (recompute.mode == RecomputeMode::full && recompute.full_layers > 0) {
     return fmt::format("recompute {} layers", recompute.full_layers);
   }
@@ -50,7 +52,8 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan) {
   for (const auto& [key, number] : numbers) {
     fields.emplace_back(key, fmt::format("{}", number));
   }
-  fields.emplace_back("recompute", recompute_name(plan.recompute));
+  fields.emplace_back("recompute", plan.recompute_per_stage.empty() ? recompute_name(plan.recompute)
+                                                                    : "stage by stage");
   fields.emplace_back("schedule", plan.schedule->name);
   return fields;
 }
@@ -99,7 +102,7 @@ std::string plan_line(const Plan& plan) {
     words.emplace_back("sequence parallel");
   }
   words.push_back(fmt::format("ZeRO-{}", plan.zero_stage));
-  words.push_back(recompute_words(plan.recompute));
+  words.push_back(recompute_words(plan));
   return fmt::format("{}", fmt::join(words, " · "));
 }
 

@@ -11,6 +11,7 @@
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "planner/improvement.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
 #include "scenarios/validation.h"
@@ -21,10 +22,11 @@ namespace trainyard {
 std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                           const Estimate& estimate);
 
-// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits) and
-// `search`. `wall_time` counts from the start of the process.
+// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits),
+// `improvement` (null: none was found) and `search`. `wall_time` counts from the start of the
+// process.
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
-                      Seconds wall_time);
+                      const std::optional<Improvement>& improvement, Seconds wall_time);
 
 // `trainyard validate`.
 std::string validation_json(const ValidationReport& report);

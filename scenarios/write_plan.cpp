@@ -5,27 +5,46 @@
 namespace trainyard {
 namespace {
 
+Json candidate_json(const Scenario& scenario, const PreparedJob& job, const Candidate& candidate) {
+  Json one = {{"plan", plan_value(candidate.plan)}};
+  one.update(estimate_value(scenario, job, candidate.plan, candidate.estimate));
+  return one;
+}
+
 Json candidates_json(const Scenario& scenario, const PreparedJob& job,
                      const std::vector<Candidate>& candidates) {
   Json list = Json::array();
   for (const Candidate& candidate : candidates) {
-    Json one = {{"plan", plan_value(candidate.plan)}};
-    one.update(estimate_value(scenario, job, candidate.plan, candidate.estimate));
-    list.push_back(std::move(one));
+    list.push_back(candidate_json(scenario, job, candidate));
   }
   return list;
+}
+
+Json improvement_json(const Scenario& scenario, const PreparedJob& job,
+                      const std::optional<Improvement>& improvement) {
+  if (!improvement) return nullptr;
+  Json changed = Json::array();
+  if (improvement->layers) changed.push_back("layers_per_stage");
+  if (improvement->recompute) changed.push_back("recompute");
+  if (improvement->order) changed.push_back("schedule");
+  Json one = candidate_json(scenario, job, improvement->candidate);
+  one.update({{"of", improvement->of},
+              {"changed", std::move(changed)},
+              {"step_time_bound_s", improvement->bound.value()}});
+  return one;
 }
 
 }  // namespace
 
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
-                      Seconds wall_time) {
+                      const std::optional<Improvement>& improvement, Seconds wall_time) {
   const Json json = {{"trainyard", "plans/1"},
                      {"name", scenario.name},
                      {"devices", job.job.cluster.devices()},
                      {"assumptions", scenario.assumptions},
                      {"plans", candidates_json(scenario, job, result.plans)},
                      {"closest", candidates_json(scenario, job, result.closest)},
+                     {"improvement", improvement_json(scenario, job, improvement)},
                      {"search",
                       {{"space", result.space},
                        {"space_size", result.space_size},

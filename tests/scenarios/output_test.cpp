@@ -98,7 +98,7 @@ TEST(PlanJson, HasPlansWithTheirEstimatesAndTheSearch) {
   result.space_size = 12;
   result.considered = 11;
   result.optimal = true;
-  const Json json = Json::parse(plan_json(priced.scenario, priced.job, result, Seconds(0.5)));
+  const Json json = Json::parse(plan_json(priced.scenario, priced.job, result, {}, Seconds(0.5)));
   ASSERT_EQ(json["plans"].size(), 1U);
   EXPECT_EQ(json["plans"][0]["plan"]["tensor_parallel"], 8);
   EXPECT_EQ(json["plans"][0]["plan"]["data_parallel"], 16);

@@ -1,0 +1,71 @@
+#include "cli/improvement_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "cli/plan_text.h"
+#include "cli/text.h"
+
+namespace trainyard {
+namespace {
+
+// Equal neighbours once: "9, 10 × 6, 7".
+std::string runs_of(const std::vector<std::string>& words) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < words.size();) {
+    std::size_t end = i + 1;
+    while (end < words.size() && words[end] == words[i]) ++end;
+    runs.push_back(end == i + 1 ? words[i] : fmt::format("{} × {}", words[i], end - i));
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ", "));
+}
+
+std::string layers_words(const Plan& plan) {
+  std::vector<std::string> words;
+  words.reserve(plan.layers_per_stage.size());
+  for (const int layers : plan.layers_per_stage) words.push_back(fmt::format("{}", layers));
+  return fmt::format("layers {}", runs_of(words));
+}
+
+std::string recompute_words(const Plan& plan) {
+  std::vector<std::string> words;
+  words.reserve(static_cast<std::size_t>(plan.pipeline_parallel));
+  for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
+    const Recompute recompute = recompute_of(plan, stage);
+    std::string word(recompute_name(recompute));
+    if (recompute.full_layers > 0) word += fmt::format(" {}", recompute.full_layers);
+    words.push_back(std::move(word));
+  }
+  return fmt::format("recompute {}", runs_of(words));
+}
+
+std::vector<std::string> change_words(const Improvement& improvement) {
+  std::vector<std::string> words;
+  const Plan& plan = improvement.candidate.plan;
+  if (improvement.layers) words.push_back(layers_words(plan));
+  if (improvement.recompute) words.push_back(recompute_words(plan));
+  if (improvement.order) words.emplace_back("a pass order found for its stages (schedule auto)");
+  return words;
+}
+
+}  // namespace
+
+std::string improvement_words(const Improvement& improvement, const Candidate& best) {
+  const Estimate& found = improvement.candidate.estimate;
+  const double gained = 1 - found.step_time / best.estimate.step_time;
+  const std::string against =
+      best.estimate.feasible
+          ? fmt::format("{} ({} % less than plan 1)", with_unit(found.step_time), percent(gained))
+          : fmt::format("{} and {}", with_unit(found.step_time),
+                        found.feasible ? "fits" : "misses the memory by less");
+  return fmt::format(
+      "plan {} with {}: {}, memory {}. Of its degrees no other layers, recomputation or order take "
+      "less than {}.",
+      improvement.of + 1, fmt::join(change_words(improvement), "; "), against,
+      with_unit(found.peak_memory), with_unit(improvement.bound));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,14 @@
+// What can still be gained on a searched plan, for people.
+#pragma once
+
+#include <string>
+
+#include "planner/improvement.h"
+
+namespace trainyard {
+
+// "plan 1 with other layers (9 · 6 × 10 · 7) takes 4.71 s (2.1 % less) …, bound included.
+// `best`: the first of the plans that were searched.
+std::string improvement_words(const Improvement& improvement, const Candidate& best);
+
+}  // namespace trainyard
