@@ -1,9 +1,10 @@
 // The whole space of Llama-3.1-405B on H100s against the size of the cluster and the number of
-// threads; items are combinations considered. And layers to stages by dynamic programming.
+// threads; items are combinations considered. Layers to stages by dynamic programming. Pass orders.
 #include <benchmark/benchmark.h>
 
 #include "model/cost/estimate.h"
 #include "planner/allocation.h"
+#include "planner/pass_order.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
 
@@ -76,6 +77,28 @@ BENCHMARK(allocate)
     ->Args({400, 16})
     ->Args({400, 64})
     ->Args({800, 128})
+    ->Unit(benchmark::kMillisecond);
+
+// The zero-bubble authors' times and memory (Qi et al. 2023; tests/planner/pass_order_test.cpp).
+void order_passes(benchmark::State& state) {
+  const auto stages = static_cast<std::size_t>(state.range(0));
+  PassOrderProblem problem{.microbatches = static_cast<int>(state.range(1)),
+                           .send = Seconds(601e-6),
+                           .kept_for_weights = 73728.0 / 201216};
+  problem.stages.assign(stages,
+                        {Seconds(18522e-6), Seconds(18086e-6), Seconds(9337e-6), Seconds(0)});
+  problem.most_in_flight.assign(stages, 2.0 * static_cast<double>(stages));
+  const Seconds ideal = problem.microbatches * problem.stages[0].total();
+  for (auto _ : state) {
+    const auto found = find_pass_order(problem);
+    state.counters["bubble_percent"] = 100 * (found->time / ideal - 1);
+    state.counters["bound_percent"] = 100 * (found->bound / ideal - 1);
+  }
+}
+BENCHMARK(order_passes)
+    ->ArgNames({"stages", "microbatches"})
+    ->Args({8, 24})
+    ->Args({64, 192})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
