@@ -1,0 +1,394 @@
+#include "planner/unlike_groups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "model/cost/collective.h"
+#include "model/cost/estimate.h"
+#include "model/cost/traffic.h"
+#include "model/schedule/schedule.h"
+#include "planner/allocation.h"
+#include "planner/enumeration.h"
+#include "planner/planner.h"
+#include "planner/request.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+using Prepared = std::array<PreparedJob, kGroups>;
+
+// A job for each group on `nodes` of its own nodes.
+Prepared prepared_on(const GroupedJob& job, std::array<int, kGroups> nodes) {
+  Prepared result;
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    Cluster cluster = job.cluster.groups[g];
+    cluster.nodes = nodes[g];
+    result[g] = prepare({job.model, cluster, job.training});
+  }
+  return result;
+}
+
+PlanLinks across_boundary(const GroupedJob& job, const PreparedJob& prepared, const Plan& plan) {
+  PlanLinks links = plan_links(prepared, plan);
+  links.pipeline = {.size = 2,
+                    .ranks_per_domain = 1,
+                    .domains = 2,
+                    .inside = job.cluster.boundary,
+                    .inside_pair = job.cluster.boundary,
+                    .across = job.cluster.boundary,
+                    .across_all_to_all = job.cluster.boundary,
+                    .across_latency = job.cluster.boundary_latency};
+  return links;
+}
+
+// Those that fit first, then the faster.
+void take_if_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
+  if (plan.feasible && (!best || plan.step_time < best->step_time)) best = std::move(plan);
+}
+
+// ---- A pipeline through both ---------------------------------------------------------------
+
+class PipelinePricer {
+ public:
+  explicit PipelinePricer(const GroupedJob& job)
+      : job_(job), whole_(prepared_on(job, {both(job), both(job)})) {}
+
+  int devices(std::size_t group) const { return job_.cluster.groups[group].devices(); }
+  const PreparedJob& whole(std::size_t group) const { return whole_[group]; }
+
+  std::optional<Plan> legal(const PlanRequest& request) const {
+    for (const PreparedJob& prepared : whole_) {
+      const Job& j = prepared.job;
+      if (!plan_if_legal(request, j.model, j.cluster, j.training)) return std::nullopt;
+    }
+    const Job& j = whole_[0].job;
+    return plan_if_legal(request, j.model, j.cluster, j.training);
+  }
+
+  int stages_of(const Plan& plan, std::size_t group) const {
+    return devices(group) * plan.pipeline_parallel / (devices(0) + devices(1));
+  }
+
+  GroupedPlan price(const Plan& plan, std::size_t first) const {
+    GroupedPlan result{.use = GroupUse::pipeline, .first = first, .plan = plan, .feasible = true};
+    std::array<Estimate, kGroups> all;
+    for (std::size_t g = 0; g < kGroups; ++g) estimate(whole_[g], plan, all[g]);
+    std::vector<PassTimes> passes;
+    passes.reserve(at(plan.pipeline_parallel));
+    const int first_stages = stages_of(plan, first);
+    for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
+      const std::size_t group = stage < first_stages ? first : 1 - first;
+      take_stage(all[group], at(stage), whole_[group].job.cluster.device.memory,
+                 result.shares[group], result);
+      passes.push_back(all[group].passes[at(stage)]);
+    }
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      result.shares[g].replicas = plan.data_parallel;
+      result.shares[g].microbatches = plan.microbatches;
+    }
+    add_times(all, plan, first_stages, std::move(passes), result);
+    return result;
+  }
+
+ private:
+  static int both(const GroupedJob& job) {
+    return job.cluster.groups[0].nodes + job.cluster.groups[1].nodes;
+  }
+
+  static void take_stage(const Estimate& priced, std::size_t stage, Bytes capacity,
+                         GroupShare& share, GroupedPlan& result) {
+    const Bytes peak = priced.stages[stage].memory.at_peak.device();
+    ++share.stages;
+    share.layers += priced.held[stage].layers;
+    share.peak_memory = std::max(share.peak_memory, peak);
+    result.feasible = result.feasible && peak <= capacity;
+  }
+
+  // Sends over the boundary stand in the passes beside it where the stack does not overlap them;
+  // else they show in fill and drain, and pace the pipeline where they take longer than it.
+  void add_times(const std::array<Estimate, kGroups>& all, const Plan& plan, int first_stages,
+                 std::vector<PassTimes> passes, GroupedPlan& result) const {
+    const Seconds near = send_time(whole_[0], plan, plan_links(whole_[0], plan));
+    const Seconds far = send_time(whole_[0], plan, across_boundary(job_, whole_[0], plan));
+    const Seconds more = std::max(Seconds(0), far - near);
+    const PipelineShape shape = pipeline_shape(plan);
+    const Seconds without = longest_span(*plan.schedule, shape, passes);
+    Seconds span = without;
+    if (plan.overlap.pipeline) {
+      span = std::max(span + 2 * more, plan.microbatches * far);
+    } else {
+      for (const int stage : {first_stages - 1, first_stages}) {
+        passes[at(stage)].forward += more;
+        passes[at(stage)].input_gradient += more;
+      }
+      span = longest_span(*plan.schedule, shape, passes);
+    }
+    result.boundary = span - without;
+    result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
+                       job_.training.stack.step_overhead + ends_of(all, plan);
+  }
+
+  // Once a step and in fill and drain: what the groups' own estimates have beside their span.
+  Seconds ends_of(const std::array<Estimate, kGroups>& all, const Plan& plan) const {
+    Seconds ends;
+    for (const Estimate& one : all) {
+      const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
+      ends = std::max(ends, one.step_time - one.breakdown.other - span);
+    }
+    return ends;
+  }
+
+  const GroupedJob& job_;
+  Prepared whole_;
+};
+
+Seconds layer_times(const AllocationProblem& problem) {
+  Seconds sum;
+  for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
+  return sum;
+}
+
+// The layers on the first group's devices as the reference; the others' are slower or faster by one
+// factor.
+std::optional<Plan> allocated(const PipelinePricer& pricer, const Plan& plan, std::size_t first) {
+  auto problem = allocation_problem(pricer.whole(first), plan);
+  const auto other = allocation_problem(pricer.whole(1 - first), plan);
+  if (!problem || !other) return std::nullopt;
+  const double slowness = layer_times(*other) / layer_times(*problem);
+  for (int stage = pricer.stages_of(plan, first); stage < plan.pipeline_parallel; ++stage) {
+    problem->stages[at(stage)] = other->stages[at(stage)];
+    problem->stages[at(stage)].slowness = slowness;
+  }
+  const auto dealt = allocate_layers(*problem);
+  if (!dealt) return std::nullopt;
+  PlanRequest request = request_of(plan);
+  request.layers_per_stage = layers_of_chunks(plan, dealt->stages);
+  request.recompute_per_stage.clear();
+  for (const StageAllocation& stage : dealt->stages) {
+    request.recompute_per_stage.push_back(stage.recompute);
+  }
+  return pricer.legal(request);
+}
+
+// Degrees that both groups can have: t inside the node, D replicas, the rest stages of either.
+template <typename Visit>
+void for_degrees(const GroupedJob& job, Visit visit) {
+  const int a = job.cluster.groups[0].devices();
+  const int b = job.cluster.groups[1].devices();
+  for (const int tensor : divisors(job.cluster.groups[0].devices_per_node)) {
+    for (const int data : divisors(a / tensor)) {
+      if (b % (tensor * data) != 0) continue;
+      for (const int micro_batch : {1, 2, 4}) {
+        const int most = job.model.experts > 0 ? job.model.experts : 1;
+        for (const int expert : divisors(most)) {
+          if (tensor * data % expert != 0) continue;
+          visit(PlanRequest{.tensor_parallel = tensor,
+                            .schedule = "1f1b",
+                            .data_parallel = data,
+                            .expert_parallel = expert,
+                            .micro_batch = micro_batch});
+        }
+      }
+    }
+  }
+}
+
+void find_pipelines(const GroupedJob& job, GroupedPlans& result) {
+  const PipelinePricer pricer(job);
+  for_degrees(job, [&](PlanRequest request) {
+    request.pipeline_parallel = (pricer.devices(0) + pricer.devices(1)) /
+                                (request.tensor_parallel * *request.data_parallel);
+    const auto plan = pricer.legal(request);
+    if (!plan) return;
+    for (std::size_t first = 0; first < kGroups; ++first) {
+      if (const auto dealt = allocated(pricer, *plan, first)) {
+        take_if_better(pricer.price(*dealt, first), result.pipeline);
+      }
+    }
+  });
+  if (!result.pipeline) return;
+  PlanRequest even = request_of(result.pipeline->plan);
+  even.layers_per_stage.clear();
+  even.recompute_per_stage.clear();
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+    even.recompute = {mode, 0};
+    if (const auto plan = pricer.legal(even)) {
+      take_if_better(pricer.price(*plan, result.pipeline->first), result.even_pipeline);
+    }
+  }
+}
+
+// ---- Replicas on each ----------------------------------------------------------------------
+
+// One group's replicas under the recomputation that is fastest for their number of micro-batches.
+class ReplicaPricer {
+ public:
+  ReplicaPricer(const PreparedJob& job, const PlanRequest& request) : job_(job) {
+    PlanRequest asked = request;
+    for (const RecomputeMode mode :
+         {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+      asked.recompute = {mode, 0};
+      const Job& j = job.job;
+      if (auto plan = plan_if_legal(asked, j.model, j.cluster, j.training)) {
+        plans_.push_back(*std::move(plan));
+      }
+    }
+  }
+
+  bool is_legal() const { return !plans_.empty(); }
+  int replicas() const { return plans_.front().data_parallel; }
+
+  // Infinite where none fits.
+  Seconds price(int microbatches) {
+    Seconds best(std::numeric_limits<double>::infinity());
+    for (Plan& plan : plans_) {
+      plan.microbatches = microbatches;
+      estimate(job_, plan, scratch_);
+      if (!scratch_.feasible || scratch_.step_time >= best) continue;
+      best = scratch_.step_time;
+      chosen_ = plan;
+      peak_ = scratch_.peak_memory;
+      held_ = scratch_.held;
+    }
+    return best;
+  }
+  const Plan& chosen() const { return chosen_; }
+  const std::vector<StageParameters>& held() const { return held_; }
+  GroupShare share() const {
+    return {.stages = chosen_.pipeline_parallel,
+            .layers = job_.job.model.layers,
+            .replicas = chosen_.data_parallel,
+            .microbatches = chosen_.microbatches,
+            .peak_memory = peak_};
+  }
+
+ private:
+  const PreparedJob& job_;
+  std::vector<Plan> plans_;
+  Plan chosen_;
+  Bytes peak_;
+  std::vector<StageParameters> held_;
+  Estimate scratch_;
+};
+
+// Each group has reduced its gradients among its own replicas; the shards that a device is left
+// with are added up with those of the other group.
+Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared,
+                          const ReplicaPricer& narrow) {
+  double most = 0;
+  for (const StageParameters& stage : narrow.held()) {
+    most = std::max(most, stage.dense + stage.experts);
+  }
+  const Bytes shard(most * job.training.stack.reduction_bytes / narrow.replicas());
+  const PlanLinks links = across_boundary(job, prepared, narrow.chosen());
+  return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
+}
+
+// The number of micro-batches for the first group's replicas that ends both groups' steps together,
+// by halving: one rises with it, the other falls.
+void find_split(const GroupedJob& job, const Prepared& own, const PlanRequest& request,
+                std::optional<GroupedPlan>& best) {
+  std::array<ReplicaPricer, kGroups> groups = {ReplicaPricer(own[0], request),
+                                               ReplicaPricer(own[1], request)};
+  if (!groups[0].is_legal() || !groups[1].is_legal()) return;
+  const std::int64_t all = job.training.global_batch / request.micro_batch;
+  const int a = groups[0].replicas();
+  const int b = groups[1].replicas();
+  std::vector<int> splits;  // of the first group's replicas, where the rest divides
+  for (int first = 1; std::int64_t{a} * first < all; ++first) {
+    if ((all - std::int64_t{a} * first) % b == 0) splits.push_back(first);
+  }
+  const auto rest = [&](int first) {
+    return static_cast<int>((all - std::int64_t{a} * first) / b);
+  };
+  const auto later = std::partition_point(splits.begin(), splits.end(), [&](int first) {
+    return groups[0].price(first) < groups[1].price(rest(first));
+  });
+  for (auto split = later == splits.begin() ? later : later - 1;
+       split != splits.end() && split <= later; ++split) {
+    const Seconds longest = std::max(groups[0].price(*split), groups[1].price(rest(*split)));
+    if (std::isinf(longest.value())) continue;
+    GroupedPlan plan{.use = GroupUse::replicas, .plan = groups[0].chosen(), .feasible = true};
+    plan.boundary = gradient_exchange(job, own[0], groups[a <= b ? 0 : 1]);
+    plan.step_time = longest + plan.boundary;
+    plan.shares = {groups[0].share(), groups[1].share()};
+    take_if_better(std::move(plan), best);
+  }
+}
+
+void find_replicas(const GroupedJob& job, const Prepared& own, GroupedPlans& result) {
+  const int smaller = std::min(job.cluster.groups[0].devices(), job.cluster.groups[1].devices());
+  for (const int tensor : divisors(job.cluster.groups[0].devices_per_node)) {
+    for (const int stages : divisors(smaller / tensor)) {
+      for (const int micro_batch : {1, 2, 4}) {
+        if (job.training.global_batch % micro_batch != 0) continue;
+        find_split(job, own,
+                   {.tensor_parallel = tensor,
+                    .pipeline_parallel = stages,
+                    .schedule = "1f1b",
+                    .micro_batch = micro_batch},
+                   result.replicas);
+      }
+    }
+  }
+}
+
+// ---- One alone -----------------------------------------------------------------------------
+
+void find_alone(const Prepared& own, GroupedPlans& result) {
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    const PreparedJob& job = own[g];
+    SearchOptions options{.top = 1};
+    SearchResult found =
+        search(job, options, [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+    if (found.plans.empty()) continue;
+    const auto& [plan, priced] = found.plans.front();
+    GroupedPlan alone{.first = g, .plan = plan, .step_time = priced.step_time, .feasible = true};
+    alone.shares[g] = {.stages = plan.pipeline_parallel,
+                       .layers = job.job.model.layers,
+                       .replicas = plan.data_parallel,
+                       .microbatches = plan.microbatches,
+                       .peak_memory = priced.peak_memory};
+    result.alone[g] = std::move(alone);
+  }
+}
+
+}  // namespace
+
+BytesPerSecond nics_of_a_device(const Cluster& group) {
+  const InterNode& inter = group.inter;
+  return inter.bandwidth * (inter.efficiency * inter.nics_per_node / group.devices_per_node);
+}
+
+GroupedPlans plan_groups(const GroupedJob& job) {
+  GroupedPlans result;
+  const Prepared own = prepared_on(job, {job.cluster.groups[0].nodes, job.cluster.groups[1].nodes});
+  find_pipelines(job, result);
+  find_replicas(job, own, result);
+  find_alone(own, result);
+  return result;
+}
+
+std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
+  std::vector<GroupedPlan> plans;
+  for (const auto& plan :
+       {found.pipeline, found.even_pipeline, found.replicas, found.alone[0], found.alone[1]}) {
+    if (plan) plans.push_back(*plan);
+  }
+  std::stable_sort(plans.begin(), plans.end(), [](const GroupedPlan& a, const GroupedPlan& b) {
+    return a.step_time < b.step_time;
+  });
+  return plans;
+}
+
+GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request, std::size_t first) {
+  const PipelinePricer pricer(job);
+  return pricer.price(pricer.legal(request).value(), first);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,122 @@
+// Two groups of unlike nodes: against one cluster of like nodes, every split of the layers, and
+// devices of exactly half the speed.
+#include "planner/unlike_groups.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+// Groups of four and four ideal devices; the second's kernels take `slowness` times as long.
+GroupedJob two_groups(double slowness) {
+  const Job job = small_dense_job();
+  GroupedJob groups{.model = job.model, .training = job.training};
+  groups.model.layers = 12;
+  groups.training.global_batch = 96;
+  groups.cluster.groups = {job.cluster, job.cluster};
+  for (Cluster& cluster : groups.cluster.groups) cluster.nodes = 1;
+  Device& device = groups.cluster.groups[1].device;
+  for (FlopsPerSecond& peak : device.peak) peak /= slowness;
+  for (GemmRates& rates : device.rates.gemm) rates.per_multiprocessor /= slowness;
+  for (AttentionRates& rates : device.rates.attention) rates.per_multiprocessor /= slowness;
+  device.memory_bandwidth /= slowness;
+  groups.cluster.boundary = nics_of_a_device(job.cluster);
+  groups.cluster.boundary_latency = job.cluster.inter.latency;
+  return groups;
+}
+
+TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
+  GroupedJob groups = two_groups(1);
+  Cluster cluster = groups.cluster.groups[0];
+  cluster.nodes = 2;
+  const PreparedJob job = prepare({groups.model, cluster, groups.training});
+  for (const bool overlapped : {false, true}) {
+    PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .schedule = "1f1b"};
+    request.overlap.pipeline = overlapped;
+    const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
+    const Estimate whole = estimate(job, plan);
+    groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+    const GroupedPlan found = price_pipeline(groups, request, 0);
+    EXPECT_NEAR(found.step_time / whole.step_time, 1, 1e-9);
+    EXPECT_EQ(found.shares[0].stages, 2);
+    EXPECT_EQ(found.shares[0].layers, 6);
+    EXPECT_EQ(std::max(found.shares[0].peak_memory, found.shares[1].peak_memory),
+              whole.peak_memory);
+    groups.cluster.boundary = BytesPerSecond(1e8);
+    EXPECT_GT(price_pipeline(groups, request, 0).step_time, found.step_time);
+  }
+}
+
+// Every split of the layers over the same degrees is the other road.
+TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
+  const GroupedJob groups = two_groups(2);
+  const auto found = plan_groups(groups).pipeline;
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->plan.pipeline_parallel, 2);
+  PlanRequest request{.tensor_parallel = found->plan.tensor_parallel,
+                      .pipeline_parallel = 2,
+                      .schedule = "1f1b",
+                      .data_parallel = found->plan.data_parallel,
+                      .micro_batch = found->plan.micro_batch};
+  Seconds best(1e9);
+  for (int layers = 0; layers <= 12; ++layers) {
+    request.layers_per_stage = {layers, 12 - layers};
+    best = std::min(best, price_pipeline(groups, request, found->first).step_time);
+  }
+  EXPECT_LE(found->step_time, best * 1.014);  // of the formula that is minimised (handbook §8)
+  EXPECT_GT(found->shares[0].layers, found->shares[1].layers);
+}
+
+TEST(UnlikeGroups, DealLayersBetterThanEvenly) {
+  const GroupedPlans found = plan_groups(two_groups(2));
+  ASSERT_TRUE(found.pipeline && found.even_pipeline);
+  EXPECT_LT(found.pipeline->step_time, found.even_pipeline->step_time);
+  EXPECT_EQ(found.even_pipeline->shares[0].layers, 6);
+}
+
+TEST(UnlikeGroups, AreListedFastestFirst) {
+  const GroupedPlans found = plan_groups(two_groups(2));
+  const std::vector<GroupedPlan> plans = in_order(found);
+  ASSERT_EQ(plans.size(), 5u);  // both pipelines, replicas, either alone
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    EXPECT_LE(plans[i - 1].step_time, plans[i].step_time);
+  }
+}
+
+// Two thirds of the samples go to devices of twice the speed: the step lasts as long on either
+// side.
+TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
+  const GroupedJob groups = two_groups(2);
+  const auto found = plan_groups(groups).replicas;
+  ASSERT_TRUE(found);
+  const auto& [fast, slow] = found->shares;
+  EXPECT_EQ((fast.replicas * fast.microbatches + slow.replicas * slow.microbatches) *
+                found->plan.micro_batch,
+            96);
+  EXPECT_EQ(fast.replicas, slow.replicas);
+  EXPECT_NEAR(fast.microbatches / static_cast<double>(slow.microbatches), 2, 0.35);
+  EXPECT_GT(found->boundary, Seconds(0));
+}
+
+TEST(UnlikeGroups, KeepEachDevicesMemory) {
+  GroupedJob groups = two_groups(1);
+  groups.cluster.groups[1].device.memory = Bytes(1e6);  // nothing fits
+  const GroupedPlans found = plan_groups(groups);
+  EXPECT_FALSE(found.pipeline);
+  EXPECT_FALSE(found.replicas);
+  EXPECT_TRUE(found.alone[0]);
+  EXPECT_FALSE(found.alone[1]);
+}
+
+// 4 NICs of 25 GB/s for 4 devices, 85 % of them attained; one NIC for all four.
+TEST(UnlikeGroups, HaveTheNicsOfTheirNodes) {
+  Cluster cluster = two_groups(1).cluster.groups[0];
+  EXPECT_NEAR(nics_of_a_device(cluster).value(), 0.85 * 25e9, 1);
+  cluster.inter.nics_per_node = 1;
+  EXPECT_NEAR(nics_of_a_device(cluster).value(), 0.85 * 25e9 / 4, 1);
+}
+
+}  // namespace
+}  // namespace trainyard
