@@ -1,7 +1,7 @@
 // The analytic estimate against the simulation of the same plan, on random legal plans: uniform
-// over catalog models, nodes, their number and the degrees that are legal; tensor parallelism of
-// one (so that ranks share NICs), context and expert parallelism across nodes and uneven stages
-// included.
+// over catalog models, nodes, their number and the degrees that are legal, and stacks where the
+// default one does not run the schedule; tensor parallelism of one (so that ranks share NICs),
+// context and expert parallelism across nodes and uneven stages included.
 //
 // In the suite 200 plans in all; by hand any number for each schedule:
 //   TRAINYARD_AGREEMENT_PLANS=200 simulator_agreement_test
@@ -58,13 +58,13 @@ class Generator {
   }
 
   // Model, node and training; the plan comes from `request`.
-  Scenario scenario() {
+  Scenario scenario(const Schedule& schedule) {
     const std::string text = fmt::format(
         R"({{"trainyard": "scenario/1", "model": "{}", "cluster": {{"node": "{}", "nodes": {}}},
-            "training": {{"global_batch": {}, "sequence_length": {}}}}})",
+            "training": {{"global_batch": {}, "sequence_length": {}, "stack": "{}"}}}})",
         one_of(catalog_names("model")), one_of(catalog_names("node")),
         one_of<int>({1, 2, 4, 8, 16, 32, 64}), one_of<int>({64, 128, 256, 512, 1024}),
-        one_of<int>({2048, 4096, 8192}));
+        one_of<int>({2048, 4096, 8192}), stack(schedule));
     const auto file = std::filesystem::temp_directory_path() /
                       fmt::format("trainyard-agreement-{}.json", ::getpid());
     std::ofstream(file) << text;
@@ -93,6 +93,12 @@ class Generator {
   }
 
  private:
+  // The default stack runs two schedules with a pipeline; for the others every stack may be drawn.
+  std::string stack(const Schedule& schedule) {
+    const bool by_default = schedule.name == "1f1b" || schedule.name == "interleaved-1f1b";
+    return by_default ? "megatron-core" : one_of(catalog_names("stack"));
+  }
+
   std::mt19937_64 random_;
 };
 
@@ -104,13 +110,14 @@ struct Compared {
 std::string described(const Scenario& scenario, const Plan& plan) {
   const Job& job = scenario.job;
   return fmt::format(
-      "{} on {} × {}, B {}, s {}: t {}{} c {}/{} p {} v {} D {} e {} b {} m {} zero {} recompute "
-      "{}",
-      job.model.name, job.cluster.nodes, job.cluster.name, job.training.global_batch,
-      job.training.sequence_length, plan.tensor_parallel, plan.sequence_parallel ? "+sp" : "",
-      plan.context_parallel, static_cast<int>(plan.context_parallel_algorithm),
-      plan.pipeline_parallel, plan.virtual_stages, plan.data_parallel, plan.expert_parallel,
-      plan.micro_batch, plan.microbatches, plan.zero_stage, static_cast<int>(plan.recompute.mode));
+      "{} on {} × {}, {}, B {}, s {}: t {}{} c {}/{} p {} v {} D {} e {} b {} m {} zero {} "
+      "recompute {}",
+      job.model.name, job.cluster.nodes, job.cluster.name, job.training.stack.name,
+      job.training.global_batch, job.training.sequence_length, plan.tensor_parallel,
+      plan.sequence_parallel ? "+sp" : "", plan.context_parallel,
+      static_cast<int>(plan.context_parallel_algorithm), plan.pipeline_parallel,
+      plan.virtual_stages, plan.data_parallel, plan.expert_parallel, plan.micro_batch,
+      plan.microbatches, plan.zero_stage, static_cast<int>(plan.recompute.mode));
 }
 
 std::int64_t layer_passes(const Job& job, const Plan& plan) {
@@ -121,7 +128,7 @@ std::vector<Compared> compare(const Schedule& schedule, int plans, int& not_lowe
   Generator generator(std::hash<std::string_view>{}(schedule.name));
   std::vector<Compared> all;
   for (int attempt = 0; attempt < 400 * plans && static_cast<int>(all.size()) < plans; ++attempt) {
-    const Scenario scenario = generator.scenario();
+    const Scenario scenario = generator.scenario(schedule);
     const PlanRequest request = generator.request(schedule);
     const Job& j = scenario.job;
     const auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
