@@ -199,7 +199,10 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     PassTimes compute) {
   const Stack& stack = job.job.training.stack;
   const SyncTimes sync = stage_sync(job, plan, links, stage);
-  const Seconds backward = compute.input_gradient + compute.weight_gradient;
+  // Gradients are complete, and reduced, as weight-gradient passes go on; weights are gathered for
+  // the other half of a backward pass that is split.
+  const bool split = plan.schedule->splits_backward;
+  const Seconds reducing = split ? compute.weight_gradient : compute.backward();
   const double last_piece = share_of_last_piece(job, stage);
   const double met = share_met(plan);
   const auto left = [&](Traffic traffic, Seconds cover) {
@@ -209,14 +212,16 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
   cost.step = tied_embedding_time(job, links, stage) + mirror_time(job, plan, links, stage);
   if (plan.zero_stage >= 3) {
     cost.microbatch_forward = left(met * sync.gather, compute.forward);
-    cost.microbatch_backward = left(met * (sync.gather + sync.reduce), backward);
+    cost.microbatch_backward =
+        split ? left(met * sync.gather, compute.input_gradient) + left(met * sync.reduce, reducing)
+              : left(met * (sync.gather + sync.reduce), reducing);
     return cost;
   }
   cost.step += stack.exposed_gathers ? sync.gather.time : left(sync.gather, compute.forward);
   if (reduces_every_microbatch(plan)) {
-    cost.microbatch_backward = left(met * sync.reduce, backward);
+    cost.microbatch_backward = left(met * sync.reduce, reducing);
   } else {
-    cost.step += left(sync.reduce, backward);
+    cost.step += left(sync.reduce, reducing);
   }
   return cost;
 }
