@@ -10,6 +10,7 @@
 #include "model/cluster/device.h"
 #include "model/cost/reliability_settings.h"
 #include "model/plan/plan.h"
+#include "model/program/profile.h"
 #include "model/schedule/schedule.h"
 #include "model/workload/stack.h"
 #include "model/workload/training.h"
@@ -70,6 +71,7 @@ const Section<Node>& node_section();
 const Section<FabricDocument>& fabric_section();
 const Section<Stack>& stack_section();
 const Section<PassTable>& passes_section();
+const Section<Profile>& profile_section();
 
 // Parts of a scenario.
 Field<Scenario> cluster_field();

@@ -30,7 +30,7 @@ void collect(const SectionSpec& section, std::vector<const SectionSpec*>& parts)
 }  // namespace
 
 std::span<const DocumentKind> kinds() {
-  static constexpr std::array<DocumentKind, 7> kKinds = {{
+  static constexpr std::array<DocumentKind, 8> kKinds = {{
       {"scenario", &spec_of<scenario_section>},
       {"model", &spec_of<model_section>},
       {"device", &spec_of<device_section>},
@@ -38,6 +38,7 @@ std::span<const DocumentKind> kinds() {
       {"fabric", &spec_of<fabric_section>},
       {"stack", &spec_of<stack_section>},
       {"passes", &spec_of<passes_section>},
+      {"profile", &spec_of<profile_section>},
   }};
   return kKinds;
 }

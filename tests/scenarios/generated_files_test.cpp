@@ -40,8 +40,9 @@ TEST(GeneratedFiles, DerivedDevicesAreCurrent) {
 }
 
 TEST(GeneratedFiles, SchemaOfAnUnknownKindSaysWhichThereAre) {
-  EXPECT_EQ(json_schema("secnario").error().message,
-            "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack, passes");
+  EXPECT_EQ(
+      json_schema("secnario").error().message,
+      "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack, passes, profile");
 }
 
 }  // namespace

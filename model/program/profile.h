@@ -1,0 +1,51 @@
+// What a real run of a program measured, as a value: the document profile/1 (docs/execution.md).
+// Times are of the measured steps; operations that do the same are added up over layers and
+// micro-batches, and averaged over steps and over the ranks of a stage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/units.h"
+
+namespace trainyard {
+
+struct ProfiledStep {
+  Seconds time;  // of the slowest rank
+  double loss = 0;
+  double gradient_norm = 0;
+};
+
+struct ProfiledRank {
+  int rank = 0;
+  int stage = 0;
+  std::string host;
+  Bytes peak_memory;  // buffers of the program
+};
+
+// A receive or a collective takes from when its rank is ready for it: waiting for others shows.
+struct ProfiledOperation {
+  int stage = 0;
+  std::string operation;
+  int tasks = 0;      // of a rank and a step
+  Seconds measured;   // of a step
+  Seconds predicted;  // by the simulation of the same program
+};
+
+struct Profile {
+  std::string name;  // of the scenario
+  std::string backend;
+  std::int64_t seed = 0;
+  int warmup_steps = 0;  // the first of `steps`
+  std::vector<ProfiledStep> steps;
+  Seconds predicted_step_time;
+  std::vector<ProfiledRank> ranks;
+  std::vector<ProfiledOperation> operations;
+  std::string failure;  // why the run ended early; empty: it did not
+};
+
+// Mean over the steps after the warm-up; 0 where there is none.
+Seconds mean_step_time(const Profile& profile);
+
+}  // namespace trainyard

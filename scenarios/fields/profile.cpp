@@ -1,0 +1,76 @@
+// The fields of a profile (`profile/1`): what a run of a plan's program measured.
+#include "model/program/profile.h"
+
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr NumberShape kAnyPositive{.least = 0, .most = 1e300};
+
+const Section<ProfiledStep>& profiled_step_section() {
+  using S = ProfiledStep;
+  static const Section<S> section(
+      "profiled_step", "One step of a run.",
+      {
+          quantity("time", &S::time,
+                   "from its first operation to the end of its last, on the "
+                   "slowest rank"),
+          number("loss", &S::loss, "mean over the global batch", kAnyPositive),
+          number("gradient_norm", &S::gradient_norm, "before clipping", kAnyPositive),
+      });
+  return section;
+}
+
+const Section<ProfiledRank>& profiled_rank_section() {
+  using R = ProfiledRank;
+  static const Section<R> section(
+      "profiled_rank", "One rank of a run.",
+      {
+          count("rank", &R::rank, "its number", {.least = 0}).required(),
+          count("stage", &R::stage, "its pipeline stage", {.least = 0}).required(),
+          text("host", &R::host, "where it ran"),
+          quantity("peak_memory", &R::peak_memory, "most held at a time: buffers of the program"),
+      });
+  return section;
+}
+
+const Section<ProfiledOperation>& profiled_operation_section() {
+  using O = ProfiledOperation;
+  static const Section<O> section(
+      "profiled_operation",
+      "What the operations of one kind took on one stage, of all layers and micro-batches.",
+      {
+          count("stage", &O::stage, "pipeline stage", {.least = 0}).required(),
+          text("operation", &O::operation, "what they do, and in which pass").required(),
+          count("tasks", &O::tasks, "how many a rank runs in a step", {.most = 1e9}),
+          quantity("measured", &O::measured, "of a step, mean over steps and ranks", Zero::allowed),
+          quantity("predicted", &O::predicted, "of a step, by the simulation", Zero::allowed),
+      });
+  return section;
+}
+
+}  // namespace
+
+const Section<Profile>& profile_section() {
+  using P = Profile;
+  static const Section<P> section(
+      "profile", "What a run measured.",
+      {
+          text("name", &P::name, "of the scenario that was run"),
+          text("backend", &P::backend, "what ran it: cpu"),
+          count("seed", &P::seed, "of weights, tokens and dropout: the run can be repeated",
+                {.least = 0, .most = 9e15}),
+          count("warmup_steps", &P::warmup_steps, "the first of `steps`, not counted in any mean",
+                {.least = 0}),
+          objects<profiled_step_section>("steps", &P::steps, "in their order"),
+          quantity("predicted_step_time", &P::predicted_step_time, "by the simulation"),
+          objects<profiled_rank_section>("ranks", &P::ranks, "those that started"),
+          objects<profiled_operation_section>("operations", &P::operations,
+                                              "by the time that they took"),
+          text("failure", &P::failure, "why the run ended early").absent("it did not"),
+      });
+  return section;
+}
+
+}  // namespace trainyard
