@@ -169,11 +169,11 @@ Expected<void> fit_gemm(Device& device, const std::vector<GemmSample>& samples,
   Device fitted = device;
   fitted.rates.sustained_clock = 1;  // the tables are of short runs
   int done = 0;
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp8}) {
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::fp32}) {
     std::vector<GemmSample> own;
     std::ranges::copy_if(samples, std::back_inserter(own),
                          [dtype](const GemmSample& s) { return s.dtype == dtype; });
-    progress(++done / 3.0);
+    progress(++done / 4.0);
     if (own.empty()) continue;
     if (own.size() < kFewestRows) {
       return failure("", fmt::format("found {} rows of a dtype; allowed: {} or more", own.size(),
