@@ -9,6 +9,25 @@
 namespace trainyard {
 namespace {
 
+// The executor alone (TRAINYARD_ONLY) is taken to a bare machine: what it runs and what it
+// measures.
+void add_commands(CLI::App& app, Action& action) {
+#ifndef TRAINYARD_ONLY_EXECUTOR
+  add_estimate(app, action);
+  add_plan(app, action);
+  add_validate(app, action);
+  add_fit(app, action);
+  add_import(app, action);
+  add_schema(app, action);
+  add_program(app, action);
+  add_goodput(app, action);
+  add_simulate(app, action);
+  add_compare(app, action);
+#endif
+  add_run(app, action);
+  add_calibrate(app, action);
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Plans the training of large models: how to split it, how long a step takes, whether "
@@ -21,16 +40,7 @@ int run(int argc, char** argv) {
       "Exit status: 0 done, 1 the answer is no (does not fit), 2 bad input, 3 the machine "
       "failed.\nExample:\n  trainyard plan scenarios/examples/llama-3.1-405b-2048-h100.json");
   Action action;
-  add_estimate(app, action);
-  add_plan(app, action);
-  add_validate(app, action);
-  add_fit(app, action);
-  add_import(app, action);
-  add_schema(app, action);
-  add_program(app, action);
-  add_goodput(app, action);
-  add_simulate(app, action);
-  add_compare(app, action);
+  add_commands(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

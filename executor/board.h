@@ -28,7 +28,7 @@ enum class RankState : std::int32_t {
 // Plain numbers only: it lies in a file.
 struct BoardHead {
   std::atomic<RankState> state{RankState::absent};
-  std::atomic<Call> call{Call::none};
+  std::atomic<RankCall> call{RankCall::none};
   std::atomic<std::int64_t> operation{-1};  // of the rank's list
   std::atomic<std::int64_t> beats{0};       // operations begun, of every kind
   std::atomic<std::int64_t> steps_done{0};  // warm-up included

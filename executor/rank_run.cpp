@@ -76,7 +76,7 @@ class RankRun {
     auto done = transport_.all_reduce(Group::all, &loss, 1, Reduction::sum);
     if (!done) return done;
     note(number, *outcome, static_cast<double>(loss));
-    if (std::isfinite(loss)) return {};
+    if (std::isfinite(loss) || plan_.alone >= 0) return {};
     if (std::isfinite(outcome->loss)) return failure("", std::string(kAnotherRank));
     return failure("", fmt::format("its loss is {} in step {}", outcome->loss, number));
   }

@@ -14,6 +14,7 @@ struct RunPlan {
   int steps = 3;  // measured, after the warm-up
   bool verify = false;
   bool same_batch = false;
+  int alone = -1;  // a rank that runs without its peers; −1: all run
   int all_steps() const { return warmup + steps; }
 };
 

@@ -24,7 +24,7 @@ double uniform(std::uint64_t x) {  // −1 … 1
 
 }  // namespace
 
-double initial_weight(const Setting& setting, const Place& place) {
+double initial_weight(const Setting& setting, const WeightPlace& place) {
   const bool tied_head = setting.model.tied_embeddings && place.weight == "head weight";
   const std::string_view name = tied_head ? "embedding table" : place.weight;
   const bool vocabulary = name == "embedding table" || name == "head weight";

@@ -37,13 +37,13 @@ struct Setting {
   Descent descent;
 };
 
-struct Place {
+struct WeightPlace {
   std::string_view weight;
   int layer = -1;
   std::int64_t row = 0, column = 0;
 };
 // Uniform in ±1/√h, scales of norms about 1; rows that pad the vocabulary are 0.
-double initial_weight(const Setting& setting, const Place& place);
+double initial_weight(const Setting& setting, const WeightPlace& place);
 // Whether dropout keeps a number: `site` tells the places in a layer apart, `row` and `column` the
 // number. Sequences are counted over the whole run.
 struct DropoutPlace {

@@ -96,7 +96,7 @@ double norm_of(const std::vector<float>& numbers) {
 // ---- Differences ------------------------------------------------------------------------------
 
 // The largest difference of each number of one tensor over the ranks that hold it; −1: nobody does.
-std::vector<float> differences(const Comparison& with, const TensorName& name,
+std::vector<float> differences(const TensorComparison& with, const TensorName& name,
                                const WholeTensor& expected, const std::vector<HeldTensor>& held) {
   std::vector<float> apart(expected.numbers.size(), -1);
   for (const HeldTensor& tensor : held) {
@@ -113,7 +113,8 @@ std::vector<float> differences(const Comparison& with, const TensorName& name,
 }
 
 // What a weight may be off beyond the tolerance.
-double slack(const Comparison& with, const TensorName& weight, std::size_t number, double global) {
+double slack(const TensorComparison& with, const TensorName& weight, std::size_t number,
+             double global) {
   if (moments_of(with.setting) != 2) return 0;
   const auto gradient = with.expected.gradients.find({weight.first + " gradient", weight.second});
   if (gradient == with.expected.gradients.end()) return 0;
@@ -130,7 +131,7 @@ bool is_padding(const Setting& setting, const TensorName& name, const WholeTenso
          static_cast<std::int64_t>(number) / tensor.columns >= setting.model.vocabulary;
 }
 
-Difference difference_of(const Comparison& with, Compared what, const TensorName& name,
+Difference difference_of(const TensorComparison& with, Compared what, const TensorName& name,
                          const WholeTensor& expected, const std::vector<float>& apart) {
   const double global = with.expected.gradient_norms.front();
   Difference out;
@@ -217,7 +218,7 @@ Tolerance tolerance_of(const Setting& setting) {
   return {.tensor = 5e-2, .global = 1e-2, .scalar = 1e-2};
 }
 
-Expected<std::vector<Difference>> compare(const Comparison& with, Compared what,
+Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared what,
                                           const std::vector<HeldTensor>& held) {
   const WholeTensors& all =
       what == Compared::gradients ? with.expected.gradients : with.expected.weights;

@@ -61,7 +61,7 @@ enum class Compared { gradients, weights };
 
 // Collective over all ranks, each with what it holds; all get the list. Adam turns noise into whole
 // steps where there is next to no gradient: there a weight may be off by 2·rate·steps more.
-struct Comparison {
+struct TensorComparison {
   const Setting& setting;
   const Program& program;
   const Holdings& holdings;
@@ -69,7 +69,7 @@ struct Comparison {
   const UnshardedRun& expected;
   int steps = 1;
 };
-Expected<std::vector<Difference>> compare(const Comparison& with, Compared what,
+Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared what,
                                           const std::vector<HeldTensor>& held);
 Difference scalar_difference(const std::string& what, double found, double expected,
                              const Tolerance& tolerance);

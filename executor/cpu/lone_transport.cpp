@@ -37,7 +37,7 @@ class LoneTransport final : public Transport {
 
 }  // namespace
 
-std::string_view name_of(Call call) {
+std::string_view name_of(RankCall call) {
   constexpr std::string_view kNames[] = {"",
                                          "MPI_Allreduce",
                                          "MPI_Reduce_scatter",

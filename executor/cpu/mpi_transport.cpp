@@ -36,7 +36,7 @@ std::array<bool, kGroups> groups_in(const Program& program) {
 class MpiTransport final : public Transport {
  public:
   MpiTransport(MPI_Comm world, int rank, const Program& program, const RankLayout& layout,
-               std::atomic<Call>& call)
+               std::atomic<RankCall>& call)
       : Transport(rank, layout.ranks()), world_(world), call_(call) {
     communicators_.fill(MPI_COMM_NULL);
     const auto used = groups_in(program);
@@ -54,20 +54,20 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
-    const Entered entered(call_, Call::all_reduce);
+    const Entered entered(call_, RankCall::all_reduce);
     return checked(MPI_Allreduce(MPI_IN_PLACE, numbers, count, MPI_FLOAT,
                                  how == Reduction::max ? MPI_MAX : MPI_SUM, of(group)));
   }
 
   Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
                                 float* mine) override {
-    const Entered entered(call_, Call::reduce_scatter);
+    const Entered entered(call_, RankCall::reduce_scatter);
     return checked(MPI_Reduce_scatter(all, mine, counts.data(), MPI_FLOAT, MPI_SUM, of(group)));
   }
 
   Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
                             float* all) override {
-    const Entered entered(call_, Call::all_gather);
+    const Entered entered(call_, RankCall::all_gather);
     int self = 0;
     MPI_Comm_rank(of(group), &self);
     return checked(MPI_Allgatherv(mine, counts[static_cast<std::size_t>(self)], MPI_FLOAT, all,
@@ -76,14 +76,14 @@ class MpiTransport final : public Transport {
 
   Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
-    const Entered entered(call_, Call::all_to_all);
+    const Entered entered(call_, RankCall::all_to_all);
     return checked(MPI_Alltoallv(to, to_counts.data(), offsets_of(to_counts).data(), MPI_FLOAT,
                                  from, from_counts.data(), offsets_of(from_counts).data(),
                                  MPI_FLOAT, of(group)));
   }
 
   Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
-    const Entered entered(call_, Call::exchange_ring);
+    const Entered entered(call_, RankCall::exchange_ring);
     int self = 0, size = 1;
     MPI_Comm_rank(of(group), &self);
     MPI_Comm_size(of(group), &size);
@@ -93,7 +93,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> send(int to, int way, const float* numbers, int count) override {
-    const Entered entered(call_, Call::send);
+    const Entered entered(call_, RankCall::send);
     std::erase_if(messages_, [](Message& message) {
       int left = 0;
       MPI_Test(&message.request, &left, MPI_STATUS_IGNORE);
@@ -106,12 +106,12 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> receive(int from, int way, float* numbers, int count) override {
-    const Entered entered(call_, Call::receive);
+    const Entered entered(call_, RankCall::receive);
     return checked(MPI_Recv(numbers, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
   }
 
   Expected<void> wait_for_messages() override {
-    const Entered entered(call_, Call::wait);
+    const Entered entered(call_, RankCall::wait);
     for (Message& message : messages_) {
       if (auto done = checked(MPI_Wait(&message.request, MPI_STATUS_IGNORE)); !done) return done;
     }
@@ -120,7 +120,7 @@ class MpiTransport final : public Transport {
   }
 
   Expected<void> broadcast(std::string& bytes, int from) override {
-    const Entered entered(call_, Call::broadcast);
+    const Entered entered(call_, RankCall::broadcast);
     auto size = static_cast<std::uint64_t>(bytes.size());
     if (auto done = checked(MPI_Bcast(&size, 1, MPI_UINT64_T, from, world_)); !done) return done;
     bytes.resize(size);
@@ -136,13 +136,13 @@ class MpiTransport final : public Transport {
   // What the rank is in, while it is.
   class Entered {
    public:
-    Entered(std::atomic<Call>& where, Call call) : where_(where) { where_.store(call); }
-    ~Entered() { where_.store(Call::none); }
+    Entered(std::atomic<RankCall>& where, RankCall call) : where_(where) { where_.store(call); }
+    ~Entered() { where_.store(RankCall::none); }
     Entered(const Entered&) = delete;
     Entered& operator=(const Entered&) = delete;
 
    private:
-    std::atomic<Call>& where_;
+    std::atomic<RankCall>& where_;
   };
 
   MPI_Comm split(Group group, const RankLayout& layout) const {
@@ -170,7 +170,7 @@ class MpiTransport final : public Transport {
   }
 
   MPI_Comm world_;
-  std::atomic<Call>& call_;
+  std::atomic<RankCall>& call_;
   std::array<MPI_Comm, kGroups> communicators_{};
   std::list<Message> messages_;
 };
@@ -187,7 +187,8 @@ MpiWorld::MpiWorld() {
 MpiWorld::~MpiWorld() { MPI_Finalize(); }
 
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, const Program& program,
-                                              const RankLayout& layout, std::atomic<Call>& call) {
+                                              const RankLayout& layout,
+                                              std::atomic<RankCall>& call) {
   const bool takes_part = world.rank() < layout.ranks();
   MPI_Comm communicator = MPI_COMM_NULL;
   MPI_Comm_split(MPI_COMM_WORLD, takes_part ? 0 : MPI_UNDEFINED, world.rank(), &communicator);

@@ -27,6 +27,7 @@ class MpiWorld {
 // Collective over all processes: the first `layout.ranks()` of them become the program's ranks, the
 // others get nothing. `call` says at any time what the rank is in.
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, const Program& program,
-                                              const RankLayout& layout, std::atomic<Call>& call);
+                                              const RankLayout& layout,
+                                              std::atomic<RankCall>& call);
 
 }  // namespace trainyard

@@ -16,7 +16,7 @@ namespace trainyard {
 using Counts = std::vector<int>;
 
 // Calls that a rank can be in, as a look at it from outside shows them.
-enum class Call : std::uint8_t {
+enum class RankCall : std::uint8_t {
   none,
   all_reduce,
   reduce_scatter,
@@ -28,7 +28,7 @@ enum class Call : std::uint8_t {
   broadcast,
   wait,
 };
-std::string_view name_of(Call call);  // "MPI_Allreduce"; empty: none
+std::string_view name_of(RankCall call);  // "MPI_Allreduce"; empty: none
 
 class Transport {
  public:
@@ -67,5 +67,8 @@ class Transport {
 
 // A single rank; every group has one member.
 std::unique_ptr<Transport> make_lone_transport();
+// One of many ranks, whose peers are replaced by local copies of as many bytes: its times are real,
+// its numbers are not. Requires: `layout` outlives it.
+std::unique_ptr<Transport> make_alone_transport(const RankLayout& layout, int rank);
 
 }  // namespace trainyard

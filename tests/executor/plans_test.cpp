@@ -49,7 +49,7 @@ Ran run(const Setting& setting, const RunPlan& plan) {
   if (!program) return {.error = program.error().message};
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (layout.ranks() > world().ranks()) return {.error = "started on too few ranks"};
-  std::atomic<Call> call{Call::none};
+  std::atomic<RankCall> call{RankCall::none};
   const auto transport = make_mpi_transport(world(), *program, layout, call);
   if (transport == nullptr) return {.compared = 3, .losses = std::vector<double>(50)};
   const std::filesystem::path folder = testing::TempDir();

@@ -99,28 +99,48 @@ Tensor<S> beside(const std::vector<const Tensor<S>*>& parts) {
   return all;
 }
 
+// One matrix as it is, several as one.
+template <typename S>
+class Beside {
+ public:
+  explicit Beside(const std::vector<const Tensor<S>*>& parts) : one_(parts.front()) {
+    if (parts.size() == 1) return;
+    all_ = beside<S>(parts);
+    one_ = &all_;
+  }
+  const Tensor<S>& operator*() const { return *one_; }
+
+ private:
+  Tensor<S> all_;
+  const Tensor<S>* one_;
+};
+
+// Weights are matrices, biases columns.
 template <typename S>
 void linear(const Operands<S>& o) {
   const Tensor<S>& x = *o.in[0];
-  Tensor<S> y(x.rows(), 0);
+  Eigen::Index width = 0;
+  for (const Tensor<S>* out : o.out) width += out->cols();
+  Tensor<S> joined;
+  Tensor<S>& y = o.out.size() == 1 ? *o.out[0] : joined;
+  y.resize(x.rows(), width);
+  Eigen::Index column = 0;
   Eigen::Index biased = 0;
   for (std::size_t i = 1; i < o.in.size(); ++i) {
     const Tensor<S>& w = *o.in[i];
     if (w.cols() > 1) {
-      const Eigen::Index before = y.cols();
-      y.conservativeResize(Eigen::NoChange, before + w.rows());
-      y.rightCols(w.rows()) = x * w.transpose();
+      y.middleCols(column, w.rows()).noalias() = x * w.transpose();
+      column += w.rows();
     } else {
       y.middleCols(biased, w.rows()).rowwise() += w.col(0).transpose();
       biased += w.rows();
     }
   }
-  // The outputs know their widths; the last one takes what is left.
-  Eigen::Index column = 0;
+  if (o.out.size() == 1) return;
+  column = 0;
   for (Tensor<S>* out : o.out) {
-    const Eigen::Index width = out->cols();
-    *out = y.middleCols(column, width);
-    column += width;
+    *out = joined.middleCols(column, out->cols());
+    column += out->cols();
   }
 }
 
@@ -132,33 +152,29 @@ void linear_input_gradient(const Operands<S>& o) {
     const bool weight = o.in_buffers[i]->role == BufferRole::weight || o.in_buffers[i]->gathered;
     (weight ? weights : gradients).push_back(o.in[i]);
   }
-  const Tensor<S> dy = beside<S>(gradients);
-  Tensor<S> dx = Tensor<S>::Zero(dy.rows(), weights.front()->cols());
+  const Beside<S> dy(gradients);
+  Tensor<S>& dx = o.out.empty() ? *o.in_place[0] : *o.out[0];
+  if (!o.out.empty()) dx.setZero();
   Eigen::Index column = 0;
   for (const Tensor<S>* w : weights) {
-    dx += dy.middleCols(column, w->rows()) * *w;
+    dx.noalias() += (*dy).middleCols(column, w->rows()) * *w;
     column += w->rows();
-  }
-  if (o.out.empty()) {
-    *o.in_place[0] += dx;
-  } else {
-    *o.out[0] = dx;
   }
 }
 
 template <typename S>
 void linear_weight_gradient(const Operands<S>& o) {
   const Tensor<S>& x = *o.in[0];
-  const Tensor<S> dy = beside<S>({o.in.begin() + 1, o.in.end()});
+  const Beside<S> dy({o.in.begin() + 1, o.in.end()});
   Eigen::Index column = 0;
   Eigen::Index biased = 0;
   for (Tensor<S>* gradient : o.in_place) {
     const Eigen::Index rows = gradient->rows();
     if (gradient->cols() > 1) {
-      *gradient += dy.middleCols(column, rows).transpose() * x;
+      gradient->noalias() += (*dy).middleCols(column, rows).transpose() * x;
       column += rows;
     } else {
-      gradient->col(0) += dy.middleCols(biased, rows).colwise().sum().transpose();
+      gradient->col(0) += (*dy).middleCols(biased, rows).colwise().sum().transpose();
       biased += rows;
     }
   }

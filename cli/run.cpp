@@ -1,0 +1,329 @@
+// trainyard run SCENARIO
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/csv.h"
+#include "cli/plan_search.h"
+#include "cli/progress.h"
+#include "cli/question.h"
+#include "cli/run_profile.h"
+#include "cli/run_text.h"
+#include "executor/scale_down.h"
+#include "executor/start.h"
+#include "executor/supervisor.h"
+#include "model/program/lower.h"
+#include "scenarios/output.h"
+#include "scenarios/write_profile.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunOptions {
+  fs::path file;
+  std::string backend = "cpu";
+  int ranks = 0;  // 0: as many as the plan has
+  RunPlan plan;
+  double timeout = 60;  // s
+  std::uint64_t seed = 0;
+  bool scale_down = false, alone = false;
+  int rank = 0;              // that runs alone
+  double learning_rate = 0;  // 0: the optimizer's own
+  fs::path profile;          // empty: none is written
+  Format format = Format::text;
+  std::vector<std::string> arguments;  // of a rank process
+};
+
+Descent descent_of(const Training& training, double learning_rate) {
+  const bool adam = training.optimizer.name != "sgd";
+  Descent descent{.learning_rate = adam ? 1e-3 : 0.1, .momentum = 0.9};
+  if (training.optimizer.name == "adamw") descent.weight_decay = 0.1;
+  if (learning_rate > 0) descent.learning_rate = learning_rate;
+  return descent;
+}
+
+// The question of the smaller run, where that is asked for.
+Expected<Question> scaled_down(const RunOptions& options, const Question& question,
+                               const Plan& plan) {
+  auto smaller = scale_down(question.job.job, question.scenario.plan.value_or(PlanRequest{}), plan,
+                            options.ranks);
+  if (!smaller) return tl::unexpected(smaller.error());
+  for (const std::string& change : smaller->changes) {
+    fmt::print(stderr, "scaled down: {}\n", change);
+  }
+  Question out{question.scenario, prepare(smaller->job)};
+  out.scenario.job = smaller->job;
+  out.scenario.plan = smaller->request;
+  return out;
+}
+
+// Replaces the question by the smaller one, and finds the plan.
+Expected<Plan> plan_for(const RunOptions& options, Question& question) {
+  auto plan = plan_of(options.file, question);
+  if (!plan || !options.scale_down || options.ranks == 0) return plan;
+  auto smaller = scaled_down(options, question, *plan);
+  if (!smaller) return tl::unexpected(smaller.error());
+  question = *std::move(smaller);
+  return plan_of(options.file, question);
+}
+
+Expected<void> check_ranks(const RunOptions& options, int ranks) {
+  if (options.alone && options.rank >= ranks) {
+    return failure("--rank", fmt::format("found {}; the plan of {} has {} ranks, from 0",
+                                         options.rank, options.file.string(), ranks));
+  }
+  if (options.alone || options.ranks == 0 || options.ranks == ranks) return {};
+  return failure(
+      "--ranks",
+      fmt::format("found {}; the plan of {} has {} ranks{}", options.ranks, options.file.string(),
+                  ranks, options.scale_down ? "" : " (--scale-down derives a smaller one)"));
+}
+
+Expected<Setting> setting_of(const RunOptions& options, Question& question) {
+  auto plan = plan_for(options, question);
+  if (!plan) return tl::unexpected(plan.error());
+  const Job& job = question.job.job;
+  Setting setting{job.model, job.training, *std::move(plan)};
+  setting.seed = options.seed;
+  setting.descent = descent_of(job.training, options.learning_rate);
+  if (auto missing = not_executed(setting)) return tl::unexpected(in_file(options.file, *missing));
+  if (auto right = check_ranks(options, setting.plan.devices()); !right) {
+    if (!options.scale_down) return tl::unexpected(right.error());
+  }
+  return setting;
+}
+
+// ---- Of a rank -----------------------------------------------------------------------------
+
+// Where the profile of a rank goes that ends before the others.
+fs::path rank_file(const fs::path& file, int rank) {
+  fs::path own = file;
+  own.replace_extension(fmt::format(".rank-{}{}", rank, file.extension().string()));
+  return own;
+}
+
+void save_rank(const RunOptions& options, const Question& question, const Setting& setting,
+               Board& board) {
+  if (options.profile.empty()) return;
+  std::vector<std::optional<Board>> boards;
+  auto copy = Board::copied(board.bytes());
+  if (!copy) return;
+  boards.emplace_back(*std::move(copy));
+  Profile profile = profile_of(question, setting, options.plan, boards);
+  profile.failure = "the rank was told to end";
+  // Nobody is left to tell that it cannot be written.
+  (void)write_file(rank_file(options.profile, board.head().rank), profile_document(profile));
+}
+
+int answer(const RunOptions& options, const Question& question, const Setting& setting,
+           std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted);
+
+int run_rank_process(const RunOptions& options, const Question& question, const Setting& setting,
+                     const Started& started) {
+  auto result = run_as_rank(started, setting, options.plan,
+                            [&](Board& board) { save_rank(options, question, setting, board); });
+  if (!result) return fail(result.error(), kMachineFailed);
+  if (!result->failure.empty()) {
+    return fail({fmt::format("rank {}", result->rank), result->failure}, kMachineFailed);
+  }
+  if (result->rank != 0 || result->boards.empty()) return kDone;
+  std::vector<std::optional<Board>> boards;
+  for (Board& board : result->boards) boards.emplace_back(std::move(board));
+  return answer(options, question, setting, std::move(boards), "", false);
+}
+
+// ---- Of the supervisor -------------------------------------------------------------------------
+
+// What one operation of a rank's list does.
+std::string described_operation(const Program& program, const RankLayout& layout, int rank,
+                                std::int64_t number) {
+  for (const IssuedOperation issued : operations_of(program, layout.coordinates(rank).stage)) {
+    if (number-- == 0) return described(issued);
+  }
+  return "after its last operation";
+}
+
+std::string verdict(const BoardHead& head, bool verified) {
+  if (!verified || head.compared == 0) return "";
+  if (head.differ == 0) {
+    return fmt::format(
+        "Verified against the network on one rank: {} tensors and scalars agree; {} is the "
+        "furthest off, at {:.3f} of what is allowed.\n",
+        head.compared, head.worst.data(), head.worst_share);
+  }
+  return fmt::format(
+      "DIFFERS from the network on one rank: {} of {} tensors and scalars; {} is {:.3g} times as "
+      "far off as allowed.\n",
+      head.differ, head.compared, head.worst.data(), head.worst_share);
+}
+
+std::vector<CsvRow> rows_of(const Profile& profile) {
+  std::vector<CsvRow> rows;
+  rows.reserve(profile.operations.size());
+  for (const ProfiledOperation& of : profile.operations) {
+    rows.push_back({{"stage", fmt::format("{}", of.stage)},
+                    {"operation", of.operation},
+                    {"tasks", fmt::format("{}", of.tasks)},
+                    {"predicted_s", csv_number(of.predicted.value())},
+                    {"measured_s", csv_number(of.measured.value())}});
+  }
+  return rows;
+}
+
+std::string printed(const Profile& profile, Format format, const std::string& checked) {
+  switch (format) {
+    case Format::json:
+      return profile_document(profile);
+    case Format::csv:
+      return csv_text(rows_of(profile));
+    case Format::text:
+      break;
+  }
+  return run_report(profile, style_for(stdout)) + checked;
+}
+
+int answer(const RunOptions& options, const Question& question, const Setting& setting,
+           std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted) {
+  const bool differs = boards.front() && boards.front()->head().differ > 0;
+  const std::string checked =
+      boards.front() ? verdict(boards.front()->head(), options.plan.verify) : "";
+  Profile profile = profile_of(question, setting, options.plan, boards);
+  profile.failure = interrupted ? "interrupted" : failed;
+  int status = kDone;
+  if (!options.profile.empty()) {
+    const auto written = write_file(options.profile, profile_document(profile));
+    if (!written) status = fail(written.error(), kMachineFailed);
+  }
+  if (interrupted && profile.steps.empty()) return kInterrupted;
+  const int shown = print(printed(profile, options.format, checked), status);
+  if (!failed.empty()) return fail({"", failed}, kMachineFailed);
+  if (shown != kDone) return shown;
+  return differs ? kAnswerIsNo : kDone;
+}
+
+int supervise(const RunOptions& options, const Question& question, const Setting& setting) {
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) return fail(in_file(options.file, program.error()));
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const InterruptGuard guard;
+  Progress progress("running");
+  Launch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
+  what.timeout = Seconds(options.timeout);
+  what.described = [&](int rank, std::int64_t number) {
+    return described_operation(*program, layout, rank, number);
+  };
+  what.interrupted = was_interrupted;
+  what.progress = [&progress](double fraction) { progress.show(fraction); };
+  auto launched = launch(what);
+  if (!launched) return fail(launched.error(), kMachineFailed);
+  return answer(options, question, setting, std::move(launched->boards), launched->failure,
+                launched->interrupted);
+}
+
+// The command line again, for a process that is to be a rank.
+std::vector<std::string> rank_arguments(const RunOptions& options) {
+  std::error_code error;
+  std::vector<std::string> list = {fs::read_symlink("/proc/self/exe", error).string(),
+                                   "run",
+                                   options.file.string(),
+                                   "--steps",
+                                   fmt::format("{}", options.plan.steps),
+                                   "--warmup",
+                                   fmt::format("{}", options.plan.warmup),
+                                   "--seed",
+                                   fmt::format("{}", options.seed),
+                                   "--learning-rate",
+                                   fmt::format("{}", options.learning_rate)};
+  if (options.scale_down) {
+    list.insert(list.end(), {"--scale-down", "--ranks", fmt::format("{}", options.ranks)});
+  }
+  if (options.alone)
+    list.insert(list.end(), {"--alone", "--rank", fmt::format("{}", options.rank)});
+  if (options.plan.verify) list.emplace_back("--verify");
+  if (options.plan.same_batch) list.emplace_back("--same-batch");
+  return list;
+}
+
+int run(RunOptions& options) {
+  if (options.alone && options.plan.verify) {
+    return fail({"command line", "found --alone with --verify; allowed: one of them"});
+  }
+  if (options.alone) options.plan.alone = options.rank;
+  auto question = read_question(options.file);
+  if (!question) return fail(question.error());
+  const auto setting = setting_of(options, *question);
+  if (was_interrupted()) return kInterrupted;
+  if (!setting) return fail(setting.error());
+  if (const auto started = started_as_rank()) {
+    return run_rank_process(options, *question, *setting, *started);
+  }
+  options.arguments = rank_arguments(options);
+  return supervise(options, *question, *setting);
+}
+
+void add_options(CLI::App& command, RunOptions& options) {
+  command
+      .add_option("SCENARIO", options.file, "scenario document; without `plan` the best is found")
+      ->required();
+  command.add_option("--backend", options.backend, "what runs it")
+      ->check(CLI::IsMember({"cpu"}))
+      ->type_name("cpu");
+  command.add_option("--ranks", options.ranks, "as many as the plan has, which is the default")
+      ->check(CLI::Range(1, 65536))
+      ->type_name("N");
+  command.add_flag("--scale-down", options.scale_down,
+                   "where the plan has more ranks than --ranks: fewer replicas, then fewer stages");
+  command.add_flag("--alone", options.alone,
+                   "one rank's program with local copies in the place of its peers: its times are "
+                   "real, its numbers are not");
+  command.add_option("--rank", options.rank, "with --alone: which rank, from 0")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("R")
+      ->capture_default_str();
+  command.add_option("--steps", options.plan.steps, "measured steps")
+      ->check(CLI::Range(1, 1000000))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--warmup", options.plan.warmup, "steps before them that are not counted")
+      ->check(CLI::Range(0, 1000000))
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_flag("--verify", options.plan.verify,
+                   "compare gradients and weights with the network on one rank; exit status 1 when "
+                   "they differ");
+  command.add_flag("--same-batch", options.plan.same_batch, "every step sees the first batch");
+  command.add_option("--seed", options.seed, "of weights, tokens and dropout")
+      ->type_name("N")
+      ->capture_default_str();
+  command
+      .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("RATE");
+  command
+      .add_option("--timeout", options.timeout,
+                  "seconds without an operation on any rank after which the run has failed")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S")
+      ->capture_default_str();
+  command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
+      ->type_name("FILE");
+  add_format(command, options.format);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("run", "the plan for real: every operation executed, timed and checked");
+  auto options = std::make_shared<RunOptions>();
+  add_options(*command, *options);
+  add_example(*command, "trainyard run scenarios/examples/tiny-llama-8-ranks.json --verify");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

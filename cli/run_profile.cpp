@@ -1,0 +1,125 @@
+#include "cli/run_profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "simulator/critical_path.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+using Boards = std::vector<std::optional<Board>>;
+
+// Steps that all ranks have done.
+std::int64_t common_steps(const Boards& boards) {
+  std::int64_t common = -1;
+  for (const auto& board : boards) {
+    const std::int64_t done = board ? board->head().steps_done.load() : 0;
+    common = common < 0 ? done : std::min(common, done);
+  }
+  return std::max<std::int64_t>(common, 0);
+}
+
+void add_steps(Boards& boards, Profile& profile) {
+  const std::int64_t done = common_steps(boards);
+  for (std::int64_t i = 0; i < done; ++i) {
+    const StepRecord& first = boards.front()->steps()[i];
+    ProfiledStep step{Seconds(first.time), first.loss, first.gradient_norm};
+    for (auto& board : boards) step.time = std::max(step.time, Seconds(board->steps()[i].time));
+    profile.steps.push_back(step);
+  }
+}
+
+void add_ranks(const Setting& setting, const Boards& boards, Profile& profile) {
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  for (const auto& board : boards) {
+    if (!board) continue;
+    const BoardHead& head = board->head();
+    profile.ranks.push_back(
+        {head.rank, layout.coordinates(head.rank).stage, head.host.data(), Bytes(head.peak_bytes)});
+  }
+}
+
+using ByOperation = std::map<std::pair<int, std::string>, ProfiledOperation>;
+
+// The operations of a stage in the order of its list, as the simulator's tasks name them.
+std::vector<std::string> names_of(const StepSimulation& simulation, std::size_t stage) {
+  std::vector<std::string> names;
+  for (const StepTask& task : simulation.step.tasks[stage]) {
+    if (task.kind == StepTaskKind::operation) names.push_back(operation_name(task));
+  }
+  return names;
+}
+
+int rank_of_stage(const StepSimulation& simulation, int stage) {
+  const auto& ranks = simulation.step.graph.ranks;
+  const auto found = std::find_if(ranks.begin(), ranks.end(),
+                                  [stage](const auto& rank) { return rank.list == stage; });
+  return static_cast<int>(found - ranks.begin());
+}
+
+void add_predicted(const StepSimulation& simulation, ByOperation& all) {
+  for (std::size_t stage = 0; stage < simulation.step.tasks.size(); ++stage) {
+    const auto times = simulation.timeline.of(rank_of_stage(simulation, static_cast<int>(stage)));
+    const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const std::string name = operation_name(tasks[i]);
+      ProfiledOperation& of = all[{static_cast<int>(stage), name}];
+      of.stage = static_cast<int>(stage);
+      of.operation = name;
+      ++of.tasks;
+      of.predicted += to_seconds(times[i].end - times[i].start);
+    }
+  }
+}
+
+// Mean over the ranks of a stage that have measured anything.
+void add_measured(const StepSimulation& simulation, const Setting& setting, const RunPlan& run,
+                  Boards& boards, ByOperation& all) {
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  std::map<int, std::vector<Board*>> by_stage;
+  for (auto& board : boards) {
+    if (!board || board->head().steps_done <= run.warmup) continue;
+    by_stage[layout.coordinates(board->head().rank).stage].push_back(&*board);
+  }
+  for (const auto& [stage, ranks] : by_stage) {
+    const std::vector<std::string> names = names_of(simulation, static_cast<std::size_t>(stage));
+    for (Board* board : ranks) {
+      const auto steps = static_cast<double>(board->head().steps_done - run.warmup);
+      const double share = 1 / (steps * static_cast<double>(ranks.size()));
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        all[{stage, names[i]}].measured += Seconds(board->operations()[i].total * share);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Profile profile_of(const Question& question, const Setting& setting, const RunPlan& run,
+                   Boards& boards) {
+  Profile profile{.name = question.scenario.name,
+                  .backend = "cpu",
+                  .seed = static_cast<std::int64_t>(setting.seed)};
+  add_steps(boards, profile);
+  profile.warmup_steps = std::min(run.warmup, static_cast<int>(profile.steps.size()));
+  add_ranks(setting, boards, profile);
+  const auto simulation = simulate(question.job, setting.plan);
+  if (!simulation) return profile;
+  profile.predicted_step_time = simulation->step_time;
+  ByOperation all;
+  add_predicted(*simulation, all);
+  add_measured(*simulation, setting, run, boards, all);
+  for (auto& [key, of] : all) profile.operations.push_back(std::move(of));
+  std::stable_sort(profile.operations.begin(), profile.operations.end(),
+                   [](const ProfiledOperation& a, const ProfiledOperation& b) {
+                     return std::abs((a.predicted - a.measured).value()) >
+                            std::abs((b.predicted - b.measured).value());
+                   });
+  return profile;
+}
+
+}  // namespace trainyard

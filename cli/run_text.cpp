@@ -1,0 +1,83 @@
+#include "cli/run_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "cli/table.h"
+#include "cli/text.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kRows = 24;
+
+std::string milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
+
+std::string error_of(Seconds predicted, Seconds measured) {
+  const bool both = predicted > Seconds(0) && measured > Seconds(0);
+  return both ? signed_percent(predicted / measured - 1) : "";
+}
+
+std::string step_table(const Profile& profile, const Style& style) {
+  Table table({{"step", "", Align::left}, {"time", "ms"}, {"loss"}, {"gradient norm"}});
+  for (std::size_t i = 0; i < profile.steps.size(); ++i) {
+    const ProfiledStep& step = profile.steps[i];
+    const bool warmup = static_cast<int>(i) < profile.warmup_steps;
+    table.add_row({fmt::format("{}{}", i, warmup ? " (warm-up)" : ""), milliseconds(step.time),
+                   fmt::format("{:.6f}", step.loss), fmt::format("{:.6f}", step.gradient_norm)});
+  }
+  return table.render(style);
+}
+
+std::string operation_table(const Profile& profile, const Style& style) {
+  Table table({{"stage", "", Align::left},
+               {"operation", "", Align::left},
+               {"tasks", "a step"},
+               {"predicted", "ms"},
+               {"measured", "ms"},
+               {"error", "%"}});
+  for (std::size_t i = 0; i < std::min(profile.operations.size(), kRows); ++i) {
+    const ProfiledOperation& of = profile.operations[i];
+    table.add_row({fmt::format("{}", of.stage), of.operation, count(of.tasks),
+                   milliseconds(of.predicted), milliseconds(of.measured),
+                   error_of(of.predicted, of.measured)});
+  }
+  const std::string rest = profile.operations.size() > kRows
+                               ? fmt::format("{} more kinds of operations differ by less.\n",
+                                             profile.operations.size() - kRows)
+                               : "";
+  return table.render(style) + rest;
+}
+
+std::string memory_line(const Profile& profile) {
+  const auto fullest = std::max_element(
+      profile.ranks.begin(), profile.ranks.end(),
+      [](const ProfiledRank& a, const ProfiledRank& b) { return a.peak_memory < b.peak_memory; });
+  if (fullest == profile.ranks.end()) return "";
+  return fmt::format("Memory: at most {} on rank {} (buffers of the program).\n",
+                     with_unit(fullest->peak_memory), fullest->rank);
+}
+
+std::string step_line(const Profile& profile) {
+  const Seconds measured = mean_step_time(profile);
+  if (measured == Seconds(0)) return "No step was measured.\n";
+  return fmt::format("Step: {} measured, {} predicted ({} %).\n", with_unit(measured),
+                     with_unit(profile.predicted_step_time),
+                     error_of(profile.predicted_step_time, measured));
+}
+
+}  // namespace
+
+std::string run_report(const Profile& profile, const Style& style) {
+  std::string text = fmt::format("{}\n{} ranks, {}, seed {}\n\n", profile.name,
+                                 profile.ranks.size(), profile.backend, profile.seed);
+  text += step_table(profile, style);
+  if (!profile.operations.empty()) {
+    text += "\nBy what contributes most to the difference:\n" + operation_table(profile, style);
+  }
+  return text + "\n" + step_line(profile) + memory_line(profile);
+}
+
+}  // namespace trainyard

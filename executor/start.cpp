@@ -1,0 +1,181 @@
+#include "executor/start.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "executor/supervisor.h"
+#include "model/program/check.h"
+#include "model/program/lower.h"
+#ifdef TRAINYARD_HAS_MPI
+#include "executor/cpu/mpi_transport.h"
+#endif
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+sigset_t termination() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+// SIGTERM, taken by a thread of its own: the rank may be in a call that never returns. Requires:
+// the signal is blocked in every thread.
+class TerminationWatch {
+ public:
+  explicit TerminationWatch(std::function<void()> save) {
+    std::thread([save = std::move(save), lives = lives_] {
+      const sigset_t signals = termination();
+      int signal = 0;
+      sigwait(&signals, &signal);
+      if (*lives) save();
+      ::_exit(128 + SIGTERM);
+    }).detach();
+  }
+  ~TerminationWatch() { *lives_ = false; }
+  TerminationWatch(const TerminationWatch&) = delete;
+  TerminationWatch& operator=(const TerminationWatch&) = delete;
+
+ private:
+  std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
+};
+
+#ifdef TRAINYARD_HAS_MPI
+// The boards of all ranks on rank 0.
+Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
+  std::vector<Board> boards;
+  for (int from = 0; from < transport.ranks(); ++from) {
+    std::string bytes;
+    if (transport.rank() == from) bytes = std::string(own.bytes());
+    if (auto told = transport.broadcast(bytes, from); !told) return tl::unexpected(told.error());
+    auto board = Board::copied(bytes);
+    if (!board) return tl::unexpected(board.error());
+    boards.push_back(*std::move(board));
+  }
+  return boards;
+}
+#endif
+
+// Of the boards: a supervisor's, or one of the rank's own for as long as it runs.
+class BoardFolder {
+ public:
+  explicit BoardFolder(const Started& started) : own_(!started.folder) {
+    path_ = own_ ? fs::temp_directory_path() / fmt::format("trainyard-rank-{}", ::getpid())
+                 : *started.folder;
+    std::error_code ignored;  // the board says what is wrong with the folder
+    fs::create_directories(path_, ignored);
+  }
+  ~BoardFolder() { remove(); }
+  BoardFolder(const BoardFolder&) = delete;
+  BoardFolder& operator=(const BoardFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  void remove() const {
+    std::error_code ignored;
+    if (own_) fs::remove_all(path_, ignored);
+  }
+
+ private:
+  bool own_;
+  fs::path path_;
+};
+
+struct RankWorld {
+  const Started& started;
+  const Setting& setting;
+  const RunPlan& plan;
+  const std::function<void(Board&)>& save;
+  const BoardFolder& folder;
+};
+
+Expected<RankResult> run_on(const RankWorld& world, const Program& program,
+                            const RankLayout& layout, Transport& transport, Board& board) {
+  const TerminationWatch watch([&world, &board] {
+    board.head().state = RankState::terminated;
+    if (!world.started.folder) world.save(board);
+    world.folder.remove();
+  });
+  RankResult result{.rank = transport.rank()};
+  auto done = run_rank(world.setting, world.plan, program, layout, transport, board);
+  if (!done) result.failure = done.error().message;
+#ifdef TRAINYARD_HAS_MPI
+  if (!world.started.folder && done) {
+    auto boards = collected(transport, board);
+    if (!boards) return tl::unexpected(boards.error());
+    result.boards = *std::move(boards);
+  }
+#endif
+  return result;
+}
+
+// NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
+const char* variable(const char* name) { return std::getenv(name); }
+
+}  // namespace
+
+std::optional<Started> started_as_rank() {
+  if (const char* folder = variable(kRunFolder)) return Started{folder};
+  const bool launched = variable("OMPI_COMM_WORLD_SIZE") != nullptr ||
+                        variable("PMI_SIZE") != nullptr || variable("PMIX_RANK") != nullptr;
+  return launched ? std::optional<Started>(Started{}) : std::nullopt;
+}
+
+Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
+                                 const RunPlan& plan, const std::function<void(Board&)>& save) {
+  const sigset_t signals = termination();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: MPI has its own
+  if (started.folder) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) return tl::unexpected(program.error());
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  if (auto checked = check(*program, layout); !checked) return tl::unexpected(checked.error());
+  const BoardFolder folder(started);
+  const RankWorld world{started, setting, plan, save, folder};
+  const auto board_of = [&](int rank) {
+    const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
+    const int place = plan.alone >= 0 ? 0 : rank;
+    auto board =
+        Board::create(folder.path(), place, program->stages[stage].operations, plan.all_steps());
+    if (board) board->head().rank = rank;
+    return board;
+  };
+  if (plan.alone >= 0) {
+    auto board = board_of(plan.alone);
+    if (!board) return tl::unexpected(board.error());
+    const auto transport = make_alone_transport(layout, plan.alone);
+    return run_on(world, *program, layout, *transport, *board);
+  }
+  if (layout.ranks() == 1) {
+    auto board = board_of(0);
+    if (!board) return tl::unexpected(board.error());
+    const auto transport = make_lone_transport();
+    return run_on(world, *program, layout, *transport, *board);
+  }
+#ifdef TRAINYARD_HAS_MPI
+  const MpiWorld mpi;
+  if (mpi.ranks() != layout.ranks()) {
+    return failure(
+        "", fmt::format("the plan has {} ranks, {} were started", layout.ranks(), mpi.ranks()));
+  }
+  auto board = board_of(mpi.rank());
+  if (!board) return tl::unexpected(board.error());
+  const auto transport = make_mpi_transport(mpi, *program, layout, board->head().call);
+  return run_on(world, *program, layout, *transport, *board);
+#else
+  return failure("", fmt::format("the plan has {} ranks; built without MPI, one rank can be run",
+                                 layout.ranks()));
+#endif
+}
+
+}  // namespace trainyard

@@ -1,0 +1,32 @@
+// How a process knows that it is a rank, and runs as one.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "executor/board.h"
+#include "executor/rank_run.h"
+
+namespace trainyard {
+
+// A process that was started as one of several ranks: by the supervisor, or by the user's own
+// mpirun or srun.
+struct Started {
+  std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
+};
+std::optional<Started> started_as_rank();
+
+// What a rank gives its caller: its exit status, and rank 0 of a run without a supervisor the
+// boards of all.
+struct RankResult {
+  std::vector<Board> boards;
+  std::string failure;  // of this rank
+  int rank = 0;
+};
+// `save`: called with this rank's board when the process is told to end (SIGTERM) and no supervisor
+// looks at it. The error: the rank could not begin.
+Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
+                                 const RunPlan& plan, const std::function<void(Board&)>& save);
+
+}  // namespace trainyard

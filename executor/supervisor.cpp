@@ -1,0 +1,340 @@
+#include "executor/supervisor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+constexpr std::chrono::milliseconds kLook{20};
+constexpr std::chrono::seconds kGrace{2};  // between the request to end and the end
+
+// Removed with everything in it.
+class Folder {
+ public:
+  Folder() {
+    std::error_code error;
+    std::string name = (fs::temp_directory_path(error) / "trainyard-run-XXXXXX").string();
+    if (!error && ::mkdtemp(name.data()) != nullptr) path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+// Open MPI as root, on fewer cores than ranks, and on one host.
+std::vector<std::string> command_of(const Launch& what) {
+  if (what.ranks == 1) return what.command;
+  std::vector<std::string> command = {"mpirun",
+                                      "--allow-run-as-root",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "--mca",
+                                      "btl",
+                                      "self,vader",
+                                      "--mca",
+                                      "btl_vader_single_copy_mechanism",
+                                      "none",
+                                      "--mca",
+                                      "mpi_yield_when_idle",
+                                      "1",
+                                      "-n",
+                                      fmt::format("{}", what.ranks)};
+  command.insert(command.end(), what.command.begin(), what.command.end());
+  return command;
+}
+
+// In a process group of its own, so that a Ctrl-C reaches the supervisor alone; it ends with the
+// supervisor. Does not return.
+[[noreturn]] void become(std::vector<char*>& arguments, const fs::path& folder) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const int output =
+      ::open((folder / "output").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  ::dup2(nothing, STDIN_FILENO);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  ::execvp(arguments.front(), arguments.data());
+  ::_exit(127);
+}
+
+int start(const Launch& what, const fs::path& folder) {
+  std::vector<std::string> command = command_of(what);
+  std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
+  for (std::string& argument : command) arguments.push_back(argument.data());
+  arguments.push_back(nullptr);
+  ::setenv(kRunFolder, folder.c_str(), 1);
+  const int child = ::fork();
+  if (child == 0) become(arguments, folder);
+  ::unsetenv(kRunFolder);
+  return child;
+}
+
+// A process that has ended and that nobody has asked about counts as gone.
+bool is_zombie(int process) {
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  std::getline(file, text);
+  const auto end = text.rfind(')');
+  return end != std::string::npos && end + 2 < text.size() &&
+         (text[end + 2] == 'Z' || text[end + 2] == 'X');
+}
+
+// ---- What is wrong with a run -------------------------------------------------------------
+
+class Diagnosis {
+ public:
+  Diagnosis(const Launch& what, const std::vector<std::optional<Board>>& boards,
+            const fs::path& folder)
+      : what_(what), boards_(boards), folder_(folder) {}
+
+  // A rank that says so itself: the one at fault, not one that fails with it.
+  std::optional<std::string> failed() const {
+    std::optional<std::string> other;
+    for (const auto& board : boards_) {
+      if (!board || board->head().state != RankState::failed) continue;
+      const std::string_view message = board->head().message.data();
+      if (message != kAnotherRank) return sentence(*board, message);
+      other = sentence(*board, message);
+    }
+    return other;
+  }
+
+  std::optional<std::string> dead() const {
+    for (const auto& board : boards_) {
+      if (!board || has_ended(board->head().state) || is_alive(board->head().process)) continue;
+      return sentence(*board, "was killed");
+    }
+    return std::nullopt;
+  }
+
+  std::string hanging() const {
+    const Board* latest = nullptr;
+    for (int rank = 0; rank < what_.ranks; ++rank) {
+      const auto& board = boards_[static_cast<std::size_t>(rank)];
+      if (!board) return fmt::format("rank {} of {} never started{}", rank, what_.ranks, output());
+      if (has_ended(board->head().state)) continue;
+      if (latest == nullptr || is_behind(board->head(), latest->head())) latest = &*board;
+    }
+    if (latest == nullptr) return "the ranks are done and their launcher does not end";
+    return sentence(*latest, fmt::format("has not gone on for {:.0f} s", what_.timeout.value()));
+  }
+
+  // The launcher has ended by itself.
+  std::string ended() const {
+    for (int rank = 0; rank < what_.ranks; ++rank) {
+      if (!boards_[static_cast<std::size_t>(rank)]) {
+        return fmt::format("rank {} of {} never started{}", rank, what_.ranks, output());
+      }
+    }
+    return "the launcher of the ranks ended before them" + output();
+  }
+
+  static bool has_ended(RankState state) {
+    return state == RankState::done || state == RankState::failed || state == RankState::terminated;
+  }
+
+ private:
+  // Who computes keeps those waiting who are in a call; among the latter the one with least done.
+  static bool is_behind(const BoardHead& a, const BoardHead& b) {
+    const bool a_computes = a.call == RankCall::none;
+    const bool b_computes = b.call == RankCall::none;
+    if (a_computes != b_computes) return a_computes;
+    return std::pair(a.steps_done.load(), a.operation.load()) <
+           std::pair(b.steps_done.load(), b.operation.load());
+  }
+
+  std::string sentence(const Board& board, std::string_view happened) const {
+    const BoardHead& head = board.head();
+    std::string text = fmt::format("rank {} on {} {}: ", head.rank, head.host.data(), happened);
+    switch (head.state.load()) {
+      case RankState::starting:
+        return text + "before its first step";
+      case RankState::unsharded:
+        text += "while the network is trained on one rank, to compare with";
+        break;
+      case RankState::comparing:
+        text += "comparing weights";
+        break;
+      default:
+        text += fmt::format("step {}, {}", head.steps_done.load(),
+                            head.operation < 0 ? std::string("before its first operation")
+                                               : what_.described(head.rank, head.operation));
+    }
+    const std::string_view call = name_of(head.call.load());
+    return call.empty() ? text : fmt::format("{}, in {}", text, call);
+  }
+
+  // The last line that the launcher or a rank wrote.
+  std::string output() const {
+    std::ifstream file(folder_ / "output");
+    std::string last;
+    for (std::string line; std::getline(file, line);) {
+      if (line.find_first_not_of("- \t") != std::string::npos) last = line;
+    }
+    return last.empty() ? "" : ": " + last;
+  }
+
+  const Launch& what_;
+  const std::vector<std::optional<Board>>& boards_;
+  const fs::path& folder_;
+};
+
+// ---- The run ----------------------------------------------------------------------------------
+
+class Supervision {
+ public:
+  Supervision(const Launch& what, const fs::path& folder, int launcher)
+      : what_(what),
+        folder_(folder),
+        launcher_(launcher),
+        diagnosis_(what, launched_.boards, folder),
+        changed_(Clock::now()) {
+    launched_.boards.resize(static_cast<std::size_t>(what.ranks));
+  }
+
+  Launched run() {
+    while (!is_over()) std::this_thread::sleep_for(kLook);
+    end_all();
+    return std::move(launched_);
+  }
+
+ private:
+  bool is_over() {
+    const bool ended = !launcher_ended_ && ::waitpid(launcher_, &status_, WNOHANG) == launcher_;
+    launcher_ended_ = launcher_ended_ || ended;
+    look();
+    if (what_.interrupted()) {
+      launched_.interrupted = true;
+      return true;
+    }
+    if (const auto failed = diagnosis_.failed()) {
+      launched_.failure = *failed;
+      return wait_for_the_culprit();
+    }
+    if (const auto dead = diagnosis_.dead()) {
+      launched_.failure = *dead;
+      return true;
+    }
+    if (launcher_ended_) {
+      if (!all_done()) launched_.failure = diagnosis_.ended();
+      return true;
+    }
+    if (Clock::now() - changed_ < std::chrono::duration<double>(what_.timeout.value())) {
+      return false;
+    }
+    launched_.failure = diagnosis_.hanging();
+    return true;
+  }
+
+  // A rank that fails with others may say so before the one that made it fail.
+  bool wait_for_the_culprit() {
+    if (launched_.failure.find(kAnotherRank) == std::string::npos || launcher_ended_) return true;
+    return patience_-- <= 0;
+  }
+
+  void look() {
+    std::int64_t beats = 0, steps = 0, all_steps = 0;
+    for (int rank = 0; rank < what_.ranks; ++rank) {
+      auto& board = launched_.boards[static_cast<std::size_t>(rank)];
+      if (!board) board = Board::open(folder_, rank);
+      if (!board) continue;
+      beats += 1 + board->head().beats + static_cast<std::int64_t>(board->head().state.load());
+      steps += board->head().steps_done;
+      all_steps += board->head().steps;
+    }
+    if (beats != std::exchange(beats_, beats)) changed_ = Clock::now();
+    if (all_steps > 0) {
+      what_.progress(static_cast<double>(steps) / static_cast<double>(all_steps));
+    }
+  }
+
+  bool all_done() const {
+    return std::all_of(launched_.boards.begin(), launched_.boards.end(), [](const auto& board) {
+      return board && board->head().state == RankState::done;
+    });
+  }
+
+  void signal_all(int signal) {
+    if (!launcher_ended_) ::kill(-launcher_, signal);
+    for (const auto& board : launched_.boards) {
+      if (board && is_alive(board->head().process)) ::kill(board->head().process, signal);
+    }
+  }
+
+  bool anyone_left() {
+    if (!launcher_ended_ && ::waitpid(launcher_, &status_, WNOHANG) == launcher_) {
+      launcher_ended_ = true;
+    }
+    const bool rank_left =
+        std::any_of(launched_.boards.begin(), launched_.boards.end(),
+                    [](const auto& board) { return board && is_alive(board->head().process); });
+    return !launcher_ended_ || rank_left;
+  }
+
+  void end_all() {
+    if (all_done() && !anyone_left()) return;
+    signal_all(SIGTERM);
+    const auto until = Clock::now() + kGrace;
+    while (anyone_left() && Clock::now() < until) {
+      std::this_thread::sleep_for(kLook);
+      look();
+    }
+    while (anyone_left()) {
+      signal_all(SIGKILL);
+      std::this_thread::sleep_for(kLook);
+    }
+  }
+
+  const Launch& what_;
+  const fs::path& folder_;
+  int launcher_;
+  int status_ = 0;
+  bool launcher_ended_ = false;
+  int patience_ = 25;  // looks
+  Launched launched_;
+  Diagnosis diagnosis_;
+  std::int64_t beats_ = 0;
+  Clock::time_point changed_;
+};
+
+}  // namespace
+
+bool is_alive(int process) { return ::kill(process, 0) == 0 && !is_zombie(process); }
+
+Expected<Launched> launch(const Launch& what) {
+  const Folder folder;
+  if (folder.path().empty()) {
+    return failure("", fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
+  }
+  const int launcher = start(what, folder.path());
+  if (launcher < 0) return failure("", fmt::format("fork: {}", std::strerror(errno)));
+  return Supervision(what, folder.path(), launcher).run();
+}
+
+}  // namespace trainyard

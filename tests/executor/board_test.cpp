@@ -1,0 +1,43 @@
+// What a rank publishes is read by another process, and a full disk is an answer when the board is
+// made.
+#include "executor/board.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace trainyard {
+namespace {
+
+TEST(Board, ShowsWhatTheRankWroteToWhoeverOpensIt) {
+  auto board = Board::create(testing::TempDir(), 3, 10, 2);
+  ASSERT_TRUE(board);
+  board->head().operation = 7;
+  board->steps()[1].loss = 2.5;
+  board->operations()[9].total = 0.25;
+  auto seen = Board::open(testing::TempDir(), 3);
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->head().process, getpid());
+  EXPECT_EQ(seen->head().operation, 7);
+  EXPECT_EQ(seen->steps()[1].loss, 2.5);
+  EXPECT_EQ(seen->operations()[9].total, 0.25);
+  EXPECT_FALSE(Board::open(testing::TempDir(), 4));
+}
+
+// A file may not grow: what a full disk is to a writer.
+TEST(Board, CannotBeMadeOnAFullDisk) {
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit nothing{16, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &nothing);
+  const auto board = Board::create(testing::TempDir(), 5, 10, 2);
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  ASSERT_FALSE(board);
+  EXPECT_NE(board.error().message.find("cannot be written"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,300 @@
+// `trainyard run` as its user has it: what it prints and writes, and what it says and leaves when a
+// rank is killed, hangs or never starts, when numbers are lost, the disk is full or the user has
+// had enough. Real processes and real signals.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <thread>
+
+#include "executor/supervisor.h"
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+std::string tiny_scenario(const std::string& plan, int devices, const std::string& model = "") {
+  return write_scratch("tiny.json", fmt::format(R"({{
+    "trainyard": "scenario/1", "name": "tiny",
+    "model": {{ "layers": 4, "hidden_size": 16, "attention_heads": 4, "kv_heads": 2, "head_dim": 4,
+               "ffn_size": 24, "vocabulary": 29{} }},
+    "cluster": {{ "device": "h100-sxm-80gb", "devices_per_node": {}, "nodes": 1,
+                 "intra_node": {{ "kind": "nvswitch", "bandwidth": "450 GB/s" }} }},
+    "training": {{ "global_batch": 8, "sequence_length": 8, "precision": "fp32",
+                  "optimizer": "adam", "stack": "megatron-core" }},
+    "plan": {{ {} }} }})",
+                                                model, devices, plan))
+      .string();
+}
+
+// ---- Right ------------------------------------------------------------------------------------
+
+TEST(RunCommand, VerifiesAShardedPlanAndWritesItsProfile) {
+  const std::string scenario = tiny_scenario(
+      R"("tensor_parallel": 2, "pipeline_parallel": 2, "virtual_stages": 2, "zero_stage": 1)", 8);
+  const fs::path profile = scratch_folder() / "profile.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} --backend cpu --ranks 8 --steps 2 --verify -o {}", scenario, profile.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Verified against the network on one rank"), std::string::npos) << ran.out;
+  const std::string text = read_text(profile);
+  EXPECT_NE(text.find("\"trainyard\": \"profile/1\""), std::string::npos);
+  EXPECT_EQ(text.find("\"failure\""), std::string::npos);
+  EXPECT_NE(text.find("\"measured\""), std::string::npos);
+}
+
+TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
+  const Ran ran = run_trainyard(fmt::format("run {} --ranks 3", tiny_scenario("", 2)));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("has 2 ranks"), std::string::npos) << ran.err;
+}
+
+TEST(RunCommand, RepeatsARunFromItsSeed) {
+  const std::string scenario = tiny_scenario("", 1);
+  const auto losses = [&](int seed) {
+    const Ran ran = run_trainyard(fmt::format("run {} --seed {} --format json", scenario, seed));
+    std::vector<std::string> lines;
+    for (const std::string& line : lines_of(ran.out)) {
+      if (line.find("\"loss\"") != std::string::npos) lines.push_back(line);
+    }
+    return lines;
+  };
+  const auto first = losses(3);
+  EXPECT_EQ(first.size(), 4U);  // three steps and the warm-up
+  EXPECT_EQ(first, losses(3));
+  EXPECT_NE(first, losses(4));
+}
+
+// ---- When things go wrong -----------------------------------------------------------------------
+
+// The program in a process of its own, with TMPDIR in this test's folder, so that its boards can be
+// found.
+class Running {
+ public:
+  explicit Running(const std::string& arguments, const std::string& launcher = "") {
+    folder_ = scratch_folder() / "boards";
+    fs::create_directories(folder_);
+    const std::string command = fmt::format(
+        "TMPDIR='{}' exec {} {} {} >'{}' 2>'{}'", folder_.string(), launcher, TRAINYARD_PROGRAM,
+        arguments, (scratch_folder() / "out").string(), (scratch_folder() / "err").string());
+    process_ = fork();
+    if (process_ == 0) {
+      setpgid(0, 0);
+      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      _exit(127);
+    }
+  }
+
+  int process() const { return process_; }
+
+  // Of a rank, when it has begun its steps.
+  std::optional<Board> board(int rank) const {
+    for (int i = 0; i < 1500; ++i) {
+      for (const auto& entry : fs::directory_iterator(folder_)) {
+        auto board = Board::open(entry.path(), rank);
+        if (board && board->head().steps_done > 0) return board;
+      }
+      std::this_thread::sleep_for(10ms);
+    }
+    return std::nullopt;
+  }
+
+  int wait() {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  std::string error() const { return read_text(scratch_folder() / "err"); }
+
+ private:
+  fs::path folder_;
+  int process_ = 0;
+};
+
+constexpr const char* kTwoStages = R"("pipeline_parallel": 2)";
+
+std::string endless(const std::string& scenario, const fs::path& profile) {
+  return fmt::format("run {} --steps 100000 --timeout 4 -o {}", scenario, profile.string());
+}
+
+// Nobody is left, and what was measured is there.
+void expect_ended(Running& running, const std::vector<int>& processes, const fs::path& profile,
+                  int status) {
+  EXPECT_EQ(running.wait(), status) << running.error();
+  for (const int process : processes) EXPECT_FALSE(is_alive(process)) << process;
+  const std::string text = read_text(profile);
+  EXPECT_NE(text.find("\"steps\""), std::string::npos);
+  EXPECT_NE(text.find("\"failure\""), std::string::npos);
+}
+
+TEST(RunCommand, NamesARankThatIsKilled) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 4), profile));
+  const auto victim = running.board(2);
+  ASSERT_TRUE(victim);
+  std::vector<int> processes;
+  for (const int rank : {0, 1, 2, 3}) processes.push_back(running.board(rank)->head().process);
+  kill(victim->head().process, SIGKILL);
+  expect_ended(running, processes, profile, 3);
+  EXPECT_NE(running.error().find("rank 2 on "), std::string::npos) << running.error();
+  EXPECT_NE(running.error().find("was killed: step "), std::string::npos) << running.error();
+}
+
+TEST(RunCommand, NamesARankThatHangs) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 2), profile));
+  const auto victim = running.board(1);
+  ASSERT_TRUE(victim);
+  std::vector<int> processes = {running.board(0)->head().process, victim->head().process};
+  kill(victim->head().process, SIGSTOP);
+  expect_ended(running, processes, profile, 3);
+  EXPECT_NE(running.error().find("has not gone on for 4 s: step "), std::string::npos)
+      << running.error();
+}
+
+TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 2), profile));
+  const auto board = running.board(0);
+  ASSERT_TRUE(board);
+  const std::vector<int> processes = {board->head().process, running.board(1)->head().process};
+  kill(-running.process(), SIGINT);  // as a terminal does: to the whole group
+  expect_ended(running, processes, profile, 0);
+}
+
+TEST(RunCommand, LeavesNoRankWhenItIsKilledItself) {
+  Running running(endless(tiny_scenario(kTwoStages, 2), scratch_folder() / "profile.json"));
+  const auto board = running.board(0);
+  ASSERT_TRUE(board);
+  const int process = board->head().process;
+  kill(running.process(), SIGKILL);
+  running.wait();
+  for (int i = 0; i < 500 && is_alive(process); ++i) std::this_thread::sleep_for(10ms);
+  EXPECT_FALSE(is_alive(process));
+}
+
+TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
+  const fs::path folder = scratch_folder() / "bin";
+  fs::create_directories(folder);
+  const fs::path launcher = folder / "mpirun";
+  std::ofstream(launcher) << "#!/bin/sh\necho no slots on this host\nexit 1\n";
+  fs::permissions(launcher, fs::perms::owner_all);
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                                fmt::format("PATH='{}':$PATH", folder.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0 of 2 never started: no slots on this host"), std::string::npos)
+      << ran.err;
+}
+
+TEST(RunCommand, SaysWhichPeerNeverStarts) {
+  const fs::path folder = scratch_folder() / "bin";
+  fs::create_directories(folder);
+  const fs::path launcher = folder / "mpirun";
+  std::ofstream(launcher) << "#!/bin/sh\nexec sleep 1000\n";
+  fs::permissions(launcher, fs::perms::owner_all);
+  const Ran ran = run_trainyard(fmt::format("run {} --timeout 1", tiny_scenario(kTwoStages, 2)),
+                                fmt::format("PATH='{}':$PATH", folder.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0 of 2 never started"), std::string::npos) << ran.err;
+}
+
+TEST(RunCommand, StopsAtALossThatIsNoNumber) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  const Ran ran = run_trainyard(fmt::format("run {} --steps 20 --learning-rate 1e38 -o {}",
+                                            tiny_scenario(kTwoStages, 2), profile.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("its loss is"), std::string::npos) << ran.err;
+  EXPECT_NE(read_text(profile).find("\"failure\""), std::string::npos);
+}
+
+TEST(RunCommand, SaysWhatCannotBeWritten) {
+  const fs::path profile = scratch_folder() / "none" / "profile.json";
+  const Ran ran =
+      run_trainyard(fmt::format("run {} -o {}", tiny_scenario("", 1), profile.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("profile.json"), std::string::npos) << ran.err;
+}
+
+// ---- Under the user's own mpirun
+// --------------------------------------------------------------------
+
+// The library keeps what it allocated until the process ends.
+constexpr const char* kMpirun =
+    "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --bind-to none "
+    "--mca btl_vader_single_copy_mechanism none -n 2";
+
+TEST(RunCommand, RunsUnderTheUsersOwnMpirun) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --verify -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
+      kMpirun);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
+  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
+}
+
+TEST(RunCommand, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(
+      fmt::format("run {} --steps 100000 -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
+      kMpirun);
+  const auto board = running.board(1);
+  ASSERT_TRUE(board);
+  kill(running.process(), SIGTERM);
+  running.wait();
+  for (const char* rank : {"profile.rank-0.json", "profile.rank-1.json"}) {
+    const std::string text = read_text(scratch_folder() / rank);
+    EXPECT_NE(text.find("the rank was told to end"), std::string::npos) << rank;
+  }
+}
+
+// ---- Smaller than the plan ----------------------------------------------------------------------
+
+TEST(RunCommand, ScalesAPlanDownToTheRanksThatThereAre) {
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --ranks 2 --scale-down --verify",
+                  tiny_scenario(R"("pipeline_parallel": 4, "data_parallel": 4)", 16)));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.err.find("pipeline_parallel 4 → 2"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("data_parallel 4 → 1"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("layers 4 → 2"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out;
+}
+
+TEST(RunCommand, RunsOneRankOfManyAlone) {
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --rank 5 --alone --format csv",
+                  tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 8)));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("all-reduce"), std::string::npos) << ran.out;
+}
+
+// ---- Measured for a device
+// ------------------------------------------------------------------------
+
+TEST(CalibrateCommand, WritesADeviceThatAScenarioCanName) {
+  const fs::path device = scratch_folder() / "device.json";
+  const Ran ran =
+      run_trainyard(fmt::format("calibrate --backend cpu --time-limit 2 -o {}", device.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const fs::path scenario = tiny_scenario("", 2);
+  std::string text = read_text(scenario);
+  const std::string named = "h100-sxm-80gb";
+  text.replace(text.find(named), named.size(), device.string());
+  const fs::path own = write_scratch("own.json", text);
+  const Ran priced = run_trainyard(fmt::format("simulate {}", own.string()));
+  EXPECT_LE(priced.status, 1) << priced.err;
+  EXPECT_NE(priced.out.find("step"), std::string::npos) << priced.out;
+}
+
+}  // namespace
+}  // namespace trainyard

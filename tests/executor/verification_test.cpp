@@ -1,0 +1,94 @@
+// The comparison with the unsharded network finds what it is for: one wrong number, one that is
+// none.
+#include "executor/verification.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "executor/cpu/cpu_backend.h"
+#include "model/program/lower.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+namespace {
+
+class Nobody final : public Watch {
+  void begins(std::int64_t, const IssuedOperation&) override {}
+};
+
+class Verification : public testing::Test {
+ protected:
+  void SetUp() override {
+    Training training = tiny_training();
+    training.precision = *find_precision_recipe("fp32");
+    PlanRequest request;
+    request.data_parallel = 1;
+    request.micro_batch = 2;
+    setting_ = tiny_setting(tiny_llama(false), training, request);
+    Nobody nobody;
+    expected_ = run_unsharded(setting_, {}, nobody).value();
+    program_ = lower(setting_.model, setting_.training, setting_.plan).value();
+    layout_.emplace(setting_.plan, setting_.model.kv_heads);
+    transport_ = make_lone_transport();
+    backend_ = make_cpu_backend(setting_, program_, *layout_, *transport_);
+    executor_.emplace(setting_, program_, *layout_, 0, *backend_);
+    executor_->keep_gradients(true);
+    ASSERT_TRUE(executor_->step(0, 0, nobody));
+    gradients_ = executor_->gradients();
+  }
+
+  int differing() {
+    const auto list =
+        compare({setting_, program_, executor_->holdings(), *transport_, expected_, 1},
+                Compared::gradients, gradients_);
+    EXPECT_TRUE(list);
+    int count = 0;
+    for (const Difference& difference : *list) count += difference.holds() ? 0 : 1;
+    return count;
+  }
+
+  Setting setting_;
+  UnshardedRun expected_;
+  Program program_;
+  std::optional<RankLayout> layout_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Backend> backend_;
+  std::optional<RankExecutor> executor_;
+  std::vector<HeldTensor> gradients_;
+};
+
+TEST_F(Verification, HoldsForAnotherOrderOfTheSameSums) { EXPECT_EQ(differing(), 0); }
+
+TEST_F(Verification, FindsOneNumberThatIsOffByAThousandthOfTheLargest) {
+  std::vector<float>& numbers = gradients_.front().numbers;
+  float largest = 0;
+  for (const float number : numbers) largest = std::max(largest, std::abs(number));
+  numbers.back() += 1e-3F * largest;
+  EXPECT_EQ(differing(), 1);
+}
+
+TEST_F(Verification, FindsANumberThatNobodyKnows) {
+  gradients_.back().numbers.front() = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(differing(), 1);
+}
+
+TEST_F(Verification, FindsATensorThatIsMissing) {
+  gradients_.erase(gradients_.begin());
+  EXPECT_EQ(differing(), 1);
+}
+
+TEST(UnshardedRun, IsTheSameFromItsBytes) {
+  UnshardedRun run{.losses = {1, 2}, .gradient_norms = {3, 4}};
+  run.gradients[{"weight", 1}] = {2, {1, 2, 3, 4}};
+  const UnshardedRun again = unpacked(packed(run));
+  EXPECT_EQ(again.losses, run.losses);
+  EXPECT_EQ(again.gradient_norms, run.gradient_norms);
+  const WholeTensor& tensor = again.gradients.at({"weight", 1});
+  EXPECT_EQ(tensor.columns, 2);
+  EXPECT_EQ(tensor.numbers, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_TRUE(again.weights.empty());
+}
+
+}  // namespace
+}  // namespace trainyard
