@@ -190,8 +190,8 @@ std::string printed(const Profile& profile, Format format, const std::string& ch
 int answer(const RunOptions& options, const Question& question, const Setting& setting,
            std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted) {
   const bool differs = boards.front() && boards.front()->head().differ > 0;
-  const std::string checked =
-      boards.front() ? verdict(boards.front()->head(), options.plan.verify) : "";
+  const bool complete = boards.front() && failed.empty();
+  const std::string checked = complete ? verdict(boards.front()->head(), options.plan.verify) : "";
   Profile profile = profile_of(question, setting, options.plan, boards);
   profile.failure = interrupted ? "interrupted" : failed;
   int status = kDone;
