@@ -31,6 +31,7 @@ void add_plan(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 void add_fit(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_program(CLI::App& app, Action& action);
 void add_goodput(CLI::App& app, Action& action);

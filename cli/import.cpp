@@ -9,6 +9,7 @@
 #include "cli/style.h"
 #include "cli/text.h"
 #include "scenarios/huggingface.h"
+#include "scenarios/interchange/megatron.h"
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/output.h"
@@ -23,6 +24,7 @@ struct ImportOptions {
   std::filesystem::path file;
   std::filesystem::path out;
   std::string device;
+  ImportSettings settings;
   Format format = Format::text;
 };
 
@@ -34,8 +36,9 @@ struct Answer {
 struct ImportKind {
   std::string_view name, what, file, example;
   Expected<Answer> (*read)(const ImportOptions& options);
-  bool takes_device = false;
+  enum class Takes { nothing, device, machines } takes = Takes::nothing;
 };
+using Takes = ImportKind::Takes;
 
 std::string model_summary(const Transformer& model) {
   return fmt::format(
@@ -88,14 +91,28 @@ Expected<Answer> nvidia_smi(const ImportOptions& options) {
   return noted(import_nvidia_smi(options.file, options.device));
 }
 
+// A file of a training framework, and what the user adds to it.
+template <Expected<Imported> (*import)(const ForeignFile&, const ImportSettings&)>
+Expected<Answer> framework(const ImportOptions& options) {
+  const auto file = read_foreign_file(options.file);
+  if (!file) return tl::unexpected(file.error());
+  return noted(import(*file, options.settings));
+}
+
 constexpr std::array kKinds = {
     ImportKind{"huggingface", "a model document from a config.json", "config.json of a decoder",
                "trainyard import huggingface config.json -o model.json", huggingface},
+    ImportKind{"megatron", "a scenario from Megatron-LM's arguments",
+               "a command line, a script that has it, or YAML",
+               "trainyard import megatron pretrain.sh --node dgx-h100-80gb --nodes 4 -o run.json",
+               framework<import_megatron>, Takes::machines},
     ImportKind{"nccl-topology", "a node document from an NCCL topology",
                "XML that NCCL_TOPO_DUMP_FILE wrote, or an NCCL_TOPO_FILE",
-               "trainyard import nccl-topology topo.xml -o node.json", nccl_topology, true},
+               "trainyard import nccl-topology topo.xml -o node.json", nccl_topology,
+               Takes::device},
     ImportKind{"nvidia-smi", "a node document from the matrix of `nvidia-smi topo -m`",
-               "its output", "trainyard import nvidia-smi topo.txt -o node.json", nvidia_smi, true},
+               "its output", "trainyard import nvidia-smi topo.txt -o node.json", nvidia_smi,
+               Takes::device},
 };
 
 std::string text_of(const ImportOptions& options, const Imported& imported, const Style& style) {
@@ -127,6 +144,19 @@ int run(const ImportKind& kind, const ImportOptions& options) {
   return print(text_of(options, imported, style_for(stdout)), kDone);
 }
 
+void add_machines(CLI::App& command, ImportSettings& settings) {
+  command.add_option("--node", settings.node, "the machines: a catalog name or a path")
+      ->type_name("NAME");
+  command.add_option("--nodes", settings.nodes, "how many; else what the file launches")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  command.add_option("--model", settings.model, "the network: a catalog name or a path")
+      ->type_name("NAME");
+  command.add_option("--sequence", settings.sequence_length, "tokens of a sequence")
+      ->check(CLI::Range(1, 100'000'000))
+      ->type_name("TOKENS");
+}
+
 void add_kind(CLI::App& parent, Action& action, const ImportKind& kind) {
   CLI::App* command = parent.add_subcommand(std::string(kind.name), std::string(kind.what));
   auto options = std::make_shared<ImportOptions>();
@@ -134,12 +164,13 @@ void add_kind(CLI::App& parent, Action& action, const ImportKind& kind) {
   command->add_option("-o,--out", options->out, "the document to write")
       ->required()
       ->type_name("OUT.json");
-  if (kind.takes_device) {
+  if (kind.takes == Takes::device) {
     command
         ->add_option("--device", options->device,
                      "the device: a catalog name or a path; else what the file suggests")
         ->type_name("NAME");
   }
+  if (kind.takes == Takes::machines) add_machines(*command, options->settings);
   add_format(*command, options->format);
   add_example(*command, kind.example);
   command->callback(

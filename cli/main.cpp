@@ -18,6 +18,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_validate(app, action);
   add_fit(app, action);
   add_import(app, action);
+  add_export(app, action);
   add_schema(app, action);
   add_program(app, action);
   add_goodput(app, action);

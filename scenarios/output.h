@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/cost/estimate.h"
 #include "model/expected.h"
@@ -33,6 +34,10 @@ std::string validation_json(const ValidationReport& report);
 
 // `trainyard import huggingface`: a model/1 document that reads back to `model`.
 std::string model_document(const Transformer& model, std::string_view source);
+
+// `trainyard export`: the files that were written, and what they leave to their user.
+std::string exported_json(const std::vector<std::string>& files,
+                          const std::vector<std::string>& notes);
 
 // Writes the whole file or nothing: a temporary file beside it, then a rename.
 Expected<void> write_file(const std::filesystem::path& file, std::string_view content);

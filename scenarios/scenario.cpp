@@ -65,6 +65,14 @@ Expected<Scenario> read_scenario(const fs::path& file) {
   return read_value(document.value, document.root());
 }
 
+Expected<Scenario> parse_scenario(std::string_view text, const std::string& name) {
+  auto value = parse_json(text);
+  if (!value)
+    return failure(fmt::format("{}: {}", name, value.error().where), value.error().message);
+  const Document document{name, fs::current_path() / "-", nullptr};
+  return read_value(*std::move(value), {&document, ""});
+}
+
 Expected<std::vector<Scenario>> read_scenarios(const fs::path& file) {
   auto opened = open_file(file);
   if (!opened) return tl::unexpected(opened.error());

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/cost/reliability_settings.h"
@@ -53,6 +54,9 @@ struct Scenario {
 
 // One document; `-` is not a file name here.
 Expected<Scenario> read_scenario(const std::filesystem::path& file);
+
+// The same from text; relative paths are of the working folder. `name` is what error lines call it.
+Expected<Scenario> parse_scenario(std::string_view text, const std::string& name);
 
 // A validation file: a JSON array of scenarios (or one scenario), in order.
 Expected<std::vector<Scenario>> read_scenarios(const std::filesystem::path& file);

@@ -1,0 +1,32 @@
+// Megatron-LM: its arguments as a scenario, and a plan as its arguments. Options as in
+// megatron/training/arguments.py at commit 000c4ac (2025, after core 0.14), layouts as in
+// megatron/core/transformer/pipeline_parallel_layer_layout.py.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/plan/plan.h"
+#include "scenarios/interchange/launch.h"
+#include "scenarios/interchange/scenario_draft.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+// A command line or script, or YAML where the file's first line is a key.
+Expected<Imported> import_megatron(const ForeignFile& file, const ImportSettings& settings);
+
+// Error: what Megatron-LM cannot say.
+Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan);
+
+// "([0]*3+[1]*58)": a list that Python makes of lists of numbers, sums and multiples.
+Expected<std::vector<int>> parse_python_list(std::string_view text);
+// The same list, written with multiples.
+std::string python_list(const std::vector<int>& values);
+
+// "Et*3|t*4|t*3L": layers of each chunk, in the order in which a micro-batch passes them.
+Expected<std::vector<int>> parse_pipeline_layout(std::string_view text);
+std::string pipeline_layout(const std::vector<int>& layers);
+
+}  // namespace trainyard

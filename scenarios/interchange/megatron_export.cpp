@@ -1,0 +1,331 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/schedule/schedule.h"
+#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/refusal.h"
+#include "scenarios/interchange/shell_text.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kOrder = "tp-cp-ep-dp-pp";
+constexpr std::string_view kPipelineFirst = "tp-cp-ep-pp-dp";  // --use-tp-pp-dp-mapping
+
+class Arguments {
+ public:
+  void flag(std::string name, bool set = true) {
+    if (set) lines_.push_back({std::move(name)});
+  }
+  template <typename Value>
+  void add(std::string name, const Value& value) {
+    lines_.push_back({std::move(name), fmt::format("{}", value)});
+  }
+
+  std::vector<std::string> words() const {
+    std::vector<std::string> all;
+    for (const auto& line : lines_) all.insert(all.end(), line.begin(), line.end());
+    return all;
+  }
+  // An option a line; values that a shell would read are quoted.
+  std::string text() const {
+    std::string text;
+    for (const auto& line : lines_) {
+      text += line.front();
+      if (line.size() > 1) text += " " + (plain(line[1]) ? line[1] : shell_quoted(line[1]));
+      text += "\n";
+    }
+    return text;
+  }
+
+ private:
+  static bool plain(std::string_view word) {
+    return !word.empty() && std::ranges::all_of(word, [](char c) {
+      return std::string_view("()[]*|'\"$`\\ \t\n;&<>#~!{}?").find(c) == std::string_view::npos;
+    });
+  }
+  std::vector<std::vector<std::string>> lines_;
+};
+
+// ---- What Megatron-LM cannot say --------------------------------------------------------------
+
+void check_schedule(const Plan& plan, Refusals& refusals) {
+  const std::string_view name = plan.schedule->name;
+  if (plan.passes)
+    return refusals.add("/plan/schedule", "a pass list of its own", "1f1b, interleaved-1f1b");
+  if (name != "1f1b" && name != "interleaved-1f1b") {
+    refusals.add("/plan/schedule", fmt::format("\"{}\"", name), "1f1b, interleaved-1f1b");
+  }
+}
+
+void check_offload(const Plan& plan, Refusals& refusals) {
+  const auto refuse = [&](std::string_view key, OffloadTarget target, bool host) {
+    const bool fits = target == OffloadTarget::none || (host && target == OffloadTarget::host);
+    if (!fits) {
+      refusals.add(fmt::format("/plan/offload/{}", key),
+                   target == OffloadTarget::host ? "\"host\"" : "\"nvme\"",
+                   host ? "none, host" : "none");
+    }
+  };
+  refuse("parameters", plan.offload.parameters, false);
+  refuse("gradients", plan.offload.gradients, false);
+  refuse("optimizer", plan.offload.optimizer, true);
+  refuse("activations", plan.offload.activations, true);
+}
+
+void check_overlap(const Plan& plan, const StackOverlap& usual, Refusals& refusals) {
+  const bool alone = plan.tensor_parallel > 1 && !plan.sequence_parallel;
+  if (plan.overlap.tensor_parallel && alone) {
+    refusals.add("/plan/overlap/tensor_parallel", "true without sequence_parallel", "with it");
+  }
+  const bool context =
+      plan.context_parallel > 1 && plan.overlap.context_parallel != usual.context_parallel;
+  if (context) {
+    refusals.add("/plan/overlap/context_parallel", plan.overlap.context_parallel ? "true" : "false",
+                 "as the stack has it");
+  }
+}
+
+void check_training(const Scenario& scenario, Refusals& refusals) {
+  const std::string_view optimizer = scenario.job.training.optimizer.name;
+  if (optimizer != "adam" && optimizer != "adamw" && optimizer != "sgd") {
+    refusals.add("/training/optimizer", fmt::format("\"{}\"", optimizer), "adam, adamw, sgd");
+  }
+}
+
+void check_rest(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  if (!plan.collective.empty()) {
+    refusals.add("/plan/collective", fmt::format("\"{}\"", plan.collective), "NCCL's own choice");
+  }
+  if (!plan.optimizer_barrier && scenario.job.training.stack.optimizer_barrier) {
+    refusals.add("/plan/optimizer_barrier", "false", "true");
+  }
+  if (plan.zero_stage >= 2 && plan.pipeline_parallel > 1) {
+    refusals.add(
+        "/plan/zero_stage",
+        fmt::format("{} with pipeline_parallel {}", plan.zero_stage, plan.pipeline_parallel),
+        "0, 1 with a pipeline");
+  }
+  const bool by_chunk = plan.recompute.full_layers % plan.virtual_stages != 0;
+  if (by_chunk) {
+    refusals.add("/plan/recompute/full", fmt::format("{}", plan.recompute.full_layers),
+                 fmt::format("a multiple of virtual_stages ({})", plan.virtual_stages));
+  }
+  const bool sharded_in_groups =
+      plan.zero_stage == 0 && plan.sharding_group != plan.data_parallel * plan.context_parallel;
+  if (sharded_in_groups) {
+    refusals.add("/plan/sharding_group", fmt::format("{} with zero_stage 0", plan.sharding_group),
+                 "a zero_stage from 1");
+  }
+}
+
+// ---- The network ------------------------------------------------------------------------------
+
+void add_attention(const Transformer& model, Arguments& arguments) {
+  arguments.add("--num-attention-heads", model.attention_heads);
+  if (const auto& latent = model.latent_attention) {
+    arguments.flag("--multi-latent-attention");
+    if (latent->query_rank > 0) arguments.add("--q-lora-rank", latent->query_rank);
+    arguments.add("--kv-lora-rank", latent->kv_rank);
+    arguments.add("--qk-head-dim", latent->nope_head_dim);
+    arguments.add("--qk-pos-emb-head-dim", latent->rope_head_dim);
+    arguments.add("--v-head-dim", latent->value_head_dim);
+  } else if (model.kv_heads != model.attention_heads) {
+    arguments.flag("--group-query-attention");
+    arguments.add("--num-query-groups", model.kv_heads);
+  }
+  if (!model.latent_attention && model.head_dim * model.attention_heads != model.hidden_size) {
+    arguments.add("--kv-channels", model.head_dim);
+  }
+  arguments.flag("--qk-layernorm", model.qk_norm);
+  if (model.sliding_window > 0) {
+    arguments.add("--window-size", fmt::format("{},0", model.sliding_window));
+    if (model.full_attention_every > 0) {
+      arguments.add("--window-attn-skip-freq", model.full_attention_every);
+    }
+  }
+  if (model.attention_sinks) arguments.add("--softmax-type", "learnable");
+}
+
+void add_experts(const Transformer& model, const Plan& plan, Arguments& arguments) {
+  if (model.experts == 0) return;
+  arguments.add("--num-experts", model.experts);
+  arguments.add("--moe-router-topk", model.experts_per_token);
+  arguments.add("--moe-ffn-hidden-size", model.expert_ffn_size);
+  if (model.shared_experts > 0) {
+    arguments.add("--moe-shared-expert-intermediate-size",
+                  model.shared_experts * model.shared_expert_ffn_size);
+  }
+  std::vector<int> pattern;
+  for (int i = 0; i < model.layers; ++i) pattern.push_back(layer_kind(model, i).moe ? 1 : 0);
+  if (std::ranges::find(pattern, 0) != pattern.end()) {
+    arguments.add("--moe-layer-freq", python_list(pattern));
+  }
+  arguments.flag("--moe-router-enable-expert-bias", model.router_correction_bias);
+  if (model.router_correction_bias) arguments.add("--moe-router-score-function", "sigmoid");
+  arguments.flag("--moe-grouped-gemm");
+  arguments.add("--moe-token-dispatcher-type", "alltoall");
+  if (plan.capacity_factor > 0) {
+    arguments.add("--moe-expert-capacity-factor", plan.capacity_factor);
+  }
+}
+
+// The null tokenizer adds one token to its vocabulary: the end of a document.
+void add_network(const Scenario& scenario, const Plan& plan, Arguments& arguments) {
+  const Transformer& model = scenario.job.model;
+  const std::int64_t length = scenario.job.training.sequence_length;
+  arguments.add("--num-layers", model.layers);
+  arguments.add("--hidden-size", model.hidden_size);
+  arguments.add("--ffn-hidden-size", model.ffn_size);
+  add_attention(model, arguments);
+  add_experts(model, plan, arguments);
+  arguments.add("--seq-length", length);
+  arguments.add("--max-position-embeddings", length);
+  arguments.add("--position-embedding-type", model.learned_positions ? "learned_absolute" : "rope");
+  arguments.add("--normalization", model.norm == Norm::rms_norm ? "RMSNorm" : "LayerNorm");
+  arguments.flag("--swiglu", model.gated_mlp);
+  arguments.flag("--disable-bias-linear", !model.biases);
+  arguments.flag("--add-qkv-bias", model.qkv_biases && !model.biases);
+  arguments.flag("--untie-embeddings-and-output-weights", !model.tied_embeddings);
+  arguments.add("--tokenizer-type", "NullTokenizer");
+  arguments.add("--vocab-size", model.vocabulary - 1);
+}
+
+// ---- Training and plan ------------------------------------------------------------------------
+
+void add_precision(std::string_view recipe, Arguments& arguments) {
+  arguments.flag("--fp16", recipe == "fp16");
+  arguments.flag("--bf16", recipe != "fp16" && recipe != "fp32");
+  if (recipe == "fp8" || recipe == "mxfp8") {
+    arguments.add("--fp8-format", recipe == "fp8" ? "hybrid" : "e4m3");
+    arguments.add("--fp8-recipe", recipe == "fp8" ? "tensorwise" : "mxfp8");
+  } else if (recipe == "nvfp4") {
+    arguments.add("--fp4-format", "e2m1");
+    arguments.add("--fp4-recipe", "nvfp4");
+  }
+}
+
+void add_recompute(const Plan& plan, Arguments& arguments) {
+  if (plan.recompute.mode == RecomputeMode::selective) {
+    arguments.add("--recompute-granularity", "selective");
+  } else if (plan.recompute.mode == RecomputeMode::full) {
+    const bool all = plan.recompute.full_layers == 0;
+    arguments.add("--recompute-granularity", "full");
+    arguments.add("--recompute-method", all ? "uniform" : "block");
+    arguments.add("--recompute-num-layers",
+                  all ? 1 : plan.recompute.full_layers / plan.virtual_stages);
+  }
+}
+
+void add_sharding(const Plan& plan, Arguments& arguments) {
+  arguments.flag("--overlap-grad-reduce", plan.overlap.data_parallel);
+  if (plan.zero_stage == 0) return;
+  arguments.flag("--use-distributed-optimizer");
+  arguments.flag("--overlap-param-gather", plan.overlap.data_parallel);
+  const int instances = plan.data_parallel * plan.context_parallel / plan.sharding_group;
+  if (instances > 1) arguments.add("--num-distributed-optimizer-instances", instances);
+  if (plan.zero_stage == 1) return;
+  arguments.flag("--use-megatron-fsdp");
+  arguments.add("--data-parallel-sharding-strategy",
+                plan.zero_stage == 2 ? "optim_grads" : "optim_grads_params");
+  arguments.flag("--no-gradient-accumulation-fusion");
+  arguments.add("--ckpt-format", "fsdp_dtensor");
+}
+
+void add_pipeline(const Plan& plan, int layers, Arguments& arguments) {
+  arguments.add("--pipeline-model-parallel-size", plan.pipeline_parallel);
+  const bool chunks = plan.virtual_stages > 1;
+  const int all = plan.pipeline_parallel * plan.virtual_stages;
+  const LayersOfChunks of_chunks(plan, layers);
+  std::vector<int> list;
+  for (int chunk = 0; chunk < all; ++chunk) list.push_back(of_chunks[chunk]);
+  const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
+  if (!even) {
+    arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list));
+  }
+  if (chunks) {
+    arguments.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
+    arguments.flag("--no-overlap-p2p-communication", !plan.overlap.pipeline);
+  }
+}
+
+void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) {
+  arguments.add("--tensor-model-parallel-size", plan.tensor_parallel);
+  arguments.flag("--sequence-parallel", plan.sequence_parallel && plan.tensor_parallel > 1);
+  arguments.flag("--tp-comm-overlap", plan.overlap.tensor_parallel && plan.tensor_parallel > 1);
+  add_pipeline(plan, model.layers, arguments);
+  arguments.add("--context-parallel-size", plan.context_parallel);
+  if (plan.context_parallel_algorithm != ContextAlgorithm::ring) {
+    const bool ulysses = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+    arguments.add("--cp-comm-type", ulysses ? "a2a" : "all_gather");
+  }
+  if (model.experts > 0) {
+    arguments.add("--expert-model-parallel-size", plan.expert_parallel);
+    arguments.add("--expert-tensor-parallel-size", plan.expert_tensor_parallel);
+    arguments.flag("--overlap-moe-expert-parallel-comm",
+                   plan.overlap.expert_parallel && plan.expert_parallel > 1);
+  }
+  arguments.flag("--use-tp-pp-dp-mapping", plan.rank_order == kPipelineFirst);
+  add_sharding(plan, arguments);
+  add_recompute(plan, arguments);
+  if (plan.offload.optimizer == OffloadTarget::host) {
+    arguments.flag("--optimizer-cpu-offload");
+    arguments.flag("--use-precision-aware-optimizer");
+  }
+  if (plan.offload.activations == OffloadTarget::host) {
+    const int layers = plan.offload.activation_layers;
+    arguments.add("--cpu-offloading-num-layers", layers > 0 ? layers : model.layers);
+  }
+}
+
+Arguments arguments_of(const Scenario& scenario, const Plan& plan) {
+  const Training& training = scenario.job.training;
+  Arguments arguments;
+  add_network(scenario, plan, arguments);
+  arguments.add("--micro-batch-size", plan.micro_batch);
+  arguments.add("--global-batch-size", training.global_batch);
+  if (training.tokens > 0) {
+    arguments.add("--train-samples",
+                  static_cast<std::int64_t>(training.tokens) / training.sequence_length);
+  }
+  add_precision(training.precision.name, arguments);
+  arguments.add("--optimizer", training.optimizer.name == "sgd" ? "sgd" : "adam");
+  add_plan(plan, scenario.job.model, arguments);
+  return arguments;
+}
+
+}  // namespace
+
+Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
+  Refusals refusals("Megatron-LM");
+  check_schedule(plan, refusals);
+  check_offload(plan, refusals);
+  check_overlap(plan, scenario.job.training.stack.overlap, refusals);
+  check_training(scenario, refusals);
+  check_rest(scenario, plan, refusals);
+  if (refusals.error()) return tl::unexpected(*refusals.error());
+  const bool pipeline_first = plan.rank_order == kPipelineFirst;
+  const auto devices =
+      rank_devices(plan, scenario.job.model, pipeline_first ? kPipelineFirst : kOrder);
+  if (!devices) return tl::unexpected(devices.error());
+  const Arguments arguments = arguments_of(scenario, plan);
+  Launch launch{
+      .framework = "Megatron-LM (commit 000c4ac or later)",
+      .program = {"python", "pretrain_gpt.py"},
+      .extra = scenario.job.training.tokens > 0
+                   ? " \"$@\""
+                   : " --mock-data --train-iters \"${TRAIN_ITERS:-50}\" --lr 1e-4 \"$@\""};
+  const std::vector<std::string> words = arguments.words();
+  launch.program.insert(launch.program.end(), words.begin(), words.end());
+  Exported exported{{{"megatron-arguments.txt", arguments.text()},
+                     hostfile(*devices, scenario.job.cluster.devices_per_node),
+                     sbatch_script(scenario, plan, launch)},
+                    {"data, tokenizer, learning rate and checkpoints: arguments of launch.sbatch"}};
+  if (plan.load_imbalance > 1) {
+    exported.notes.emplace_back("load_imbalance is what the data does, not a setting");
+  }
+  return exported;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,530 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/fields/documents.h"
+#include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/shell_text.h"
+#include "scenarios/interchange/yaml_document.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kStack = "megatron-core";
+
+// Options that change time or memory and are not read below.
+constexpr std::array<std::string_view, 24> kChanging = {
+    "mtp_num_layers",
+    "encoder_num_layers",
+    "decoder_num_layers",
+    "encoder_seq_length",
+    "decoder_seq_length",
+    "hybrid_override_pattern",
+    "hybrid_layer_pattern",
+    "is_hybrid_model",
+    "spec",
+    "retro_add_retriever",
+    "hierarchical_context_parallel_sizes",
+    "heterogeneous_layers_config_path",
+    "use_legacy_models",
+    "use_torch_fsdp2",
+    "fp32_residual_connection",
+    "distribute_saved_activations",
+    "moe_layer_recompute",
+    "moe_extended_tp",
+    "moe_use_upcycling",
+    "no_persist_layer_norm_fusion",
+    "squared_relu_with_gate",
+    "relative_attention_num_buckets",
+    "experimental_attention_variant",
+    "batch_size",
+};
+
+// Beginnings of those that change neither, and of those that the stack stands for.
+constexpr std::array<std::string_view, 104> kNeutral = {"accumulate_allreduce",
+                                                        "adam_",
+                                                        "adlr_",
+                                                        "async_save",
+                                                        "attention_backend",
+                                                        "attention_dropout",
+                                                        "attention_softmax",
+                                                        "auto_detect",
+                                                        "bias_",
+                                                        "calculate_per_token",
+                                                        "check_",
+                                                        "ckpt_",
+                                                        "clip_grad",
+                                                        "cross_entropy_",
+                                                        "cuda_graph",
+                                                        "data_",
+                                                        "dataloader",
+                                                        "ddp_",
+                                                        "decoupled_",
+                                                        "deterministic",
+                                                        "dist_ckpt",
+                                                        "distrib_optim",
+                                                        "distributed_",
+                                                        "empty_unused",
+                                                        "end_weight",
+                                                        "eod_mask",
+                                                        "eval_",
+                                                        "exit_",
+                                                        "exp_avg",
+                                                        "external_cuda",
+                                                        "finetune",
+                                                        "fp16_lm",
+                                                        "fp8_amax",
+                                                        "fp8_interval",
+                                                        "fp8_margin",
+                                                        "fp8_param",
+                                                        "grad_reduce_in",
+                                                        "hidden_dropout",
+                                                        "hysteresis",
+                                                        "init_method",
+                                                        "initial_loss",
+                                                        "layernorm",
+                                                        "legacy_tokenizer",
+                                                        "load",
+                                                        "local_rank",
+                                                        "log_",
+                                                        "loss_scale",
+                                                        "lr",
+                                                        "main_grads",
+                                                        "make_vocab",
+                                                        "manual_gc",
+                                                        "master_",
+                                                        "max_position",
+                                                        "merge_file",
+                                                        "min_lr",
+                                                        "min_loss",
+                                                        "mock_data",
+                                                        "moe_aux",
+                                                        "moe_grouped",
+                                                        "moe_permute",
+                                                        "moe_router_b",
+                                                        "moe_router_dtype",
+                                                        "moe_router_fusion",
+                                                        "moe_router_group",
+                                                        "moe_router_load",
+                                                        "moe_router_num",
+                                                        "moe_router_pre",
+                                                        "moe_router_score",
+                                                        "moe_router_topk_",
+                                                        "moe_token",
+                                                        "moe_z_loss",
+                                                        "nccl_",
+                                                        "no_",
+                                                        "node_rank",
+                                                        "norm_epsilon",
+                                                        "num_workers",
+                                                        "override_opt",
+                                                        "profile",
+                                                        "qk_clip",
+                                                        "rdzv",
+                                                        "recompute_modules",
+                                                        "rope_",
+                                                        "rotary_",
+                                                        "save",
+                                                        "seed",
+                                                        "sgd_",
+                                                        "split",
+                                                        "start_weight",
+                                                        "tensorboard",
+                                                        "tiktoken",
+                                                        "tokenizer",
+                                                        "train_",
+                                                        "transformer_impl",
+                                                        "trust_remote",
+                                                        "use_checkpoint",
+                                                        "use_flash",
+                                                        "use_mcore",
+                                                        "use_pytorch",
+                                                        "use_rope",
+                                                        "use_rotary",
+                                                        "valid_",
+                                                        "vocab_file",
+                                                        "wandb",
+                                                        "weight_decay"};
+
+void read_attention(Options& options, Transformer& model) {
+  model.attention_heads = options.degree("num_attention_heads", 0);
+  model.kv_heads = model.attention_heads;
+  const auto groups = options.count("num_query_groups", 1);
+  if (options.flag("group_query_attention")) model.kv_heads = static_cast<int>(groups.value_or(1));
+  model.head_dim = options.degree("kv_channels", 0);
+  if (options.flag("multi_latent_attention")) {
+    model.latent_attention = LatentAttention{
+        .query_rank = options.degree("q_lora_rank", 0),
+        .kv_rank = options.degree("kv_lora_rank", 32),
+        .nope_head_dim = options.degree("qk_head_dim", 128),
+        .rope_head_dim = options.degree("qk_pos_emb_head_dim", 64),
+        .value_head_dim = options.degree("v_head_dim", 128),
+    };
+    model.kv_heads = model.attention_heads;
+  }
+  if (options.has("window_size")) {
+    std::string text = options.text("window_size");  // "128,0" or "(128, 0)"
+    std::erase_if(text, [](char c) { return c == '(' || c == ' '; });
+    options.set("window_size", {{text.substr(0, text.find(','))}, options.file(), true});
+    model.sliding_window = options.degree("window_size", 0);
+    model.full_attention_every = options.degree("window_attn_skip_freq", 0);
+  }
+  constexpr std::array<std::string_view, 2> kSoftmax = {"vanilla", "learnable"};
+  model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
+}
+
+// The pattern of MoE layers as a number of leading dense layers and a period.
+void read_expert_layers(Options& options, Transformer& model) {
+  const std::string text = options.text("moe_layer_freq");
+  if (text.empty() || text == "1") return;
+  std::vector<int> pattern;
+  if (text.starts_with('[') || text.starts_with('(')) {
+    const auto list = parse_python_list(text);
+    if (!list) return options.refuse("moe_layer_freq", "a list that Python makes of 0 and 1");
+    pattern = *list;
+  } else {  // one expert layer, then N - 1 dense ones
+    const int every = options.degree("moe_layer_freq");
+    for (int i = 0; i < model.layers; ++i) pattern.push_back(i % every == 0 ? 1 : 0);
+  }
+  const auto fits = [&](int dense, int every) {
+    model.dense_layers = dense;
+    model.moe_every = every;
+    for (int i = 0; i < model.layers; ++i) {
+      if (layer_kind(model, i).moe != (pattern[static_cast<std::size_t>(i)] != 0)) return false;
+    }
+    return true;
+  };
+  if (pattern.size() != static_cast<std::size_t>(model.layers)) {
+    return options.refuse("moe_layer_freq", fmt::format("a pattern of {} layers", model.layers));
+  }
+  const int leading = static_cast<int>(
+      std::ranges::find_if(pattern, [](int moe) { return moe != 0; }) - pattern.begin());
+  for (int every = 1; every <= std::min(model.layers, 64); ++every) {
+    for (const int dense : {0, leading}) {
+      if (fits(dense, every)) return;
+    }
+  }
+  options.refuse("moe_layer_freq", "leading dense layers, then each n-th layer with experts");
+}
+
+void read_experts(Options& options, Transformer& model) {
+  model.experts = options.degree("num_experts", 0);
+  if (model.experts == 0) return;
+  model.experts_per_token = options.degree("moe_router_topk", 2);
+  model.expert_ffn_size = options.count("moe_ffn_hidden_size", 1).value_or(model.ffn_size);
+  const auto shared = options.count("moe_shared_expert_intermediate_size", 1);
+  model.shared_experts = shared ? 1 : 0;
+  model.shared_expert_ffn_size = shared.value_or(0);
+  model.router_correction_bias = options.flag("moe_router_enable_expert_bias");
+  read_expert_layers(options, model);
+}
+
+void require(Options& options, std::string_view name) {
+  if (!options.has(name)) options.refuse(name, "the arguments of a GPT that has it");
+}
+
+Transformer read_network(Options& options, const std::string& name, ScenarioDraft& draft) {
+  for (const std::string_view key : {"num_layers", "hidden_size", "num_attention_heads"}) {
+    require(options, key);
+  }
+  Transformer model;
+  model.name = name;
+  model.layers = static_cast<int>(options.count("num_layers", 1, 100'000).value_or(1));
+  model.hidden_size = options.degree("hidden_size");
+  const std::string activation = options.text("activation_func");
+  model.gated_mlp = options.flag("swiglu") || options.flag("quick_geglu") ||
+                    options.flag("gated_linear_unit") || activation == "swiglu";
+  options.flag("squared_relu");
+  model.ffn_size = options.count("ffn_hidden_size", 1).value_or(0);
+  if (model.ffn_size == 0) {  // arguments.py: 4 h, or of SwiGLU 2/3 of it in multiples of 64
+    const std::int64_t wide = 4 * std::int64_t{model.hidden_size};
+    model.ffn_size = model.gated_mlp ? wide * 2 / 3 / 64 * 64 : wide;
+  }
+  constexpr std::array<std::string_view, 2> kNorms = {"LayerNorm", "RMSNorm"};
+  const bool rms = options.choice("normalization", kNorms, "LayerNorm") == "RMSNorm";
+  model.norm = rms ? Norm::rms_norm : Norm::layer_norm;
+  model.biases =
+      !options.flag("disable_bias_linear") && options.said("add_bias_linear").value_or(true);
+  model.qkv_biases = !model.biases && options.flag("add_qkv_bias");
+  model.tied_embeddings = !options.flag("untie_embeddings_and_output_weights");
+  const std::array<std::string_view, 4> kPositions = {"learned_absolute", "rope", "mrope", "none"};
+  const bool rotary = options.flag("use_rotary_position_embeddings");
+  model.learned_positions =
+      options.choice("position_embedding_type", kPositions, rotary ? "rope" : "learned_absolute") ==
+      "learned_absolute";
+  model.qk_norm = options.flag("qk_layernorm");
+  read_attention(options, model);
+  read_experts(options, model);
+  const auto vocabulary = options.count("vocab_size", 1);
+  const auto padded = options.count("padded_vocab_size", 1);
+  const bool null_tokenizer = options.text("tokenizer_type") == "NullTokenizer";
+  model.vocabulary = vocabulary ? *vocabulary + (null_tokenizer ? 1 : 0) : padded.value_or(50257);
+  if (!vocabulary && !padded) {
+    draft.assumptions.emplace_back("vocabulary 50257: the tokenizer's is not in the arguments");
+  }
+  return model;
+}
+
+std::string read_precision(Options& options, ScenarioDraft& draft) {
+  const bool fp16 = options.flag("fp16");
+  const bool bf16 = options.flag("bf16");
+  std::string format = options.text("fp8_format");
+  if (format.empty()) format = options.text("fp8");
+  if (options.flag("fp8_hybrid") || options.flag("fp8_e4m3")) format = "hybrid";
+  constexpr std::array<std::string_view, 4> kRecipes = {"tensorwise", "delayed", "mxfp8",
+                                                        "blockwise"};
+  const std::string recipe = options.choice("fp8_recipe", kRecipes, "delayed");
+  if (options.has("fp4_format") || options.has("fp4")) {
+    options.has("fp4_recipe");
+    return "nvfp4";
+  }
+  if (!format.empty()) {
+    if (recipe == "blockwise") {
+      draft.assumptions.emplace_back("fp8_recipe blockwise is taken as fp8 scaled by tensors");
+    }
+    return recipe == "mxfp8" ? "mxfp8" : "fp8";
+  }
+  return bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+}
+
+void read_training(Options& options, ScenarioDraft& draft) {
+  Json& training = draft.training = Json::object();
+  require(options, "seq_length");
+  if (const auto batch = options.count("global_batch_size", 1)) training["global_batch"] = *batch;
+  const std::int64_t length = options.count("seq_length", 1).value_or(1);
+  training["sequence_length"] = length;
+  training["precision"] = read_precision(options, draft);
+  constexpr std::array<std::string_view, 2> kOptimizers = {"adam", "sgd"};
+  training["optimizer"] = options.choice("optimizer", kOptimizers, "adam");
+  training["stack"] = std::string(kStack);
+  const auto samples = options.count("train_samples", 1, 1'000'000'000'000);
+  const auto iterations = options.count("train_iters", 1, 1'000'000'000);
+  if (samples) training["tokens"] = *samples * length;
+  if (!samples && iterations && training.contains("global_batch")) {
+    training["tokens"] = *iterations * length * training["global_batch"].get<std::int64_t>();
+  }
+  if (options.has("rampup_batch_size")) {
+    draft.assumptions.emplace_back("rampup_batch_size: the step is one of the full batch");
+  }
+}
+
+void read_recompute(Options& options, PlanRequest& plan) {
+  constexpr std::array<std::string_view, 2> kGranularities = {"full", "selective"};
+  const bool selective = options.flag("recompute_activations");
+  const std::string granularity =
+      options.choice("recompute_granularity", kGranularities, selective ? "selective" : "none");
+  constexpr std::array<std::string_view, 2> kMethods = {"uniform", "block"};
+  const std::string method = options.choice("recompute_method", kMethods, "uniform");
+  const int layers = options.degree("recompute_num_layers");
+  for (const std::string& module : options.words("recompute_modules")) {
+    if (module != "core_attn") {
+      options.refuse("recompute_modules", "core_attn alone, what \"selective\" means");
+    }
+  }
+  if (granularity == "selective") plan.recompute.mode = RecomputeMode::selective;
+  if (granularity != "full") return;
+  plan.recompute.mode = RecomputeMode::full;
+  // Block: of each chunk. Uniform: of all, saved every `layers`; one is what is priced.
+  if (method == "block") plan.recompute.full_layers = layers * plan.virtual_stages;
+  if (method == "uniform" && layers > 1) {
+    options.refuse("recompute_num_layers", "1 with the method uniform");
+  }
+}
+
+void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
+  plan.virtual_stages = options.degree("num_virtual_stages_per_pipeline_rank");
+  options.count("microbatch_group_size_per_virtual_pipeline_stage", 1);
+  const auto each = options.count("num_layers_per_virtual_pipeline_stage", 1);
+  if (!each) return;
+  const std::int64_t chunks = *each * plan.pipeline_parallel;
+  if (layers % chunks != 0) {
+    return options.refuse(
+        "num_layers_per_virtual_pipeline_stage",
+        fmt::format("a divisor of the {} layers of a stage", layers / plan.pipeline_parallel));
+  }
+  plan.virtual_stages = static_cast<int>(layers / chunks);
+}
+
+// Layers of every chunk, from a layout or from the first and last stage's.
+std::vector<int> read_layers(Options& options, int layers, const PlanRequest& plan) {
+  const std::string layout = options.text("pipeline_model_parallel_layout");
+  if (!layout.empty()) {
+    const auto parsed = parse_pipeline_layout(layout);
+    if (parsed) return *parsed;
+    options.refuse("pipeline_model_parallel_layout",
+                   parsed.error().message.substr(parsed.error().message.find("allowed: ") + 9));
+  }
+  const auto first = options.count("decoder_first_pipeline_num_layers", 1);
+  const auto last = options.count("decoder_last_pipeline_num_layers", 1);
+  const int p = plan.pipeline_parallel;
+  if ((!first && !last) || p < 2) return {};
+  const std::int64_t between = p - (first ? 1 : 0) - (last ? 1 : 0);
+  const std::int64_t rest = layers - first.value_or(0) - last.value_or(0);
+  if (rest < 0 || (between > 0 ? rest % between != 0 : rest != 0)) {
+    options.refuse(first ? "decoder_first_pipeline_num_layers" : "decoder_last_pipeline_num_layers",
+                   "one that leaves the other stages the same number of layers");
+    return {};
+  }
+  std::vector<int> stages(static_cast<std::size_t>(p),
+                          static_cast<int>(between > 0 ? rest / between : 0));
+  if (first) stages.front() = static_cast<int>(*first);
+  if (last) stages.back() = static_cast<int>(*last);
+  return stages;
+}
+
+// What make_plan would choose by itself is not said.
+std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request) {
+  Plan plan;
+  plan.pipeline_parallel = request.pipeline_parallel;
+  plan.virtual_stages = request.virtual_stages;
+  const LayersOfChunks usual(plan, all);
+  if (std::int64_t{request.pipeline_parallel} * request.virtual_stages !=
+      static_cast<std::int64_t>(layers.size())) {
+    return layers;
+  }
+  for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
+    if (layers[chunk] != usual[static_cast<int>(chunk)]) return layers;
+  }
+  return {};
+}
+
+int read_zero_stage(Options& options) {
+  constexpr std::array<std::string_view, 4> kStrategies = {"no_shard", "optim", "optim_grads",
+                                                           "optim_grads_params"};
+  const bool distributed = options.flag("use_distributed_optimizer");
+  const bool fsdp = options.flag("use_megatron_fsdp") || options.flag("use_custom_fsdp");
+  const std::string strategy =
+      options.choice("data_parallel_sharding_strategy", kStrategies, "no_shard");
+  if (!fsdp) return distributed ? 1 : 0;
+  return static_cast<int>(std::ranges::find(kStrategies, strategy) - kStrategies.begin());
+}
+
+void read_overlap(Options& options, PlanRequest& plan) {
+  const bool tensor = options.flag("tp_comm_overlap");
+  const bool experts = options.flag("overlap_moe_expert_parallel_comm");
+  const bool pipeline = !options.flag("no_overlap_p2p_communication") &&
+                        options.said("overlap_p2p_comm").value_or(true);
+  plan.overlap.data_parallel = options.flag("overlap_grad_reduce");
+  options.flag("overlap_param_gather");
+  if (plan.tensor_parallel > 1) plan.overlap.tensor_parallel = tensor;
+  if (plan.virtual_stages > 1) plan.overlap.pipeline = pipeline;
+  if (plan.expert_parallel > 1) plan.overlap.expert_parallel = experts;
+}
+
+void read_offload(Options& options, PlanRequest& plan) {
+  if (options.flag("optimizer_cpu_offload")) {
+    if (options.number("optimizer_offload_fraction").value_or(1) < 1) {
+      options.refuse("optimizer_offload_fraction", "1: all of the optimizer or none");
+    }
+    plan.offload.optimizer = OffloadTarget::host;
+  }
+  options.flag("use_precision_aware_optimizer");
+  const auto layers = options.count("cpu_offloading_num_layers", 0);
+  if (!layers || *layers == 0) return;
+  plan.offload.activations = OffloadTarget::host;
+  plan.offload.activation_layers = static_cast<int>(*layers);
+}
+
+void read_context(Options& options, PlanRequest& plan) {
+  plan.context_parallel = options.degree("context_parallel_size");
+  constexpr std::array<std::string_view, 4> kTypes = {"p2p", "all_gather", "allgather", "a2a"};
+  const std::string type = options.choice("cp_comm_type", kTypes, "p2p");
+  if (options.words("cp_comm_type").size() > 1) {
+    options.refuse("cp_comm_type", "one for all layers");
+  }
+  plan.context_parallel_algorithm = type == "p2p"   ? ContextAlgorithm::ring
+                                    : type == "a2a" ? ContextAlgorithm::ulysses
+                                                    : ContextAlgorithm::all_gather;
+}
+
+void read_plan(Options& options, const Transformer& model, ScenarioDraft& draft) {
+  PlanRequest& plan = draft.plan;
+  plan.tensor_parallel = options.degree("tensor_model_parallel_size");
+  plan.pipeline_parallel = options.degree("pipeline_model_parallel_size");
+  const bool sequence = options.flag("sequence_parallel");
+  if (plan.tensor_parallel > 1) plan.sequence_parallel = sequence;
+  read_context(options, plan);
+  read_virtual_stages(options, model.layers, plan);
+  options.flag("account_for_embedding_in_pipeline_split");
+  options.flag("account_for_loss_in_pipeline_split");
+  plan.layers_per_stage =
+      unless_default(read_layers(options, model.layers, plan), model.layers, plan);
+  plan.expert_parallel = options.degree("expert_model_parallel_size");
+  const int expert_tensor = model.experts > 0 ? plan.tensor_parallel : 1;  // arguments.py's default
+  plan.expert_tensor_parallel = options.degree("expert_tensor_parallel_size", expert_tensor);
+  plan.micro_batch = options.degree("micro_batch_size");
+  plan.zero_stage = read_zero_stage(options);
+  if (options.flag("use_tp_pp_dp_mapping")) plan.rank_order = "tp-cp-ep-pp-dp";
+  if (const auto factor = options.number("moe_expert_capacity_factor")) {
+    if (*factor > 0) plan.capacity_factor = factor;
+  }
+  read_recompute(options, plan);
+  read_overlap(options, plan);
+  read_offload(options, plan);
+}
+
+// Optimizer instances divide the ranks that hold the same parameters.
+void read_sharding(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
+  const int instances = options.degree("num_distributed_optimizer_instances");
+  if (instances == 1) return;
+  const PlanRequest& plan = draft.plan;
+  const auto devices = planned_devices(draft, settings);
+  if (!devices) return options.fail(devices.error());
+  const int ranks = *devices / std::max(1, plan.tensor_parallel * plan.pipeline_parallel);
+  if (ranks % instances != 0 || ranks < instances) {
+    return options.refuse("num_distributed_optimizer_instances",
+                          fmt::format("a divisor of the {} ranks of a shard", ranks));
+  }
+  draft.plan.sharding_group = ranks / instances;
+}
+
+void read_launch(Options& options, ScenarioDraft& draft) {
+  const auto per_node = options.count("nproc_per_node", 1, 10'000);
+  const auto nodes = options.count("nnodes", 1, 1'000'000);
+  const auto world = options.count("world_size", 1, 16'777'216);
+  if (world) draft.devices = static_cast<int>(*world);
+  if (!world && per_node) {
+    draft.devices =
+        static_cast<int>(std::min<std::int64_t>(*per_node * nodes.value_or(1), 16'777'216));
+  }
+}
+
+bool looks_like_yaml(std::string_view text) {
+  while (!text.empty()) {
+    const auto words = words_of(take_line(text));
+    if (words.empty() || words.front().starts_with('#') || words.front() == "---") continue;
+    return words.front().ends_with(':') && words.front() != ":";
+  }
+  return false;
+}
+
+Expected<Options> read_options(const ForeignFile& file) {
+  if (!looks_like_yaml(file.text)) return parse_command_line(file);
+  const auto tree = parse_yaml(file);
+  if (!tree) return tl::unexpected(tree.error());
+  Options options(file.name);
+  options.set_tree(*tree, "");
+  return options;
+}
+
+}  // namespace
+
+Expected<Imported> import_megatron(const ForeignFile& file, const ImportSettings& settings) {
+  auto options = read_options(file);
+  if (!options) return tl::unexpected(options.error());
+  ScenarioDraft draft{.name = file.stem};
+  Transformer model = read_network(*options, file.stem, draft);
+  read_training(*options, draft);
+  read_plan(*options, model, draft);
+  read_launch(*options, draft);
+  read_sharding(*options, settings, draft);
+  if (options->error()) return tl::unexpected(*options->error());
+  if (auto done = note_unread(*options, kChanging, kNeutral, draft); !done) {
+    return tl::unexpected(done.error());
+  }
+  draft.model = model_section().write(model, Keys::said);
+  return finish_draft(std::move(draft), settings, file.name);
+}
+
+}  // namespace trainyard

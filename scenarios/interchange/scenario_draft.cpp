@@ -1,0 +1,163 @@
+#include "scenarios/interchange/scenario_draft.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kDefaultNode = "dgx-h100-80gb";
+constexpr std::int64_t kDefaultSequence = 4096;
+
+Expected<int> devices_of_node(const std::string& node) {
+  const Document settings{"--node", std::filesystem::current_path() / "-", nullptr};
+  Node read;
+  if (auto done = read_reference(node_section(), Json(node), read, {&settings, ""}); !done) {
+    return tl::unexpected(done.error());
+  }
+  return read.devices;
+}
+
+// As many nodes as the plan's degrees fill, at least.
+int fewest_nodes(const ScenarioDraft& draft, int devices_per_node) {
+  const PlanRequest& plan = draft.plan;
+  std::int64_t devices = draft.devices;
+  if (devices == 0) {
+    devices = std::int64_t{plan.tensor_parallel} * plan.context_parallel * plan.pipeline_parallel *
+              plan.data_parallel.value_or(1);
+  }
+  const std::int64_t nodes = (devices + devices_per_node - 1) / devices_per_node;
+  return static_cast<int>(std::clamp<std::int64_t>(nodes, 1, 1'000'000));
+}
+
+std::string node_of(const ImportSettings& settings) {
+  return settings.node.empty() ? std::string(kDefaultNode) : settings.node;
+}
+
+Json cluster_of(ScenarioDraft& draft, const ImportSettings& settings, int of_node) {
+  const std::string node = node_of(settings);
+  const int nodes = settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node);
+  if (settings.node.empty()) {
+    draft.assumptions.push_back(fmt::format("nodes {}: the file names no machine (--node)", node));
+  }
+  if (settings.nodes == 0) {
+    draft.assumptions.push_back(fmt::format(
+        "{} node{}: {} (--nodes)", nodes, nodes == 1 ? "" : "s",
+        draft.devices > 0 ? "what the file launches" : "the fewest that its degrees fill"));
+  }
+  return Json{{"node", node}, {"nodes", nodes}};
+}
+
+void add_batch(ScenarioDraft& draft, int devices) {
+  if (draft.training.contains("global_batch")) return;
+  const PlanRequest& plan = draft.plan;
+  const int model_ranks =
+      std::max(1, plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
+  const int replicas = plan.data_parallel.value_or(std::max(1, devices / model_ranks));
+  const int accumulation = std::max(1, draft.accumulation);
+  const std::int64_t batch = std::int64_t{replicas} * plan.micro_batch * accumulation;
+  draft.training["global_batch"] = batch;
+  draft.assumptions.push_back(
+      fmt::format("global_batch {}: micro-batch {} · {} accumulated · {} replicas", batch,
+                  plan.micro_batch, accumulation, replicas));
+}
+
+Json document_of(const ScenarioDraft& draft, const Json& cluster) {
+  Json plan = plan_section().write(draft.plan, Keys::said);
+  return Json{{"trainyard", "scenario/1"}, {"name", draft.name},         {"model", draft.model},
+              {"cluster", cluster},        {"training", draft.training}, {"plan", std::move(plan)}};
+}
+
+void add_network(ScenarioDraft& draft, const ImportSettings& settings) {
+  if (!settings.model.empty()) {
+    draft.model = settings.model;
+  } else if (draft.model.is_null()) {
+    draft.model = std::string(kDefaultModel);
+    draft.assumptions.push_back(
+        fmt::format("model {}: the file names none (--model)", kDefaultModel));
+  }
+  if (settings.sequence_length > 0) draft.training["sequence_length"] = settings.sequence_length;
+  if (draft.training.contains("sequence_length")) return;
+  draft.training["sequence_length"] = kDefaultSequence;
+  draft.assumptions.push_back(
+      fmt::format("sequence_length {}: the file names none (--sequence)", kDefaultSequence));
+}
+
+std::string summary_of(const Scenario& scenario, const Plan& plan) {
+  std::string degrees;
+  const auto add = [&](std::string_view name, int degree) {
+    if (degree > 1) degrees += fmt::format(" {}{}", name, degree);
+  };
+  add("TP", plan.tensor_parallel);
+  add("CP", plan.context_parallel);
+  add("PP", plan.pipeline_parallel);
+  add("VP", plan.virtual_stages);
+  add("DP", plan.data_parallel);
+  add("EP", plan.expert_parallel);
+  add("ETP", plan.expert_tensor_parallel);
+  return fmt::format("{} on {} devices:{} · ZeRO-{} · batch {}, micro-batch {} · {} tokens",
+                     scenario.job.model.name.empty() ? "the network" : scenario.job.model.name,
+                     scenario.job.cluster.devices(), degrees.empty() ? " one rank" : degrees,
+                     plan.zero_stage, scenario.job.training.global_batch, plan.micro_batch,
+                     scenario.job.training.sequence_length);
+}
+
+bool begins_with_one_of(std::string_view name, std::span<const std::string_view> prefixes) {
+  return std::ranges::any_of(prefixes,
+                             [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
+
+Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& settings) {
+  return devices_of_node(node_of(settings)).map([&](int of_node) {
+    return of_node * (settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node));
+  });
+}
+
+Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& settings,
+                                const std::string& file) {
+  add_network(draft, settings);
+  const auto of_node = devices_of_node(node_of(settings));
+  if (!of_node) return tl::unexpected(of_node.error());
+  const Json cluster = cluster_of(draft, settings, *of_node);
+  add_batch(draft, cluster["nodes"].get<int>() * *of_node);
+  const std::string text = text_of(document_of(draft, cluster));
+  const auto scenario = parse_scenario(text, file);
+  if (!scenario) return tl::unexpected(scenario.error());
+  const Job& job = scenario->job;
+  const auto plan = make_plan(*scenario->plan, job.model, job.cluster, job.training);
+  if (!plan) {
+    return failure(fmt::format("{}: {}", file, plan.error().where), plan.error().message);
+  }
+  return Imported{text, summary_of(*scenario, *plan), std::move(draft.assumptions),
+                  std::move(draft.ignored)};
+}
+
+Expected<void> note_unread(const Options& options, std::span<const std::string_view> changing,
+                           std::span<const std::string_view> neutral, ScenarioDraft& draft) {
+  std::vector<std::string> harmless, unknown;
+  for (const std::string& name : options.unread()) {
+    if (std::ranges::find(changing, name) != changing.end()) {
+      return failure(options.file(),
+                     fmt::format("found {}, which changes time or memory in a way that is not "
+                                 "modelled; allowed: a configuration without it",
+                                 name));
+    }
+    (begins_with_one_of(name, neutral) ? harmless : unknown).push_back(name);
+  }
+  if (!harmless.empty()) draft.ignored.push_back(fmt::format("{}", fmt::join(harmless, ", ")));
+  if (!unknown.empty()) {
+    draft.ignored.push_back(
+        fmt::format("not known, taken to change nothing: {}", fmt::join(unknown, ", ")));
+  }
+  return {};
+}
+
+}  // namespace trainyard

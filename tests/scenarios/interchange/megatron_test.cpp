@@ -1,0 +1,249 @@
+#include "scenarios/interchange/megatron.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenarios/interchange/foreign.h"
+#include "tests/scenarios/interchange/plans.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const ImportSettings kTwoNodes{.node = "dgx-h100-80gb", .nodes = 2};
+
+// Llama-3.1-8B as a script of Megatron-LM's examples writes it: variables, an array, comments.
+const std::string kScript = R"(#!/bin/bash
+# examples/llama/train_llama3_8b_h100_fp8.sh, shortened
+TP_SIZE=2
+CP_SIZE=1
+LAYERS="32"
+MODEL_ARGS=(
+    --use-mcore-models
+    --num-layers "$LAYERS"   # as published
+    --hidden-size 4096 --ffn-hidden-size=14336
+    --num-attention-heads 32 --group-query-attention --num-query-groups 8
+    --kv-channels 128 --seq-length 8192 --max-position-embeddings 8192
+    --position-embedding-type rope --rotary-base 1000000 --normalization RMSNorm
+    --swiglu --disable-bias-linear --untie-embeddings-and-output-weights
+    --tokenizer-type NullTokenizer --vocab-size 128255
+)
+torchrun --nproc_per_node 8 --nnodes ${NUM_NODES:-2} pretrain_gpt.py \
+    "${MODEL_ARGS[@]}" \
+    --micro-batch-size 1 --global-batch-size 128 --bf16 --fp8-format hybrid --fp8-recipe delayed \
+    --tensor-model-parallel-size $TP_SIZE --context-parallel-size ${CP_SIZE} --sequence-parallel \
+    --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather \
+    --recompute-granularity full --recompute-method block --recompute-num-layers 4 \
+    --lr 1.5e-4 --new-option-of-a-fork 3
+)";
+
+Expected<Imported> imported(const std::string& text, const ImportSettings& settings = {}) {
+  return import_megatron(foreign(text), settings);
+}
+std::string refusal(const std::string& text) {
+  const auto read = imported(text);
+  return read ? "accepted: " + read->document : line_of(read.error());
+}
+Scenario scenario_from(const Imported& read) {
+  return parse_scenario(read.document, "read").value();
+}
+
+std::string with(const std::string& options) {
+  return "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 "
+         "--global-batch-size 64 --vocab-size 32000 --bf16 " +
+         options;
+}
+
+TEST(MegatronImport, ReadsAScriptWithVariablesAndArrays) {
+  const auto read = imported(kScript);
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  const Scenario scenario = scenario_from(*read);
+  // The published count of Llama-3.1-8B (handbook §2).
+  EXPECT_EQ(parameter_count(scenario.job.model, 8192), 8'030'261'248);
+  EXPECT_EQ(scenario.job.training.sequence_length, 8192);
+  EXPECT_EQ(scenario.job.training.precision.name, "fp8");
+  EXPECT_EQ(scenario.job.cluster.devices(), 16);
+  const PlanRequest& plan = *scenario.plan;
+  EXPECT_EQ(plan.tensor_parallel, 2);
+  EXPECT_EQ(plan.sequence_parallel, true);
+  EXPECT_EQ(plan.zero_stage, 1);
+  EXPECT_EQ(plan.recompute, (Recompute{RecomputeMode::full, 4}));
+  EXPECT_THAT(read->ignored, ElementsAre(HasSubstr("lr"), HasSubstr("new_option_of_a_fork")));
+}
+
+// The keys of examples/gpt3/gpt_config.yaml.
+TEST(MegatronImport, ReadsYaml) {
+  const auto read = imported(R"(language_model:
+  num_layers: 24
+  hidden_size: 1024
+  num_attention_heads: 16
+  ffn_hidden_size: null
+  add_bias_linear: True
+  normalization: LayerNorm
+model_parallel:
+  tensor_model_parallel_size: 2
+  sequence_parallel: True
+  pipeline_model_parallel_size: 2
+seq_length: 1024
+global_batch_size: 16
+micro_batch_size: 2
+bf16: true
+vocab_size: 50304
+)",
+                             kTwoNodes);
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  const Scenario scenario = scenario_from(*read);
+  EXPECT_EQ(scenario.job.model.layers, 24);
+  EXPECT_TRUE(scenario.job.model.biases);
+  EXPECT_EQ(scenario.job.model.ffn_size, 4096);
+  EXPECT_EQ(scenario.plan->pipeline_parallel, 2);
+  EXPECT_EQ(scenario.plan->micro_batch, 2);
+}
+
+TEST(MegatronImport, RefusesWhatItDoesNotModel) {
+  EXPECT_THAT(refusal(with("--mtp-num-layers 1")),
+              HasSubstr("found mtp_num_layers, which changes"));
+  EXPECT_THAT(refusal(with("--recompute-granularity selective --recompute-modules core_attn mlp")),
+              HasSubstr("line 1: found recompute_modules \"core_attn mlp\"; allowed: core_attn"));
+  EXPECT_THAT(refusal(with("--optimizer muon")),
+              HasSubstr("found optimizer \"muon\"; allowed: adam"));
+}
+
+TEST(MegatronImport, GivesOneLineForWhatCannotBe) {
+  EXPECT_THAT(refusal(""), HasSubstr("found no num_layers"));
+  EXPECT_THAT(refusal(with("--tensor-model-parallel-size $UNKNOWN")),
+              HasSubstr("found tensor_model_parallel_size \"$UNKNOWN\"; allowed: a whole number"));
+  EXPECT_THAT(refusal(with("--micro-batch-size -1")), HasSubstr("found micro_batch_size \"-1\""));
+  EXPECT_THAT(refusal(with("--tensor-model-parallel-size 3")), HasSubstr("/plan/tensor_parallel"));
+  EXPECT_THAT(refusal(with("--data-path 'open")), HasSubstr("found a quote without its end"));
+  EXPECT_THAT(refusal("a: &x [1, 2]\nb: *x\n"), HasSubstr("line 1: found an anchor"));
+}
+
+// $A doubled 64 times would be 2^64 letters.
+TEST(MegatronImport, DoesNotLetVariablesGrow) {
+  std::string script = "A=aaaaaaaaaaaaaaaa\n";
+  for (int i = 0; i < 64; ++i) script += "A=\"$A$A\"\n";
+  EXPECT_THAT(refusal(script), HasSubstr("more text than a command line has"));
+}
+
+TEST(MegatronLists, AreWhatPythonMakesOfThem) {
+  EXPECT_EQ(parse_python_list("([0]*2+[1]*3)").value(), (std::vector<int>{0, 0, 1, 1, 1}));
+  EXPECT_EQ(parse_python_list("[0, 1]*2").value(), (std::vector<int>{0, 1, 0, 1}));
+  EXPECT_EQ(parse_python_list(python_list({0, 0, 1})).value(), (std::vector<int>{0, 0, 1}));
+  EXPECT_FALSE(parse_python_list("[1]*1000000*1000000").has_value());
+  EXPECT_FALSE(parse_python_list("__import__('os')").has_value());
+  EXPECT_FALSE(parse_python_list(std::string(100'000, '(')).has_value());
+}
+
+// The example of pipeline_parallel_layer_layout.py without its multi-token prediction.
+TEST(MegatronLayouts, AreLayersOfEachChunk) {
+  EXPECT_EQ(parse_pipeline_layout("Ettt|(tt|)*2L").value(), (std::vector<int>{3, 2, 2, 0}));
+  EXPECT_EQ(parse_pipeline_layout("Et*3|t*4|t*3L").value(), (std::vector<int>{3, 4, 3}));
+  EXPECT_EQ(parse_pipeline_layout(pipeline_layout({1, 0, 2})).value(), (std::vector<int>{1, 0, 2}));
+  EXPECT_FALSE(parse_pipeline_layout("Ettt|m|L").has_value());
+  EXPECT_FALSE(parse_pipeline_layout("tE|L").has_value());
+  EXPECT_FALSE(parse_pipeline_layout("Et*99999999999999999999|L").has_value());
+}
+
+// Layers 4 and later of DeepSeek-V3 have experts: ([0]*3+[1]*58).
+TEST(MegatronExport, SaysEveryNetworkOfItsKindAndReadsItBack) {
+  for (const char* name : {"llama-3.1-8b", "deepseek-v3", "mixtral-8x7b", "gpt3-175b", "qwen2.5-7b",
+                           "qwen3-30b-a3b", "gpt-oss-20b"}) {
+    const Scenario scenario = scenario_of(name, "megatron-core", 2);
+    const Plan plan =
+        make_plan({}, scenario.job.model, scenario.job.cluster, scenario.job.training).value();
+    const auto exported = export_megatron(scenario, plan);
+    ASSERT_TRUE(exported.has_value()) << name << line_of(exported.error());
+    const auto read = imported(exported->files.front().text, kTwoNodes);
+    ASSERT_TRUE(read.has_value()) << name << line_of(read.error());
+    const Transformer model = scenario_from(*read).job.model;
+    EXPECT_EQ(parameter_count(model, 4096), parameter_count(scenario.job.model, 4096)) << name;
+    EXPECT_EQ(active_parameter_count(model, 4096), active_parameter_count(scenario.job.model, 4096))
+        << name;
+    EXPECT_EQ(model.sliding_window, scenario.job.model.sliding_window);
+    EXPECT_EQ(model.full_attention_every, scenario.job.model.full_attention_every);
+  }
+}
+
+void vary(Draw& draw, PlanRequest& request) {
+  request.tensor_parallel = draw.power_of_two(3);
+  request.context_parallel = draw.power_of_two(1);
+  request.pipeline_parallel = 1 + draw.below(6);
+  request.virtual_stages = 1 + draw.below(3);
+  request.expert_parallel = draw.power_of_two(3);
+  request.expert_tensor_parallel = draw.power_of_two(1);
+  request.micro_batch = draw.power_of_two(2);
+  request.sequence_parallel = draw.coin();
+  request.zero_stage = draw.below(4);
+  if (draw.coin()) request.sharding_group = draw.power_of_two(3);
+  if (draw.coin()) request.rank_order = "tp-cp-ep-pp-dp";
+  if (draw.coin()) request.capacity_factor = 1.25;
+  constexpr ContextAlgorithm kContexts[] = {ContextAlgorithm::ring, ContextAlgorithm::all_gather,
+                                            ContextAlgorithm::ulysses};
+  request.context_parallel_algorithm = kContexts[draw.below(3)];
+  request.recompute.mode = static_cast<RecomputeMode>(draw.below(3));
+  if (request.recompute.mode == RecomputeMode::full) {
+    request.recompute.full_layers = request.virtual_stages * draw.below(3);
+  }
+  request.overlap.data_parallel = draw.coin();
+  request.overlap.tensor_parallel = draw.coin();
+  if (request.virtual_stages > 1) request.overlap.pipeline = draw.coin();
+  if (request.expert_parallel > 1) request.overlap.expert_parallel = draw.coin();
+  if (draw.coin()) request.offload.optimizer = OffloadTarget::host;
+}
+
+class MegatronRoundTrip : public ::testing::TestWithParam<const char*> {};
+
+// Export, then import: the same plan, key by key. What is not said where it has no meaning (tensor
+// overlap of one rank, an algorithm for one rank of context) is set as the plan has it.
+TEST_P(MegatronRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
+  const Scenario scenario = scenario_of(GetParam(), "megatron-core", 12, 2 * 3 * 4 * 5 * 64);
+  const auto plans = random_plans(scenario, 60, vary, [&](const Plan& plan) {
+    const bool capacity = scenario.job.model.experts == 0 && plan.capacity_factor > 0;
+    return !capacity && export_megatron(scenario, plan).has_value();
+  });
+  ASSERT_EQ(plans.size(), 60u);
+  for (const Plan& plan : plans) {
+    const auto exported = export_megatron(scenario, plan).value();
+    const auto read = imported(exported.files.front().text, {.node = "dgx-h100-80gb", .nodes = 12});
+    ASSERT_TRUE(read.has_value()) << line_of(read.error()) << exported.files.front().text;
+    const Scenario back = scenario_from(*read);
+    Plan again = make_plan(*back.plan, back.job.model, back.job.cluster, back.job.training).value();
+    if (plan.tensor_parallel == 1) again.overlap.tensor_parallel = plan.overlap.tensor_parallel;
+    if (plan.context_parallel == 1) {
+      again.context_parallel_algorithm = plan.context_parallel_algorithm;
+    }
+    EXPECT_EQ(text_of_plan(again), text_of_plan(plan)) << exported.files.front().text;
+    EXPECT_EQ(back.job.training.global_batch, scenario.job.training.global_batch);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, MegatronRoundTrip,
+                         ::testing::Values("llama-3.1-70b", "mixtral-8x7b", "llama-3.1-405b"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::erase_if(name, [](char c) { return c == '-' || c == '.'; });
+                           return name;
+                         });
+
+std::string export_refusal(const PlanRequest& request, const std::string& stack = "ideal") {
+  const Scenario scenario = scenario_of("llama-3.1-8b", stack, 2);
+  const Job& job = scenario.job;
+  const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
+  const auto exported = export_megatron(scenario, plan);
+  return exported ? "exported" : line_of(exported.error());
+}
+
+TEST(MegatronExport, RefusesByNameWhatMegatronCannotSay) {
+  EXPECT_EQ(export_refusal({.pipeline_parallel = 4, .schedule = "zb-h1"}),
+            "/plan/schedule: found \"zb-h1\"; allowed in Megatron-LM: 1f1b, interleaved-1f1b");
+  EXPECT_THAT(export_refusal({.offload = {.parameters = OffloadTarget::nvme}}),
+              HasSubstr("/plan/offload/parameters: found \"nvme\""));
+  EXPECT_THAT(export_refusal({.collective = "ring"}), HasSubstr("/plan/collective"));
+}
+
+}  // namespace
+}  // namespace trainyard
