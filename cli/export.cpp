@@ -9,7 +9,10 @@
 #include "cli/question.h"
 #include "cli/style.h"
 #include "cli/text.h"
+#include "scenarios/interchange/accelerate.h"
+#include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/torchtitan.h"
 #include "scenarios/output.h"
 
 namespace trainyard {
@@ -28,6 +31,9 @@ struct ExportKind {
 
 constexpr std::array kKinds = {
     ExportKind{"megatron", "Megatron-LM arguments", export_megatron},
+    ExportKind{"deepspeed", "DeepSpeed JSON", export_deepspeed},
+    ExportKind{"torchtitan", "torchtitan TOML", export_torchtitan},
+    ExportKind{"fsdp", "Accelerate YAML for FSDP", export_fsdp},
 };
 
 Expected<std::vector<std::string>> write_all(const std::filesystem::path& folder,

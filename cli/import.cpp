@@ -9,9 +9,12 @@
 #include "cli/style.h"
 #include "cli/text.h"
 #include "scenarios/huggingface.h"
+#include "scenarios/interchange/accelerate.h"
+#include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/megatron.h"
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
+#include "scenarios/interchange/torchtitan.h"
 #include "scenarios/output.h"
 
 namespace trainyard {
@@ -106,6 +109,15 @@ constexpr std::array kKinds = {
                "a command line, a script that has it, or YAML",
                "trainyard import megatron pretrain.sh --node dgx-h100-80gb --nodes 4 -o run.json",
                framework<import_megatron>, Takes::machines},
+    ImportKind{"deepspeed", "a scenario from DeepSpeed's JSON", "ds_config.json",
+               "trainyard import deepspeed ds_config.json --model llama-3.1-8b -o run.json",
+               framework<import_deepspeed>, Takes::machines},
+    ImportKind{"torchtitan", "a scenario from torchtitan's TOML", "its job configuration",
+               "trainyard import torchtitan llama3_8b.toml --nodes 8 -o run.json",
+               framework<import_torchtitan>, Takes::machines},
+    ImportKind{"fsdp", "a scenario from Accelerate's YAML for FSDP", "accelerate's configuration",
+               "trainyard import fsdp fsdp.yaml --model llama-3.1-8b -o run.json",
+               framework<import_fsdp>, Takes::machines},
     ImportKind{"nccl-topology", "a node document from an NCCL topology",
                "XML that NCCL_TOPO_DUMP_FILE wrote, or an NCCL_TOPO_FILE",
                "trainyard import nccl-topology topo.xml -o node.json", nccl_topology,

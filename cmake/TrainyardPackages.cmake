@@ -12,6 +12,7 @@ find_package(fmt 9 REQUIRED)
 find_package(pugixml 1.13 REQUIRED)
 find_package(tl-expected 1.0 REQUIRED)
 find_package(Threads REQUIRED)
+find_package(tomlplusplus 3.3 REQUIRED)
 find_package(yaml-cpp 0.7 REQUIRED)
 
 # Each trainyard_find_<part> sets <part>_why_not (empty: the part is on) and <part>_found, the line of the summary.

@@ -14,138 +14,136 @@ namespace {
 constexpr std::string_view kStack = "megatron-core";
 
 // Options that change time or memory and are not read below.
-constexpr std::array<std::string_view, 24> kChanging = {
-    "mtp_num_layers",
-    "encoder_num_layers",
-    "decoder_num_layers",
-    "encoder_seq_length",
-    "decoder_seq_length",
-    "hybrid_override_pattern",
-    "hybrid_layer_pattern",
-    "is_hybrid_model",
-    "spec",
-    "retro_add_retriever",
-    "hierarchical_context_parallel_sizes",
-    "heterogeneous_layers_config_path",
-    "use_legacy_models",
-    "use_torch_fsdp2",
-    "fp32_residual_connection",
-    "distribute_saved_activations",
-    "moe_layer_recompute",
-    "moe_extended_tp",
-    "moe_use_upcycling",
-    "no_persist_layer_norm_fusion",
-    "squared_relu_with_gate",
-    "relative_attention_num_buckets",
-    "experimental_attention_variant",
-    "batch_size",
-};
+constexpr auto kChanging = std::to_array<std::string_view>({"mtp_num_layers",
+                                                            "encoder_num_layers",
+                                                            "decoder_num_layers",
+                                                            "encoder_seq_length",
+                                                            "decoder_seq_length",
+                                                            "hybrid_override_pattern",
+                                                            "hybrid_layer_pattern",
+                                                            "is_hybrid_model",
+                                                            "spec",
+                                                            "retro_add_retriever",
+                                                            "hierarchical_context_parallel_sizes",
+                                                            "heterogeneous_layers_config_path",
+                                                            "use_legacy_models",
+                                                            "use_torch_fsdp2",
+                                                            "fp32_residual_connection",
+                                                            "distribute_saved_activations",
+                                                            "moe_layer_recompute",
+                                                            "moe_extended_tp",
+                                                            "moe_use_upcycling",
+                                                            "no_persist_layer_norm_fusion",
+                                                            "squared_relu_with_gate",
+                                                            "relative_attention_num_buckets",
+                                                            "experimental_attention_variant",
+                                                            "batch_size"});
 
 // Beginnings of those that change neither, and of those that the stack stands for.
-constexpr std::array<std::string_view, 104> kNeutral = {"accumulate_allreduce",
-                                                        "adam_",
-                                                        "adlr_",
-                                                        "async_save",
-                                                        "attention_backend",
-                                                        "attention_dropout",
-                                                        "attention_softmax",
-                                                        "auto_detect",
-                                                        "bias_",
-                                                        "calculate_per_token",
-                                                        "check_",
-                                                        "ckpt_",
-                                                        "clip_grad",
-                                                        "cross_entropy_",
-                                                        "cuda_graph",
-                                                        "data_",
-                                                        "dataloader",
-                                                        "ddp_",
-                                                        "decoupled_",
-                                                        "deterministic",
-                                                        "dist_ckpt",
-                                                        "distrib_optim",
-                                                        "distributed_",
-                                                        "empty_unused",
-                                                        "end_weight",
-                                                        "eod_mask",
-                                                        "eval_",
-                                                        "exit_",
-                                                        "exp_avg",
-                                                        "external_cuda",
-                                                        "finetune",
-                                                        "fp16_lm",
-                                                        "fp8_amax",
-                                                        "fp8_interval",
-                                                        "fp8_margin",
-                                                        "fp8_param",
-                                                        "grad_reduce_in",
-                                                        "hidden_dropout",
-                                                        "hysteresis",
-                                                        "init_method",
-                                                        "initial_loss",
-                                                        "layernorm",
-                                                        "legacy_tokenizer",
-                                                        "load",
-                                                        "local_rank",
-                                                        "log_",
-                                                        "loss_scale",
-                                                        "lr",
-                                                        "main_grads",
-                                                        "make_vocab",
-                                                        "manual_gc",
-                                                        "master_",
-                                                        "max_position",
-                                                        "merge_file",
-                                                        "min_lr",
-                                                        "min_loss",
-                                                        "mock_data",
-                                                        "moe_aux",
-                                                        "moe_grouped",
-                                                        "moe_permute",
-                                                        "moe_router_b",
-                                                        "moe_router_dtype",
-                                                        "moe_router_fusion",
-                                                        "moe_router_group",
-                                                        "moe_router_load",
-                                                        "moe_router_num",
-                                                        "moe_router_pre",
-                                                        "moe_router_score",
-                                                        "moe_router_topk_",
-                                                        "moe_token",
-                                                        "moe_z_loss",
-                                                        "nccl_",
-                                                        "no_",
-                                                        "node_rank",
-                                                        "norm_epsilon",
-                                                        "num_workers",
-                                                        "override_opt",
-                                                        "profile",
-                                                        "qk_clip",
-                                                        "rdzv",
-                                                        "recompute_modules",
-                                                        "rope_",
-                                                        "rotary_",
-                                                        "save",
-                                                        "seed",
-                                                        "sgd_",
-                                                        "split",
-                                                        "start_weight",
-                                                        "tensorboard",
-                                                        "tiktoken",
-                                                        "tokenizer",
-                                                        "train_",
-                                                        "transformer_impl",
-                                                        "trust_remote",
-                                                        "use_checkpoint",
-                                                        "use_flash",
-                                                        "use_mcore",
-                                                        "use_pytorch",
-                                                        "use_rope",
-                                                        "use_rotary",
-                                                        "valid_",
-                                                        "vocab_file",
-                                                        "wandb",
-                                                        "weight_decay"};
+constexpr auto kNeutral = std::to_array<std::string_view>({"accumulate_allreduce",
+                                                           "adam_",
+                                                           "adlr_",
+                                                           "async_save",
+                                                           "attention_backend",
+                                                           "attention_dropout",
+                                                           "attention_softmax",
+                                                           "auto_detect",
+                                                           "bias_",
+                                                           "calculate_per_token",
+                                                           "check_",
+                                                           "ckpt_",
+                                                           "clip_grad",
+                                                           "cross_entropy_",
+                                                           "cuda_graph",
+                                                           "data_",
+                                                           "dataloader",
+                                                           "ddp_",
+                                                           "decoupled_",
+                                                           "deterministic",
+                                                           "dist_ckpt",
+                                                           "distrib_optim",
+                                                           "distributed_",
+                                                           "empty_unused",
+                                                           "end_weight",
+                                                           "eod_mask",
+                                                           "eval_",
+                                                           "exit_",
+                                                           "exp_avg",
+                                                           "external_cuda",
+                                                           "finetune",
+                                                           "fp16_lm",
+                                                           "fp8_amax",
+                                                           "fp8_interval",
+                                                           "fp8_margin",
+                                                           "fp8_param",
+                                                           "grad_reduce_in",
+                                                           "hidden_dropout",
+                                                           "hysteresis",
+                                                           "init_method",
+                                                           "initial_loss",
+                                                           "layernorm",
+                                                           "legacy_tokenizer",
+                                                           "load",
+                                                           "local_rank",
+                                                           "log_",
+                                                           "loss_scale",
+                                                           "lr",
+                                                           "main_grads",
+                                                           "make_vocab",
+                                                           "manual_gc",
+                                                           "master_",
+                                                           "max_position",
+                                                           "merge_file",
+                                                           "min_lr",
+                                                           "min_loss",
+                                                           "mock_data",
+                                                           "moe_aux",
+                                                           "moe_grouped",
+                                                           "moe_permute",
+                                                           "moe_router_b",
+                                                           "moe_router_dtype",
+                                                           "moe_router_fusion",
+                                                           "moe_router_group",
+                                                           "moe_router_load",
+                                                           "moe_router_num",
+                                                           "moe_router_pre",
+                                                           "moe_router_score",
+                                                           "moe_router_topk_",
+                                                           "moe_token",
+                                                           "moe_z_loss",
+                                                           "nccl_",
+                                                           "no_",
+                                                           "node_rank",
+                                                           "norm_epsilon",
+                                                           "num_workers",
+                                                           "override_opt",
+                                                           "profile",
+                                                           "qk_clip",
+                                                           "rdzv",
+                                                           "recompute_modules",
+                                                           "rope_",
+                                                           "rotary_",
+                                                           "save",
+                                                           "seed",
+                                                           "sgd_",
+                                                           "split",
+                                                           "start_weight",
+                                                           "tensorboard",
+                                                           "tiktoken",
+                                                           "tokenizer",
+                                                           "train_",
+                                                           "transformer_impl",
+                                                           "trust_remote",
+                                                           "use_checkpoint",
+                                                           "use_flash",
+                                                           "use_mcore",
+                                                           "use_pytorch",
+                                                           "use_rope",
+                                                           "use_rotary",
+                                                           "valid_",
+                                                           "vocab_file",
+                                                           "wandb",
+                                                           "weight_decay"});
 
 void read_attention(Options& options, Transformer& model) {
   model.attention_heads = options.degree("num_attention_heads", 0);
@@ -170,7 +168,7 @@ void read_attention(Options& options, Transformer& model) {
     model.sliding_window = options.degree("window_size", 0);
     model.full_attention_every = options.degree("window_attn_skip_freq", 0);
   }
-  constexpr std::array<std::string_view, 2> kSoftmax = {"vanilla", "learnable"};
+  constexpr auto kSoftmax = std::to_array<std::string_view>({"vanilla", "learnable"});
   model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
 }
 
@@ -241,14 +239,15 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
     const std::int64_t wide = 4 * std::int64_t{model.hidden_size};
     model.ffn_size = model.gated_mlp ? wide * 2 / 3 / 64 * 64 : wide;
   }
-  constexpr std::array<std::string_view, 2> kNorms = {"LayerNorm", "RMSNorm"};
+  constexpr auto kNorms = std::to_array<std::string_view>({"LayerNorm", "RMSNorm"});
   const bool rms = options.choice("normalization", kNorms, "LayerNorm") == "RMSNorm";
   model.norm = rms ? Norm::rms_norm : Norm::layer_norm;
   model.biases =
       !options.flag("disable_bias_linear") && options.said("add_bias_linear").value_or(true);
   model.qkv_biases = !model.biases && options.flag("add_qkv_bias");
   model.tied_embeddings = !options.flag("untie_embeddings_and_output_weights");
-  const std::array<std::string_view, 4> kPositions = {"learned_absolute", "rope", "mrope", "none"};
+  constexpr auto kPositions =
+      std::to_array<std::string_view>({"learned_absolute", "rope", "mrope", "none"});
   const bool rotary = options.flag("use_rotary_position_embeddings");
   model.learned_positions =
       options.choice("position_embedding_type", kPositions, rotary ? "rope" : "learned_absolute") ==
@@ -272,8 +271,8 @@ std::string read_precision(Options& options, ScenarioDraft& draft) {
   std::string format = options.text("fp8_format");
   if (format.empty()) format = options.text("fp8");
   if (options.flag("fp8_hybrid") || options.flag("fp8_e4m3")) format = "hybrid";
-  constexpr std::array<std::string_view, 4> kRecipes = {"tensorwise", "delayed", "mxfp8",
-                                                        "blockwise"};
+  constexpr auto kRecipes =
+      std::to_array<std::string_view>({"tensorwise", "delayed", "mxfp8", "blockwise"});
   const std::string recipe = options.choice("fp8_recipe", kRecipes, "delayed");
   if (options.has("fp4_format") || options.has("fp4")) {
     options.has("fp4_recipe");
@@ -295,7 +294,7 @@ void read_training(Options& options, ScenarioDraft& draft) {
   const std::int64_t length = options.count("seq_length", 1).value_or(1);
   training["sequence_length"] = length;
   training["precision"] = read_precision(options, draft);
-  constexpr std::array<std::string_view, 2> kOptimizers = {"adam", "sgd"};
+  constexpr auto kOptimizers = std::to_array<std::string_view>({"adam", "sgd"});
   training["optimizer"] = options.choice("optimizer", kOptimizers, "adam");
   training["stack"] = std::string(kStack);
   const auto samples = options.count("train_samples", 1, 1'000'000'000'000);
@@ -310,11 +309,11 @@ void read_training(Options& options, ScenarioDraft& draft) {
 }
 
 void read_recompute(Options& options, PlanRequest& plan) {
-  constexpr std::array<std::string_view, 2> kGranularities = {"full", "selective"};
+  constexpr auto kGranularities = std::to_array<std::string_view>({"full", "selective"});
   const bool selective = options.flag("recompute_activations");
   const std::string granularity =
       options.choice("recompute_granularity", kGranularities, selective ? "selective" : "none");
-  constexpr std::array<std::string_view, 2> kMethods = {"uniform", "block"};
+  constexpr auto kMethods = std::to_array<std::string_view>({"uniform", "block"});
   const std::string method = options.choice("recompute_method", kMethods, "uniform");
   const int layers = options.degree("recompute_num_layers");
   for (const std::string& module : options.words("recompute_modules")) {
@@ -390,8 +389,8 @@ std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequ
 }
 
 int read_zero_stage(Options& options) {
-  constexpr std::array<std::string_view, 4> kStrategies = {"no_shard", "optim", "optim_grads",
-                                                           "optim_grads_params"};
+  constexpr auto kStrategies =
+      std::to_array<std::string_view>({"no_shard", "optim", "optim_grads", "optim_grads_params"});
   const bool distributed = options.flag("use_distributed_optimizer");
   const bool fsdp = options.flag("use_megatron_fsdp") || options.flag("use_custom_fsdp");
   const std::string strategy =
@@ -428,7 +427,8 @@ void read_offload(Options& options, PlanRequest& plan) {
 
 void read_context(Options& options, PlanRequest& plan) {
   plan.context_parallel = options.degree("context_parallel_size");
-  constexpr std::array<std::string_view, 4> kTypes = {"p2p", "all_gather", "allgather", "a2a"};
+  constexpr auto kTypes =
+      std::to_array<std::string_view>({"p2p", "all_gather", "allgather", "a2a"});
   const std::string type = options.choice("cp_comm_type", kTypes, "p2p");
   if (options.words("cp_comm_type").size() > 1) {
     options.refuse("cp_comm_type", "one for all layers");

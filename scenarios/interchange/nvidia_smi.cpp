@@ -47,8 +47,8 @@ int links_of(std::string_view cell) {
     const bool whole = parsed.ec == std::errc() && parsed.ptr == cell.data() + cell.size();
     return whole && links >= 1 && links <= 1000 ? links : -1;
   }
-  constexpr std::array<std::string_view, 7> kWords = {"X",   "SYS", "NODE", "PHB",
-                                                      "PXB", "PIX", "PSB"};
+  constexpr auto kWords =
+      std::to_array<std::string_view>({"X", "SYS", "NODE", "PHB", "PXB", "PIX", "PSB"});
   return std::ranges::find(kWords, cell) != kWords.end() ? 0 : -1;
 }
 

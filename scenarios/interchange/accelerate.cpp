@@ -1,0 +1,224 @@
+#include "scenarios/interchange/accelerate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/interchange/plan_refusals.h"
+#include "scenarios/interchange/yaml_document.h"
+
+namespace trainyard {
+namespace {
+
+constexpr auto kChanging = std::to_array<std::string_view>(
+    {"fp8_config", "megatron_lm_config", "dynamo_config", "ipex_config", "tpu_use_cluster",
+     "parallelism_config_sp_size"});
+constexpr auto kNeutral = std::to_array<std::string_view>({"commands",
+                                                           "command_file",
+                                                           "compute_environment",
+                                                           "debug",
+                                                           "deepspeed_",
+                                                           "downcast_bf16",
+                                                           "dynamo_",
+                                                           "enable_cpu",
+                                                           "fp8_",
+                                                           "fsdp_auto_wrap",
+                                                           "fsdp_backward",
+                                                           "fsdp_cpu_ram",
+                                                           "fsdp_forward",
+                                                           "fsdp_min_num",
+                                                           "fsdp_state_dict",
+                                                           "fsdp_sync",
+                                                           "fsdp_transformer",
+                                                           "fsdp_use_orig",
+                                                           "gpu_ids",
+                                                           "machine_rank",
+                                                           "main_process",
+                                                           "main_training",
+                                                           "mpirun",
+                                                           "rdzv",
+                                                           "same_network",
+                                                           "tpu_",
+                                                           "use_cpu",
+                                                           "num_cpu_threads",
+                                                           "env",
+                                                           "tee",
+                                                           "monitor",
+                                                           "max_restarts",
+                                                           "log_dir",
+                                                           "mixed_precision"});
+
+// A strategy of FSDP 1, or FSDP 2's two settings; ZeRO stage, −1 where neither is there.
+int read_strategy(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
+  constexpr auto kStrategies =
+      std::to_array<std::string_view>({"NO_SHARD", "NONE", "SHARD_GRAD_OP", "FULL_SHARD",
+                                       "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", "1", "2", "3", "4"});
+  const int version = options.degree("fsdp_version");
+  const std::string strategy = options.choice("fsdp_sharding_strategy", kStrategies, "FULL_SHARD");
+  const auto reshard = options.text("fsdp_reshard_after_forward");
+  if (version >= 2) return reshard == "false" ? 2 : 3;
+  std::string name = strategy;
+  if (reshard == "SHARD_GRAD_OP" || reshard == "NO_SHARD") name = reshard;
+  const bool hybrid = name.starts_with("HYBRID") || name == "4";
+  if (hybrid) {
+    plan.sharding_group = 8;
+    draft.assumptions.emplace_back("sharding_group 8: the devices of a node (HYBRID_SHARD)");
+  }
+  if (name == "NO_SHARD" || name == "NONE" || name == "3") return 0;
+  return name == "SHARD_GRAD_OP" || name == "2" || name == "HYBRID_SHARD_ZERO2" ? 2 : 3;
+}
+
+void read_parallelism(Options& options, PlanRequest& plan) {
+  const int replicas = options.degree("parallelism_config_dp_replicate_size");
+  const auto shards = options.count("parallelism_config_dp_shard_size", 1, 1'000'000);
+  plan.tensor_parallel = options.degree("parallelism_config_tp_size");
+  plan.context_parallel = options.degree("parallelism_config_cp_size");
+  constexpr auto kRotate = std::to_array<std::string_view>({"allgather", "alltoall"});
+  const bool gathers =
+      options.choice("parallelism_config_cp_comm_strategy", kRotate, "allgather") == "allgather";
+  if (plan.context_parallel > 1 && gathers) {
+    plan.context_parallel_algorithm = ContextAlgorithm::all_gather;
+  }
+  if (plan.tensor_parallel > 1) plan.sequence_parallel = false;
+  if (!shards) return;
+  plan.data_parallel = static_cast<int>(std::min<std::int64_t>(*shards * replicas, 1'000'000));
+  if (replicas > 1) plan.sharding_group = static_cast<int>(*shards) * plan.context_parallel;
+}
+
+std::string read_precision(Options& options) {
+  constexpr auto kNames = std::to_array<std::string_view>({"no", "bf16", "fp16", "fp8", "false"});
+  const std::string name = options.choice("mixed_precision", kNames, "no");
+  return name == "no" || name == "false" ? "fp32" : name;
+}
+
+void read_rest(Options& options, PlanRequest& plan) {
+  if (options.flag("fsdp_activation_checkpointing")) plan.recompute.mode = RecomputeMode::full;
+  if (!options.flag("fsdp_offload_params")) return;
+  plan.offload.parameters = plan.offload.gradients = plan.offload.optimizer = OffloadTarget::host;
+}
+
+void check(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  const Training& training = scenario.job.training;
+  refuse_pipeline(plan, refusals);
+  refuse_experts(plan, refusals);
+  refuse_common(scenario, plan, refusals);
+  refuse_names(refusals, "/training/precision", training.precision.name,
+               {"bf16", "fp16", "fp32", "fp8"});
+  if (plan.sequence_parallel) refusals.add("/plan/sequence_parallel", "true", "false");
+  if (plan.zero_stage < 2) {
+    refusals.add("/plan/zero_stage", fmt::format("{}", plan.zero_stage), "2, 3");
+  }
+  if (plan.sharding_group % plan.context_parallel != 0) {
+    refusals.add("/plan/sharding_group", fmt::format("{}", plan.sharding_group),
+                 fmt::format("a multiple of context_parallel ({})", plan.context_parallel));
+  }
+  if (plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ulysses) {
+    refusals.add("/plan/context_parallel_algorithm", "\"ulysses\"", "ring, all-gather");
+  }
+  const bool partly =
+      plan.recompute.mode == RecomputeMode::selective || plan.recompute.full_layers > 0;
+  if (partly) refusals.add("/plan/recompute", "a part of the layers", "none, full");
+  const Offload& offload = plan.offload;
+  const bool together =
+      offload.parameters == offload.gradients && offload.gradients == offload.optimizer &&
+      offload.optimizer != OffloadTarget::nvme && offload.activations == OffloadTarget::none;
+  if (!together) {
+    refusals.add("/plan/offload", "a part", "parameters, gradients and optimizer together to host");
+  }
+}
+
+// Every value is a number, a flag or a name of ours: nothing of a user's stands in it.
+std::string yaml_of(const Scenario& scenario, const Plan& plan) {
+  const int shards = plan.sharding_group / plan.context_parallel;
+  const int per_node = scenario.job.cluster.devices_per_node;
+  const std::string_view precision = scenario.job.training.precision.name;
+  return fmt::format(
+      R"(compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+fsdp_config:
+  fsdp_version: 2
+  fsdp_reshard_after_forward: {}
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_activation_checkpointing: {}
+  fsdp_offload_params: {}
+  fsdp_state_dict_type: SHARDED_STATE_DICT
+  fsdp_cpu_ram_efficient_loading: true
+mixed_precision: '{}'
+num_machines: {}
+num_processes: {}
+parallelism_config:
+  parallelism_config_dp_replicate_size: {}
+  parallelism_config_dp_shard_size: {}
+  parallelism_config_tp_size: {}
+  parallelism_config_cp_size: {}
+  parallelism_config_cp_comm_strategy: {}
+)",
+      plan.zero_stage == 3, plan.recompute.mode == RecomputeMode::full,
+      plan.offload.parameters == OffloadTarget::host, precision == "fp32" ? "no" : precision,
+      (plan.devices() + per_node - 1) / per_node, plan.devices(), plan.data_parallel / shards,
+      shards, plan.tensor_parallel, plan.context_parallel,
+      plan.context_parallel_algorithm == ContextAlgorithm::all_gather ? "allgather" : "alltoall");
+}
+
+}  // namespace
+
+Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& settings) {
+  const auto tree = parse_yaml(file);
+  if (!tree) return tl::unexpected(tree.error());
+  if (!tree->is_object()) {
+    return file.error(
+        fmt::format("found {}; allowed: a configuration of Accelerate", shown(*tree)));
+  }
+  Options options(file.name);
+  options.set_tree(*tree, "");
+  ScenarioDraft draft{.name = file.stem, .training = Json::object()};
+  PlanRequest& plan = draft.plan;
+  constexpr auto kTypes = std::to_array<std::string_view>({"FSDP", "MULTI_GPU", "NO"});
+  const std::string type = options.choice("distributed_type", kTypes, "FSDP");
+  read_parallelism(options, plan);
+  const int stage = read_strategy(options, plan, draft);
+  plan.zero_stage = type == "FSDP" ? stage : 0;
+  read_rest(options, plan);
+  draft.training["precision"] = read_precision(options);
+  draft.training["optimizer"] = "adamw";
+  draft.training["stack"] = "fsdp";
+  draft.devices = options.degree("num_processes", 0);
+  options.count("num_machines", 1, 1'000'000);
+  draft.assumptions.emplace_back("micro-batch 1, one accumulated, adamw: the file has no batch");
+  if (options.error()) return tl::unexpected(*options.error());
+  if (auto done = note_unread(options, kChanging, kNeutral, draft); !done) {
+    return tl::unexpected(done.error());
+  }
+  return finish_draft(std::move(draft), settings, file.name);
+}
+
+Expected<Exported> export_fsdp(const Scenario& scenario, const Plan& plan) {
+  Refusals refusals("Accelerate's YAML");
+  check(scenario, plan, refusals);
+  if (refusals.error()) return tl::unexpected(*refusals.error());
+  // Accelerate's mesh, outermost first: dp_replicate, dp_shard, cp, tp.
+  const auto devices = rank_devices(plan, scenario.job.model, "tp-cp-ep-dp-pp");
+  if (!devices) return tl::unexpected(devices.error());
+  const Launch launch{
+      .framework = "Accelerate 1.11",
+      .program = {"bash", "-c",
+                  "exec accelerate launch --config_file accelerate.yaml --machine_rank \"$RANK\" "
+                  "--num_machines \"$WORLD_SIZE\" --num_processes \"$WORLD_SIZE\" "
+                  "--gpu_ids \"$LOCAL_RANK\" --main_process_ip \"$MASTER_ADDR\" "
+                  "--main_process_port \"$MASTER_PORT\" \"$@\"",
+                  "accelerate", "train.py", "--per_device_train_batch_size",
+                  fmt::format("{}", plan.micro_batch), "--gradient_accumulation_steps",
+                  fmt::format("{}", plan.microbatches)},
+      .extra = " \"$@\""};
+  return Exported{
+      {{"accelerate.yaml", yaml_of(scenario, plan)},
+       hostfile(*devices, scenario.job.cluster.devices_per_node),
+       sbatch_script(scenario, plan, launch)},
+      {fmt::format("micro-batch {} and {} accumulations: arguments of train.py in launch.sbatch",
+                   plan.micro_batch, plan.microbatches),
+       fmt::format("optimizer {}, the network, its data and the sequence length: train.py",
+                   scenario.job.training.optimizer.name)}};
+}
+
+}  // namespace trainyard

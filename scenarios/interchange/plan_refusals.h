@@ -1,0 +1,20 @@
+// Refusals that several targets share.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+
+#include "model/plan/plan.h"
+#include "scenarios/interchange/refusal.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+void refuse_pipeline(const Plan& plan, Refusals& refusals);  // any
+void refuse_experts(const Plan& plan, Refusals& refusals);   // any expert parallelism
+void refuse_names(Refusals& refusals, std::string pointer, std::string_view found,
+                  std::initializer_list<std::string_view> allowed);
+// A capacity factor, a collective algorithm, an optimizer without barrier, a pass list.
+void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals);
+
+}  // namespace trainyard

@@ -1,0 +1,20 @@
+// torchtitan: its TOML as a scenario, and a plan as its TOML. Keys as in
+// torchtitan/config/job_config.py at commit 000204a (2025, version 0.1).
+//
+// The network is one that torchtitan has by name and flavour. FSDP shards over dp_shard · cp ranks;
+// "never" resharding after forward is ZeRO-2, "always" ZeRO-3. The pipeline is cut at layers by
+// name.
+#pragma once
+
+#include "scenarios/interchange/launch.h"
+#include "scenarios/interchange/scenario_draft.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettings& settings);
+
+// Error: what torchtitan cannot say.
+Expected<Exported> export_torchtitan(const Scenario& scenario, const Plan& plan);
+
+}  // namespace trainyard

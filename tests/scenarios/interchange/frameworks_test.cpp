@@ -1,0 +1,352 @@
+// DeepSpeed, torchtitan and Accelerate: files of theirs, files that cannot be, and round trips.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/interchange/accelerate.h"
+#include "scenarios/interchange/deepspeed.h"
+#include "scenarios/interchange/torchtitan.h"
+#include "tests/scenarios/interchange/foreign.h"
+#include "tests/scenarios/interchange/plans.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+using Import = Expected<Imported> (*)(const ForeignFile&, const ImportSettings&);
+using Export = Expected<Exported> (*)(const Scenario&, const Plan&);
+
+const ImportSettings kEightNodes{.model = "llama-3.1-8b", .node = "dgx-h100-80gb", .nodes = 8};
+
+Scenario scenario_from(const Expected<Imported>& read) {
+  EXPECT_TRUE(read.has_value()) << line_of(read.error());
+  return parse_scenario(read->document, "read").value();
+}
+Scenario read_by(Import import, const std::string& text) {
+  return scenario_from(import(foreign(text), kEightNodes));
+}
+std::string refusal(Import import, const std::string& text) {
+  const auto read = import(foreign(text), kEightNodes);
+  return read ? "accepted: " + read->document : line_of(read.error());
+}
+Plan plan_of(const Scenario& scenario) {
+  const Job& job = scenario.job;
+  return make_plan(*scenario.plan, job.model, job.cluster, job.training).value();
+}
+std::string export_refusal(Export write, const PlanRequest& request,
+                           const std::string& stack = "ideal") {
+  const Scenario scenario = scenario_of("llama-3.1-8b", stack, 2);
+  const Job& job = scenario.job;
+  const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
+  const auto exported = write(scenario, plan);
+  return exported ? "exported" : line_of(exported.error());
+}
+
+// The configuration that the documentation of the Hugging Face Trainer opens with.
+const std::string kTrainerConfig = R"({
+  "fp16": {"enabled": "auto", "loss_scale": 0},
+  "bf16": {"enabled": "auto"},
+  "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": "auto"}},
+  "zero_optimization": {"stage": 3,
+    "offload_optimizer": {"device": "cpu", "pin_memory": true},
+    "offload_param": {"device": "none"},
+    "overlap_comm": true, "reduce_bucket_size": "auto", "stage3_max_live_parameters": 1e9},
+  "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "steps_per_print": 2000,
+  "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+  "wall_clock_breakdown": false, "my_own_key": 1})";
+
+TEST(DeepspeedImport, FillsAutoAsTheTrainerDoesAndSaysSo) {
+  const auto read = import_deepspeed(foreign(kTrainerConfig), kEightNodes);
+  const Scenario scenario = scenario_from(read);
+  const Plan plan = plan_of(scenario);
+  EXPECT_EQ(plan.zero_stage, 3);
+  EXPECT_EQ(plan.micro_batch, 8);
+  EXPECT_EQ(scenario.job.training.global_batch, 64 * 8);
+  EXPECT_EQ(scenario.job.training.precision.name, "bf16");
+  EXPECT_EQ(plan.offload.optimizer, OffloadTarget::host);
+  EXPECT_EQ(plan.offload.parameters, OffloadTarget::none);
+  EXPECT_THAT(read->assumptions, Contains(HasSubstr("bf16.enabled \"auto\": true")));
+  EXPECT_THAT(read->assumptions, Contains(HasSubstr("train_micro_batch_size_per_gpu 8")));
+  EXPECT_THAT(read->ignored, Contains(HasSubstr("my_own_key")));
+}
+
+// B = micro · accumulated · replicas (DeepSpeed's configuration, "Batch Size Related Parameters").
+TEST(DeepspeedImport, FindsTheBatchSizeThatIsNotThere) {
+  const Scenario scenario = read_by(import_deepspeed, R"({"train_micro_batch_size_per_gpu": 2,
+      "gradient_accumulation_steps": 3, "fp16": {"enabled": true}})");
+  EXPECT_EQ(scenario.job.training.global_batch, 2 * 3 * 64);
+  const Scenario other = read_by(import_deepspeed, R"({"train_batch_size": 384,
+      "gradient_accumulation_steps": 3, "bf16": {"enabled": true}})");
+  EXPECT_EQ(other.plan->micro_batch, 2);
+}
+
+TEST(DeepspeedImport, RefusesWhatItDoesNotModelAndWhatCannotBe) {
+  EXPECT_THAT(refusal(import_deepspeed, R"({"zero_optimization":
+      {"stage": 3, "zero_quantized_weights": true}})"),
+              HasSubstr("found zero_optimization.zero_quantized_weights \"true\", which changes"));
+  EXPECT_THAT(refusal(import_deepspeed, R"({"zero_optimization": {"stage": 4}})"),
+              HasSubstr("/zero_optimization/stage: found zero_optimization.stage \"4\"; allowed: a "
+                        "whole number from 0 to 3"));
+  EXPECT_THAT(refusal(import_deepspeed, "[1]"), HasSubstr("found a list of 1"));
+  EXPECT_THAT(refusal(import_deepspeed, "{"), HasSubstr("allowed: JSON"));
+  EXPECT_THAT(refusal(import_deepspeed, R"({"optimizer": {"type": "OneBitAdam"}})"),
+              HasSubstr("allowed: Adam, AdamW"));
+}
+
+TEST(DeepspeedExport, RefusesByNameWhatItCannotSay) {
+  EXPECT_EQ(export_refusal(export_deepspeed, {.pipeline_parallel = 4}),
+            "/plan/pipeline_parallel: found 4; allowed in DeepSpeed's JSON: 1");
+  EXPECT_THAT(export_refusal(export_deepspeed, {.tensor_parallel = 2, .sequence_parallel = true}),
+              HasSubstr("/plan/sequence_parallel"));
+  EXPECT_THAT(export_refusal(export_deepspeed, {.recompute = {RecomputeMode::full, 3}}),
+              HasSubstr("/plan/recompute"));
+}
+
+// torchtitan/models/llama3/train_configs/llama3_70b.toml, shortened.
+const std::string kTitan = R"([job]
+description = "Llama 3 70B training"
+[model]
+name = "llama3"
+flavor = "70B"
+converters = ["float8"]
+[optimizer]
+name = "AdamW"
+lr = 1.5e-4
+[training]
+local_batch_size = 8
+seq_len = 8192
+steps = 1000
+dataset = "c4"
+compile = true
+[parallelism]
+data_parallel_replicate_degree = 1
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 8
+enable_async_tensor_parallel = true
+[activation_checkpoint]
+mode = "full"
+[float8]
+enable_fsdp_float8_all_gather = true
+)";
+
+TEST(TorchtitanImport, ReadsItsOwnConfiguration) {
+  const auto read = import_torchtitan(foreign(kTitan), {.node = "dgx-h100-80gb", .nodes = 32});
+  const Scenario scenario = scenario_from(read);
+  const Plan plan = plan_of(scenario);
+  EXPECT_EQ(scenario.name, "Llama 3 70B training");
+  EXPECT_EQ(parameter_count(scenario.job.model, 8192), 70'553'706'496);  // handbook §2
+  EXPECT_EQ(scenario.job.training.precision.name, "fp8");
+  EXPECT_EQ(scenario.job.training.global_batch, 8 * 32);
+  EXPECT_EQ(scenario.job.training.stack.name, "torchtitan");
+  EXPECT_EQ(plan.tensor_parallel, 8);
+  EXPECT_TRUE(plan.overlap.tensor_parallel);
+  EXPECT_EQ(plan.zero_stage, 3);
+  EXPECT_EQ(plan.sharding_group, 32);
+  EXPECT_EQ(plan.recompute.mode, RecomputeMode::full);
+}
+
+// Ten layers in four chunks on two stages; the last two are left over.
+TEST(TorchtitanImport, CutsThePipelineAtTheLayersItNames) {
+  const Scenario scenario = read_by(import_torchtitan, R"([training]
+local_batch_size = 16
+[parallelism]
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+pipeline_parallel_split_points = ["layers.6", "layers.14", "layers.24"]
+[activation_checkpoint]
+mode = "none"
+)");
+  EXPECT_EQ(scenario.plan->virtual_stages, 2);
+  EXPECT_EQ(scenario.plan->layers_per_stage, (std::vector<int>{6, 8, 10, 8}));
+  EXPECT_EQ(scenario.plan->micro_batch, 1);
+  EXPECT_EQ(scenario.plan->zero_stage, 2);  // "default" keeps parameters under a pipeline
+}
+
+TEST(TorchtitanImport, GivesOneLineForWhatCannotBe) {
+  EXPECT_THAT(refusal(import_torchtitan, "[training\n"),
+              HasSubstr("foreign: line 1: found text that is not TOML"));
+  EXPECT_THAT(refusal(import_torchtitan, "[training]\nseq_len = 1979-05-27\n"),
+              HasSubstr("line 2: found a date"));
+  EXPECT_THAT(refusal(import_torchtitan, "[parallelism]\ntensor_parallel_degree = 'x'\n"),
+              HasSubstr("/parallelism/tensor_parallel_degree: found"));
+  EXPECT_THAT(refusal(import_torchtitan, "[parallelism]\npipeline_parallel_schedule = 'ZBH9'\n"),
+              HasSubstr("allowed: 1F1B, GPipe"));
+  EXPECT_THAT(refusal(import_torchtitan, "a = " + std::string(100'000, '[')),
+              HasSubstr("found text that is not TOML"));
+  EXPECT_THAT(refusal(import_torchtitan, std::string(2'000'000, '#')),
+              HasSubstr("allowed: at most 1048576"));
+}
+
+TEST(TorchtitanExport, RefusesByNameWhatItCannotSay) {
+  EXPECT_EQ(export_refusal(export_torchtitan, {.zero_stage = 1}),
+            "/plan/zero_stage: found 1; allowed in torchtitan: 0, 2, 3");
+  EXPECT_THAT(export_refusal(export_torchtitan,
+                             {.pipeline_parallel = 4, .schedule = "zb-h1", .zero_stage = 3}),
+              HasSubstr("/plan/schedule: found \"zb-h1\""));
+  const Scenario scenario = scenario_of("gpt3-175b", "torchtitan", 2);
+  const auto plan = make_plan({.tensor_parallel = 8}, scenario.job.model, scenario.job.cluster,
+                              scenario.job.training)
+                        .value();
+  EXPECT_THAT(line_of(export_torchtitan(scenario, plan).error()), HasSubstr("/model: found"));
+}
+
+// accelerate's own example of FSDP 2 with context parallelism (docs, concept_guides).
+const std::string kAccelerate = R"(compute_environment: LOCAL_MACHINE
+distributed_type: FSDP
+downcast_bf16: 'no'
+fsdp_config:
+  fsdp_activation_checkpointing: true
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_offload_params: false
+  fsdp_reshard_after_forward: true
+  fsdp_state_dict_type: SHARDED_STATE_DICT
+  fsdp_version: 2
+mixed_precision: bf16
+num_machines: 8
+num_processes: 64
+parallelism_config:
+  parallelism_config_cp_comm_strategy: allgather
+  parallelism_config_cp_size: 2
+  parallelism_config_dp_replicate_size: 4
+  parallelism_config_dp_shard_size: 8
+  parallelism_config_tp_size: 1
+same_network: true
+)";
+
+TEST(AccelerateImport, ReadsItsOwnConfiguration) {
+  const Scenario scenario = read_by(import_fsdp, kAccelerate);
+  const Plan plan = plan_of(scenario);
+  EXPECT_EQ(plan.zero_stage, 3);
+  EXPECT_EQ(plan.data_parallel, 32);
+  EXPECT_EQ(plan.context_parallel, 2);
+  EXPECT_EQ(plan.context_parallel_algorithm, ContextAlgorithm::all_gather);
+  EXPECT_EQ(plan.sharding_group, 16);
+  EXPECT_EQ(plan.recompute.mode, RecomputeMode::full);
+  EXPECT_EQ(scenario.job.training.precision.name, "bf16");
+}
+
+TEST(AccelerateImport, ReadsTheStrategiesOfFsdp1) {
+  const auto stage = [](const std::string& strategy) {
+    return plan_of(
+               read_by(import_fsdp, "fsdp_config: {fsdp_sharding_strategy: " + strategy + "}\n"))
+        .zero_stage;
+  };
+  EXPECT_EQ(stage("FULL_SHARD"), 3);
+  EXPECT_EQ(stage("SHARD_GRAD_OP"), 2);
+  EXPECT_EQ(stage("NO_SHARD"), 0);
+}
+
+// An alias that doubles eight times is refused at its first anchor, before anything grows.
+TEST(AccelerateImport, RefusesAliasesAndOtherTrouble) {
+  std::string bomb = "a: &a [x, x, x, x, x, x, x, x]\n";
+  for (char c = 'b'; c < 'k'; ++c) {
+    const char before = static_cast<char>(c - 1);
+    bomb += std::string(1, c) + ": &" + c + " [*" + before + ", *" + before + "]\n";
+  }
+  EXPECT_EQ(refusal(import_fsdp, bomb),
+            "foreign: line 1: found an anchor; allowed: every value written out");
+  EXPECT_THAT(refusal(import_fsdp, std::string(10'000, '[')), HasSubstr("foreign: line 1: "));
+  EXPECT_THAT(refusal(import_fsdp, "a: 1\na: 2\n"), HasSubstr("line 2: found the key \"a\" twice"));
+  EXPECT_THAT(refusal(import_fsdp, "a: !!python/object:os.system x\n"), HasSubstr("found a tag"));
+  EXPECT_THAT(refusal(import_fsdp, "just text\n"), HasSubstr("allowed: a configuration"));
+  EXPECT_THAT(refusal(import_fsdp, "a: [1\n"), HasSubstr("found text that is not YAML"));
+  EXPECT_THAT(refusal(import_fsdp, "mixed_precision: int4\n"),
+              HasSubstr("/mixed_precision: found mixed_precision \"int4\"; allowed: no, bf16"));
+}
+
+TEST(AccelerateExport, RefusesByNameWhatItCannotSay) {
+  EXPECT_EQ(export_refusal(export_fsdp, {.pipeline_parallel = 2}),
+            "/plan/pipeline_parallel: found 2; allowed in Accelerate's YAML: 1");
+  EXPECT_THAT(export_refusal(export_fsdp, {.zero_stage = 1}), HasSubstr("/plan/zero_stage"));
+}
+
+// ---- Round trips ------------------------------------------------------------------------------
+
+void vary(Draw& draw, PlanRequest& request) {
+  request.tensor_parallel = draw.power_of_two(3);
+  request.context_parallel = draw.power_of_two(2);
+  request.pipeline_parallel = draw.power_of_two(2);
+  if (request.pipeline_parallel > 1) {
+    constexpr const char* kNames[] = {"1f1b", "gpipe", "interleaved-1f1b", "zb-v"};
+    request.schedule = kNames[draw.below(4)];
+    if (draw.coin()) request.virtual_stages = 2;
+  }
+  request.expert_parallel = draw.power_of_two(2);
+  request.expert_tensor_parallel = draw.coin() ? request.tensor_parallel : 1;
+  request.micro_batch = draw.power_of_two(2);
+  request.sequence_parallel = draw.coin();
+  request.zero_stage = draw.below(4);
+  if (draw.coin()) request.sharding_group = draw.power_of_two(4);
+  constexpr ContextAlgorithm kContexts[] = {ContextAlgorithm::ring, ContextAlgorithm::all_gather,
+                                            ContextAlgorithm::ulysses};
+  request.context_parallel_algorithm = kContexts[draw.below(3)];
+  request.recompute.mode = static_cast<RecomputeMode>(draw.below(3));
+  request.overlap.data_parallel = draw.coin();
+  request.overlap.tensor_parallel = draw.coin();
+  constexpr OffloadTarget kTargets[] = {OffloadTarget::none, OffloadTarget::host,
+                                        OffloadTarget::nvme};
+  if (draw.coin()) {
+    request.offload.optimizer = kTargets[draw.below(3)];
+    request.offload.gradients = kTargets[draw.below(2)];
+    request.offload.parameters = kTargets[draw.below(3)];
+  }
+}
+
+struct Framework {
+  const char* name;
+  const char* stack;
+  const char* model;
+  Import import;
+  Export write;
+  bool says_batch = true, says_overlap = true;
+};
+
+class FrameworkRoundTrip : public ::testing::TestWithParam<Framework> {};
+
+// Export, then import: the same plan, key by key. Equal once what has no meaning or no words is set
+// as the plan has it: overlap and algorithm of one rank; batch and overlap of Accelerate.
+TEST_P(FrameworkRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
+  const Framework& framework = GetParam();
+  const Scenario scenario = scenario_of(framework.model, framework.stack, 8, 512);
+  const auto plans = random_plans(scenario, 40, vary, [&](const Plan& plan) {
+    return (framework.says_batch || plan.micro_batch == 1) &&
+           framework.write(scenario, plan).has_value();
+  });
+  ASSERT_EQ(plans.size(), 40u);
+  for (const Plan& plan : plans) {
+    const std::string text = framework.write(scenario, plan)->files.front().text;
+    const auto read =
+        framework.import(foreign(text), {.model = framework.model,
+                                         .node = "dgx-h100-80gb",
+                                         .nodes = 8,
+                                         .sequence_length = scenario.job.training.sequence_length});
+    ASSERT_TRUE(read.has_value()) << line_of(read.error()) << text;
+    const Scenario back = scenario_from(read);
+    Plan again = plan_of(back);
+    if (plan.tensor_parallel == 1 || framework.name != std::string("torchtitan")) {
+      again.overlap.tensor_parallel = plan.overlap.tensor_parallel;
+    }
+    if (plan.context_parallel == 1) {
+      again.context_parallel_algorithm = plan.context_parallel_algorithm;
+    }
+    if (!framework.says_overlap) again.overlap.data_parallel = plan.overlap.data_parallel;
+    EXPECT_EQ(text_of_plan(again), text_of_plan(plan)) << text;
+    if (framework.says_batch) {
+      EXPECT_EQ(back.job.training.global_batch, scenario.job.training.global_batch);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FrameworkRoundTrip,
+                         ::testing::Values(Framework{"deepspeed", "deepspeed", "llama-3.1-70b",
+                                                     import_deepspeed, export_deepspeed},
+                                           Framework{"torchtitan", "torchtitan", "llama-3.1-70b",
+                                                     import_torchtitan, export_torchtitan, true,
+                                                     false},
+                                           Framework{"fsdp", "fsdp", "llama-3.1-8b", import_fsdp,
+                                                     export_fsdp, false, false}),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace trainyard
