@@ -1,12 +1,9 @@
 // trainyard fit KERNELS.csv… --device NAME -o DEVICE.json · fit --check KERNELS.csv… --device NAME
 // trainyard fit RUNS.json… --stack NAME -o STACK.json
 // trainyard fit COLLECTIVES.json --fabric NAME -o FABRIC.json · fit --check … --fabric NAME
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdlib>
-#include <ctime>
+#include <cstdio>
 #include <memory>
 #include <optional>
 
@@ -14,6 +11,7 @@
 #include "cli/fabric_fit.h"
 #include "cli/kernels_text.h"
 #include "cli/progress.h"
+#include "cli/provenance_date.h"
 #include "cli/stack_fit.h"
 #include "scenarios/device_document.h"
 #include "scenarios/kernel_report.h"
@@ -33,17 +31,6 @@ struct FitOptions {
   bool check = false;
   Format format = Format::text;
 };
-
-// For the provenance: `--date`, else SOURCE_DATE_EPOCH (reproducible-builds.org), else today.
-std::string date_of(const FitOptions& options) {
-  if (!options.date.empty()) return options.date;
-  std::time_t time = std::time(nullptr);
-  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr) {
-    const std::string_view text = epoch;
-    std::from_chars(text.data(), text.data() + text.size(), time);
-  }
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(time));
-}
 
 Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem::path>& files) {
   std::vector<KernelTable> tables;
@@ -84,7 +71,7 @@ int run_fit(const FitOptions& options, const DeviceDocument& document,
             const std::vector<KernelTable>& tables) {
   auto fit = [&] {
     Progress progress("fitting");
-    return fit_kernels(document.device, tables, date_of(options),
+    return fit_kernels(document.device, tables, provenance_date(options.date),
                        [&progress](double fraction) { progress.show(fraction); });
   }();
   if (!fit) return fail(fit.error());
@@ -137,11 +124,11 @@ int run(const FitOptions& options) {
   }
   if (!options.stack.empty()) {
     return fit_stack_document(
-        {options.files, options.stack, options.out, date_of(options), options.format});
+        {options.files, options.stack, options.out, provenance_date(options.date), options.format});
   }
   if (!options.fabric.empty()) {
-    return fit_or_check_fabric(
-        {options.files.front(), options.fabric, options.out, date_of(options), options.format});
+    return fit_or_check_fabric({options.files.front(), options.fabric, options.out,
+                                provenance_date(options.date), options.format});
   }
   const auto document = read_device(options.device, "--device");
   if (!document) return fail(document.error());

@@ -6,12 +6,14 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/provenance_date.h"
 #include "cli/style.h"
 #include "cli/text.h"
 #include "scenarios/huggingface.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
 #include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/nccl_tests.h"
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
@@ -94,6 +96,12 @@ Expected<Answer> nvidia_smi(const ImportOptions& options) {
   return noted(import_nvidia_smi(options.file, options.device));
 }
 
+Expected<Answer> nccl_tests(const ImportOptions& options) {
+  const auto file = read_foreign_file(options.file);
+  if (!file) return tl::unexpected(file.error());
+  return noted(import_nccl_tests(*file, options.device, provenance_date("")));
+}
+
 // A file of a training framework, and what the user adds to it.
 template <Expected<Imported> (*import)(const ForeignFile&, const ImportSettings&)>
 Expected<Answer> framework(const ImportOptions& options) {
@@ -124,6 +132,10 @@ constexpr std::array kKinds = {
                Takes::device},
     ImportKind{"nvidia-smi", "a node document from the matrix of `nvidia-smi topo -m`",
                "its output", "trainyard import nvidia-smi topo.txt -o node.json", nvidia_smi,
+               Takes::device},
+    ImportKind{"nccl-tests", "a device document with curves fitted to what nccl-tests prints",
+               "output of all_reduce_perf and its sisters inside one node",
+               "trainyard import nccl-tests all_reduce.txt -o device.json", nccl_tests,
                Takes::device},
 };
 

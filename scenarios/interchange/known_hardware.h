@@ -28,6 +28,8 @@ const KnownDevice* device_of_sm(int sm);
 const KnownDevice* device_of_links(int nvlinks);
 const KnownDevice* device_of_pcie(double transfers);
 const KnownDevice* known_device(std::string_view name);
+// By what the driver calls it: "NVIDIA H100 80GB HBM3".
+std::string_view catalog_name_of_product(std::string_view product);  // empty: not known
 
 // A device as a user names it: a catalog name, a path, or the name inside an inline object.
 struct NamedDevice {

@@ -1,0 +1,11 @@
+// The date that fitted documents carry.
+#pragma once
+
+#include <string>
+
+namespace trainyard {
+
+// `named` ("2026-01-31"), else SOURCE_DATE_EPOCH (reproducible-builds.org), else today.
+std::string provenance_date(const std::string& named);
+
+}  // namespace trainyard
