@@ -12,6 +12,7 @@
 #include "scenarios/huggingface.h"
 #include "scenarios/interchange/accelerate.h"
 #include "scenarios/interchange/deepspeed.h"
+#include "scenarios/interchange/kineto.h"
 #include "scenarios/interchange/megatron.h"
 #include "scenarios/interchange/nccl_tests.h"
 #include "scenarios/interchange/nccl_topology.h"
@@ -102,6 +103,12 @@ Expected<Answer> nccl_tests(const ImportOptions& options) {
   return noted(import_nccl_tests(*file, options.device, provenance_date("")));
 }
 
+Expected<Answer> kineto(const ImportOptions& options) {
+  const auto file = read_foreign_file(options.file, kLargestTrace);
+  if (!file) return tl::unexpected(file.error());
+  return noted(import_kineto(*file));
+}
+
 // A file of a training framework, and what the user adds to it.
 template <Expected<Imported> (*import)(const ForeignFile&, const ImportSettings&)>
 Expected<Answer> framework(const ImportOptions& options) {
@@ -137,6 +144,8 @@ constexpr std::array kKinds = {
                "output of all_reduce_perf and its sisters inside one node",
                "trainyard import nccl-tests all_reduce.txt -o device.json", nccl_tests,
                Takes::device},
+    ImportKind{"kineto", "a profile document from a trace of the PyTorch profiler", "its JSON",
+               "trainyard import kineto trace.json -o profile.json", kineto},
 };
 
 std::string text_of(const ImportOptions& options, const Imported& imported, const Style& style) {

@@ -36,7 +36,7 @@ std::string_view type_name(fs::file_type type) {
 std::string reason(int error) { return std::generic_category().message(error); }
 
 // Checks what can be known without opening the file: opening a FIFO would block.
-Expected<void> check_readable(const fs::path& file) {
+Expected<void> check_readable(const fs::path& file, std::size_t most) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found)
@@ -48,9 +48,9 @@ Expected<void> check_readable(const fs::path& file) {
     return failure("", fmt::format("is {}; allowed: a regular file", type_name(status.type())));
   }
   const std::uintmax_t size = fs::file_size(file, error);
-  if (!error && size > kLargestDocument) {
+  if (!error && size > most) {
     return failure(
-        "", fmt::format("has {} bytes; allowed: at most {} (16 MiB)", size, kLargestDocument));
+        "", fmt::format("has {} bytes; allowed: at most {} ({} MiB)", size, most, most >> 20));
   }
   return {};
 }
@@ -61,8 +61,8 @@ struct CloseFile {
 
 }  // namespace
 
-Expected<std::string> read_file(const fs::path& file) {
-  if (const Expected<void> readable = check_readable(file); !readable) {
+Expected<std::string> read_file(const fs::path& file, std::size_t most) {
+  if (const Expected<void> readable = check_readable(file, most); !readable) {
     return tl::unexpected(readable.error());
   }
   const std::unique_ptr<std::FILE, CloseFile> stream(std::fopen(file.c_str(), "rb"));
@@ -71,9 +71,9 @@ Expected<std::string> read_file(const fs::path& file) {
   std::string block(std::size_t{1} << 16, '\0');
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), stream.get())) {
     content.append(block, 0, count);
-    if (content.size() > kLargestDocument) {  // it grew, or its size was not known
-      return failure("", fmt::format("has more than the {} bytes (16 MiB) that are allowed",
-                                     kLargestDocument));
+    if (content.size() > most) {  // it grew, or its size was not known
+      return failure("", fmt::format("has more than the {} bytes ({} MiB) that are allowed", most,
+                                     most >> 20));
     }
   }
   if (std::ferror(stream.get()) != 0) return failure("", "cannot be read to its end");

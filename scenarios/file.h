@@ -13,6 +13,7 @@ namespace trainyard {
 inline constexpr std::size_t kLargestDocument = std::size_t{16} << 20;  // bytes
 
 // The error's `where` is empty; the message says what the file is and what is allowed.
-Expected<std::string> read_file(const std::filesystem::path& file);
+Expected<std::string> read_file(const std::filesystem::path& file,
+                                std::size_t most = kLargestDocument);
 
 }  // namespace trainyard

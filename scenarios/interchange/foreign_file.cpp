@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "scenarios/fields/place.h"
-#include "scenarios/file.h"
 
 namespace trainyard {
 
@@ -23,8 +22,8 @@ tl::unexpected<Error> ForeignFile::error_in_line(std::size_t line, std::string m
   return failure(fmt::format("{}: line {}", name, line), std::move(message));
 }
 
-Expected<ForeignFile> read_foreign_file(const std::filesystem::path& file) {
-  auto text = read_file(file);
+Expected<ForeignFile> read_foreign_file(const std::filesystem::path& file, std::size_t most) {
+  auto text = read_file(file, most);
   if (!text) return failure(shown_path(file), text.error().message);
   return ForeignFile{shown_path(file), shown_path(file.stem()), *std::move(text)};
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/expected.h"
+#include "scenarios/file.h"
 
 namespace trainyard {
 
@@ -20,8 +21,9 @@ struct ForeignFile {
   tl::unexpected<Error> error_in_line(std::size_t line, std::string message) const;  // from 1
 };
 
-// A regular file of at most 16 MiB; the error is complete.
-Expected<ForeignFile> read_foreign_file(const std::filesystem::path& file);
+// A regular file of at most `most` bytes; the error is complete.
+Expected<ForeignFile> read_foreign_file(const std::filesystem::path& file,
+                                        std::size_t most = kLargestDocument);
 
 // Takes the next line off `text`, without its end (LF or CR LF).
 std::string_view take_line(std::string_view& text);

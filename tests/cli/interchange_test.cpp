@@ -33,7 +33,7 @@ TEST_P(ImportKinds, RefuseInOneLineWhatCannotBe) {
 
 INSTANTIATE_TEST_SUITE_P(All, ImportKinds,
                          ::testing::Values("huggingface", "megatron", "deepspeed", "torchtitan",
-                                           "nccl-topology", "nvidia-smi", "nccl-tests"),
+                                           "nccl-topology", "nvidia-smi", "nccl-tests", "kineto"),
                          [](const auto& tested) {
                            std::string name = tested.param;
                            std::erase(name, '-');
