@@ -360,4 +360,13 @@ Expected<ImportedModel> read_huggingface(const std::filesystem::path& file) {
   return opened ? read_config(**opened) : tl::unexpected(opened.error());
 }
 
+Expected<ImportedModel> parse_huggingface(std::string_view text, const std::string& name) {
+  auto value = parse_json(text);
+  if (!value) {
+    return failure(fmt::format("{}: {}", name, value.error().where), value.error().message);
+  }
+  const OpenDocument document{{name, name, nullptr}, *std::move(value)};
+  return read_config(document);
+}
+
 }  // namespace trainyard

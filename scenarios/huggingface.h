@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/expected.h"
@@ -17,5 +18,7 @@ struct ImportedModel {
 };
 
 Expected<ImportedModel> read_huggingface(const std::filesystem::path& file);
+// The same from text; `name` is what error lines call it.
+Expected<ImportedModel> parse_huggingface(std::string_view text, const std::string& name);
 
 }  // namespace trainyard
