@@ -1,12 +1,10 @@
 // trainyard calibrate --backend cpu -o DEVICE.json
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "cli/csv.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
+#include "cli/provenance_date.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "executor/calibration.h"
@@ -115,8 +114,6 @@ Expected<std::vector<CollectiveSample>> measured_collectives(const CalibrateOpti
   return collective_samples(*launched->boards.front(), options.ranks);
 }
 
-std::string today() { return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))); }
-
 void describe(const CalibrateOptions& options, Device& device) {
   std::array<char, 64> host{};
   gethostname(host.data(), host.size() - 1);
@@ -125,7 +122,7 @@ void describe(const CalibrateOptions& options, Device& device) {
       "measured by trainyard calibrate on {} ({} threads), {}: {}, collectives among {} ranks; "
       "bf16 "
       "and experts are derived from fp32 GEMMs",
-      host.data(), std::thread::hardware_concurrency(), today(), built_with(), options.ranks);
+      host.data(), std::thread::hardware_concurrency(), provenance_date({}), built_with(), options.ranks);
 }
 
 HostSamples measured_host(const CalibrateOptions& options) {
