@@ -122,7 +122,8 @@ void describe(const CalibrateOptions& options, Device& device) {
       "measured by trainyard calibrate on {} ({} threads), {}: {}, collectives among {} ranks; "
       "bf16 "
       "and experts are derived from fp32 GEMMs",
-      host.data(), std::thread::hardware_concurrency(), provenance_date({}), built_with(), options.ranks);
+      host.data(), std::thread::hardware_concurrency(), provenance_date({}), built_with(),
+      options.ranks);
 }
 
 HostSamples measured_host(const CalibrateOptions& options) {

@@ -32,40 +32,6 @@ Expected<Candidate> candidate_of(const GoodputOptions& options, const Question& 
       .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
 }
 
-// Beyond it, one run takes longer than anyone waits.
-Expected<void> check_length(const GoodputOptions& options, const LifeSettings& settings) {
-  constexpr double kMostEvents = 1e8;
-  const double events = expected_events(settings);
-  if (events <= kMostEvents) return {};
-  return failure(options.file.string() + ": /run",
-                 fmt::format("found {:.2g} checkpoints and failures in a run; allowed: at most "
-                             "{:.0g}",
-                             events, kMostEvents));
-}
-
-// The settings that `run` and the estimate add to the plan's.
-Expected<LifeSettings> settings_of(const GoodputOptions& options, const Question& question,
-                                   const Candidate& candidate) {
-  const Scenario& scenario = question.scenario;
-  LifeSettings settings =
-      life_settings(question.job, candidate.plan, scenario.reliability, scenario.checkpoint);
-  const auto tokens = static_cast<double>(scenario.job.training.tokens);
-  settings.step = candidate.estimate.step_time;
-  settings.interval = std::max(settings.interval, settings.step);
-  settings.limit = scenario.run.duration;
-  if (scenario.run.work) {
-    settings.work = *scenario.run.work;
-  } else if (tokens > 0) {
-    settings.work = Seconds(tokens / candidate.estimate.tokens_per_second);
-  } else if (settings.limit) {
-    settings.work = *settings.limit;
-  } else {
-    return failure(options.file.string() + ": /run",
-                   "found no length of the run; allowed: `work`, `duration` or /training/tokens");
-  }
-  return check_length(options, settings).map([&] { return settings; });
-}
-
 // Empty when interrupted before the first life.
 std::optional<RunReport> simulate(const Question& question, const Candidate& candidate,
                                   const LifeSettings& settings) {
@@ -99,8 +65,8 @@ int run(const GoodputOptions& options) {
   const auto candidate = candidate_of(options, *question);
   if (was_interrupted()) return kInterrupted;
   if (!candidate) return fail(candidate.error());
-  const auto settings = settings_of(options, *question, *candidate);
-  if (!settings) return fail(settings.error());
+  const auto settings = settings_of_run(question->scenario, question->job, *candidate);
+  if (!settings) return fail(in_file(options.file, settings.error()));
   const auto report = simulate(*question, *candidate, *settings);
   if (!report) return kInterrupted;
   const bool finished = settings->limit.has_value() || report->campaign.finished == 1;

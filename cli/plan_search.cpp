@@ -36,19 +36,6 @@ SearchResult run_search(const Question& question, SearchOptions options) {
 
 bool was_interrupted() { return interrupt_requested; }
 
-SearchOptions search_options(const Scenario& scenario) {
-  SearchOptions options;
-  options.space = scenario.space;
-  if (scenario.plan) {
-    options.base = *scenario.plan;
-    options.base.layers_per_stage.clear();
-    options.base.recompute_per_stage.clear();
-    options.base.passes = nullptr;
-    options.base.sharding_group.reset();
-  }
-  return options;
-}
-
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question) {
   SearchOptions options = search_options(question.scenario);
   options.top = 1;

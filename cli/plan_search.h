@@ -28,10 +28,6 @@ SearchResult run_search(const Question& question, SearchOptions options);
 // Whether Ctrl-C ended a search.
 bool was_interrupted();
 
-// The planner's options for a scenario: its `planner` section, and the keys of its plan, if it has
-// one, that are not searched.
-SearchOptions search_options(const Scenario& scenario);
-
 // The best plan; the one that misses the memory by the least when none fits; an error when the
 // space has no legal plan.
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question);

@@ -34,8 +34,13 @@ LayerCounts PreparedJob::layers_between(int first, int count) const {
 }
 
 PreparedJob prepare(Job job) {
+  FabricTiers tiers = fabric_tiers(job.cluster, make_topology(job.cluster));
+  return prepare(std::move(job), std::move(tiers));
+}
+
+PreparedJob prepare(Job job, FabricTiers tiers) {
   PreparedJob prepared;
-  prepared.tiers = fabric_tiers(job.cluster, make_topology(job.cluster));
+  prepared.tiers = std::move(tiers);
   prepared.layers_before = count_layers_before(job.model);
   prepared.only_kind = only_kind(prepared.layers_before.back(), job.model.layers);
   for (int kind = 0; kind < kLayerKinds; ++kind) {

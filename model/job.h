@@ -39,5 +39,7 @@ struct PreparedJob {
 };
 
 PreparedJob prepare(Job job);
+// Requires: `tiers` are of the job's cluster.
+PreparedJob prepare(Job job, FabricTiers tiers);
 
 }  // namespace trainyard

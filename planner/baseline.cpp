@@ -59,4 +59,15 @@ std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest
   return last;
 }
 
+std::optional<Candidate> plain_data_parallel(const PreparedJob& job, const Evaluator& evaluate) {
+  const Job& j = job.job;
+  auto plan = plan_if_legal({.zero_stage = 0}, j.model, j.cluster, j.training);
+  if (!plan) {
+    return std::nullopt;
+  }
+  Candidate candidate{*std::move(plan), {}};
+  evaluate(candidate.plan, candidate.estimate);
+  return candidate;
+}
+
 }  // namespace trainyard

@@ -16,4 +16,8 @@ namespace trainyard {
 std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
                                        const Evaluator& evaluate);
 
+// Plain data parallelism: every device holds the whole model and its optimizer states, nothing is
+// cut, nothing is computed again (DDP; Li et al. 2020). Nothing when it is not legal.
+std::optional<Candidate> plain_data_parallel(const PreparedJob& job, const Evaluator& evaluate);
+
 }  // namespace trainyard

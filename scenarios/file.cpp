@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "scenarios/output.h"
 
@@ -80,22 +80,44 @@ Expected<std::string> read_file(const fs::path& file, std::size_t most) {
   return content;
 }
 
-Expected<void> write_file(const fs::path& file, std::string_view content) {
-  const fs::path temporary = fmt::format("{}.{}.tmp", file.string(), ::getpid());
-  const auto give_up = [&](std::string message) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    return failure(file.string(), std::move(message));
-  };
-  std::ofstream stream(temporary, std::ios::binary);
-  if (!stream) return failure(file.string(), fmt::format("cannot be written: {}", reason(errno)));
-  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-  stream.close();
-  if (!stream) return give_up(fmt::format("cannot be written: {}", reason(errno)));
+OutputFile::OutputFile(fs::path file, fs::path temporary)
+    : file_(std::move(file)),
+      temporary_(std::move(temporary)),
+      stream_(temporary_, std::ios::binary) {}
+
+OutputFile::OutputFile(OutputFile&& other) noexcept
+    : file_(std::move(other.file_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      stream_(std::move(other.stream_)) {}
+
+OutputFile::~OutputFile() {
+  if (temporary_.empty()) return;
+  stream_.close();
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+Expected<OutputFile> OutputFile::open(const fs::path& file) {
+  OutputFile output(file, fmt::format("{}.{}.tmp", file.string(), ::getpid()));
+  if (output.stream_) return output;
+  return failure(file.string(), fmt::format("cannot be written: {}", reason(errno)));
+}
+
+Expected<void> OutputFile::finish() {
+  stream_.close();
+  if (!stream_) return failure(file_.string(), fmt::format("cannot be written: {}", reason(errno)));
   std::error_code error;
-  fs::rename(temporary, file, error);
-  if (error) return give_up(fmt::format("cannot be written: {}", error.message()));
+  fs::rename(temporary_, file_, error);
+  if (error) return failure(file_.string(), fmt::format("cannot be written: {}", error.message()));
+  temporary_.clear();
   return {};
+}
+
+Expected<void> write_file(const fs::path& file, std::string_view content) {
+  auto output = OutputFile::open(file);
+  if (!output) return tl::unexpected(output.error());
+  output->write(content);
+  return output->finish();
 }
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,28 @@ std::string model_document(const Transformer& model, std::string_view source);
 std::string exported_json(const std::vector<std::string>& files,
                           const std::vector<std::string>& notes);
 
-// Writes the whole file or nothing: a temporary file beside it, then a rename.
+// A file that is written piece by piece, whole or not at all: a temporary file beside it, renamed
+// when it is complete and removed when it is given up.
+class OutputFile {
+ public:
+  static Expected<OutputFile> open(const std::filesystem::path& file);
+  OutputFile(OutputFile&& other) noexcept;
+  OutputFile& operator=(OutputFile&&) = delete;
+  ~OutputFile();
+
+  void write(std::string_view text) {
+    stream_.write(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+  Expected<void> finish();
+
+ private:
+  OutputFile(std::filesystem::path file, std::filesystem::path temporary);
+
+  std::filesystem::path file_, temporary_;  // the latter empty: there is none any more
+  std::ofstream stream_;
+};
+
+// Writes the whole file or nothing.
 Expected<void> write_file(const std::filesystem::path& file, std::string_view content);
 
 }  // namespace trainyard

@@ -8,6 +8,8 @@
 #include <limits>
 #include <string_view>
 
+#include "scenarios/markup.h"
+
 namespace trainyard {
 namespace {
 
@@ -21,29 +23,6 @@ constexpr double kTickLength = 5;
 constexpr std::array<std::string_view, 12> kColours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                                        "#e69f00", "#56b4e9", "#999999", "#000000",
                                                        "#332288", "#882255", "#999933", "#44aa99"};
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += static_cast<unsigned char>(c) < ' ' ? ' ' : c;
-    }
-  }
-  return result;
-}
 
 // One axis on the paper: values to pixels.
 struct Scale {
@@ -122,7 +101,7 @@ std::vector<Tick> ticks_of(const Scale& scale) {
 
 std::string text_at(double x, double y, std::string_view anchor, std::string_view text) {
   return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     escaped(text));
+                     markup_text(text));
 }
 
 std::string line(double x1, double y1, double x2, double y2, std::string_view style) {

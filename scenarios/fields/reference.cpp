@@ -69,6 +69,10 @@ Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) 
   return {};
 }
 
+bool is_in_catalog(std::string_view kind, std::string_view name) {
+  return find_in_catalog(kind, name) != nullptr;
+}
+
 // What is wrong with the file itself is the referrer's error; what it says is its own.
 Expected<OpenText> open_text(const std::string& path, const Place& place) {
   fs::path file = canonical_path(place.document->folder() / path);

@@ -2,7 +2,11 @@
 // or a path, absolute or relative to the document. Cycles are refused with their chain.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
 
 #include "scenarios/fields/section.h"
 
@@ -36,17 +40,51 @@ Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
                                                        const std::string& text, const Place& place);
 
+bool is_in_catalog(std::string_view kind, std::string_view name);
+
+namespace detail {
+
+template <typename S>
+Expected<void> read_document(const Section<S>& section, const std::string& text, S& target,
+                             const Place& place) {
+  const auto opened = open_reference(section.spec().name, text, place);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  if (auto fits = check(section.spec(), document.value, document.root()); !fits) return fits;
+  return section.read(document.value, target, document.root());
+}
+
+// The catalog is a constant: each of its documents is read once and then known, which is what lets
+// a sweep read a scenario for every point. Requires: is_in_catalog.
+template <typename S>
+Expected<S> from_catalog(const Section<S>& section, const std::string& name) {
+  static std::mutex mutex;
+  static std::map<std::string, S, std::less<>> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(name);
+  if (found != known.end()) return found->second;
+  static const Document kProgram{.name = "catalog"};
+  S value;
+  if (auto done = read_document(section, name, value, {&kProgram, ""}); !done) {
+    return tl::unexpected(done.error());
+  }
+  return known.emplace(name, std::move(value)).first->second;
+}
+
+}  // namespace detail
+
 // A value of a section, from a reference or from the object itself.
 template <typename S>
 Expected<void> read_reference(const Section<S>& section, const Json& value, S& target,
                               const Place& place) {
   if (value.is_object()) return section.read(value, target, place);
-  const auto opened =
-      open_reference(section.spec().name, value.get_ref<const std::string&>(), place);
-  if (!opened) return tl::unexpected(opened.error());
-  const OpenDocument& document = **opened;
-  if (auto fits = check(section.spec(), document.value, document.root()); !fits) return fits;
-  return section.read(document.value, target, document.root());
+  const auto& text = value.get_ref<const std::string&>();
+  if (is_in_catalog(section.spec().name, text)) {
+    auto known = detail::from_catalog(section, text);
+    if (known) target = std::move(*known);
+    return known ? Expected<void>{} : tl::unexpected(known.error());
+  }
+  return detail::read_document(section, text, target, place);
 }
 
 // A field that holds an object of `section` or refers to a document of that kind.

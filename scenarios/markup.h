@@ -1,0 +1,12 @@
+// Text inside SVG and HTML, whoever wrote it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace trainyard {
+
+// & < > " and ' as entities, control characters as blanks.
+std::string markup_text(std::string_view text);
+
+}  // namespace trainyard
