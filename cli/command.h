@@ -39,6 +39,9 @@ void add_simulate(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_run(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
 
 // The document that the subcommand is about, where its plan may be left to the planner.
 void add_scenario(CLI::App& command, std::filesystem::path& file);

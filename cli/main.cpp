@@ -24,6 +24,9 @@ void add_commands(CLI::App& app, Action& action) {
   add_goodput(app, action);
   add_simulate(app, action);
   add_compare(app, action);
+  add_sweep(app, action);
+  add_report(app, action);
+  add_diff(app, action);
 #endif
   add_run(app, action);
   add_calibrate(app, action);

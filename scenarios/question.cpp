@@ -7,6 +7,7 @@
 
 #include "model/cost/estimate.h"
 #include "planner/auto_schedule.h"
+#include "simulator/life/run.h"
 
 namespace trainyard {
 namespace {

@@ -72,6 +72,7 @@ std::string form_type(const ReferenceShape& shape) {
   return fmt::format("reference to a {}", shape.kind);
 }
 std::string form_type(const PathShape& shape) { return fmt::format("path to {}", shape.what); }
+std::string form_type(const ValueShape& /*shape*/) { return "any value of the key"; }
 std::string form_type(const ObjectShape& shape) {
   const std::string& name = shape.section().name;
   return fmt::format("[{}](#{})", name, name);

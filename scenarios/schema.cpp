@@ -55,6 +55,7 @@ Json form_schema(const ChoiceShape& shape) {
 }
 Json form_schema(const ReferenceShape& /*shape*/) { return line_of_text(); }
 Json form_schema(const PathShape& /*shape*/) { return line_of_text(); }
+Json form_schema(const ValueShape& /*shape*/) { return Json::object(); }
 Json form_schema(const ObjectShape& shape) {
   return {{"$ref", "#/definitions/" + shape.section().name}};
 }

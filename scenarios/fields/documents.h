@@ -22,6 +22,8 @@
 
 namespace trainyard {
 
+struct SweepDocument;  // scenarios/sweep/sweep_document.h
+
 // A node as its maker sells it: devices, the links among them, and its NICs.
 struct Node {
   std::string name;
@@ -72,6 +74,7 @@ const Section<FabricDocument>& fabric_section();
 const Section<Stack>& stack_section();
 const Section<PassTable>& passes_section();
 const Section<Profile>& profile_section();
+const Section<SweepDocument>& sweep_section();
 
 // Parts of a scenario.
 Field<Scenario> cluster_field();

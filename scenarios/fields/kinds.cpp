@@ -39,6 +39,7 @@ std::span<const DocumentKind> kinds() {
       {"stack", &spec_of<stack_section>},
       {"passes", &spec_of<passes_section>},
       {"profile", &spec_of<profile_section>},
+      {"sweep", &spec_of<sweep_section>},
   }};
   return kKinds;
 }

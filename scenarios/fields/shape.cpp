@@ -51,6 +51,7 @@ std::string allowed_form(const ReferenceShape& shape) {
                      shape.kind);
 }
 std::string allowed_form(const PathShape& shape) { return fmt::format("a path to {}", shape.what); }
+std::string allowed_form(const ValueShape& /*shape*/) { return "a value of the key"; }
 std::string allowed_form(const ObjectShape& shape) {
   if (!shape.marker.empty()) return fmt::format("an object with \"{}\"", shape.marker);
   return fmt::format("an object (keys of `{}`)", shape.section().name);
@@ -138,6 +139,11 @@ Expected<void> check_form(const ReferenceShape& shape, const Json& value, const 
 Expected<void> check_form(const PathShape& shape, const Json& value, const Place& place) {
   if (is_line_of_text(value)) return {};
   return mismatch(value, place, allowed_form(shape));
+}
+
+Expected<void> check_form(const ValueShape& /*shape*/, const Json& /*value*/,
+                          const Place& /*place*/) {
+  return {};
 }
 
 Expected<void> check_form(const ObjectShape& shape, const Json& value, const Place& place) {

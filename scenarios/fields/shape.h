@@ -51,6 +51,7 @@ struct ReferenceShape {   // the name of a catalog entry, or a path
 struct PathShape {  // a path to a file of another format
   std::string_view what;
 };
+struct ValueShape {};  // any value: what it may be, another document's key says
 struct ObjectShape {
   const SectionSpec& (*section)();
   std::string_view marker;  // among alternatives: the key that tells this one from the others
@@ -65,7 +66,7 @@ struct AnyShape {  // told apart by type of value and by markers, never by trial
 
 struct Shape {
   std::variant<QuantityShape, CountShape, NumberShape, FlagShape, TextShape, ChoiceShape,
-               ReferenceShape, PathShape, ObjectShape, ListShape, AnyShape>
+               ReferenceShape, PathShape, ValueShape, ObjectShape, ListShape, AnyShape>
       form;
 };
 

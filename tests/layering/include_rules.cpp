@@ -37,9 +37,10 @@ struct Outside {
   Names only_in;
 };
 
-const std::array<Outside, 9> kOutside = {{
+const std::array<Outside, 10> kOutside = {{
     {"nlohmann/", {"scenarios"}},
     {"pugixml", {"scenarios"}},
+    {"sqlite3", {"scenarios"}},
     {"toml++/", {"scenarios"}},
     {"yaml-cpp/", {"scenarios"}},
     {"CLI/", {"cli"}},

@@ -42,7 +42,8 @@ TEST(GeneratedFiles, DerivedDevicesAreCurrent) {
 TEST(GeneratedFiles, SchemaOfAnUnknownKindSaysWhichThereAre) {
   EXPECT_EQ(
       json_schema("secnario").error().message,
-      "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack, passes, profile");
+      "found \"secnario\"; allowed: scenario, model, device, node, fabric, stack, passes, profile, "
+      "sweep");
 }
 
 }  // namespace

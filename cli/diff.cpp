@@ -1,0 +1,97 @@
+// trainyard diff A B
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/csv.h"
+#include "cli/diff_text.h"
+#include "cli/plan_search.h"
+#include "cli/question.h"
+#include "model/cost/estimate.h"
+#include "scenarios/sweep/write_difference.h"
+
+namespace trainyard {
+namespace {
+
+struct DiffOptions {
+  std::filesystem::path before, after;
+  Format format = Format::text;
+};
+
+Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
+  const auto question = read_question(file);
+  if (!question) return tl::unexpected(question.error());
+  auto plan = plan_of(file, *question);
+  if (!plan) return tl::unexpected(plan.error());
+  Estimate result = estimate(question->job, *plan);
+  return NamedAnswer{question->scenario.name, {std::move(*plan), std::move(result)}};
+}
+
+std::string csv_of(const std::vector<KeyChange>& changes) {
+  std::vector<CsvRow> rows;
+  rows.reserve(changes.size());
+  for (const KeyChange& change : changes) {
+    rows.push_back({{"key", change.key}, {"a", change.before}, {"b", change.after}});
+  }
+  return csv_text(rows);
+}
+
+int compare_scenarios(const DiffOptions& options) {
+  const auto a = answer_of(options.before);
+  if (!a) return was_interrupted() ? kInterrupted : fail(a.error());
+  const auto b = answer_of(options.after);
+  if (!b) return was_interrupted() ? kInterrupted : fail(b.error());
+  const auto before = resolved_scenario(options.before);
+  if (!before) return fail(before.error());
+  const auto after = resolved_scenario(options.after);
+  if (!after) return fail(after.error());
+  const std::vector<KeyChange> changes = changes_between(*before, *after);
+  switch (options.format) {
+    case Format::json:
+      return print(scenario_difference_json(changes, a->candidate, b->candidate), kDone);
+    case Format::csv:
+      return print(csv_of(changes), kDone);
+    case Format::text:
+      break;
+  }
+  return print(scenario_difference_text(changes, *a, *b, style_for(stdout)), kDone);
+}
+
+int compare_results(const DiffOptions& options) {
+  const auto difference = difference_of(options.before, options.after);
+  if (!difference) return fail(difference.error());
+  switch (options.format) {
+    case Format::json:
+      return print(result_difference_json(*difference), kDone);
+    case Format::csv:
+      return print(csv_of(difference->documents), kDone);
+    case Format::text:
+      break;
+  }
+  return print(result_difference_text(*difference, style_for(stdout)), kDone);
+}
+
+int run(const DiffOptions& options) {
+  const bool results = is_database(options.before);
+  if (results != is_database(options.after)) {
+    return fail({(results ? options.after : options.before).string(),
+                 "found a scenario beside the results of a sweep; allowed: two of a kind"});
+  }
+  return results ? compare_results(options) : compare_scenarios(options);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "diff", "two scenarios, or the results of two sweeps: what changed, why the answer moved");
+  auto options = std::make_shared<DiffOptions>();
+  command->add_option("A", options->before, "scenario document, or what a sweep wrote")->required();
+  command->add_option("B", options->after, "another of the same kind")->required();
+  add_format(*command, options->format);
+  add_example(*command,
+              "trainyard diff scenarios/cases/llama-3.1-70b-oversubscription-1.json "
+              "scenarios/cases/llama-3.1-70b-oversubscription-2.json");
+  command->callback([&action, options] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace trainyard

@@ -1,0 +1,157 @@
+// The fields of a sweep (`sweep/1`): a scenario, what varies, how each point is answered.
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+#include "scenarios/sweep/sweep_document.h"
+
+namespace trainyard {
+namespace {
+
+using A = AxisDocument;
+using S = SweepDocument;
+
+constexpr std::array kEvaluations = {Named<Evaluation>{"estimate", Evaluation::estimate},
+                                     Named<Evaluation>{"simulate", Evaluation::simulate},
+                                     Named<Evaluation>{"plan", Evaluation::plan},
+                                     Named<Evaluation>{"goodput", Evaluation::goodput},
+                                     Named<Evaluation>{"run", Evaluation::run}};
+constexpr std::array kCombinations = {
+    Named<Combination>{"grid", Combination::grid},
+    Named<Combination>{"one-at-a-time", Combination::one_at_a_time},
+    Named<Combination>{"random", Combination::random}};
+constexpr std::array kScales = {Named<Scale>{"linear", Scale::linear},
+                                Named<Scale>{"geometric", Scale::geometric}};
+constexpr std::array kSweepObjectives = {
+    Named<Objective>{"step-time", Objective::step_time}, Named<Objective>{"cost", Objective::cost},
+    Named<Objective>{"energy", Objective::energy}, Named<Objective>{"memory", Objective::memory}};
+constexpr double kMostValues = 1e6;
+
+Field<A> values_field() {
+  return Field<A>{
+      {.key = "values", .shape = {ListShape{{Shape{ValueShape{}}}}}, .doc = "each value in turn"},
+      [](const Json& list, A& axis, const Place&) -> Expected<void> {
+        axis.values.assign(list.begin(), list.end());
+        return {};
+      },
+      [](const A&) { return std::nullopt; }}
+      .absent("`from`, `to` and `steps`");
+}
+
+// An end of a range: a number, or a quantity.
+Field<A> end_field(std::string key, Json A::*member, std::string doc) {
+  return Field<A>{{.key = std::move(key),
+                   .shape = {AnyShape{{Shape{NumberShape{-1e300, 1e300}}, Shape{TextShape{}}}}},
+                   .doc = std::move(doc)},
+                  [member](const Json& value, A& axis, const Place&) -> Expected<void> {
+                    axis.*member = value;
+                    return {};
+                  },
+                  [](const A&) { return std::nullopt; }}
+      .absent("`values`");
+}
+
+std::vector<Field<A>> axis_fields() {
+  return {text("key", &A::key, "of the scenario: `plan.tensor_parallel` or `/plan/tensor_parallel`")
+              .absent("`zip`"),
+          values_field(),
+          end_field("from", &A::from,
+                    "first value of a range; whole numbers at both ends make whole values"),
+          end_field("to", &A::to, "its last value, in the unit of `from`"),
+          count("steps", &A::steps, "number of values of the range", {.most = kMostValues})
+              .absent("only where points are drawn"),
+          choice("scale", &A::scale, kScales, "equal differences or equal ratios")};
+}
+
+const Section<A>& sweep_column_section() {
+  static const Section<A> section("sweep_column", "One of the keys that vary together.",
+                                  axis_fields());
+  return section;
+}
+
+const Section<A>& sweep_axis_section() {
+  static const Section<A> section = [] {
+    std::vector<Field<A>> fields = axis_fields();
+    fields.push_back(objects<sweep_column_section>("zip", &A::zip,
+                                                   "keys that vary together, as many values each")
+                         .absent("the axis is one key"));
+    return Section<A>("sweep_axis", "What one key takes, or several together.", std::move(fields));
+  }();
+  return section;
+}
+
+Field<S> scenario_field() {
+  return Field<S>{{.key = "scenario",
+                   .shape = {AnyShape{{Shape{ReferenceShape{"scenario"}},
+                                       Shape{ObjectShape{&spec_of<scenario_section>, {}}}}}},
+                   .doc = "what every point starts from"},
+                  [](const Json& value, S& sweep, const Place&) -> Expected<void> {
+                    sweep.scenario = value;
+                    return {};
+                  },
+                  [](const S&) { return std::nullopt; }}
+      .required();
+}
+
+Field<S> where_field() {
+  return Field<S>{{.key = "where",
+                   .shape = {ListShape{{Shape{TextShape{}}}}},
+                   .doc = "conditions on keys of the scenario, all of which a point must meet: "
+                          "`plan.tensor_parallel * plan.pipeline_parallel <= 8 * cluster.nodes`"},
+                  [](const Json& list, S& sweep, const Place&) -> Expected<void> {
+                    sweep.where = list.get<std::vector<std::string>>();
+                    return {};
+                  },
+                  [](const S&) { return std::nullopt; }}
+      .absent("every point is answered");
+}
+
+Expected<void> check_sweep(S& sweep, const Place& place) {
+  if (sweep.evaluate == Evaluation::run) {
+    return (place / "evaluate")
+        .error(
+            "found \"run\", which needs an executor that this version does not have; allowed: "
+            "\"estimate\", \"simulate\", \"plan\", \"goodput\"");
+  }
+  if (sweep.vary.empty() == sweep.overrides.empty()) {
+    return place.error(sweep.vary.empty()
+                           ? "found no \"vary\"; allowed: \"vary\" or \"overrides\""
+                           : "found \"vary\" and \"overrides\"; allowed: one of them");
+  }
+  const bool drawn = sweep.combine == Combination::random;
+  if (drawn != (sweep.samples > 0)) {
+    return (place / "samples")
+        .error(drawn ? "found none; allowed: the number of points with \"combine\": \"random\""
+                     : "found a number of points; allowed: only with \"combine\": \"random\"");
+  }
+  return {};
+}
+
+}  // namespace
+
+const Section<SweepDocument>& sweep_section() {
+  static const Section<S> section(
+      "sweep", "A batch of questions: a scenario, what of it varies, how each point is answered.",
+      {
+          text("name", &S::name, "as reports show it").absent("the name of the scenario"),
+          remark<S>("question", "what the sweep asks, and what to read in the answer"),
+          scenario_field(),
+          choice("evaluate", &S::evaluate, kEvaluations, "how each point is answered"),
+          choice("objective", &S::objective, kSweepObjectives,
+                 "what `plan` minimises, and what reports put first"),
+          objects<sweep_axis_section>("vary", &S::vary, "what varies").absent("`overrides`"),
+          choice("combine", &S::combine, kCombinations,
+                 "every combination, the last axis fastest; the scenario itself and each value "
+                 "alone; or points drawn from all axes"),
+          count("samples", &S::samples, "points drawn", {.most = 1e9}).absent("only drawn points"),
+          count("seed", &S::seed, "of the points drawn", {.least = 0, .most = 9e15}),
+          text("overrides", &S::overrides,
+               "instead of `vary`: a head of keys, then a line of values for each point; an empty "
+               "cell leaves the scenario's value",
+               {PathShape{"a CSV file"}})
+              .absent("`vary`"),
+          where_field(),
+      },
+      {.finish = check_sweep});
+  return section;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,157 @@
+#include "scenarios/sweep/answer.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "planner/explain.h"
+#include "scenarios/plan_value.h"
+#include "simulator/life/bill.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+template <typename Q>
+void set_known(PointRow& row, std::string_view name, const std::optional<Q>& value) {
+  if (value) row.figure(name) = value->value();
+}
+
+void set_carbon(const Scenario& settings, std::string_view energy, std::string_view carbon,
+                PointRow& row) {
+  if (settings.carbon_intensity)
+    row.figure(carbon) = row.figure(energy) * *settings.carbon_intensity;
+}
+
+void fill_breakdown(const Breakdown& breakdown, PointRow& row) {
+  std::size_t at = figure_at("compute_s");
+  for (const BreakdownPart& part : breakdown_parts()) {
+    row.figures[at++] = (breakdown.*part.time).value();
+  }
+}
+
+std::string line_of(const Error& error) {
+  return error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);
+}
+
+// The best plan, or the one that misses the memory by the least.
+Expected<Candidate> searched(const PointQuestion& point, Objective objective) {
+  SearchOptions options = search_options(*point.settings);
+  options.objective = objective;
+  options.top = 1;
+  options.threads = 1;
+  SearchResult result = search(point.job(), options, analytic_evaluator(point.job()));
+  auto& found = result.plans.empty() ? result.closest : result.plans;
+  if (found.empty()) return failure("", "no plan of the space is legal for this job");
+  return std::move(found.front());
+}
+
+// The scenario's own plan, or else the planner's.
+Expected<void> candidate_of(const PointQuestion& point, Objective objective, Candidate& candidate) {
+  if (!point.settings->plan) {
+    auto found = searched(point, objective);
+    if (!found) return tl::unexpected(found.error());
+    candidate = std::move(*found);
+    return {};
+  }
+  auto plan = requested_plan(*point.settings, point.job());
+  if (!plan) return tl::unexpected(plan.error());
+  candidate.plan = std::move(*plan);
+  estimate(point.job(), candidate.plan, candidate.estimate);
+  return {};
+}
+
+Expected<void> simulate_step(const PointQuestion& point, Candidate& candidate) {
+  const auto simulation = simulate(point.job(), candidate.plan);
+  if (!simulation) return tl::unexpected(simulation.error());
+  candidate.estimate = as_estimate(point.job(), candidate.plan, *simulation);
+  return {};
+}
+
+void fill_life(const PointQuestion& point, const LifeSettings& settings, const Campaign& campaign,
+               const Candidate& candidate, PointRow& row) {
+  const GoodputEstimate closed = estimate_goodput(
+      point.job(), candidate.plan, point.settings->reliability, point.settings->checkpoint);
+  row.figure("goodput") = campaign.goodput.mean;
+  row.figure("goodput_p10") = campaign.goodput.low;
+  row.figure("goodput_p90") = campaign.goodput.high;
+  row.figure("wall_time_s") = campaign.wall.mean;
+  row.figure("interruptions") = campaign.interruptions.mean;
+  row.figure("closed_form_goodput") = closed.goodput;
+  row.figure("mtbf_s") = closed.mtbf.value();
+  row.figure("interval_s") = settings.interval.value();
+  const Bill bill = bill_of(point.job().job.cluster, candidate.estimate, settings, campaign);
+  set_known(row, "cost_usd", bill.cost);
+  set_known(row, "energy_joule", bill.energy);
+  set_carbon(*point.settings, "energy_joule", "carbon_g", row);
+}
+
+Expected<void> live(const PointQuestion& point, const Candidate& candidate, PointRow& row) {
+  const auto settings = settings_of_run(*point.settings, point.job(), candidate);
+  if (!settings) return tl::unexpected(settings.error());
+  const RunLength& run = point.settings->run;
+  const CampaignOptions options{
+      .runs = run.runs, .seed = static_cast<std::uint64_t>(run.seed), .threads = 1};
+  fill_life(point, *settings, summary_of(live_many(*settings, options)), candidate, row);
+  return {};
+}
+
+// The candidate that the point is about, and what is told of it beside its estimate.
+Expected<void> evaluate(const PointQuestion& point, const SweepDocument& sweep,
+                        Candidate& candidate, PointRow& row) {
+  if (sweep.evaluate == Evaluation::plan) {
+    auto found = searched(point, sweep.objective);
+    if (!found) return tl::unexpected(found.error());
+    candidate = std::move(*found);
+    return {};
+  }
+  if (auto done = candidate_of(point, sweep.objective, candidate); !done) return done;
+  if (sweep.evaluate == Evaluation::simulate) return simulate_step(point, candidate);
+  return sweep.evaluate == Evaluation::goodput ? live(point, candidate, row) : Expected<void>{};
+}
+
+}  // namespace
+
+void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate& candidate,
+              PointRow& row) {
+  const Estimate& e = candidate.estimate;
+  const double devices = candidate.plan.devices();
+  std::size_t at = 0;
+  for (const double value :
+       {devices, job.parameters, job.active_parameters, e.step_time.value(),
+        e.step_time_low.value(), e.step_time_high.value(), e.tokens_per_second,
+        e.tokens_per_second / devices, e.model_flops_per_device.value() * 1e-12, e.mfu, e.mfu_bf16,
+        e.hfu, e.peak_allocated.value(), e.peak_reserved.value(), e.peak_memory.value()}) {
+    row.figures[at++] = value;
+  }
+  fill_breakdown(e.breakdown, row);
+  set_known(row, "cost_per_step_usd", e.cost_per_step);
+  set_known(row, "energy_per_step_joule", e.energy_per_step);
+  set_carbon(settings, "energy_per_step_joule", "carbon_per_step_g", row);
+  row.status = e.feasible ? PointStatus::done : PointStatus::too_large;
+}
+
+bool PointAnswerer::answer(std::int64_t point, PointRow& row) {
+  row = {.point = point};
+  values_at(sweep_, point, values_);
+  if (!is_asked_for(sweep_, values_)) return false;
+  row.overrides = overrides_text(sweep_, values_);
+  answer_asked(row);
+  return true;
+}
+
+void PointAnswerer::answer_asked(PointRow& row) {
+  const auto refuse = [&row](const Error& error) {
+    row.status = PointStatus::refused;
+    row.note = line_of(error);
+  };
+  const auto point = reader_.read(values_);
+  if (!point) return refuse(point.error());
+  const auto done = evaluate(*point, sweep_.document, candidate_, row);
+  if (!done) return refuse(done.error());
+  fill_row(point->job(), *point->settings, candidate_, row);
+  const bool planned = sweep_.document.evaluate == Evaluation::plan || !point->settings->plan;
+  if (planned) row.plan = plan_value(candidate_.plan).dump();
+}
+
+}  // namespace trainyard

@@ -1,0 +1,32 @@
+// Answers one point of a sweep: estimate, simulation, plan search or the life of a run, on one
+// thread. What cannot be answered is a row too, with the reason.
+#pragma once
+
+#include "planner/planner.h"
+#include "scenarios/sweep/point_reader.h"
+#include "scenarios/sweep/point_row.h"
+
+namespace trainyard {
+
+// Figures and verdict of an estimate.
+void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate& candidate,
+              PointRow& row);
+
+class PointAnswerer {
+ public:
+  // Refers to `sweep`.
+  explicit PointAnswerer(const Sweep& sweep) : sweep_(sweep), reader_(sweep) {}
+
+  // False: the constraints leave the point out, and `row` is not to be kept.
+  bool answer(std::int64_t point, PointRow& row);
+
+ private:
+  void answer_asked(PointRow& row);
+
+  const Sweep& sweep_;
+  PointReader reader_;
+  std::vector<SweepValue> values_;
+  Candidate candidate_;  // used again and again, so that an estimate allocates nothing
+};
+
+}  // namespace trainyard

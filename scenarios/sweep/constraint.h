@@ -1,0 +1,46 @@
+// A condition that the points of a sweep must meet: sums and products of keys and numbers, compared
+// with each other, joined by `and` and `or`. Quantities are in base units (`"80 GB"` is 8e10), true
+// is 1; other text can only be equal or not.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "model/expected.h"
+#include "scenarios/json_document.h"
+
+namespace trainyard {
+
+using ConstraintValue = std::variant<double, std::string>;
+
+ConstraintValue constraint_value_of(const Json& value);
+
+// What a key means: the position of the value that varies, or a constant.
+using KeyMeaning = std::variant<std::size_t, ConstraintValue>;
+
+class Constraint {
+ public:
+  // The error's message says where in the text.
+  static Expected<Constraint> parse(
+      std::string_view text, const std::function<Expected<KeyMeaning>(const std::string&)>& key);
+
+  // `value_at`: of the value that varies. A comparison of text with a number does not hold.
+  bool holds(const std::function<const Json&(std::size_t)>& value_at) const;
+
+ private:
+  enum class Kind { constant, varies, binary };
+  struct Step {  // of the postfix form
+    Kind kind = Kind::constant;
+    ConstraintValue constant;
+    std::size_t position = 0;
+    std::string_view symbol;
+  };
+  class Parser;
+
+  std::vector<Step> steps_;
+};
+
+}  // namespace trainyard

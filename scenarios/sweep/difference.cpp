@@ -1,0 +1,208 @@
+#include "scenarios/sweep/difference.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <utility>
+
+#include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
+#include "scenarios/sweep/result_file.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string json_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string below(const std::string& key, const std::string& step) {
+  return key.empty() ? step : fmt::format("{}.{}", key, step);
+}
+
+void compare_values(const std::string& key, const Json* before, const Json* after,
+                    std::vector<KeyChange>& changes);
+
+void compare_members(const std::string& key, const Json* before, const Json* after,
+                     std::vector<KeyChange>& changes) {
+  const auto member = [](const Json* of, const std::string& name) {
+    return of != nullptr && of->contains(name) ? &of->at(name) : nullptr;
+  };
+  if (before != nullptr) {
+    for (const auto& [name, value] : before->items()) {
+      compare_values(below(key, name), &value, member(after, name), changes);
+    }
+  }
+  if (after == nullptr) return;
+  for (const auto& [name, value] : after->items()) {
+    if (member(before, name) == nullptr) {
+      compare_values(below(key, name), nullptr, &value, changes);
+    }
+  }
+}
+
+void compare_values(const std::string& key, const Json* before, const Json* after,
+                    std::vector<KeyChange>& changes) {
+  const auto has_members = [](const Json* value) {
+    return value == nullptr || (value->is_object() && !value->empty());
+  };
+  if (has_members(before) && has_members(after)) {
+    return compare_members(key, before, after, changes);
+  }
+  if (before != nullptr && after != nullptr && *before == *after) return;
+  changes.push_back(
+      {key, before == nullptr ? "" : json_of(*before), after == nullptr ? "" : json_of(*after)});
+}
+
+std::string columns_of(std::string_view side) {
+  std::string list = fmt::format("{0}.point, {0}.status, {0}.overrides", side);
+  for (const std::string_view name : kFigureNames) list += fmt::format(", {}.{}", side, name);
+  return list;
+}
+
+// Columns from `at` on.
+PointRow row_at(const Statement& select, int at) {
+  PointRow row{.point = select.integer(at), .status = status_of(select.text(at + 1))};
+  row.overrides = select.text(at + 2);
+  for (std::size_t i = 0; i < kFigures; ++i) {
+    row.figures[i] = select.number(at + 3 + static_cast<int>(i));
+  }
+  return row;
+}
+
+constexpr std::string_view kPairs = "main.points AS a JOIN other.points AS b USING (overrides)";
+constexpr std::string_view kMoved =
+    "(a.step_time_s IS NOT b.step_time_s OR a.status <> b.status OR a.goodput IS NOT b.goodput OR "
+    "a.peak_memory_bytes IS NOT b.peak_memory_bytes OR "
+    "a.cost_per_step_usd IS NOT b.cost_per_step_usd)";
+
+Expected<void> count_pairs(Database& database, ResultDifference& difference) {
+  for (const auto& [count, sql] :
+       {std::pair<std::int64_t*, std::string>{
+            &difference.same, fmt::format("SELECT count(*) FROM {} WHERE NOT {}", kPairs, kMoved)},
+        {&difference.moved, fmt::format("SELECT count(*) FROM {} WHERE {}", kPairs, kMoved)},
+        {&difference.fits_no_more,
+         fmt::format("SELECT count(*) FROM {} WHERE a.status = 'done' AND b.status <> 'done'",
+                     kPairs)},
+        {&difference.fits_now,
+         fmt::format("SELECT count(*) FROM {} WHERE a.status <> 'done' AND b.status = 'done'",
+                     kPairs)},
+        {&difference.only_before, "SELECT count(*) FROM main.points"},
+        {&difference.only_after, "SELECT count(*) FROM other.points"}}) {
+    const auto found = database.integer(sql);
+    if (!found) return tl::unexpected(found.error());
+    *count = *found;
+  }
+  const std::int64_t pairs = difference.same + difference.moved;
+  difference.only_before -= pairs;
+  difference.only_after -= pairs;
+  return {};
+}
+
+Expected<void> read_largest(Database& database, ResultDifference& difference) {
+  auto select = database.prepare(fmt::format(
+      "SELECT {}, {} FROM {} WHERE {} ORDER BY abs(b.step_time_s / a.step_time_s - 1) DESC, "
+      "a.point LIMIT {}",
+      columns_of("a"), columns_of("b"), kPairs, kMoved, kMovedPointsTold));
+  if (!select) return tl::unexpected(select.error());
+  constexpr int kSide = 3 + static_cast<int>(kFigures);
+  while (true) {
+    const auto row = select->step();
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) return {};
+    difference.largest.push_back({row_at(*select, 0), row_at(*select, kSide)});
+  }
+}
+
+Expected<void> compare_points(const fs::path& before, const fs::path& after,
+                              ResultDifference& difference) {
+  auto database = Database::open(before, Database::Access::read);
+  if (!database) return tl::unexpected(database.error());
+  auto attach = database->prepare("ATTACH ?1 AS other");
+  if (!attach) return tl::unexpected(attach.error());
+  const std::string other = after.string();
+  attach->bind(1, std::string_view(other));
+  if (auto done = attach->run(); !done) return done;
+  if (auto done = count_pairs(*database, difference); !done) return done;
+  return read_largest(*database, difference);
+}
+
+// Those of `inputs` that `others` lack.
+std::vector<SweepInput> without(std::vector<SweepInput> inputs,
+                                const std::vector<SweepInput>& others) {
+  std::erase_if(inputs, [&](const SweepInput& input) {
+    return std::ranges::find(others, input) != others.end();
+  });
+  return inputs;
+}
+
+}  // namespace
+
+std::vector<KeyChange> changes_between(const Json& before, const Json& after) {
+  std::vector<KeyChange> changes;
+  compare_values("", &before, &after, changes);
+  return changes;
+}
+
+Expected<Json> resolved_scenario(const fs::path& file) {
+  auto opened = open_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  Json value = (*opened)->value;
+  const Place place = (*opened)->root();
+  const SectionSpec& section = scenario_section().spec();
+  if (auto tagged = take_tag(value, "scenario", place); !tagged) {
+    return tl::unexpected(tagged.error());
+  }
+  if (auto fits = check(section, value, place); !fits) return tl::unexpected(fits.error());
+  auto done = resolve_references(section, value, place);
+  return done ? Expected<Json>(std::move(value)) : tl::unexpected(done.error());
+}
+
+double MovedPoint::step_time_change() const {
+  const double change = after.figure("step_time_s") / before.figure("step_time_s") - 1;
+  return std::isfinite(change) ? change : 0;
+}
+
+std::size_t MovedPoint::largest_part() const {
+  std::size_t largest = kFigures;
+  double most = 0;
+  for (std::size_t i = figure_at("compute_s"); i <= figure_at("other_s"); ++i) {
+    const double moved = std::abs(after.figures[i] - before.figures[i]);
+    if (moved > most) {
+      most = moved;
+      largest = i;
+    }
+  }
+  return largest;
+}
+
+Expected<ResultDifference> difference_of(const fs::path& before, const fs::path& after) {
+  auto a = ResultFile::open(before);
+  if (!a) return tl::unexpected(a.error());
+  auto b = ResultFile::open(after);
+  if (!b) return tl::unexpected(b.error());
+  const auto document_a = parse_json(a->said("document"));
+  const auto document_b = parse_json(b->said("document"));
+  if (!document_a || !document_b) return failure(before.string(), "has no document of its sweep");
+  ResultDifference difference{.documents = changes_between(*document_a, *document_b)};
+  const auto inputs_a = a->inputs();
+  const auto inputs_b = b->inputs();
+  if (!inputs_a || !inputs_b) return failure(before.string(), "has no table of inputs");
+  difference.inputs_before = without(*inputs_a, *inputs_b);
+  difference.inputs_after = without(*inputs_b, *inputs_a);
+  auto compared = compare_points(before, after, difference);
+  return compared ? Expected<ResultDifference>(std::move(difference))
+                  : tl::unexpected(compared.error());
+}
+
+bool is_database(const fs::path& file) {
+  std::string head(15, '\0');
+  std::ifstream(file, std::ios::binary).read(head.data(), 15);
+  return head == "SQLite format 3";
+}
+
+}  // namespace trainyard

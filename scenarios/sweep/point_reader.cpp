@@ -1,0 +1,194 @@
+#include "scenarios/sweep/point_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kJobsKept = 256;
+constexpr std::size_t kTiersKept = 256;
+
+// What the keys of a scenario decide. Keys of one group are read together, in the order of the
+// scenario's table: a price is the device's, a release the stack's.
+struct Group {
+  std::array<std::string_view, 3> keys;
+  bool makes_job = false;
+  void (*take)(Scenario& to, const Scenario& from) = nullptr;
+};
+
+constexpr std::array kGroups = {
+    Group{{"model"},
+          true,
+          [](Scenario& to, const Scenario& from) {
+            to.job.model = from.job.model;
+            to.assumptions = from.assumptions;
+          }},
+    Group{{"cluster", "price", "power"},
+          true,
+          [](Scenario& to, const Scenario& from) {
+            to.job.cluster = from.job.cluster;
+            to.carbon_intensity = from.carbon_intensity;
+          }},
+    Group{{"training", "measured"},
+          true,
+          [](Scenario& to, const Scenario& from) {
+            to.job.training = from.job.training;
+            to.measured = from.measured;
+          }},
+    Group{{"name", "question"},
+          false,
+          [](Scenario& to, const Scenario& from) { to.name = from.name; }},
+    Group{{"plan"}, false, [](Scenario& to, const Scenario& from) { to.plan = from.plan; }},
+    Group{{"planner"}, false, [](Scenario& to, const Scenario& from) { to.space = from.space; }},
+    Group{{"run"}, false, [](Scenario& to, const Scenario& from) { to.run = from.run; }},
+    Group{{"reliability"},
+          false,
+          [](Scenario& to, const Scenario& from) { to.reliability = from.reliability; }},
+    Group{{"checkpoint"},
+          false,
+          [](Scenario& to, const Scenario& from) { to.checkpoint = from.checkpoint; }},
+};
+
+bool has_key(const Group& group, std::string_view key) {
+  return std::ranges::find(group.keys, key) != group.keys.end();
+}
+
+// Requires: a key of the scenario.
+std::size_t group_of(std::string_view key) {
+  const auto found =
+      std::ranges::find_if(kGroups, [&](const Group& group) { return has_key(group, key); });
+  return static_cast<std::size_t>(found - kGroups.begin());
+}
+
+Expected<void> check_sections(const Json& sections, const Place& place) {
+  const auto& fields = scenario_section().spec().fields;
+  for (const auto& [key, value] : sections.items()) {
+    const auto field = std::ranges::find(fields, key, &FieldSpec::key);
+    if (auto fits = check(field->shape, value, place / key); !fits) return fits;
+  }
+  return {};
+}
+
+}  // namespace
+
+bool is_read_by_point(std::string_view key) { return group_of(key) < kGroups.size(); }
+
+PointReader::PointReader(const Sweep& sweep)
+    : sweep_(sweep),
+      document_{.name = "point", .file = sweep.origin->file},
+      settings_(sweep.scenario),
+      own_(std::make_shared<const Question>(Question{sweep.scenario, prepare(sweep.scenario.job)})),
+      jobs_(kJobsKept),
+      tiers_(kTiersKept) {
+  for (const SweepColumn& column : sweep.columns) {
+    const std::size_t group = group_of(column.steps.front());
+    groups_.push_back(group);
+    makes_job_.push_back(kGroups[group].makes_job);
+    makes_topology_.push_back(column.steps.front() == "cluster");
+    auto& varying = kGroups[group].makes_job ? job_groups_ : settings_groups_;
+    if (std::ranges::find(varying, group) == varying.end()) varying.push_back(group);
+  }
+}
+
+bool PointReader::is_changed(std::size_t group, const Values& values) const {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (groups_[i] == group && !values[i].text.empty()) return true;
+  }
+  return false;
+}
+
+std::string PointReader::key_of(const Values& values, const std::vector<bool>& columns) const {
+  std::string key;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!columns[i] || values[i].text.empty()) continue;
+    key += sweep_.columns[i].name;
+    key += '=';
+    key += values[i].text;
+    key += '\n';
+  }
+  return key;
+}
+
+// A scenario of which only the keys of `groups` are read.
+Expected<Scenario> PointReader::read_groups(const Values& values,
+                                            const std::vector<std::size_t>& groups) {
+  const Place place{&document_, ""};
+  Json sections = Json::object();
+  for (const std::size_t group : groups) {
+    for (const std::string_view key : kGroups[group].keys) {
+      const auto own = sweep_.base.find(key);
+      if (own != sweep_.base.end()) sections[std::string(key)] = *own;
+    }
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool here = std::ranges::find(groups, groups_[i]) != groups.end();
+    if (!here || values[i].text.empty()) continue;
+    auto done = put(sweep_.columns[i], values[i].value, sections, place);
+    if (!done) return tl::unexpected(done.error());
+  }
+  if (auto fits = check_sections(sections, place); !fits) return tl::unexpected(fits.error());
+  Scenario scenario;
+  auto read = scenario_section().read(sections, scenario, place);
+  return read ? Expected<Scenario>(std::move(scenario)) : tl::unexpected(read.error());
+}
+
+std::shared_ptr<const FabricTiers> PointReader::tiers_of(const Cluster& cluster,
+                                                         const Values& values) {
+  std::string key = key_of(values, makes_topology_);
+  if (key.empty()) return {own_, &own_->job.tiers};
+  if (auto known = tiers_.find(key)) return known;
+  return tiers_.keep(std::move(key), fabric_tiers(cluster, make_topology(cluster)));
+}
+
+Expected<Question> PointReader::read_job(const Values& values) {
+  std::vector<std::size_t> changed;
+  for (const std::size_t group : job_groups_) {
+    if (is_changed(group, values)) changed.push_back(group);
+  }
+  auto read = read_groups(values, changed);
+  if (!read) return tl::unexpected(read.error());
+  Scenario scenario = sweep_.scenario;
+  for (const std::size_t group : changed) kGroups[group].take(scenario, *read);
+  const auto tiers = tiers_of(scenario.job.cluster, values);
+  PreparedJob job = prepare(scenario.job, *tiers);
+  return Question{std::move(scenario), std::move(job)};
+}
+
+Expected<std::shared_ptr<const Question>> PointReader::job_of(const Values& values) {
+  std::string key = key_of(values, makes_job_);
+  if (key.empty()) return own_;
+  if (auto known = jobs_.find(key)) return known;
+  auto question = read_job(values);
+  if (!question) return tl::unexpected(question.error());
+  return jobs_.keep(std::move(key), std::move(*question));
+}
+
+Expected<void> PointReader::read_settings(const Values& values) {
+  if (settings_groups_.empty()) return {};
+  std::vector<std::size_t> changed;
+  for (const std::size_t group : settings_groups_) {
+    if (is_changed(group, values)) {
+      changed.push_back(group);
+    } else {
+      kGroups[group].take(settings_, sweep_.scenario);
+    }
+  }
+  const auto read = read_groups(values, changed);
+  if (!read) return tl::unexpected(read.error());
+  for (const std::size_t group : changed) kGroups[group].take(settings_, *read);
+  return {};
+}
+
+Expected<PointQuestion> PointReader::read(const Values& values) {
+  auto question = job_of(values);
+  if (!question) return tl::unexpected(question.error());
+  if (auto done = read_settings(values); !done) return tl::unexpected(done.error());
+  settings_.carbon_intensity = (*question)->scenario.carbon_intensity;
+  return PointQuestion{&settings_, std::move(*question)};
+}
+
+}  // namespace trainyard

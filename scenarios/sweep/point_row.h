@@ -1,0 +1,93 @@
+// What a sweep keeps of one point: the row of table `points`. A row is a pure function of the sweep
+// and the point's number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace trainyard {
+
+// SI, the unit in the name, as `--format json` of the commands has them.
+inline constexpr std::array<std::string_view, 42> kFigureNames = {"devices",
+                                                                  "parameters",
+                                                                  "active_parameters",
+                                                                  "step_time_s",
+                                                                  "step_time_low_s",
+                                                                  "step_time_high_s",
+                                                                  "tokens_per_second",
+                                                                  "tokens_per_second_per_device",
+                                                                  "model_tflops_per_device",
+                                                                  "mfu",
+                                                                  "mfu_bf16",
+                                                                  "hfu",
+                                                                  "peak_allocated_bytes",
+                                                                  "peak_reserved_bytes",
+                                                                  "peak_memory_bytes",
+                                                                  "compute_s",
+                                                                  "embedding_head_s",
+                                                                  "tensor_parallel_s",
+                                                                  "context_parallel_s",
+                                                                  "expert_parallel_s",
+                                                                  "pipeline_s",
+                                                                  "data_parallel_s",
+                                                                  "optimizer_s",
+                                                                  "recompute_s",
+                                                                  "offload_s",
+                                                                  "launch_s",
+                                                                  "bubble_s",
+                                                                  "other_s",
+                                                                  "cost_per_step_usd",
+                                                                  "energy_per_step_joule",
+                                                                  "carbon_per_step_g",
+                                                                  "goodput",
+                                                                  "goodput_p10",
+                                                                  "goodput_p90",
+                                                                  "wall_time_s",
+                                                                  "interruptions",
+                                                                  "closed_form_goodput",
+                                                                  "mtbf_s",
+                                                                  "interval_s",
+                                                                  "cost_usd",
+                                                                  "energy_joule",
+                                                                  "carbon_g"};
+inline constexpr std::size_t kFigures = kFigureNames.size();
+
+// Position of a figure; kFigures: there is none of that name.
+constexpr std::size_t figure_at(std::string_view name) {
+  std::size_t i = 0;
+  while (i < kFigures && kFigureNames[i] != name) ++i;
+  return i;
+}
+
+// `done`: it fits; `too_large`: it does not fit, with its figures all the same; `refused`: it
+// cannot be, and the note says why.
+enum class PointStatus { done, too_large, refused };
+inline constexpr std::array<std::string_view, 3> kStatusNames = {"done", "does not fit", "refused"};
+constexpr std::string_view name_of(PointStatus status) {
+  return kStatusNames[static_cast<std::size_t>(status)];
+}
+
+struct PointRow {
+  std::int64_t point = 0;
+  PointStatus status = PointStatus::done;
+  std::string overrides;  // JSON object: key and value
+  std::string note;       // why it was refused
+  std::string plan;       // JSON, where the planner chose it; empty: the scenario's own
+  std::array<double, kFigures> figures = kNothing;  // NaN: unknown
+
+  double& figure(std::string_view name) { return figures[figure_at(name)]; }
+  double figure(std::string_view name) const { return figures[figure_at(name)]; }
+
+ private:
+  static constexpr std::array<double, kFigures> kNothing = [] {
+    std::array<double, kFigures> nothing{};
+    nothing.fill(std::numeric_limits<double>::quiet_NaN());
+    return nothing;
+  }();
+};
+
+}  // namespace trainyard

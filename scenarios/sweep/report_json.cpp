@@ -1,0 +1,52 @@
+#include "scenarios/sweep/report_json.h"
+
+#include "scenarios/sweep/row_json.h"
+
+namespace trainyard {
+namespace {
+
+std::string line_of(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json baseline_value(const std::optional<BaselineFigures>& baseline) {
+  if (!baseline) return nullptr;
+  return {{"plan", baseline->plan},
+          {"feasible", baseline->fits},
+          {"step_time_s", baseline->step_time},
+          {"peak_memory_bytes", baseline->peak_memory}};
+}
+
+Json point_value(const ReportedPoint& point) {
+  Json value = row_value(point.row);
+  value["strategy"] = point.strategy;
+  value["degrees"] = point.plan;
+  value["baselines"] = {{"plain_ddp", baseline_value(point.plain)},
+                        {"rule_of_thumb", baseline_value(point.rule)}};
+  return value;
+}
+
+}  // namespace
+
+Expected<void> write_report_json(SweepReport& report, OutputFile& out) {
+  const auto inputs = report.results().inputs();
+  if (!inputs) return tl::unexpected(inputs.error());
+  Json hashes = Json::object();
+  for (const SweepInput& input : *inputs) hashes[input.name] = input.hash;
+  const auto document = parse_json(report.results().said("document"));
+  if (!document) return tl::unexpected(document.error());
+  out.write("{\"trainyard\":\"report/1\",\n\"name\":" + line_of(report.sweep().name));
+  out.write(",\n\"assumptions\":" + line_of(report.sweep().scenario.assumptions));
+  out.write(",\n\"document\":" + line_of(*document));
+  out.write(",\n\"inputs\":" + line_of(hashes) + ",\n\"points\":[\n");
+  bool first = true;
+  const auto read = report.results().each({}, [&](const PointRow& row) {
+    out.write((first ? "" : ",\n") + line_of(point_value(report.describe(row))));
+    first = false;
+    return true;
+  });
+  out.write("\n]}\n");
+  return read;
+}
+
+}  // namespace trainyard

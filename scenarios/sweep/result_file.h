@@ -1,0 +1,64 @@
+// Reads the result file of a sweep, finished or not.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/sweep/database.h"
+#include "scenarios/sweep/point_row.h"
+#include "scenarios/sweep/references.h"
+
+namespace trainyard {
+
+inline constexpr int kApplicationId = 0x54724179;  // "TrAy": what `file` and SQLite know it by
+
+// Whether the database has the schema of docs/sweeps.md, of this version.
+Expected<void> check_result_file(Database& database);
+
+struct SessionRecord {
+  std::string version, host, started;
+  std::int64_t workers = 0, points = 0;
+};
+
+PointStatus status_of(std::string_view name);
+
+struct StatusCounts {
+  std::array<std::int64_t, kStatusNames.size()> counts{};
+
+  std::int64_t of(PointStatus status) const { return counts[static_cast<std::size_t>(status)]; }
+};
+
+struct RowQuery {
+  std::optional<PointStatus> status;  // absent: all
+  std::string_view order = "point";   // SQL
+  std::int64_t limit = -1;            // negative: all
+};
+
+class ResultFile {
+ public:
+  static Expected<ResultFile> open(const std::filesystem::path& file);
+
+  // What `sweep` says under the key; empty: nothing.
+  const std::string& said(const std::string& key) const;
+  Expected<std::vector<SweepInput>> inputs();
+  Expected<std::vector<SessionRecord>> sessions();
+  Expected<StatusCounts> counts();
+
+  // Rows one after another, until `use` says false.
+  Expected<void> each(const RowQuery& query, const std::function<bool(const PointRow&)>& use);
+
+ private:
+  explicit ResultFile(Database database) : database_(std::move(database)) {}
+
+  Database database_;
+  std::map<std::string, std::string> said_;
+};
+
+}  // namespace trainyard

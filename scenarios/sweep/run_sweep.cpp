@@ -1,0 +1,147 @@
+#include "scenarios/sweep/run_sweep.h"
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "scenarios/sweep/answer.h"
+#include "scenarios/sweep/lease_queue.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::int64_t kMostPointsLeased = 512;
+constexpr std::chrono::milliseconds kBetweenCommits{20};
+
+bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && *flag; }
+
+// What the threads share.
+class Exchange {
+ public:
+  Exchange(LeaseQueue queue, int workers)
+      : queue_(std::move(queue)), room_(2 * static_cast<std::size_t>(workers)), busy_(workers) {}
+
+  std::optional<Lease> next() {
+    const std::lock_guard lock(mutex_);
+    return stopped_ ? std::nullopt : queue_.next();
+  }
+  // Waits for room: what is answered and not written is bounded.
+  void deliver(AnsweredLease answered) {
+    std::unique_lock lock(mutex_);
+    written_.wait(lock, [this] { return answered_.size() < room_ || stopped_; });
+    answered_.push_back(std::move(answered));
+    delivered_.notify_one();
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --busy_;
+    delivered_.notify_one();
+  }
+  // Everything delivered since; waits a little for it.
+  std::deque<AnsweredLease> collect() {
+    std::unique_lock lock(mutex_);
+    delivered_.wait_for(lock, kBetweenCommits, [this] { return !answered_.empty() || busy_ == 0; });
+    written_.notify_all();
+    return std::exchange(answered_, {});
+  }
+  bool is_over() {
+    const std::lock_guard lock(mutex_);
+    return busy_ == 0 && answered_.empty();
+  }
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    written_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable delivered_, written_;
+  LeaseQueue queue_;
+  std::deque<AnsweredLease> answered_;
+  std::size_t room_;
+  int busy_;
+  bool stopped_ = false;
+};
+
+void work(const Sweep& sweep, Exchange& exchange, const std::atomic<bool>* interrupted) {
+  PointAnswerer answerer(sweep);
+  while (!is_set(interrupted)) {
+    const auto lease = exchange.next();
+    if (!lease) break;
+    auto answered = answer_lease(answerer, *lease, interrupted);
+    if (answered) exchange.deliver(std::move(*answered));
+  }
+  exchange.leave();
+}
+
+Expected<void> write_all(Exchange& exchange, SweepWriter& writer) {
+  while (!exchange.is_over()) {
+    for (const AnsweredLease& answered : exchange.collect()) {
+      if (auto done = writer.write(answered); !done) return done;
+    }
+    if (auto done = writer.commit_when_due(); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::int64_t lease_size(const Sweep& sweep, std::int64_t missing, int workers) {
+  const bool quick = sweep.document.evaluate == Evaluation::estimate && sweep.scenario.plan;
+  const std::int64_t even = missing / (std::int64_t{8} * workers);
+  return quick ? std::clamp(even, std::int64_t{1}, kMostPointsLeased) : 1;
+}
+
+std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
+                                          const std::atomic<bool>* interrupted) {
+  AnsweredLease answered{lease, {}};
+  answered.rows.reserve(static_cast<std::size_t>(lease.count));
+  PointRow row;
+  for (std::int64_t i = 0; i < lease.count; ++i) {
+    if (is_set(interrupted)) return std::nullopt;
+    if (answerer.answer(lease.first + i, row)) answered.rows.push_back(std::move(row));
+  }
+  return answered;
+}
+
+Expected<void> SweepWriter::write(const AnsweredLease& answered) {
+  if (auto done = store_.add(answered); !done) return done;
+  outcome_.answered += answered.lease.count;
+  if (options_.progress) {
+    options_.progress(static_cast<double>(outcome_.found + outcome_.answered) /
+                      static_cast<double>(outcome_.points));
+  }
+  return {};
+}
+
+Expected<void> SweepWriter::commit_when_due() {
+  if (Clock::now() - committed_ < kBetweenCommits) return {};
+  committed_ = Clock::now();
+  return store_.commit();
+}
+
+Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
+                                 const SweepOptions& options) {
+  auto gaps = store.missing(sweep.points);
+  if (!gaps) return tl::unexpected(gaps.error());
+  const std::int64_t missing = points_of(*gaps);
+  SweepOutcome outcome{.points = sweep.points, .found = sweep.points - missing};
+  if (missing == 0) return outcome;
+  Exchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
+                    options.workers);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < options.workers; ++i) {
+    threads.emplace_back(work, std::cref(sweep), std::ref(exchange), options.interrupted);
+  }
+  SweepWriter writer(store, options, outcome);
+  auto written = write_all(exchange, writer);
+  exchange.stop();
+  for (std::thread& thread : threads) thread.join();
+  if (written) written = store.commit();
+  return written ? Expected<SweepOutcome>(outcome) : tl::unexpected(written.error());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,42 @@
+// A batch of questions as a document says it (`sweep/1`): a scenario, what of it varies and how the
+// variations combine, and how each point is answered. docs/sweeps.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+#include "scenarios/json_document.h"
+
+namespace trainyard {
+
+enum class Evaluation { estimate, simulate, plan, goodput, run };
+enum class Combination { grid, one_at_a_time, random };
+enum class Scale { linear, geometric };
+
+// What one key takes: values listed, or a range.
+struct AxisDocument {
+  std::string key;  // JSON pointer or dotted, of the scenario
+  std::vector<Json> values;
+  Json from, to;  // null: absent
+  int steps = 0;
+  Scale scale = Scale::linear;
+  std::vector<AxisDocument> zip;  // instead of all that: keys that vary together
+};
+
+struct SweepDocument {
+  std::string name;
+  Json scenario;  // an object, or a reference
+  Evaluation evaluate = Evaluation::estimate;
+  Objective objective = Objective::step_time;
+  Combination combine = Combination::grid;
+  std::int64_t samples = 0;
+  std::int64_t seed = 0;
+  std::vector<AxisDocument> vary;
+  std::string overrides;  // path of a CSV file
+  std::vector<std::string> where;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,85 @@
+#include "scenarios/sweep/write_difference.h"
+
+#include <fmt/format.h>
+
+#include "planner/explain.h"
+#include "scenarios/plan_value.h"
+#include "scenarios/sweep/row_json.h"
+
+namespace trainyard {
+namespace {
+
+Json parsed_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : parse_json(text).value_or(Json(text));
+}
+
+Json changes_json(const std::vector<KeyChange>& changes) {
+  Json list = Json::array();
+  for (const KeyChange& change : changes) {
+    list.push_back({{"key", change.key},
+                    {"a", parsed_or_null(change.before)},
+                    {"b", parsed_or_null(change.after)}});
+  }
+  return list;
+}
+
+Json inputs_json(const std::vector<SweepInput>& inputs) {
+  Json list = Json::array();
+  for (const SweepInput& input : inputs) {
+    list.push_back({{"name", input.name}, {"sha256", input.hash}});
+  }
+  return list;
+}
+
+Json answer_json(const Candidate& candidate) {
+  const Estimate& estimate = candidate.estimate;
+  return {{"step_time_s", estimate.step_time.value()},
+          {"mfu", estimate.mfu},
+          {"peak_memory_bytes", estimate.peak_memory.value()},
+          {"feasible", estimate.feasible},
+          {"devices", candidate.plan.devices()},
+          {"plan", plan_value(candidate.plan)}};
+}
+
+}  // namespace
+
+std::string scenario_difference_json(const std::vector<KeyChange>& changes, const Candidate& before,
+                                     const Candidate& after) {
+  Json parts = Json::array();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    const double a = (before.estimate.breakdown.*part.time).value();
+    const double b = (after.estimate.breakdown.*part.time).value();
+    parts.push_back(
+        {{"part", fmt::format("{}_s", part.key)}, {"a", a}, {"b", b}, {"change", b - a}});
+  }
+  return text_of(Json{{"trainyard", "diff/1"},
+                      {"changes", changes_json(changes)},
+                      {"a", answer_json(before)},
+                      {"b", answer_json(after)},
+                      {"parts", std::move(parts)}});
+}
+
+std::string result_difference_json(const ResultDifference& difference) {
+  Json largest = Json::array();
+  for (const MovedPoint& moved : difference.largest) {
+    const std::size_t part = moved.largest_part();
+    largest.push_back({{"a", row_value(moved.before)},
+                       {"b", row_value(moved.after)},
+                       {"step_time_change", moved.step_time_change()},
+                       {"largest_part",
+                        part == kFigures ? Json(nullptr) : Json(std::string(kFigureNames[part]))}});
+  }
+  return text_of(Json{{"trainyard", "diff/1"},
+                      {"changes", changes_json(difference.documents)},
+                      {"inputs_a", inputs_json(difference.inputs_before)},
+                      {"inputs_b", inputs_json(difference.inputs_after)},
+                      {"same", difference.same},
+                      {"moved", difference.moved},
+                      {"only_a", difference.only_before},
+                      {"only_b", difference.only_after},
+                      {"fits_no_more", difference.fits_no_more},
+                      {"fits_now", difference.fits_now},
+                      {"largest", std::move(largest)}});
+}
+
+}  // namespace trainyard

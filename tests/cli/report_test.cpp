@@ -1,0 +1,153 @@
+// trainyard report and trainyard diff.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// 2 x 3 points, one of which cannot be: three devices do not share 32 heads.
+fs::path swept(const std::string& name, const std::string& nic = "400 Gbit/s") {
+  const Json sweep = {{"trainyard", "sweep/1"},
+                      {"name", name},
+                      {"scenario",
+                       {{"name", "small"},
+                        {"model", "llama-3.1-8b"},
+                        {"cluster",
+                         {{"node",
+                           {{"name", name},
+                            {"device", "h100-sxm-80gb"},
+                            {"devices", 8},
+                            {"intra_node", {{"kind", "nvswitch"}, {"bandwidth", "450 GB/s"}}},
+                            {"nics", 8},
+                            {"nic_bandwidth", nic}}},
+                          {"nodes", 2}}},
+                        {"training", {{"global_batch", 64}, {"sequence_length", 4096}}},
+                        {"plan", {{"tensor_parallel", 1}}}}},
+                      {"vary",
+                       {{{"key", "cluster.nodes"}, {"values", {2, 4}}},
+                        {{"key", "plan.tensor_parallel"}, {"values", {1, 3, 4}}}}}};
+  const fs::path file = write_scratch("sweep.json", sweep.dump());
+  const fs::path out = scratch_folder() / ("results-" + nic.substr(0, 3) + ".sqlite");
+  const Ran ran = run_trainyard("sweep '" + file.string() + "' -o '" + out.string() + "'");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  return out;
+}
+
+std::string reported(const fs::path& results, const std::string& format) {
+  const fs::path out = scratch_folder() / ("report." + format);
+  const Ran ran = run_trainyard("report '" + results.string() + "' -o '" + out.string() +
+                                "' --format " + format);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  return read_text(out);
+}
+
+TEST(ReportCommand, WritesOnePageThatNeedsNothingElse) {
+  const std::string page = reported(swept("small sweep"), "html");
+  for (const char* part :
+       {"<!DOCTYPE html>", "<svg", "Strategies: memory, speed, scale", "rule of thumb", "plain DDP",
+        "What was assumed", "SHA-256", "<script>", "TP + DP", "cluster.nodes", "</html>"}) {
+    EXPECT_THAT(page, HasSubstr(part));
+  }
+  for (const char* outside : {"src=", "href=", "@import", "url("}) {
+    EXPECT_THAT(page, Not(HasSubstr(outside))) << outside;
+  }
+}
+
+TEST(ReportCommand, EscapesNamesWhoeverWroteThem) {
+  const std::string page =
+      reported(swept("</title></pre><script>alert(1)</script>\" onclick='x' & <b>"), "html");
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, Not(HasSubstr("</pre><script")));
+  EXPECT_THAT(page, Not(HasSubstr("onclick='x'")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(1)&lt;/script&gt;&quot; onclick=&#39;x&#39; "
+                              "&amp; &lt;b&gt;"));
+}
+
+// Plain DDP of point 0 is what `estimate` says of the same scenario with that plan.
+TEST(ReportCommand, GivesEveryPointWithItsBaselines) {
+  const Json report = Json::parse(reported(swept("small"), "json"));
+  EXPECT_EQ(report.at("trainyard"), "report/1");
+  ASSERT_EQ(report.at("points").size(), 6u);
+  Json scenario = {{"trainyard", "scenario/1"}};
+  scenario.update(report.at("document").at("scenario"));
+  scenario["plan"] = {{"zero_stage", 0}};
+  const fs::path plain = write_scratch("plain.json", scenario.dump());
+  const Json estimated =
+      Json::parse(run_trainyard("estimate '" + plain.string() + "' --format json").out);
+  const Json& first = report.at("points").at(0);
+  EXPECT_EQ(first.at("baselines").at("plain_ddp").at("step_time_s"), estimated.at("step_time_s"));
+  EXPECT_EQ(first.at("baselines").at("plain_ddp").at("feasible"), estimated.at("feasible"));
+  EXPECT_TRUE(first.at("baselines").at("rule_of_thumb").at("feasible").get<bool>());
+  EXPECT_EQ(report.at("points").at(1).at("status"), "refused");
+  const auto lines = lines_of(reported(swept("small"), "csv"));
+  ASSERT_EQ(lines.size(), 7u);
+  EXPECT_THAT(lines[0], HasSubstr("point,status,note,cluster.nodes,plan.tensor_parallel,strategy"));
+  EXPECT_THAT(lines[6], HasSubstr("5,done,,4,4,"));
+}
+
+TEST(ReportCommand, RefusesWhatIsNoResultFileInOneLine) {
+  const fs::path text = write_scratch("notes.txt", "hello\n");
+  const Ran ran = run_trainyard("report '" + text.string() + "' -o '" +
+                                (scratch_folder() / "r.html").string() + "'");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_FALSE(fs::exists(scratch_folder() / "r.html"));
+}
+
+// The parts of the move sum to the move of the step.
+TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
+  const fs::path a = small_scenario(R"(, "plan": { "tensor_parallel": 2 })");
+  const fs::path copy = scratch_folder() / "a.json";
+  fs::copy_file(a, copy);
+  const fs::path b = small_scenario(R"(, "plan": { "tensor_parallel": 8 })");
+  const std::string files = "'" + copy.string() + "' '" + b.string() + "'";
+  const Json json = Json::parse(run_trainyard("diff " + files + " --format json").out);
+  EXPECT_EQ(json.at("changes"),
+            Json::parse(R"([{ "key": "plan.tensor_parallel", "a": 2, "b": 8 }])"));
+  double moved = 0;
+  for (const Json& part : json.at("parts")) moved += part.at("change").get<double>();
+  EXPECT_NEAR(
+      moved,
+      json.at("b").at("step_time_s").get<double>() - json.at("a").at("step_time_s").get<double>(),
+      1e-9);
+  const Ran text = run_trainyard("diff " + files);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("tensor-parallel"));
+  EXPECT_THAT(text.out, HasSubstr("plan.tensor_parallel"));
+}
+
+TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
+  const fs::path fast = swept("small");
+  const fs::path slow = swept("small", "100 Gbit/s");
+  const std::string files = "diff '" + fast.string() + "' '" + slow.string() + "'";
+  const Json json = Json::parse(run_trainyard(files + " --format json").out);
+  EXPECT_EQ(json.at("changes"), Json::parse(R"([{ "key": "scenario.cluster.node.nic_bandwidth",
+                                                  "a": "400 Gbit/s", "b": "100 Gbit/s" }])"));
+  // Two of six are refused in both; the others reduce gradients over the NICs.
+  EXPECT_EQ(json.at("same"), 2);
+  EXPECT_EQ(json.at("moved"), 4);
+  EXPECT_EQ(json.at("largest").at(0).at("largest_part"), "data_parallel_s");
+  EXPECT_GT(json.at("largest").at(0).at("step_time_change").get<double>(), 0);
+  const Ran text = run_trainyard(files);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("largest moves"));
+}
+
+TEST(DiffCommand, RefusesAScenarioBesideResults) {
+  const Ran ran =
+      run_trainyard("diff '" + swept("small").string() + "' '" + small_scenario().string() + "'");
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,152 @@
+// The result file: what is in it does not depend on threads or interruptions.
+#include "scenarios/sweep/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "scenarios/sweep/lease_queue.h"
+#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/row_json.h"
+#include "scenarios/sweep/run_sweep.h"
+#include "tests/scenarios/sweep/sweeps.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kGrid = R"("vary": [
+    { "key": "cluster.nodes", "values": [1, 2, 4, 8] },
+    { "key": "plan.tensor_parallel", "values": [1, 2, 3, 4, 8] },
+    { "key": "plan.micro_batch", "values": [1, 2, 4] } ],
+    "where": ["plan.micro_batch * plan.tensor_parallel < 32"])";
+
+const Session kSession{.version = "1.0", .host = "host", .workers = 1};
+
+// Everything in table `points`, a line a row.
+std::string dump(const fs::path& file) {
+  auto results = ResultFile::open(file);
+  EXPECT_TRUE(results.has_value()) << results.error().message;
+  std::string text;
+  const auto read = results->each({}, [&text](const PointRow& row) {
+    text += row_value(row).dump() + "\n";
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return text;
+}
+
+SweepOutcome run(const Sweep& sweep, const fs::path& file, const SweepOptions& options) {
+  auto store = SweepStore::open(file, sweep, kSession);
+  EXPECT_TRUE(store.has_value()) << store.error().message;
+  const auto outcome = run_sweep(sweep, *store, options);
+  EXPECT_TRUE(outcome.has_value());
+  return *outcome;
+}
+
+TEST(SweepStore, HoldsTheSamePointsFromAnyNumberOfThreads) {
+  const auto sweep = sweep_from(kGrid);
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
+  const fs::path one = sweep_folder() / "one.sqlite";
+  const fs::path four = sweep_folder() / "four.sqlite";
+  EXPECT_TRUE(run(*sweep, one, {.workers = 1}).complete());
+  EXPECT_TRUE(run(*sweep, four, {.workers = 4}).complete());
+  const std::string text = dump(one);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 60 - 4);  // 8 · 4 = 32 on four sizes of cluster
+  EXPECT_EQ(text, dump(four));
+}
+
+TEST(SweepStore, IsContinuedWhereItWasInterrupted) {
+  const auto sweep = sweep_from(kGrid);
+  ASSERT_TRUE(sweep.has_value());
+  const fs::path whole = sweep_folder() / "whole.sqlite";
+  const fs::path parts = sweep_folder() / "parts.sqlite";
+  run(*sweep, whole, {.workers = 1});
+  std::atomic<bool> interrupted = false;
+  const auto first =
+      run(*sweep, parts,
+          {.workers = 2, .interrupted = &interrupted, .progress = [&interrupted](double) {
+             interrupted = true;
+           }});
+  EXPECT_FALSE(first.complete());
+  EXPECT_GT(first.answered, 0);
+  const auto second = run(*sweep, parts, {.workers = 2});
+  EXPECT_TRUE(second.complete());
+  EXPECT_EQ(second.found, first.answered);
+  EXPECT_EQ(dump(whole), dump(parts));
+  EXPECT_EQ(run(*sweep, parts, {.workers = 2}).answered, 0);
+}
+
+TEST(SweepStore, RefusesAnotherSweepAnotherVersionAndOtherFiles) {
+  const auto sweep = sweep_from(kGrid);
+  const auto other =
+      sweep_from(R"("vary": [ { "key": "cluster.nodes", "values": [1, 2, 4, 16] } ])");
+  ASSERT_TRUE(sweep.has_value() && other.has_value());
+  const fs::path file = sweep_folder() / "results.sqlite";
+  run(*sweep, file, {.workers = 1});
+  const std::string before = dump(file);
+  EXPECT_THAT(SweepStore::open(file, *other, kSession).error().message,
+              HasSubstr("found the results of another sweep"));
+  Session later = kSession;
+  later.version = "1.1";
+  EXPECT_THAT(SweepStore::open(file, *sweep, later).error().message,
+              HasSubstr("found the results of another sweep"));
+  EXPECT_EQ(dump(file), before);
+  const fs::path text = write_sweep_file("notes.txt", "not a database, by any means\n");
+  EXPECT_THAT(SweepStore::open(text, *sweep, kSession).error().message,
+              HasSubstr("file is not a database"));
+  EXPECT_THAT(ResultFile::open(text).error().message, HasSubstr("is no result file"));
+  EXPECT_THAT(ResultFile::open(sweep_folder() / "none").error().message,
+              HasSubstr("does not exist"));
+}
+
+TEST(SweepStore, IsWrittenByOneSweepAtATime) {
+  const auto sweep = sweep_from(kGrid);
+  const fs::path file = sweep_folder() / "results.sqlite";
+  const auto store = SweepStore::open(file, *sweep, kSession);
+  ASSERT_TRUE(store.has_value());
+  EXPECT_THAT(SweepStore::open(file, *sweep, kSession).error().message,
+              HasSubstr("is being written by another sweep"));
+}
+
+TEST(SweepStore, SaysWhatItsPointsWereComputedFrom) {
+  const auto sweep = sweep_from(kGrid);
+  const fs::path file = sweep_folder() / "results.sqlite";
+  run(*sweep, file, {.workers = 3});
+  auto results = ResultFile::open(file);
+  ASSERT_TRUE(results.has_value());
+  std::vector<std::string> names;
+  const auto inputs = results->inputs();
+  ASSERT_TRUE(inputs.has_value());
+  for (const SweepInput& input : *inputs) names.push_back(input.name);
+  EXPECT_THAT(names,
+              ::testing::IsSupersetOf({"catalog model llama-3.1-8b", "catalog node dgx-h100-80gb",
+                                       "catalog stack megatron-core"}));
+  const auto sessions = results->sessions();
+  ASSERT_EQ(sessions->size(), 1u);
+  EXPECT_EQ(sessions->front().host, "host");
+  EXPECT_EQ(sessions->front().points, 60);
+  // What was kept makes the same points again.
+  const auto again =
+      sweep_of_text(results->said("document"), results->said("csv"), results->said("file"));
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(all_overrides(*again), all_overrides(*sweep));
+}
+
+TEST(LeaseQueue, HandsOutEveryPointOnceAndWhatCameBackFirst) {
+  LeaseQueue queue({{0, 5}, {9, 1}}, 3);
+  EXPECT_EQ(queue.next(), (Lease{0, 3}));
+  EXPECT_EQ(queue.next(), (Lease{3, 2}));
+  queue.give_back({0, 3});
+  EXPECT_EQ(queue.next(), (Lease{0, 3}));
+  EXPECT_EQ(queue.next(), (Lease{9, 1}));
+  EXPECT_EQ(queue.next(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,160 @@
+// Which points a sweep document makes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/scenarios/sweep/sweeps.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> points_of(const std::string& keys) {
+  const auto sweep = sweep_from(keys);
+  EXPECT_TRUE(sweep.has_value()) << sweep.error().where << ": " << sweep.error().message;
+  return sweep ? all_overrides(*sweep) : std::vector<std::string>();
+}
+
+std::string error_of(const std::string& keys) {
+  const auto sweep = sweep_from(keys);
+  return sweep ? "none" : sweep.error().where + ": " + sweep.error().message;
+}
+
+TEST(SweepPoints, AreEveryCombinationWithTheLastAxisFastest) {
+  EXPECT_THAT(points_of(R"("vary": [
+                { "key": "/plan/tensor_parallel", "values": [1, 2] },
+                { "key": "cluster.nodes", "values": [4, 8] } ])"),
+              ElementsAre(R"({"plan.tensor_parallel":1,"cluster.nodes":4})",
+                          R"({"plan.tensor_parallel":1,"cluster.nodes":8})",
+                          R"({"plan.tensor_parallel":2,"cluster.nodes":4})",
+                          R"({"plan.tensor_parallel":2,"cluster.nodes":8})"));
+}
+
+TEST(SweepPoints, OfARangeHaveEqualDifferencesOrEqualRatios) {
+  EXPECT_THAT(points_of(R"("vary": [
+                { "key": "cluster.nodes", "from": 1, "to": 8, "steps": 4, "scale": "geometric" } ])"),
+              ElementsAre(R"({"cluster.nodes":1})", R"({"cluster.nodes":2})",
+                          R"({"cluster.nodes":4})", R"({"cluster.nodes":8})"));
+  EXPECT_THAT(points_of(R"("vary": [ { "key": "cluster.node.nic_bandwidth",
+                "from": "100 Gbit/s", "to": "400 Gbit/s", "steps": 3 } ])"),
+              ElementsAre(R"({"cluster.node.nic_bandwidth":"100 Gbit/s"})",
+                          R"({"cluster.node.nic_bandwidth":"250 Gbit/s"})",
+                          R"({"cluster.node.nic_bandwidth":"400 Gbit/s"})"));
+}
+
+TEST(SweepPoints, OfWholeNumbersCountAValueOnce) {
+  EXPECT_THAT(
+      points_of(R"("vary": [
+                { "key": "cluster.nodes", "from": 1, "to": 3, "steps": 9 } ])"),
+      ElementsAre(R"({"cluster.nodes":1})", R"({"cluster.nodes":2})", R"({"cluster.nodes":3})"));
+}
+
+TEST(SweepPoints, OfAZipVaryTogether) {
+  EXPECT_THAT(points_of(R"("vary": [ { "zip": [
+                { "key": "cluster.nodes", "values": [4, 8] },
+                { "key": "training.global_batch", "values": [64, 128] } ] } ])"),
+              ElementsAre(R"({"cluster.nodes":4,"training.global_batch":64})",
+                          R"({"cluster.nodes":8,"training.global_batch":128})"));
+}
+
+TEST(SweepPoints, OneAtATimeBeginWithTheScenarioItself) {
+  EXPECT_THAT(points_of(R"("combine": "one-at-a-time", "vary": [
+                { "key": "plan.tensor_parallel", "values": [4, 8] },
+                { "key": "cluster.nodes", "values": [16] } ])"),
+              ElementsAre("{}", R"({"plan.tensor_parallel":4})", R"({"plan.tensor_parallel":8})",
+                          R"({"cluster.nodes":16})"));
+}
+
+TEST(SweepPoints, AreLeftOutByConditionsAndKeepTheirNumbers) {
+  EXPECT_THAT(points_of(R"("where": ["plan.tensor_parallel * plan.micro_batch < 8"], "vary": [
+                { "key": "plan.tensor_parallel", "values": [8, 2] } ])"),
+              ElementsAre("", R"({"plan.tensor_parallel":2})"));
+}
+
+// 2,000 draws from {1, 2, 4, 8}: each 500 ± 19 (standard deviation), 5 of them allowed. Log-uniform
+// between 1 and 100: half of them below 10, ± 22.
+TEST(SweepPoints, AreDrawnEvenlyFromValuesAndByTheirScaleFromRanges) {
+  const auto sweep = sweep_from(R"("combine": "random", "samples": 2000, "seed": 7, "vary": [
+      { "key": "plan.tensor_parallel", "values": [1, 2, 4, 8] },
+      { "key": "plan.load_imbalance", "from": 1.0, "to": 100.0, "scale": "geometric" } ])");
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
+  std::vector<SweepValue> values;
+  int eights = 0;
+  int low = 0;
+  for (std::int64_t point = 0; point < sweep->points; ++point) {
+    values_at(*sweep, point, values);
+    eights += values[0].value == 8 ? 1 : 0;
+    const double drawn = values[1].value.get<double>();
+    EXPECT_GE(drawn, 1);
+    EXPECT_LE(drawn, 100);
+    low += drawn < 10 ? 1 : 0;
+  }
+  EXPECT_NEAR(eights, 500, 97);
+  EXPECT_NEAR(low, 1000, 112);
+}
+
+TEST(SweepPoints, AreDrawnTheSameInAnyOrderAndOtherwiseForAnotherSeed) {
+  const std::string axes = R"("vary": [ { "key": "cluster.nodes", "from": 1, "to": 1000 } ])";
+  const auto drawn = points_of(R"("combine": "random", "samples": 20, "seed": 1, )" + axes);
+  const auto more = points_of(R"("combine": "random", "samples": 40, "seed": 1, )" + axes);
+  const auto other = points_of(R"("combine": "random", "samples": 20, "seed": 2, )" + axes);
+  EXPECT_TRUE(std::equal(drawn.begin(), drawn.end(), more.begin()));
+  EXPECT_NE(drawn, other);
+  EXPECT_GT(std::set<std::string>(more.begin(), more.end()).size(), 30u);
+}
+
+TEST(SweepPoints, OfACsvFileAreItsLines) {
+  write_sweep_file("points.csv",
+                   "plan.tensor_parallel,/training/stack\r\n4,fsdp\n,\"megatron-core\"\n8,\n");
+  EXPECT_THAT(
+      points_of(R"("overrides": "points.csv")"),
+      ElementsAre(R"({"plan.tensor_parallel":4,"training.stack":"fsdp"})",
+                  R"({"training.stack":"megatron-core"})", R"({"plan.tensor_parallel":8})"));
+}
+
+TEST(SweepPoints, AreRefusedWithTheAxisAndTheValue) {
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "plan.tensor_paralel", "values": [1] } ])"),
+              HasSubstr("/vary/0/values/0: of plan.tensor_paralel: /plan/tensor_paralel: found an "
+                        "unknown key; allowed: \"tensor_parallel\""));
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "cluster.nodes", "values": [1, 0] } ])"),
+              HasSubstr("/vary/0/values/1: of cluster.nodes: /cluster/nodes: found 0"));
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "cluster.node", "values": ["dgx-h100-80g"] } ])"),
+              HasSubstr("did you mean \"dgx-h100-80gb\""));
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "name.first", "values": [1] } ])"),
+              HasSubstr("found \"base\" at name, which has no \"first\""));
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "cluster.nodes", "values": [1] },
+                                    { "key": "/cluster/nodes", "values": [2] } ])"),
+              HasSubstr("/vary/1/key: found \"/cluster/nodes\" twice"));
+  EXPECT_THAT(error_of(R"("vary": [ { "key": "cluster.nodes", "from": 1, "to": "2 s", "steps": 2 }
+                          ])"),
+              HasSubstr("/vary/0/to: found \"2 s\"; allowed: the unit of \"from\""));
+  EXPECT_THAT(error_of(R"("vary": [ { "zip": [ { "key": "cluster.nodes", "values": [1, 2] },
+                          { "key": "plan.micro_batch", "values": [1] } ] } ])"),
+              HasSubstr("/vary/0/zip/1: found 1 values; allowed: 2"));
+  EXPECT_THAT(
+      error_of(R"("evaluate": "run", "vary": [ { "key": "cluster.nodes", "values": [1] } ])"),
+      HasSubstr("/evaluate: found \"run\", which needs an executor"));
+  EXPECT_THAT(error_of(R"("name": "n")"), HasSubstr("found no \"vary\""));
+  EXPECT_THAT(error_of(R"("overrides": "no.csv")"), HasSubstr("does not exist"));
+  EXPECT_THAT(error_of(R"("where": ["cluster.node.nics > 1"], "vary": [
+                          { "key": "cluster.node", "values": ["dgx-h100-80gb"] } ])"),
+              HasSubstr("/where/0: found cluster.node.nics, a part of which varies"));
+}
+
+// 101^6 is more than 10^12.
+TEST(SweepPoints, OfATooLargeGridAreRefused) {
+  std::string axes;
+  for (const char* key : {"cluster.nodes", "training.global_batch", "training.sequence_length",
+                          "plan.micro_batch", "plan.tensor_parallel", "plan.pipeline_parallel"}) {
+    axes += std::string(axes.empty() ? "" : ",") + R"({ "key": ")" + key +
+            R"(", "from": 1, "to": 101, "steps": 101 })";
+  }
+  EXPECT_THAT(error_of(R"("vary": [)" + axes + "]"),
+              HasSubstr("/vary: found more than 1000000000000 points"));
+}
+
+}  // namespace
+}  // namespace trainyard
