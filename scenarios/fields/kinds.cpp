@@ -30,7 +30,7 @@ void collect(const SectionSpec& section, std::vector<const SectionSpec*>& parts)
 }  // namespace
 
 std::span<const DocumentKind> kinds() {
-  static constexpr std::array<DocumentKind, 8> kKinds = {{
+  static constexpr std::array<DocumentKind, 9> kKinds = {{
       {"scenario", &spec_of<scenario_section>},
       {"model", &spec_of<model_section>},
       {"device", &spec_of<device_section>},
