@@ -202,6 +202,9 @@ void read_batch(Options& options, ScenarioDraft& draft) {
 Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettings& settings) {
   const auto tree = parse_toml(file);
   if (!tree) return tl::unexpected(tree.error());
+  if (!tree->contains("training") && !tree->contains("parallelism")) {
+    return file.error("found neither [training] nor [parallelism]; allowed: one of them at least");
+  }
   Options options(file.name);
   options.set_tree(*tree, ".");
   ScenarioDraft draft{.name = file.stem};
