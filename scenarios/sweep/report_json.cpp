@@ -40,7 +40,7 @@ Expected<void> write_report_json(SweepReport& report, OutputFile& out) {
   out.write(",\n\"document\":" + line_of(*document));
   out.write(",\n\"inputs\":" + line_of(hashes) + ",\n\"points\":[\n");
   bool first = true;
-  const auto read = report.results().each({}, [&](const PointRow& row) {
+  auto read = report.results().each({}, [&](const PointRow& row) {
     out.write((first ? "" : ",\n") + line_of(point_value(report.describe(row))));
     first = false;
     return true;

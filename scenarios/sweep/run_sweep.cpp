@@ -133,6 +133,7 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   Exchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
                     options.workers);
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(options.workers));
   for (int i = 0; i < options.workers; ++i) {
     threads.emplace_back(work, std::cref(sweep), std::ref(exchange), options.interrupted);
   }

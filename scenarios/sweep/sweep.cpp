@@ -46,21 +46,23 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
   return {};
 }
 
-// Where a column leads through names of documents, notes their kind and opens those of the base.
-void open_names(SweepColumn& column, Json& base, Json& trial, const Place& place) {
-  for (Json* root : {&base, &trial}) {
-    Json* at = root;
-    for (std::size_t depth = 0; depth < column.steps.size(); ++depth) {
-      if (at->is_string()) {
-        const std::string kind = kind_of_reference(scenario_section().spec(), *root, at);
-        if (kind.empty()) break;
-        column.kinds[depth] = kind;
-        auto opened = resolved_document(kind, at->get<std::string>(), place);
-        if (opened) *at = std::move(*opened);
-      }
-      if (!at->is_object() || !at->contains(column.steps[depth])) break;
-      at = &(*at)[column.steps[depth]];
-    }
+// Opens the document that the text at `at`, a part of `root`, refers to; false: it refers to none.
+bool open_name(std::string& kind, Json& root, Json& at, const Place& place) {
+  std::string found = kind_of_reference(scenario_section().spec(), root, &at);
+  if (found.empty()) return false;
+  kind = std::move(found);
+  auto opened = resolved_document(kind, at.get<std::string>(), place);
+  if (opened) at = std::move(*opened);
+  return opened.has_value();
+}
+
+// Where a column leads through names of documents, notes their kind and opens those of `root`.
+void open_names(SweepColumn& column, Json& root, const Place& place) {
+  Json* at = &root;
+  for (std::size_t depth = 0; depth < column.steps.size(); ++depth) {
+    if (at->is_string() && !open_name(column.kinds[depth], root, *at, place)) return;
+    if (!at->is_object() || !at->contains(column.steps[depth])) return;
+    at = &(*at)[column.steps[depth]];
   }
 }
 
@@ -137,6 +139,21 @@ Expected<void> add_columns(const AxisDocument& axis, Sweep& sweep, const Place& 
   return {};
 }
 
+// Every value of an axis; then `trial` has its first.
+Expected<void> check_axis_values(Sweep& sweep, std::size_t index, Json& trial, const Place& place) {
+  const SweepAxis& axis = sweep.axes[index];
+  for (std::size_t within = 0; within < axis.columns.size(); ++within) {
+    SweepColumn& column = sweep.columns[axis.columns[within]];
+    const Place at = place_of_values(sweep.document.vary[index], within, place);
+    open_names(column, sweep.base, sweep.place());
+    open_names(column, trial, sweep.place());
+    if (auto done = check_values(sweep, axis, within, trial, at); !done) return done;
+    const SweepValue first = axis.range ? axis.range->at(0) : axis.rows.front()[within];
+    if (auto done = put(column, first.value, trial, sweep.place()); !done) return done;
+  }
+  return {};
+}
+
 Expected<void> take_axes(Sweep& sweep, const Place& place) {
   const bool drawn = sweep.document.combine == Combination::random;
   for (std::size_t i = 0; i < sweep.document.vary.size(); ++i) {
@@ -148,15 +165,7 @@ Expected<void> take_axes(Sweep& sweep, const Place& place) {
   }
   Json trial = sweep.base;
   for (std::size_t i = 0; i < sweep.axes.size(); ++i) {
-    const SweepAxis& axis = sweep.axes[i];
-    for (std::size_t within = 0; within < axis.columns.size(); ++within) {
-      SweepColumn& column = sweep.columns[axis.columns[within]];
-      const Place at = place_of_values(sweep.document.vary[i], within, place / "vary" / i);
-      open_names(column, sweep.base, trial, sweep.place());
-      if (auto done = check_values(sweep, axis, within, trial, at); !done) return done;
-      const SweepValue first = axis.range ? axis.range->at(0) : axis.rows.front()[within];
-      if (auto done = put(column, first.value, trial, sweep.place()); !done) return done;
-    }
+    if (auto done = check_axis_values(sweep, i, trial, place / "vary" / i); !done) return done;
   }
   return {};
 }
@@ -167,7 +176,7 @@ Expected<void> take_csv(std::string text, Sweep& sweep, const Place& place) {
   sweep.csv = std::move(*csv);
   for (const std::string& key : sweep.csv->keys()) {
     if (auto done = add_columns({.key = key}, sweep, place); !done) return done;
-    open_names(sweep.columns.back(), sweep.base, sweep.base, sweep.place());
+    open_names(sweep.columns.back(), sweep.base, sweep.place());
   }
   std::vector<SweepValue> values(sweep.columns.size());
   for (std::int64_t row = 0; row < std::min(sweep.csv->rows(), kCheckedLines); ++row) {
