@@ -95,7 +95,7 @@ std::vector<CsvRow> rows_of(const std::vector<FamilyScore>& scores) {
 Expected<std::vector<CollectiveSample>> measured_collectives(const CalibrateOptions& options) {
   if (options.ranks < 2) return std::vector<CollectiveSample>{};
   std::error_code error;
-  Launch what;
+  RankLaunch what;
   what.command = {fs::read_symlink("/proc/self/exe", error).string(),
                   "calibrate",
                   "-o",

@@ -212,7 +212,7 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   const InterruptGuard guard;
   Progress progress("running");
-  Launch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
+  RankLaunch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
   what.timeout = Seconds(options.timeout);
   what.described = [&](int rank, std::int64_t number) {
     return described_operation(*program, layout, rank, number);

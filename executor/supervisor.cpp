@@ -45,7 +45,7 @@ class Folder {
 };
 
 // Open MPI as root, on fewer cores than ranks, and on one host.
-std::vector<std::string> command_of(const Launch& what) {
+std::vector<std::string> command_of(const RankLaunch& what) {
   if (what.ranks == 1) return what.command;
   std::vector<std::string> command = {"mpirun",
                                       "--allow-run-as-root",
@@ -82,7 +82,7 @@ std::vector<std::string> command_of(const Launch& what) {
   ::_exit(127);
 }
 
-int start(const Launch& what, const fs::path& folder) {
+int start(const RankLaunch& what, const fs::path& folder) {
   std::vector<std::string> command = command_of(what);
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -109,7 +109,7 @@ bool is_zombie(int process) {
 
 class Diagnosis {
  public:
-  Diagnosis(const Launch& what, const std::vector<std::optional<Board>>& boards,
+  Diagnosis(const RankLaunch& what, const std::vector<std::optional<Board>>& boards,
             const fs::path& folder)
       : what_(what), boards_(boards), folder_(folder) {}
 
@@ -200,7 +200,7 @@ class Diagnosis {
     return last.empty() ? "" : ": " + last;
   }
 
-  const Launch& what_;
+  const RankLaunch& what_;
   const std::vector<std::optional<Board>>& boards_;
   const fs::path& folder_;
 };
@@ -209,7 +209,7 @@ class Diagnosis {
 
 class Supervision {
  public:
-  Supervision(const Launch& what, const fs::path& folder, int launcher)
+  Supervision(const RankLaunch& what, const fs::path& folder, int launcher)
       : what_(what),
         folder_(folder),
         launcher_(launcher),
@@ -311,7 +311,7 @@ class Supervision {
     }
   }
 
-  const Launch& what_;
+  const RankLaunch& what_;
   const fs::path& folder_;
   int launcher_;
   int status_ = 0;
@@ -327,7 +327,7 @@ class Supervision {
 
 bool is_alive(int process) { return ::kill(process, 0) == 0 && !is_zombie(process); }
 
-Expected<Launched> launch(const Launch& what) {
+Expected<Launched> launch(const RankLaunch& what) {
   const Folder folder;
   if (folder.path().empty()) {
     return failure("", fmt::format("no temporary folder can be made: {}", std::strerror(errno)));

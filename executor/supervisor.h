@@ -20,7 +20,7 @@ namespace trainyard {
 // Of a rank process: the folder of the boards.
 inline constexpr const char* kRunFolder = "TRAINYARD_RUN_FOLDER";
 
-struct Launch {
+struct RankLaunch {
   std::vector<std::string> command;  // of a rank: program and arguments
   int ranks = 1;
   Seconds timeout{60};
@@ -37,7 +37,7 @@ struct Launched {
 };
 
 // The error: nothing could be started at all.
-Expected<Launched> launch(const Launch& what);
+Expected<Launched> launch(const RankLaunch& what);
 
 // The processes of a run that are still there, by their boards.
 bool is_alive(int process);

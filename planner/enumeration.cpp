@@ -173,7 +173,7 @@ class Enumerator {
     return entry->second;
   }
 
-  static std::vector<ShapeRange> ranges_of(const std::vector<Shape>& shapes) {
+  static std::vector<ShapeRange> ranges_of(const std::vector<StepShape>& shapes) {
     std::vector<ShapeRange> ranges;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       if (ranges.empty() || ranges.back().micro_batch != shapes[i].micro_batch) {
@@ -184,8 +184,8 @@ class Enumerator {
     return ranges;
   }
 
-  std::vector<Shape> make_shapes(int pipeline, int data) const {
-    std::vector<Shape> shapes;
+  std::vector<StepShape> make_shapes(int pipeline, int data) const {
+    std::vector<StepShape> shapes;
     const std::int64_t share = job_.training.global_batch / data;
     for (const int micro_batch : degrees_within(space_.micro_batch, share, share)) {
       PipelineShape shape{.stages = pipeline,
@@ -205,7 +205,8 @@ class Enumerator {
 
   // Without a pipeline every schedule runs the micro-batches one after the other; 1F1B holds the
   // activations of one of them only.
-  void add_single_stage(PipelineShape shape, int micro_batch, std::vector<Shape>& shapes) const {
+  void add_single_stage(PipelineShape shape, int micro_batch,
+                        std::vector<StepShape>& shapes) const {
     if (!allowed(space_.virtual_stages, 1)) {
       return;
     }
@@ -223,7 +224,7 @@ class Enumerator {
   }
 
   void add_chunks(const Schedule& schedule, PipelineShape shape, int micro_batch,
-                  std::vector<Shape>& shapes) const {
+                  std::vector<StepShape>& shapes) const {
     const int first = schedule.needs_chunks ? 2 : 1;
     const int most = (job_.model.layers + 2) / shape.stages;
     for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {

@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-struct Shape {
+struct StepShape {
   int micro_batch = 1;
   int virtual_stages = 1;
   const Schedule* schedule = nullptr;
@@ -63,7 +63,7 @@ struct Enumeration {
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.
   std::vector<Degrees> degrees;
-  std::vector<std::vector<Shape>> shapes;       // one list for every p and D that occurs
+  std::vector<std::vector<StepShape>> shapes;   // one list for every p and D that occurs
   std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending
   std::vector<Recompute> recomputes;
   std::vector<int> zero_stages;

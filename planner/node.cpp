@@ -21,7 +21,7 @@ void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& 
   request.collective = placement.collective;
 }
 
-void set_shape(const Shape& shape, PlanRequest& request) {
+void set_shape(const StepShape& shape, PlanRequest& request) {
   request.micro_batch = shape.micro_batch;
   request.virtual_stages = shape.virtual_stages;
   request.schedule = shape.schedule->name;
@@ -54,8 +54,8 @@ std::optional<Plan> plan_of_node(const PreparedJob& job, const Enumeration& spac
 }
 
 const Schedule* paired_schedule(const Enumeration& space, const Degrees& degrees) {
-  const std::vector<Shape>& shapes = space.shapes[degrees.shapes];
-  const auto paired = std::find_if(shapes.begin(), shapes.end(), [](const Shape& shape) {
+  const std::vector<StepShape>& shapes = space.shapes[degrees.shapes];
+  const auto paired = std::find_if(shapes.begin(), shapes.end(), [](const StepShape& shape) {
     return shape.schedule->route == Route::both_ways;
   });
   return paired == shapes.end() ? nullptr : paired->schedule;

@@ -13,7 +13,7 @@
 
 namespace trainyard {
 
-struct Node {
+struct SearchNode {
   std::uint32_t degrees = 0;  // index into Enumeration::degrees
   std::uint32_t range = 0;    // index into the list of its ShapeRanges
   double bound = 0;           // of the objective
@@ -21,7 +21,7 @@ struct Node {
 
 // Requests of these degrees; everything that the search does not choose is left as it is.
 void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request);
-void set_shape(const Shape& shape, PlanRequest& request);
+void set_shape(const StepShape& shape, PlanRequest& request);
 void set_sharding(const Sharding& sharding, PlanRequest& request);
 
 // The ranks that a layer of these degrees talks to.

@@ -138,16 +138,16 @@ bool SharedSearch::pricing_is_over() {
   return not_all_priced_;
 }
 
-void SharedSearch::add_nodes(const std::vector<Node>& more) {
+void SharedSearch::add_nodes(const std::vector<SearchNode>& more) {
   const std::scoped_lock lock(mutex_);
   nodes.insert(nodes.end(), more.begin(), more.end());
 }
 
 void SharedSearch::start_pricing() {
   if (interrupted()) grace_ = Clock::now() + kGrace;
-  const auto key = [](const Node& n) { return std::tuple(n.bound, n.degrees, n.range); };
+  const auto key = [](const SearchNode& n) { return std::tuple(n.bound, n.degrees, n.range); };
   std::sort(nodes.begin(), nodes.end(),
-            [&](const Node& a, const Node& b) { return key(a) < key(b); });
+            [&](const SearchNode& a, const SearchNode& b) { return key(a) < key(b); });
 }
 
 double SharedSearch::open_bound() const {
@@ -247,7 +247,7 @@ void Worker::expand_nodes() {
 }
 
 // All plans of a node; false when the search is to stop.
-bool Worker::expand(const Node& node) {
+bool Worker::expand(const SearchNode& node) {
   const Degrees& degrees = shared_.space.degrees[node.degrees];
   const ShapeRange& range = shared_.space.ranges[degrees.shapes][node.range];
   if (!shared_.has_room_for(node.bound)) {
@@ -262,7 +262,7 @@ bool Worker::expand(const Node& node) {
   const Expansion node_costs{degrees, pass_sums(shared_.job, costs), stages};
   set_degrees(shared_.space, degrees, request_);
   for (std::size_t i = range.first; i < range.last; ++i) {
-    const Shape& shape = shared_.space.shapes[degrees.shapes][i];
+    const StepShape& shape = shared_.space.shapes[degrees.shapes][i];
     set_shape(shape, request_);
     plan.schedule = shape.schedule;
     plan.virtual_stages = shape.virtual_stages;

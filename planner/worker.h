@@ -50,7 +50,7 @@ class SharedSearch {
   bool pricing_is_over();
   bool stopped() const { return not_all_bounded_ || not_all_priced_; }
 
-  void add_nodes(const std::vector<Node>& nodes);
+  void add_nodes(const std::vector<SearchNode>& nodes);
   // Between the two halves of a round, on one thread.
   void start_pricing();
   // The smallest bound among the plans that were not looked at.
@@ -65,7 +65,7 @@ class SharedSearch {
   const std::int64_t space_size;
   std::vector<Family> families;
   std::size_t families_of_round = 0;  // those before are of this round or of one before
-  std::vector<Node> nodes;            // of this round
+  std::vector<SearchNode> nodes;      // of this round
   std::atomic<std::size_t> next_family = 0, next_node = 0;
   std::atomic<std::int64_t> considered = 0;  // for progress
   std::atomic<std::size_t> first_open;       // node; as many as there are nodes: none
@@ -96,7 +96,7 @@ class Worker {
  private:
   void bound_degrees(std::size_t index);
   bool floor_is_too_high(const ShapeRange& range);
-  bool expand(const Node& node);
+  bool expand(const SearchNode& node);
   struct Expansion {
     const Degrees& degrees;
     PassSums sums;
@@ -116,7 +116,7 @@ class Worker {
   bool reports_;
   NodeFloors floors_;
   NodeBounds bounds_;
-  std::vector<Node> found_;
+  std::vector<SearchNode> found_;
   PlanRequest request_;
   Bytes capacity_;
   Estimate estimate_;

@@ -12,9 +12,9 @@ Playlist::Playlist(const TaskList& list) {
   }
   first_wait_.push_back(0);
   for (std::int32_t task = 0; task < count; ++task) {
-    const Place own = place(task);
+    const StreamPlace own = place(task);
     for (const std::int32_t other : list.dependencies_of(task)) {
-      const Place wait = place(other);
+      const StreamPlace wait = place(other);
       const bool always_before = wait.stream == own.stream && wait.position < own.position;
       if (!always_before) waits_.push_back(wait);
     }

@@ -11,7 +11,7 @@
 
 namespace trainyard {
 
-struct Place {
+struct StreamPlace {
   std::int32_t stream = 0;
   std::int32_t position = 0;  // on the stream
 };
@@ -21,9 +21,9 @@ class Playlist {
   explicit Playlist(const TaskList& list);
 
   std::span<const std::int32_t> stream(std::size_t stream) const { return streams_[stream]; }
-  Place place(std::int32_t task) const { return places_[static_cast<std::size_t>(task)]; }
+  StreamPlace place(std::int32_t task) const { return places_[static_cast<std::size_t>(task)]; }
   // What a task waits for beside the tasks before it on its own stream.
-  std::span<const Place> waits(std::int32_t task) const {
+  std::span<const StreamPlace> waits(std::int32_t task) const {
     const auto first = first_wait_[static_cast<std::size_t>(task)];
     return std::span(waits_).subspan(first,
                                      first_wait_[static_cast<std::size_t>(task) + 1] - first);
@@ -31,8 +31,8 @@ class Playlist {
 
  private:
   std::array<std::vector<std::int32_t>, kStreams> streams_;
-  std::vector<Place> places_;
-  std::vector<Place> waits_;
+  std::vector<StreamPlace> places_;
+  std::vector<StreamPlace> waits_;
   std::vector<std::size_t> first_wait_;
 };
 

@@ -68,7 +68,7 @@ class Player {
     const auto tasks = lists_[list].stream(static_cast<std::size_t>(stream_of(id)));
     if (stream.busy || static_cast<std::size_t>(stream.next) == tasks.size()) return;
     const std::int32_t task = tasks[static_cast<std::size_t>(stream.next)];
-    for (const Place wait : lists_[list].waits(task)) {
+    for (const StreamPlace wait : lists_[list].waits(task)) {
       if (streams_[stream_id(rank_of(id), wait.stream)].next <= wait.position) return;
     }
     stream.busy = true;

@@ -79,7 +79,7 @@ class Explanation {
 
   StreamId unmet_dependency(StreamId id) const {
     const Playlist& playlist = state_.lists[static_cast<std::size_t>(rank(id).list)];
-    for (const Place wait : playlist.waits(head(id))) {
+    for (const StreamPlace wait : playlist.waits(head(id))) {
       const StreamId other = stream_id(rank_of(id), wait.stream);
       if (state_.streams[other].next <= wait.position) return other;
     }

@@ -7,6 +7,7 @@
 
 #include "tests/layering/include_rules.h"
 #include "tests/layering/machine_paths.h"
+#include "tests/layering/type_names.h"
 
 namespace trainyard {
 namespace {
@@ -30,6 +31,7 @@ class PlantedTree : public ::testing::Test {
     return check_includes(root_);
   }
   PathReport check_paths() const { return check_machine_paths(root_); }
+  const fs::path& root() const { return root_; }
 
  private:
   fs::path root_ = fs::path(::testing::TempDir()) /
@@ -105,6 +107,19 @@ TEST_F(PlantedTree, MayNameRelativePathsAndWhatIsIgnored) {
         "p/scratch\n");
   EXPECT_THAT(check_paths().violations, IsEmpty());
   EXPECT_EQ(check_paths().checked_files, 2);
+}
+
+TEST(TypeNames, AreDefinedInOneHeaderEach) {
+  const TypeReport report = check_type_names(TRAINYARD_SOURCE_DIR);
+  EXPECT_THAT(report.violations, IsEmpty());
+  EXPECT_GT(report.checked_files, 200);
+}
+
+TEST_F(PlantedTree, IsRefusedWhenTwoHeadersDefineOneName) {
+  plant("model/place.h", "struct Place {\n};\nstruct Other;\n");
+  plant("planner/place.h", "struct Other;\nclass Place {\n  struct Other {};\n};\n");
+  EXPECT_THAT(check_type_names(root()).violations,
+              ElementsAre("planner/place.h:2: Place is defined in model/place.h too"));
 }
 
 }  // namespace

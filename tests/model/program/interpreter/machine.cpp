@@ -113,7 +113,7 @@ class Machine {
   }
 
   bool attempt(Rank& rank, int number) {
-    const Task& task = rank.list->tasks[index(number)];
+    const RankTask& task = rank.list->tasks[index(number)];
     const Operation& op = *task.issued.operation;
     switch (op.kind) {
       case OperationKind::send:
@@ -135,11 +135,11 @@ class Machine {
     return true;
   }
 
-  int peer_of(const Rank& rank, const Task& task) const {
+  int peer_of(const Rank& rank, const RankTask& task) const {
     return layout_.in_stage(rank.number, task.issued.call->peer);
   }
 
-  static Parcel parcel(int from, int to, const Task& task) {
+  static Parcel parcel(int from, int to, const RankTask& task) {
     return {from, to, static_cast<int>(task.issued.operation->phase), task.turn};
   }
 
@@ -153,7 +153,7 @@ class Machine {
                       : Tensor<double>(whole.middleRows(rank.holdings.at().tensor * rows, rows));
   }
 
-  Operands<double> operands_of(Rank& rank, const Task& task) {
+  Operands<double> operands_of(Rank& rank, const RankTask& task) {
     Operands<double> operands;
     for (std::size_t i = 0; i < task.values.size(); ++i) {
       const Operand& operand = task.issued.operation->operands[i];
@@ -175,7 +175,7 @@ class Machine {
     return operands;
   }
 
-  void compute_here(Rank& rank, const Task& task) {
+  void compute_here(Rank& rank, const RankTask& task) {
     if (task.issued.operation->kind == OperationKind::optimizer_step) note_gradients(rank, task);
     const Group group = task.issued.operation->group;
     const int shard =
@@ -186,7 +186,7 @@ class Machine {
 
   // Returns whether the rank had not been there before.
   bool join(Rank& rank, int number) {
-    const Task& task = rank.list->tasks[index(number)];
+    const RankTask& task = rank.list->tasks[index(number)];
     const Operation& op = *task.issued.operation;
     const GroupMembers members = layout_.members(op.group, rank.number);
     const Meeting meeting{static_cast<int>(op.group), members.first, static_cast<int>(op.stream),
@@ -216,7 +216,7 @@ class Machine {
 
   // ---- What came out ----------------------------------------------------------------
 
-  void note_gradients(Rank& rank, const Task& task) {
+  void note_gradients(Rank& rank, const RankTask& task) {
     for (std::size_t i = 0; i < task.values.size(); ++i) {
       const Value& value = rank.list->values[index(task.values[i])];
       if (program_.buffers[index(value.buffer)].role == BufferRole::gradient) {

@@ -49,7 +49,7 @@ class Lister {
 
   void add(const IssuedOperation& issued) {
     const int self = static_cast<int>(list_.tasks.size());
-    Task task{.issued = issued};
+    RankTask task{.issued = issued};
     std::vector<int> before;
     const auto [queue, is_new] = last_in_queue_.try_emplace(queue_of(issued), self);
     if (!is_new) before.push_back(std::exchange(queue->second, self));

@@ -9,7 +9,7 @@
 
 namespace trainyard::interpreter {
 
-struct Task {
+struct RankTask {
   IssuedOperation issued;
   std::vector<int> values;  // by operand
   std::vector<int> successors;
@@ -24,7 +24,7 @@ struct Value {
 };
 
 struct RankTasks {
-  std::vector<Task> tasks;
+  std::vector<RankTask> tasks;
   std::vector<Value> values;
 };
 
