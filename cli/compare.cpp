@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kRows = 24;
+constexpr std::size_t kDifferencesShown = 24;
 
 struct CompareOptions {
   std::filesystem::path before, after;
@@ -43,8 +43,6 @@ Expected<Played> played(const std::filesystem::path& file) {
   out.simulation = *std::move(simulation);
   return out;
 }
-
-std::string milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }
 
 std::string parts_table(const Played& a, const Played& b, const Style& style) {
   Table table(
@@ -72,7 +70,7 @@ std::string operations_table(const std::vector<OperationDifference>& differences
                {"A", "ms"},
                {"B", "ms"},
                {"longer", "ms"}});
-  for (std::size_t i = 0; i < std::min(differences.size(), kRows); ++i) {
+  for (std::size_t i = 0; i < std::min(differences.size(), kDifferencesShown); ++i) {
     const OperationDifference& of = differences[i];
     table.add_row({fmt::format("{}", of.stage), of.operation, count(of.tasks_before),
                    count(of.tasks_after), milliseconds(of.before), milliseconds(of.after),

@@ -15,8 +15,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kBarWidth = 40;
-constexpr double kGib = 1073741824.0;
 constexpr double kSecondsADay = 86400;
 
 std::string gib(Bytes bytes) { return fmt::format("{:.2f}", bytes.value() / kGib); }

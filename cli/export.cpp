@@ -29,7 +29,7 @@ struct ExportKind {
   Expected<Exported> (*write)(const Scenario& scenario, const Plan& plan);
 };
 
-constexpr std::array kKinds = {
+constexpr std::array kExportKinds = {
     ExportKind{"megatron", "Megatron-LM arguments", export_megatron},
     ExportKind{"deepspeed", "DeepSpeed JSON", export_deepspeed},
     ExportKind{"torchtitan", "torchtitan TOML", export_torchtitan},
@@ -102,7 +102,7 @@ void add_export(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   add_example(*command,
               "trainyard export megatron scenarios/cases/gpt3-175b-1024-a100.json -o gpt3");
-  for (const ExportKind& kind : kKinds) add_kind(*command, action, kind);
+  for (const ExportKind& kind : kExportKinds) add_kind(*command, action, kind);
 }
 
 }  // namespace trainyard

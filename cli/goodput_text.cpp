@@ -11,8 +11,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kBarWidth = 40;
-
 struct Loss {
   Spent kind;
   std::string_view label;

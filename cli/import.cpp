@@ -117,7 +117,7 @@ Expected<Answer> framework(const ImportOptions& options) {
   return noted(import(*file, options.settings));
 }
 
-constexpr std::array kKinds = {
+constexpr std::array kImportKinds = {
     ImportKind{"huggingface", "a model document from a config.json", "config.json of a decoder",
                "trainyard import huggingface config.json -o model.json", huggingface},
     ImportKind{"megatron", "a scenario from Megatron-LM's arguments",
@@ -215,8 +215,8 @@ void add_kind(CLI::App& parent, Action& action, const ImportKind& kind) {
 void add_import(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("import", "documents from other tools' files");
   command->require_subcommand(1);
-  add_example(*command, kKinds.front().example);
-  for (const ImportKind& kind : kKinds) add_kind(*command, action, kind);
+  add_example(*command, kImportKinds.front().example);
+  for (const ImportKind& kind : kImportKinds) add_kind(*command, action, kind);
 }
 
 }  // namespace trainyard

@@ -30,7 +30,7 @@ std::string layers_words(const Plan& plan) {
   return fmt::format("layers {}", runs_of(words));
 }
 
-std::string recompute_words(const Plan& plan) {
+std::string recompute_of_stages(const Plan& plan) {
   std::vector<std::string> words;
   words.reserve(static_cast<std::size_t>(plan.pipeline_parallel));
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
@@ -46,7 +46,7 @@ std::vector<std::string> change_words(const Improvement& improvement) {
   std::vector<std::string> words;
   const Plan& plan = improvement.candidate.plan;
   if (improvement.layers) words.push_back(layers_words(plan));
-  if (improvement.recompute) words.push_back(recompute_words(plan));
+  if (improvement.recompute) words.push_back(recompute_of_stages(plan));
   if (improvement.order) words.emplace_back("a pass order found for its stages (schedule auto)");
   return words;
 }

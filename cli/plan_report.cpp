@@ -67,7 +67,6 @@ std::string step_cell(Seconds step, bool seconds) {
 }
 
 std::string plans_table(const std::vector<Candidate>& plans, const Style& style) {
-  constexpr double kGib = 1073741824.0;
   const std::vector<DegreeColumn> degrees = shown_degrees(plans);
   const bool seconds = plans.front().estimate.step_time >= Seconds(1);
   std::vector<Column> columns = {{"#"}};

@@ -34,7 +34,7 @@ void add_baseline(const std::string& name, const std::optional<BaselineFigures>&
   row.emplace_back(name + "_peak_memory_bytes", baseline ? csv_number(baseline->peak_memory) : "");
 }
 
-CsvRow csv_row(const Sweep& sweep, const ReportedPoint& point) {
+CsvRow row_of_point(const Sweep& sweep, const ReportedPoint& point) {
   const PointRow& row = point.row;
   CsvRow cells = {{"point", fmt::format("{}", row.point)},
                   {"status", std::string(name_of(row.status))},
@@ -56,7 +56,7 @@ CsvRow csv_row(const Sweep& sweep, const ReportedPoint& point) {
 Expected<void> write_csv(SweepReport& report, OutputFile& out) {
   bool first = true;
   return report.results().each({}, [&](const PointRow& row) {
-    const std::string text = csv_text({csv_row(report.sweep(), report.describe(row))});
+    const std::string text = csv_text({row_of_point(report.sweep(), report.describe(row))});
     out.write(first ? text : std::string_view(text).substr(text.find('\n') + 1));
     first = false;
     return true;

@@ -11,9 +11,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kRows = 24;
+constexpr std::size_t kOperationsShown = 24;
 
-std::string milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
+std::string exact_milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
 
 std::string error_of(Seconds predicted, Seconds measured) {
   const bool both = predicted > Seconds(0) && measured > Seconds(0);
@@ -25,8 +25,9 @@ std::string step_table(const Profile& profile, const Style& style) {
   for (std::size_t i = 0; i < profile.steps.size(); ++i) {
     const ProfiledStep& step = profile.steps[i];
     const bool warmup = static_cast<int>(i) < profile.warmup_steps;
-    table.add_row({fmt::format("{}{}", i, warmup ? " (warm-up)" : ""), milliseconds(step.time),
-                   fmt::format("{:.6f}", step.loss), fmt::format("{:.6f}", step.gradient_norm)});
+    table.add_row({fmt::format("{}{}", i, warmup ? " (warm-up)" : ""),
+                   exact_milliseconds(step.time), fmt::format("{:.6f}", step.loss),
+                   fmt::format("{:.6f}", step.gradient_norm)});
   }
   return table.render(style);
 }
@@ -38,15 +39,15 @@ std::string operation_table(const Profile& profile, const Style& style) {
                {"predicted", "ms"},
                {"measured", "ms"},
                {"error", "%"}});
-  for (std::size_t i = 0; i < std::min(profile.operations.size(), kRows); ++i) {
+  for (std::size_t i = 0; i < std::min(profile.operations.size(), kOperationsShown); ++i) {
     const ProfiledOperation& of = profile.operations[i];
     table.add_row({fmt::format("{}", of.stage), of.operation, count(of.tasks),
-                   milliseconds(of.predicted), milliseconds(of.measured),
+                   exact_milliseconds(of.predicted), exact_milliseconds(of.measured),
                    error_of(of.predicted, of.measured)});
   }
-  const std::string rest = profile.operations.size() > kRows
+  const std::string rest = profile.operations.size() > kOperationsShown
                                ? fmt::format("{} more kinds of operations differ by less.\n",
-                                             profile.operations.size() - kRows)
+                                             profile.operations.size() - kOperationsShown)
                                : "";
   return table.render(style) + rest;
 }

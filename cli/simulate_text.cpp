@@ -12,11 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr int kBarWidth = 40;
 constexpr std::size_t kPathRows = 12;
-constexpr double kGib = 1073741824.0;
-
-std::string milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }
 
 std::string path_table(const StepSimulation& simulation, const Style& style) {
   const auto shares =

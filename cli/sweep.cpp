@@ -56,7 +56,7 @@ Expected<SweepOutcome> answer(const Sweep& sweep, SweepStore& store, WorkerProce
   return ranks != nullptr ? ranks->run(sweep, store, options) : run_sweep(sweep, store, options);
 }
 
-CsvRow csv_row(const SweepSummary& summary) {
+CsvRow row_of_summary(const SweepSummary& summary) {
   CsvRow row = {{"name", summary.name}};
   for (const auto& [key, value] :
        {std::pair<const char*, std::int64_t>{"points", summary.outcome.points},
@@ -73,7 +73,7 @@ CsvRow csv_row(const SweepSummary& summary) {
 
 std::string text_of(const SweepSummary& summary, Format format) {
   if (format == Format::json) return summary_json(summary);
-  if (format == Format::csv) return csv_text({csv_row(summary)});
+  if (format == Format::csv) return csv_text({row_of_summary(summary)});
   return sweep_report(summary, style_for(stdout));
 }
 

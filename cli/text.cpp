@@ -63,17 +63,19 @@ std::string_view unbroken_prefix(std::string_view text) {
   return text.substr(0, end);
 }
 
-struct Unit {
+struct TextUnit {
   double size;
   std::string_view name;
 };
 
 // Units from the largest; the last one takes what is smaller still.
 template <std::size_t N>
-std::string in_unit(double value, const std::array<Unit, N>& units) {
-  const auto fits = [value](const Unit& unit) { return std::abs(value) >= 0.99995 * unit.size; };
+std::string in_unit(double value, const std::array<TextUnit, N>& units) {
+  const auto fits = [value](const TextUnit& unit) {
+    return std::abs(value) >= 0.99995 * unit.size;
+  };
   const auto found = std::find_if(units.begin(), units.end(), fits);
-  const Unit& unit = found == units.end() || value == 0 ? units.back() : *found;
+  const TextUnit& unit = found == units.end() || value == 0 ? units.back() : *found;
   return fmt::format("{} {}", number(value / unit.size), unit.name);
 }
 
@@ -155,26 +157,28 @@ std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fracti
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
 
 std::string with_unit(Seconds time) {
-  constexpr std::array<Unit, 3> kUnits = {{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}}};
+  constexpr std::array<TextUnit, 3> kUnits = {{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}}};
   return in_unit(time.value(), kUnits);
 }
 
 std::string with_unit(Bytes bytes) {
   constexpr double kKibi = 1024;
-  constexpr std::array<Unit, 4> kUnits = {{{kKibi * kKibi * kKibi * kKibi, "TiB"},
-                                           {kKibi * kKibi * kKibi, "GiB"},
-                                           {kKibi * kKibi, "MiB"},
-                                           {kKibi, "KiB"}}};
+  constexpr std::array<TextUnit, 4> kUnits = {{{kKibi * kKibi * kKibi * kKibi, "TiB"},
+                                               {kKibi * kKibi * kKibi, "GiB"},
+                                               {kKibi * kKibi, "MiB"},
+                                               {kKibi, "KiB"}}};
   return in_unit(bytes.value(), kUnits);
 }
 
 std::string with_unit(Joules energy) {
-  constexpr std::array<Unit, 3> kUnits = {{{3.6e9, "MWh"}, {3.6e6, "kWh"}, {3.6e3, "Wh"}}};
+  constexpr std::array<TextUnit, 3> kUnits = {{{3.6e9, "MWh"}, {3.6e6, "kWh"}, {3.6e3, "Wh"}}};
   return in_unit(energy.value(), kUnits);
 }
 
+std::string milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }
+
 std::string short_scale(double count) {
-  constexpr std::array<Unit, 4> kUnits = {{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}}};
+  constexpr std::array<TextUnit, 4> kUnits = {{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "k"}}};
   return count < 1e3 ? number(count) : in_unit(count, kUnits);
 }
 

@@ -11,6 +11,8 @@
 namespace trainyard {
 
 inline constexpr std::size_t kLineWidth = 100;  // columns that the output may take
+inline constexpr int kBarWidth = 40;            // columns of the longest bar of a chart
+inline constexpr double kGib = 1073741824.0;    // bytes
 
 // Columns on a terminal: code points without colour codes.
 std::size_t display_width(std::string_view text);
@@ -37,6 +39,8 @@ std::string signed_percent(double fraction);
 std::string with_unit(Seconds time);
 std::string with_unit(Bytes bytes);
 std::string with_unit(Joules energy);
+// Without a unit, for columns that name it: "13.75".
+std::string milliseconds(Seconds time);
 std::string short_scale(double count);
 
 }  // namespace trainyard

@@ -74,7 +74,7 @@ Expected<ValidationReport> report_of(const ValidateOptions& options) {
   return report;
 }
 
-CsvRow csv_row(const ValidationRow& row) {
+CsvRow row_of_run(const ValidationRow& row) {
   const auto held_out = [&row](auto HeldOut::*field) {
     return row.held_out ? std::optional((*row.held_out).*field) : std::nullopt;
   };
@@ -106,7 +106,7 @@ CsvRow csv_row(const ValidationRow& row) {
 std::string csv_of(const ValidationReport& report) {
   std::vector<CsvRow> rows;
   for (const ValidationRow& row : report.rows) {
-    rows.push_back(csv_row(row));
+    rows.push_back(row_of_run(row));
   }
   return csv_text(rows);
 }

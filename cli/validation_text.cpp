@@ -16,7 +16,6 @@ namespace {
 constexpr std::size_t kNameWidth = 38;
 constexpr std::size_t kWorstRows = 10;
 constexpr std::size_t kWorstGroups = 8;
-constexpr double kGib = 1073741824.0;
 
 std::string short_name(const std::string& file) {
   return std::filesystem::path(file).filename().string();

@@ -33,8 +33,6 @@ std::string_view type_name(fs::file_type type) {
   }
 }
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 // Checks what can be known without opening the file: opening a FIFO would block.
 Expected<void> check_readable(const fs::path& file, std::size_t most) {
   std::error_code error;
@@ -42,7 +40,7 @@ Expected<void> check_readable(const fs::path& file, std::size_t most) {
   if (status.type() == fs::file_type::not_found)
     return failure("", "does not exist; allowed: a regular file");
   if (status.type() == fs::file_type::none) {
-    return failure("", fmt::format("cannot be read: {}", reason(error.value())));
+    return failure("", fmt::format("cannot be read: {}", reason_of(error.value())));
   }
   if (status.type() != fs::file_type::regular) {
     return failure("", fmt::format("is {}; allowed: a regular file", type_name(status.type())));
@@ -61,12 +59,14 @@ struct CloseFile {
 
 }  // namespace
 
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
 Expected<std::string> read_file(const fs::path& file, std::size_t most) {
   if (const Expected<void> readable = check_readable(file, most); !readable) {
     return tl::unexpected(readable.error());
   }
   const std::unique_ptr<std::FILE, CloseFile> stream(std::fopen(file.c_str(), "rb"));
-  if (!stream) return failure("", fmt::format("cannot be read: {}", reason(errno)));
+  if (!stream) return failure("", fmt::format("cannot be read: {}", reason_of(errno)));
   std::string content;
   std::string block(std::size_t{1} << 16, '\0');
   while (const std::size_t count = std::fread(block.data(), 1, block.size(), stream.get())) {
@@ -100,12 +100,13 @@ OutputFile::~OutputFile() {
 Expected<OutputFile> OutputFile::open(const fs::path& file) {
   OutputFile output(file, fmt::format("{}.{}.tmp", file.string(), ::getpid()));
   if (output.stream_) return output;
-  return failure(file.string(), fmt::format("cannot be written: {}", reason(errno)));
+  return failure(file.string(), fmt::format("cannot be written: {}", reason_of(errno)));
 }
 
 Expected<void> OutputFile::finish() {
   stream_.close();
-  if (!stream_) return failure(file_.string(), fmt::format("cannot be written: {}", reason(errno)));
+  if (!stream_)
+    return failure(file_.string(), fmt::format("cannot be written: {}", reason_of(errno)));
   std::error_code error;
   fs::rename(temporary_, file_, error);
   if (error) return failure(file_.string(), fmt::format("cannot be written: {}", error.message()));

@@ -16,4 +16,7 @@ inline constexpr std::size_t kLargestDocument = std::size_t{16} << 20;  // bytes
 Expected<std::string> read_file(const std::filesystem::path& file,
                                 std::size_t most = kLargestDocument);
 
+// What the system says of an error number.
+std::string reason_of(int error);
+
 }  // namespace trainyard

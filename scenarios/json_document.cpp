@@ -54,9 +54,9 @@ std::string explanation(std::string_view what) {
 }
 
 // Builds the value event by event: no recursion, so the text cannot overflow the stack.
-class Builder {
+class JsonBuilder {
  public:
-  explicit Builder(std::string_view text) : text_(text) {}
+  explicit JsonBuilder(std::string_view text) : text_(text) {}
 
   bool null() { return add(nullptr); }
   bool boolean(bool value) { return add(value); }
@@ -168,7 +168,7 @@ Expected<Json> parse_json(std::string_view text) {
   if (std::string problem = encoding_problem(text); !problem.empty()) {
     return failure("", std::move(problem));
   }
-  Builder builder(text);
+  JsonBuilder builder(text);
   if (Json::sax_parse(text, &builder)) return std::move(builder.root);
   return tl::unexpected(std::move(builder.error));
 }

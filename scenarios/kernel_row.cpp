@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLargest = 1e15;  // whole numbers up to it are exact
+constexpr double kLargestWhole = 1e15;  // whole numbers up to it are exact
 
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
@@ -38,7 +38,8 @@ void KernelRow::refuse(std::string_view column, std::string_view allowed) {
 
 double KernelRow::whole(std::string_view column, double least) {
   const auto value = number_of(text(column));
-  if (value && *value >= least && *value <= kLargest && *value == std::floor(*value)) return *value;
+  if (value && *value >= least && *value <= kLargestWhole && *value == std::floor(*value))
+    return *value;
   refuse(column, fmt::format("a whole number from {}", least));
   return least;
 }

@@ -1,6 +1,8 @@
 // The estimate as JSON values, shared by the commands that print it.
 #pragma once
 
+#include <optional>
+
 #include "model/cost/estimate.h"
 #include "model/job.h"
 #include "scenarios/json_document.h"
@@ -11,5 +13,10 @@ namespace trainyard {
 // The keys of `estimate --format json`, without tag and plan.
 Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                     const Estimate& estimate);
+
+template <typename Q>
+Json number_or_null(const std::optional<Q>& quantity) {
+  return quantity ? Json(quantity->value()) : Json(nullptr);
+}
 
 }  // namespace trainyard

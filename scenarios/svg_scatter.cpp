@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 12> kColours = {"#0072b2", "#d55e00", "#0
                                                        "#332288", "#882255", "#999933", "#44aa99"};
 
 // One axis on the paper: values to pixels.
-struct Scale {
+struct AxisScale {
   bool logarithmic = false;
   double low = 0, high = 1;    // in the axis' own measure (decades when logarithmic)
   double start = 0, stop = 1;  // pixels
@@ -38,10 +38,10 @@ struct Scale {
 };
 
 template <typename Member>
-Scale scale_of(const ScatterChart& chart, const ScatterAxis& axis, Member coordinate, double start,
-               double stop) {
-  Scale scale{axis.logarithmic, std::numeric_limits<double>::max(),
-              std::numeric_limits<double>::lowest(), start, stop};
+AxisScale scale_of(const ScatterChart& chart, const ScatterAxis& axis, Member coordinate,
+                   double start, double stop) {
+  AxisScale scale{axis.logarithmic, std::numeric_limits<double>::max(),
+                  std::numeric_limits<double>::lowest(), start, stop};
   const auto take = [&scale](double value) {
     if (!scale.shows(value)) return;
     const double measure = scale.logarithmic ? std::log10(value) : value;
@@ -68,7 +68,7 @@ struct Tick {
   std::string label;
 };
 
-std::vector<Tick> linear_ticks(const Scale& scale) {
+std::vector<Tick> linear_ticks(const AxisScale& scale) {
   constexpr double kWanted = 6;
   const double rough = (scale.high - scale.low) / kWanted;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -80,7 +80,7 @@ std::vector<Tick> linear_ticks(const Scale& scale) {
   return ticks;
 }
 
-std::vector<Tick> decade_ticks(const Scale& scale) {
+std::vector<Tick> decade_ticks(const AxisScale& scale) {
   const bool few = scale.high - scale.low < 2;
   std::vector<Tick> ticks;
   for (double decade = std::floor(scale.low); decade <= scale.high; ++decade) {
@@ -95,7 +95,7 @@ std::vector<Tick> decade_ticks(const Scale& scale) {
   return ticks;
 }
 
-std::vector<Tick> ticks_of(const Scale& scale) {
+std::vector<Tick> ticks_of(const AxisScale& scale) {
   return scale.logarithmic ? decade_ticks(scale) : linear_ticks(scale);
 }
 
@@ -113,7 +113,7 @@ constexpr std::string_view kAxisLine = "stroke=\"#333\"";
 constexpr std::string_view kGridLine = "stroke=\"#e4e4e4\"";
 constexpr std::string_view kLevelLine = "stroke=\"#888\" stroke-dasharray=\"5 4\"";
 
-std::string axes(const ScatterChart& chart, const Scale& x, const Scale& y) {
+std::string axes(const ScatterChart& chart, const AxisScale& x, const AxisScale& y) {
   std::string svg;
   for (const Tick& tick : ticks_of(x)) {
     const double at = x.at(tick.value);
@@ -135,19 +135,19 @@ std::string axes(const ScatterChart& chart, const Scale& x, const Scale& y) {
   return svg;
 }
 
-double measured(const Scale& scale, double measure) {
+double measured(const AxisScale& scale, double measure) {
   return scale.logarithmic ? std::pow(10, measure) : measure;
 }
 
 // Cut where either axis ends, so that a line keeps its slope.
-std::string diagonal(double level, const Scale& x, const Scale& y) {
+std::string diagonal(double level, const AxisScale& x, const AxisScale& y) {
   const double begin = std::max(measured(x, x.low), measured(y, y.low) / level);
   const double end = std::min(measured(x, x.high), measured(y, y.high) / level);
   if (!(begin < end)) return "";
   return line(x.at(begin), y.at(level * begin), x.at(end), y.at(level * end), kLevelLine);
 }
 
-std::string levels(const ScatterChart& chart, const Scale& x, const Scale& y) {
+std::string levels(const ScatterChart& chart, const AxisScale& x, const AxisScale& y) {
   std::string svg;
   for (const double level : chart.levels) {
     if (chart.diagonal) {
@@ -159,8 +159,8 @@ std::string levels(const ScatterChart& chart, const Scale& x, const Scale& y) {
   return svg;
 }
 
-std::string points(const ScatterSeries& series, std::string_view colour, const Scale& x,
-                   const Scale& y) {
+std::string points(const ScatterSeries& series, std::string_view colour, const AxisScale& x,
+                   const AxisScale& y) {
   std::string svg = fmt::format("<g fill=\"{}\" fill-opacity=\"0.5\">\n", colour);
   for (const ScatterPoint& point : series.points) {
     if (!x.shows(point.x) || !y.shows(point.y)) continue;
@@ -173,8 +173,8 @@ std::string points(const ScatterSeries& series, std::string_view colour, const S
 }  // namespace
 
 std::string svg_of(const ScatterChart& chart) {
-  const Scale x = scale_of(chart, chart.x, &ScatterPoint::x, kLeft, kWidth - kRight);
-  const Scale y = scale_of(chart, chart.y, &ScatterPoint::y, kHeight - kBottom, kTop);
+  const AxisScale x = scale_of(chart, chart.x, &ScatterPoint::x, kLeft, kWidth - kRight);
+  const AxisScale y = scale_of(chart, chart.y, &ScatterPoint::y, kHeight - kBottom, kTop);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
       "{1}\" font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"{0}\" height=\"{1}\" "

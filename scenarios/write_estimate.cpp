@@ -47,11 +47,6 @@ Json breakdown_json(const Breakdown& breakdown) {
           {"other_s", breakdown.other.value()}};
 }
 
-template <typename Q>
-Json number_or_null(const std::optional<Q>& quantity) {
-  return quantity ? Json(quantity->value()) : Json(nullptr);
-}
-
 Json carbon_json(const Scenario& scenario, const Estimate& estimate) {
   if (!scenario.carbon_intensity || !estimate.energy_per_step) return nullptr;
   return estimate.energy_per_step->value() * *scenario.carbon_intensity;

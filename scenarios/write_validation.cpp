@@ -1,13 +1,10 @@
 #include "scenarios/json_document.h"
 #include "scenarios/output.h"
+#include "scenarios/result_json.h"
 
 namespace trainyard {
 namespace {
 
-template <typename Q>
-Json number_or_null(const std::optional<Q>& quantity) {
-  return quantity ? Json(quantity->value()) : Json(nullptr);
-}
 Json number_or_null(const std::optional<double>& number) {
   return number ? Json(*number) : Json(nullptr);
 }

@@ -18,18 +18,18 @@ namespace {
 constexpr NumberShape kOversubscription{.least = 1, .most = 1e3};
 constexpr CountShape kSwitches{.most = 4096};
 
-constexpr std::array kKinds = {Named<InterNodeKind>{"fat-tree", InterNodeKind::fat_tree},
-                               Named<InterNodeKind>{"rail", InterNodeKind::rail},
-                               Named<InterNodeKind>{"dragonfly", InterNodeKind::dragonfly},
-                               Named<InterNodeKind>{"torus", InterNodeKind::torus},
-                               Named<InterNodeKind>{"graph", InterNodeKind::graph}};
+constexpr std::array kFabricKinds = {Named<InterNodeKind>{"fat-tree", InterNodeKind::fat_tree},
+                                     Named<InterNodeKind>{"rail", InterNodeKind::rail},
+                                     Named<InterNodeKind>{"dragonfly", InterNodeKind::dragonfly},
+                                     Named<InterNodeKind>{"torus", InterNodeKind::torus},
+                                     Named<InterNodeKind>{"graph", InterNodeKind::graph}};
 
 constexpr std::array kRoutings = {Named<FabricRouting>{"adaptive", FabricRouting::adaptive},
                                   Named<FabricRouting>{"static", FabricRouting::static_paths},
                                   Named<FabricRouting>{"valiant", FabricRouting::valiant}};
 
 std::string_view name_of(InterNodeKind kind) {
-  return std::ranges::find(kKinds, kind, &Named<InterNodeKind>::value)->name;
+  return std::ranges::find(kFabricKinds, kind, &Named<InterNodeKind>::value)->name;
 }
 
 // ---- A drawn fabric -----------------------------------------------------------------------------
@@ -215,7 +215,7 @@ Expected<void> check_key(const KeyOfKind& rule, const InterNode& inter, const Pl
 std::vector<Field<InterNode>> inter_node_fields() {
   using I = InterNode;
   return {
-      choice("kind", &I::kind, kKinds, "how the switches are wired"),
+      choice("kind", &I::kind, kFabricKinds, "how the switches are wired"),
       count("nics_per_node", &I::nics_per_node, "NICs that reach this fabric"),
       quantity("bandwidth", &I::bandwidth, "of one NIC"),
       number("oversubscription", &I::oversubscription,

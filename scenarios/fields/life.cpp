@@ -13,9 +13,9 @@ constexpr std::array kLaws = {Law{"exponential", FailureLaw::exponential},
 using Elastic = Named<ElasticPolicy>;
 constexpr std::array kElastic = {Elastic{"wait", ElasticPolicy::wait},
                                  Elastic{"shrink", ElasticPolicy::shrink}};
-using Mode = Named<CheckpointMode>;
-constexpr std::array kModes = {Mode{"synchronous", CheckpointMode::synchronous},
-                               Mode{"asynchronous", CheckpointMode::asynchronous}};
+using NamedMode = Named<CheckpointMode>;
+constexpr std::array kModes = {NamedMode{"synchronous", CheckpointMode::synchronous},
+                               NamedMode{"asynchronous", CheckpointMode::asynchronous}};
 using Tier = Named<TierKind>;
 constexpr std::array kTiers = {Tier{"memory", TierKind::memory}, Tier{"nvme", TierKind::nvme},
                                Tier{"storage", TierKind::storage}};

@@ -72,7 +72,7 @@ Expected<void> complete_experts(Transformer& model, const Place& place) {
   return {};
 }
 
-std::vector<Field<Transformer>> fields() {
+std::vector<Field<Transformer>> model_fields() {
   using T = Transformer;
   return {
       text("name", &T::name, "as tables show it").absent("the name of the catalog entry"),
@@ -135,7 +135,7 @@ Expected<void> complete(Transformer& model, const Place& place) {
 
 const Section<Transformer>& model_section() {
   static const Section<Transformer> section("model", "The network that is trained: a decoder.",
-                                            fields(), {.finish = complete});
+                                            model_fields(), {.finish = complete});
   return section;
 }
 

@@ -12,10 +12,11 @@ namespace {
 constexpr std::string_view kPass =
     "(F|B|I|W)[0-9]{1,6}([.][0-9]{1,3})?|F[0-9]{1,6}([.][0-9]{1,3})?[+]B[0-9]{1,6}([.][0-9]{1,3})?";
 
-constexpr std::array<std::pair<char, PassKind>, 4> kKinds = {{{'F', PassKind::forward},
-                                                              {'B', PassKind::backward},
-                                                              {'I', PassKind::input_gradient},
-                                                              {'W', PassKind::weight_gradient}}};
+constexpr std::array<std::pair<char, PassKind>, 4> kPassLetters = {
+    {{'F', PassKind::forward},
+     {'B', PassKind::backward},
+     {'I', PassKind::input_gradient},
+     {'W', PassKind::weight_gradient}}};
 
 int number_in(std::string_view digits) {
   int number = 0;
@@ -25,7 +26,8 @@ int number_in(std::string_view digits) {
 
 // Requires: one pass that matches kPass.
 Pass pass_of(std::string_view text) {
-  const auto* kind = std::ranges::find(kKinds, text.front(), [](const auto& k) { return k.first; });
+  const auto* kind =
+      std::ranges::find(kPassLetters, text.front(), [](const auto& k) { return k.first; });
   const auto dot = text.find('.');
   return {.kind = kind->second,
           .microbatch = number_in(text.substr(1, dot == text.npos ? text.npos : dot - 1)),
@@ -41,7 +43,8 @@ void add_passes(std::string_view text, std::vector<Pass>& list) {
 }
 
 std::string text_of_pass(const Pass& pass) {
-  const auto* kind = std::ranges::find(kKinds, pass.kind, [](const auto& k) { return k.second; });
+  const auto* kind =
+      std::ranges::find(kPassLetters, pass.kind, [](const auto& k) { return k.second; });
   const std::string chunk = pass.chunk == 0 ? "" : fmt::format(".{}", pass.chunk);
   return fmt::format("{}{}{}", kind->first, pass.microbatch, chunk);
 }
@@ -83,7 +86,7 @@ Field<PassTable> passes_field() {
 
 const Section<PassTable>& passes_section() {
   using P = PassTable;
-  using Way = Named<Route>;
+  using NamedRoute = Named<Route>;
   static const Section<P> section(
       "passes", "A pipeline schedule written out, for one p, v and m.",
       {
@@ -93,8 +96,8 @@ const Section<PassTable>& passes_section() {
           count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", {.most = 1000}),
           count("micro_batches", &P::microbatches, "m: micro-batches of a step").required(),
           choice("route", &P::route,
-                 std::array{Way{"loop", Route::loop}, Way{"vee", Route::vee},
-                            Way{"both-ways", Route::both_ways}},
+                 std::array{NamedRoute{"loop", Route::loop}, NamedRoute{"vee", Route::vee},
+                            NamedRoute{"both-ways", Route::both_ways}},
                  "the way of a micro-batch: v times from first to last stage, there and back, or "
                  "one half from either end"),
           flag("optimizer_barrier", &P::optimizer_barrier,

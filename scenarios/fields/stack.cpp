@@ -7,9 +7,9 @@ namespace {
 constexpr NumberShape kFactor{.least = 0, .most = 100, .least_allowed = false};
 constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
 constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
-constexpr NumberShape kShare{.least = 0, .most = 1};
+constexpr NumberShape kPart{.least = 0, .most = 1};
 
-const Section<StackOverlap>& overlap_section() {
+const Section<StackOverlap>& stack_overlap_section() {
   using O = StackOverlap;
   static const Section<O> section(
       "overlaps", "Which communication runs beside compute.",
@@ -171,11 +171,11 @@ std::vector<Field<Stack>> runtime_fields() {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
       schedules_field(),
-      object<overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
+      object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
       flag("quantised_gathers", &S::quantised_gathers,
            "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
-             "part of the TP traffic that is hidden when it overlaps", kShare),
+             "part of the TP traffic that is hidden when it overlaps", kPart),
       number("overlap_slowdown", &S::overlap_slowdown,
              "seconds of compute lost a second of overlapped communication", kFactorOrZero),
       flag("exposed_gathers", &S::exposed_gathers,
@@ -197,7 +197,7 @@ std::vector<Field<Stack>> runtime_fields() {
                Zero::allowed),
       number("rank_spread", &S::rank_spread,
              "standard deviation of a rank's speed over its mean: the slowest sets the pace",
-             kShare),
+             kPart),
       number(
           "interval_low", &S::interval_low,
           "10 % quantile of measured over predicted step time among runs like those of this stack",
@@ -210,11 +210,11 @@ std::vector<Field<Stack>> runtime_fields() {
       quantity("runtime_memory", &S::runtime_memory, "context and communicator buffers",
                Zero::allowed),
       number("fragmentation", &S::fragmentation, "reserved over allocated memory, minus one",
-             kShare),
+             kPart),
   };
 }
 
-std::vector<Field<Stack>> fields() {
+std::vector<Field<Stack>> stack_fields() {
   std::vector<Field<Stack>> all = {
       text("name", &Stack::name, "as tables show it").absent("the name of the catalog entry"),
       text("source", &Stack::source, "where the figures come from"),
@@ -232,7 +232,7 @@ std::vector<Field<Stack>> fields() {
 }  // namespace
 
 const Section<Stack>& stack_section() {
-  static const Section<Stack> section("stack", "The software that runs the step.", fields());
+  static const Section<Stack> section("stack", "The software that runs the step.", stack_fields());
   return section;
 }
 

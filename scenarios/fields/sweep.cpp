@@ -23,7 +23,7 @@ constexpr std::array kScales = {Named<Scale>{"linear", Scale::linear},
 constexpr std::array kSweepObjectives = {
     Named<Objective>{"step-time", Objective::step_time}, Named<Objective>{"cost", Objective::cost},
     Named<Objective>{"energy", Objective::energy}, Named<Objective>{"memory", Objective::memory}};
-constexpr double kMostValues = 1e6;
+constexpr double kMostValuesOfAxis = 1e6;
 
 Field<A> values_field() {
   return Field<A>{
@@ -56,7 +56,7 @@ std::vector<Field<A>> axis_fields() {
           end_field("from", &A::from,
                     "first value of a range; whole numbers at both ends make whole values"),
           end_field("to", &A::to, "its last value, in the unit of `from`"),
-          count("steps", &A::steps, "number of values of the range", {.most = kMostValues})
+          count("steps", &A::steps, "number of values of the range", {.most = kMostValuesOfAxis})
               .absent("only where points are drawn"),
           choice("scale", &A::scale, kScales, "equal differences or equal ratios")};
 }

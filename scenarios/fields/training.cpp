@@ -27,7 +27,7 @@ Field<Training> one_of(std::string key, Record Training::*member, std::span<cons
           }};
 }
 
-std::vector<Field<Training>> fields() {
+std::vector<Field<Training>> training_fields() {
   using T = Training;
   return {
       count("global_batch", &T::global_batch, "B: sequences a step", {.most = 1e8}).required(),
@@ -57,8 +57,8 @@ Expected<void> finish(Training& training, const Place& place) {
 }  // namespace
 
 const Section<Training>& training_section() {
-  static const Section<Training> section("training", "How the network is trained.", fields(),
-                                         {.finish = finish});
+  static const Section<Training> section("training", "How the network is trained.",
+                                         training_fields(), {.finish = finish});
   return section;
 }
 

@@ -11,43 +11,43 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kChanging = std::to_array<std::string_view>(
+constexpr auto kChangingAccelerateKeys = std::to_array<std::string_view>(
     {"fp8_config", "megatron_lm_config", "dynamo_config", "ipex_config", "tpu_use_cluster",
      "parallelism_config_sp_size"});
-constexpr auto kNeutral = std::to_array<std::string_view>({"commands",
-                                                           "command_file",
-                                                           "compute_environment",
-                                                           "debug",
-                                                           "deepspeed_",
-                                                           "downcast_bf16",
-                                                           "dynamo_",
-                                                           "enable_cpu",
-                                                           "fp8_",
-                                                           "fsdp_auto_wrap",
-                                                           "fsdp_backward",
-                                                           "fsdp_cpu_ram",
-                                                           "fsdp_forward",
-                                                           "fsdp_min_num",
-                                                           "fsdp_state_dict",
-                                                           "fsdp_sync",
-                                                           "fsdp_transformer",
-                                                           "fsdp_use_orig",
-                                                           "gpu_ids",
-                                                           "machine_rank",
-                                                           "main_process",
-                                                           "main_training",
-                                                           "mpirun",
-                                                           "rdzv",
-                                                           "same_network",
-                                                           "tpu_",
-                                                           "use_cpu",
-                                                           "num_cpu_threads",
-                                                           "env",
-                                                           "tee",
-                                                           "monitor",
-                                                           "max_restarts",
-                                                           "log_dir",
-                                                           "mixed_precision"});
+constexpr auto kNeutralAccelerateKeys = std::to_array<std::string_view>({"commands",
+                                                                         "command_file",
+                                                                         "compute_environment",
+                                                                         "debug",
+                                                                         "deepspeed_",
+                                                                         "downcast_bf16",
+                                                                         "dynamo_",
+                                                                         "enable_cpu",
+                                                                         "fp8_",
+                                                                         "fsdp_auto_wrap",
+                                                                         "fsdp_backward",
+                                                                         "fsdp_cpu_ram",
+                                                                         "fsdp_forward",
+                                                                         "fsdp_min_num",
+                                                                         "fsdp_state_dict",
+                                                                         "fsdp_sync",
+                                                                         "fsdp_transformer",
+                                                                         "fsdp_use_orig",
+                                                                         "gpu_ids",
+                                                                         "machine_rank",
+                                                                         "main_process",
+                                                                         "main_training",
+                                                                         "mpirun",
+                                                                         "rdzv",
+                                                                         "same_network",
+                                                                         "tpu_",
+                                                                         "use_cpu",
+                                                                         "num_cpu_threads",
+                                                                         "env",
+                                                                         "tee",
+                                                                         "monitor",
+                                                                         "max_restarts",
+                                                                         "log_dir",
+                                                                         "mixed_precision"});
 
 // A strategy of FSDP 1, or FSDP 2's two settings; ZeRO stage, −1 where neither is there.
 int read_strategy(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
@@ -98,7 +98,7 @@ void read_rest(Options& options, PlanRequest& plan) {
   plan.offload.parameters = plan.offload.gradients = plan.offload.optimizer = OffloadTarget::host;
 }
 
-void check(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_pipeline(plan, refusals);
   refuse_experts(plan, refusals);
@@ -187,7 +187,8 @@ Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& se
   options.count("num_machines", 1, 1'000'000);
   draft.assumptions.emplace_back("micro-batch 1, one accumulated, adamw: the file has no batch");
   if (options.error()) return tl::unexpected(*options.error());
-  if (auto done = note_unread(options, kChanging, kNeutral, draft); !done) {
+  if (auto done = note_unread(options, kChangingAccelerateKeys, kNeutralAccelerateKeys, draft);
+      !done) {
     return tl::unexpected(done.error());
   }
   return finish_draft(std::move(draft), settings, file.name);
@@ -195,7 +196,7 @@ Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& se
 
 Expected<Exported> export_fsdp(const Scenario& scenario, const Plan& plan) {
   Refusals refusals("Accelerate's YAML");
-  check(scenario, plan, refusals);
+  check_accelerate(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
   // Accelerate's mesh, outermost first: dp_replicate, dp_shard, cp, tp.
   const auto devices = rank_devices(plan, scenario.job.model, "tp-cp-ep-dp-pp");

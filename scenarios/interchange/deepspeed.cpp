@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kTrainerMicroBatch = 8;  // per_device_train_batch_size of TrainingArguments
 
 // Keys that change time or memory in a way that is not priced.
-constexpr auto kChanging = std::to_array<std::string_view>(
+constexpr auto kChangingDeepspeedKeys = std::to_array<std::string_view>(
     {"zero_optimization.zero_hpz_partition_size", "zero_optimization.zero_quantized_weights",
      "zero_optimization.zero_quantized_gradients",
      "zero_optimization.zero_quantized_nontrainable_weights",
@@ -23,51 +23,51 @@ constexpr auto kChanging = std::to_array<std::string_view>(
      "progressive_layer_drop.enabled", "sparse_attention.mode", "compression_training",
      "data_efficiency.enabled", "curriculum_learning.enabled", "elasticity.enabled",
      "autotuning.enabled", "communication_data_type"});
-constexpr auto kNeutral = std::to_array<std::string_view>({"activation_checkpointing.",
-                                                           "aio.",
-                                                           "amp.",
-                                                           "autotuning.",
-                                                           "bf16.",
-                                                           "checkpoint",
-                                                           "comms_logger",
-                                                           "csv_monitor",
-                                                           "curriculum",
-                                                           "data_",
-                                                           "disable_allgather",
-                                                           "dump_state",
-                                                           "elasticity.",
-                                                           "flops_profiler",
-                                                           "fp16.",
-                                                           "fp32_allreduce",
-                                                           "gradient_clipping",
-                                                           "gradient_predivide",
-                                                           "hybrid_engine",
-                                                           "memory_breakdown",
-                                                           "optimizer.",
-                                                           "pipeline.",
-                                                           "prescale_gradients",
-                                                           "scheduler.",
-                                                           "seed",
-                                                           "sparse_gradients",
-                                                           "steps_per_print",
-                                                           "tensor_parallel.",
-                                                           "tensorboard",
-                                                           "timers",
-                                                           "torch_autocast.",
-                                                           "use_node_local",
-                                                           "wall_clock",
-                                                           "wandb",
-                                                           "zero_allow",
-                                                           "zero_force",
-                                                           "zero_optimization.",
-                                                           "hf_",
-                                                           "monitor_config",
-                                                           "dataloader_drop",
-                                                           "nebula"});
+constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activation_checkpointing.",
+                                                                        "aio.",
+                                                                        "amp.",
+                                                                        "autotuning.",
+                                                                        "bf16.",
+                                                                        "checkpoint",
+                                                                        "comms_logger",
+                                                                        "csv_monitor",
+                                                                        "curriculum",
+                                                                        "data_",
+                                                                        "disable_allgather",
+                                                                        "dump_state",
+                                                                        "elasticity.",
+                                                                        "flops_profiler",
+                                                                        "fp16.",
+                                                                        "fp32_allreduce",
+                                                                        "gradient_clipping",
+                                                                        "gradient_predivide",
+                                                                        "hybrid_engine",
+                                                                        "memory_breakdown",
+                                                                        "optimizer.",
+                                                                        "pipeline.",
+                                                                        "prescale_gradients",
+                                                                        "scheduler.",
+                                                                        "seed",
+                                                                        "sparse_gradients",
+                                                                        "steps_per_print",
+                                                                        "tensor_parallel.",
+                                                                        "tensorboard",
+                                                                        "timers",
+                                                                        "torch_autocast.",
+                                                                        "use_node_local",
+                                                                        "wall_clock",
+                                                                        "wandb",
+                                                                        "zero_allow",
+                                                                        "zero_force",
+                                                                        "zero_optimization.",
+                                                                        "hf_",
+                                                                        "monitor_config",
+                                                                        "dataloader_drop",
+                                                                        "nebula"});
 
 // A key of "false" changes nothing.
 void drop_what_is_off(Options& options) {
-  for (const std::string_view name : kChanging) {
+  for (const std::string_view name : kChangingDeepspeedKeys) {
     const std::string text = options.has(name) ? options.text(name) : "";
     const bool off =
         text.empty() || text == "false" || text == "1" || text == "null" || text == "auto";
@@ -93,7 +93,7 @@ bool enabled(Options& options, std::string_view section, ScenarioDraft& draft) {
   return bf16;
 }
 
-std::string read_precision(Options& options, ScenarioDraft& draft) {
+std::string read_deepspeed_precision(Options& options, ScenarioDraft& draft) {
   const bool fp16 = enabled(options, "fp16", draft);
   if (fp16) return "fp16";
   return enabled(options, "bf16", draft) ? "bf16" : "fp32";
@@ -232,7 +232,7 @@ Json config_of(const Scenario& scenario, const Plan& plan) {
   return config;
 }
 
-void check(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+void check_deepspeed(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_pipeline(plan, refusals);
   refuse_experts(plan, refusals);
@@ -281,7 +281,7 @@ Expected<Imported> import_deepspeed(const ForeignFile& file, const ImportSetting
   Options options(file.name);
   options.set_tree(*tree, ".");
   ScenarioDraft draft{.name = file.stem, .training = Json::object()};
-  draft.training["precision"] = read_precision(options, draft);
+  draft.training["precision"] = read_deepspeed_precision(options, draft);
   draft.training["optimizer"] = read_optimizer(options, draft);
   draft.training["stack"] = "deepspeed";
   PlanRequest& plan = draft.plan;
@@ -293,14 +293,14 @@ Expected<Imported> import_deepspeed(const ForeignFile& file, const ImportSetting
   read_batch(options, settings, draft);
   drop_what_is_off(options);
   if (options.error()) return tl::unexpected(*options.error());
-  if (auto done = note_unread(options, {}, kNeutral, draft); !done)
+  if (auto done = note_unread(options, {}, kNeutralDeepspeedKeys, draft); !done)
     return tl::unexpected(done.error());
   return finish_draft(std::move(draft), settings, file.name);
 }
 
 Expected<Exported> export_deepspeed(const Scenario& scenario, const Plan& plan) {
   Refusals refusals("DeepSpeed's JSON");
-  check(scenario, plan, refusals);
+  check_deepspeed(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
   // DeepSpeed lays out tensor parallel ranks next to each other, then sequence, then data.
   const auto devices = rank_devices(plan, scenario.job.model, "tp-cp-ep-dp-pp");

@@ -16,7 +16,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kMostSteps = 100'000;
-constexpr double kLongest = 1e18;  // us
+constexpr double kLatest = 1e18;  // us
 
 struct Rule {
   std::string_view part;  // of the name in small letters
@@ -70,7 +70,7 @@ struct Sum {
 struct Trace {
   std::vector<double> steps;  // us
   std::map<std::string_view, Sum> sums;
-  double first = kLongest, last = -kLongest;
+  double first = kLatest, last = -kLatest;
   std::optional<std::int64_t> rank;
   std::string product;
   bool has_events = false;
@@ -130,7 +130,7 @@ class Handler {
     if (in_event() && key_ == "ts") event_.begin = value;
     if (in_event() && key_ == "dur") {
       event_.duration = value;
-      event_.timed = value >= 0 && value < kLongest;
+      event_.timed = value >= 0 && value < kLatest;
     }
     if (path_.size() == 2 && path_[0] == "distributedInfo" && key_ == "rank" && value >= 0 &&
         value < 1e8) {
@@ -155,7 +155,7 @@ class Handler {
 
   void finish_event() {
     trace.has_events = true;
-    if (event_.phase != "X" || !event_.timed || !(std::abs(event_.begin) < kLongest)) return;
+    if (event_.phase != "X" || !event_.timed || !(std::abs(event_.begin) < kLatest)) return;
     const bool step = event_.name.starts_with("ProfilerStep#") &&
                       (event_.category == "user_annotation" || event_.category == "cpu_op");
     if (step && trace.steps.size() < kMostSteps) trace.steps.push_back(event_.duration);

@@ -24,7 +24,7 @@ constexpr std::array kPrograms = {
     Program{"all_reduce_perf", "all_reduce"}, Program{"all_gather_perf", "all_gather"},
     Program{"reduce_scatter_perf", "reduce_scatter"}, Program{"alltoall_perf", "alltoall"}};
 
-std::optional<double> number(std::string_view word) {
+std::optional<double> column_number(std::string_view word) {
   double value = 0;
   const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
   const bool whole = parsed.ec == std::errc() && parsed.ptr == word.data() + word.size();
@@ -61,7 +61,7 @@ class Reader {
     const bool rank = comment && words.size() > 8 && words[1] == "Rank";
     if (rank) return read_rank(words);
     if (comment && words.size() > 3 && words[1] == "size") return read_head(words);
-    if (comment || time_column_ == 0 || !number(words.front())) return {};
+    if (comment || time_column_ == 0 || !column_number(words.front())) return {};
     return read_row(words);
   }
 
@@ -101,8 +101,9 @@ class Reader {
                              "(#  Rank  0 …)",
                              ranks_.size()));
     }
-    const auto bytes = number(words.front());
-    const auto time = words.size() > time_column_ ? number(words[time_column_]) : std::nullopt;
+    const auto bytes = column_number(words.front());
+    const auto time =
+        words.size() > time_column_ ? column_number(words[time_column_]) : std::nullopt;
     if (!bytes || !time || !(*time > 0) || !(*bytes >= 0) || *bytes > 1e15) {
       return file_.error_in_line(
           line_, fmt::format("found {}; allowed: bytes and, in column {}, a time above 0 us",

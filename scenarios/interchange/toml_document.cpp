@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLargest = std::size_t{1} << 20;  // bytes
+constexpr std::size_t kLargestToml = std::size_t{1} << 20;  // bytes
 
 // Recursion bounded by the parser.
 Expected<Json> value_of(const toml::node& node, const ForeignFile& file, std::size_t depth) {
@@ -77,9 +77,9 @@ toml::table table_of(const Json& object) {
 }  // namespace
 
 Expected<Json> parse_toml(const ForeignFile& file) {
-  if (file.text.size() > kLargest) {
+  if (file.text.size() > kLargestToml) {
     return file.error(
-        fmt::format("has {} bytes; allowed: at most {} (1 MiB)", file.text.size(), kLargest));
+        fmt::format("has {} bytes; allowed: at most {} (1 MiB)", file.text.size(), kLargestToml));
   }
   try {
     return value_of(toml::parse(file.text), file, 0);

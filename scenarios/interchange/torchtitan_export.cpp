@@ -81,7 +81,7 @@ void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
   }
 }
 
-void check(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+void check_torchtitan(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_common(scenario, plan, refusals);
   refuse_names(refusals, "/training/precision", training.precision.name,
@@ -178,7 +178,7 @@ Json config_of(const Scenario& scenario, const Plan& plan, const TorchtitanNetwo
 
 Expected<Exported> export_torchtitan(const Scenario& scenario, const Plan& plan) {
   Refusals refusals("torchtitan");
-  check(scenario, plan, refusals);
+  check_torchtitan(scenario, plan, refusals);
   const TorchtitanNetwork* network = network_of(scenario.job.model);
   if (network == nullptr) {
     refusals.add("/model", fmt::format("\"{}\"", scenario.job.model.name),

@@ -12,32 +12,33 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kChanging = std::to_array<std::string_view>(
+constexpr auto kChangingTorchtitanKeys = std::to_array<std::string_view>(
     {"parallelism.pipeline_parallel_schedule_csv", "training.dtype"});
-constexpr auto kNeutral = std::to_array<std::string_view>({"activation_checkpoint.per_op",
-                                                           "activation_checkpoint.early_stop",
-                                                           "checkpoint.",
-                                                           "comm.",
-                                                           "compile.",
-                                                           "debug.",
-                                                           "experimental.",
-                                                           "fault_tolerance.",
-                                                           "float8.",
-                                                           "job.",
-                                                           "lr_scheduler.",
-                                                           "memory_estimation.",
-                                                           "metrics.",
-                                                           "model.",
-                                                           "mx.",
-                                                           "optimizer.",
-                                                           "parallelism.disable_loss",
-                                                           "parallelism.enable_compiled",
-                                                           "profiling.",
-                                                           "quantize.",
-                                                           "training.",
-                                                           "validation.",
-                                                           "parallelism.module",
-                                                           "parallelism.fsdp"});
+constexpr auto kNeutralTorchtitanKeys =
+    std::to_array<std::string_view>({"activation_checkpoint.per_op",
+                                     "activation_checkpoint.early_stop",
+                                     "checkpoint.",
+                                     "comm.",
+                                     "compile.",
+                                     "debug.",
+                                     "experimental.",
+                                     "fault_tolerance.",
+                                     "float8.",
+                                     "job.",
+                                     "lr_scheduler.",
+                                     "memory_estimation.",
+                                     "metrics.",
+                                     "model.",
+                                     "mx.",
+                                     "optimizer.",
+                                     "parallelism.disable_loss",
+                                     "parallelism.enable_compiled",
+                                     "profiling.",
+                                     "quantize.",
+                                     "training.",
+                                     "validation.",
+                                     "parallelism.module",
+                                     "parallelism.fsdp"});
 
 Expected<Transformer> network(const std::string& name) {
   const Document settings{"--model", std::filesystem::current_path() / "-", nullptr};
@@ -59,7 +60,7 @@ void read_model(Options& options, ScenarioDraft& draft) {
   }
 }
 
-void read_training(Options& options, ScenarioDraft& draft) {
+void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   Json& training = draft.training = Json::object();
   training["sequence_length"] = options.count("training.seq_len", 1).value_or(2048);
   constexpr auto kTypes = std::to_array<std::string_view>({"bfloat16", "float32"});
@@ -78,7 +79,7 @@ void read_training(Options& options, ScenarioDraft& draft) {
   training["stack"] = compiled ? "torchtitan" : "torchtitan-eager";
 }
 
-void read_context(Options& options, PlanRequest& plan) {
+void read_torchtitan_context(Options& options, PlanRequest& plan) {
   plan.context_parallel = options.degree("parallelism.context_parallel_degree");
   constexpr auto kRotate = std::to_array<std::string_view>({"allgather", "alltoall"});
   const bool gathers = options.choice("parallelism.context_parallel_rotate_method", kRotate,
@@ -166,8 +167,8 @@ void read_sharding(Options& options, int devices, PlanRequest& plan) {
 }
 
 void read_recompute(Options& options, int layers, ScenarioDraft& draft) {
-  constexpr auto kModes = std::to_array<std::string_view>({"none", "full", "selective"});
-  const std::string mode = options.choice("activation_checkpoint.mode", kModes, "selective");
+  constexpr auto kNames = std::to_array<std::string_view>({"none", "full", "selective"});
+  const std::string mode = options.choice("activation_checkpoint.mode", kNames, "selective");
   const std::string option = options.text("activation_checkpoint.selective_ac_option");
   Recompute& recompute = draft.plan.recompute;
   if (mode == "none") return;
@@ -213,7 +214,7 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
     draft.name = description;
   }
   read_model(options, draft);
-  read_training(options, draft);
+  read_torchtitan_training(options, draft);
   const auto model = network(!settings.model.empty()   ? settings.model
                              : draft.model.is_string() ? draft.model.get<std::string>()
                                                        : std::string(kDefaultModel));
@@ -227,7 +228,7 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
   }
   if (model->experts > 0) plan.expert_tensor_parallel = plan.tensor_parallel;
   plan.expert_parallel = options.degree("parallelism.expert_parallel_degree");
-  read_context(options, plan);
+  read_torchtitan_context(options, plan);
   read_pipeline(options, model->layers, plan);
   const auto devices = planned_devices(draft, settings);
   if (!devices) return tl::unexpected(devices.error());
@@ -235,7 +236,8 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
   read_recompute(options, model->layers, draft);
   read_batch(options, draft);
   if (options.error()) return tl::unexpected(*options.error());
-  if (auto done = note_unread(options, kChanging, kNeutral, draft); !done) {
+  if (auto done = note_unread(options, kChangingTorchtitanKeys, kNeutralTorchtitanKeys, draft);
+      !done) {
     return tl::unexpected(done.error());
   }
   return finish_draft(std::move(draft), settings, file.name);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t kMostElements = 200'000;
 
 // The first node that may not be there.
-class Limits : public pugi::xml_tree_walker {
+class XmlLimits : public pugi::xml_tree_walker {
  public:
   bool for_each(pugi::xml_node& node) override {
     const bool deep = depth() >= static_cast<int>(kDeepestNesting);
@@ -48,7 +48,7 @@ Expected<std::unique_ptr<pugi::xml_document>> parse_xml(const ForeignFile& file)
     return file.error_at(static_cast<std::size_t>(parsed.offset),
                          fmt::format("found text that is not XML ({})", parsed.description()));
   }
-  Limits limits;
+  XmlLimits limits;
   document->traverse(limits);
   if (!limits.what.empty()) return error_at(file, limits.offender, limits.what);
   return document;

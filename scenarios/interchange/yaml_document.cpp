@@ -13,8 +13,8 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLargest = std::size_t{1} << 20;  // bytes
-constexpr std::size_t kMostValues = 100'000;
+constexpr std::size_t kLargestYaml = std::size_t{1} << 20;  // bytes
+constexpr std::size_t kMostYamlValues = 100'000;
 
 std::size_t line_of(const YAML::Mark& mark) { return static_cast<std::size_t>(mark.line) + 1; }
 
@@ -23,7 +23,7 @@ bool is_one_of(std::string_view text, const std::array<std::string_view, 9>& wor
 }
 
 template <typename Number>
-std::optional<Json> number(std::string_view text) {
+std::optional<Json> yaml_number(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
   Number value{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,16 +39,16 @@ Json plain_value(const std::string& text) {
   if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
   if (is_one_of(text, kTrue)) return true;
   if (is_one_of(text, kFalse)) return false;
-  if (const auto value = number<std::int64_t>(text)) return *value;
+  if (const auto value = yaml_number<std::int64_t>(text)) return *value;
   const bool digits = text.find_first_of("0123456789") != text.npos;
-  if (const auto value = number<double>(text); value && digits) return *value;
+  if (const auto value = yaml_number<double>(text); value && digits) return *value;
   return text;
 }
 
 // Takes no event after the first error: the parser cannot be stopped, but is bounded by the size.
-class Builder : public YAML::EventHandler {
+class YamlBuilder : public YAML::EventHandler {
  public:
-  explicit Builder(const ForeignFile& file) : file_(file) {}
+  explicit YamlBuilder(const ForeignFile& file) : file_(file) {}
 
   void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
   void OnDocumentEnd() override {}
@@ -86,8 +86,9 @@ class Builder : public YAML::EventHandler {
   Json* add(const YAML::Mark& mark, YAML::anchor_t anchor, const std::string& tag, Json value) {
     if (anchor != YAML::NullAnchor) fail(mark, "found an anchor; allowed: every value written out");
     if (!tag.empty() && tag != "?") fail(mark, "found a tag; allowed: plain values");
-    if (++values_ > kMostValues) {
-      fail(mark, fmt::format("found more than {} values; allowed: at most as many", kMostValues));
+    if (++values_ > kMostYamlValues) {
+      fail(mark,
+           fmt::format("found more than {} values; allowed: at most as many", kMostYamlValues));
     }
     if (error) return nullptr;
     if (open_.empty()) return &(root = std::move(value));
@@ -133,12 +134,12 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 Expected<Json> parse_yaml(const ForeignFile& file) {
-  if (file.text.size() > kLargest) {
+  if (file.text.size() > kLargestYaml) {
     return file.error(
-        fmt::format("has {} bytes; allowed: at most {} (1 MiB)", file.text.size(), kLargest));
+        fmt::format("has {} bytes; allowed: at most {} (1 MiB)", file.text.size(), kLargestYaml));
   }
   std::istringstream stream(file.text);
-  Builder builder(file);
+  YamlBuilder builder(file);
   try {
     YAML::Parser parser(stream);
     parser.HandleNextDocument(builder);

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "scenarios/file.h"
 #include "scenarios/sweep/result_file.h"
 #include "scenarios/sweep/sha256.h"
 
@@ -17,8 +18,6 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string reason(int error) { return std::generic_category().message(error); }
 
 Error at_file(const fs::path& file, const Error& error) {
   return {shown_path(file), error.message};
@@ -126,7 +125,7 @@ Expected<bool> is_new(Database& database) {
 Expected<FileLock> FileLock::take(const fs::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) {
-    return failure(shown_path(file), fmt::format("cannot be written: {}", reason(errno)));
+    return failure(shown_path(file), fmt::format("cannot be written: {}", reason_of(errno)));
   }
   FileLock lock(descriptor);
   if (::flock(descriptor, LOCK_EX | LOCK_NB) == 0) return lock;

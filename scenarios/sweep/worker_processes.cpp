@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "scenarios/file.h"
 #include "scenarios/sweep/answer.h"
 #include "scenarios/sweep/lease_queue.h"
 
@@ -85,8 +86,6 @@ std::optional<Lease> receive_lease(int socket) {
   ::_exit(0);
 }
 
-std::string reason(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 // The length of the rest first.
@@ -126,13 +125,13 @@ Expected<WorkerProcesses> WorkerProcesses::start(const Sweep& sweep, int count) 
   for (int i = 0; i < count; ++i) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-      return failure("--ranks", fmt::format("no socket for a worker: {}", reason(errno)));
+      return failure("--ranks", fmt::format("no socket for a worker: {}", reason_of(errno)));
     }
     const pid_t process = ::fork();
     if (process < 0) {
       const int error = errno;
       for (const int end : ends) ::close(end);
-      return failure("--ranks", fmt::format("a worker cannot be started: {}", reason(error)));
+      return failure("--ranks", fmt::format("a worker cannot be started: {}", reason_of(error)));
     }
     if (process == 0) {
       // Of the supervisor's ends none stays open here, so that its end is seen as one.

@@ -9,8 +9,6 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 // Collectives of 10 µs + S / (300 GB/s): eleven sizes among two devices and among eight.
 std::string curve_rows() {
   std::string rows = "op,gpus,bytes,latency_us\n";
@@ -21,8 +19,6 @@ std::string curve_rows() {
   }
   return rows;
 }
-
-std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
 
 std::string fit(const std::filesystem::path& table, const std::filesystem::path& out) {
   return "fit " + quoted(table) + " --device a100-sxm-80gb --date 2026-01-02 -o " + quoted(out);

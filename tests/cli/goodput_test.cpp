@@ -8,8 +8,6 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string goodput(const std::filesystem::path& file, const std::string& options = "") {
   return "goodput '" + file.string() + "' " + options;
 }

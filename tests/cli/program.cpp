@@ -58,6 +58,8 @@ Ran run_trainyard(const std::string& arguments, const std::string& prefix) {
           read_text(err)};
 }
 
+std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

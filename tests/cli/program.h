@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 namespace trainyard {
+
+using Json = nlohmann::json;
 
 struct Ran {
   int status = 0;
@@ -19,6 +22,9 @@ Ran run_trainyard(const std::string& arguments, const std::string& prefix = "");
 std::filesystem::path scratch_folder();
 std::filesystem::path write_scratch(const std::string& name, const std::string& text);
 std::string read_text(const std::filesystem::path& file);
+
+// As the shell takes a path of spaces.
+std::string quoted(const std::filesystem::path& file);
 
 std::vector<std::string> lines_of(const std::string& text);
 

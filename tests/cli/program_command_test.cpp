@@ -8,8 +8,6 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 // Eight devices: t 2, p 2, D 2, two layers a stage.
 std::filesystem::path eight_ranks(const std::string& more = "") {
   return write_scratch("eight.json", R"({

@@ -12,15 +12,11 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr const char* kPlan =
     R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2, "micro_batch": 1 })";
 constexpr const char* kIllegal = R"(, "plan": { "tensor_parallel": 3 })";
 // Unsharded states of 8 billion parameters, 18 bytes each: 145 GB on 80 GiB.
 constexpr const char* kTooLarge = R"(, "plan": { "tensor_parallel": 1, "zero_stage": 0 })";
-
-std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
 
 void expect_one_line_error(const Ran& ran, const std::vector<std::string>& parts) {
   EXPECT_EQ(ran.status, 2) << ran.err;

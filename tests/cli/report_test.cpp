@@ -10,7 +10,6 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
 

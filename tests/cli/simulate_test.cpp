@@ -9,8 +9,6 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 std::filesystem::path two_stages(const std::string& more = "") {
   return small_scenario(R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2)" + more + "}");
 }

@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kFolders = {"/home/", "/root/", "/tmp/", "/work/",
-                                                      "/Users/"};
+constexpr std::array<std::string_view, 5> kForbidden = {"/home/", "/root/", "/tmp/", "/work/",
+                                                        "/Users/"};
 
 bool is_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -52,7 +52,7 @@ void check_text(const std::string& name, std::string_view text, PathReport& repo
   int number = 1;
   while (!text.empty()) {
     const std::string_view line = text.substr(0, text.find('\n'));
-    for (const std::string_view folder : kFolders) {
+    for (const std::string_view folder : kForbidden) {
       if (mentions(line, folder)) {
         report.violations.push_back(
             fmt::format("{}:{}: names a path below {}", name, number, folder));

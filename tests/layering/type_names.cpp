@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> kFolders = {
+constexpr std::array<std::string_view, 9> kSearched = {
     "benchmarks", "cli", "executor", "gui", "model", "planner", "scenarios", "simulator", "tests"};
 
 // The name of the type that a line defines; empty: none. A specialisation is no new type, a line
@@ -34,7 +34,7 @@ std::string_view defined_type(std::string_view line) {
 
 std::vector<fs::path> headers_below(const fs::path& root) {
   std::vector<fs::path> headers;
-  for (const std::string_view folder : kFolders) {
+  for (const std::string_view folder : kSearched) {
     if (!fs::is_directory(root / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
       if (entry.path().extension() == ".h") headers.push_back(entry.path());

@@ -1,6 +1,7 @@
 // Fabrics fitted to collectives across nodes: rows in, document out, and what the catalog holds.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kFile = "collectives_multinode.json";
 
 fs::path written(const std::string& name, const std::string& text) {
-  const fs::path file = fs::path(::testing::TempDir()) / name;
+  const fs::path file = fs::path(::testing::TempDir()) / fmt::format("{}.{}", ::getpid(), name);
   std::ofstream(file) << text;
   return file;
 }

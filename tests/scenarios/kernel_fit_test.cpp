@@ -1,6 +1,8 @@
 // The fit of a device from end to end: tables in, document out, and the error on shapes that the
 // fit did not see.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +79,8 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   ASSERT_TRUE(fit.has_value());
   // The catalog's figures were fitted to this table too: a second fit gives them again.
   expect_same(fit->device.rates.of(Dtype::bf16), start->device.rates.of(Dtype::bf16));
-  const auto file = std::filesystem::path(testing::TempDir()) / "kernel_fit_test_device.json";
+  const auto file = std::filesystem::path(testing::TempDir()) /
+                    fmt::format("kernel_fit_test_device.{}.json", ::getpid());
   ASSERT_TRUE(write_file(file, device_document(fit->device, *start, fit->provenance)).has_value());
   const auto read = read_device(file.string(), "test");
   ASSERT_TRUE(read.has_value()) << read.error().where << read.error().message;

@@ -9,7 +9,7 @@ namespace {
 
 const std::string kGemmHead = "dtype,m,n,k,latency_us\n";
 
-std::string error_of(const std::string& text) {
+std::string table_error(const std::string& text) {
   const auto table = parse_kernel_table(text, "t.csv");
   return table ? "" : table.error().where + ": " + table.error().message;
 }
@@ -56,30 +56,30 @@ TEST(KernelTable, ReadsExpertsAndCollectives) {
 
 TEST(KernelTable, SaysWhichRowAndColumnIsBad) {
   const std::string good = "fp8,64,128,256,10.5\n";
-  EXPECT_EQ(error_of(kGemmHead + good + "fp8,64,128.5,256,10.5\n"),
+  EXPECT_EQ(table_error(kGemmHead + good + "fp8,64,128.5,256,10.5\n"),
             "t.csv: row 3: column n: found \"128.5\"; allowed: a whole number from 1");
-  EXPECT_EQ(error_of(kGemmHead + "int3,64,128,256,10.5\n"),
+  EXPECT_EQ(table_error(kGemmHead + "int3,64,128,256,10.5\n"),
             "t.csv: row 2: column dtype: found \"int3\"; allowed: bfloat16, float16, float32, fp8");
-  EXPECT_EQ(error_of(kGemmHead + "fp8,64,128,256,-1\n"),
+  EXPECT_EQ(table_error(kGemmHead + "fp8,64,128,256,-1\n"),
             "t.csv: row 2: column latency_us: found \"-1\"; allowed: a positive number of "
             "microseconds");
-  EXPECT_EQ(error_of(kGemmHead + good + "fp8,64,128,256\n"),
+  EXPECT_EQ(table_error(kGemmHead + good + "fp8,64,128,256\n"),
             "t.csv: row 3: found 4 columns (\"fp8,64,128,256\"); allowed: 5 "
             "(dtype,m,n,k,latency_us)");
 }
 
 TEST(KernelTable, RefusesNumbersThatAreNone) {
   for (const std::string cell : {"", "nan", "inf", "1e400", "1 ", "0x10", "9,5"}) {
-    EXPECT_NE(error_of(kGemmHead + "fp8,64,128,256," + cell + "\n"), "") << cell;
+    EXPECT_NE(table_error(kGemmHead + "fp8,64,128,256," + cell + "\n"), "") << cell;
   }
 }
 
 TEST(KernelTable, RefusesOtherHeadersAndEmptyTables) {
   EXPECT_TRUE(
-      error_of("a,b\n1,2\n")
+      table_error("a,b\n1,2\n")
           .starts_with(
               "t.csv: row 1: found the header \"a,b\"; allowed: dtype,m,n,k,latency_us (gemm); "));
-  EXPECT_EQ(error_of(kGemmHead), "t.csv: found no rows; allowed: one or more");
+  EXPECT_EQ(table_error(kGemmHead), "t.csv: found no rows; allowed: one or more");
 }
 
 // FNV-1a of the text, by the reference implementation: fnv1a64("dtype,…") in Python.

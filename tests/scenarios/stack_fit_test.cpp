@@ -1,6 +1,7 @@
 // The stacks of the catalog are what the fit gives, and say so.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -77,7 +78,8 @@ TEST_P(FittedStack, WritesADocumentThatReadsBack) {
   const StackFit fit = fit_stack(*runs);
   const std::string text = stack_document(document, *runs, fit, "2026-01-31");
   EXPECT_NE(text.find("fitted 2026-01-31 to"), std::string::npos);
-  const fs::path file = fs::path(testing::TempDir()) / fmt::format("{}.json", GetParam());
+  const fs::path file =
+      fs::path(testing::TempDir()) / fmt::format("{}.{}.json", GetParam(), ::getpid());
   std::ofstream(file) << text;
   const auto read = read_stack(file.string(), "test");
   ASSERT_TRUE(read.has_value()) << read.error().message;

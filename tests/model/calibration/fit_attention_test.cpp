@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/cost/kernels/attention.h"
+#include "tests/model/calibration/no_progress.h"
 #include "tests/model/cost/example_devices.h"
 
 namespace trainyard {
@@ -12,9 +13,7 @@ namespace {
 
 using namespace literals;
 
-const auto kNoProgress = [](double) {};
-
-Device known() {
+Device known_attention() {
   Device device = example_h100();
   AttentionRates rates{128, 4.4_TFLOPps, 11.0_us, 0.5, 0.6_us, 2.0};
   rates.query_traffic = 2.6;
@@ -41,12 +40,12 @@ std::vector<AttentionSample> samples_of(const Device& device, double scale = 1) 
 
 TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
   Device device = example_h100();
-  ASSERT_TRUE(fit_attention(device, samples_of(known()), kNoProgress).has_value());
+  ASSERT_TRUE(fit_attention(device, samples_of(known_attention()), kNoProgress).has_value());
   ASSERT_EQ(device.rates.attention.size(), 1U);
   const AttentionRates& fitted = device.rates.attention.front();
   EXPECT_NEAR(fitted.per_multiprocessor / 4.4_TFLOPps, 1, 0.02);
   EXPECT_NEAR(fitted.overhead / 11.0_us, 1, 0.1);
-  for (const AttentionSample& sample : samples_of(known())) {
+  for (const AttentionSample& sample : samples_of(known_attention())) {
     EXPECT_NEAR(attention_prefill_time(device, sample.shape) / sample.time, 1, 0.02);
   }
 }
@@ -54,8 +53,8 @@ TEST(AttentionFit, RecoversTheRateOfSyntheticKernels) {
 TEST(AttentionFit, FindsTheSameParametersEveryTime) {
   Device once = example_h100();
   Device again = example_h100();
-  ASSERT_TRUE(fit_attention(once, samples_of(known(), 1.07), kNoProgress).has_value());
-  ASSERT_TRUE(fit_attention(again, samples_of(known(), 1.07), kNoProgress).has_value());
+  ASSERT_TRUE(fit_attention(once, samples_of(known_attention(), 1.07), kNoProgress).has_value());
+  ASSERT_TRUE(fit_attention(again, samples_of(known_attention(), 1.07), kNoProgress).has_value());
   const AttentionRates& a = once.rates.attention.front();
   const AttentionRates& b = again.rates.attention.front();
   EXPECT_EQ(a.per_multiprocessor, b.per_multiprocessor);
@@ -63,8 +62,8 @@ TEST(AttentionFit, FindsTheSameParametersEveryTime) {
 }
 
 TEST(AttentionFit, KeepsTheKernelWithAWindowApart) {
-  std::vector<AttentionSample> samples = samples_of(known());
-  for (AttentionSample sample : samples_of(known(), 1.5)) {
+  std::vector<AttentionSample> samples = samples_of(known_attention());
+  for (AttentionSample sample : samples_of(known_attention(), 1.5)) {
     sample.shape.sliding = true;  // 1.5 times slower, also where the window holds everything
     samples.push_back(sample);
   }
@@ -78,7 +77,7 @@ TEST(AttentionFit, KeepsTheKernelWithAWindowApart) {
 }
 
 TEST(AttentionFit, RefusesRowsOfAWindowAlone) {
-  std::vector<AttentionSample> samples = samples_of(known());
+  std::vector<AttentionSample> samples = samples_of(known_attention());
   for (AttentionSample& sample : samples) sample.shape.sliding = true;
   Device device = example_h100();
   EXPECT_FALSE(fit_attention(device, samples, kNoProgress).has_value());

@@ -6,13 +6,13 @@
 #include <array>
 #include <cmath>
 
+#include "tests/model/calibration/no_progress.h"
+
 namespace trainyard {
 namespace {
 
 using enum CollectiveOperation;
 using namespace literals;
-
-const auto kNoProgress = [](double) {};
 
 double reduced(CollectiveOperation operation) { return operation == all_reduce ? 2 : 1; }
 

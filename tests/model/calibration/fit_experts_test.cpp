@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tests/model/calibration/no_progress.h"
 #include "tests/model/cost/example_devices.h"
 
 namespace trainyard {
@@ -11,9 +12,7 @@ namespace {
 
 using namespace literals;
 
-const auto kNoProgress = [](double) {};
-
-Device known() {
+Device known_experts() {
   Device device = example_h100();
   device.rates.experts = {5.5_TFLOPps, 30.0_us, 90, 150, 0.9};
   device.rates.experts.lone_share = 0.3;
@@ -24,7 +23,7 @@ Device known() {
 }
 
 // `spoilt` in 23 rows take three times as long, as with a badly chosen kernel.
-std::vector<ExpertSample> samples_of(const Device& device, std::size_t spoilt) {
+std::vector<ExpertSample> expert_samples(const Device& device, std::size_t spoilt) {
   std::vector<ExpertSample> samples;
   for (const double skew : {0.0, 1.01, 1.2}) {
     for (const int experts : {8, 128, 256}) {
@@ -52,7 +51,7 @@ std::vector<ExpertSample> samples_of(const Device& device, std::size_t spoilt) {
 
 double mean_error(const Device& device) {
   double sum = 0;
-  const auto samples = samples_of(known(), 0);
+  const auto samples = expert_samples(known_experts(), 0);
   for (const ExpertSample& sample : samples) {
     sum += std::abs(expert_block_time(device, expert_block(sample)) / sample.time - 1);
   }
@@ -61,22 +60,22 @@ double mean_error(const Device& device) {
 
 TEST(ExpertFit, RecoversTheTimesOfSyntheticBlocks) {
   Device device = example_h100();
-  ASSERT_TRUE(fit_experts(device, samples_of(known(), 0), kNoProgress).has_value());
+  ASSERT_TRUE(fit_experts(device, expert_samples(known_experts(), 0), kNoProgress).has_value());
   EXPECT_LT(mean_error(device), 0.01);
   EXPECT_NEAR(device.rates.experts.per_multiprocessor / 5.5_TFLOPps, 1, 0.05);
 }
 
 TEST(ExpertFit, IsHardlyMovedByBadlyChosenKernels) {
   Device device = example_h100();
-  ASSERT_TRUE(fit_experts(device, samples_of(known(), 2), kNoProgress).has_value());
+  ASSERT_TRUE(fit_experts(device, expert_samples(known_experts(), 2), kNoProgress).has_value());
   EXPECT_LT(mean_error(device), 0.03);
 }
 
 TEST(ExpertFit, FindsTheSameParametersEveryTime) {
   Device once = example_h100();
   Device again = example_h100();
-  ASSERT_TRUE(fit_experts(once, samples_of(known(), 1), kNoProgress).has_value());
-  ASSERT_TRUE(fit_experts(again, samples_of(known(), 1), kNoProgress).has_value());
+  ASSERT_TRUE(fit_experts(once, expert_samples(known_experts(), 1), kNoProgress).has_value());
+  ASSERT_TRUE(fit_experts(again, expert_samples(known_experts(), 1), kNoProgress).has_value());
   EXPECT_EQ(once.rates.experts.residual, again.rates.experts.residual);
   EXPECT_EQ(once.rates.experts.overhead, again.rates.experts.overhead);
 }

@@ -11,8 +11,8 @@ namespace {
 
 using enum FabricRouting;
 
-constexpr BytesPerSecond kLink(40e9);
-constexpr double kNic = 50e9;
+constexpr BytesPerSecond kLinkOfSwitch(40e9);
+constexpr double kNicOfNode = 50e9;
 
 double ring_rate(const Cluster& cluster, GroupShape shape) {
   const GroupLinks links = group_links(tiers_of(cluster), shape);
@@ -23,31 +23,31 @@ double all_to_all_rate(const Cluster& cluster, GroupShape shape) {
 }
 
 TEST(RoutedGroups, ARingAlongATorusHasALinkToItself) {
-  const Cluster cluster = torus_cluster({8}, kLink);
+  const Cluster cluster = torus_cluster({8}, kLinkOfSwitch);
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 40e9);
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), 40e9 / 8);  // one of eight rings side by side
 }
 
 TEST(RoutedGroups, StridesOverATorusShareItsLinks) {
   // Nodes 0, 2, 4, 6 and 1, 3, 5, 7, eight rings on each: hops of two links.
-  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({8}, kLink), {16, 4}), 40e9 / 16);
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({8}, kLinkOfSwitch), {16, 4}), 40e9 / 16);
   // Along the second dimension every hop is one link again.
-  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({4, 4}, kLink), {32, 4}), 40e9 / 8);
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({4, 4}, kLinkOfSwitch), {32, 4}), 40e9 / 8);
 }
 
 TEST(RoutedGroups, ARingOverPartOfALineComesBackOverIt) {
   // Nodes 0 … 3 of 16: three hops forward, three links back.
-  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({16}, kLink), {1, 32}), 40e9);
+  EXPECT_DOUBLE_EQ(ring_rate(torus_cluster({16}, kLinkOfSwitch), {1, 32}), 40e9);
 }
 
 TEST(RoutedGroups, NicsLimitWhereLinksDoNot) {
   const Cluster cluster = torus_cluster({8}, BytesPerSecond(1e12));
-  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 8 * kNic);
-  EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), kNic);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 8 * kNicOfNode);
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), kNicOfNode);
 }
 
 TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
-  Cluster cluster = torus_cluster({8}, kLink);
+  Cluster cluster = torus_cluster({8}, kLinkOfSwitch);
   cluster.inter.efficiency = 0.5;
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 64}), 20e9);
 }
@@ -55,25 +55,26 @@ TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
 TEST(RoutedGroups, AnAllToAllOnARingOfEightUsesEveryLinkAlike) {
   // Distances 1 1 2 2 3 3 4 from each of 8 nodes: 128 hops of a node's eighth for 16 one-way links,
   // so a link carries what a node holds; 7/8 of what a rank holds leaves its node.
-  EXPECT_NEAR(all_to_all_rate(torus_cluster({8}, kLink), {1, 64}), 40e9 / 8 * 7 / 8, 1);
+  EXPECT_NEAR(all_to_all_rate(torus_cluster({8}, kLinkOfSwitch), {1, 64}), 40e9 / 8 * 7 / 8, 1);
 }
 
 TEST(RoutedGroups, AnAllToAllInAPlaneIsHeldUpByTheLongerDimension) {
   // 8 x 2: in each row of 8 as on the ring, with half of the bytes crossing to the other row on one
   // link a node: 8 ranks x 1/2.
-  EXPECT_NEAR(all_to_all_rate(torus_cluster({8, 2}, kLink), {1, 128}), 40e9 / 8 * 15 / 16, 1);
+  EXPECT_NEAR(all_to_all_rate(torus_cluster({8, 2}, kLinkOfSwitch), {1, 128}), 40e9 / 8 * 15 / 16,
+              1);
 }
 
 TEST(RoutedGroups, BeyondTheCountedPairsSomeDistancesStandForAll) {
   // 1,024 nodes of a 32 x 32 torus: K² / 8 per link along each side of K.
-  const Cluster cluster = torus_cluster({32, 32}, kLink);
+  const Cluster cluster = torus_cluster({32, 32}, kLinkOfSwitch);
   const double expected = 40e9 * 8 / 32 / 8 * 1023 / 1024;
   EXPECT_NEAR(all_to_all_rate(cluster, {1, 8192}), expected, 0.05 * expected);
 }
 
 TEST(RoutedGroups, GroupsOfADragonflyShareTheLinkBetweenThem) {
   // One switch a group, 5 of them: 8 rings over two groups, all on their one link.
-  const Cluster cluster = dragonfly_cluster(5, 1, 4, kLink);
+  const Cluster cluster = dragonfly_cluster(5, 1, 4, kLinkOfSwitch);
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 2}), 40e9 / 8);
   // With Valiant's routing each of the three others carries a third of the hops both ways, and
   // those of nodes 2 and 3, whose ways pass there.
@@ -84,7 +85,7 @@ TEST(RoutedGroups, GroupsOfADragonflyShareTheLinkBetweenThem) {
 TEST(RoutedGroups, ADrawnFabricIsReadOffItsLinks) {
   // 100 GB/s from each leaf to each of two spines.
   const Cluster cluster = drawn_cluster(BytesPerSecond(100e9));
-  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 16}), 8 * kNic);        // below a leaf
+  EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 16}), 8 * kNicOfNode);  // below a leaf
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {1, 32}), 200e9);           // over both spines
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {16, 2}), 2 * 100e9 / 16);  // all 16 ranks of a leaf
   // Half of what 16 ranks hold crosses; 3/4 leaves each node.
@@ -114,7 +115,7 @@ TEST(RoutedGroups, StaticRoutingIsNeverFasterThanAdaptive) {
 }
 
 TEST(RoutedGroups, AShapeHasTheSameRatesEveryTime) {
-  const FabricTiers tiers = tiers_of(torus_cluster({4, 4}, kLink));
+  const FabricTiers tiers = tiers_of(torus_cluster({4, 4}, kLinkOfSwitch));
   const GroupLinks first = group_links(tiers, {8, 16});
   group_links(tiers, {1, 128});
   const GroupLinks again = group_links(tiers, {8, 16});

@@ -33,7 +33,7 @@ const std::string kTrace = R"({
   {"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "python"}}
   ]})";
 
-std::string refusal(const std::string& text) {
+std::string kineto_refusal(const std::string& text) {
   return line_of(import_kineto(foreign(text)).error());
 }
 
@@ -74,11 +74,11 @@ TEST(Kineto, TellsKernelsApart) {
 }
 
 TEST(Kineto, GivesOneLineForWhatIsNoTrace) {
-  EXPECT_THAT(refusal(""), HasSubstr("found text that is not JSON"));
-  EXPECT_THAT(refusal("{}"), HasSubstr("found no \"traceEvents\""));
-  EXPECT_THAT(refusal(R"({"traceEvents": [{"ph": "X"}]})"), HasSubstr("found no kernel"));
-  EXPECT_THAT(refusal("\x1f\x8b\x08"), HasSubstr("found a packed file"));
-  EXPECT_THAT(refusal(std::string(100'000, '[')), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(kineto_refusal(""), HasSubstr("found text that is not JSON"));
+  EXPECT_THAT(kineto_refusal("{}"), HasSubstr("found no \"traceEvents\""));
+  EXPECT_THAT(kineto_refusal(R"({"traceEvents": [{"ph": "X"}]})"), HasSubstr("found no kernel"));
+  EXPECT_THAT(kineto_refusal("\x1f\x8b\x08"), HasSubstr("found a packed file"));
+  EXPECT_THAT(kineto_refusal(std::string(100'000, '[')), HasSubstr("nested deeper than 64 levels"));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ torchrun --nproc_per_node 8 --nnodes ${NUM_NODES:-2} pretrain_gpt.py \
 Expected<Imported> imported(const std::string& text, const ImportSettings& settings = {}) {
   return import_megatron(foreign(text), settings);
 }
-std::string refusal(const std::string& text) {
+std::string megatron_refusal(const std::string& text) {
   const auto read = imported(text);
   return read ? "accepted: " + read->document : line_of(read.error());
 }
@@ -104,29 +104,33 @@ vocab_size: 50304
 }
 
 TEST(MegatronImport, RefusesWhatItDoesNotModel) {
-  EXPECT_THAT(refusal(with("--mtp-num-layers 1")),
+  EXPECT_THAT(megatron_refusal(with("--mtp-num-layers 1")),
               HasSubstr("found mtp_num_layers, which changes"));
-  EXPECT_THAT(refusal(with("--recompute-granularity selective --recompute-modules core_attn mlp")),
-              HasSubstr("line 1: found recompute_modules \"core_attn mlp\"; allowed: core_attn"));
-  EXPECT_THAT(refusal(with("--optimizer muon")),
+  EXPECT_THAT(
+      megatron_refusal(with("--recompute-granularity selective --recompute-modules core_attn mlp")),
+      HasSubstr("line 1: found recompute_modules \"core_attn mlp\"; allowed: core_attn"));
+  EXPECT_THAT(megatron_refusal(with("--optimizer muon")),
               HasSubstr("found optimizer \"muon\"; allowed: adam"));
 }
 
 TEST(MegatronImport, GivesOneLineForWhatCannotBe) {
-  EXPECT_THAT(refusal(""), HasSubstr("found no num_layers"));
-  EXPECT_THAT(refusal(with("--tensor-model-parallel-size $UNKNOWN")),
+  EXPECT_THAT(megatron_refusal(""), HasSubstr("found no num_layers"));
+  EXPECT_THAT(megatron_refusal(with("--tensor-model-parallel-size $UNKNOWN")),
               HasSubstr("found tensor_model_parallel_size \"$UNKNOWN\"; allowed: a whole number"));
-  EXPECT_THAT(refusal(with("--micro-batch-size -1")), HasSubstr("found micro_batch_size \"-1\""));
-  EXPECT_THAT(refusal(with("--tensor-model-parallel-size 3")), HasSubstr("/plan/tensor_parallel"));
-  EXPECT_THAT(refusal(with("--data-path 'open")), HasSubstr("found a quote without its end"));
-  EXPECT_THAT(refusal("a: &x [1, 2]\nb: *x\n"), HasSubstr("line 1: found an anchor"));
+  EXPECT_THAT(megatron_refusal(with("--micro-batch-size -1")),
+              HasSubstr("found micro_batch_size \"-1\""));
+  EXPECT_THAT(megatron_refusal(with("--tensor-model-parallel-size 3")),
+              HasSubstr("/plan/tensor_parallel"));
+  EXPECT_THAT(megatron_refusal(with("--data-path 'open")),
+              HasSubstr("found a quote without its end"));
+  EXPECT_THAT(megatron_refusal("a: &x [1, 2]\nb: *x\n"), HasSubstr("line 1: found an anchor"));
 }
 
 // $A doubled 64 times would be 2^64 letters.
 TEST(MegatronImport, DoesNotLetVariablesGrow) {
   std::string script = "A=aaaaaaaaaaaaaaaa\n";
   for (int i = 0; i < 64; ++i) script += "A=\"$A$A\"\n";
-  EXPECT_THAT(refusal(script), HasSubstr("more text than a command line has"));
+  EXPECT_THAT(megatron_refusal(script), HasSubstr("more text than a command line has"));
 }
 
 TEST(MegatronLists, AreWhatPythonMakesOfThem) {
@@ -168,7 +172,7 @@ TEST(MegatronExport, SaysEveryNetworkOfItsKindAndReadsItBack) {
   }
 }
 
-void vary(Draw& draw, PlanRequest& request) {
+void vary_megatron(Draw& draw, PlanRequest& request) {
   request.tensor_parallel = draw.power_of_two(3);
   request.context_parallel = draw.power_of_two(1);
   request.pipeline_parallel = 1 + draw.below(6);
@@ -201,7 +205,7 @@ class MegatronRoundTrip : public ::testing::TestWithParam<const char*> {};
 // overlap of one rank, an algorithm for one rank of context) is set as the plan has it.
 TEST_P(MegatronRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
   const Scenario scenario = scenario_of(GetParam(), "megatron-core", 12, 2 * 3 * 4 * 5 * 64);
-  const auto plans = random_plans(scenario, 60, vary, [&](const Plan& plan) {
+  const auto plans = random_plans(scenario, 60, vary_megatron, [&](const Plan& plan) {
     const bool capacity = scenario.job.model.experts == 0 && plan.capacity_factor > 0;
     return !capacity && export_megatron(scenario, plan).has_value();
   });

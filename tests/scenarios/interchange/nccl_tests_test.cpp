@@ -43,7 +43,7 @@ std::string printed(const std::string& program, int ranks, const std::string& pr
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 100.0\n";
 }
 
-std::string refusal(const std::string& text) {
+std::string nccl_tests_refusal(const std::string& text) {
   return line_of(read_nccl_tests(foreign(text)).error());
 }
 
@@ -80,7 +80,7 @@ TEST(NcclTests, FitADevicesCurves) {
 TEST(NcclTests, RefusesWhatADeviceHasNoCurveFor) {
   std::string two_hosts = printed("all_reduce_perf", 8, "NVIDIA H100 80GB HBM3");
   two_hosts.replace(two_hosts.find("on node-1 device  7"), 9, "on node-2");
-  EXPECT_THAT(refusal(two_hosts), HasSubstr("found a second host \"node-2\""));
+  EXPECT_THAT(nccl_tests_refusal(two_hosts), HasSubstr("found a second host \"node-2\""));
   EXPECT_THAT(
       line_of(
           import_nccl_tests(foreign(printed("all_reduce_perf", 8, "NVIDIA X1")), "", "").error()),
@@ -88,10 +88,10 @@ TEST(NcclTests, RefusesWhatADeviceHasNoCurveFor) {
 }
 
 TEST(NcclTests, GivesOneLineForWhatCannotBe) {
-  EXPECT_THAT(refusal(""), HasSubstr("found no row of sizes and times"));
-  EXPECT_THAT(refusal("# size count time\n 8 2 1.0\n"),
+  EXPECT_THAT(nccl_tests_refusal(""), HasSubstr("found no row of sizes and times"));
+  EXPECT_THAT(nccl_tests_refusal("# size count time\n 8 2 1.0\n"),
               HasSubstr("line 2: found times of no named"));
-  EXPECT_THAT(refusal("all_reduce_perf\n# size count time\n 8 2 1.0\n"),
+  EXPECT_THAT(nccl_tests_refusal("all_reduce_perf\n# size count time\n 8 2 1.0\n"),
               HasSubstr("found times of 0 ranks"));
 }
 

@@ -50,7 +50,7 @@ Expected<ImportedNode> read(const std::string& text) {
   return nccl_topology_node(foreign(text), std::nullopt);
 }
 
-std::string refusal(const std::string& text) { return line_of(read(text).error()); }
+std::string nccl_topology_refusal(const std::string& text) { return line_of(read(text).error()); }
 
 // Amazon's file says PCI slots and the A100's device number; the rest is p4d's data sheet: four
 // adapters of 100 Gbit/s, 300 GB/s of NVLink a GPU.
@@ -127,19 +127,22 @@ TEST(NcclTopology, MakesOneNvlinkDomainOfSeveralHosts) {
 }
 
 TEST(NcclTopology, ExpandsNoEntity) {
-  EXPECT_EQ(refusal("<!DOCTYPE s [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<system/>"),
-            "foreign: line 1: found a document type declaration; allowed: none, entities are not "
-            "expanded");
+  EXPECT_EQ(
+      nccl_topology_refusal("<!DOCTYPE s [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<system/>"),
+      "foreign: line 1: found a document type declaration; allowed: none, entities are not "
+      "expanded");
 }
 
 TEST(NcclTopology, RefusesWhatIsNoTopology) {
-  EXPECT_THAT(refusal(""), HasSubstr("found text that is not XML"));
-  EXPECT_THAT(refusal("<system>\n<cpu>\n</system>"), HasSubstr("line 3: found text that is not"));
-  EXPECT_EQ(refusal("<graphs/>"), "foreign: found no <system>; allowed: an NCCL topology");
-  EXPECT_THAT(refusal("\n<system/>"), HasSubstr("line 2: found no GPU"));
-  EXPECT_THAT(refusal(system_of(switch_with(1, R"(<nvlink count="many"/>)"))),
+  EXPECT_THAT(nccl_topology_refusal(""), HasSubstr("found text that is not XML"));
+  EXPECT_THAT(nccl_topology_refusal("<system>\n<cpu>\n</system>"),
+              HasSubstr("line 3: found text that is not"));
+  EXPECT_EQ(nccl_topology_refusal("<graphs/>"),
+            "foreign: found no <system>; allowed: an NCCL topology");
+  EXPECT_THAT(nccl_topology_refusal("\n<system/>"), HasSubstr("line 2: found no GPU"));
+  EXPECT_THAT(nccl_topology_refusal(system_of(switch_with(1, R"(<nvlink count="many"/>)"))),
               HasSubstr("found count=\"many\"; allowed: a whole number from 0 to 1000"));
-  EXPECT_THAT(refusal(system_of(switch_with(1, R"(<nvlink count="-18"/>)"))),
+  EXPECT_THAT(nccl_topology_refusal(system_of(switch_with(1, R"(<nvlink count="-18"/>)"))),
               HasSubstr("found count=\"-18\""));
 }
 
@@ -148,8 +151,8 @@ TEST(NcclTopology, RefusesMoreThanAMachineHas) {
   for (int i = 0; i < 1000; ++i) deep += "<pci>";
   for (int i = 0; i < 500'000; ++i) wide += "<a/>";
   for (int i = 0; i < 1000; ++i) deep += "</pci>";
-  EXPECT_THAT(refusal(deep), HasSubstr("nested deeper than 64 levels"));
-  EXPECT_THAT(refusal(wide), HasSubstr("allowed: at most 200000"));
+  EXPECT_THAT(nccl_topology_refusal(deep), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(nccl_topology_refusal(wide), HasSubstr("allowed: at most 200000"));
 }
 
 }  // namespace

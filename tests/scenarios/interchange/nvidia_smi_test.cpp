@@ -36,13 +36,15 @@ const std::string kDgx1 =
     "GPU6 SYS  SYS  NV1  SYS  NV1  NV2   X   NV2  SYS  PHB  SYS  PIX  20-39,60-79\n"
     "GPU7 SYS  SYS  SYS  NV1  NV2  NV1  NV2   X   SYS  PHB  SYS  PIX  20-39,60-79\n";
 
-Expected<ImportedNode> read(const std::string& text) {
+Expected<ImportedNode> read_matrix(const std::string& text) {
   return nvidia_smi_node(foreign(text), std::nullopt);
 }
-std::string refusal(const std::string& text) { return line_of(read(text).error()); }
+std::string nvidia_smi_refusal(const std::string& text) {
+  return line_of(read_matrix(text).error());
+}
 
 TEST(NvidiaSmi, SeesAnNvswitchWhereEveryPairHasAllLinks) {
-  const auto node = read(kDgxA100);
+  const auto node = read_matrix(kDgxA100);
   ASSERT_TRUE(node.has_value()) << line_of(node.error());
   EXPECT_EQ(node->device, "a100-sxm-80gb");
   EXPECT_EQ(node->node.devices, 4);
@@ -53,7 +55,7 @@ TEST(NvidiaSmi, SeesAnNvswitchWhereEveryPairHasAllLinks) {
 }
 
 TEST(NvidiaSmi, AddsUpTheLinksOfAMesh) {
-  const auto node = read(kDgx1);
+  const auto node = read_matrix(kDgx1);
   ASSERT_TRUE(node.has_value()) << line_of(node.error());
   EXPECT_EQ(node->device, "v100-sxm-32gb");
   EXPECT_EQ(node->node.intra.kind, IntraNodeKind::nvlink_mesh);
@@ -68,20 +70,22 @@ TEST(NvidiaSmi, TakesTheDeviceThatTheUserNames) {
 }
 
 TEST(NvidiaSmi, TakesPcieWhereNoPairHasAnNvlink) {
-  const auto node = read("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n");
+  const auto node = read_matrix("\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n");
   EXPECT_EQ(node->node.intra.kind, IntraNodeKind::pcie);
   EXPECT_EQ(node->device, "l40s-48gb");
 }
 
 TEST(NvidiaSmi, RefusesWhatIsNoMatrix) {
-  EXPECT_EQ(refusal(""),
+  EXPECT_EQ(nvidia_smi_refusal(""),
             "foreign: found no row of GPU0, GPU1, …; allowed: what nvidia-smi topo -m "
             "prints");
-  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tNV12\n"), HasSubstr("found the rows of 1 GPUs"));
-  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X \tNVx\nGPU1\tNV1\tX\n"),
+  EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X \tNV12\n"),
+              HasSubstr("found the rows of 1 GPUs"));
+  EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X \tNVx\nGPU1\tNV1\tX\n"),
               HasSubstr("line 2: found \"NVx\"; allowed: X, SYS"));
-  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\t X\n"), HasSubstr("line 2: found 1 cells of GPU0"));
-  EXPECT_THAT(refusal("\tGPU0\tGPU1\nGPU0\tX\tNV1\nGPU0\tX\tNV1\n"),
+  EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\t X\n"),
+              HasSubstr("line 2: found 1 cells of GPU0"));
+  EXPECT_THAT(nvidia_smi_refusal("\tGPU0\tGPU1\nGPU0\tX\tNV1\nGPU0\tX\tNV1\n"),
               HasSubstr("line 3: found GPU0 twice"));
 }
 
