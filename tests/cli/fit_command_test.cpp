@@ -61,7 +61,7 @@ TEST(FitCommand, FitsAndScoresAFabric) {
   const Ran fit = run_trainyard("fit " + quoted(data) + " --fabric " + quoted(start) + " -o " +
                                 quoted(out) + " --date 2026-01-02");
   ASSERT_EQ(fit.status, 0) << fit.err;
-  const Json document = Json::parse(read_text(out));
+  const PrintedJson document = PrintedJson::parse(read_text(out));
   // 170 GB/s of two nodes' eight NICs of 25 GB/s each.
   EXPECT_NEAR(document["efficiency"].get<double>(), 0.85, 0.02);
   EXPECT_TRUE(document["sources"]["efficiency"].get<std::string>().starts_with(
@@ -69,7 +69,7 @@ TEST(FitCommand, FitsAndScoresAFabric) {
   const Ran check =
       run_trainyard("fit --check " + quoted(data) + " --fabric " + quoted(out) + " --format json");
   ASSERT_EQ(check.status, 0) << check.err;
-  EXPECT_LT(Json::parse(check.out)["files"][0]["mape"].get<double>(), 0.05);
+  EXPECT_LT(PrintedJson::parse(check.out)["files"][0]["mape"].get<double>(), 0.05);
 }
 
 TEST(FitCommand, WantsOneKindOfThingToFit) {
@@ -100,7 +100,7 @@ TEST(FitCommand, FindsTheCurveOfItsRowsAndSaysWhereItIsFrom) {
   const auto out = table.parent_path() / "out.json";
   const Ran ran = run_trainyard(fit(table, out));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json device = Json::parse(read_text(out));
+  const PrintedJson device = PrintedJson::parse(read_text(out));
   const std::string source = device.at("sources").at("collectives");
   EXPECT_TRUE(source.starts_with("fitted 2026-01-02 to table.csv (22 rows, FNV-1a ")) << source;
   EXPECT_NE(source.find("mean error on shapes held back (5 folds): "), std::string::npos) << source;
@@ -116,9 +116,9 @@ TEST(FitCommand, ScoresStoredParametersWithoutFitting) {
   const std::string check = "fit --check " + quoted(table) + " --format json --device ";
   const Ran fitted = run_trainyard(check + quoted(out));
   ASSERT_EQ(fitted.status, 0) << fitted.err;
-  EXPECT_LT(Json::parse(fitted.out).at("files").at(0).at("mape").get<double>(), 0.01);
+  EXPECT_LT(PrintedJson::parse(fitted.out).at("files").at(0).at("mape").get<double>(), 0.01);
   const Ran stored = run_trainyard(check + "a100-sxm-80gb");  // its own curves are others
-  EXPECT_GT(Json::parse(stored.out).at("files").at(0).at("mape").get<double>(), 0.05);
+  EXPECT_GT(PrintedJson::parse(stored.out).at("files").at(0).at("mape").get<double>(), 0.05);
   EXPECT_EQ(read_text(out), before);
 }
 

@@ -31,7 +31,7 @@ TEST(GoodputCommand, GivesPartsThatSumToTheRunAndTheSameAnswerTwice) {
   const Ran ran = run_trainyard(goodput(month(), "--format json"));
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(run_trainyard(goodput(month(), "--format json")).out, ran.out);
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_EQ(json.at("trainyard"), "goodput/1");
   double sum = 0;
   for (const auto& [part, time] : json.at("time").items()) sum += time.get<double>();
@@ -64,11 +64,11 @@ TEST(GoodputCommand, TakesNoMoreCheckpointsThanSteps) {
     "checkpoint": { "interval": "1 us", "bytes": "1 B", "mode": "synchronous" })"),
                                         "--format json"));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   const Ran estimate = run_trainyard(
       "estimate '" + small_scenario(R"(, "plan": { "tensor_parallel": 2 })").string() +
       "' --format json");
-  const double step = Json::parse(estimate.out).at("step_time_s").get<double>();
+  const double step = PrintedJson::parse(estimate.out).at("step_time_s").get<double>();
   EXPECT_GE(json.at("interval_s").get<double>(), step);
   EXPECT_GE(json.at("best_interval_s").get<double>(), step);
 }
@@ -80,7 +80,8 @@ TEST(GoodputCommand, SaysThatThePlanDoesNotFit) {
   const Ran ran = run_trainyard(goodput(file));
   EXPECT_EQ(ran.status, 1) << ran.err;
   EXPECT_NE(ran.out.find("does not fit"), std::string::npos) << ran.out;
-  EXPECT_EQ(Json::parse(run_trainyard(goodput(file, "--format json")).out).at("feasible"), false);
+  EXPECT_EQ(PrintedJson::parse(run_trainyard(goodput(file, "--format json")).out).at("feasible"),
+            false);
 }
 
 // 30 days of work cannot be done where every restart is struck again.

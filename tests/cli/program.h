@@ -8,7 +8,7 @@
 
 namespace trainyard {
 
-using Json = nlohmann::json;
+using PrintedJson = nlohmann::json;
 
 struct Ran {
   int status = 0;

@@ -41,13 +41,13 @@ TEST(ProgramCommand, GivesTheSameListAsJsonAndCsv) {
   const Ran csv = run_trainyard(program(eight_ranks(), "--rank 5 --format csv"));
   ASSERT_EQ(json.status, 0) << json.err;
   ASSERT_EQ(csv.status, 0) << csv.err;
-  const Json document = Json::parse(json.out);
+  const PrintedJson document = PrintedJson::parse(json.out);
   EXPECT_EQ(document.at("trainyard"), "program/1");
-  EXPECT_EQ(document.at("groups").at("tensor"), Json({4, 5}));
-  EXPECT_EQ(document.at("groups").at("data"), Json({5, 7}));
-  const Json& operations = document.at("operations");
+  EXPECT_EQ(document.at("groups").at("tensor"), PrintedJson({4, 5}));
+  EXPECT_EQ(document.at("groups").at("data"), PrintedJson({5, 7}));
+  const PrintedJson& operations = document.at("operations");
   EXPECT_EQ(lines_of(csv.out).size(), operations.size() + 1);
-  const Json& first = operations.at(0);  // stage 1 begins by waiting
+  const PrintedJson& first = operations.at(0);  // stage 1 begins by waiting
   EXPECT_EQ(first.at("operation"), "receive");
   EXPECT_EQ(first.at("peer_rank"), 1);
   EXPECT_EQ(first.at("message_bytes"), 128 * 2 * 512 / 2 * 2);  // n·h over t, two bytes each

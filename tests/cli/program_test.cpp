@@ -49,7 +49,7 @@ TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
 TEST(Program, EstimateJsonHasTheKeysOfTheContract) {
   const Ran ran = run_trainyard("estimate --format json " + quoted(small_scenario(kPlan)));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   for (const char* key : {"step_time_s", "step_time_low_s", "step_time_high_s", "tokens_per_second",
                           "tokens_per_second_per_device", "model_tflops_per_device", "mfu",
                           "mfu_bf16", "hfu", "parameters", "active_parameters", "feasible",
@@ -68,19 +68,21 @@ TEST(Program, EstimateJsonHasTheKeysOfTheContract) {
 
 TEST(Program, EstimatesTheBestPlanWhereTheScenarioHasNone) {
   const std::string file = quoted(small_scenario());
-  const Json estimate = Json::parse(run_trainyard("estimate --format json " + file).out);
-  const Json plan = Json::parse(run_trainyard("plan --top 1 --format json " + file).out);
+  const PrintedJson estimate =
+      PrintedJson::parse(run_trainyard("estimate --format json " + file).out);
+  const PrintedJson plan =
+      PrintedJson::parse(run_trainyard("plan --top 1 --format json " + file).out);
   EXPECT_EQ(estimate.at("step_time_s"), plan.at("plans").at(0).at("step_time_s"));
 }
 
 TEST(Program, PlanJsonHasTheKeysOfTheContract) {
   const Ran ran = run_trainyard("plan --top 2 --format json " + quoted(small_scenario()));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   ASSERT_EQ(json.at("plans").size(), 2u);
   EXPECT_LE(json["plans"][0]["step_time_s"], json["plans"][1]["step_time_s"]);
   EXPECT_TRUE(json["plans"][0]["plan"].contains("tensor_parallel"));
-  const Json& search = json.at("search");
+  const PrintedJson& search = json.at("search");
   for (const char* key : {"space", "space_size", "considered", "pruned", "infeasible", "evaluated",
                           "wall_time_s", "optimal", "gap"}) {
     EXPECT_TRUE(search.contains(key)) << key;
@@ -96,8 +98,8 @@ TEST(Program, WritesAScenarioWithTheBestPlanThatEstimatesToTheSame) {
   ASSERT_EQ(planned.status, 0) << planned.err;
   const Ran estimated = run_trainyard("estimate --format json " + quoted(out));
   ASSERT_EQ(estimated.status, 0) << estimated.err;
-  EXPECT_EQ(Json::parse(planned.out)["plans"][0]["step_time_s"],
-            Json::parse(estimated.out)["step_time_s"]);
+  EXPECT_EQ(PrintedJson::parse(planned.out)["plans"][0]["step_time_s"],
+            PrintedJson::parse(estimated.out)["step_time_s"]);
 }
 
 TEST(Program, SaysNoAndShowsTheClosestWhenNoPlanFits) {
@@ -108,7 +110,7 @@ TEST(Program, SaysNoAndShowsTheClosestWhenNoPlanFits) {
   const std::filesystem::path out = scratch_folder() / "planned.json";
   const Ran ran = run_trainyard("plan --format json --out " + quoted(out) + " " + quoted(file));
   EXPECT_EQ(ran.status, 1) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_TRUE(json.at("plans").empty());
   EXPECT_FALSE(json.at("closest").empty());
   EXPECT_FALSE(std::filesystem::exists(out));
@@ -130,7 +132,7 @@ TEST(Program, MinimisesTheObjectiveOfTheCommandLine) {
   const auto best = [&](const std::string& objective) {
     const Ran ran =
         run_trainyard("plan --top 1 --format json --objective " + objective + " " + file);
-    return Json::parse(ran.out).at("plans").at(0);
+    return PrintedJson::parse(ran.out).at("plans").at(0);
   };
   EXPECT_LT(best("memory").at("peak_memory_bytes"), best("step-time").at("peak_memory_bytes"));
   EXPECT_LT(best("step-time").at("step_time_s"), best("memory").at("step_time_s"));
@@ -143,7 +145,7 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   const std::filesystem::path file = write_scratch("rows.json", array);
   const Ran ran = run_trainyard("validate --format json " + quoted(file));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   ASSERT_EQ(json.at("rows").size(), 2u);
   EXPECT_EQ(json["rows"][0]["measured_step_time_s"], 10.0);
   const double predicted = json["rows"][0]["predicted_step_time_s"];
@@ -173,8 +175,8 @@ TEST(Program, LeavesOneSourceOutAndPlots) {
   const Ran ran = run_trainyard("validate --leave-one-source-out --format json --plot " +
                                 quoted(plot) + " " + files);
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
-  const Json& row = json.at("rows").at(0);
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& row = json.at("rows").at(0);
   EXPECT_NEAR(row["held_out_error"], row["held_out_step_time_s"].get<double>() / 10 - 1, 1e-12);
   EXPECT_LT(row["held_out_step_time_low_s"], row["held_out_step_time_s"]);
   EXPECT_NEAR(json["files"][0]["held_out_mape"], std::abs(row["held_out_error"].get<double>()),
@@ -213,14 +215,15 @@ TEST(Program, ImportsAConfigAndReadsItBack) {
     "training": { "global_batch": 2048, "sequence_length": 8192 },
     "plan": { "tensor_parallel": 8, "pipeline_parallel": 16 } })");
   const Ran ran = run_trainyard("estimate --format json " + quoted(scenario));
-  EXPECT_EQ(Json::parse(ran.out).at("parameters"), 405853388800.0) << ran.err;  // handbook §2
+  EXPECT_EQ(PrintedJson::parse(ran.out).at("parameters"), 405853388800.0)
+      << ran.err;  // handbook §2
 }
 
 TEST(Program, PrintsSchemas) {
   for (const char* kind : {"scenario", "model", "device", "node", "fabric", "stack"}) {
     const Ran ran = run_trainyard(std::string("schema ") + kind);
     EXPECT_EQ(ran.status, 0) << ran.err;
-    EXPECT_TRUE(Json::parse(ran.out).contains("$schema")) << kind;
+    EXPECT_TRUE(PrintedJson::parse(ran.out).contains("$schema")) << kind;
   }
   expect_one_line_error(run_trainyard("schema scenari"), {"scenari"});
 }
@@ -360,7 +363,7 @@ std::filesystem::path long_search() {
 TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {
   const Ran ran = run_trainyard("plan --format json --time-limit 0.5 " + quoted(long_search()));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_FALSE(json.at("plans").empty());
   EXPECT_EQ(json["search"]["optimal"], false);
   EXPECT_GT(json["search"]["gap"], 0.0);

@@ -15,25 +15,26 @@ using ::testing::Not;
 
 // 2 x 3 points, one of which cannot be: three devices do not share 32 heads.
 fs::path swept(const std::string& name, const std::string& nic = "400 Gbit/s") {
-  const Json sweep = {{"trainyard", "sweep/1"},
-                      {"name", name},
-                      {"scenario",
-                       {{"name", "small"},
-                        {"model", "llama-3.1-8b"},
-                        {"cluster",
-                         {{"node",
-                           {{"name", name},
-                            {"device", "h100-sxm-80gb"},
-                            {"devices", 8},
-                            {"intra_node", {{"kind", "nvswitch"}, {"bandwidth", "450 GB/s"}}},
-                            {"nics", 8},
-                            {"nic_bandwidth", nic}}},
-                          {"nodes", 2}}},
-                        {"training", {{"global_batch", 64}, {"sequence_length", 4096}}},
-                        {"plan", {{"tensor_parallel", 1}}}}},
-                      {"vary",
-                       {{{"key", "cluster.nodes"}, {"values", {2, 4}}},
-                        {{"key", "plan.tensor_parallel"}, {"values", {1, 3, 4}}}}}};
+  const PrintedJson sweep = {
+      {"trainyard", "sweep/1"},
+      {"name", name},
+      {"scenario",
+       {{"name", "small"},
+        {"model", "llama-3.1-8b"},
+        {"cluster",
+         {{"node",
+           {{"name", name},
+            {"device", "h100-sxm-80gb"},
+            {"devices", 8},
+            {"intra_node", {{"kind", "nvswitch"}, {"bandwidth", "450 GB/s"}}},
+            {"nics", 8},
+            {"nic_bandwidth", nic}}},
+          {"nodes", 2}}},
+        {"training", {{"global_batch", 64}, {"sequence_length", 4096}}},
+        {"plan", {{"tensor_parallel", 1}}}}},
+      {"vary",
+       {{{"key", "cluster.nodes"}, {"values", {2, 4}}},
+        {{"key", "plan.tensor_parallel"}, {"values", {1, 3, 4}}}}}};
   const fs::path file = write_scratch("sweep.json", sweep.dump());
   const fs::path out = scratch_folder() / ("results-" + nic.substr(0, 3) + ".sqlite");
   const Ran ran = run_trainyard("sweep '" + file.string() + "' -o '" + out.string() + "'");
@@ -73,16 +74,16 @@ TEST(ReportCommand, EscapesNamesWhoeverWroteThem) {
 
 // Plain DDP of point 0 is what `estimate` says of the same scenario with that plan.
 TEST(ReportCommand, GivesEveryPointWithItsBaselines) {
-  const Json report = Json::parse(reported(swept("small"), "json"));
+  const PrintedJson report = PrintedJson::parse(reported(swept("small"), "json"));
   EXPECT_EQ(report.at("trainyard"), "report/1");
   ASSERT_EQ(report.at("points").size(), 6u);
-  Json scenario = {{"trainyard", "scenario/1"}};
+  PrintedJson scenario = {{"trainyard", "scenario/1"}};
   scenario.update(report.at("document").at("scenario"));
   scenario["plan"] = {{"zero_stage", 0}};
   const fs::path plain = write_scratch("plain.json", scenario.dump());
-  const Json estimated =
-      Json::parse(run_trainyard("estimate '" + plain.string() + "' --format json").out);
-  const Json& first = report.at("points").at(0);
+  const PrintedJson estimated =
+      PrintedJson::parse(run_trainyard("estimate '" + plain.string() + "' --format json").out);
+  const PrintedJson& first = report.at("points").at(0);
   EXPECT_EQ(first.at("baselines").at("plain_ddp").at("step_time_s"), estimated.at("step_time_s"));
   EXPECT_EQ(first.at("baselines").at("plain_ddp").at("feasible"), estimated.at("feasible"));
   EXPECT_TRUE(first.at("baselines").at("rule_of_thumb").at("feasible").get<bool>());
@@ -109,11 +110,12 @@ TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   fs::copy_file(a, copy);
   const fs::path b = small_scenario(R"(, "plan": { "tensor_parallel": 8 })");
   const std::string files = "'" + copy.string() + "' '" + b.string() + "'";
-  const Json json = Json::parse(run_trainyard("diff " + files + " --format json").out);
+  const PrintedJson json =
+      PrintedJson::parse(run_trainyard("diff " + files + " --format json").out);
   EXPECT_EQ(json.at("changes"),
-            Json::parse(R"([{ "key": "plan.tensor_parallel", "a": 2, "b": 8 }])"));
+            PrintedJson::parse(R"([{ "key": "plan.tensor_parallel", "a": 2, "b": 8 }])"));
   double moved = 0;
-  for (const Json& part : json.at("parts")) moved += part.at("change").get<double>();
+  for (const PrintedJson& part : json.at("parts")) moved += part.at("change").get<double>();
   EXPECT_NEAR(
       moved,
       json.at("b").at("step_time_s").get<double>() - json.at("a").at("step_time_s").get<double>(),
@@ -128,8 +130,9 @@ TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   const fs::path fast = swept("small");
   const fs::path slow = swept("small", "100 Gbit/s");
   const std::string files = "diff '" + fast.string() + "' '" + slow.string() + "'";
-  const Json json = Json::parse(run_trainyard(files + " --format json").out);
-  EXPECT_EQ(json.at("changes"), Json::parse(R"([{ "key": "scenario.cluster.node.nic_bandwidth",
+  const PrintedJson json = PrintedJson::parse(run_trainyard(files + " --format json").out);
+  EXPECT_EQ(json.at("changes"),
+            PrintedJson::parse(R"([{ "key": "scenario.cluster.node.nic_bandwidth",
                                                   "a": "400 Gbit/s", "b": "100 Gbit/s" }])"));
   // Two of six are refused in both; the others reduce gradients over the NICs.
   EXPECT_EQ(json.at("same"), 2);

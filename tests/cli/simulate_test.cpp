@@ -28,18 +28,18 @@ TEST(SimulateCommand, SaysWhereTheStepGoes) {
 TEST(SimulateCommand, GivesPartsThatSumToTheStep) {
   const Ran ran = run_trainyard(simulate(two_stages(), "--format json"));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_EQ(json.at("trainyard"), "simulation/1");
   const double step = json.at("step_time_s").get<double>();
   double sum = 0;
   for (const auto& [part, time] : json.at("breakdown").items()) sum += time.get<double>();
   EXPECT_NEAR(sum / step, 1, 1e-9);
   EXPECT_EQ(json.at("stages").size(), 2u);
-  for (const Json& stage : json.at("stages")) {
+  for (const PrintedJson& stage : json.at("stages")) {
     EXPECT_GT(stage.at("memory_timeline").size(), 2u);
     EXPECT_LE(stage.at("utilisation").get<double>(), 1);
   }
-  for (const Json& link : json.at("links")) {
+  for (const PrintedJson& link : json.at("links")) {
     EXPECT_LE(link.at("utilisation").get<double>(), link.at("utilisation_max").get<double>());
     EXPECT_LE(link.at("utilisation_max").get<double>(), 1 + 1e-9);
   }
@@ -47,9 +47,10 @@ TEST(SimulateCommand, GivesPartsThatSumToTheStep) {
 
 // Ranks that behave alike take the same time, one of them or all.
 TEST(SimulateCommand, TakesTheSameTimeFoldedAndNot) {
-  const Json folded = Json::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
-  const Json all =
-      Json::parse(run_trainyard(simulate(two_stages(), "--format json --fold off")).out);
+  const PrintedJson folded =
+      PrintedJson::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
+  const PrintedJson all =
+      PrintedJson::parse(run_trainyard(simulate(two_stages(), "--format json --fold off")).out);
   EXPECT_EQ(folded.at("folded"), true);
   EXPECT_EQ(folded.at("ranks"), 2);
   EXPECT_EQ(all.at("folded"), false);
@@ -64,10 +65,10 @@ TEST(SimulateCommand, WritesATraceOfEveryRank) {
   const Ran ran =
       run_trainyard(simulate(two_stages(), "--fold off --trace '" + file.string() + "'"));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json trace = Json::parse(read_text(file));
+  const PrintedJson trace = PrintedJson::parse(read_text(file));
   std::map<int, int> slices;
   std::map<std::int64_t, int> sent, received;
-  for (const Json& event : trace.at("traceEvents")) {
+  for (const PrintedJson& event : trace.at("traceEvents")) {
     const auto kind = event.at("ph").get<std::string>();
     if (kind == "X") ++slices[event.at("pid").get<int>()];
     if (kind == "s") ++sent[event.at("id").get<std::int64_t>()];
@@ -89,10 +90,10 @@ TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
   const std::string file = "'" + two_stages().string() + "' ";
   const Ran ran = run_trainyard("compare " + file + file + "--format json");
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   EXPECT_EQ(json.at("step_time_a_s"), json.at("step_time_b_s"));
   EXPECT_FALSE(json.at("operations").empty());
-  for (const Json& of : json.at("operations")) {
+  for (const PrintedJson& of : json.at("operations")) {
     EXPECT_EQ(of.at("tasks_a"), of.at("tasks_b"));
     EXPECT_EQ(of.at("time_a_s"), of.at("time_b_s"));
   }
@@ -107,9 +108,9 @@ TEST(CompareCommand, NamesWhatRecomputationAdds) {
   const Ran ran =
       run_trainyard("compare '" + before.string() + "' '" + after.string() + "' --format json");
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
+  const PrintedJson json = PrintedJson::parse(ran.out);
   double again = 0;
-  for (const Json& of : json.at("operations")) {
+  for (const PrintedJson& of : json.at("operations")) {
     if (of.at("operation").get<std::string>().find(" again") == std::string::npos) continue;
     EXPECT_EQ(of.at("tasks_a"), 0);
     again += of.at("time_b_s").get<double>();
