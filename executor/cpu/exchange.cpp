@@ -63,10 +63,10 @@ Expected<void> gather_rows(const Exchange& x, const Operands<float>& o, std::siz
                                 all.data());
 }
 
-Expected<void> pass_on(const Exchange& x, const Operands<float>& o, std::size_t which) {
+Expected<void> pass(const Exchange& x, RingWay way, const Operands<float>& o, std::size_t which) {
   o.out[which]->resize(o.in[which]->rows(), o.in[which]->cols());
-  return x.transport.pass_on(x.operation.group, o.in[which]->data(), o.out[which]->data(),
-                             as_count(o.in[which]->size()));
+  return x.transport.pass(x.operation.group, way, o.in[which]->data(), o.out[which]->data(),
+                          as_count(o.in[which]->size()));
 }
 
 // ---- Heads of all tokens and tokens of all heads -------------------------------------------
@@ -264,11 +264,22 @@ Expected<void> by_parts(const Exchange& x, const Operands<float>& o) {
   return {};
 }
 
+Expected<void> row_by_row(const Exchange& x, const Operands<float>& o, std::size_t which) {
+  switch (x.operation.kind) {
+    case OperationKind::reduce_scatter:
+      return scatter_rows(x, o, which);
+    case OperationKind::pass_on:
+      return pass(x, RingWay::on, o, which);
+    case OperationKind::pass_back:
+      return pass(x, RingWay::back, o, which);
+    default:
+      return gather_rows(x, o, which);
+  }
+}
+
 Expected<void> by_rows(const Exchange& x, const Operands<float>& o) {
   for (std::size_t i = 0; i < o.in.size(); ++i) {
-    auto done = x.operation.kind == OperationKind::reduce_scatter ? scatter_rows(x, o, i)
-                : x.operation.kind == OperationKind::pass_on      ? pass_on(x, o, i)
-                                                                  : gather_rows(x, o, i);
+    auto done = row_by_row(x, o, i);
     if (!done) return done;
   }
   return {};

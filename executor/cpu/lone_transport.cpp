@@ -22,7 +22,7 @@ class LoneTransport final : public Transport {
     std::copy_n(to, counts.front(), from);
     return {};
   }
-  Expected<void> pass_on(Group, const float* mine, float* received, int count) override {
+  Expected<void> pass(Group, RingWay, const float* mine, float* received, int count) override {
     std::copy_n(mine, count, received);
     return {};
   }

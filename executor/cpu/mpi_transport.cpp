@@ -82,14 +82,16 @@ class MpiTransport final : public Transport {
                                  MPI_FLOAT, of(group)));
   }
 
-  Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
+  Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
+                      int count) override {
     const Entered entered(call_, RankCall::exchange_ring);
     int self = 0, size = 1;
     MPI_Comm_rank(of(group), &self);
     MPI_Comm_size(of(group), &size);
-    return checked(MPI_Sendrecv(mine, count, MPI_FLOAT, (self + 1) % size, 0, received, count,
-                                MPI_FLOAT, (self + size - 1) % size, 0, of(group),
-                                MPI_STATUS_IGNORE));
+    const int next = (self + 1) % size, previous = (self + size - 1) % size;
+    const bool on = way == RingWay::on;
+    return checked(MPI_Sendrecv(mine, count, MPI_FLOAT, on ? next : previous, 0, received, count,
+                                MPI_FLOAT, on ? previous : next, 0, of(group), MPI_STATUS_IGNORE));
   }
 
   Expected<void> send(int to, int way, const float* numbers, int count) override {

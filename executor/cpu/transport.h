@@ -30,6 +30,8 @@ enum class RankCall : std::uint8_t {
 };
 std::string_view name_of(RankCall call);  // "MPI_Allreduce"; empty: none
 
+enum class RingWay { on, back };
+
 class Transport {
  public:
   Transport() = default;
@@ -45,8 +47,9 @@ class Transport {
                                     float* all) = 0;
   virtual Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts,
                                     float* from, const Counts& from_counts) = 0;
-  // To the next member, from the one before.
-  virtual Expected<void> pass_on(Group group, const float* mine, float* received, int count) = 0;
+  // On: to the next member, from the one before. Back: the other way round.
+  virtual Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
+                              int count) = 0;
   // Messages of one way arrive in their order. A send keeps a copy and returns at once.
   virtual Expected<void> send(int to, int way, const float* numbers, int count) = 0;
   virtual Expected<void> receive(int from, int way, float* numbers, int count) = 0;

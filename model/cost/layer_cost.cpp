@@ -94,16 +94,30 @@ Seconds exposed(Seconds time, double hidden, double slowdown) {
   return time * (1 - hidden) + time * (hidden * slowdown);
 }
 
-// Ring attention passes the next block while this one is computed: a step shows only where its
-// message takes longer than its share of the attention core. The other algorithms have nothing to
-// hide behind.
-Seconds exposed_context(Seconds traffic, Seconds core, const LayerTraffic& layer, const Plan& plan,
-                        double slowdown) {
+// Ring attention passes blocks on while others are computed: a pass shows only where it takes
+// longer than a block. The other algorithms have nothing to hide behind.
+struct RingStep {
+  Seconds pass, block;
+  double slowdown = 0;
+  // `times` blocks with `passes` beside each.
+  Seconds exposed(int times, int passes) const {
+    const Seconds all = passes * pass;
+    const Seconds covered = std::min(all, block);
+    return times * (all - covered + covered * slowdown);
+  }
+};
+
+// Every block but the last has the keys and values of the next one beside it; backward, on the same
+// way back, every block but the first the gradients of those before.
+PassTraffic exposed_context(PassTraffic traffic, const KernelTimes& kernels,
+                            const LayerTraffic& layer, const Plan& plan, double slowdown) {
   const int steps = layer.context_steps;
   if (!plan.overlap.context_parallel || steps <= 1) return traffic;
-  const Seconds cover = core * (steps - 1) / steps;
-  const Seconds covered = std::min(traffic, cover);
-  return traffic - covered + covered * slowdown;
+  const RingStep forward{traffic.forward / (steps - 1), kernels.attention_core_forward / steps,
+                         slowdown};
+  const RingStep backward{traffic.backward / (2 * (steps - 1)),
+                          kernels.attention_core_backward / steps, slowdown};
+  return {forward.exposed(steps - 1, 1), backward.exposed(2, 1) + backward.exposed(steps - 2, 2)};
 }
 
 // The exchange of one micro-batch's tokens stands beside another's compute (Megatron-Core's EP A2A
@@ -133,10 +147,7 @@ ExposedTraffic exposed_traffic(const PreparedJob& job, const Plan& plan,
       exposed_exchange(traffic.expert_parallel.forward, kernels.all.forward, plan, slowdown),
       exposed_exchange(traffic.expert_parallel.backward,
                        kernels.all.input_gradient + kernels.all.weight_gradient, plan, slowdown)};
-  out.context = {exposed_context(traffic.context_parallel.forward, kernels.attention_core_forward,
-                                 traffic, plan, slowdown),
-                 exposed_context(traffic.context_parallel.backward, kernels.attention_core_backward,
-                                 traffic, plan, slowdown)};
+  out.context = exposed_context(traffic.context_parallel, kernels, traffic, plan, slowdown);
   return out;
 }
 

@@ -29,7 +29,7 @@ struct PassTraffic {
 struct LayerTraffic {
   PassTraffic tensor_parallel;
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
-  int context_steps = 1;         // messages that the attention core of one block can hide
+  int context_steps = 1;         // blocks of a ring, with the messages between them
   PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
 };
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,

@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 54> kKinds = {
+constexpr std::array<std::string_view, 55> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -61,6 +61,7 @@ constexpr std::array<std::string_view, 54> kKinds = {
     "dispatch",
     "combine",
     "pass on",
+    "pass back",
     "send",
     "receive",
 };
@@ -134,6 +135,7 @@ std::optional<CollectiveOperation> collective_of(OperationKind kind) {
     case OperationKind::combine:
       return CollectiveOperation::all_to_all;
     case OperationKind::pass_on:
+    case OperationKind::pass_back:
     case OperationKind::send:
     case OperationKind::receive:
       return CollectiveOperation::send;

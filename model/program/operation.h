@@ -41,7 +41,7 @@ enum class OperationKind : std::uint8_t {
                            // none → three; += sinks'
   attention_step,          // of a ring: queries, keys, values of another rank; updates output and
                            // statistics
-  attention_gradient_step,  // the same six as its gradient; += the three gradients
+  attention_gradient_step,  // the same six as its gradient → key and value gradients; += query's
   residual,                 // stream, branch, bias or none → stream
   residual_gradient,        // the sum of two gradients; += bias's, from the first
   dropout,                  // input → output, mask
@@ -83,6 +83,7 @@ enum class OperationKind : std::uint8_t {
                // (read where they are known), rows received; gates go with them, not counted
   combine,     // rows by expert, rows by source and expert, rows received → copies, back home
   pass_on,     // to the next of the group, from the one before
+  pass_back,   // the other way
   send,
   receive,
 };

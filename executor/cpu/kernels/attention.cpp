@@ -284,7 +284,10 @@ void attention_gradient(const Operation& op, const Where& where, const Operands<
   const auto d = static_cast<Eigen::Index>(op.attention.query_head_dim);
   const auto width = static_cast<Eigen::Index>(op.attention.value_head_dim);
   for (Tensor<S>* out : o.out) out->setZero();
-  const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
+  // A block of a ring adds to the query gradients of the blocks before it.
+  const bool step = op.kind == OperationKind::attention_gradient_step;
+  const std::vector<Tensor<S>*> into =
+      step ? std::vector<Tensor<S>*>{o.in_place[0], o.out[0], o.out[1]} : o.out;
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Tensor<S> p = probabilities(op, where, at, o);
     const Tensor<S> dout = taken(*o.in[5], at.queries, at.head, width);

@@ -149,9 +149,6 @@ HeadBuffers append_gathered_gradient(NetworkUnit& unit, const AttentionHalf& hal
 
 // ---- Ring ---------------------------------------------------------------------------------
 
-// Keys and values on their way take two places in turn: one is used while the other is filled.
-using RingPlaces = std::array<HeadBuffers, 2>;
-
 RingPlaces ring_places(NetworkUnit& unit, const AttentionHalf& half, const HeadNames& first,
                        const HeadNames& second) {
   RingPlaces places;
@@ -163,11 +160,14 @@ RingPlaces ring_places(NetworkUnit& unit, const AttentionHalf& half, const HeadN
   return places;
 }
 
-void pass_on(NetworkUnit& unit, Phase phase, const HeadBuffers& from, const HeadBuffers& to) {
+struct PassedOn {
+  OperationKind way{};
+  Phase phase{};
+};
+void pass(NetworkUnit& unit, PassedOn how, const HeadBuffers& from, const HeadBuffers& to) {
   const Lowering& lowering = unit.lowering();
   append_context_collective(
-      unit, phase, OperationKind::pass_on,
-      bytes_of(lowering, from.keys) + bytes_of(lowering, from.values),
+      unit, how.phase, how.way, bytes_of(lowering, from.keys) + bytes_of(lowering, from.values),
       {reads(from.keys), reads(from.values), creates(to.keys), creates(to.values)});
 }
 
@@ -184,13 +184,16 @@ const HeadBuffers& block_at(const AttentionHalf& half, const RingPlaces& places,
   return step == 0 ? half.heads : places[static_cast<std::size_t>(step % 2)];
 }
 
-void append_ring(NetworkUnit& unit, const AttentionHalf& half) {
+void append_ring(NetworkUnit& unit, AttentionHalf& half) {
   const int ranks = unit.lowering().plan.context_parallel;
-  const RingPlaces places =
+  half.ring =
       ring_places(unit, half, {"", "even keys", "even values"}, {"", "odd keys", "odd values"});
   for (int step = 0; step < ranks; ++step) {
-    const HeadBuffers& block = block_at(half, places, step);
-    if (step + 1 < ranks) pass_on(unit, Phase::forward, block, block_at(half, places, step + 1));
+    const HeadBuffers& block = block_at(half, half.ring, step);
+    if (step + 1 < ranks) {
+      pass(unit, {OperationKind::pass_on, Phase::forward}, block,
+           block_at(half, half.ring, step + 1));
+    }
     Operation core = ring_operation(
         unit, half, step == 0 ? OperationKind::attention : OperationKind::attention_step, step);
     core.operands = read_heads(block);
@@ -202,46 +205,54 @@ void append_ring(NetworkUnit& unit, const AttentionHalf& half) {
   }
 }
 
-void append_block_gradients(const AttentionHalf& half, int step, const HeadBuffers& into,
-                            Operands& operands) {
-  const bool first = step == 0;
-  if (first) append_sinks(half, operands);
-  for (const int gradient : {into.queries, into.keys, into.values}) {
-    operands.push_back(with_access(reads(gradient), first ? Access::create : Access::update));
-  }
-  if (first) append_sink_gradients(half, operands);
+// One block of the ring; `into`: its own key and value gradients.
+void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int step,
+                           const HeadBuffers& block, int context_gradient,
+                           const HeadBuffers& into) {
+  const bool first = step + 1 == unit.lowering().plan.context_parallel;
+  Operation core = ring_operation(
+      unit, half,
+      first ? OperationKind::attention_gradient : OperationKind::attention_gradient_step, step);
+  core.operands = read_for_gradient(half, block, context_gradient);
+  if (step == 0) append_sinks(half, core.operands);
+  core.operands.push_back(
+      with_access(reads(into.queries), first ? Access::create : Access::update));
+  core.operands.push_back(creates(into.keys));
+  core.operands.push_back(creates(into.values));
+  if (step == 0) append_sink_gradients(half, core.operands);
+  unit.add(Phase::input_gradient, core);
 }
 
+// Adds a block's gradients to those that came with its keys and values.
+void append_block_addition(NetworkUnit& unit, const HeadBuffers& block, const HeadBuffers& sum) {
+  Operation addition{.kind = OperationKind::accumulate, .dtype = unit.lowering().dtype};
+  addition.operands = {reads(block.keys), reads(block.values), updates(sum.keys),
+                       updates(sum.values)};
+  unit.add(Phase::input_gradient, addition);
+}
+
+// The forward ring run backwards, from the block that it ended with to the rank's own: the next
+// block comes in and the gradients so far go out while the core works on the block between them.
 HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
                                  int context_gradient) {
-  const int ranks = unit.lowering().plan.context_parallel;
   const HeadBuffers gradients = make_gradients(unit, half);
-  const RingPlaces places =
-      ring_places(unit, half, {"", "even keys", "even values"}, {"", "odd keys", "odd values"});
   const RingPlaces following =
       ring_places(unit, half, {"", "even key gradient", "even value gradient"},
                   {"", "odd key gradient", "odd value gradient"});
-  const auto gradient_at = [&](int step) {
-    HeadBuffers at = following[static_cast<std::size_t>(step % 2)];
-    at.queries = gradients.queries;
-    return at;
-  };
-  for (int step = 0; step < ranks; ++step) {
-    const HeadBuffers& block = block_at(half, places, step);
-    if (step + 1 < ranks) {
-      pass_on(unit, Phase::input_gradient, block, block_at(half, places, step + 1));
-    }
-    const HeadBuffers into = gradient_at(step);
-    if (step > 0) pass_on(unit, Phase::input_gradient, gradient_at(step - 1), into);
-    Operation core = ring_operation(
-        unit, half,
-        step == 0 ? OperationKind::attention_gradient : OperationKind::attention_gradient_step,
-        step);
-    core.operands = read_for_gradient(half, block, context_gradient);
-    append_block_gradients(half, step, into, core.operands);
-    unit.add(Phase::input_gradient, core);
+  const HeadBuffers of_block = {
+      gradients.queries, unit.whole_activation("block key gradient", part_of(half.keys_cut)),
+      unit.whole_activation("block value gradient", part_of(half.values_cut))};
+  const PassedOn back{OperationKind::pass_back, Phase::input_gradient};
+  const int last = unit.lowering().plan.context_parallel - 1;
+  for (int step = last; step >= 0; --step) {
+    const HeadBuffers& block = half.ring[static_cast<std::size_t>(step % 2)];
+    if (step > 0) pass(unit, back, block, half.ring[static_cast<std::size_t>((step + 1) % 2)]);
+    HeadBuffers sum = step == 0 ? gradients : following[static_cast<std::size_t>(step % 2)];
+    sum.queries = gradients.queries;
+    if (step < last) pass(unit, back, following[static_cast<std::size_t>((step + 1) % 2)], sum);
+    append_block_gradient(unit, half, step, block, context_gradient, step == last ? sum : of_block);
+    if (step < last) append_block_addition(unit, of_block, sum);
   }
-  pass_on(unit, Phase::input_gradient, gradient_at(ranks - 1), gradients);
   return gradients;
 }
 

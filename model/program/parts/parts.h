@@ -2,6 +2,7 @@
 // what they read, write and save. Internal to model/program.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -93,6 +94,10 @@ struct LatentPath {
   int nope_keys = -1, rope_keys = -1;
 };
 
+// Keys and values on their way round a ring take two places in turn: one is used while the other is
+// filled.
+using RingPlaces = std::array<HeadBuffers, 2>;
+
 struct AttentionHalf {
   Branch branch;
   AttentionShape shape;
@@ -106,6 +111,7 @@ struct AttentionHalf {
   // probabilities). Where heads are dealt over the context ranks they are not those of `heads`.
   HeadBuffers core;
   int core_output = -1, statistics = -1;
+  RingPlaces ring;  // the last block that came stays for backward
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);

@@ -288,11 +288,7 @@ TEST(ProgramAgreement, ContextRanksExchangeTheBytesOfTheTraffic) {
     links.context = unit_ring(c.plan.context_parallel);
     const PassTraffic layer = layer_traffic(c.job, c.plan, links, LayerKind{}).context_parallel;
     const double times = c.job.job.model.layers * c.plan.microbatches;
-    Seconds expected = (layer.forward + layer.backward) * times;
-    // Handbook §4 counts c − 1 steps; the gradients of a block need one more to come home.
-    if (algorithm == ContextAlgorithm::ring) {
-      expected += layer.forward / (c.plan.context_parallel - 1) * times;
-    }
+    const Seconds expected = (layer.forward + layer.backward) * times;
     expect_close(context_wire(c, links).value(), expected.value(), "context");
   }
 }

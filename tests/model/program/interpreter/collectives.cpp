@@ -41,9 +41,9 @@ void all_gather(const std::vector<Operands<double>>& members, std::size_t which)
   for (const Operands<double>& member : members) *member.out[which] = whole;
 }
 
-void pass_on(const std::vector<Operands<double>>& members, std::size_t which) {
+void pass(const std::vector<Operands<double>>& members, std::size_t which, std::size_t distance) {
   for (std::size_t m = 0; m < members.size(); ++m) {
-    *members[m].out[which] = *members[(m + members.size() - 1) % members.size()].in[which];
+    *members[(m + distance) % members.size()].out[which] = *members[m].in[which];
   }
 }
 
@@ -157,7 +157,10 @@ void by_rows(const Operation& operation, const std::vector<Operands<double>>& me
         reduce_scatter(members, which);
         break;
       case OperationKind::pass_on:
-        pass_on(members, which);
+        pass(members, which, 1);
+        break;
+      case OperationKind::pass_back:
+        pass(members, which, members.size() - 1);
         break;
       default:
         all_gather(members, which);
