@@ -248,11 +248,6 @@ Wire expected_wire(const Case& c, const PlanLinks& links) {
     wire.tensor += both(traffic.tensor_parallel);
     wire.expert += both(traffic.expert_parallel);
     wire.context += both(traffic.context_parallel);
-    // The gradients of a ring's blocks need one more step to come home.
-    const bool ring = c.plan.context_parallel_algorithm == ContextAlgorithm::ring;
-    if (ring && c.plan.context_parallel > 1) {
-      wire.context += traffic.context_parallel.forward / (c.plan.context_parallel - 1);
-    }
   }
   wire.tensor +=
       both(embedding_traffic(c.job, c.plan, links)) + both(head_traffic(c.job, c.plan, links));
