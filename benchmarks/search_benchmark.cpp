@@ -2,14 +2,43 @@
 // threads; items are combinations considered. Layers to stages by dynamic programming. Pass orders.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+
 #include "model/cost/estimate.h"
 #include "planner/allocation.h"
+#include "planner/enumeration.h"
+#include "planner/node.h"
 #include "planner/pass_order.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {
 namespace {
+
+// About `count` legal plans, evenly from all combinations of a space.
+std::vector<PlanRequest> spread_requests(const PreparedJob& job, std::int64_t count) {
+  const Job& j = job.job;
+  const Enumeration space = enumerate(job, {});
+  const std::int64_t stride = std::max<std::int64_t>(1, space.size() / count);
+  std::vector<PlanRequest> requests;
+  std::int64_t turn = 0;
+  PlanRequest request;
+  for (const Degrees& degrees : space.degrees) {
+    set_degrees(space, degrees, request);
+    for (const auto& shape : space.shapes[degrees.shapes]) {
+      set_shape(shape, request);
+      for (const Sharding& sharding : space.shardings_of(degrees)) {
+        set_sharding(sharding, request);
+        for (const Recompute& recompute : space.recomputes) {
+          request.recompute = recompute;
+          if (turn++ % stride != 0) continue;
+          if (plan_if_legal(request, j.model, j.cluster, j.training)) requests.push_back(request);
+        }
+      }
+    }
+  }
+  return requests;
+}
 
 void search_llama_405b(benchmark::State& state) {
   auto scenario = read_scenario(TRAINYARD_EXAMPLE);
@@ -31,12 +60,36 @@ void search_llama_405b(benchmark::State& state) {
 }
 BENCHMARK(search_llama_405b)
     ->ArgNames({"devices", "threads"})
+    ->Args({8, 2})
+    ->Args({64, 2})
     ->Args({512, 2})
-    ->Args({2048, 2})
+    ->Args({4096, 2})
     ->Args({16384, 1})
     ->Args({16384, 2})
+    ->Args({131072, 2})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
+
+// Legal plans from all over a space, each made from its request and priced as the search does.
+void evaluate_plans(benchmark::State& state) {
+  auto scenario = read_scenario(TRAINYARD_EXAMPLE);
+  if (!scenario) {
+    state.SkipWithError("the example cannot be read");
+    return;
+  }
+  scenario->job.cluster.nodes = static_cast<int>(state.range(0)) / 8;
+  const PreparedJob job = prepare(scenario->job);
+  const Job& j = job.job;
+  const std::vector<PlanRequest> requests = spread_requests(job, 4096);
+  Estimate out;
+  for (auto _ : state) {
+    for (const PlanRequest& request : requests) {
+      estimate(job, *plan_if_legal(request, j.model, j.cluster, j.training), out);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(requests.size()));
+}
+BENCHMARK(evaluate_plans)->ArgName("devices")->Arg(512)->Arg(16384)->Unit(benchmark::kMillisecond);
 
 // Layers of two kinds in turn and of slightly different sizes, so that no two allocations tie;
 // memory that makes the first stages recompute.

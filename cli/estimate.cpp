@@ -26,7 +26,7 @@ Expected<Candidate> candidate_of(const EstimateOptions& options, const Question&
     return requested_plan(question.scenario, job)
         .map([&job](Plan plan) {
           Estimate result = estimate(job, plan);
-          return Candidate{std::move(plan), std::move(result)};
+          return Candidate{std::move(plan), std::move(result), {}};
         })
         .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
   }

@@ -27,7 +27,7 @@ Expected<Candidate> candidate_of(const GoodputOptions& options, const Question& 
   return requested_plan(question.scenario, question.job)
       .map([&question](Plan plan) {
         Estimate result = estimate(question.job, plan);
-        return Candidate{std::move(plan), std::move(result)};
+        return Candidate{std::move(plan), std::move(result), {}};
       })
       .map_error([&](Error error) { return in_file(options.file, std::move(error)); });
 }

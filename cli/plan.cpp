@@ -8,15 +8,26 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/plan_capacity.h"
+#include "cli/plan_groups.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
+#include "cli/progress.h"
 #include "planner/baseline.h"
+#include "planner/confirm.h"
 #include "planner/improvement.h"
 #include "planner/request.h"
 #include "scenarios/output.h"
+#include "simulator/step.h"
 
 namespace trainyard {
 namespace {
+
+const std::map<std::string, Objective> kObjectives = {{"step-time", Objective::step_time},
+                                                      {"cost", Objective::cost},
+                                                      {"energy", Objective::energy},
+                                                      {"memory", Objective::memory},
+                                                      {"goodput", Objective::goodput}};
 
 struct PlanOptions {
   std::filesystem::path file;
@@ -26,12 +37,14 @@ struct PlanOptions {
   std::string explain;
   double time_limit = 0;
   std::filesystem::path out;
-};
+  bool robust = false;
+  std::vector<std::string> pareto;  // two objectives; empty: none
+  int confirm = 0;
 
-const std::map<std::string, Objective> kObjectives = {{"step-time", Objective::step_time},
-                                                      {"cost", Objective::cost},
-                                                      {"energy", Objective::energy},
-                                                      {"memory", Objective::memory}};
+  std::optional<Objective> second() const {
+    return pareto.empty() ? std::nullopt : std::optional(kObjectives.at(pareto[1]));
+  }
+};
 
 // CLI11's PositiveNumber lets "nan" through, and prints the largest double as its bound.
 std::string positive_seconds(const std::string& text) {
@@ -44,19 +57,50 @@ std::string positive_seconds(const std::string& text) {
 
 // What is minimised must be known.
 Expected<void> check_objective(const PlanOptions& options, const Device& device) {
-  if (options.objective == Objective::cost && !device.price) {
-    return failure(options.file.string(), "the device has no price, which --objective cost needs");
+  const auto asks = [&options](Objective objective) {
+    return options.objective == objective || options.second() == objective;
+  };
+  if (asks(Objective::cost) && !device.price) {
+    return failure(options.file.string(), "the device has no price, which the cost needs");
   }
-  if (options.objective == Objective::energy && device.power <= Watts(0)) {
-    return failure(options.file.string(),
-                   "the device has no power, which --objective energy needs");
+  if (asks(Objective::energy) && device.power <= Watts(0)) {
+    return failure(options.file.string(), "the device has no power, which the energy needs");
   }
   return {};
+}
+
+// Options that are about the one plan of one size, or about a search that groups do not have.
+Expected<void> check_options(const PlanOptions& options, std::string_view with, bool searches) {
+  const std::pair<std::string_view, bool> given[] = {
+      {"--out", !options.out.empty()},
+      {"--explain", !options.explain.empty()},
+      {"--pareto", !options.pareto.empty()},
+      {"--confirm", options.confirm > 0},
+      {"--robust", !searches && options.robust},
+      {"--objective", !searches && options.objective != Objective::step_time},
+      {"--time-limit", !searches && options.time_limit > 0}};
+  for (const auto& [name, is_given] : given) {
+    if (!is_given) continue;
+    return failure(std::string(name), fmt::format("found with {}; allowed: without them", with));
+  }
+  return {};
+}
+
+Expected<void> check(const PlanOptions& options, const Question& question) {
+  const Scenario& scenario = question.scenario;
+  if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
+  if (asks_for_sizes(scenario.space)) {
+    const auto checked = check_options(options, "sizes in the planner section", true);
+    if (!checked) return checked;
+  }
+  return check_objective(options, question.job.job.cluster.device);
 }
 
 SearchOptions planner_options(const PlanOptions& options, const Scenario& scenario) {
   SearchOptions result = search_options(scenario);
   result.objective = options.objective;
+  result.second = options.second();
+  result.valuation.robust = options.robust;
   result.top = options.top;
   result.time_limit = Seconds(options.time_limit);
   return result;
@@ -98,12 +142,54 @@ std::string csv_of(const Question& question, const SearchResult& result) {
   return csv_text(rows);
 }
 
+// What more searches tell: the worth of a little more of everything, or ways out where nothing
+// fits.
+void add_searches(const Question& question, SearchOptions options, const SearchResult& result,
+                  PlanAnswer& answer) {
+  const InterruptGuard guard;
+  options.interrupted = interrupt_flag();
+  const JobEvaluator evaluate = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
+    estimate(job, plan, out);
+  };
+  if (result.plans.empty()) {
+    answer.ways_out = ways_out(question.job.job, options, evaluate);
+  } else {
+    answer.marginal = marginal_values(question.job, options, result.plans.front(), evaluate);
+  }
+  if (!was_interrupted()) return;
+  answer.ways_out.clear();  // of searches that did not end
+  answer.marginal.clear();
+}
+
+// The best plans played; a plan that cannot be lowered says why.
+void confirm_by_simulation(const Question& question, SearchOptions options, int count,
+                           SearchResult& result) {
+  const InterruptGuard guard;
+  options.interrupted = interrupt_flag();
+  Progress progress("simulating");
+  int done = 0;
+  confirm(
+      question.job, options, count,
+      [&](const Plan& plan) -> Expected<Estimate> {
+        progress.show(static_cast<double>(done++) / count);
+        return simulate(question.job, plan).map([&](const StepSimulation& simulation) {
+          return as_estimate(question.job, plan, simulation);
+        });
+      },
+      result.plans);
+}
+
 // Everything that people want to know beside the plans themselves.
 std::string text_of(const PlanOptions& options, const Question& question, SearchResult result,
                     const std::vector<PinnedKey>& pinned) {
   const SearchOptions planner = planner_options(options, question.scenario);
   PlanAnswer answer{.objective = options.objective, .wall_time = elapsed()};
-  answer.baseline = rule_of_thumb(question.job, planner.base, analytic_evaluator(question.job));
+  answer.second = options.second();
+  const Evaluator evaluate = analytic_evaluator(question.job);
+  answer.baselines = {{"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
+                      {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
+                      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
+  if (result.optimal) add_searches(question, planner, result, answer);
   if (!pinned.empty()) {
     answer.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
@@ -145,14 +231,22 @@ int run(const PlanOptions& options) {
     }
     pinned = *std::move(parsed);
   }
-  const auto question = read_question(options.file);
+  const auto question = read_question(options.file, NodeKinds::any);
   if (!question) {
     return fail(question.error());
   }
-  if (const auto known = check_objective(options, question->job.job.cluster.device); !known) {
-    return fail(known.error());
+  if (const auto checked = check(options, *question); !checked) {
+    return fail(checked.error());
   }
-  SearchResult result = run_search(*question, planner_options(options, question->scenario));
+  if (question->scenario.unlike) {
+    return answer_for_groups(question->scenario, options.format);
+  }
+  const SearchOptions planner = planner_options(options, question->scenario);
+  if (asks_for_sizes(question->scenario.space)) {
+    return answer_for_sizes(*question, planner, options.format);
+  }
+  SearchResult result = run_search(*question, planner);
+  if (options.confirm > 0) confirm_by_simulation(*question, planner, options.confirm, result);
   if (was_interrupted() && result.plans.empty()) {
     return kInterrupted;
   }
@@ -184,9 +278,29 @@ void add_plan(CLI::App& app, Action& action) {
           "--objective",
           [options](const std::string& name) { options->objective = kObjectives.at(name); },
           "what is minimised")
-      ->check(CLI::IsMember({"step-time", "cost", "energy", "memory"}))
-      ->type_name("step-time|cost|energy|memory")
+      ->check(CLI::IsMember(kObjectives))
+      ->type_name("step-time|cost|energy|memory|goodput")
       ->default_str("step-time");
+  CLI::Option* pareto = command
+                            ->add_option_function<std::vector<std::string>>(
+                                "--pareto",
+                                [options](const std::vector<std::string>& names) {
+                                  options->pareto = names;
+                                  options->objective = kObjectives.at(names[0]);
+                                },
+                                "every plan that none beats in both of two objectives")
+                            ->delimiter(',')
+                            ->expected(2)
+                            ->check(CLI::IsMember(kObjectives))
+                            ->type_name("A,B");
+  pareto->excludes("--objective");
+  command->add_flag("--robust", options->robust,
+                    "by the high end of the interval, stragglers of the scenario included");
+  command
+      ->add_option("--confirm", options->confirm,
+                   "simulate so many of the best plans and order them by what that finds")
+      ->check(CLI::Range(1, 1000))
+      ->type_name("K");
   command
       ->add_option("--explain", options->explain,
                    "why not these keys? Long names, or tp cp pp vp dp ep etp mb zero")

@@ -26,6 +26,8 @@ std::string_view objective_words(Objective objective) {
       return "energy";
     case Objective::memory:
       return "memory";
+    case Objective::goodput:
+      return "step time over goodput";
   }
   return "";
 }
@@ -62,16 +64,53 @@ std::vector<DegreeColumn> shown_degrees(const std::vector<Candidate>& plans) {
   return shown;
 }
 
+// A key beside the degrees, shown where the plans differ in it.
+struct FinerColumn {
+  std::string_view head, key;
+};
+constexpr FinerColumn kFinerColumns[] = {
+    {"sp", "sequence_parallel"},  {"cp by", "context_parallel_algorithm"},
+    {"shards", "sharding_group"}, {"offload", "offload"},
+    {"rank order", "rank_order"}, {"collective", "collective"},
+};
+
+struct FinerCells {
+  std::string_view head;
+  std::vector<std::string> cells;  // of every plan
+};
+
+std::vector<FinerCells> finer_cells(const std::vector<Candidate>& plans) {
+  std::vector<FinerCells> shown;
+  for (const FinerColumn& column : kFinerColumns) {
+    FinerCells cells{column.head, {}};
+    cells.cells.reserve(plans.size());
+    for (const Candidate& candidate : plans) {
+      const auto fields = plan_fields(candidate.plan);
+      const auto field = std::find_if(fields.begin(), fields.end(),
+                                      [&](const auto& entry) { return entry.first == column.key; });
+      cells.cells.push_back(field->second.empty() ? "–" : field->second);
+    }
+    const bool differ = std::any_of(cells.cells.begin(), cells.cells.end(),
+                                    [&](const auto& cell) { return cell != cells.cells.front(); });
+    if (differ) shown.push_back(std::move(cells));
+  }
+  return shown;
+}
+
 std::string step_cell(Seconds step, bool seconds) {
   return seconds ? fmt::format("{:.3f}", step.value()) : fmt::format("{:.2f}", 1e3 * step.value());
 }
 
 std::string plans_table(const std::vector<Candidate>& plans, const Style& style) {
   const std::vector<DegreeColumn> degrees = shown_degrees(plans);
+  const std::vector<FinerCells> finer = finer_cells(plans);
   const bool seconds = plans.front().estimate.step_time >= Seconds(1);
   std::vector<Column> columns = {{"#"}};
   for (const DegreeColumn& column : degrees) {
     columns.push_back({std::string(column.head)});
+  }
+  for (const FinerCells& column : finer) {
+    columns.push_back({std::string(column.head), "", Align::left});
   }
   for (Column column : {Column{"recompute", "", Align::left}, Column{"schedule", "", Align::left},
                         Column{"step", seconds ? "s" : "ms"}, Column{"MFU", "%"},
@@ -80,11 +119,13 @@ std::string plans_table(const std::vector<Candidate>& plans, const Style& style)
   }
   Table table(std::move(columns));
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    const auto& [plan, e] = plans[i];
+    const Plan& plan = plans[i].plan;
+    const Estimate& e = plans[i].estimate;
     std::vector<std::string> row = {fmt::format("{}", i + 1)};
     for (const DegreeColumn& column : degrees) {
       row.push_back(fmt::format("{}", plan.*column.degree));
     }
+    for (const FinerCells& column : finer) row.push_back(column.cells[i]);
     row.emplace_back(recompute_name(plan.recompute));
     row.emplace_back(plan.pipeline_parallel > 1 ? plan.schedule->name : "–");
     row.push_back(step_cell(e.step_time, seconds));
@@ -135,27 +176,48 @@ std::string lost_words(const Candidate& winner, const Candidate& other, Bytes ca
                      difference_words(found.differences));
 }
 
-// A paragraph that hangs under its first word.
-std::string paragraph(std::string_view label, std::string_view text, const Style& style) {
-  constexpr std::size_t kLabelWidth = 15;
-  return style.strong(pad_right(label, kLabelWidth)) + wrap(text, kLabelWidth);
+std::string runner_up_words(const Candidate& winner, const Candidate& other, Bytes capacity) {
+  const std::string difference = plan_differences(other.plan, winner.plan);
+  return fmt::format("with {} it {}.", difference.empty() ? "another placement" : difference,
+                     lost_words(winner, other, capacity));
 }
 
-std::string runner_up_words(const std::vector<Candidate>& plans, Bytes capacity) {
-  const Candidate& winner = plans[0];
-  const Candidate& second = plans[1];
-  return fmt::format("with {} it {}.", plan_differences(second.plan, winner.plan),
-                     lost_words(winner, second, capacity));
-}
-
-std::string baseline_words(const Candidate& winner, const Candidate& baseline, Bytes capacity) {
-  const std::string difference = plan_differences(baseline.plan, winner.plan);
-  const std::string result =
-      difference.empty() ? "is this very plan" : lost_words(winner, baseline, capacity);
+std::string baseline_words(const Candidate& winner, const Baseline& baseline, Bytes capacity) {
+  if (!baseline.candidate) return "not legal for this job.";
+  const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
-      "tensor parallelism inside the node, stages until it fits, the rest data parallel: {}. It "
-      "{}.",
-      plan_line(baseline.plan), result);
+      "{}. It {}.", plan_line(baseline.candidate->plan),
+      difference.empty() ? "is this very plan" : lost_words(winner, *baseline.candidate, capacity));
+}
+
+std::string marginal_words(const PlanAnswer& answer) {
+  std::vector<std::string> words;
+  words.reserve(answer.marginal.size());
+  for (const MarginalValue& value : answer.marginal) {
+    words.push_back(fmt::format("{} {:.2f} %{}", value.resource, 100 * value.gained,
+                                value.same_plan ? "" : " (another plan)"));
+  }
+  return fmt::format("1 % more of a resource lowers the {} by: {}.",
+                     objective_words(answer.objective), fmt::join(words, ", "));
+}
+
+std::string way_out_words(const WayOut& way) {
+  return fmt::format("{}: {}, {} a step, {} a device.", way.change, plan_line(way.candidate.plan),
+                     with_unit(way.candidate.estimate.step_time),
+                     with_unit(way.candidate.estimate.peak_memory));
+}
+
+// What the simulation of a plan says beside its estimate.
+std::string confirmation_words(const Candidate& candidate) {
+  const Confirmation& found = *candidate.confirmation;
+  if (!found.simulated) return fmt::format("not simulated: {}.", found.reason);
+  const Seconds simulated = found.simulated->step_time;
+  const Seconds estimated = candidate.estimate.step_time;
+  return fmt::format("simulated {}, estimated {} ({} to {}): {:+.1f} %{}.", with_unit(simulated),
+                     with_unit(estimated), with_unit(candidate.estimate.step_time_low),
+                     with_unit(candidate.estimate.step_time_high),
+                     100 * (simulated / estimated - 1),
+                     found.departs ? "; DEPARTS from the estimate by more than its interval" : "");
 }
 
 std::string explained_words(const Candidate& winner, const Explained& explained, Bytes capacity) {
@@ -186,13 +248,24 @@ std::string search_words(const PlanAnswer& answer) {
       count(r.shortfall.by_states), count(r.shortfall.by_activations), extent);
 }
 
+std::string plans_heading(const PlanAnswer& answer) {
+  if (!answer.second) return fmt::format("best plans by {}\n", objective_words(answer.objective));
+  return fmt::format("plans that none beats both in {} and in {}\n",
+                     objective_words(answer.objective), objective_words(*answer.second));
+}
+
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
   const Bytes capacity = question.job.job.cluster.device.memory;
   const SearchResult& result = answer.result;
   const std::vector<Candidate>& plans = result.plans.empty() ? result.closest : result.plans;
   std::string text;
-  if (result.plans.size() > 1) {
-    text += paragraph("runner-up", runner_up_words(result.plans, capacity), style);
+  for (std::size_t i = 1; i < result.plans.size(); ++i) {
+    text += paragraph(fmt::format("plan {}", i + 1), runner_up_words(plans[0], plans[i], capacity),
+                      style);
+  }
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (!plans[i].confirmation) continue;
+    text += paragraph(fmt::format("plan {} played", i + 1), confirmation_words(plans[i]), style);
   }
   if (answer.explained) {
     text += paragraph("explained",
@@ -200,8 +273,12 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                                   explained_words(plans[0], *answer.explained, capacity)),
                       style);
   }
-  if (answer.baseline) {
-    text += paragraph("rule of thumb", baseline_words(plans[0], *answer.baseline, capacity), style);
+  for (const Baseline& baseline : answer.baselines) {
+    text += paragraph(baseline.name, baseline_words(plans[0], baseline, capacity), style);
+  }
+  if (!answer.marginal.empty()) text += paragraph("more of it", marginal_words(answer), style);
+  for (const WayOut& way : answer.ways_out) {
+    text += paragraph("a way out", way_out_words(way), style);
   }
   if (answer.improvement) {
     text += paragraph("improved", improvement_words(*answer.improvement, plans[0]), style);
@@ -218,7 +295,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   const Bytes capacity = question.job.job.cluster.device.memory;
   const Estimate& best = plans[0].estimate;
   std::string text = job_heading(question, style) + "\n";
-  text += fits ? fmt::format("best plans by {}\n", objective_words(answer.objective))
+  text += fits ? plans_heading(answer)
                : style.bad("no plan fits") + "; these miss the memory by the least\n";
   text += plans_table(plans, style) + "\n";
   text += fmt::format("{}\n", style.strong(fits ? "plan 1" : "the closest"));

@@ -4,13 +4,16 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/explain_option.h"
 #include "cli/question.h"
 #include "cli/style.h"
 #include "planner/improvement.h"
+#include "planner/marginal.h"
 #include "planner/planner.h"
+#include "planner/ways_out.h"
 
 namespace trainyard {
 
@@ -21,12 +24,21 @@ struct Explained {
   std::string reason;                  // without a candidate
 };
 
+// What people do without a planner.
+struct Baseline {
+  std::string_view name;
+  std::optional<Candidate> candidate;  // nothing: not legal for this job
+};
+
 struct PlanAnswer {
   SearchResult result;
-  std::optional<Candidate> baseline;  // the rule of thumb
+  std::vector<Baseline> baselines;
+  std::vector<MarginalValue> marginal;  // empty: not asked, the search was stopped
+  std::vector<WayOut> ways_out;         // when nothing fits
   std::optional<Explained> explained;
   std::optional<Improvement> improvement;
   Objective objective = Objective::step_time;
+  std::optional<Objective> second;  // of a Pareto front
   Seconds wall_time;
 };
 

@@ -3,11 +3,26 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "cli/text.h"
 #include "model/schedule/schedule.h"
+#include "planner/search_space.h"
 
 namespace trainyard {
 namespace {
+
+std::string_view algorithm_name(ContextAlgorithm algorithm) {
+  switch (algorithm) {
+    case ContextAlgorithm::ring:
+      return "ring";
+    case ContextAlgorithm::all_gather:
+      return "all-gather";
+    case ContextAlgorithm::ulysses:
+      return "ulysses";
+  }
+  return "";
+}
 
 std::vector<std::string> degree_words(const Plan& plan) {
   const std::pair<std::string_view, int> degrees[] = {
@@ -19,11 +34,22 @@ std::vector<std::string> degree_words(const Plan& plan) {
     if (degree > 1) {
       words.push_back(fmt::format("{} {}", name, count(degree)));
     }
+    if (name == "cp" && degree > 1) {
+      words.back() += fmt::format(" ({})", algorithm_name(plan.context_parallel_algorithm));
+    }
   }
   if (words.empty()) {
     words.emplace_back("one device");
   }
   return words;
+}
+
+// As the planner's choices are called; a mixture of one's own has no name.
+std::string_view offload_name(const Offload& offload) {
+  for (const OffloadChoice& choice : kOffloads) {
+    if (choice.offload == offload) return choice.name;
+  }
+  return "some";
 }
 
 std::string recompute_words(const Plan& plan) {
@@ -33,6 +59,26 @@ std::string recompute_words(const Plan& plan) {
     return fmt::format("recompute {} layers", recompute.full_layers);
   }
   return fmt::format("recompute {}", recompute_name(recompute));
+}
+
+// Keys beside the degrees; empty: it makes no difference to this plan.
+std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) {
+  const bool sharded = plan.zero_stage > 0;
+  const bool by_all = plan.sharding_group == plan.data_parallel * plan.context_parallel;
+  const auto only_if = [](bool matters, std::string value) {
+    return matters ? std::move(value) : std::string();
+  };
+  return {
+      {"sequence_parallel",
+       only_if(plan.tensor_parallel > 1, plan.sequence_parallel ? "true" : "false")},
+      {"context_parallel_algorithm",
+       only_if(plan.context_parallel > 1,
+               std::string(algorithm_name(plan.context_parallel_algorithm)))},
+      {"sharding_group", only_if(sharded, by_all ? "all" : fmt::format("{}", plan.sharding_group))},
+      {"offload", std::string(offload_name(plan.offload))},
+      {"rank_order", plan.rank_order},
+      {"collective", plan.collective.empty() ? "fastest" : plan.collective},
+  };
 }
 
 }  // namespace
@@ -55,6 +101,7 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan) {
   fields.emplace_back("recompute", plan.recompute_per_stage.empty() ? recompute_name(plan.recompute)
                                                                     : "stage by stage");
   fields.emplace_back("schedule", plan.schedule->name);
+  for (auto& field : finer_fields(plan)) fields.push_back(std::move(field));
   return fields;
 }
 
@@ -63,10 +110,11 @@ std::string plan_differences(const Plan& plan, const Plan& from) {
   const auto others = plan_fields(from);
   std::vector<std::string> words;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (fields[i].second != others[i].second) {
-      words.push_back(
-          fmt::format("{} {} instead of {}", fields[i].first, fields[i].second, others[i].second));
-    }
+    const std::string& value = fields[i].second;
+    if (value == others[i].second || value.empty()) continue;
+    const std::string instead =
+        others[i].second.empty() ? "" : fmt::format(" instead of {}", others[i].second);
+    words.push_back(fmt::format("{} {}{}", fields[i].first, value, instead));
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
@@ -102,8 +150,18 @@ std::string plan_line(const Plan& plan) {
     words.emplace_back("sequence parallel");
   }
   words.push_back(fmt::format("ZeRO-{}", plan.zero_stage));
+  if (plan.offload != Offload{}) {
+    const std::string_view name = offload_name(plan.offload);
+    words.push_back(
+        fmt::format("{} in host memory", name == "all" ? "states and activations" : name));
+  }
   words.push_back(recompute_words(plan));
   return fmt::format("{}", fmt::join(words, " · "));
+}
+
+std::string paragraph(std::string_view label, std::string_view text, const Style& style) {
+  constexpr std::size_t kLabelWidth = 15;
+  return style.strong(pad_right(label, kLabelWidth)) + wrap(text, kLabelWidth);
 }
 
 }  // namespace trainyard

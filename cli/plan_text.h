@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/style.h"
 #include "model/plan/plan.h"
 
 namespace trainyard {
@@ -22,5 +23,8 @@ std::string_view recompute_name(const Recompute& recompute);
 std::string plan_line(const Plan& plan);
 // The degrees alone: "tp 8 · pp 16 · dp 16".
 std::string degrees_line(const Plan& plan);
+
+// A paragraph that hangs under its label.
+std::string paragraph(std::string_view label, std::string_view text, const Style& style);
 
 }  // namespace trainyard

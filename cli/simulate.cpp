@@ -32,8 +32,8 @@ std::string text_of(const Question& question, const Plan& plan, const StepSimula
     case Format::json:
       return simulation_json(question.scenario, question.job, plan, simulation, elapsed());
     case Format::csv:
-      return csv_text(
-          {csv_row(question.scenario.name, {plan, as_estimate(question.job, plan, simulation)})});
+      return csv_text({csv_row(question.scenario.name,
+                               {plan, as_estimate(question.job, plan, simulation), {}})});
     case Format::text:
       break;
   }

@@ -94,7 +94,7 @@ std::string played_line(const StepSimulation& simulation, const Estimate& estima
 
 std::string simulation_report(const Question& question, const Plan& plan,
                               const StepSimulation& simulation, const Style& style) {
-  const Candidate candidate{plan, as_estimate(question.job, plan, simulation)};
+  const Candidate candidate{plan, as_estimate(question.job, plan, simulation), {}};
   const Bytes capacity = question.job.job.cluster.device.memory;
   std::string text = job_heading(question, style) + step_summary(question, candidate, style);
   text += "\n" + breakdown_table(candidate.estimate, style);

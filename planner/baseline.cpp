@@ -21,6 +21,8 @@ PlanRequest without_pipeline(const Job& job, const PlanRequest& base) {
   request.virtual_stages = 1;
   request.schedule.clear();
   request.layers_per_stage.clear();
+  request.recompute_per_stage.clear();
+  request.passes = nullptr;
   request.data_parallel.reset();
   request.expert_parallel = job.model.experts > 0 ? inside_node(job.cluster, job.model.experts) : 1;
   request.expert_tensor_parallel = 1;
@@ -30,44 +32,46 @@ PlanRequest without_pipeline(const Job& job, const PlanRequest& base) {
   return request;
 }
 
-}  // namespace
-
-std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
-                                       const Evaluator& evaluate) {
+// With the least recomputation that fits; the last one tried when none does.
+std::optional<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
+                                         const std::vector<int>& pipelines,
+                                         const Evaluator& evaluate) {
   const Job& j = job.job;
-  PlanRequest request = without_pipeline(j, base);
   std::optional<Candidate> last;
-  const std::vector<int> pipelines = divisors(j.cluster.devices() / request.tensor_parallel);
   for (const RecomputeMode mode :
        {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
     request.recompute = {.mode = mode};
     for (const int pipeline : pipelines) {
       request.pipeline_parallel = pipeline;
       auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
-      if (!plan) {
-        continue;
-      }
-      Candidate candidate{*std::move(plan), {}};
+      if (!plan) continue;
+      Candidate candidate{*std::move(plan), {}, {}};
       evaluate(candidate.plan, candidate.estimate);
       const bool fits = candidate.estimate.feasible;
       last = std::move(candidate);
-      if (fits) {
-        return last;
-      }
+      if (fits) return last;
     }
   }
   return last;
 }
 
-std::optional<Candidate> plain_data_parallel(const PreparedJob& job, const Evaluator& evaluate) {
+}  // namespace
+
+std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
+                                       const Evaluator& evaluate) {
   const Job& j = job.job;
-  auto plan = plan_if_legal({.zero_stage = 0}, j.model, j.cluster, j.training);
-  if (!plan) {
-    return std::nullopt;
-  }
-  Candidate candidate{*std::move(plan), {}};
-  evaluate(candidate.plan, candidate.estimate);
-  return candidate;
+  PlanRequest request = without_pipeline(j, base);
+  return first_that_fits(job, request, divisors(j.cluster.devices() / request.tensor_parallel),
+                         evaluate);
+}
+
+std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
+                                            const PlanRequest& base, const Evaluator& evaluate) {
+  PlanRequest request = without_pipeline(job.job, base);
+  request.tensor_parallel = 1;
+  request.sequence_parallel.reset();
+  request.zero_stage = zero_stage;
+  return first_that_fits(job, request, {1}, evaluate);
 }
 
 }  // namespace trainyard

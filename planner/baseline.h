@@ -16,8 +16,9 @@ namespace trainyard {
 std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
                                        const Evaluator& evaluate);
 
-// Plain data parallelism: every device holds the whole model and its optimizer states, nothing is
-// cut, nothing is computed again (DDP; Li et al. 2020). Nothing when it is not legal.
-std::optional<Candidate> plain_data_parallel(const PreparedJob& job, const Evaluator& evaluate);
+// Every device a replica with micro-batches of one sequence: DDP (ZeRO stage 0) or FSDP (3).
+// Nothing where that is not legal (a batch smaller than the cluster).
+std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
+                                            const PlanRequest& base, const Evaluator& evaluate);
 
 }  // namespace trainyard

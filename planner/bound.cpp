@@ -56,6 +56,7 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
       3 * static_cast<double>(j.training.global_batch) * sequence / (peak * devices);
   switch (objective) {
     case Objective::step_time:
+    case Objective::goodput:
       return step.value();
     case Objective::cost:
       return j.cluster.device.price ? (step * *j.cluster.device.price * devices).value() : 0;

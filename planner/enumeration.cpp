@@ -40,6 +40,7 @@ class Enumerator {
       }
     }
     result_.sharding_groups = space_.sharding_group;
+    add_offloads();
     add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
@@ -69,6 +70,15 @@ class Enumerator {
         result_.recomputes.push_back({.mode = mode});
       }
     }
+  }
+
+  void add_offloads() {
+    for (const OffloadChoice& choice : kOffloads) {
+      const auto& wanted = space_.offload;
+      const bool named = std::find(wanted.begin(), wanted.end(), choice.name) != wanted.end();
+      if (named) result_.offloads.push_back(choice.offload);
+    }
+    if (result_.offloads.empty()) result_.offloads.push_back(base_.offload);
   }
 
   void add_placements() {
@@ -267,13 +277,15 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
 
 std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
   std::vector<Sharding> result;
-  for (const int stage : zero_stages_of(d)) {
-    if (stage == 0 || sharding_groups.empty()) {
-      result.push_back({stage, 0});
-      continue;
-    }
-    for (const int group : sharding_groups) {
-      if (d.data * d.context % group == 0) result.push_back({stage, group});
+  for (const Offload& offload : offloads) {
+    for (const int stage : zero_stages_of(d)) {
+      if (stage == 0 || sharding_groups.empty()) {
+        result.push_back({stage, 0, offload});
+        continue;
+      }
+      for (const int group : sharding_groups) {
+        if (d.data * d.context % group == 0) result.push_back({stage, group, offload});
+      }
     }
   }
   return result;
@@ -315,6 +327,7 @@ std::vector<std::string> searched_dimensions() {
           "micro_batch",
           "zero_stage",
           "sharding_group",
+          "offload",
           "recompute",
           "schedule",
           "rank_order",

@@ -29,10 +29,12 @@ struct ShapeRange {
   std::size_t first = 0, last = 0;
 };
 
-// How ZeRO shards the states: the stage, and the ranks of a group (0: all that hold the same).
+// How ZeRO shards the states: the stage, and the ranks of a group (0: all that hold the same). And
+// what of them lies outside the device.
 struct Sharding {
   int zero_stage = 0;
   int group = 0;
+  Offload offload;
 };
 
 struct Degrees {
@@ -68,6 +70,7 @@ struct Enumeration {
   std::vector<Recompute> recomputes;
   std::vector<int> zero_stages;
   std::vector<int> sharding_groups;  // empty: all ranks
+  std::vector<Offload> offloads;
   std::vector<Placement> placements;
   bool has_experts = false;
 

@@ -31,6 +31,13 @@ void set_sharding(const Sharding& sharding, PlanRequest& request) {
   request.zero_stage = sharding.zero_stage;
   request.sharding_group.reset();
   if (sharding.group > 0) request.sharding_group = sharding.group;
+  request.offload = sharding.offload;
+}
+
+void set_sharding(const Sharding& sharding, const Degrees& degrees, Plan& plan) {
+  plan.zero_stage = sharding.zero_stage;
+  plan.sharding_group = sharding.group > 0 ? sharding.group : degrees.data * degrees.context;
+  plan.offload = sharding.offload;
 }
 
 LayerGroups layer_groups(const Plan& plan) {
@@ -122,9 +129,7 @@ PlanBound NodeBounds::bound(const Degrees& degrees, Found found) const {
   PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300)};
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   for (const Sharding& sharding : space_.shardings_of(degrees)) {
-    found.plan.zero_stage = sharding.zero_stage;
-    found.plan.sharding_group =
-        sharding.group > 0 ? sharding.group : degrees.data * degrees.context;
+    set_sharding(sharding, degrees, found.plan);
     for (const Recompute& recompute : space_.recomputes) {
       found.plan.recompute = recompute;
       const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan);

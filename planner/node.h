@@ -9,6 +9,7 @@
 
 #include "model/cluster/group.h"
 #include "planner/enumeration.h"
+#include "planner/objective.h"
 #include "planner/step_bound.h"
 
 namespace trainyard {
@@ -16,13 +17,14 @@ namespace trainyard {
 struct SearchNode {
   std::uint32_t degrees = 0;  // index into Enumeration::degrees
   std::uint32_t range = 0;    // index into the list of its ShapeRanges
-  double bound = 0;           // of the objective
+  Values bound;               // of the objectives
 };
 
 // Requests of these degrees; everything that the search does not choose is left as it is.
 void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request);
 void set_shape(const StepShape& shape, PlanRequest& request);
 void set_sharding(const Sharding& sharding, PlanRequest& request);
+void set_sharding(const Sharding& sharding, const Degrees& degrees, Plan& plan);
 
 // The ranks that a layer of these degrees talks to.
 using LayerGroups = std::array<GroupShape, 4>;

@@ -9,17 +9,18 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "model/cost/estimate.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "planner/objective.h"
 #include "planner/search_space.h"
 
 namespace trainyard {
-
-enum class Objective { step_time, cost, energy, memory };
 
 // Prices a legal plan. Called from several threads at once, each with its own `out`.
 using Evaluator = std::function<void(const Plan& plan, Estimate& out)>;
@@ -33,11 +34,22 @@ struct SearchOptions {
   Seconds time_limit{0};                           // 0: none
   std::function<void(double fraction)> progress;   // called now and then; may be empty
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
+  Valuation valuation;
+  std::optional<Objective> second;  // the Pareto front of two objectives instead of the top
+  double worth = std::numeric_limits<double>::infinity();  // no larger value is of interest
+};
+
+// What a second evaluator made of a plan: confirm.h.
+struct Confirmation {
+  std::optional<Estimate> simulated;
+  std::string reason;    // without one
+  bool departs = false;  // by more than the estimate's interval
 };
 
 struct Candidate {
   Plan plan;
   Estimate estimate;
+  std::optional<Confirmation> confirmation;
 };
 
 // Plans that were priced and do not fit, by what takes most of their fullest stage.
@@ -46,7 +58,7 @@ struct Shortfall {
 };
 
 struct SearchResult {
-  std::vector<Candidate> plans;    // best first; feasible ones only
+  std::vector<Candidate> plans;    // best first; feasible ones only. Of a front: by the first value
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
@@ -61,8 +73,5 @@ struct SearchResult {
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate);
-
-// The value that is minimised. Without a price (a power) the cost (the energy) is infinite.
-double objective_value(Objective objective, const Estimate& estimate);
 
 }  // namespace trainyard

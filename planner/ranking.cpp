@@ -10,12 +10,13 @@ namespace trainyard {
 namespace {
 
 auto plan_key(const Plan& plan) {
-  return std::tuple(plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel,
-                    plan.virtual_stages, plan.data_parallel, plan.expert_parallel,
-                    plan.expert_tensor_parallel, plan.micro_batch, plan.zero_stage,
-                    plan.recompute.mode, plan.recompute.full_layers, plan.schedule->name,
-                    plan.context_parallel_algorithm, !plan.sequence_parallel, plan.sharding_group,
-                    std::string_view(plan.rank_order), std::string_view(plan.collective));
+  return std::tuple(
+      plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel, plan.virtual_stages,
+      plan.data_parallel, plan.expert_parallel, plan.expert_tensor_parallel, plan.micro_batch,
+      plan.zero_stage, plan.recompute.mode, plan.recompute.full_layers, plan.schedule->name,
+      plan.offload.parameters, plan.offload.gradients, plan.offload.optimizer,
+      plan.offload.activations, plan.context_parallel_algorithm, !plan.sequence_parallel,
+      plan.sharding_group, std::string_view(plan.rank_order), std::string_view(plan.collective));
 }
 
 struct Offer {
@@ -25,7 +26,7 @@ struct Offer {
 };
 
 bool better(const Offer& offer, const RankedCandidate& entry) {
-  const auto& [plan, estimate] = entry.candidate;
+  const auto& [plan, estimate, confirmation] = entry.candidate;
   if (offer.value != entry.value) {
     return offer.value < entry.value;
   }
@@ -47,10 +48,36 @@ void Ranking::offer(double value, const Plan& plan, const Estimate& estimate) {
   const auto place =
       std::find_if(entries_.begin(), entries_.end(),
                    [&](const RankedCandidate& entry) { return better(offer, entry); });
-  entries_.insert(place, {value, {plan, estimate}});
+  entries_.insert(place, {value, {plan, estimate, std::nullopt}});
   if (entries_.size() > capacity_) {
     entries_.pop_back();
   }
+}
+
+bool ParetoFront::has_room_for(const Values& values) const {
+  return std::none_of(entries_.begin(), entries_.end(),
+                      [&](const Entry& entry) { return dominates(entry.values, values); });
+}
+
+void ParetoFront::offer(const Values& values, const Plan& plan, const Estimate& estimate) {
+  if (!has_room_for(values)) return;
+  const auto equal = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const Entry& entry) { return entry.values == values; });
+  if (equal != entries_.end() && !plan_before(plan, equal->candidate.plan)) return;
+  std::erase_if(entries_, [&](const Entry& entry) {
+    return entry.values == values || dominates(values, entry.values);
+  });
+  const auto place = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+    return entry.values.first > values.first;
+  });
+  entries_.insert(place, {values, {plan, estimate, std::nullopt}});
+}
+
+std::vector<Candidate> ParetoFront::candidates() const {
+  std::vector<Candidate> result;
+  result.reserve(entries_.size());
+  for (const Entry& entry : entries_) result.push_back(entry.candidate);
+  return result;
 }
 
 }  // namespace trainyard

@@ -36,4 +36,21 @@ class Ranking {
   std::vector<RankedCandidate> entries_;  // best first
 };
 
+// The plans that no other plan beats in one of two values without losing in the other. Of plans
+// with equal values the first in the order of plans stays.
+class ParetoFront {
+ public:
+  // Whether a plan with these values could be on the front.
+  bool has_room_for(const Values& values) const;
+  void offer(const Values& values, const Plan& plan, const Estimate& estimate);
+  std::vector<Candidate> candidates() const;  // by the first value
+
+ private:
+  struct Entry {
+    Values values;
+    Candidate candidate;
+  };
+  std::vector<Entry> entries_;  // by the first value
+};
+
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/explain.h"
+#include "planner/hardware.h"
 #include "planner/request.h"
 
 namespace trainyard {
@@ -13,45 +14,24 @@ constexpr double kMore = 1.1;
 
 struct HardwareChange {
   std::string_view text;
-  void (*apply)(Job& job);
+  void (*apply)(Job& job, double factor);
 };
 
-void raise_flops(Job& job) {
-  for (FlopsPerSecond& peak : job.cluster.device.peak) {
-    peak *= kMore;
-  }
-  job.cluster.device.rates.sustained_clock *= kMore;
-}
-
-void raise_memory_bandwidth(Job& job) { job.cluster.device.memory_bandwidth *= kMore; }
-
-// The fitted curves inside a domain are the link's as well.
-void raise_link_bandwidth(Job& job) {
-  job.cluster.device.link_bandwidth *= kMore;
-  job.cluster.intra.bandwidth *= kMore;
+void lower_latency(Job& job, double factor) {
+  job.cluster.intra.latency /= factor;
+  job.cluster.inter.latency /= factor;
   for (CollectiveCurve& curve : job.cluster.device.collectives) {
-    curve.bandwidth *= kMore;
-    curve.root /= kMore;
+    curve.latency /= factor;
   }
 }
 
-void raise_network_bandwidth(Job& job) { job.cluster.inter.bandwidth *= kMore; }
-
-void lower_latency(Job& job) {
-  job.cluster.intra.latency /= kMore;
-  job.cluster.inter.latency /= kMore;
-  for (CollectiveCurve& curve : job.cluster.device.collectives) {
-    curve.latency /= kMore;
-  }
-}
-
-void lower_host_time(Job& job) {
+void lower_host_time(Job& job, double factor) {
   Stack& stack = job.training.stack;
-  job.cluster.device.rates.launch /= kMore;
-  stack.host_layer_forward /= kMore;
-  stack.host_moe_layer_forward /= kMore;
-  stack.host_microbatch /= kMore;
-  stack.step_overhead /= kMore;
+  job.cluster.device.rates.launch /= factor;
+  stack.host_layer_forward /= factor;
+  stack.host_moe_layer_forward /= factor;
+  stack.host_microbatch /= factor;
+  stack.step_overhead /= factor;
 }
 
 constexpr std::array kHardwareChanges = {
@@ -179,7 +159,7 @@ std::vector<Remedy> hardware_remedies(const Job& job, const Candidate& candidate
   Estimate estimate;
   for (const HardwareChange& change : kHardwareChanges) {
     Job better = job;
-    change.apply(better);
+    change.apply(better, kMore);
     evaluate(prepare(std::move(better)), candidate.plan, estimate);
     remedies.push_back(remedy(std::string(change.text), candidate.estimate, estimate));
   }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <thread>
 
 #include "planner/bound.h"
@@ -40,36 +39,18 @@ SearchCounts run(SharedSearch& shared) {
   return counts;
 }
 
-std::vector<Candidate> candidates(const Ranking& ranking) {
-  std::vector<Candidate> result;
-  result.reserve(ranking.entries().size());
-  for (const RankedCandidate& entry : ranking.entries()) result.push_back(entry.candidate);
-  return result;
-}
-
-double gap_of(const SearchResult& result, double bound, Objective objective) {
+double gap_of(const SharedSearch& shared, const SearchResult& result) {
   if (result.optimal) return 0;
   if (result.plans.empty()) return 1;
-  const double best = objective_value(objective, result.plans.front().estimate);
+  const auto& [plan, estimate, confirmation] = result.plans.front();
+  const SearchOptions& options = shared.options;
+  const double bound = shared.open_bound();
+  const double best =
+      objective_value(shared.job, options.valuation, options.objective, plan, estimate);
   return best > bound ? (best - bound) / best : 0;
 }
 
 }  // namespace
-
-double objective_value(Objective objective, const Estimate& estimate) {
-  constexpr double kUnknown = std::numeric_limits<double>::infinity();
-  switch (objective) {
-    case Objective::step_time:
-      return estimate.step_time.value();
-    case Objective::cost:
-      return estimate.cost_per_step ? estimate.cost_per_step->value() : kUnknown;
-    case Objective::energy:
-      return estimate.energy_per_step ? estimate.energy_per_step->value() : kUnknown;
-    case Objective::memory:
-      return estimate.peak_memory.value();
-  }
-  return kUnknown;
-}
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate) {
@@ -77,7 +58,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   SharedSearch shared(job, options, evaluate, space, Aim::best);
   const SearchCounts counts = run(shared);
   SearchResult result;
-  result.plans = candidates(shared.ranking());
+  result.plans = shared.candidates();
   result.space = searched_dimensions();
   result.space_size = shared.space_size;
   result.considered = counts.considered;
@@ -88,11 +69,11 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   result.infeasible = counts.infeasible.plans;
   result.evaluated = counts.evaluated;
   result.optimal = !shared.stopped();
-  result.gap = gap_of(result, shared.open_bound(), options.objective);
+  result.gap = gap_of(shared, result);
   if (result.plans.empty() && result.optimal) {
     SharedSearch closest(job, options, evaluate, space, Aim::closest);
     run(closest);
-    result.closest = candidates(closest.ranking());
+    result.closest = closest.candidates();
   }
   return result;
 }

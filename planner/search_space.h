@@ -2,10 +2,34 @@
 // means every legal value, unless it says otherwise. Fields are named after the keys of `plan`.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "model/plan/plan.h"
+
 namespace trainyard {
+
+// What may lie in the memory of the hosts.
+struct OffloadChoice {
+  std::string_view name;
+  Offload offload;
+};
+inline constexpr std::array kOffloads = {
+    OffloadChoice{"none", {}},
+    OffloadChoice{"optimizer", {.optimizer = OffloadTarget::host}},
+    OffloadChoice{"activations", {.activations = OffloadTarget::host}},
+    OffloadChoice{"states",
+                  {.parameters = OffloadTarget::host,
+                   .gradients = OffloadTarget::host,
+                   .optimizer = OffloadTarget::host}},
+    OffloadChoice{"all",
+                  {.parameters = OffloadTarget::host,
+                   .gradients = OffloadTarget::host,
+                   .optimizer = OffloadTarget::host,
+                   .activations = OffloadTarget::host}},
+};
 
 struct SearchSpace {
   std::vector<int> tensor_parallel;
@@ -24,6 +48,7 @@ struct SearchSpace {
   std::vector<std::string> schedule;
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
   std::vector<std::string> collective;  // empty: the fastest for every message
+  std::vector<std::string> offload;     // of kOffloads; empty: as the plan has it
 };
 
 }  // namespace trainyard

@@ -217,6 +217,7 @@ double objective_bound(const PreparedJob& job, Objective objective, const PlanBo
   const Cluster& cluster = job.job.cluster;
   switch (objective) {
     case Objective::step_time:
+    case Objective::goodput:
       return bound.step.value();
     case Objective::cost: {
       const auto cost = cost_of(cluster, bound.step);

@@ -347,7 +347,7 @@ void find_alone(const Prepared& own, GroupedPlans& result) {
     SearchResult found =
         search(job, options, [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
     if (found.plans.empty()) continue;
-    const auto& [plan, priced] = found.plans.front();
+    const auto& [plan, priced, confirmation] = found.plans.front();
     GroupedPlan alone{.first = g, .plan = plan, .step_time = priced.step_time, .feasible = true};
     alone.shares[g] = {.stages = plan.pipeline_parallel,
                        .layers = job.job.model.layers,

@@ -70,7 +70,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       families(families_of(all.degrees)),
       first_open(std::numeric_limits<std::size_t>::max()),
       ranking_(asked.top),
-      cutoff_(std::numeric_limits<double>::infinity()),
+      cutoff_(what == Aim::best ? asked.worth : std::numeric_limits<double>::infinity()),
       deadline_(deadline_of(asked.time_limit)),
       last_deadline_(deadline_of(2 * asked.time_limit)) {
   order_families();
@@ -112,12 +112,31 @@ bool SharedSearch::start_round() {
   return true;
 }
 
-void SharedSearch::offer(double value, const Plan& plan, const Estimate& estimate) {
-  if (!has_room_for(value)) return;
+bool SharedSearch::has_room_for(const Values& values) {
+  if (values.first > cutoff_.load(std::memory_order_relaxed)) return false;
+  if (!wants_front()) return true;
   const std::scoped_lock lock(mutex_);
-  ranking_.offer(value, plan, estimate);
+  return front_.has_room_for(values);
+}
+
+void SharedSearch::offer(const Values& values, const Plan& plan, const Estimate& estimate) {
+  if (!has_room_for(values)) return;
+  const std::scoped_lock lock(mutex_);
   any_ = true;
-  cutoff_ = ranking_.cutoff();
+  if (wants_front()) {
+    front_.offer(values, plan, estimate);
+  } else {
+    ranking_.offer(values.first, plan, estimate);
+    cutoff_ = std::min(cutoff_.load(), ranking_.cutoff());
+  }
+}
+
+std::vector<Candidate> SharedSearch::candidates() const {
+  if (wants_front()) return front_.candidates();
+  std::vector<Candidate> result;
+  result.reserve(ranking_.entries().size());
+  for (const RankedCandidate& entry : ranking_.entries()) result.push_back(entry.candidate);
+  return result;
 }
 
 bool SharedSearch::interrupted() const {
@@ -145,14 +164,17 @@ void SharedSearch::add_nodes(const std::vector<SearchNode>& more) {
 
 void SharedSearch::start_pricing() {
   if (interrupted()) grace_ = Clock::now() + kGrace;
-  const auto key = [](const SearchNode& n) { return std::tuple(n.bound, n.degrees, n.range); };
+  const auto key = [](const SearchNode& n) {
+    return std::tuple(n.bound.first, n.degrees, n.range);
+  };
   std::sort(nodes.begin(), nodes.end(),
             [&](const SearchNode& a, const SearchNode& b) { return key(a) < key(b); });
 }
 
 double SharedSearch::open_bound() const {
   const bool last_round = families_of_round == families.size();
-  if (last_round && !not_all_bounded_ && first_open < nodes.size()) return nodes[first_open].bound;
+  if (last_round && !not_all_bounded_ && first_open < nodes.size())
+    return nodes[first_open].bound.first;
   return objective_bound(job, shares, options.objective, options.base.offload);
 }
 
@@ -172,10 +194,20 @@ std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) c
                                    (range.last - range.first));
 }
 
-double Worker::value_of(const PlanBound& bound) const {
-  return shared_.aim == Aim::closest
-             ? bound.memory.value()
-             : objective_bound(shared_.job, shared_.options.objective, bound);
+Values Worker::value_of(const PlanBound& bound) const {
+  if (shared_.aim == Aim::closest) return {bound.memory.value(), 0};
+  const SearchOptions& options = shared_.options;
+  return {objective_bound(shared_.job, options.objective, bound),
+          options.second ? objective_bound(shared_.job, *options.second, bound) : 0};
+}
+
+Values Worker::value_of(const Plan& plan, const Estimate& estimate) const {
+  if (shared_.aim == Aim::closest) return {estimate.peak_memory.value(), 0};
+  const SearchOptions& options = shared_.options;
+  const auto value = [&](Objective objective) {
+    return objective_value(shared_.job, options.valuation, objective, plan, estimate);
+  };
+  return {value(options.objective), options.second ? value(*options.second) : 0};
 }
 
 bool Worker::too_large(const PlanBound& bound) const {
@@ -278,9 +310,7 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
     request_.recompute = plan.recompute = recompute;
     for (const Sharding& sharding : shared_.space.shardings_of(node.degrees)) {
       set_sharding(sharding, request_);
-      plan.zero_stage = sharding.zero_stage;
-      plan.sharding_group =
-          sharding.group > 0 ? sharding.group : node.degrees.data * node.degrees.context;
+      set_sharding(sharding, node.degrees, plan);
       if (can_enter(node, plan)) price();
       if (count(1) && shared_.pricing_is_over()) return false;
     }
@@ -301,6 +331,10 @@ bool Worker::can_enter(const Expansion& node, const Plan& plan) {
     ++counts.pruned_by_memory;
     return false;
   }
+  if (!shared_.has_room_for(value_of(bound))) {
+    ++counts.pruned_by_time;
+    return false;
+  }
   return true;
 }
 
@@ -311,8 +345,7 @@ void Worker::price() {
   if (shared_.aim == Aim::best && plan->schedule->closed_span == nullptr) {
     // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
     estimate_bound(shared_.job, *plan, estimate_);
-    const double value = objective_value(shared_.options.objective, estimate_);
-    if (estimate_.feasible && !shared_.has_room_for(value)) {
+    if (estimate_.feasible && !shared_.has_room_for(value_of(*plan, estimate_))) {
       ++counts.pruned_by_time;
       return;
     }
@@ -324,10 +357,8 @@ void Worker::judge(const Plan& plan) {
   shared_.evaluate(plan, estimate_);
   ++counts.evaluated;
   if (!estimate_.feasible) count_shortfall(estimate_, counts.infeasible);
-  if (shared_.aim == Aim::closest) {
-    shared_.offer(estimate_.peak_memory.value(), plan, estimate_);
-  } else if (estimate_.feasible) {
-    shared_.offer(objective_value(shared_.options.objective, estimate_), plan, estimate_);
+  if (shared_.aim == Aim::closest || estimate_.feasible) {
+    shared_.offer(value_of(plan, estimate_), plan, estimate_);
   }
 }
 

@@ -32,9 +32,9 @@ class SharedSearch {
                const Enumeration& space, Aim aim);
 
   // Whether a plan of this value could enter the list.
-  bool has_room_for(double value) const { return value <= cutoff_.load(std::memory_order_relaxed); }
-  void offer(double value, const Plan& plan, const Estimate& estimate);
-  const Ranking& ranking() const { return ranking_; }
+  bool has_room_for(const Values& values);
+  void offer(const Values& values, const Plan& plan, const Estimate& estimate);
+  std::vector<Candidate> candidates() const;
 
   // Degrees with the same layers, the most promising family first.
   struct Family {
@@ -75,7 +75,10 @@ class SharedSearch {
   void order_families();
 
   std::size_t families_of_previous_round_ = 0;
+  bool wants_front() const { return options.second && aim == Aim::best; }
+
   Ranking ranking_;
+  ParetoFront front_;
   std::mutex mutex_;
   std::atomic<double> cutoff_;
   std::atomic<bool> any_ = false;  // whether the list has a plan
@@ -109,7 +112,8 @@ class Worker {
   // Counts; whether it was time to look at the clock.
   bool count(std::int64_t combinations);
   std::int64_t plans_of(const Degrees& degrees, const ShapeRange& range) const;
-  double value_of(const PlanBound& bound) const;
+  Values value_of(const PlanBound& bound) const;
+  Values value_of(const Plan& plan, const Estimate& estimate) const;
   bool too_large(const PlanBound& bound) const;
 
   SharedSearch& shared_;

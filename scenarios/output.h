@@ -13,6 +13,7 @@
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "planner/capacity.h"
 #include "planner/improvement.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
@@ -29,6 +30,10 @@ std::string estimate_json(const Scenario& scenario, const PreparedJob& job, cons
 // process.
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
                       const std::optional<Improvement>& improvement, Seconds wall_time);
+
+// The same for a scenario that asks for sizes: `points`, and the places in it of the answers, of
+// which null is none.
+std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points);
 
 // `trainyard validate`.
 std::string validation_json(const ValidationReport& report);

@@ -22,6 +22,9 @@ HeldOut held_out_of(const HeldOutPrediction& prediction, Interval interval) {
 
 PricedRun priced_run(const std::string& file, const Scenario& scenario) {
   if (!scenario.plan) return {unpriced_row(file, scenario, "it has no plan"), {}};
+  if (const auto like = check_like_nodes(scenario); !like) {
+    return {unpriced_row(file, scenario, like.error().message), {}};
+  }
   PreparedJob job = prepare(scenario.job);
   auto legal = complete_plan(job, *scenario.plan);
   if (!legal) {

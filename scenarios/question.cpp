@@ -24,11 +24,15 @@ Expected<LifeSettings> of_bearable_length(LifeSettings settings) {
 
 }  // namespace
 
-Expected<Question> read_question(const std::filesystem::path& file) {
-  return read_scenario(file).map([](Scenario scenario) {
-    PreparedJob job = prepare(scenario.job);
-    return Question{std::move(scenario), std::move(job)};
-  });
+Expected<Question> read_question(const std::filesystem::path& file, NodeKinds nodes) {
+  auto scenario = read_scenario(file);
+  if (!scenario) return tl::unexpected(scenario.error());
+  if (const auto like = check_like_nodes(*scenario); nodes == NodeKinds::alike && !like) {
+    const Error& error = like.error();
+    return failure(fmt::format("{}: {}", file.string(), error.where), error.message);
+  }
+  PreparedJob job = prepare(scenario->job);
+  return Question{*std::move(scenario), std::move(job)};
 }
 
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job) {
@@ -42,6 +46,8 @@ Evaluator analytic_evaluator(const PreparedJob& job) {
 SearchOptions search_options(const Scenario& scenario) {
   SearchOptions options;
   options.space = scenario.space;
+  options.valuation.reliability = scenario.reliability;
+  options.valuation.checkpoint = scenario.checkpoint;
   if (scenario.plan) {
     options.base = *scenario.plan;
     options.base.layers_per_stage.clear();

@@ -17,7 +17,10 @@ struct Question {
   PreparedJob job;
 };
 
-Expected<Question> read_question(const std::filesystem::path& file);
+// Only the planner knows groups of unlike nodes: they are refused elsewhere.
+enum class NodeKinds { alike, any };
+Expected<Question> read_question(const std::filesystem::path& file,
+                                 NodeKinds nodes = NodeKinds::alike);
 
 // The plan that the scenario asks for, complete, with schedule and recompute `auto`
 // decided.

@@ -67,10 +67,17 @@ Expected<Scenario> read_scenario(const fs::path& file) {
 
 Expected<Scenario> parse_scenario(std::string_view text, const std::string& name) {
   auto value = parse_json(text);
-  if (!value)
+  if (!value) {
     return failure(fmt::format("{}: {}", name, value.error().where), value.error().message);
+  }
   const Document document{name, fs::current_path() / "-", nullptr};
   return read_value(*std::move(value), {&document, ""});
+}
+
+Expected<void> check_like_nodes(const Scenario& scenario) {
+  if (!scenario.unlike) return {};
+  return failure("/cluster/groups",
+                 "found groups of unlike nodes; allowed: with trainyard plan, or one kind of node");
 }
 
 Expected<std::vector<Scenario>> read_scenarios(const fs::path& file) {

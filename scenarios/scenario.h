@@ -13,7 +13,9 @@
 #include "model/expected.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
+#include "planner/capacity.h"
 #include "planner/search_space.h"
+#include "planner/unlike_groups.h"
 
 namespace trainyard {
 
@@ -38,11 +40,15 @@ struct RunLength {
   std::int64_t seed = 0;
 };
 
+// The `planner` section: what is fixed, bounded or excluded, and the sizes to plan for.
+struct PlannerKeys : SearchSpace, CapacitySpace {};
+
 struct Scenario {
   std::string name;
   Job job;
-  std::optional<PlanRequest> plan;  // absent: the planner finds it
-  SearchSpace space;                // the `planner` section: what is fixed, bounded or excluded
+  std::optional<UnlikeCluster> unlike;  // where there are groups; job.cluster is the first
+  std::optional<PlanRequest> plan;      // absent: the planner finds it
+  PlannerKeys space;
   std::optional<Measured> measured;
   RunLength run;
   Reliability reliability;
@@ -57,6 +63,9 @@ Expected<Scenario> read_scenario(const std::filesystem::path& file);
 
 // The same from text; relative paths are of the working folder. `name` is what error lines call it.
 Expected<Scenario> parse_scenario(std::string_view text, const std::string& name);
+
+// The error of what only `trainyard plan` can do with groups of unlike nodes.
+Expected<void> check_like_nodes(const Scenario& scenario);
 
 // A validation file: a JSON array of scenarios (or one scenario), in order.
 Expected<std::vector<Scenario>> read_scenarios(const std::filesystem::path& file);

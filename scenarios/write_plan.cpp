@@ -1,3 +1,4 @@
+#include "model/cost/reliability.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"
 #include "scenarios/result_json.h"
@@ -5,9 +6,27 @@
 namespace trainyard {
 namespace {
 
+// What the planner knows of a plan beyond its estimate.
+Json beside_estimate(const Scenario& scenario, const PreparedJob& job, const Candidate& candidate) {
+  const Reliability& reliability = scenario.reliability;
+  const auto goodput = estimate_goodput(job, candidate.plan, reliability, scenario.checkpoint);
+  Json json = {{"goodput", goodput.goodput},
+               {"robust_step_time_s",
+                robust_step_time(reliability, candidate.plan, candidate.estimate).value()}};
+  if (const auto& confirmed = candidate.confirmation) {
+    const bool simulated = confirmed->simulated.has_value();
+    json["simulated_step_time_s"] =
+        simulated ? Json(confirmed->simulated->step_time.value()) : Json(nullptr);
+    json["simulation_departs"] = simulated ? Json(confirmed->departs) : Json(nullptr);
+    json["not_simulated_because"] = simulated ? Json(nullptr) : Json(confirmed->reason);
+  }
+  return json;
+}
+
 Json candidate_json(const Scenario& scenario, const PreparedJob& job, const Candidate& candidate) {
   Json one = {{"plan", plan_value(candidate.plan)}};
   one.update(estimate_value(scenario, job, candidate.plan, candidate.estimate));
+  one.update(beside_estimate(scenario, job, candidate));
   return one;
 }
 
@@ -32,6 +51,25 @@ Json improvement_json(const Scenario& scenario, const PreparedJob& job,
               {"changed", std::move(changed)},
               {"step_time_bound_s", improvement->bound.value()}});
   return one;
+}
+
+Json index_of(const std::vector<CapacityPoint>& points, const CapacityPoint* point) {
+  return point == nullptr ? Json(nullptr) : Json(point - points.data());
+}
+
+Json point_json(const Scenario& scenario, const CapacityPoint& point) {
+  const Training& training = point.job.training;
+  Json best = nullptr;
+  if (point.best) best = candidate_json(scenario, prepare(point.job), *point.best);
+  return {{"model", point.job.model.name},
+          {"devices", point.job.cluster.devices()},
+          {"nodes", point.job.cluster.nodes},
+          {"global_batch", training.global_batch},
+          {"sequence_length", training.sequence_length},
+          {"best", std::move(best)},
+          {"optimal", point.optimal},
+          {"run_time_s", point.run ? Json(point.run->value()) : Json(nullptr)},
+          {"in_time", point.in_time}};
 }
 
 }  // namespace
@@ -60,6 +98,17 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
                        {"optimal", result.optimal},
                        {"gap", result.gap}}}};
   return text_of(json);
+}
+
+std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points) {
+  Json list = Json::array();
+  for (const CapacityPoint& point : points) list.push_back(point_json(scenario, point));
+  return text_of({{"trainyard", "capacity/1"},
+                  {"name", scenario.name},
+                  {"points", std::move(list)},
+                  {"fewest_devices", index_of(points, fewest_devices(points))},
+                  {"largest_model", index_of(points, largest_model(points))},
+                  {"longest_sequence", index_of(points, longest_sequence(points))}});
 }
 
 }  // namespace trainyard

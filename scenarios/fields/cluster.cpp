@@ -2,6 +2,8 @@
 // documents. Bandwidths are per direction: per device inside a node, per NIC outside. Design §3.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/cluster/fabric_shape.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
@@ -67,14 +69,6 @@ std::vector<Field<FabricDocument>> fabric_fields() {
   return fields;
 }
 
-Expected<void> check_size(const Cluster& cluster, const Place& place) {
-  const std::int64_t devices = std::int64_t{cluster.devices_per_node} * cluster.nodes;
-  if (devices <= kMostDevices) return {};
-  return (place / "nodes")
-      .error(fmt::format("found {} ({} devices in all); allowed: at most {} devices", cluster.nodes,
-                         devices, kMostDevices));
-}
-
 // A fabric that these nodes cannot have; `key`: where the cluster names it.
 Expected<void> check_fabric(const Cluster& cluster, const Place& place, std::string_view key) {
   const auto checked = check_fabric(cluster);
@@ -119,10 +113,7 @@ const Section<Cluster>& cluster_section() {
                    "of a node, for an optimizer on the host"),
           quantity("nvme_bandwidth", &C::nvme_bandwidth, "of a node"),
       },
-      {.finish = finish_spelled_out,
-       .refused = {{"groups",
-                    "found groups of unlike nodes, which this version does not price; allowed: "
-                    "\"node\" and \"nodes\", or one kind of node spelled out"}}});
+      {.finish = finish_spelled_out});
   return section;
 }
 
@@ -176,6 +167,45 @@ const Section<ClusterOfTopology>& cluster_of_topology_section() {
   return section;
 }
 
+struct ClusterOfGroups {
+  std::vector<ClusterOfNodes> groups;
+  std::optional<BytesPerSecond> bandwidth;
+  std::optional<Seconds> latency;
+};
+
+Field<ClusterOfGroups> groups_field() {
+  return Field<ClusterOfGroups>{
+      {.key = "groups",
+       .shape = {ListShape{{Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, kGroups}},
+       .doc = "two groups of nodes with as many devices each, such as two generations; for "
+              "`trainyard plan`"},
+      [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
+        for (std::size_t i = 0; i < value.size(); ++i) {
+          ClusterOfNodes& group = all.groups.emplace_back();
+          auto done = cluster_of_nodes_section().read(value[i], group, place / i);
+          if (!done) return done;
+        }
+        return {};
+      },
+      [](const ClusterOfGroups&) { return std::nullopt; }}
+      .required();
+}
+
+const Section<ClusterOfGroups>& cluster_of_groups_section() {
+  using C = ClusterOfGroups;
+  static const Section<C> section(
+      "cluster_of_groups", "A cluster of two groups of unlike nodes.",
+      {
+          groups_field(),
+          quantity("boundary_bandwidth", &C::bandwidth,
+                   "of one device, to the other group, each direction")
+              .absent("its part of the NICs of the narrower group"),
+          quantity("boundary_latency", &C::latency, "of a message to the other group")
+              .absent("the longer one of the groups' fabrics"),
+      });
+  return section;
+}
+
 Expected<void> read_topology(const Json& value, Scenario& scenario, const Place& place) {
   ClusterOfTopology parts;
   if (auto done = cluster_of_topology_section().read(value, parts, place); !done) return done;
@@ -195,7 +225,31 @@ Expected<void> read_topology(const Json& value, Scenario& scenario, const Place&
   return assemble({node->node, parts.nodes, parts.fabric}, scenario.job.cluster, place);
 }
 
+Expected<void> read_groups(const Json& value, Scenario& scenario, const Place& place) {
+  ClusterOfGroups parts;
+  if (auto done = cluster_of_groups_section().read(value, parts, place); !done) return done;
+  UnlikeCluster unlike;
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    auto done = assemble(parts.groups[g], unlike.groups[g], place / "groups" / g);
+    if (!done) return done;
+  }
+  const auto& [first, second] = unlike.groups;
+  if (first.devices_per_node != second.devices_per_node) {
+    return (place / "groups")
+        .error(fmt::format("found nodes of {} and of {} devices; allowed: of equal numbers",
+                           first.devices_per_node, second.devices_per_node));
+  }
+  unlike.boundary =
+      parts.bandwidth.value_or(std::min(nics_of_a_device(first), nics_of_a_device(second)));
+  unlike.boundary_latency =
+      parts.latency.value_or(std::max(first.inter.latency, second.inter.latency));
+  scenario.job.cluster = first;
+  scenario.unlike = std::move(unlike);
+  return {};
+}
+
 Expected<void> read_cluster(const Json& value, Scenario& scenario, const Place& place) {
+  if (value.contains("groups")) return read_groups(value, scenario, place);
   Cluster& cluster = scenario.job.cluster;
   if (value.contains("nccl_topology")) return read_topology(value, scenario, place);
   if (!value.contains("node")) return cluster_section().read(value, cluster, place);
@@ -211,6 +265,14 @@ Expected<void> finish_node(Node& node, const Place& place) {
 }
 
 }  // namespace
+
+Expected<void> check_size(const Cluster& cluster, const Place& place) {
+  const std::int64_t devices = std::int64_t{cluster.devices_per_node} * cluster.nodes;
+  if (devices <= kMostDevices) return {};
+  return (place / "nodes")
+      .error(fmt::format("found {} ({} devices in all); allowed: at most {} devices", cluster.nodes,
+                         devices, kMostDevices));
+}
 
 Cluster cluster_of(const Node& node, int nodes, const InterNode& inter) {
   Cluster cluster;
@@ -283,6 +345,7 @@ Field<Scenario> cluster_field() {
            .shape = {AnyShape{
                {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, "node"}},
                 Shape{ObjectShape{&spec_of<cluster_of_topology_section>, "nccl_topology"}},
+                Shape{ObjectShape{&spec_of<cluster_of_groups_section>, "groups"}},
                 Shape{ObjectShape{&spec_of<cluster_section>, {}}}}}},
            .doc = "the machines"},
           read_cluster,

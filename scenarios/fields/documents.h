@@ -15,7 +15,6 @@
 #include "model/workload/stack.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
-#include "planner/search_space.h"
 #include "scenarios/fields/section.h"
 #include "scenarios/huggingface.h"
 #include "scenarios/scenario.h"
@@ -77,10 +76,11 @@ const Section<Profile>& profile_section();
 const Section<SweepDocument>& sweep_section();
 
 // Parts of a scenario.
+Field<Scenario> model_field();
 Field<Scenario> cluster_field();
 const Section<Training>& training_section();
 const Section<PlanRequest>& plan_section();
-const Section<SearchSpace>& planner_section();
+const Section<PlannerKeys>& planner_section();
 const Section<Measured>& measured_section();
 const Section<RunLength>& run_section();
 const Section<Reliability>& reliability_section();
@@ -91,6 +91,11 @@ const Section<IntraNode>& intra_node_section();
 std::vector<Field<InterNode>> inter_node_fields();
 // What fields alone cannot say: keys that do not go with the kind of fabric.
 Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
+
+// Sizes that a cluster and a planner section may have; `place` holds their `nodes`.
+Expected<void> check_size(const Cluster& cluster, const Place& place);
+// The sizes of the planner section, when all else is read.
+Expected<void> check_sizes(const Scenario& scenario, const Place& place);
 
 // The config at `path`, as the document at `place` means it.
 Expected<ImportedModel> import_huggingface(const std::string& path, const Place& place);

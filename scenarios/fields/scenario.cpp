@@ -37,16 +37,6 @@ Expected<void> read_model(const Json& value, Scenario& scenario, const Place& pl
   return {};
 }
 
-Field<Scenario> model_field() {
-  return {{.key = "model",
-           .shape = {AnyShape{{Shape{ReferenceShape{"model"}},
-                               Shape{ObjectShape{&spec_of<huggingface_section>, "huggingface"}},
-                               Shape{ObjectShape{&spec_of<model_section>, {}}}}}},
-           .doc = "the network"},
-          read_model,
-          not_written};
-}
-
 Field<Scenario> training_field() {
   return {{.key = "training",
            .shape = {ObjectShape{&spec_of<training_section>, {}}},
@@ -55,36 +45,6 @@ Field<Scenario> training_field() {
             return training_section().read(value, scenario.job.training, place);
           },
           not_written};
-}
-
-// One dimension of the search: a value or a list of values.
-template <typename Value>
-Field<SearchSpace> dimension(std::string key, std::vector<Value> SearchSpace::*member, Shape value,
-                             std::string doc) {
-  Shape list{ListShape{{value}}};
-  return Field<SearchSpace>{
-      {.key = std::move(key),
-       .shape = {AnyShape{{std::move(value), std::move(list)}}},
-       .doc = std::move(doc)},
-      [member](const Json& read, SearchSpace& space, const Place&) -> Expected<void> {
-        if (!read.is_array()) {
-          (space.*member).push_back(read.get<Value>());
-        } else {
-          for (const Json& entry : read) (space.*member).push_back(entry.get<Value>());
-        }
-        return {};
-      },
-      [member](const SearchSpace& space) -> std::optional<Json> {
-        if ((space.*member).empty()) return std::nullopt;
-        return Json(space.*member);
-      }};
-}
-
-template <typename Value>
-Field<SearchSpace> dimension_like_plan(const char* key, std::vector<Value> SearchSpace::*member) {
-  const auto& fields = plan_section().spec().fields;
-  const auto plan_key = std::ranges::find(fields, key, &FieldSpec::key);
-  return dimension(key, member, plan_key->shape, plan_key->doc).absent("every legal value");
 }
 
 using Memory = Named<MemoryKind>;
@@ -157,42 +117,27 @@ Field<Scenario> power_field() {
 }
 
 // The stack as the release has it that the scenario, or else its measurement, names.
-Expected<void> choose_release(Scenario& scenario, const Place& /*place*/) {
+void choose_release(Scenario& scenario) {
   Training& training = scenario.job.training;
   if (training.release.empty() && scenario.measured) training.release = scenario.measured->release;
   training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
-  return {};
+}
+
+Expected<void> finish(Scenario& scenario, const Place& place) {
+  choose_release(scenario);
+  return check_sizes(scenario, place);
 }
 
 }  // namespace
 
-const Section<SearchSpace>& planner_section() {
-  using S = SearchSpace;
-  static const Section<S> section(
-      "planner", "What the planner may choose: for a key of `plan` a value or a list of values.",
-      {
-          dimension_like_plan("tensor_parallel", &S::tensor_parallel),
-          dimension_like_plan("sequence_parallel", &S::sequence_parallel)
-              .absent("as the stack has it, and without"),
-          dimension_like_plan("context_parallel", &S::context_parallel),
-          dimension_like_plan("context_parallel_algorithm", &S::context_parallel_algorithm),
-          dimension_like_plan("pipeline_parallel", &S::pipeline_parallel),
-          dimension_like_plan("virtual_stages", &S::virtual_stages),
-          dimension_like_plan("data_parallel", &S::data_parallel),
-          dimension_like_plan("expert_parallel", &S::expert_parallel),
-          dimension_like_plan("expert_tensor_parallel", &S::expert_tensor_parallel),
-          dimension_like_plan("micro_batch", &S::micro_batch),
-          dimension_like_plan("zero_stage", &S::zero_stage),
-          dimension_like_plan("sharding_group", &S::sharding_group)
-              .absent("all ranks that hold the same parameters"),
-          dimension("recompute", &S::recompute, {ChoiceShape{{"none", "selective", "full"}}},
-                    "what backward computes again")
-              .absent("every legal value"),
-          dimension_like_plan("schedule", &S::schedule),
-          dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),
-          dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
-      });
-  return section;
+Field<Scenario> model_field() {
+  return {{.key = "model",
+           .shape = {AnyShape{{Shape{ReferenceShape{"model"}},
+                               Shape{ObjectShape{&spec_of<huggingface_section>, "huggingface"}},
+                               Shape{ObjectShape{&spec_of<model_section>, {}}}}}},
+           .doc = "the network"},
+          read_model,
+          not_written};
 }
 
 const Section<Measured>& measured_section() {
@@ -243,7 +188,7 @@ const Section<Scenario>& scenario_section() {
           object<checkpoint_section>("checkpoint", &S::checkpoint, "how work is saved")
               .absent("the defaults of its keys"),
       },
-      {.finish = choose_release});
+      {.finish = finish});
   return section;
 }
 

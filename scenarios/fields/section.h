@@ -44,12 +44,11 @@ class Section {
   struct Rules {
     // After all fields: fills defaults that depend on other fields, checks rules across fields.
     std::function<Expected<void>(T&, const Place&)> finish;
-    std::vector<RefusedKey> refused;
   };
 
   Section(std::string name, std::string doc, std::vector<Field<T>> fields, Rules rules = {})
       : fields_(std::move(fields)), finish_(std::move(rules.finish)) {
-    spec_ = {std::move(name), std::move(doc), {}, std::move(rules.refused)};
+    spec_ = {std::move(name), std::move(doc), {}};
     for (Field<T>& field : fields_) {
       if (!field.spec.required) field.spec.default_value = field.write(T{});
       spec_.fields.push_back(field.spec);

@@ -184,8 +184,6 @@ Expected<void> check_form(const AnyShape& shape, const Json& value, const Place&
 }
 
 Expected<void> unknown_key(const SectionSpec& section, const std::string& key, const Place& place) {
-  const auto refused = std::ranges::find(section.refused, key, &RefusedKey::key);
-  if (refused != section.refused.end()) return place.error(refused->reason);
   const std::vector<std::string> keys = keys_of(section);
   const std::string nearest = nearest_name(key, keys);
   if (!nearest.empty()) {

@@ -80,17 +80,10 @@ struct FieldSpec {
   std::optional<Json> default_value;
 };
 
-// A key that documents may one day have, and why this version refuses it.
-struct RefusedKey {
-  std::string key;
-  std::string reason;
-};
-
 struct SectionSpec {
   std::string name;
   std::string doc;
   std::vector<FieldSpec> fields;
-  std::vector<RefusedKey> refused;
 };
 
 // The section of an object that holds a line of text for some keys of `section`.

@@ -20,7 +20,7 @@ struct Group {
   void (*take)(Scenario& to, const Scenario& from) = nullptr;
 };
 
-constexpr std::array kGroups = {
+constexpr std::array kKeyGroups = {
     Group{{"model"},
           true,
           [](Scenario& to, const Scenario& from) {
@@ -60,8 +60,8 @@ bool has_key(const Group& group, std::string_view key) {
 // Requires: a key of the scenario.
 std::size_t group_of(std::string_view key) {
   const auto found =
-      std::ranges::find_if(kGroups, [&](const Group& group) { return has_key(group, key); });
-  return static_cast<std::size_t>(found - kGroups.begin());
+      std::ranges::find_if(kKeyGroups, [&](const Group& group) { return has_key(group, key); });
+  return static_cast<std::size_t>(found - kKeyGroups.begin());
 }
 
 Expected<void> check_sections(const Json& sections, const Place& place) {
@@ -75,7 +75,7 @@ Expected<void> check_sections(const Json& sections, const Place& place) {
 
 }  // namespace
 
-bool is_read_by_point(std::string_view key) { return group_of(key) < kGroups.size(); }
+bool is_read_by_point(std::string_view key) { return group_of(key) < kKeyGroups.size(); }
 
 PointReader::PointReader(const Sweep& sweep)
     : sweep_(sweep),
@@ -87,9 +87,9 @@ PointReader::PointReader(const Sweep& sweep)
   for (const SweepColumn& column : sweep.columns) {
     const std::size_t group = group_of(column.steps.front());
     groups_.push_back(group);
-    makes_job_.push_back(kGroups[group].makes_job);
+    makes_job_.push_back(kKeyGroups[group].makes_job);
     makes_topology_.push_back(column.steps.front() == "cluster");
-    auto& varying = kGroups[group].makes_job ? job_groups_ : settings_groups_;
+    auto& varying = kKeyGroups[group].makes_job ? job_groups_ : settings_groups_;
     if (std::ranges::find(varying, group) == varying.end()) varying.push_back(group);
   }
 }
@@ -119,7 +119,7 @@ Expected<Scenario> PointReader::read_groups(const Values& values,
   const Place place{&document_, ""};
   Json sections = Json::object();
   for (const std::size_t group : groups) {
-    for (const std::string_view key : kGroups[group].keys) {
+    for (const std::string_view key : kKeyGroups[group].keys) {
       const auto own = sweep_.base.find(key);
       if (own != sweep_.base.end()) sections[std::string(key)] = *own;
     }
@@ -132,7 +132,9 @@ Expected<Scenario> PointReader::read_groups(const Values& values,
   }
   if (auto fits = check_sections(sections, place); !fits) return tl::unexpected(fits.error());
   Scenario scenario;
-  auto read = scenario_section().read(sections, scenario, place);
+  auto read = scenario_section().read(sections, scenario, place).and_then([&] {
+    return check_like_nodes(scenario);
+  });
   return read ? Expected<Scenario>(std::move(scenario)) : tl::unexpected(read.error());
 }
 
@@ -152,7 +154,7 @@ Expected<Question> PointReader::read_job(const Values& values) {
   auto read = read_groups(values, changed);
   if (!read) return tl::unexpected(read.error());
   Scenario scenario = sweep_.scenario;
-  for (const std::size_t group : changed) kGroups[group].take(scenario, *read);
+  for (const std::size_t group : changed) kKeyGroups[group].take(scenario, *read);
   const auto tiers = tiers_of(scenario.job.cluster, values);
   PreparedJob job = prepare(scenario.job, *tiers);
   return Question{std::move(scenario), std::move(job)};
@@ -174,12 +176,12 @@ Expected<void> PointReader::read_settings(const Values& values) {
     if (is_changed(group, values)) {
       changed.push_back(group);
     } else {
-      kGroups[group].take(settings_, sweep_.scenario);
+      kKeyGroups[group].take(settings_, sweep_.scenario);
     }
   }
   const auto read = read_groups(values, changed);
   if (!read) return tl::unexpected(read.error());
-  for (const std::size_t group : changed) kGroups[group].take(settings_, *read);
+  for (const std::size_t group : changed) kKeyGroups[group].take(settings_, *read);
   return {};
 }
 

@@ -101,9 +101,10 @@ const SweepReport::Baselines& SweepReport::baselines_of(
   const PreparedJob& job = question->job;
   const Evaluator evaluate = analytic_evaluator(job);
   return baselines_
-      .emplace(question.get(), Baselines{.question = question,
-                                         .plain = figures_of(plain_data_parallel(job, evaluate)),
-                                         .rule = figures_of(rule_of_thumb(job, {}, evaluate))})
+      .emplace(question.get(),
+               Baselines{.question = question,
+                         .plain = figures_of(data_parallel_only(job, 0, {}, evaluate)),
+                         .rule = figures_of(rule_of_thumb(job, {}, evaluate))})
       .first->second;
 }
 

@@ -8,6 +8,7 @@ PointOrder order_of(const SweepDocument& sweep) {
   if (sweep.evaluate == Evaluation::goodput) return {"goodput DESC, point", "goodput"};
   switch (sweep.objective) {
     case Objective::step_time:
+    case Objective::goodput:  // an evaluation of its own, above
       break;
     case Objective::cost:
       return {"cost_per_step_usd / (tokens_per_second * step_time_s), point", "cost of a token"};

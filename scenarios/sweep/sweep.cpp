@@ -33,6 +33,9 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
   }
   if (auto fits = check(scenario_section().spec(), base, at); !fits) return fits;
   if (auto read = scenario_section().read(base, sweep.scenario, at); !read) return read;
+  if (const auto like = check_like_nodes(sweep.scenario); !like) {
+    return (at / "cluster" / "groups").error(like.error().message);
+  }
   if (refers) {
     sweep.inputs.push_back(
         {shown_path(opened->document.file), sha256(read_file(opened->document.file).value_or(""))});

@@ -138,6 +138,42 @@ TEST(Program, MinimisesTheObjectiveOfTheCommandLine) {
   EXPECT_LT(best("step-time").at("step_time_s"), best("memory").at("step_time_s"));
 }
 
+TEST(Program, PlansAFrontOfTwoObjectives) {
+  const Json plans = Json::parse(run_trainyard("plan --format json --pareto step-time,memory " +
+                                               quoted(small_scenario()))
+                                     .out)
+                         .at("plans");
+  ASSERT_GT(plans.size(), 1u);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    EXPECT_GT(plans[i]["step_time_s"], plans[i - 1]["step_time_s"]);
+    EXPECT_LT(plans[i]["peak_memory_bytes"], plans[i - 1]["peak_memory_bytes"]);
+  }
+}
+
+TEST(Program, ConfirmsTheBestPlansBySimulation) {
+  const std::string arguments = " --top 2 --confirm 2 " + quoted(small_scenario());
+  const Json plans = Json::parse(run_trainyard("plan --format json" + arguments).out).at("plans");
+  ASSERT_EQ(plans.size(), 2u);
+  for (const Json& plan : plans) {
+    const bool inside = plan["simulated_step_time_s"] >= plan["step_time_low_s"] &&
+                        plan["simulated_step_time_s"] <= plan["step_time_high_s"];
+    EXPECT_EQ(plan["simulation_departs"], !inside);
+  }
+  EXPECT_LE(plans[0]["simulated_step_time_s"], plans[1]["simulated_step_time_s"]);
+  EXPECT_NE(run_trainyard("plan" + arguments).out.find("simulated "), std::string::npos);
+}
+
+TEST(Program, PlansForTheBadEndOfTheInterval) {
+  const std::string file = quoted(small_scenario());
+  const Json usual = Json::parse(run_trainyard("plan --top 1 --format json " + file).out);
+  const Json robust = Json::parse(run_trainyard("plan --top 1 --robust --format json " + file).out);
+  const auto value = [](const Json& answer) {
+    return answer.at("plans").at(0).at("robust_step_time_s").get<double>();
+  };
+  EXPECT_LE(value(robust), value(usual));
+  EXPECT_EQ(value(usual), usual["plans"][0]["step_time_high_s"]) << "no straggler in the scenario";
+}
+
 TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   const std::string measured = R"(, "measured": { "step_time": "10 s", "source": "none" })";
   const std::string array = "[" + read_text(small_scenario(kPlan + measured)) + "," +

@@ -96,7 +96,7 @@ TEST(HardwareRemedies, SaveATenthTogetherWhereEverythingIsARate) {
   const auto plan = make_plan({.tensor_parallel = 4, .pipeline_parallel = 2}, job.job.model,
                               job.job.cluster, job.job.training);
   ASSERT_TRUE(plan);
-  const Candidate start{*plan, estimate(job, *plan)};
+  const Candidate start{*plan, estimate(job, *plan), {}};
   Seconds saved;
   for (const Remedy& remedy : hardware_remedies(
            job.job, start,
@@ -112,7 +112,7 @@ TEST(PlanRemedies, AreLegalNeighboursTheFastestFirst) {
   const auto plan = make_plan({.tensor_parallel = 2, .pipeline_parallel = 2}, job.job.model,
                               job.job.cluster, job.job.training);
   ASSERT_TRUE(plan);
-  Candidate start{*plan, {}};
+  Candidate start{*plan, {}, {}};
   start.estimate.step_time = Seconds(8);
   // Halving the tensor degree halves the time; nothing else matters.
   const auto remedies = plan_remedies(job, start, [](const Plan& p, Estimate& out) {
@@ -129,7 +129,7 @@ TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
   const auto plan =
       make_plan({.tensor_parallel = 2}, job.job.model, job.job.cluster, job.job.training);
   ASSERT_TRUE(plan);
-  Candidate start{*plan, {}};
+  Candidate start{*plan, {}, {}};
   start.estimate.step_time = Seconds(8);
   const auto remedies = plan_remedies(job, start, [](const Plan& p, Estimate& out) {
     out.feasible = p.recompute.mode == RecomputeMode::full;

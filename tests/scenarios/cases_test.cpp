@@ -12,6 +12,7 @@
 #include "scenarios/json_document.h"
 #include "scenarios/output.h"
 #include "scenarios/scenario.h"
+#include "scenarios/write_groups.h"
 #include "tests/scenarios/test_folder.h"
 
 namespace trainyard {
@@ -38,10 +39,14 @@ Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
 }
 
 // The answer to a case as `estimate --format json` prints it, with `states`: the bytes of
-// parameters, gradients and optimizer on the first stage.
+// parameters, gradients and optimizer on the first stage. For unlike nodes as `plan` prints it.
 Expected<Json> answer_to(const std::string& name) {
   const auto scenario = read_scenario(source_folder() / "scenarios" / "cases" / (name + ".json"));
   if (!scenario) return tl::unexpected(scenario.error());
+  if (scenario->unlike) {
+    const GroupedJob grouped{scenario->job.model, scenario->job.training, *scenario->unlike};
+    return Json::parse(groups_json(*scenario, in_order(plan_groups(grouped))));
+  }
   const PreparedJob job = prepare(scenario->job);
   const auto plan = plan_of(*scenario, job);
   if (!plan) return tl::unexpected(plan.error());

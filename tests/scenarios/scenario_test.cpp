@@ -112,6 +112,30 @@ TEST_F(Scenarios, FabricsThatAreNoTreeAreReadByNameAndByPath) {
   EXPECT_EQ(drawn.links[7].bandwidth, BytesPerSecond(100e9));
 }
 
+// 8 NICs of 200 and of 400 Gbit/s for 8 devices: 25 GB/s a device on the narrower side, 85 % of it.
+TEST_F(Scenarios, MayHaveTwoGroupsOfUnlikeNodes) {
+  const auto with_groups = [&](const std::string& more) {
+    return read_scenario(written("groups.json", fmt::format(R"({{"trainyard": "scenario/1",
+          "model": "llama-3.1-8b",
+          "cluster": {{"groups": [{{"node": "dgx-a100-80gb", "nodes": 4}},
+                                  {{"node": "dgx-h100-80gb", "nodes": 2}}]{}}},
+          "training": {{"global_batch": 64, "sequence_length": 8192}}}})",
+                                                            more)));
+  };
+  const auto scenario = with_groups("");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ASSERT_TRUE(scenario->unlike);
+  EXPECT_EQ(scenario->unlike->groups[0].devices(), 32);
+  EXPECT_EQ(scenario->unlike->groups[1].devices(), 16);
+  EXPECT_NEAR(scenario->unlike->boundary.value(), 0.85 * 25e9, 1);
+  EXPECT_EQ(check_like_nodes(*scenario).error().where, "/cluster/groups");
+  const auto named =
+      with_groups(R"(, "boundary_bandwidth": "5 GB/s", "boundary_latency": "20 us")");
+  ASSERT_TRUE(named.has_value()) << named.error().message;
+  EXPECT_EQ(named->unlike->boundary, BytesPerSecond(5e9));
+  EXPECT_EQ(named->unlike->boundary_latency, Seconds(20e-6));
+}
+
 TEST_F(Scenarios, PriceAndPowerAreOfTheCluster) {
   const Scenario scenario = scenario_with(
       R"("price": "3.6 USD/h", "power": {"device": "650 W", "pue": 1.1,

@@ -1,0 +1,203 @@
+#include "cli/plan_capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/csv.h"
+#include "cli/plan_search.h"
+#include "cli/plan_text.h"
+#include "cli/progress.h"
+#include "cli/style.h"
+#include "cli/table.h"
+#include "cli/text.h"
+#include "model/cost/estimate.h"
+#include "model/cost/reliability_settings.h"
+#include "planner/capacity.h"
+#include "scenarios/output.h"
+
+namespace trainyard {
+namespace {
+
+using Points = std::vector<CapacityPoint>;
+
+// The columns of a size, those only that vary.
+struct SizeColumn {
+  std::string_view head;
+  Align align;
+  std::string (*cell)(const Job& job);
+};
+constexpr SizeColumn kSizeColumns[] = {
+    {"model", Align::left, [](const Job& job) { return job.model.name; }},
+    {"batch", Align::right, [](const Job& job) { return count(job.training.global_batch); }},
+    {"sequence", Align::right, [](const Job& job) { return count(job.training.sequence_length); }},
+};
+
+std::vector<SizeColumn> varying_columns(const Points& points) {
+  std::vector<SizeColumn> columns;
+  for (const SizeColumn& column : kSizeColumns) {
+    std::set<std::string> values;
+    for (const CapacityPoint& point : points) values.insert(column.cell(point.job));
+    if (values.size() > 1) columns.push_back(column);
+  }
+  return columns;
+}
+
+bool has_run(const Points& points) { return points.front().job.training.tokens > 0; }
+
+std::string run_cell(const CapacityPoint& point) {
+  return point.run ? number(*point.run / kDay) : "–";
+}
+
+std::vector<std::string> cells_of(const CapacityPoint& point) {
+  if (!point.best) return {"–", "–", "–", "–", "–"};
+  const Estimate& estimate = point.best->estimate;
+  return {fmt::format("{:.3f}", estimate.step_time.value()), number(estimate.tokens_per_second),
+          number(estimate.tokens_per_second / point.best->plan.devices()), percent(estimate.mfu),
+          fmt::format("{:.1f}", estimate.peak_memory.value() / 1073741824.0)};
+}
+
+std::string plan_cell(const CapacityPoint& point, const Style& style) {
+  if (!point.best) return style.bad("no plan fits");
+  const Plan& plan = point.best->plan;
+  const std::string recompute = plan.recompute.mode == RecomputeMode::none
+                                    ? ""
+                                    : fmt::format(" · {}", recompute_name(plan.recompute));
+  return fmt::format("{} · mb {}{}", degrees_line(plan), plan.micro_batch, recompute);
+}
+
+std::string table_of(const Points& points, bool has_deadline, const Style& style) {
+  const std::vector<SizeColumn> sizes = varying_columns(points);
+  std::vector<Column> columns;
+  for (const SizeColumn& size : sizes) columns.push_back({std::string(size.head), "", size.align});
+  for (const Column& column :
+       {Column{"devices"}, Column{"step", "s"}, Column{"tokens", "/s"},
+        Column{"tokens", "/s/device"}, Column{"MFU", "%"}, Column{"memory", "GiB"}}) {
+    columns.push_back(column);
+  }
+  if (has_run(points)) columns.push_back({"run", "days"});
+  if (has_deadline) columns.push_back({"in time", "", Align::left});
+  columns.push_back({"best plan", "", Align::left});
+  Table table(std::move(columns));
+  for (const CapacityPoint& point : points) {
+    std::vector<std::string> row;
+    for (const SizeColumn& size : sizes) row.push_back(size.cell(point.job));
+    row.push_back(count(point.job.cluster.devices()));
+    for (std::string& cell : cells_of(point)) row.push_back(std::move(cell));
+    if (has_run(points)) row.push_back(run_cell(point));
+    if (has_deadline) row.emplace_back(point.in_time ? "yes" : "no");
+    row.push_back(plan_cell(point, style));
+    table.add_row(std::move(row));
+  }
+  return table.render(style);
+}
+
+std::string size_words(const CapacityPoint& point) {
+  return fmt::format("{} of {} tokens on {} devices, {} sequences a step", point.job.model.name,
+                     count(point.job.training.sequence_length), count(point.job.cluster.devices()),
+                     count(point.job.training.global_batch));
+}
+
+std::string deadline_words(const Points& points, Seconds deadline) {
+  const std::string within = fmt::format("{} days", number(deadline / kDay));
+  const CapacityPoint* fewest = fewest_devices(points);
+  if (fewest == nullptr) return fmt::format("none of these sizes is done within {}.", within);
+  return fmt::format(
+      "{} train {} tokens in {} days, within {}, failures and checkpoints included: {}.",
+      count(fewest->job.cluster.devices()), short_scale(fewest->job.training.tokens),
+      run_cell(*fewest), within, plan_line(fewest->best->plan));
+}
+
+std::string answers(const Points& points, const CapacitySpace& sizes, const Style& style) {
+  std::string text;
+  if (sizes.deadline) {
+    text += paragraph("fewest devices", deadline_words(points, *sizes.deadline), style);
+  }
+  const auto add = [&](std::string_view label, const CapacityPoint* point) {
+    const std::string words =
+        point == nullptr ? "none of them fits."
+                         : fmt::format("{}: {}.", size_words(*point), plan_line(point->best->plan));
+    text += paragraph(label, words, style);
+  };
+  if (sizes.models.size() > 1) add("largest model", largest_model(points));
+  if (sizes.sequence_length.size() > 1) add("longest", longest_sequence(points));
+  const auto open = std::count_if(points.begin(), points.end(),
+                                  [](const CapacityPoint& point) { return !point.optimal; });
+  if (open > 0) {
+    text +=
+        paragraph("stopped",
+                  fmt::format("{} of these searches early: their best plans so far.", open), style);
+  }
+  const std::int64_t left = count_of(sizes) - static_cast<std::int64_t>(points.size());
+  if (left > 0) text += paragraph("not looked at", fmt::format("{} sizes.", left), style);
+  return text;
+}
+
+std::string report(const Question& question, const Points& points, const Style& style) {
+  const CapacitySpace& sizes = question.scenario.space;
+  return style.strong(question.scenario.name) + "\n\nthe best plan of every size\n" +
+         table_of(points, sizes.deadline.has_value(), style) + "\n" + answers(points, sizes, style);
+}
+
+std::string csv_of(const Question& question, const Points& points) {
+  std::vector<CsvRow> rows;
+  rows.reserve(points.size());
+  for (const CapacityPoint& point : points) {
+    const auto of_best = [&point](double (*value)(const Estimate&)) {
+      return point.best ? csv_number(value(point.best->estimate)) : "";
+    };
+    rows.push_back(
+        {{"name", question.scenario.name},
+         {"model", point.job.model.name},
+         {"devices", fmt::format("{}", point.job.cluster.devices())},
+         {"global_batch", fmt::format("{}", point.job.training.global_batch)},
+         {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
+         {"fits", point.best ? "true" : "false"},
+         {"optimal", point.optimal ? "true" : "false"},
+         {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
+         {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
+         {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
+         {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
+         {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
+         {"in_time", point.in_time ? "true" : "false"},
+         {"plan", point.best ? plan_line(point.best->plan) : ""}});
+  }
+  return csv_text(rows);
+}
+
+bool says_yes(const Points& points, const CapacitySpace& sizes) {
+  if (sizes.deadline) return fewest_devices(points) != nullptr;
+  return largest_model(points) != nullptr;
+}
+
+Points search_sizes(const Question& question, SearchOptions options) {
+  const InterruptGuard guard;
+  Progress progress("searching");
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  options.interrupted = interrupt_flag();
+  return plan_capacity(
+      question.job.job, question.scenario.space, options,
+      [](const PreparedJob& job, const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+}
+
+}  // namespace
+
+int answer_for_sizes(const Question& question, const SearchOptions& options, Format format) {
+  const Points points = search_sizes(question, options);
+  const bool found = std::any_of(points.begin(), points.end(),
+                                 [](const CapacityPoint& point) { return point.best.has_value(); });
+  if (was_interrupted() && !found) return kInterrupted;
+  const int status = says_yes(points, question.scenario.space) ? kDone : kAnswerIsNo;
+  switch (format) {
+    case Format::json:
+      return print(capacity_json(question.scenario, points), status);
+    case Format::csv:
+      return print(csv_of(question, points), status);
+    case Format::text:
+      break;
+  }
+  return print(report(question, points, style_for(stdout)), status);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,14 @@
+// `trainyard plan` of a scenario whose `planner` section asks for sizes: the best plan of each, and
+// what follows: the fewest devices in time, the largest network, the longest sequence.
+#pragma once
+
+#include "cli/command.h"
+#include "cli/question.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// Returns the exit status.
+int answer_for_sizes(const Question& question, const SearchOptions& options, Format format);
+
+}  // namespace trainyard

@@ -1,0 +1,46 @@
+// Capacity planning: the best plan for every size in question of network, cluster, batch and
+// sequence. Each size is a search of its own, proved as far as that search is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/explain.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// What may vary beside the plan; an empty list: as the job has it.
+struct CapacitySpace {
+  std::vector<Transformer> models;
+  std::vector<std::int64_t> nodes;
+  std::vector<std::int64_t> global_batch;
+  std::vector<std::int64_t> sequence_length;
+  std::optional<Seconds> deadline;  // for training.tokens
+};
+// Whether any size is asked for.
+bool asks_for_sizes(const CapacitySpace& sizes);
+// The sizes that differ: 1 where nothing varies.
+std::int64_t count_of(const CapacitySpace& sizes);
+
+struct CapacityPoint {
+  Job job;
+  std::optional<Candidate> best;  // nothing: no plan fits
+  bool optimal = false;
+  std::optional<Seconds> run;  // what training.tokens take, failures and checkpoints included
+  bool in_time = false;        // within the deadline
+};
+
+// In the order of models, then nodes, batch and sequence. Ends early when interrupted.
+std::vector<CapacityPoint> plan_capacity(const Job& job, const CapacitySpace& sizes,
+                                         const SearchOptions& options,
+                                         const JobEvaluator& evaluate);
+
+// The answers among the points; nullptr where there is none. Of equals: the one on fewer devices,
+// then the one with more tokens a second.
+const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points);    // in time
+const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points);     // that fits
+const CapacityPoint* longest_sequence(const std::vector<CapacityPoint>& points);  // that fits
+
+}  // namespace trainyard

@@ -1,0 +1,29 @@
+#include "planner/hardware.h"
+
+namespace trainyard {
+
+void raise_flops(Job& job, double factor) {
+  for (FlopsPerSecond& peak : job.cluster.device.peak) {
+    peak *= factor;
+  }
+  job.cluster.device.rates.sustained_clock *= factor;
+}
+
+void raise_memory_capacity(Job& job, double factor) { job.cluster.device.memory *= factor; }
+
+void raise_memory_bandwidth(Job& job, double factor) {
+  job.cluster.device.memory_bandwidth *= factor;
+}
+
+void raise_link_bandwidth(Job& job, double factor) {
+  job.cluster.device.link_bandwidth *= factor;
+  job.cluster.intra.bandwidth *= factor;
+  for (CollectiveCurve& curve : job.cluster.device.collectives) {
+    curve.bandwidth *= factor;
+    curve.root /= factor;
+  }
+}
+
+void raise_network_bandwidth(Job& job, double factor) { job.cluster.inter.bandwidth *= factor; }
+
+}  // namespace trainyard

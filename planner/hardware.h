@@ -1,0 +1,16 @@
+// A job whose hardware is better by a factor, one figure at a time: what remedies and marginal
+// values are measured with.
+#pragma once
+
+#include "model/job.h"
+
+namespace trainyard {
+
+void raise_flops(Job& job, double factor);
+void raise_memory_capacity(Job& job, double factor);
+void raise_memory_bandwidth(Job& job, double factor);
+// The fitted curves inside a domain are the link's as well.
+void raise_link_bandwidth(Job& job, double factor);
+void raise_network_bandwidth(Job& job, double factor);
+
+}  // namespace trainyard

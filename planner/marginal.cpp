@@ -1,0 +1,115 @@
+#include "planner/marginal.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "planner/hardware.h"
+#include "planner/ranking.h"
+
+namespace trainyard {
+namespace {
+
+// Plans that the one search may bring; where it brings as many, each resource has a search instead.
+constexpr int kMostRivals = 256;
+
+struct Resource {
+  std::string_view name;
+  void (*raise)(Job& job, double factor);
+};
+
+constexpr std::array kResources = {Resource{"FLOP/s", raise_flops},
+                                   Resource{"memory capacity", raise_memory_capacity},
+                                   Resource{"memory bandwidth", raise_memory_bandwidth},
+                                   Resource{"network bandwidth", raise_network_bandwidth}};
+
+class MarginalSearch {
+ public:
+  MarginalSearch(const PreparedJob& job, const SearchOptions& options, const Candidate& winner,
+                 const JobEvaluator& evaluate)
+      : options_(options), evaluate_(evaluate) {
+    options_.top = kMostRivals;
+    options_.second.reset();
+    Job all = job.job;
+    for (std::size_t i = 0; i < kResources.size(); ++i) {
+      Job better = job.job;
+      kResources[i].raise(better, 1 + kMarginalShare);
+      kResources[i].raise(all, 1 + kMarginalShare);
+      jobs_[i] = prepare(std::move(better));
+      same_[i] = priced(jobs_[i], winner);
+    }
+    all_ = prepare(std::move(all));
+  }
+
+  // The best plan with more of each resource.
+  std::array<Candidate, kResources.size()> best() const {
+    const std::vector<Candidate> rivals = found(all_, worth());
+    const bool complete = rivals.size() < kMostRivals;
+    std::array<Candidate, kResources.size()> best = same_;
+    for (std::size_t i = 0; i < kResources.size(); ++i) {
+      for (const Candidate& rival : complete ? rivals : found(jobs_[i], value(i, same_[i]))) {
+        take_if_better(i, priced(jobs_[i], rival), best[i]);
+      }
+    }
+    return best;
+  }
+
+  double value(std::size_t resource, const Candidate& candidate) const {
+    return value_of(jobs_[resource], candidate);
+  }
+  double value_of(const PreparedJob& job, const Candidate& candidate) const {
+    return objective_value(job, options_.valuation, options_.objective, candidate.plan,
+                           candidate.estimate);
+  }
+
+ private:
+  // What no rival with more of one resource may exceed.
+  double worth() const {
+    double most = 0;
+    for (std::size_t i = 0; i < kResources.size(); ++i) most = std::max(most, value(i, same_[i]));
+    return most;
+  }
+
+  Candidate priced(const PreparedJob& job, const Candidate& candidate) const {
+    Candidate result{candidate.plan, {}, {}};
+    evaluate_(job, result.plan, result.estimate);
+    return result;
+  }
+
+  std::vector<Candidate> found(const PreparedJob& job, double worth) const {
+    SearchOptions options = options_;
+    options.worth = worth;
+    return search(job, options, [&](const Plan& plan, Estimate& out) { evaluate_(job, plan, out); })
+        .plans;
+  }
+
+  void take_if_better(std::size_t resource, Candidate rival, Candidate& best) const {
+    if (!rival.estimate.feasible) return;
+    if (value(resource, rival) < value(resource, best)) best = std::move(rival);
+  }
+
+  SearchOptions options_;
+  const JobEvaluator& evaluate_;
+  std::array<PreparedJob, kResources.size()> jobs_;
+  std::array<Candidate, kResources.size()> same_;  // the winner with more of each
+  PreparedJob all_;                                // more of everything
+};
+
+}  // namespace
+
+std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,
+                                           const Candidate& winner, const JobEvaluator& evaluate) {
+  const MarginalSearch search(job, options, winner, evaluate);
+  const double before = search.value_of(job, winner);
+  const auto best = search.best();
+  std::vector<MarginalValue> values;
+  values.reserve(kResources.size());
+  for (std::size_t i = 0; i < kResources.size(); ++i) {
+    const bool same_plan =
+        !plan_before(best[i].plan, winner.plan) && !plan_before(winner.plan, best[i].plan);
+    values.push_back({kResources[i].name, 1 - search.value(i, best[i]) / before, same_plan});
+  }
+  return values;
+}
+
+}  // namespace trainyard

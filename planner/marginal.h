@@ -1,0 +1,26 @@
+// What a little more of each resource is worth: the search again on a job that has it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "planner/explain.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+struct MarginalValue {
+  std::string_view resource;  // "FLOP/s"
+  double gained = 0;          // share of the objective
+  bool same_plan = true;      // the best plan stays the best
+};
+
+inline constexpr double kMarginalShare = 0.01;  // more of it
+
+// FLOP/s, memory capacity and bandwidth, network bandwidth, in this order. One search for all: no
+// plan is worse for more of a resource, so what beats `winner` with more of one is as good as it
+// with more of all four.
+std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,
+                                           const Candidate& winner, const JobEvaluator& evaluate);
+
+}  // namespace trainyard

@@ -1,0 +1,58 @@
+#include "planner/objective.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/cost/reliability.h"
+
+namespace trainyard {
+namespace {
+
+// The share of the time in which some device of the plan is slow and not yet found.
+double slow_share(const Stragglers& stragglers, const Plan& plan) {
+  if (stragglers.mtbf <= Seconds(0)) return 0;
+  return std::min(1.0, plan.devices() * stragglers.detection / stragglers.mtbf);
+}
+
+}  // namespace
+
+Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
+                         const Estimate& estimate) {
+  if (!reliability.stragglers) return estimate.step_time_high;
+  const Stragglers& stragglers = *reliability.stragglers;
+  const Breakdown& spent = estimate.breakdown;
+  const Seconds kernels = spent.compute + spent.embedding_head + spent.recompute;
+  const double longer = slow_share(stragglers, plan) * (1 / stragglers.speed - 1);
+  return estimate.step_time_high + kernels * longer;
+}
+
+double objective_value(Objective objective, const Estimate& estimate) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  switch (objective) {
+    case Objective::step_time:
+    case Objective::goodput:
+      return estimate.step_time.value();
+    case Objective::cost:
+      return estimate.cost_per_step ? estimate.cost_per_step->value() : kUnknown;
+    case Objective::energy:
+      return estimate.energy_per_step ? estimate.energy_per_step->value() : kUnknown;
+    case Objective::memory:
+      return estimate.peak_memory.value();
+  }
+  return kUnknown;
+}
+
+double objective_value(const PreparedJob& job, const Valuation& valuation, Objective objective,
+                       const Plan& plan, const Estimate& estimate) {
+  double value = objective_value(objective, estimate);
+  if (objective == Objective::goodput) {
+    value /= estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint).goodput;
+  }
+  if (valuation.robust && objective != Objective::memory) {
+    value *=
+        std::max(1.0, robust_step_time(valuation.reliability, plan, estimate) / estimate.step_time);
+  }
+  return value;
+}
+
+}  // namespace trainyard

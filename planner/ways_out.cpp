@@ -1,0 +1,93 @@
+#include "planner/ways_out.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kWays = 3;
+constexpr int kMostTimesNodes = 64;
+
+std::optional<WayOut> way(std::string change, Job job, SearchOptions options,
+                          const JobEvaluator& evaluate) {
+  options.top = 1;
+  options.second.reset();
+  const PreparedJob prepared = prepare(std::move(job));
+  SearchResult found = search(
+      prepared, options, [&](const Plan& plan, Estimate& out) { evaluate(prepared, plan, out); });
+  if (found.plans.empty()) return std::nullopt;
+  Candidate best = std::move(found.plans.front());
+  const double cost = best.plan.devices() / best.estimate.tokens_per_second;
+  return WayOut{std::move(change), std::move(best), cost};
+}
+
+std::optional<WayOut> more_nodes(const Job& job, const SearchOptions& options,
+                                 const JobEvaluator& evaluate) {
+  for (int times = 2; times <= kMostTimesNodes; times *= 2) {
+    Job larger = job;
+    larger.cluster.nodes = times * job.cluster.nodes;
+    auto found = way(fmt::format("{} nodes instead of {}", larger.cluster.nodes, job.cluster.nodes),
+                     larger, options, evaluate);
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
+// What a search that is bounded less may choose.
+struct Freedom {
+  std::string change;
+  SearchSpace space;
+};
+
+std::vector<Freedom> freedoms(const SearchSpace& space) {
+  std::vector<Freedom> result;
+  const auto free = [&](const char* change, auto member) {
+    if ((space.*member).empty()) return;
+    result.push_back({change, space});
+    (result.back().space.*member).clear();
+  };
+  free("any ZeRO stage", &SearchSpace::zero_stage);
+  free("any recomputation", &SearchSpace::recompute);
+  free("any micro-batch", &SearchSpace::micro_batch);
+  for (const OffloadChoice& choice : kOffloads) {
+    if (choice.offload == Offload{} || !space.offload.empty()) continue;
+    result.push_back({fmt::format("{} in host memory",
+                                  choice.name == "all" ? "states and activations" : choice.name),
+                      space});
+    result.back().space.offload = {std::string(choice.name)};
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
+                             const JobEvaluator& evaluate) {
+  std::vector<WayOut> ways;
+  const auto add = [&ways](std::optional<WayOut> found) {
+    if (found) ways.push_back(*std::move(found));
+  };
+  for (Freedom& freedom : freedoms(options.space)) {
+    SearchOptions freer = options;
+    freer.space = std::move(freedom.space);
+    add(way(std::move(freedom.change), job, freer, evaluate));
+  }
+  if (job.training.global_batch % 2 == 0) {
+    Job smaller = job;
+    smaller.training.global_batch /= 2;
+    add(way(fmt::format("a global batch of {}", smaller.training.global_batch), smaller, options,
+            evaluate));
+  }
+  add(more_nodes(job, options, evaluate));
+  std::stable_sort(ways.begin(), ways.end(), [](const WayOut& a, const WayOut& b) {
+    return a.device_seconds_per_token < b.device_seconds_per_token;
+  });
+  ways.erase(ways.begin() + static_cast<std::ptrdiff_t>(std::min(kWays, ways.size())), ways.end());
+  return ways;
+}
+
+}  // namespace trainyard

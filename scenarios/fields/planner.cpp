@@ -1,0 +1,219 @@
+// The fields of a scenario's `planner` section: what the search may choose, and the sizes of which
+// each is searched (planner/capacity.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/cluster/fabric_shape.h"
+#include "planner/auto_schedule.h"
+#include "scenarios/fields/documents.h"
+
+namespace trainyard {
+namespace {
+
+// One dimension of the search: a value or a list of values.
+template <typename Value>
+Field<PlannerKeys> dimension(std::string key, std::vector<Value> SearchSpace::*member, Shape value,
+                             std::string doc) {
+  Shape list{ListShape{{value}}};
+  return Field<PlannerKeys>{
+      {.key = std::move(key),
+       .shape = {AnyShape{{std::move(value), std::move(list)}}},
+       .doc = std::move(doc)},
+      [member](const Json& read, PlannerKeys& keys, const Place&) -> Expected<void> {
+        if (!read.is_array()) {
+          (keys.*member).push_back(read.get<Value>());
+        } else {
+          for (const Json& entry : read) (keys.*member).push_back(entry.get<Value>());
+        }
+        return {};
+      },
+      [member](const PlannerKeys& keys) -> std::optional<Json> {
+        if ((keys.*member).empty()) return std::nullopt;
+        return Json(keys.*member);
+      }};
+}
+
+const FieldSpec& key_of_plan(const char* key) {
+  return *std::ranges::find(plan_section().spec().fields, key, &FieldSpec::key);
+}
+
+template <typename Value>
+Field<PlannerKeys> dimension_like_plan(const char* key, std::vector<Value> SearchSpace::*member) {
+  const FieldSpec& of_plan = key_of_plan(key);
+  return dimension(key, member, of_plan.shape, of_plan.doc).absent("every legal value");
+}
+
+// Named schedules only: an order that is found or listed is no dimension of the search.
+Field<PlannerKeys> schedule_dimension() {
+  const Shape& shape = key_of_plan("schedule").shape;
+  const Shape& name = std::get<AnyShape>(shape.form).alternatives.front();
+  ChoiceShape named = std::get<ChoiceShape>(name.form);
+  named.document = {};
+  std::erase(named.names, kAutoSchedule);
+  return dimension("schedule", &SearchSpace::schedule, {std::move(named)}, "order of the passes")
+      .absent("every one that the stack runs");
+}
+
+// Numbers from one to another.
+struct Range {
+  std::int64_t from = 0, to = 0, step = 0;
+
+  std::int64_t after(std::int64_t value) const { return step > 0 ? value + step : 2 * value; }
+};
+constexpr std::size_t kMostSizes = 1000;
+constexpr CountShape kSize{.most = 1e8};
+
+const Section<Range>& range_section() {
+  static const Section<Range> section(
+      "range", "Numbers from one to another, both included.",
+      {
+          count("from", &Range::from, "the first", kSize).required(),
+          count("to", &Range::to, "the last", kSize).required(),
+          count("step", &Range::step, "from each to the next", kSize)
+              .absent("each is twice the one before"),
+      },
+      {.finish = [](Range& range, const Place& place) -> Expected<void> {
+        if (range.from <= range.to) return {};
+        return (place / "to")
+            .error(fmt::format("found {}; allowed: at least `from`, {}", range.to, range.from));
+      }});
+  return section;
+}
+
+Expected<void> add_range(const Json& value, std::vector<std::int64_t>& sizes, const Place& place) {
+  Range range;
+  if (auto done = range_section().read(value, range, place); !done) return done;
+  for (std::int64_t size = range.from; size < range.to; size = range.after(size)) {
+    sizes.push_back(size);
+    if (sizes.size() >= kMostSizes) {
+      return place.error(
+          fmt::format("found more than {} numbers; allowed: a larger `step`", kMostSizes));
+    }
+  }
+  sizes.push_back(range.to);
+  return {};
+}
+
+Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpace::*member,
+                         CountShape size, std::string doc) {
+  return Field<PlannerKeys>{
+      {.key = key,
+       .shape = {AnyShape{
+           {Shape{ListShape{{Shape{size}}}}, Shape{ObjectShape{&spec_of<range_section>, {}}}}}},
+       .doc = std::move(doc)},
+      [member](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
+        if (value.is_object()) return add_range(value, keys.*member, place);
+        for (const Json& entry : value) {
+          (keys.*member).push_back(static_cast<std::int64_t>(entry.get<double>()));
+        }
+        return {};
+      },
+      [member](const PlannerKeys& keys) -> std::optional<Json> {
+        if ((keys.*member).empty()) return std::nullopt;
+        return Json(keys.*member);
+      }}
+      .absent("as the job has it");
+}
+
+Field<PlannerKeys> models_field() {
+  return {{.key = "model",
+           .shape = {ListShape{{model_field().spec.shape}}},
+           .doc = "networks of which each is planned: the largest that fits",
+           .absent = "the scenario's own"},
+          [](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
+            for (std::size_t i = 0; i < value.size(); ++i) {
+              Scenario other;
+              auto done = model_field().read(value[i], other, place / i);
+              if (!done) return done;
+              keys.models.push_back(std::move(other.job.model));
+            }
+            return {};
+          },
+          [](const PlannerKeys&) { return std::nullopt; }};
+}
+
+// Clusters of these sizes must be possible.
+Expected<void> check_nodes(const Cluster& cluster, const std::vector<std::int64_t>& nodes,
+                           const Place& planner) {
+  const Place place = planner / "nodes";
+  for (const std::int64_t size : nodes) {
+    Cluster sized = cluster;
+    sized.nodes = static_cast<int>(size);
+    if (auto done = check_size(sized, planner); !done) return done;
+    if (size > 1 && cluster.inter.kind == InterNodeKind::none) {
+      return place.error(
+          fmt::format("found {} without an \"inter_node\" of the cluster; allowed: 1", size));
+    }
+    if (const auto checked = check_fabric(sized); !checked) {
+      return place.error(fmt::format("found {}: {}", size, checked.error().message));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+const Section<PlannerKeys>& planner_section() {
+  using S = SearchSpace;
+  using C = CapacitySpace;
+  static const Section<PlannerKeys> section(
+      "planner",
+      "What the planner may choose: for a key of `plan` a value or a list of values. And sizes, of "
+      "which `trainyard plan` finds the best plan each.",
+      {
+          dimension_like_plan("tensor_parallel", &S::tensor_parallel),
+          dimension_like_plan("sequence_parallel", &S::sequence_parallel)
+              .absent("as the stack has it, and without"),
+          dimension_like_plan("context_parallel", &S::context_parallel),
+          dimension_like_plan("context_parallel_algorithm", &S::context_parallel_algorithm),
+          dimension_like_plan("pipeline_parallel", &S::pipeline_parallel),
+          dimension_like_plan("virtual_stages", &S::virtual_stages),
+          dimension_like_plan("data_parallel", &S::data_parallel),
+          dimension_like_plan("expert_parallel", &S::expert_parallel),
+          dimension_like_plan("expert_tensor_parallel", &S::expert_tensor_parallel),
+          dimension_like_plan("micro_batch", &S::micro_batch),
+          dimension_like_plan("zero_stage", &S::zero_stage),
+          dimension_like_plan("sharding_group", &S::sharding_group)
+              .absent("all ranks that hold the same parameters"),
+          dimension("recompute", &S::recompute, {ChoiceShape{{"none", "selective", "full"}}},
+                    "what backward computes again")
+              .absent("every legal value"),
+          dimension(
+              "offload", &S::offload,
+              {ChoiceShape{{"none", "optimizer", "activations", "states", "all"}}},
+              "what may lie in the memory of the hosts; states: parameters, gradients, optimizer")
+              .absent("as the plan has it"),
+          schedule_dimension(),
+          dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),
+          dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
+          models_field(),
+          sizes("nodes", &C::nodes, {.most = 1e6}, "sizes of the cluster"),
+          sizes("global_batch", &C::global_batch, kSize, "sequences a step"),
+          sizes("sequence_length", &C::sequence_length, kSize, "tokens of a sequence"),
+          quantity("deadline", static_cast<std::optional<Seconds> PlannerKeys::*>(&C::deadline),
+                   "for `training.tokens`: the fewest devices that reach it are named")
+              .absent("none"),
+      });
+  return section;
+}
+
+Expected<void> check_sizes(const Scenario& scenario, const Place& place) {
+  const PlannerKeys& keys = scenario.space;
+  const Place planner = place / "planner";
+  const bool has_sizes = asks_for_sizes(keys);
+  if (scenario.unlike && (has_sizes || !planner_section().write(keys).empty())) {
+    return planner.error("found with groups of unlike nodes; allowed: with one kind of node");
+  }
+  if (!has_sizes) return {};
+  if (keys.deadline && scenario.job.training.tokens <= 0) {
+    return (planner / "deadline").error("found without /training/tokens; allowed: with them");
+  }
+  if (count_of(keys) > static_cast<std::int64_t>(kMostSizes)) {
+    return planner.error(
+        fmt::format("found {} sizes in all; allowed: at most {}", count_of(keys), kMostSizes));
+  }
+  return check_nodes(scenario.job.cluster, keys.nodes, planner);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,51 @@
+#include "scenarios/write_groups.h"
+
+#include "scenarios/plan_value.h"
+
+namespace trainyard {
+namespace {
+
+Json share_json(const Cluster& cluster, const GroupShare& share) {
+  return {{"name", cluster.name},
+          {"devices", cluster.devices()},
+          {"stages", share.stages},
+          {"layers", share.layers},
+          {"replicas", share.replicas},
+          {"micro_batches", share.microbatches},
+          {"peak_memory_bytes", share.peak_memory.value()}};
+}
+
+Json plan_json(const UnlikeCluster& cluster, const GroupedPlan& plan) {
+  Json groups = Json::array();
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    groups.push_back(share_json(cluster.groups[g], plan.shares[g]));
+  }
+  return {{"use", name_of(plan.use)},
+          {"first", plan.first},
+          {"step_time_s", plan.step_time.value()},
+          {"boundary_s", plan.boundary.value()},
+          {"plan", plan_value(plan.plan)},
+          {"groups", std::move(groups)}};
+}
+
+}  // namespace
+
+std::string_view name_of(GroupUse use) {
+  switch (use) {
+    case GroupUse::pipeline:
+      return "pipeline";
+    case GroupUse::replicas:
+      return "replicas";
+    case GroupUse::alone:
+      break;
+  }
+  return "alone";
+}
+
+std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
+  Json list = Json::array();
+  for (const GroupedPlan& plan : plans) list.push_back(plan_json(*scenario.unlike, plan));
+  return text_of({{"trainyard", "group-plans/1"}, {"name", scenario.name}, {"plans", list}});
+}
+
+}  // namespace trainyard

@@ -1,0 +1,18 @@
+// Plans for groups of unlike nodes as JSON (`trainyard plan` of a cluster with `groups`).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/unlike_groups.h"
+#include "scenarios/scenario.h"
+
+namespace trainyard {
+
+// "pipeline", "replicas", "alone".
+std::string_view name_of(GroupUse use);
+
+// `plans`: those that fit, fastest first.
+std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans);
+
+}  // namespace trainyard

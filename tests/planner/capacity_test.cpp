@@ -1,0 +1,124 @@
+// The best plan of every size, and what follows from them, under costs that can be read off.
+#include "planner/capacity.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "model/cost/reliability.h"
+#include "tests/planner/jobs.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kTokensPerSecondOfADevice = 1000;
+
+// Every plan fits and is as fast as its devices are many.
+void by_devices(const PreparedJob& /*job*/, const Plan& plan, Estimate& out) {
+  out.step_time = Seconds(1);
+  out.tokens_per_second = kTokensPerSecondOfADevice * plan.devices();
+  out.feasible = true;
+}
+
+// Fits where the network and the sequence are small enough.
+void by_size(const PreparedJob& job, const Plan& plan, Estimate& out) {
+  by_devices(job, plan, out);
+  out.feasible = job.job.training.sequence_length * job.job.model.layers <= 4 * 2048;
+}
+
+TEST(Capacity, SearchesEverySizeInTurn) {
+  CapacitySpace sizes{.nodes = {1, 2, 4}, .global_batch = {8, 16}};
+  EXPECT_TRUE(asks_for_sizes(sizes));
+  EXPECT_EQ(count_of(sizes), 6);
+  const auto points = plan_capacity(small_dense_job(), sizes, {}, by_devices);
+  ASSERT_EQ(points.size(), 6u);
+  EXPECT_EQ(points[3].job.cluster.nodes, 2);
+  EXPECT_EQ(points[3].job.training.global_batch, 16);
+  for (const CapacityPoint& point : points) {
+    ASSERT_TRUE(point.best);
+    EXPECT_TRUE(point.optimal);
+    EXPECT_EQ(point.best->plan.devices(), 4 * point.job.cluster.nodes);
+    EXPECT_FALSE(point.run) << "the job has no tokens";
+  }
+}
+
+TEST(Capacity, FindsForEachSizeWhatASearchOfItAloneFinds) {
+  const auto analytic = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
+    estimate(job, plan, out);
+  };
+  const auto points = plan_capacity(small_moe_job(), {.nodes = {1, 2}}, {}, analytic);
+  ASSERT_EQ(points.size(), 2u);
+  Job one_node = small_moe_job();
+  one_node.cluster.nodes = 1;
+  const PreparedJob alone = prepare(one_node);
+  const SearchResult found = search(
+      alone, {.top = 1}, [&alone](const Plan& plan, Estimate& out) { estimate(alone, plan, out); });
+  EXPECT_EQ(points[0].best->estimate.step_time, found.plans.at(0).estimate.step_time);
+}
+
+// 16,000 tokens a second for a day: 16 devices need a day and what failures add, 8 need two.
+TEST(Capacity, NamesTheFewestDevicesThatAreInTime) {
+  Job job = small_dense_job();
+  job.training.tokens = 16 * kTokensPerSecondOfADevice * 86400;
+  const CapacitySpace sizes{.nodes = {8, 1, 2, 4}, .deadline = Seconds(1.9 * 86400)};
+  const auto points = plan_capacity(job, sizes, {}, by_devices);
+  const CapacityPoint* fewest = fewest_devices(points);
+  ASSERT_NE(fewest, nullptr);
+  EXPECT_EQ(fewest->job.cluster.devices(), 16);
+  const double goodput = estimate_goodput(prepare(fewest->job), fewest->best->plan, {}, {}).goodput;
+  EXPECT_LT(goodput, 1);
+  EXPECT_NEAR(fewest->run->value(), 86400 / goodput, 1e-6);
+  EXPECT_EQ(fewest_devices(
+                plan_capacity(job, {.nodes = {1}, .deadline = sizes.deadline}, {}, by_devices)),
+            nullptr);
+}
+
+TEST(Capacity, NamesTheLargestNetworkAndTheLongestSequenceThatFit) {
+  Job job = small_dense_job();
+  CapacitySpace sizes{.models = {job.model, job.model, job.model},
+                      .sequence_length = {512, 4096, 2048, 1024}};
+  sizes.models[1].layers = 16;
+  sizes.models[2].layers = 8;
+  const auto points = plan_capacity(job, sizes, {}, by_size);
+  ASSERT_EQ(points.size(), 12u);
+  const CapacityPoint* largest = largest_model(points);
+  ASSERT_NE(largest, nullptr);
+  EXPECT_EQ(largest->job.model.layers, 16);  // of 512 tokens: 16 · 512 = 4 · 2048
+  EXPECT_EQ(largest->job.training.sequence_length, 512);
+  const CapacityPoint* longest = longest_sequence(points);
+  ASSERT_NE(longest, nullptr);
+  EXPECT_EQ(longest->job.training.sequence_length, 2048);  // of 4 layers
+  EXPECT_EQ(longest->job.model.layers, 4);
+}
+
+TEST(Capacity, HasNoAnswersWhereNothingFits) {
+  Job job = small_dense_job();
+  job.model.layers = 32;
+  const auto points = plan_capacity(job, {.sequence_length = {512, 1024}}, {}, by_size);
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_FALSE(points[0].best);
+  EXPECT_EQ(largest_model(points), nullptr);
+  EXPECT_EQ(longest_sequence(points), nullptr);
+}
+
+TEST(Capacity, EndsEarlyWhenInterrupted) {
+  const std::atomic<bool> interrupted = true;
+  SearchOptions options;
+  options.interrupted = &interrupted;
+  EXPECT_TRUE(plan_capacity(small_dense_job(), {.nodes = {1, 2}}, options, by_devices).empty());
+}
+
+TEST(Capacity, ReportsProgressOverAllSizes) {
+  double last = 0;
+  SearchOptions options{.threads = 1};
+  options.progress = [&last](double fraction) {
+    EXPECT_GE(fraction, last);
+    EXPECT_LE(fraction, 1);
+    last = fraction;
+  };
+  plan_capacity(small_moe_job(), {.nodes = {2, 4, 8}}, options, by_devices);
+  EXPECT_GT(last, 0.7);
+}
+
+}  // namespace
+}  // namespace trainyard

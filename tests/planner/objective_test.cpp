@@ -1,0 +1,203 @@
+// What a search minimises beside the step time, fronts of two objectives, second opinions, and what
+// more of a resource is worth.
+#include "planner/objective.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "model/cost/reliability.h"
+#include "planner/confirm.h"
+#include "planner/hardware.h"
+#include "planner/marginal.h"
+#include "planner/planner.h"
+#include "planner/ways_out.h"
+#include "tests/planner/jobs.h"
+#include "tests/planner/random_jobs.h"
+
+namespace trainyard {
+namespace {
+
+Evaluator analytic(const PreparedJob& job) {
+  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
+}
+
+const JobEvaluator kAnalytic = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
+  estimate(job, plan, out);
+};
+
+// All plans of a job that fit: of a search that is told that none does, so that nothing is left out
+// for being slow.
+std::vector<Candidate> all_plans(const PreparedJob& job) {
+  std::vector<Candidate> all;
+  search(job, {.threads = 1}, [&](const Plan& plan, Estimate& out) {
+    estimate(job, plan, out);
+    if (out.feasible) all.push_back({plan, out, {}});
+    out.feasible = false;
+  });
+  return all;
+}
+
+TEST(RobustStepTime, IsTheHighEndAndTheShareOfTimeThatAStragglerTakes) {
+  Estimate estimate;
+  estimate.step_time = Seconds(10);
+  estimate.step_time_high = Seconds(12);
+  estimate.breakdown.compute = Seconds(5);
+  estimate.breakdown.recompute = Seconds(1);
+  Plan plan;
+  plan.data_parallel = 100;
+  Reliability reliability;
+  EXPECT_EQ(robust_step_time(reliability, plan, estimate), Seconds(12));
+  // 100 devices, one straggler a device in 1,000 h, found after 1 h: a tenth of the time; at speed
+  // 0.8 its 6 s of kernels take a quarter longer: 12 + 0.1 · 6 · 0.25.
+  reliability.stragglers = Stragglers{.mtbf = 1000 * kHour, .speed = 0.8, .detection = kHour};
+  EXPECT_NEAR(robust_step_time(reliability, plan, estimate).value(), 12.15, 1e-12);
+}
+
+TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
+  RandomJobs jobs(21);
+  for (int i = 0; i < 12; ++i) {
+    const PreparedJob job = prepare(jobs.next());
+    SearchOptions options{.objective = i % 2 == 0 ? Objective::goodput : Objective::step_time,
+                          .top = 1};
+    options.valuation.robust = i % 2 == 1;
+    options.valuation.reliability.device_mtbf = 100 * kHour;
+    options.valuation.reliability.stragglers = Stragglers{.mtbf = 10 * kHour};
+    double least = std::numeric_limits<double>::infinity();
+    const auto value = [&](const Candidate& c) {
+      return objective_value(job, options.valuation, options.objective, c.plan, c.estimate);
+    };
+    for (const Candidate& candidate : all_plans(job)) least = std::min(least, value(candidate));
+    const SearchResult found = search(job, options, analytic(job));
+    ASSERT_EQ(found.plans.empty(), std::isinf(least)) << i;
+    if (!found.plans.empty()) {
+      EXPECT_EQ(value(found.plans[0]), least) << i;
+    }
+  }
+}
+
+TEST(Search, GoodputDividesTheStepByWhatFailuresLeave) {
+  const PreparedJob job = prepare(small_dense_job());
+  const Candidate any = search(job, {.top = 1}, analytic(job)).plans.at(0);
+  Valuation valuation;
+  valuation.reliability.device_mtbf = 10 * kHour;
+  const double left =
+      estimate_goodput(job, any.plan, valuation.reliability, valuation.checkpoint).goodput;
+  ASSERT_LT(left, 1);
+  EXPECT_DOUBLE_EQ(objective_value(job, valuation, Objective::goodput, any.plan, any.estimate),
+                   any.estimate.step_time.value() / left);
+}
+
+TEST(ParetoFront, IsThatOfAListOfAllPlans) {
+  RandomJobs jobs(22);
+  int longer = 0;
+  for (int i = 0; i < 12; ++i) {
+    const PreparedJob job = prepare(jobs.next());
+    const std::vector<Candidate> all = all_plans(job);
+    SearchOptions options;
+    options.second = Objective::memory;
+    const std::vector<Candidate> front = search(job, options, analytic(job)).plans;
+    const auto values = [](const Candidate& c) {
+      return Values{c.estimate.step_time.value(), c.estimate.peak_memory.value()};
+    };
+    std::vector<std::pair<double, double>> pairs, expected, found;
+    for (const Candidate& one : all) pairs.emplace_back(values(one).first, values(one).second);
+    std::sort(pairs.begin(), pairs.end());
+    for (const auto& pair : pairs) {  // by the first value: on the front where the second falls
+      if (expected.empty() || pair.second < expected.back().second) expected.push_back(pair);
+    }
+    for (const Candidate& one : front) found.emplace_back(values(one).first, values(one).second);
+    EXPECT_EQ(found, expected) << i;
+    longer += found.size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(longer, 0);
+}
+
+Candidate lasting(double seconds, int tensor) {
+  Candidate candidate;
+  candidate.plan.tensor_parallel = tensor;
+  candidate.estimate.step_time = Seconds(seconds);
+  candidate.estimate.step_time_low = Seconds(0.9 * seconds);
+  candidate.estimate.step_time_high = Seconds(1.1 * seconds);
+  return candidate;
+}
+
+TEST(Confirm, OrdersByTheSecondTimeAndFlagsWhatLeavesTheInterval) {
+  std::vector<Candidate> plans = {lasting(1.0, 1), lasting(1.01, 2), lasting(1.02, 4)};
+  const PreparedJob job = prepare(small_dense_job());
+  const auto second = [](const Plan& plan) -> Expected<Estimate> {
+    if (plan.tensor_parallel == 2) return failure("plan", "not lowered");
+    return lasting(plan.tensor_parallel == 1 ? 1.2 : 1.0, plan.tensor_parallel).estimate;
+  };
+  confirm(job, {}, 3, second, plans);
+  EXPECT_EQ(plans[0].plan.tensor_parallel, 4);
+  EXPECT_FALSE(plans[0].confirmation->departs);
+  EXPECT_EQ(plans[1].plan.tensor_parallel, 2);
+  EXPECT_EQ(plans[1].confirmation->reason, "not lowered");
+  EXPECT_EQ(plans[2].plan.tensor_parallel, 1);
+  EXPECT_TRUE(plans[2].confirmation->departs);
+}
+
+TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {
+  std::vector<Candidate> plans = {lasting(1, 1), lasting(2, 2)};
+  const PreparedJob job = prepare(small_dense_job());
+  const auto second = [](const Plan&) -> Expected<Estimate> { return lasting(9, 1).estimate; };
+  confirm(job, {}, 1, second, plans);
+  EXPECT_EQ(plans[0].plan.tensor_parallel, 1);
+  EXPECT_FALSE(plans[1].confirmation);
+}
+
+// One search for all resources must find what a search from nothing finds for each.
+TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
+  const Job job = llama_8b_job(1);
+  const PreparedJob prepared = prepare(job);
+  const Candidate winner = search(prepared, {.top = 1}, analytic(prepared)).plans.at(0);
+  const auto values = marginal_values(prepared, {}, winner, kAnalytic);
+  ASSERT_EQ(values.size(), 4u);
+  EXPECT_EQ(values[1].resource, "memory capacity");
+  constexpr std::array kRaises = {raise_flops, raise_memory_capacity, raise_memory_bandwidth,
+                                  raise_network_bandwidth};
+  std::size_t i = 0;
+  for (const auto raise : kRaises) {
+    Job larger = job;
+    raise(larger, 1 + kMarginalShare);
+    const PreparedJob more = prepare(larger);
+    const Candidate best = search(more, {.top = 1}, analytic(more)).plans.at(0);
+    EXPECT_DOUBLE_EQ(values[i].gained, 1 - best.estimate.step_time / winner.estimate.step_time)
+        << values[i].resource;
+    EXPECT_GE(values[i].gained, 0) << values[i].resource;
+    EXPECT_LE(values[i].gained, kMarginalShare) << values[i].resource;
+    ++i;
+  }
+  EXPECT_GT(values[0].gained, 0.001);
+}
+
+TEST(WaysOut, FitAndAreTheCheapestFirst) {
+  Job job = small_dense_job();
+  SearchOptions options{.objective = Objective::memory};
+  options.space.zero_stage = {0};
+  options.space.recompute = {"none"};
+  options.space.tensor_parallel = {1};
+  options.space.pipeline_parallel = {1};
+  options.space.micro_batch = {1};
+  const PreparedJob ample = prepare(job);
+  const SearchResult least = search(ample, options, analytic(ample));
+  // Just too little for the smallest of these plans.
+  job.cluster.device.memory = least.plans.at(0).estimate.peak_memory * 0.999;
+  const PreparedJob prepared = prepare(job);
+  options.objective = Objective::step_time;
+  ASSERT_TRUE(search(prepared, options, analytic(prepared)).plans.empty());
+  const std::vector<WayOut> ways = ways_out(job, options, kAnalytic);
+  ASSERT_FALSE(ways.empty());
+  ASSERT_LE(ways.size(), 3u);
+  for (const WayOut& way : ways) EXPECT_TRUE(way.candidate.estimate.feasible) << way.change;
+  for (std::size_t i = 1; i < ways.size(); ++i) {
+    EXPECT_LE(ways[i - 1].device_seconds_per_token, ways[i].device_seconds_per_token);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
