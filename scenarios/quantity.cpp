@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <optional>
 
 namespace trainyard {
 namespace {
@@ -42,8 +41,9 @@ constexpr std::array kBandwidthUnits = {
     Unit{"Tb/s", 1e12, 8},
 };
 constexpr std::array kTimeUnits = {
-    Unit{"ps", 1, 1e12}, Unit{"ns", 1, 1e9}, Unit{"us", 1, 1e6}, Unit{"ms", 1, 1e3},
-    Unit{"s"},           Unit{"min", 60},    Unit{"h", 3600},    Unit{"days", 86400},
+    Unit{"ps", 1, 1e12}, Unit{"ns", 1, 1e9},  Unit{"us", 1, 1e6},
+    Unit{"ms", 1, 1e3},  Unit{"s"},           Unit{"min", 60},
+    Unit{"h", 3600},     Unit{"days", 86400}, Unit{"day", 86400, 1, true},
 };
 constexpr std::array kRateUnits = {
     Unit{"FLOP/s"},        Unit{"MFLOP/s", 1e6},  Unit{"GFLOP/s", 1e9},
@@ -141,11 +141,19 @@ Expected<double> parse_quantity(std::string_view text, Dimension dimension, bool
   return *value;
 }
 
+std::optional<double> quantity_of_some_kind(std::string_view text) {
+  for (std::size_t i = 0; i < kRecords.size(); ++i) {
+    if (const auto value = parse_quantity(text, static_cast<Dimension>(i), true)) return *value;
+  }
+  return std::nullopt;
+}
+
 std::string format_quantity(double base_units, Dimension dimension) {
   const DimensionRecord& record = record_of(dimension);
   std::string best;
   bool best_is_plain = false;  // a number from 1 to a million
   for (const Unit& unit : record.units) {
+    if (unit.alias) continue;
     const double number = base_units * unit.divisor / unit.multiplier;
     const bool plain = base_units == 0 || (number >= 1 && number <= 1e6);
     std::string text = fmt::format("{} {}", number, unit.name);

@@ -3,6 +3,7 @@
 // the locale.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@ struct Unit {
   std::string_view name;
   double multiplier = 1;
   double divisor = 1;
+  bool alias = false;  // of another: read, never written
 };
 
 struct DimensionRecord {
@@ -38,6 +40,9 @@ const DimensionRecord& record_of(Dimension dimension);
 
 // In base units. `zero_allowed`: else the least positive value is the record's.
 Expected<double> parse_quantity(std::string_view text, Dimension dimension, bool zero_allowed);
+
+// Of whichever dimension has its unit, in base units; nothing: it is no quantity.
+std::optional<double> quantity_of_some_kind(std::string_view text);
 
 // The shortest text that parse_quantity reads back to the same double.
 std::string format_quantity(double base_units, Dimension dimension);

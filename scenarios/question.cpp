@@ -22,6 +22,43 @@ Expected<LifeSettings> of_bearable_length(LifeSettings settings) {
                                      events, kMostEvents));
 }
 
+// Clusters that are the same with fewer nodes; the others have as many as their wiring says.
+bool can_be_smaller(const Cluster& cluster) {
+  return cluster.inter.kind == InterNodeKind::fat_tree || cluster.inter.kind == InterNodeKind::rail;
+}
+
+// Of the nodes that may be left, those worth another plan: the first few that fail, then parts that
+// degrees divide.
+std::vector<int> smaller_jobs(int nodes) {
+  std::vector<int> sizes;
+  for (const int left : {nodes / 2, nodes * 3 / 4, nodes * 7 / 8, nodes * 15 / 16, nodes - 4,
+                         nodes - 3, nodes - 2, nodes - 1}) {
+    if (left >= 1 && (sizes.empty() || left > sizes.back())) sizes.push_back(left);
+  }
+  return sizes;
+}
+
+// What the best plan for so many nodes does, beside the whole job's.
+std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
+                               const LifeSettings& settings, Seconds whole) {
+  if (scenario.reliability.elastic != ElasticPolicy::replan) return {};
+  if (!can_be_smaller(job.job.cluster)) return {};
+  SearchOptions options = search_options(scenario);
+  options.top = 1;
+  options.threads = 1;
+  std::vector<Replan> replans;
+  for (const int nodes : smaller_jobs(settings.nodes)) {
+    Job smaller = job.job;
+    smaller.cluster.nodes = nodes;
+    const PreparedJob prepared = prepare(smaller);
+    const SearchResult found = search(prepared, options, analytic_evaluator(prepared));
+    if (found.plans.empty()) continue;
+    const double speed = whole / found.plans.front().estimate.step_time;
+    replans.push_back({nodes, std::min(1.0, speed)});
+  }
+  return replans;
+}
+
 }  // namespace
 
 Expected<Question> read_question(const std::filesystem::path& file, NodeKinds nodes) {
@@ -66,6 +103,7 @@ Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJ
   settings.step = candidate.estimate.step_time;
   settings.interval = std::max(settings.interval, settings.step);
   settings.limit = scenario.run.duration;
+  settings.replans = replans_of(scenario, job, settings, candidate.estimate.step_time);
   if (scenario.run.work) {
     settings.work = *scenario.run.work;
   } else if (tokens > 0) {

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenarios/catalog.h"
+#include "scenarios/fields/example.h"
 #include "scenarios/fields/kinds.h"
 #include "scenarios/schema.h"
 
@@ -98,11 +99,11 @@ std::string default_of(const FieldSpec& field) {
 }
 
 std::string table_of(const SectionSpec& section) {
-  std::string text =
-      fmt::format("{}\n\n| key | value | default | meaning |\n|---|---|---|---|\n", section.doc);
+  std::string text = fmt::format(
+      "{}\n\n| key | value | default | example | meaning |\n|---|---|---|---|---|\n", section.doc);
   for (const FieldSpec& field : section.fields) {
-    text += fmt::format("| `{}` | {} | {} | {} |\n", field.key, type_of(field.shape),
-                        default_of(field), field.doc);
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", field.key, type_of(field.shape),
+                        default_of(field), code(example_of(section, field).dump()), field.doc);
   }
   return text + "\n";
 }

@@ -24,6 +24,21 @@ class RandomStream {
 
   double uniform() { return trainyard::uniform(mixed(state_ += 0x9e3779b97f4a7c15)); }
   double exponential(double mean) { return -mean * std::log(uniform()); }
+  double normal() {  // Box & Muller 1958
+    constexpr double kTurn = 6.283185307179586;
+    const double radius = std::sqrt(-2 * std::log(uniform()));
+    return radius * std::cos(kTurn * uniform());
+  }
+  // Of scale 1. Requires: shape >= 1. Marsaglia & Tsang 2000.
+  double gamma(double shape) {
+    const double d = shape - 1.0 / 3;
+    while (true) {
+      const double x = normal();
+      const double root = 1 + x / (3 * std::sqrt(d));
+      const double v = root * root * root;
+      if (v > 0 && std::log(uniform()) < x * x / 2 + d * (1 - v + std::log(v))) return d * v;
+    }
+  }
 
  private:
   std::uint64_t state_;

@@ -23,8 +23,9 @@ enum class FailureLaw { exponential, weibull };
 
 // What a job does that misses a node and has no spare.
 enum class ElasticPolicy {
-  wait,   // for a node to be repaired
-  shrink  // go on with fewer data-parallel replicas until one is
+  wait,    // for a node to be repaired
+  shrink,  // go on with fewer data-parallel replicas until one is
+  replan   // go on with the best plan for the nodes that are left
 };
 
 // Racks, power units: all nodes of one are lost at once.

@@ -12,7 +12,8 @@ constexpr std::array kLaws = {Law{"exponential", FailureLaw::exponential},
                               Law{"weibull", FailureLaw::weibull}};
 using Elastic = Named<ElasticPolicy>;
 constexpr std::array kElastic = {Elastic{"wait", ElasticPolicy::wait},
-                                 Elastic{"shrink", ElasticPolicy::shrink}};
+                                 Elastic{"shrink", ElasticPolicy::shrink},
+                                 Elastic{"replan", ElasticPolicy::replan}};
 using NamedMode = Named<CheckpointMode>;
 constexpr std::array kModes = {NamedMode{"synchronous", CheckpointMode::synchronous},
                                NamedMode{"asynchronous", CheckpointMode::asynchronous}};
@@ -189,7 +190,8 @@ const Section<Reliability>& reliability_section() {
               .absent("1 % of the nodes, at least 1"),
           quantity("repair", &R::repair, "mean time until a lost node is back; assumed"),
           choice("elastic", &R::elastic, kElastic,
-                 "without a spare: wait for a repair, or shrink to fewer replicas"),
+                 "without a spare: wait for a repair, shrink to fewer replicas, or go on with the "
+                 "best plan for the nodes that are left"),
       },
       {.finish = sort_trace});
   return section;

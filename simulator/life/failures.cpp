@@ -22,7 +22,13 @@ Failures::Failures(const LifeSettings& settings, std::uint64_t seed)
     add(Trouble::maintenance, reliability.maintenance->every, 1, 0);
     streams_.back().periodic = true;
   }
-  for (Stream& stream : streams_) draw(stream);
+  for (Stream& stream : streams_) {
+    if (stream.weibull_shape == 1) {
+      draw(stream);
+    } else {
+      draw_first(stream);
+    }
+  }
   find_next();
 }
 
@@ -53,16 +59,33 @@ void Failures::add(Trouble trouble, Seconds mtbf, double parts, int nodes) {
                       .at = Nanoseconds(0)});
 }
 
-// The next time of a stream. A Weibull scale λ has the mean λ·Γ(1 + 1/k).
+// λ of a Weibull law with the stream's mean, λ·Γ(1 + 1/k).
+double Failures::weibull_scale(const Stream& stream) {
+  return stream.mean / std::tgamma(1 + 1 / stream.weibull_shape);
+}
+
+// The next time of a stream.
 void Failures::draw(Stream& stream) {
   double wait = stream.mean;
   if (!stream.periodic && stream.weibull_shape == 1) {
     wait = stream.random.exponential(stream.mean);
   } else if (!stream.periodic) {
-    const double power = 1 / stream.weibull_shape;
-    const double scale = stream.mean / std::tgamma(1 + power);
-    wait = scale * std::pow(-std::log(stream.random.uniform()), power);
+    wait = weibull_scale(stream) *
+           std::pow(-std::log(stream.random.uniform()), 1 / stream.weibull_shape);
   }
+  advance(stream, wait);
+}
+
+// The run begins at no failure, but somewhere between two of a system that has been running: in an
+// interval that is met in proportion to its length, x·f(x)/mean, at any place of it. With
+// y = (x/λ)^k that is a gamma law of shape 1 + 1/k.
+void Failures::draw_first(Stream& stream) {
+  const double power = 1 / stream.weibull_shape;
+  const double interval = weibull_scale(stream) * std::pow(stream.random.gamma(1 + power), power);
+  advance(stream, interval * stream.random.uniform());
+}
+
+void Failures::advance(Stream& stream, double wait) {
   const Nanoseconds step = to_nanoseconds(Seconds(wait * 1e-9));
   stream.at = std::min(kNever, stream.at + std::max(step, Nanoseconds(1)));
 }

@@ -1,8 +1,8 @@
 // What happens to a run and when: independent streams of failures of devices, racks and leaf
 // switches (or a trace instead), false alarms, silent corruption, stragglers and maintenance
 // windows, merged by time. Exponential but for the devices', whose intervals may be Weibull for the
-// job as a whole (a renewal process, as fitted to whole systems), and maintenance, which is
-// periodic.
+// job as a whole (a renewal process in its steady state, as fitted to whole systems: failures are
+// as many a day at the beginning as later), and maintenance, which is periodic.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,10 @@ class Failures {
   };
   void add(Trouble trouble, Seconds mtbf, double parts, int nodes);
   void add_failures();
-  void draw(Stream& stream);
+  static double weibull_scale(const Stream& stream);
+  static void draw(Stream& stream);
+  static void draw_first(Stream& stream);
+  static void advance(Stream& stream, double wait);
   void find_next();
   Disturbance take_traced();
 

@@ -74,11 +74,9 @@ class Run {
   Nanoseconds checkpoint_at() const { return now_ + at_speed(interval_ - since_checkpoint_); }
   Nanoseconds finish_at() const { return now_ + at_speed(work_ - done_); }
 
-  // Missing replicas and stragglers.
+  // Missing nodes and stragglers.
   double speed() const {
-    const double present =
-        dropped_ == 0 ? 1 : static_cast<double>(settings_.replicas - dropped_) / settings_.replicas;
-    return slow_ ? present * settings_.reliability.stragglers->speed : present;
+    return slow_ ? present_ * settings_.reliability.stragglers->speed : present_;
   }
 
   void advance(Nanoseconds until) {
@@ -200,7 +198,7 @@ class Run {
     ++life_.checkpoints;
     since_checkpoint_ = Nanoseconds(0);
     nodes_.come_back(now_);
-    if (dropped_ > 0 && replicas_missing() < dropped_) grow_back();
+    if (present_ < 1 && speed_without(settings_, nodes_.missing()) > present_) grow_back();
     return true;
   }
 
@@ -247,24 +245,13 @@ class Run {
     return spend(Spent::loading, loaded.time);
   }
 
-  // Replicas that the missing nodes leave incomplete when the others are packed.
-  int replicas_missing() const {
-    const int per_replica = settings_.devices / settings_.replicas;
-    const int devices = nodes_.missing() * settings_.devices_per_node;
-    return (devices + per_replica - 1) / per_replica;
-  }
-  bool enough_nodes() const {
-    if (settings_.reliability.elastic == ElasticPolicy::wait) return nodes_.missing() == 0;
-    return replicas_missing() < settings_.replicas;
-  }
-
   bool wait_for_nodes() {
     nodes_.come_back(now_);
-    while (!enough_nodes() && now_ < limit_) {
+    while (speed_without(settings_, nodes_.missing()) == 0 && now_ < limit_) {
       if (!spend(Spent::waiting, nodes_.next_return() - now_)) return false;
       nodes_.come_back(now_);
     }
-    dropped_ = replicas_missing();
+    present_ = speed_without(settings_, nodes_.missing());
     return true;
   }
 
@@ -282,7 +269,7 @@ class Run {
   bool unexpected_ = false;  // … and nobody meant it to
   Nanoseconds detect_{0};
   int lost_nodes_ = 0;  // since the job ran last
-  int dropped_ = 0;     // replicas
+  double present_ = 1;  // speed of the nodes that are there, of the whole job's
   bool slow_ = false;   // a straggler
   bool maintenance_due_ = false;
   Nanoseconds evict_at_ = kNever;

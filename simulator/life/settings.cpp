@@ -1,6 +1,29 @@
 #include "simulator/life/settings.h"
 
+#include <algorithm>
+
 namespace trainyard {
+namespace {
+
+// The replicas that are complete when the missing nodes are packed into as few as possible.
+double shrunken(const LifeSettings& settings, int missing) {
+  const int per_replica = settings.devices / settings.replicas;
+  const int devices = missing * settings.devices_per_node;
+  const int lost = (devices + per_replica - 1) / per_replica;
+  return static_cast<double>(std::max(0, settings.replicas - lost)) / settings.replicas;
+}
+
+}  // namespace
+
+double speed_without(const LifeSettings& settings, int nodes) {
+  if (nodes == 0) return 1;
+  if (settings.reliability.elastic == ElasticPolicy::wait) return 0;
+  double best = shrunken(settings, nodes);
+  for (const Replan& plan : settings.replans) {
+    if (plan.nodes <= settings.nodes - nodes) best = std::max(best, plan.speed);
+  }
+  return best;
+}
 
 LifeSettings life_settings(const PreparedJob& job, const Plan& plan, const Reliability& reliability,
                            const Checkpointing& checkpointing) {

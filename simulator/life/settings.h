@@ -9,6 +9,12 @@
 
 namespace trainyard {
 
+// What the job does with another plan on fewer nodes.
+struct Replan {
+  int nodes = 0;
+  double speed = 0;  // of the whole job's
+};
+
 struct LifeSettings {
   Seconds work;                  // the run without any loss
   std::optional<Seconds> limit;  // the calendar ends here
@@ -17,6 +23,7 @@ struct LifeSettings {
   int nodes_per_leaf = 32;
   int spares = 0;
   Reliability reliability;
+  std::vector<Replan> replans;  // fewer nodes first; of ElasticPolicy::replan
 
   CheckpointMode mode = CheckpointMode::asynchronous;
   Seconds step;                 // a checkpoint comes after one
@@ -29,6 +36,9 @@ struct LifeSettings {
   double load_failure = 0;
   Seconds validation;
 };
+
+// Speed of the job without so many nodes, as a share of the whole job's; 0: it has to wait.
+double speed_without(const LifeSettings& settings, int nodes);
 
 // The interval is the one asked for, else Daly's.
 LifeSettings life_settings(const PreparedJob& job, const Plan& plan, const Reliability& reliability,

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "scenarios/fields/example.h"
+#include "scenarios/fields/kinds.h"
 #include "scenarios/file.h"
 #include "scenarios/output.h"
 #include "scenarios/schema.h"
@@ -31,6 +33,21 @@ TEST(GeneratedFiles, SchemasAreCurrent) {
 
 TEST(GeneratedFiles, DocumentationIsCurrent) {
   expect_current(source_folder() / "docs" / "scenarios.md", documents_reference());
+}
+
+void expect_allowed_examples(const SectionSpec& section) {
+  const Document document{section.name, {}, nullptr};
+  for (const FieldSpec& field : section.fields) {
+    const auto fits = check(field.shape, example_of(section, field), {&document, "/" + field.key});
+    EXPECT_TRUE(fits.has_value()) << fits.error().where << ": " << fits.error().message;
+  }
+}
+
+TEST(GeneratedFiles, HaveAnAllowedExampleOfEveryKey) {
+  for (const DocumentKind& kind : kinds()) {
+    expect_allowed_examples(kind.section());
+    for (const SectionSpec* part : parts_of(kind.section())) expect_allowed_examples(*part);
+  }
 }
 
 TEST(GeneratedFiles, DerivedDevicesAreCurrent) {

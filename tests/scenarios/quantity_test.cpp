@@ -37,11 +37,19 @@ TEST(Quantity, TakesBitsAndBytesApart) {
   EXPECT_EQ(parsed("400 GB/s", Dimension::bytes_per_second), 400e9);
 }
 
+TEST(Quantity, OfSomeKindIsKnownByItsUnit) {
+  EXPECT_EQ(quantity_of_some_kind("400 Gbit/s"), 50e9);
+  EXPECT_EQ(quantity_of_some_kind("0 s"), 0);
+  EXPECT_EQ(quantity_of_some_kind("400"), std::nullopt);
+  EXPECT_EQ(quantity_of_some_kind("dgx-h100-80gb"), std::nullopt);
+}
+
 TEST(Quantity, ReadsEveryUnitOfTheDesign) {
   EXPECT_EQ(parsed("2.5 us", Dimension::seconds), 2.5e-6);
   EXPECT_EQ(parsed("2 min", Dimension::seconds), 120);
   EXPECT_EQ(parsed("1.5 h", Dimension::seconds), 5400);
   EXPECT_EQ(parsed("54 days", Dimension::seconds), 54 * 86400.0);
+  EXPECT_EQ(parsed("1 day", Dimension::seconds), 86400.0);
   EXPECT_EQ(parsed("989 TFLOP/s", Dimension::flops_per_second), 989e12);
   EXPECT_EQ(parsed("700 W", Dimension::watts), 700);
   EXPECT_EQ(parsed("3.6 USD/h", Dimension::dollars_per_second), 0.001);

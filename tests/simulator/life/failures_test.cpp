@@ -49,6 +49,30 @@ TEST(FailureTimes, AreWeibullWithTheSameMean) {
   EXPECT_NEAR(found.variation, std::sqrt(std::tgamma(1 + 2 / 0.7) / (first * first) - 1), 0.05);
 }
 
+// In steady state every stretch of time has its share: 20 failures in 2000 s whatever the law, the
+// first 100 s included. Counted from a failure, a shape of 0.5 has 1.9 of them in these 100 s
+// instead of one.
+TEST(FailureTimes, AreAsManyAtTheBeginningAsLater) {
+  for (const double shape : {0.5, 0.7, 3.0}) {
+    LifeSettings settings = quiet_run();
+    settings.reliability.device_mtbf = Seconds(6400);
+    settings.reliability.law = FailureLaw::weibull;
+    settings.reliability.weibull_shape = shape;
+    double early = 0, all = 0;
+    constexpr int kSeeds = 20000;
+    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+      Failures failures(settings, seed);
+      while (failures.next_at() < to_nanoseconds(Seconds(2000))) {
+        early += failures.next_at() < to_nanoseconds(Seconds(100)) ? 1 : 0;
+        failures.take();
+        ++all;
+      }
+    }
+    EXPECT_NEAR(early / kSeeds, 1, 0.04) << shape;
+    EXPECT_NEAR(all / kSeeds, 20, 0.3) << shape;
+  }
+}
+
 // 0.1² · 0.9 rows of lost heartbeats a second on each of 8 nodes.
 TEST(FailureTimes, HaveFalseAlarmsOfLostHeartbeats) {
   LifeSettings settings = quiet_run();
