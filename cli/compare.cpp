@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/csv.h"
@@ -11,6 +12,7 @@
 #include "cli/table.h"
 #include "cli/text.h"
 #include "planner/explain.h"
+#include "scenarios/write_profile.h"
 #include "scenarios/write_simulation.h"
 #include "simulator/comparison.h"
 
@@ -30,6 +32,19 @@ struct Played {
   StepSimulation simulation;
 };
 
+// What is compared: a scenario's simulated step, or the mean step of a profile.
+struct Timed {
+  std::optional<Played> played;
+  std::optional<Profile> profile;
+
+  const std::string& name() const {
+    return played ? played->question.scenario.name : profile->name;
+  }
+  Seconds step_time() const {
+    return played ? played->simulation.step_time : mean_step_time(*profile);
+  }
+};
+
 Expected<Played> played(const std::filesystem::path& file) {
   auto question = read_question(file);
   if (!question) return tl::unexpected(question.error());
@@ -42,6 +57,36 @@ Expected<Played> played(const std::filesystem::path& file) {
   if (!simulation) return tl::unexpected(in_file(file, simulation.error()));
   out.simulation = *std::move(simulation);
   return out;
+}
+
+Expected<Timed> timed(const std::filesystem::path& file) {
+  if (is_profile(file)) {
+    return read_profile(file).map([](Profile profile) { return Timed{{}, std::move(profile)}; });
+  }
+  return played(file).map([](Played simulated) { return Timed{std::move(simulated), {}}; });
+}
+
+// What `trainyard run` measured has the program's names; a profiler's trace has kernels only.
+bool has_program_names(const Profile& profile) {
+  return std::ranges::any_of(profile.operations,
+                             [](const ProfiledOperation& of) { return of.predicted > Seconds(0); });
+}
+
+OperationNames names_for(const Timed& before, const Timed& after) {
+  for (const Timed* side : {&before, &after}) {
+    if (side->profile && !has_program_names(*side->profile)) return OperationNames::kernels;
+  }
+  return OperationNames::program;
+}
+
+std::vector<OperationTime> times_of(const Timed& side, OperationNames names) {
+  if (side.played) return operation_times(side.played->simulation, names);
+  std::vector<OperationTime> times;
+  times.reserve(side.profile->operations.size());
+  for (const ProfiledOperation& of : side.profile->operations) {
+    times.push_back({of.stage, of.operation, of.tasks, of.measured});
+  }
+  return times;
 }
 
 std::string parts_table(const Played& a, const Played& b, const Style& style) {
@@ -58,6 +103,17 @@ std::string parts_table(const Played& a, const Played& b, const Style& style) {
   }
   table.add_rule();
   row("step", a.simulation.step_time, b.simulation.step_time);
+  return table.render(style);
+}
+
+// Where one side was measured, only the whole step has parts on both.
+std::string steps_table(const Timed& a, const Timed& b, const Style& style) {
+  if (a.played && b.played) return parts_table(*a.played, *b.played, style);
+  Table table({{"step", "", Align::left}, {"ms", ""}});
+  for (const auto& [label, side] : {std::pair{"A", &a}, std::pair{"B", &b}}) {
+    table.add_row({fmt::format("{}, {}", label, side->played ? "simulated" : "measured"),
+                   milliseconds(side->step_time())});
+  }
   return table.render(style);
 }
 
@@ -94,36 +150,42 @@ std::vector<CsvRow> rows_of(const std::vector<OperationDifference>& differences)
 }
 
 int run(const CompareOptions& options) {
-  const auto before = played(options.before);
+  const auto before = timed(options.before);
   if (was_interrupted()) return kInterrupted;
   if (!before) return fail(before.error());
-  const auto after = played(options.after);
+  const auto after = timed(options.after);
   if (was_interrupted()) return kInterrupted;
   if (!after) return fail(after.error());
-  const auto differences = compare(before->simulation, after->simulation);
+  const OperationNames names = names_for(*before, *after);
+  const auto differences = compare(times_of(*before, names), times_of(*after, names));
   switch (options.format) {
     case Format::json:
-      return print(comparison_json(before->simulation, after->simulation, differences), kDone);
+      return print(comparison_json(before->step_time(), after->step_time(), differences), kDone);
     case Format::csv:
       return print(csv_text(rows_of(differences)), kDone);
     case Format::text:
       break;
   }
   const Style style = style_for(stdout);
-  return print(fmt::format("A  {}\nB  {}\n\n{}\n{}", before->question.scenario.name,
-                           after->question.scenario.name, parts_table(*before, *after, style),
-                           operations_table(differences, style)),
-               kDone);
+  return print(
+      fmt::format("A  {}\nB  {}\n\n{}\n{}", before->name(), after->name(),
+                  steps_table(*before, *after, style), operations_table(differences, style)),
+      kDone);
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "compare", "two simulated steps operation by operation: what got slower, and where");
+      "compare",
+      "two steps operation by operation, simulated or measured: what got slower, and where");
   auto options = std::make_shared<CompareOptions>();
-  command->add_option("A", options->before, "scenario document")->required();
-  command->add_option("B", options->after, "scenario document, compared with A")->required();
+  command
+      ->add_option(
+          "A", options->before,
+          "scenario document, or a profile of `run` or of PyTorch's profiler (import kineto)")
+      ->required();
+  command->add_option("B", options->after, "the same, compared with A")->required();
   add_format(*command, options->format);
   add_example(*command,
               "trainyard compare scenarios/cases/gpt3-175b-full-recomputation.json "

@@ -78,7 +78,7 @@ std::string simulation_json(const Scenario& scenario, const PreparedJob& job, co
   return text_of(json);
 }
 
-std::string comparison_json(const StepSimulation& before, const StepSimulation& after,
+std::string comparison_json(Seconds before, Seconds after,
                             const std::vector<OperationDifference>& differences) {
   Json operations = Json::array();
   for (const OperationDifference& of : differences) {
@@ -90,8 +90,8 @@ std::string comparison_json(const StepSimulation& before, const StepSimulation& 
                           {"time_b_s", of.after.value()}});
   }
   const Json json = {{"trainyard", "comparison/1"},
-                     {"step_time_a_s", before.step_time.value()},
-                     {"step_time_b_s", after.step_time.value()},
+                     {"step_time_a_s", before.value()},
+                     {"step_time_b_s", after.value()},
                      {"operations", std::move(operations)}};
   return text_of(json);
 }

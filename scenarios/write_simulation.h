@@ -17,7 +17,7 @@ std::string simulation_json(const Scenario& scenario, const PreparedJob& job, co
                             const StepSimulation& simulation, Seconds wall_time);
 
 // `trainyard compare --format json`.
-std::string comparison_json(const StepSimulation& before, const StepSimulation& after,
+std::string comparison_json(Seconds before, Seconds after,
                             const std::vector<OperationDifference>& differences);
 
 }  // namespace trainyard

@@ -35,8 +35,62 @@ struct Sum {
   Picoseconds time{0};
 };
 
-template <typename Add>
-void add_up(const StepSimulation& simulation, ByOperation& all, Add add) {
+bool is_matrix_product(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::linear:
+    case OperationKind::linear_input_gradient:
+    case OperationKind::linear_weight_gradient:
+    case OperationKind::grouped_linear:
+    case OperationKind::grouped_linear_input_gradient:
+    case OperationKind::grouped_linear_weight_gradient:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string_view kernel_of(OperationKind kind) {
+  if (is_matrix_product(kind)) return "gemm";
+  switch (kind) {
+    case OperationKind::attention:
+    case OperationKind::attention_step:
+      return "attention forward";
+    case OperationKind::attention_gradient:
+    case OperationKind::attention_gradient_step:
+      return "attention backward";
+    case OperationKind::norm:
+    case OperationKind::norm_gradient:
+    case OperationKind::head_norm:
+    case OperationKind::head_norm_gradient:
+      return "norms";
+    case OperationKind::all_reduce:
+      return "all-reduce";
+    case OperationKind::all_gather:
+      return "all-gather";
+    case OperationKind::reduce_scatter:
+      return "reduce-scatter";
+    case OperationKind::optimizer_step:
+      return "optimizer";
+    case OperationKind::sum_of_squares:
+      return "reductions";
+    case OperationKind::clear:
+    case OperationKind::move:
+      return "copies";
+    default:
+      return is_communication(kind) ? "send, receive and all-to-all" : "element-wise";
+  }
+}
+
+std::string name_of(const StepTask& task, OperationNames names) {
+  if (names == OperationNames::program) return operation_name(task);
+  const bool kernel = task.kind == StepTaskKind::operation;
+  return std::string(kernel ? kernel_of(task.issued.operation->kind) : "launches and overheads");
+}
+
+}  // namespace
+
+std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names) {
+  std::map<std::pair<int, std::string>, OperationTime> all;
   const std::vector<int> ranks = slowest_ranks(simulation);
   for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
     const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
@@ -50,28 +104,45 @@ void add_up(const StepSimulation& simulation, ByOperation& all, Add add) {
       sum.time += times[i].end - times[i].start;
     }
     for (const auto& [key, sum] : sums) {
-      const std::string name = operation_name(*sum.one);
-      OperationDifference& of = all[{static_cast<int>(stage), name}];
+      const std::string name = name_of(*sum.one, names);
+      OperationTime& of = all[{static_cast<int>(stage), name}];
       of.stage = static_cast<int>(stage);
       of.operation = name;
-      add(of, sum);
+      of.tasks += sum.tasks;
+      of.time += to_seconds(sum.time);
     }
   }
+  std::vector<OperationTime> list;
+  list.reserve(all.size());
+  for (auto& [key, of] : all) list.push_back(std::move(of));
+  return list;
 }
-
-}  // namespace
 
 std::vector<OperationDifference> compare(const StepSimulation& before,
                                          const StepSimulation& after) {
+  return compare(operation_times(before, OperationNames::program),
+                 operation_times(after, OperationNames::program));
+}
+
+std::vector<OperationDifference> compare(const std::vector<OperationTime>& before,
+                                         const std::vector<OperationTime>& after) {
   ByOperation all;
-  add_up(before, all, [](OperationDifference& of, const Sum& sum) {
-    of.tasks_before += sum.tasks;
-    of.before += to_seconds(sum.time);
-  });
-  add_up(after, all, [](OperationDifference& of, const Sum& sum) {
-    of.tasks_after += sum.tasks;
-    of.after += to_seconds(sum.time);
-  });
+  const auto difference_of = [&all](const OperationTime& time) -> OperationDifference& {
+    OperationDifference& of = all[{time.stage, time.operation}];
+    of.stage = time.stage;
+    of.operation = time.operation;
+    return of;
+  };
+  for (const OperationTime& time : before) {
+    OperationDifference& of = difference_of(time);
+    of.tasks_before += time.tasks;
+    of.before += time.time;
+  }
+  for (const OperationTime& time : after) {
+    OperationDifference& of = difference_of(time);
+    of.tasks_after += time.tasks;
+    of.after += time.time;
+  }
   std::vector<OperationDifference> list;
   list.reserve(all.size());
   for (auto& [key, difference] : all) list.push_back(std::move(difference));

@@ -1,4 +1,5 @@
-// Two simulations, operation by operation: what takes longer in the second one, and on which stage.
+// Two steps, simulated or measured, operation by operation: what takes longer in the second one,
+// and on which stage.
 #pragma once
 
 #include <string>
@@ -10,6 +11,18 @@ namespace trainyard {
 
 // All tasks of one stage's slowest rank that do the same, whatever the layer and the micro-batch.
 // A receive or a collective takes from when its rank is ready for it: waiting for others shows.
+struct OperationTime {
+  int stage = 0;
+  std::string operation;
+  int tasks = 0;
+  Seconds time;
+};
+
+// As the program names its operations, or by what can be told from the names of kernels ("gemm",
+// "attention backward"; scenarios/interchange/kineto.h).
+enum class OperationNames { program, kernels };
+std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names);
+
 struct OperationDifference {
   int stage = 0;
   std::string operation;
@@ -19,6 +32,8 @@ struct OperationDifference {
 };
 
 // The largest differences first; stages that only one of the two has are compared with nothing.
+std::vector<OperationDifference> compare(const std::vector<OperationTime>& before,
+                                         const std::vector<OperationTime>& after);
 std::vector<OperationDifference> compare(const StepSimulation& before, const StepSimulation& after);
 
 }  // namespace trainyard
