@@ -4,18 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/launched_sweep.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
+#include "cli/sweep_run.h"
 #include "cli/sweep_text.h"
+#include "executor/meeting.h"
 #include "scenarios/sweep/worker_processes.h"
 
 namespace trainyard {
@@ -32,27 +32,15 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-// The variables by which launchers tell a process how many there are.
-int ranks_of_launcher() {
-  int most = 1;
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    int ranks = 0;
-    std::from_chars(text, text + std::strlen(text), ranks);
-    most = std::max(most, ranks);
-  }
-  return most;
-}
-
 // Threads of this process, or processes of their own.
-Expected<SweepOutcome> answer(const Sweep& sweep, SweepStore& store, WorkerProcesses* ranks,
+Expected<SweepOutcome> answer(const Sweep& sweep, SweepStore& store, WorkerPool* ranks,
                               int workers) {
   const InterruptGuard guard;
   Progress progress("sweeping");
   const SweepOptions options{.workers = workers,
                              .interrupted = interrupt_flag(),
-                             .progress = [&progress](double fraction) { progress.show(fraction); }};
+                             .progress = [&progress](double fraction) { progress.show(fraction); },
+                             .runner = run_in_a_process};
   return ranks != nullptr ? ranks->run(sweep, store, options) : run_sweep(sweep, store, options);
 }
 
@@ -77,42 +65,63 @@ std::string text_of(const SweepSummary& summary, Format format) {
   return sweep_report(summary, style_for(stdout));
 }
 
-int workers_of(const SweepCommand& options) {
-  if (options.ranks > 0) return options.ranks;
-  if (options.threads > 0) return options.threads;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+// Runs have the machine to themselves, one after the other.
+Expected<int> workers_of(const SweepCommand& options, const Sweep& sweep) {
+  const bool measures = sweep.document.evaluate == Evaluation::run;
+  const int wanted = std::max(options.ranks, options.threads);
+  if (!measures && wanted > 0) return wanted;
+  if (!measures) return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (wanted <= 1 && options.ranks == 0 && launched_as().ranks == 1) return 1;
+  return failure("command line",
+                 "found several workers for \"evaluate\": \"run\", which measures one run at a "
+                 "time; allowed: neither --threads nor --ranks nor mpirun");
 }
 
 // Workers are started before the result file is opened: they hold nothing of it.
-Expected<std::optional<WorkerProcesses>> start_ranks(const SweepCommand& options,
-                                                     const Sweep& sweep) {
-  if (options.ranks == 0) return std::optional<WorkerProcesses>();
-  return WorkerProcesses::start(sweep, options.ranks).map([](WorkerProcesses processes) {
-    return std::optional<WorkerProcesses>(std::move(processes));
+Expected<std::optional<WorkerPool>> start_ranks(const SweepCommand& options, const Sweep& sweep) {
+  if (options.ranks == 0) return std::optional<WorkerPool>();
+  return start_worker_processes(sweep, options.ranks).map([](WorkerPool pool) {
+    return std::optional<WorkerPool>(std::move(pool));
   });
 }
 
-int run(const SweepCommand& options) {
-  if (const int ranks = ranks_of_launcher(); ranks > 1) {
-    return fail(
-        {"command line",
-         fmt::format("found {} processes of a launcher, which this version does not share a "
-                     "sweep among; allowed: one process, with --ranks or --threads",
-                     ranks)});
-  }
-  const auto sweep = read_sweep(options.file);
-  if (!sweep) return fail(sweep.error());
-  const int workers = workers_of(options);
-  auto ranks = start_ranks(options, *sweep);
-  if (!ranks) return fail(ranks.error(), kMachineFailed);
+int run(const SweepCommand& options, const Sweep& sweep, std::optional<WorkerPool> ranks,
+        int workers) {
   auto store = SweepStore::open(
-      options.out, *sweep, {.version = TRAINYARD_VERSION, .host = host_name(), .workers = workers});
+      options.out, sweep, {.version = TRAINYARD_VERSION, .host = host_name(), .workers = workers});
   if (!store) return fail(store.error());
-  const auto outcome = answer(*sweep, *store, *ranks ? &**ranks : nullptr, workers);
+  const auto outcome = answer(sweep, *store, ranks ? &*ranks : nullptr, workers);
   if (!outcome) return fail({options.out.string(), outcome.error().message}, kMachineFailed);
-  const auto summary = summary_of(options.out, *sweep, *outcome);
+  const auto summary = summary_of(options.out, sweep, *outcome);
   if (!summary) return fail(summary.error(), kMachineFailed);
   return print(text_of(*summary, options.format), outcome->complete() ? kDone : kInterrupted);
+}
+
+// As one of the processes of a launcher.
+int run_launched(const SweepCommand& options, const Sweep& sweep, int processes) {
+  if (options.ranks > 0) {
+    return fail({"command line",
+                 fmt::format("found --ranks in one of {} processes of a launcher; allowed: the "
+                             "launcher's processes alone",
+                             processes)});
+  }
+  auto pool = share_sweep(sweep, processes);
+  if (!pool) return fail(pool.error(), kMachineFailed);
+  if (!*pool) return kDone;
+  const auto workers = static_cast<int>((*pool)->workers().size());
+  return run(options, sweep, std::move(*pool), workers);
+}
+
+int run(const SweepCommand& options) {
+  const Meeting launched = launched_as();
+  const auto sweep = read_sweep(options.file);
+  if (!sweep) return launched.rank == 0 ? fail(sweep.error()) : kBadInput;
+  const auto workers = workers_of(options, *sweep);
+  if (!workers) return launched.rank == 0 ? fail(workers.error()) : kBadInput;
+  if (launched.ranks > 1) return run_launched(options, *sweep, launched.ranks);
+  auto ranks = start_ranks(options, *sweep);
+  if (!ranks) return fail(ranks.error(), kMachineFailed);
+  return run(options, *sweep, std::move(*ranks), *workers);
 }
 
 }  // namespace
@@ -129,8 +138,9 @@ void add_sweep(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   command
-      ->add_option("--ranks", options->ranks,
-                   "worker processes instead of threads; one that dies costs its points in flight")
+      ->add_option(
+          "--ranks", options->ranks,
+          "worker processes instead of threads; when one dies the others answer its points")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
   add_format(*command, options->format);

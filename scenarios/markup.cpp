@@ -28,4 +28,15 @@ std::string markup_text(std::string_view text) {
   return result;
 }
 
+std::string markup_lines(std::string_view text) {
+  std::string result;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    result += markup_text(text.substr(0, end));
+    if (end == std::string_view::npos) return result;
+    result += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace trainyard

@@ -105,12 +105,6 @@ Field<S> where_field() {
 }
 
 Expected<void> check_sweep(S& sweep, const Place& place) {
-  if (sweep.evaluate == Evaluation::run) {
-    return (place / "evaluate")
-        .error(
-            "found \"run\", which needs an executor that this version does not have; allowed: "
-            "\"estimate\", \"simulate\", \"plan\", \"goodput\"");
-  }
   if (sweep.vary.empty() == sweep.overrides.empty()) {
     return place.error(sweep.vary.empty()
                            ? "found no \"vary\"; allowed: \"vary\" or \"overrides\""

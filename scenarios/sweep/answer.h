@@ -1,10 +1,11 @@
-// Answers one point of a sweep: estimate, simulation, plan search or the life of a run, on one
-// thread. What cannot be answered is a row too, with the reason.
+// Answers one point of a sweep: estimate, simulation, plan search, the life of a run or a run on
+// hardware, on one thread. What cannot be answered is a row too, with the reason.
 #pragma once
 
 #include "planner/planner.h"
 #include "scenarios/sweep/point_reader.h"
 #include "scenarios/sweep/point_row.h"
+#include "scenarios/sweep/run_sweep.h"
 
 namespace trainyard {
 
@@ -14,16 +15,19 @@ void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate&
 
 class PointAnswerer {
  public:
-  // Refers to `sweep`.
-  explicit PointAnswerer(const Sweep& sweep) : sweep_(sweep), reader_(sweep) {}
+  // Refers to `sweep`. `runner` is for sweeps of runs.
+  explicit PointAnswerer(const Sweep& sweep, Runner runner = nullptr)
+      : sweep_(sweep), runner_(std::move(runner)), reader_(sweep) {}
 
   // False: the constraints leave the point out, and `row` is not to be kept.
   bool answer(std::int64_t point, PointRow& row);
 
  private:
   void answer_asked(PointRow& row);
+  Expected<void> run(PointRow& row) const;
 
   const Sweep& sweep_;
+  Runner runner_;
   PointReader reader_;
   std::vector<SweepValue> values_;
   Candidate candidate_;  // used again and again, so that an estimate allocates nothing

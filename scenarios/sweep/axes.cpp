@@ -150,12 +150,19 @@ SweepValue value_of_cell(const std::string& cell) {
   return valued(value ? std::move(*value) : Json(cell));
 }
 
+// To twelve digits, so that √(200 · 800) is 400.
+double rounded(double value) {
+  const std::string text = fmt::format("{:.12g}", value);
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
 }  // namespace
 
 SweepValue SweepRange::at(double fraction) const {
   double value =
       scale == Scale::linear ? from + (to - from) * fraction : from * std::pow(to / from, fraction);
-  if (fraction == 1) value = to;
+  value = fraction == 1 ? to : rounded(value);
   if (!unit.empty()) return valued(fmt::format("{} {}", value, unit));
   if (whole) return valued(static_cast<std::int64_t>(std::llround(value)));
   return valued(value);

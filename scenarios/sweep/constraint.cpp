@@ -16,17 +16,9 @@
 namespace trainyard {
 namespace {
 
-constexpr std::array<Dimension, 7> kDimensions = {
-    Dimension::bytes,           Dimension::bytes_per_second,
-    Dimension::seconds,         Dimension::flops_per_second,
-    Dimension::watts,           Dimension::dollars_per_second,
-    Dimension::carbon_intensity};
-
 ConstraintValue value_of_text(const std::string& text) {
-  for (const Dimension dimension : kDimensions) {
-    if (const auto value = parse_quantity(text, dimension, true)) return *value;
-  }
-  return text;
+  const auto quantity = quantity_of_some_kind(text);
+  return quantity ? ConstraintValue(*quantity) : ConstraintValue(text);
 }
 
 // By rank, loosest first; longer symbols before those that they begin with.

@@ -1,5 +1,5 @@
 // What a sweep keeps of one point: the row of table `points`. A row is a pure function of the sweep
-// and the point's number.
+// and the point's number, but for what was measured.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace trainyard {
 
 // SI, the unit in the name, as `--format json` of the commands has them.
-inline constexpr std::array<std::string_view, 42> kFigureNames = {"devices",
+inline constexpr std::array<std::string_view, 44> kFigureNames = {"devices",
                                                                   "parameters",
                                                                   "active_parameters",
                                                                   "step_time_s",
@@ -53,7 +53,9 @@ inline constexpr std::array<std::string_view, 42> kFigureNames = {"devices",
                                                                   "interval_s",
                                                                   "cost_usd",
                                                                   "energy_joule",
-                                                                  "carbon_g"};
+                                                                  "carbon_g",
+                                                                  "measured_step_time_s",
+                                                                  "measured_peak_memory_bytes"};
 inline constexpr std::size_t kFigures = kFigureNames.size();
 
 // Position of a figure; kFigures: there is none of that name.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "scenarios/markup.h"
+#include "scenarios/quantity.h"
 #include "scenarios/svg_scatter.h"
 #include "scenarios/sweep/row_json.h"
 
@@ -87,11 +88,16 @@ std::string number_cell(double value) {
                      whole ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value));
 }
 
-// A value that varies: its number sorts, where it has one in front.
+// A value that varies; quantities sort by what they are, whatever their units.
 std::string value_cell(const Json* value) {
   if (value == nullptr) return "<td data-v=\"\" class=\"faint\">as is</td>";
   if (value->is_number()) return number_cell(value->get<double>());
-  if (value->is_string()) return text_cell(value->get_ref<const std::string&>());
+  if (value->is_string()) {
+    const auto& text = value->get_ref<const std::string&>();
+    const auto quantity = quantity_of_some_kind(text);
+    return quantity ? fmt::format("<td data-v=\"{}\">{}</td>", *quantity, markup_text(text))
+                    : text_cell(text);
+  }
   return text_cell(value->dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -111,13 +117,16 @@ std::string baseline_cells(const std::optional<BaselineFigures>& baseline, const
                          : std::nan(""));
 }
 
-// A figure of the table of points, if any point has it.
+// A figure of the table of points, of all sweeps or of those that are answered in one way.
 struct FigureColumn {
   std::string_view name;
   Head head;
   double scale = 1;
+  std::optional<Evaluation> only = std::nullopt;
+
+  bool is_of(const Sweep& sweep) const { return !only || *only == sweep.document.evaluate; }
 };
-const std::array<FigureColumn, 8> kFigureColumns = {{
+const std::array<FigureColumn, 10> kFigureColumns = {{
     {"devices", {"devices", ""}},
     {"step_time_s", {"step time", "s"}},
     {"tokens_per_second_per_device", {"tokens", "1/s per device"}},
@@ -125,7 +134,9 @@ const std::array<FigureColumn, 8> kFigureColumns = {{
     {"peak_memory_bytes", {"peak memory", "GiB"}, 1 / kGiB},
     {"cost_per_step_usd", {"cost of a step", "USD"}},
     {"energy_per_step_joule", {"energy of a step", "MJ"}, 1e-6},
-    {"goodput", {"goodput", "%"}, 100},
+    {"goodput", {"goodput", "%"}, 100, Evaluation::goodput},
+    {"measured_step_time_s", {"measured", "step, s"}, 1, Evaluation::run},
+    {"measured_peak_memory_bytes", {"measured", "memory, GiB"}, 1 / kGiB, Evaluation::run},
 }};
 
 std::string points_head(const Sweep& sweep) {
@@ -133,7 +144,9 @@ std::string points_head(const Sweep& sweep) {
   for (const SweepColumn& column : sweep.columns) columns.push_back({column.name, ""});
   columns.push_back({"plan", "", true});
   columns.push_back({"answer", "", true});
-  for (const FigureColumn& figure : kFigureColumns) columns.push_back(figure.head);
+  for (const FigureColumn& figure : kFigureColumns) {
+    if (figure.is_of(sweep)) columns.push_back(figure.head);
+  }
   columns.push_back({"plain DDP", "step, s"});
   columns.push_back({"speed-up", "over DDP"});
   columns.push_back({"rule of thumb", "step, s"});
@@ -154,7 +167,7 @@ std::string point_line(const Sweep& sweep, const ReportedPoint& point) {
   html +=
       text_cell(row.note.empty() ? std::string(status) : fmt::format("{}: {}", status, row.note));
   for (const FigureColumn& figure : kFigureColumns) {
-    html += number_cell(row.figure(figure.name) * figure.scale);
+    if (figure.is_of(sweep)) html += number_cell(row.figure(figure.name) * figure.scale);
   }
   return html + baseline_cells(point.plain, row) + baseline_cells(point.rule, row) + "</tr>\n";
 }
@@ -243,7 +256,7 @@ Expected<std::string> assumptions(SweepReport& report) {
       "with the rest.</li>\n</ul>\n";
   html += fmt::format(
       "<details><summary>The sweep with its scenario</summary><pre>{}</pre></details>\n",
-      markup_text(report.results().said("document")));
+      markup_lines(report.results().said("document")));
   const auto inputs = report.results().inputs();
   if (!inputs) return tl::unexpected(inputs.error());
   html += "<h2>Inputs</h2>\n" + heads({{"input", "", true}, {"SHA-256", "", true}});

@@ -66,12 +66,12 @@ class Exchange {
   bool stopped_ = false;
 };
 
-void work(const Sweep& sweep, Exchange& exchange, const std::atomic<bool>* interrupted) {
-  PointAnswerer answerer(sweep);
-  while (!is_set(interrupted)) {
+void work(const Sweep& sweep, Exchange& exchange, const SweepOptions& options) {
+  PointAnswerer answerer(sweep, options.runner);
+  while (!is_set(options.interrupted)) {
     const auto lease = exchange.next();
     if (!lease) break;
-    auto answered = answer_lease(answerer, *lease, interrupted);
+    auto answered = answer_lease(answerer, *lease, options.interrupted);
     if (answered) exchange.deliver(std::move(*answered));
   }
   exchange.leave();
@@ -101,8 +101,8 @@ std::optional<AnsweredLease> answer_lease(PointAnswerer& answerer, Lease lease,
   answered.rows.reserve(static_cast<std::size_t>(lease.count));
   PointRow row;
   for (std::int64_t i = 0; i < lease.count; ++i) {
-    if (is_set(interrupted)) return std::nullopt;
     if (answerer.answer(lease.first + i, row)) answered.rows.push_back(std::move(row));
+    if (is_set(interrupted)) return std::nullopt;  // which may have ended a run
   }
   return answered;
 }
@@ -135,7 +135,7 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(options.workers));
   for (int i = 0; i < options.workers; ++i) {
-    threads.emplace_back(work, std::cref(sweep), std::ref(exchange), options.interrupted);
+    threads.emplace_back(work, std::cref(sweep), std::ref(exchange), std::cref(options));
   }
   SweepWriter writer(store, options, outcome);
   auto written = write_all(exchange, writer);

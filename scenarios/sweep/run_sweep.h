@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 
 #include "scenarios/sweep/store.h"
 #include "scenarios/sweep/sweep.h"
@@ -13,10 +14,18 @@ namespace trainyard {
 
 class PointAnswerer;
 
+// Runs a scenario, given as a document, on hardware: what that is, is the caller's business.
+struct HardwareRun {
+  Seconds step_time;  // mean of the measured steps
+  Bytes peak_memory;  // of the fullest rank
+};
+using Runner = std::function<Expected<HardwareRun>(const std::string& scenario)>;
+
 struct SweepOptions {
   int workers = 1;
   const std::atomic<bool>* interrupted = nullptr;
   std::function<void(double fraction)> progress;  // on the calling thread; may be empty
+  Runner runner;                                  // of "evaluate": "run"
 };
 
 struct SweepOutcome {

@@ -50,13 +50,6 @@ std::string insertion_of_row() {
   return sql + ")";
 }
 
-// What tells one sweep from another: the document, what it refers to, and who answers.
-std::string identity_of(const Sweep& sweep, const Session& session) {
-  std::string text = sweep.text + session.version;
-  for (const SweepInput& input : sweep.inputs) text += "\n" + input.hash;
-  return sha256(text);
-}
-
 Expected<void> set(Database& database, std::string_view key, std::string_view value) {
   auto insert = database.prepare("INSERT INTO sweep VALUES (?1, ?2)");
   if (!insert) return tl::unexpected(insert.error());
@@ -67,7 +60,7 @@ Expected<void> set(Database& database, std::string_view key, std::string_view va
 
 Expected<void> describe(Database& database, const Sweep& sweep, const Session& session) {
   for (const auto& [key, value] : {std::pair<std::string_view, std::string>{"name", sweep.name},
-                                   {"identity", identity_of(sweep, session)},
+                                   {"identity", identity_of(sweep, session.version)},
                                    {"document", sweep.text},
                                    {"file", sweep.origin->file.string()},
                                    {"csv", sweep.csv ? sweep.csv->text() : ""},
@@ -97,7 +90,7 @@ Expected<void> check_same(Database& database, const Sweep& sweep, const Session&
   if (!select) return tl::unexpected(select.error());
   const auto row = select->step();
   if (!row) return tl::unexpected(row.error());
-  if (*row && select->text(0) == identity_of(sweep, session)) return {};
+  if (*row && select->text(0) == identity_of(sweep, session.version)) return {};
   return failure("",
                  "found the results of another sweep, or of the same with other inputs or "
                  "another version; allowed: a new file, or results of this sweep");
@@ -121,6 +114,12 @@ Expected<bool> is_new(Database& database) {
 }
 
 }  // namespace
+
+std::string identity_of(const Sweep& sweep, const std::string& version) {
+  std::string text = sweep.text + version;
+  for (const SweepInput& input : sweep.inputs) text += "\n" + input.hash;
+  return sha256(text);
+}
 
 Expected<FileLock> FileLock::take(const fs::path& file) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -17,7 +17,7 @@
 
 namespace trainyard {
 
-inline constexpr int kStoreVersion = 1;
+inline constexpr int kStoreVersion = 2;
 
 // Consecutive points.
 struct Lease {
@@ -36,6 +36,9 @@ struct Session {
   std::string host;
   int workers = 1;
 };
+
+// What tells one sweep from another: the document, what it refers to, and the version that answers.
+std::string identity_of(const Sweep& sweep, const std::string& version);
 
 // Exclusive use of a result file while it lives, whoever else may read it.
 class FileLock {

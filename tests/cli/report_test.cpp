@@ -62,6 +62,20 @@ TEST(ReportCommand, WritesOnePageThatNeedsNothingElse) {
   }
 }
 
+// "800 Gbit/s" is more than "1 Tbit/s" as text; the scenario is shown line by line.
+TEST(ReportCommand, SortsQuantitiesByWhatTheyAreAndKeepsLines) {
+  const fs::path sweep = write_scratch("nics.json", R"({ "trainyard": "sweep/1",
+    "scenario": { "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 2 },
+      "training": { "global_batch": 64, "sequence_length": 4096 }, "plan": { "zero_stage": 1 } },
+    "vary": [ { "key": "cluster.node.nic_bandwidth", "values": ["800 Gbit/s", "1 Tbit/s"] } ] })");
+  const fs::path out = scratch_folder() / "nics.sqlite";
+  ASSERT_EQ(run_trainyard("sweep '" + sweep.string() + "' -o '" + out.string() + "'").status, 0);
+  const std::string page = reported(out, "html");
+  EXPECT_THAT(page, HasSubstr("<td data-v=\"100000000000\">800 Gbit/s</td>"));
+  EXPECT_THAT(page, HasSubstr("<td data-v=\"125000000000\">1 Tbit/s</td>"));
+  EXPECT_THAT(page, HasSubstr("\n  &quot;scenario&quot;: {\n"));
+}
+
 TEST(ReportCommand, EscapesNamesWhoeverWroteThem) {
   const std::string page =
       reported(swept("</title></pre><script>alert(1)</script>\" onclick='x' & <b>"), "html");

@@ -1,103 +1,17 @@
 // trainyard sweep as its users start, stop and kill it.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <csignal>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <sstream>
-#include <thread>
 
-#include "scenarios/sweep/result_file.h"
-#include "scenarios/sweep/row_json.h"
-#include "tests/cli/program.h"
-
-extern char** environ;
+#include "tests/cli/sweeping.h"
 
 namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
-
-constexpr std::int64_t kPoints = 32;
-
-// Lives of runs, tens of milliseconds a point.
-fs::path slow_sweep() {
-  return write_scratch("slow.json", R"({ "trainyard": "sweep/1", "evaluate": "goodput",
-    "scenario": { "name": "slow", "model": "llama-3.1-8b",
-      "cluster": { "node": "dgx-h100-80gb", "nodes": 64 },
-      "training": { "global_batch": 4096, "sequence_length": 8192 },
-      "plan": { "tensor_parallel": 2 }, "run": { "duration": "90 days", "runs": 3 } },
-    "vary": [ { "key": "reliability.device_mtbf", "from": "10000 h", "to": "80000 h", "steps": 32 } ] })");
-}
-
-std::string sweep_command(const fs::path& sweep, const fs::path& out) {
-  return "sweep '" + sweep.string() + "' -o '" + out.string() + "'";
-}
-
-std::string dump(const fs::path& file) {
-  auto results = ResultFile::open(file);
-  if (!results) return results.error().message;
-  std::string text;
-  const auto read = results->each({}, [&text](const PointRow& row) {
-    text += row_value(row).dump() + "\n";
-    return true;
-  });
-  return read ? text : read.error().message;
-}
-
-std::int64_t rows_in(const fs::path& file) {
-  auto results = ResultFile::open(file);
-  if (!results) return 0;
-  const auto counts = results->counts();
-  if (!counts) return 0;
-  std::int64_t rows = 0;
-  for (const std::int64_t count : counts->counts) rows += count;
-  return rows;
-}
-
-// The program in the background.
-class Background {
- public:
-  explicit Background(std::vector<std::string> arguments, const fs::path& out = "/dev/null") {
-    arguments.insert(arguments.begin(), TRAINYARD_PROGRAM);
-    std::vector<char*> raw;
-    for (std::string& argument : arguments) raw.push_back(argument.data());
-    raw.push_back(nullptr);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT, 0644);
-    posix_spawn(&pid_, TRAINYARD_PROGRAM, &actions, nullptr, raw.data(), environ);
-    posix_spawn_file_actions_destroy(&actions);
-  }
-
-  pid_t pid() const { return pid_; }
-  void send(int signal) const { ::kill(pid_, signal); }
-  int wait() const {
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
- private:
-  pid_t pid_ = 0;
-};
-
-// Until `done`, or a minute has passed.
-bool wait_until(const std::function<bool()>& done) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 TEST(SweepCommand, SaysWhatItFound) {
   const fs::path sweep = slow_sweep();
@@ -121,7 +35,7 @@ TEST(SweepCommand, KilledLosesThePointsInFlightAloneAndContinues) {
   ASSERT_EQ(run_trainyard(sweep_command(sweep, whole)).status, 0);
   int kills = 0;
   for (const std::int64_t least : {2, 8, 14}) {
-    const Background program({"sweep", sweep.string(), "-o", killed.string(), "--threads", "1"});
+    const Background program = sweeping({sweep.string(), "-o", killed.string(), "--threads", "1"});
     EXPECT_TRUE(wait_until([&] { return rows_in(killed) >= least; }));
     const std::int64_t seen = rows_in(killed);
     program.send(SIGKILL);
@@ -137,7 +51,7 @@ TEST(SweepCommand, KilledLosesThePointsInFlightAloneAndContinues) {
 TEST(SweepCommand, InterruptedKeepsWhatIsDoneAndSaysHowToContinue) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program({"sweep", sweep.string(), "-o", out.string(), "--threads", "1"});
+  const Background program = sweeping({sweep.string(), "-o", out.string(), "--threads", "1"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   program.send(SIGINT);
   EXPECT_EQ(program.wait(), 130);
@@ -148,30 +62,14 @@ TEST(SweepCommand, InterruptedKeepsWhatIsDoneAndSaysHowToContinue) {
   EXPECT_EQ(rows_in(out), kPoints);
 }
 
-// Ended, whether or not its new parent has looked after it.
-bool is_gone(pid_t process) {
-  const std::string state = read_text("/proc/" + std::to_string(process) + "/stat");
-  const std::size_t name_ends = state.rfind(") ");
-  return name_ends == std::string::npos || state[name_ends + 2] == 'Z';
-}
-
-// Processes whose parent is `parent`.
-std::vector<pid_t> children_of(pid_t parent) {
-  std::istringstream list(read_text("/proc/" + std::to_string(parent) + "/task/" +
-                                    std::to_string(parent) + "/children"));
-  std::vector<pid_t> children;
-  for (pid_t child = 0; list >> child;) children.push_back(child);
-  return children;
-}
-
 TEST(SweepCommand, WithRanksLosesNothingWhenOneOfFourIsKilled) {
   const fs::path sweep = slow_sweep();
   const fs::path whole = scratch_folder() / "whole.sqlite";
   const fs::path ranked = scratch_folder() / "ranked.sqlite";
   const fs::path log = scratch_folder() / "log";
   ASSERT_EQ(run_trainyard(sweep_command(sweep, whole)).status, 0);
-  const Background program(
-      {"sweep", sweep.string(), "-o", ranked.string(), "--ranks", "4", "--format", "json"}, log);
+  const Background program =
+      sweeping({sweep.string(), "-o", ranked.string(), "--ranks", "4", "--format", "json"}, log);
   EXPECT_TRUE(wait_until([&] { return rows_in(ranked) >= 4; }));
   const std::vector<pid_t> workers = children_of(program.pid());
   ASSERT_EQ(workers.size(), 4u);
@@ -186,7 +84,7 @@ TEST(SweepCommand, WithRanksLosesNothingWhenOneOfFourIsKilled) {
 TEST(SweepCommand, WithRanksLeavesNoProcessBehindWhenItIsKilled) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program({"sweep", sweep.string(), "-o", out.string(), "--ranks", "2"});
+  const Background program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   const std::vector<pid_t> workers = children_of(program.pid());
   ASSERT_EQ(workers.size(), 2u);
@@ -202,12 +100,43 @@ TEST(SweepCommand, WithRanksLeavesNoProcessBehindWhenItIsKilled) {
 TEST(SweepCommand, WithRanksNamesTheCaseWhereEveryWorkerDied) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program({"sweep", sweep.string(), "-o", out.string(), "--ranks", "2"});
+  const Background program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   for (const pid_t worker : children_of(program.pid())) ::kill(worker, SIGKILL);
   EXPECT_EQ(program.wait(), 3);
   EXPECT_EQ(run_trainyard(sweep_command(sweep, out)).status, 0);
   EXPECT_EQ(rows_in(out), kPoints);
+}
+
+// Tiny networks on this machine: what was measured stands beside what was estimated, and a plan
+// that the machine cannot run is a row with the reason.
+TEST(SweepCommand, RunsItsPointsForReal) {
+  const fs::path sweep = write_scratch("runs.json", R"({ "trainyard": "sweep/1", "evaluate": "run",
+    "scenario": { "name": "tiny",
+      "model": { "layers": 2, "hidden_size": 16, "attention_heads": 4, "ffn_size": 24,
+                 "vocabulary": 29 },
+      "cluster": { "device": "h100-sxm-80gb", "devices_per_node": 1, "nodes": 1,
+                   "intra_node": { "kind": "nvswitch", "bandwidth": "450 GB/s" } },
+      "training": { "global_batch": 2, "sequence_length": 8, "precision": "fp32",
+                    "optimizer": "adam" },
+      "plan": {} },
+    "vary": [ { "key": "training.optimizer", "values": ["adam", "muon"] } ] })");
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const Ran ran = run_trainyard(sweep_command(sweep, out));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::vector<std::string> rows = lines_of(dump(out));
+  ASSERT_EQ(rows.size(), 2u);
+  const auto adam = nlohmann::json::parse(rows[0]);
+  EXPECT_GT(adam.at("measured_step_time_s").get<double>(), 0);
+  EXPECT_GT(adam.at("measured_peak_memory_bytes").get<double>(), 0);
+  EXPECT_GT(adam.at("step_time_s").get<double>(), 0);
+  const auto muon = nlohmann::json::parse(rows[1]);
+  EXPECT_EQ(muon.at("status"), "refused");
+  EXPECT_THAT(muon.at("note").get<std::string>(), HasSubstr("muon"));
+  const Ran several =
+      run_trainyard(sweep_command(sweep, scratch_folder() / "s.sqlite") + " --ranks 2");
+  EXPECT_EQ(several.status, 2);
+  EXPECT_THAT(several.err, HasSubstr("measures one run at a time"));
 }
 
 TEST(SweepCommand, RefusesInOneLine) {

@@ -1,0 +1,109 @@
+// trainyard sweep under mpirun: rank 0 writes, the others answer, and one of them is killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/sweeping.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// Rank 0 and four workers. As root, on fewer cores than ranks, without the network's drivers; tools
+// that watch for leaks have nothing to find in the library.
+std::vector<std::string> launched(const fs::path& sweep, const fs::path& out,
+                                  const std::vector<std::string>& more = {}) {
+  std::vector<std::string> command = {MPIRUN_PROGRAM,
+                                      "--allow-run-as-root",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "--mca",
+                                      "btl",
+                                      "self,vader",
+                                      "--mca",
+                                      "btl_vader_single_copy_mechanism",
+                                      "none",
+                                      "-x",
+                                      "ASAN_OPTIONS=detect_leaks=0",
+                                      "-n",
+                                      "5"};
+  command.insert(command.end(), more.begin(), more.end());
+  for (const std::string& word :
+       {std::string(TRAINYARD_PROGRAM), std::string("sweep"), sweep.string(), std::string("-o"),
+        out.string(), std::string("--format"), std::string("json")}) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+// The process of a rank, of those that the launcher started.
+pid_t process_of(const Background& launcher, int rank) {
+  const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+  for (const pid_t child : children_of(launcher.pid())) {
+    const std::string environment = read_text("/proc/" + std::to_string(child) + "/environ");
+    if (environment.find(variable + '\0') != std::string::npos) return child;
+  }
+  return 0;
+}
+
+std::string whole_sweep(const fs::path& sweep) {
+  const fs::path out = scratch_folder() / "whole.sqlite";
+  EXPECT_EQ(run_trainyard(sweep_command(sweep, out)).status, 0);
+  return dump(out);
+}
+
+TEST(LaunchedSweep, HasTheSamePointsAndWritesThemOnRank0) {
+  const fs::path sweep = slow_sweep();
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const fs::path log = scratch_folder() / "log";
+  EXPECT_EQ(Background(launched(sweep, out), log).wait(), 0);
+  EXPECT_EQ(nlohmann::json::parse(read_text(log)).at("answered"), kPoints);
+  EXPECT_EQ(dump(out), whole_sweep(sweep));
+}
+
+// A bare mpirun ends the job with the worker; what was answered is kept.
+TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
+  const fs::path sweep = slow_sweep();
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const Background launcher(launched(sweep, out));
+  EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 4; }));
+  const pid_t worker = process_of(launcher, 2);
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGKILL);
+  EXPECT_NE(launcher.wait(), 0);
+  const std::int64_t kept = rows_in(out);
+  EXPECT_GE(kept, 4);
+  EXPECT_LT(kept, kPoints);
+  EXPECT_EQ(Background(launched(sweep, out)).wait(), 0);
+  EXPECT_EQ(dump(out), whole_sweep(sweep));
+}
+
+// A launcher that lets the others live: they answer what the dead one had.
+TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
+  const fs::path sweep = slow_sweep();
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const fs::path log = scratch_folder() / "log";
+  const Background launcher(launched(sweep, out, {"--enable-recovery"}), log);
+  EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 4; }));
+  const pid_t worker = process_of(launcher, 3);
+  ASSERT_GT(worker, 0);
+  ::kill(worker, SIGKILL);
+  launcher.wait();  // the launcher's status tells of the dead one
+  EXPECT_THAT(read_text(log), HasSubstr("\"lost_workers\": 1"));
+  EXPECT_EQ(dump(out), whole_sweep(sweep));
+}
+
+TEST(LaunchedSweep, SaysOnceWhatIsWrong) {
+  const fs::path sweep = write_scratch("bad.json", "{ \"trainyard\": \"sweep/1\" }");
+  const fs::path out = scratch_folder() / "results.sqlite";
+  EXPECT_EQ(Background(launched(sweep, out)).wait(), 2);
+  EXPECT_FALSE(fs::exists(out));
+}
+
+}  // namespace
+}  // namespace trainyard
