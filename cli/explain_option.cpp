@@ -62,8 +62,11 @@ std::optional<int> parse_number(std::string_view text) {
 
 tl::unexpected<Error> refuse(std::string_view key, std::string_view value,
                              const std::vector<std::string>& allowed) {
-  return failure("--explain", fmt::format("{}: found \"{}\", allowed {}", key, elide(value, 80),
-                                          fmt::join(allowed, ", ")));
+  const std::string nearest = nearest_name(value, allowed);
+  return failure(
+      "--explain",
+      fmt::format("{}: found \"{}\", allowed {}{}", key, elide(value, 80), fmt::join(allowed, ", "),
+                  nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
 }
 
 Expected<PinnedKey> parse_name(std::string_view key, std::string_view value) {

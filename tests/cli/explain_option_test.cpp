@@ -52,6 +52,7 @@ TEST(ExplainOption, RefusesWithWhatIsAllowed) {
   EXPECT_EQ(error_of("recompute=some"),
             "--explain: recompute: found \"some\", allowed none, selective, full");
   EXPECT_NE(error_of("schedule=2f2b").find("1f1b"), std::string::npos);
+  EXPECT_NE(error_of("schedule=zb_h1").find("(did you mean \"zb-h1\"?)"), std::string::npos);
   EXPECT_NE(error_of("tensor_paralel=2").find("nearest tensor_parallel"), std::string::npos);
   for (const std::string_view text : {"", "tp", "tp=8,", "tp=8 pp=2", "=8", "tp=99999999999"}) {
     EXPECT_NE(error_of(text), "") << text;
