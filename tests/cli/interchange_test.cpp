@@ -33,7 +33,8 @@ TEST_P(ImportKinds, RefuseInOneLineWhatCannotBe) {
 
 INSTANTIATE_TEST_SUITE_P(All, ImportKinds,
                          ::testing::Values("huggingface", "megatron", "deepspeed", "torchtitan",
-                                           "nccl-topology", "nvidia-smi", "nccl-tests", "kineto"),
+                                           "fsdp", "nccl-topology", "nvidia-smi", "nccl-tests",
+                                           "kineto"),
                          [](const auto& tested) {
                            std::string name = tested.param;
                            std::erase(name, '-');
@@ -100,6 +101,28 @@ TEST(Import, MakesANodeThatAScenarioTakes) {
   EXPECT_NE(one.status, 2) << one.err;
   EXPECT_EQ(one.out.substr(one.out.find(',', one.out.find('\n'))),
             two.out.substr(two.out.find(',', two.out.find('\n'))));
+}
+
+// A trace of PyTorch's profiler beside the simulated step: kernels by what they do, on both sides.
+TEST(Import, MakesAProfileThatCompareTakes) {
+  const fs::path cases = fs::path(TRAINYARD_SOURCE) / "scenarios" / "cases";
+  const fs::path profile = scratch_folder() / "profile.json";
+  ASSERT_EQ(run_trainyard("import kineto " + (cases / "files" / "trace.json").string() + " -o " +
+                          profile.string())
+                .status,
+            0);
+  const Ran ran = run_trainyard("compare " + (cases / "llama-1b-beside-its-trace.json").string() +
+                                " " + profile.string() + " --format csv");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  bool both = false;
+  for (const std::string& line : lines_of(ran.out)) {
+    // stage, operation, tasks on either side: one matrix product a step in the trace.
+    if (line.starts_with("0,gemm,")) both = line.find(",1,") != std::string::npos;
+  }
+  EXPECT_TRUE(both) << ran.out;
+  const Ran text = run_trainyard("compare " + profile.string() + " " + profile.string());
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("12.00"));  // ms: the steps of the trace
 }
 
 }  // namespace

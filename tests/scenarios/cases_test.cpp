@@ -1,17 +1,24 @@
 // Worked questions: every document of scenarios/cases/ is read, planned (by its own plan, or by the
-// planner) and priced, and values of the answer are held to what cases.json expects of them, with
-// its source: a value with a tolerance, a bound, or a bound by the same value of another case.
+// planner) and priced, its run simulated ("answer": "goodput"), or the points of its sweep
+// answered; values of the answer are held to what cases.json expects of them, with its source: a
+// value with a tolerance, a bound, or a bound by the same value of another case or another value of
+// the same.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "planner/planner.h"
 #include "scenarios/file.h"
 #include "scenarios/json_document.h"
 #include "scenarios/output.h"
+#include "scenarios/question.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep/answer.h"
+#include "scenarios/sweep/row_json.h"
+#include "scenarios/write_goodput.h"
 #include "scenarios/write_groups.h"
 #include "tests/scenarios/test_folder.h"
 
@@ -40,8 +47,8 @@ Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
 
 // The answer to a case as `estimate --format json` prints it, with `states`: the bytes of
 // parameters, gradients and optimizer on the first stage. For unlike nodes as `plan` prints it.
-Expected<Json> answer_to(const std::string& name) {
-  const auto scenario = read_scenario(source_folder() / "scenarios" / "cases" / (name + ".json"));
+Expected<Json> estimate_of(const fs::path& file) {
+  const auto scenario = read_scenario(file);
   if (!scenario) return tl::unexpected(scenario.error());
   if (scenario->unlike) {
     const GroupedJob grouped{scenario->job.model, scenario->job.training, *scenario->unlike};
@@ -59,12 +66,65 @@ Expected<Json> answer_to(const std::string& name) {
   return answer;
 }
 
+// As `goodput --format json` prints it, without the search for the best interval and spares.
+Expected<Json> goodput_of(const fs::path& file) {
+  const auto question = read_question(file);
+  if (!question) return tl::unexpected(question.error());
+  const auto plan = plan_of(question->scenario, question->job);
+  if (!plan) return tl::unexpected(plan.error());
+  const Candidate candidate{*plan, estimate(question->job, *plan)};
+  RunReport report;
+  auto settings = settings_of_run(question->scenario, question->job, candidate);
+  if (!settings) return tl::unexpected(settings.error());
+  report.settings = *settings;
+  report.campaign = summary_of(
+      live_many(*settings, {.runs = question->scenario.run.runs, .seed = 0, .threads = 1}));
+  Checkpointing taken = question->scenario.checkpoint;
+  taken.interval = settings->interval;
+  report.closed_form =
+      estimate_goodput(question->job, *plan, question->scenario.reliability, taken);
+  report.bill = bill_of(question->job.job.cluster, candidate.estimate, *settings, report.campaign);
+  return Json::parse(goodput_json(question->scenario, *plan, report));
+}
+
+// A list of the points' rows; null where the conditions leave one out. A run takes a second here.
+Expected<Json> points_of(const fs::path& file) {
+  const auto sweep = read_sweep(file);
+  if (!sweep) return tl::unexpected(sweep.error());
+  PointAnswerer answerer(*sweep, [](const std::string& scenario) -> Expected<HardwareRun> {
+    const auto read = parse_scenario(scenario, "point");
+    if (!read) return tl::unexpected(read.error());
+    return HardwareRun{.step_time = Seconds(1), .peak_memory = Bytes(1)};
+  });
+  Json rows = Json::array();
+  PointRow row;
+  for (std::int64_t point = 0; point < sweep->points; ++point) {
+    rows.push_back(answerer.answer(point, row) ? row_value(row) : Json());
+  }
+  return rows;
+}
+
+Expected<Json> answer_to(const std::string& name, const std::string& kind) {
+  const fs::path file = source_folder() / "scenarios" / "cases" / (name + ".json");
+  if (kind == "goodput") return goodput_of(file);
+  return kind == "sweep" ? points_of(file) : estimate_of(file);
+}
+
+// Each is worked out once.
+const Expected<Json>& known_answer(const std::string& name, const Json& expectation) {
+  static std::map<std::string, Expected<Json>> known;
+  const std::string kind = expectation.value("answer", "estimate");
+  const auto found = known.find(name + kind);
+  if (found != known.end()) return found->second;
+  return known.emplace(name + kind, answer_to(name, kind)).first->second;
+}
+
 // A number, or 0 and 1 for false and true.
-double value_of(const std::string& name, const Json& expectation) {
-  const auto answer = answer_to(name);
+double value_of(const std::string& name, const Json& expectation, const char* which = "value") {
+  const auto& answer = known_answer(name, expectation);
   EXPECT_TRUE(answer.has_value()) << answer.error().where << ": " << answer.error().message;
   if (!answer) return -1;
-  const Json& value = answer->at(Json::json_pointer(expectation.at("value")));
+  const Json& value = answer->at(Json::json_pointer(expectation.at(which)));
   return value.is_boolean() ? static_cast<double>(value.get<bool>()) : value.get<double>();
 }
 
@@ -76,6 +136,9 @@ struct Range {
 Range range_of(const Json& expectation) {
   if (expectation.contains("at_most_that_of")) {
     return {.high = value_of(expectation.at("at_most_that_of"), expectation)};
+  }
+  if (expectation.contains("at_most_value")) {
+    return {.high = value_of(expectation.at("case"), expectation, "at_most_value")};
   }
   if (expectation.contains("at_least")) return {.low = expectation.at("at_least").get<double>()};
   const double expected = expectation.at("expected");
@@ -98,6 +161,7 @@ std::string test_name(const testing::TestParamInfo<Json>& tested) {
       tested.param.at("case").get<std::string>() + tested.param.at("value").get<std::string>();
   if (tested.param.contains("at_most_that_of")) name += "_compared";
   if (tested.param.contains("at_least")) name += "_bounded";
+  if (tested.param.contains("at_most_value")) name += tested.param.at("at_most_value");
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
@@ -106,20 +170,27 @@ std::string test_name(const testing::TestParamInfo<Json>& tested) {
 
 INSTANTIATE_TEST_SUITE_P(Worked, Cases, ::testing::ValuesIn(expectations()), test_name);
 
+// Without the folder of what other tools wrote.
+std::vector<fs::path> case_files() {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(source_folder() / "scenarios" / "cases")) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  return files;
+}
+
 TEST(CaseFolder, HasAnExpectationForEveryCase) {
   std::set<std::string> expected;
   for (const Json& expectation : expectations()) expected.insert(expectation.at("case"));
   std::set<std::string> found;
-  for (const auto& entry : fs::directory_iterator(source_folder() / "scenarios" / "cases")) {
-    found.insert(entry.path().stem());
-  }
+  for (const fs::path& file : case_files()) found.insert(file.stem());
   EXPECT_EQ(found, expected);
 }
 
 TEST(CaseFolder, AsksAQuestionInEveryCase) {
-  for (const auto& entry : fs::directory_iterator(source_folder() / "scenarios" / "cases")) {
-    const Json document = parse_json(read_file(entry.path()).value()).value();
-    EXPECT_TRUE(document.contains("question")) << entry.path();
+  for (const fs::path& file : case_files()) {
+    const Json document = parse_json(read_file(file).value()).value();
+    EXPECT_TRUE(document.contains("question")) << file;
   }
 }
 

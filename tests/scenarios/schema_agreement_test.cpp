@@ -133,6 +133,7 @@ std::vector<Json> good_documents() {
   for (const fs::path& folder : {source_folder() / "scenarios" / "examples",
                                  source_folder() / "scenarios" / "cases", test_folder() / "good"}) {
     for (const auto& entry : fs::directory_iterator(folder)) {
+      if (!entry.is_regular_file()) continue;
       const Json document = parsed(entry.path());
       if (document.contains("trainyard")) documents.push_back(document);
     }
