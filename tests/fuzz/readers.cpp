@@ -1,9 +1,6 @@
-// One reader of files from outside, fed by libFuzzer: it answers or refuses, and that is all. An
-// answer must be a document that reads back.
-#include <cstddef>
-#include <cstdint>
+#include "tests/fuzz/readers.h"
+
 #include <cstdlib>
-#include <string>
 
 #include "scenarios/huggingface.h"
 #include "scenarios/interchange/accelerate.h"
@@ -14,7 +11,9 @@
 #include "scenarios/interchange/nccl_topology.h"
 #include "scenarios/interchange/nvidia_smi.h"
 #include "scenarios/interchange/torchtitan.h"
+#include "scenarios/kernel_tables.h"
 #include "scenarios/scenario.h"
+#include "scenarios/sweep/sweep.h"
 
 namespace trainyard {
 namespace {
@@ -36,40 +35,31 @@ void check_scenario(const Expected<Imported>& imported) {
   if (imported && !parse_scenario(imported->document, "again")) std::abort();
 }
 
-[[maybe_unused]] void scenario_reader(const ForeignFile& file) {
-  check_answer(parse_scenario(file.text, file.name));
-}
-[[maybe_unused]] void huggingface_reader(const ForeignFile& file) {
-  check_answer(parse_huggingface(file.text, file.name));
-}
-[[maybe_unused]] void nccl_topology_reader(const ForeignFile& file) {
-  check_answer(nccl_topology_node(file, std::nullopt));
-}
-[[maybe_unused]] void nvidia_smi_reader(const ForeignFile& file) {
-  check_answer(nvidia_smi_node(file, std::nullopt));
-}
-[[maybe_unused]] void megatron_reader(const ForeignFile& file) {
-  check_scenario(import_megatron(file, {}));
-}
-[[maybe_unused]] void deepspeed_reader(const ForeignFile& file) {
-  check_scenario(import_deepspeed(file, {}));
-}
-[[maybe_unused]] void torchtitan_reader(const ForeignFile& file) {
-  check_scenario(import_torchtitan(file, {}));
-}
-[[maybe_unused]] void fsdp_reader(const ForeignFile& file) {
-  check_scenario(import_fsdp(file, {}));
-}
-[[maybe_unused]] void nccl_tests_reader(const ForeignFile& file) {
-  check_answer(trainyard::read_nccl_tests(file));
-}
-[[maybe_unused]] void kineto_reader(const ForeignFile& file) { check_answer(import_kineto(file)); }
+ForeignFile fuzzed(const std::string& text) { return {"fuzz", "fuzz", text}; }
 
 }  // namespace
-}  // namespace trainyard
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  trainyard::TRAINYARD_READER(
-      {"fuzz", "fuzz", std::string(reinterpret_cast<const char*>(data), size)});
-  return 0;
+void scenario_reader(const std::string& text) { check_answer(parse_scenario(text, "fuzz")); }
+void huggingface_reader(const std::string& text) { check_answer(parse_huggingface(text, "fuzz")); }
+void nccl_topology_reader(const std::string& text) {
+  check_answer(nccl_topology_node(fuzzed(text), std::nullopt));
 }
+void nvidia_smi_reader(const std::string& text) {
+  check_answer(nvidia_smi_node(fuzzed(text), std::nullopt));
+}
+void megatron_reader(const std::string& text) { check_scenario(import_megatron(fuzzed(text), {})); }
+void deepspeed_reader(const std::string& text) {
+  check_scenario(import_deepspeed(fuzzed(text), {}));
+}
+void torchtitan_reader(const std::string& text) {
+  check_scenario(import_torchtitan(fuzzed(text), {}));
+}
+void fsdp_reader(const std::string& text) { check_scenario(import_fsdp(fuzzed(text), {})); }
+void nccl_tests_reader(const std::string& text) { check_answer(read_nccl_tests(fuzzed(text))); }
+void kineto_reader(const std::string& text) { check_answer(import_kineto(fuzzed(text))); }
+void sweep_reader(const std::string& text) { check_answer(sweep_of_text(text, "", "fuzz.json")); }
+void kernel_table_reader(const std::string& text) {
+  check_answer(parse_kernel_table(text, "fuzz.csv"));
+}
+
+}  // namespace trainyard
