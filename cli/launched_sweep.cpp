@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{60};
 
-Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep, const Meeting& meeting,
+Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep,
+                                                      const LaunchedProcess& meeting,
                                                       const std::string& identity) {
   const std::size_t end = meeting.text.find(' ');
   if (end == std::string::npos) return failure("sweep", "rank 0 could not begin");

@@ -113,7 +113,7 @@ int run_launched(const SweepCommand& options, const Sweep& sweep, int processes)
 }
 
 int run(const SweepCommand& options) {
-  const Meeting launched = launched_as();
+  const LaunchedProcess launched = launched_as();
   const auto sweep = read_sweep(options.file);
   if (!sweep) return launched.rank == 0 ? fail(sweep.error()) : kBadInput;
   const auto workers = workers_of(options, *sweep);

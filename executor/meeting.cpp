@@ -21,7 +21,7 @@ int variable(const char* name, int otherwise) {
 
 }  // namespace
 
-Meeting launched_as() {
+LaunchedProcess launched_as() {
   struct Launcher {
     const char *rank, *ranks;
   };
@@ -37,9 +37,9 @@ Meeting launched_as() {
 
 #ifdef TRAINYARD_HAS_MPI
 
-Expected<Meeting> meet(const std::function<Expected<std::string>()>& say) {
+Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>& say) {
   MPI_Init(nullptr, nullptr);
-  Meeting meeting;
+  LaunchedProcess meeting;
   MPI_Comm_rank(MPI_COMM_WORLD, &meeting.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &meeting.ranks);
   Expected<std::string> said = meeting.rank == 0 ? say() : Expected<std::string>();
@@ -49,12 +49,12 @@ Expected<Meeting> meet(const std::function<Expected<std::string>()>& say) {
   meeting.text.resize(static_cast<std::size_t>(size));
   MPI_Bcast(meeting.text.data(), size, MPI_BYTE, 0, MPI_COMM_WORLD);
   MPI_Finalize();
-  return said ? Expected<Meeting>(std::move(meeting)) : tl::unexpected(said.error());
+  return said ? Expected<LaunchedProcess>(std::move(meeting)) : tl::unexpected(said.error());
 }
 
 #else
 
-Expected<Meeting> meet(const std::function<Expected<std::string>()>&) {
+Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>&) {
   return failure("mpi", "processes that were started together cannot meet: built without MPI");
 }
 

@@ -10,16 +10,16 @@
 
 namespace trainyard {
 
-struct Meeting {
+struct LaunchedProcess {
   int rank = 0, ranks = 1;
   std::string text;  // rank 0's
 };
 
 // What a launcher's variables say of this process, without MPI: rank 0 of 1 if there is none.
-Meeting launched_as();
+LaunchedProcess launched_as();
 
 // Collective over the processes that were started together; once in a process. `say` is called on
 // rank 0.
-Expected<Meeting> meet(const std::function<Expected<std::string>()>& say);
+Expected<LaunchedProcess> meet(const std::function<Expected<std::string>()>& say);
 
 }  // namespace trainyard
