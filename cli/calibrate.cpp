@@ -11,6 +11,7 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/cuda_program.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
@@ -18,6 +19,8 @@
 #include "cli/text.h"
 #include "executor/calibration.h"
 #include "executor/collective_rank.h"
+#include "executor/cuda/cuda_backend.h"
+#include "executor/cuda/device_measure.h"
 #include "executor/start.h"
 #include "executor/supervisor.h"
 #include "model/calibration/fit_collectives.h"
@@ -32,7 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct CalibrateOptions {
-  std::string backend = "cpu";
+  BackendKind backend = BackendKind::cpu;
   fs::path out;
   double time_limit = 600;  // s
   int ranks = 2;
@@ -77,7 +80,7 @@ std::string text_of(const CalibrateOptions& options, const Device& device, const
   return fmt::format(
       "{}\n{}\nBest GEMM {} GFLOP/s, copies {} GB/s, attention's gradient takes {} times as long "
       "as attention.\nwritten to {}\n",
-      device.name, table.render(style), number(device.peak_of(Dtype::fp32).value() * 1e-9),
+      device.name, table.render(style), number(device.peak_of(Dtype::bf16).value() * 1e-9),
       number(host.copy.value() * 1e-9), number(host.attention_backward, 3), options.out.string());
 }
 
@@ -117,6 +120,13 @@ Expected<std::vector<CollectiveSample>> measured_collectives(const CalibrateOpti
 void describe(const CalibrateOptions& options, Device& device) {
   std::array<char, 64> host{};
   gethostname(host.data(), host.size() - 1);
+  if (options.backend == BackendKind::cuda) {
+    device.name = fmt::format("GPU of {}", host.data());
+    device.source =
+        fmt::format("measured by trainyard calibrate on {}, {}: {}; GEMMs in bf16 and fp32",
+                    host.data(), provenance_date({}), cuda_provenance());
+    return;
+  }
   device.name = fmt::format("one thread of {}", host.data());
   device.source = fmt::format(
       "measured by trainyard calibrate on {} ({} threads), {}: {}, collectives among {} ranks; "
@@ -126,10 +136,36 @@ void describe(const CalibrateOptions& options, Device& device) {
       options.ranks);
 }
 
-HostSamples measured_host(const CalibrateOptions& options) {
+// What is measured of the backend, with what is known of it.
+struct Subject {
+  HostSamples samples;
+  std::vector<CollectiveSample> collectives;
+  DeviceFrame frame;
+};
+
+MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, double share) {
+  return {Seconds(options.time_limit * share),
+          [&progress](double fraction) { progress.show(fraction); }, was_interrupted};
+}
+
+Expected<Subject> measured_host(const CalibrateOptions& options) {
+  auto collectives = measured_collectives(options);
+  if (!collectives) return tl::unexpected(collectives.error());
+  Subject subject{.samples = {}, .collectives = *std::move(collectives), .frame = {}};
+  if (was_interrupted()) return subject;
   Progress progress("measuring");
-  return measure_host({Seconds(options.time_limit * (1 - kCollectiveShare)),
-                       [&progress](double fraction) { progress.show(fraction); }, was_interrupted});
+  subject.samples = measure_host(limits_of(options, progress, 1 - kCollectiveShare));
+  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  subject.frame.memory = Bytes(pages * page / std::max(1, options.ranks));
+  return subject;
+}
+
+Expected<Subject> measured_device(const CalibrateOptions& options) {
+  Progress progress("measuring");
+  auto measured = measure_device(limits_of(options, progress, 1));
+  if (!measured) return tl::unexpected(measured.error());
+  return Subject{std::move(measured->samples), {}, {measured->memory, measured->multiprocessors}};
 }
 
 int run(const CalibrateOptions& options) {
@@ -138,20 +174,22 @@ int run(const CalibrateOptions& options) {
         run_collective_rank(*started->folder, Seconds(options.time_limit * kCollectiveShare));
     return done ? kDone : fail(done.error(), kMachineFailed);
   }
+  const bool cuda = options.backend == BackendKind::cuda;
+  if (cuda) {
+    if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
+    if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);
+  }
   const InterruptGuard guard;
-  const auto collectives = measured_collectives(options);
+  const auto subject = cuda ? measured_device(options) : measured_host(options);
   if (was_interrupted()) return kInterrupted;
-  if (!collectives) return fail(collectives.error(), kMachineFailed);
-  const HostSamples host = measured_host(options);
-  if (was_interrupted()) return kInterrupted;
-  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  auto device = fitted_host(host, *collectives, Bytes(pages * page / std::max(1, options.ranks)));
+  if (!subject) return fail(subject.error(), kMachineFailed);
+  auto device = fitted_device(subject->samples, subject->collectives, subject->frame);
   if (!device) return fail(device.error(), kMachineFailed);
   describe(options, *device);
   const auto written = write_file(options.out, device_document(*device, {}, {}));
   if (!written) return fail(written.error(), kMachineFailed);
-  const std::vector<FamilyScore> scores = scores_of(*device, host, *collectives);
+  const std::vector<FamilyScore> scores =
+      scores_of(*device, subject->samples, subject->collectives);
   switch (options.format) {
     case Format::json:
       return print(device_document(*device, {}, {}), kDone);
@@ -160,7 +198,7 @@ int run(const CalibrateOptions& options) {
     case Format::text:
       break;
   }
-  return print(text_of(options, *device, host, scores, style_for(stdout)), kDone);
+  return print(text_of(options, *device, subject->samples, scores, style_for(stdout)), kDone);
 }
 
 }  // namespace
@@ -169,9 +207,7 @@ void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "calibrate", "measures this machine's kernels and collectives and writes it as a device");
   auto options = std::make_shared<CalibrateOptions>();
-  command->add_option("--backend", options->backend, "what is measured")
-      ->check(CLI::IsMember({"cpu"}))
-      ->type_name("cpu");
+  add_backend(*command, options->backend, "what is measured: a thread and its ranks, or a GPU");
   command->add_option("-o,--output", options->out, "a device/1 document that a scenario can name")
       ->required()
       ->type_name("FILE");

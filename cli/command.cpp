@@ -6,6 +6,8 @@
 #include <chrono>
 #include <map>
 
+#include "executor/backend.h"
+
 namespace trainyard {
 namespace {
 
@@ -29,6 +31,19 @@ void add_format(CLI::App& command, Format& format) {
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->type_name("text|json|csv")
       ->default_str("text");
+}
+
+void add_backend(CLI::App& command, BackendKind& backend, const std::string& what) {
+  command
+      .add_option_function<std::string>(
+          "--backend",
+          [&backend](const std::string& name) {
+            backend = name == name_of(BackendKind::cuda) ? BackendKind::cuda : BackendKind::cpu;
+          },
+          what)
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->type_name("cpu|cuda")
+      ->default_str("cpu");
 }
 
 void add_example(CLI::App& command, std::string_view example) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "model/units.h"
 
 namespace trainyard {
+
+enum class BackendKind : std::uint8_t;
 
 // Exit statuses.
 inline constexpr int kDone = 0;
@@ -47,6 +50,8 @@ void add_diff(CLI::App& app, Action& action);
 void add_scenario(CLI::App& command, std::filesystem::path& file);
 // `--format text|json|csv`.
 void add_format(CLI::App& command, Format& format);
+// `--backend cpu|cuda`.
+void add_backend(CLI::App& command, BackendKind& backend, const std::string& what);
 // The footer of a subcommand's help.
 void add_example(CLI::App& command, std::string_view example);
 

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/cuda_program.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
 #include "cli/question.h"
@@ -15,6 +16,7 @@
 #include "executor/scale_down.h"
 #include "executor/start.h"
 #include "executor/supervisor.h"
+#include "executor/token_file.h"
 #include "model/program/lower.h"
 #include "scenarios/output.h"
 #include "scenarios/write_profile.h"
@@ -26,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct RunOptions {
   fs::path file;
-  std::string backend = "cpu";
+  BackendKind backend = BackendKind::cpu;
   int ranks = 0;  // 0: as many as the plan has
   RunPlan plan;
   double timeout = 60;  // s
@@ -35,6 +37,8 @@ struct RunOptions {
   int rank = 0;              // that runs alone
   double learning_rate = 0;  // 0: the optimizer's own
   fs::path profile;          // empty: none is written
+  fs::path trace;            // empty: none is written
+  fs::path tokens;           // empty: by the seed
   Format format = Format::text;
   std::vector<std::string> arguments;  // of a rank process
 };
@@ -91,6 +95,11 @@ Expected<Setting> setting_of(const RunOptions& options, Question& question) {
   Setting setting{job.model, job.training, *std::move(plan)};
   setting.seed = options.seed;
   setting.descent = descent_of(job.training, options.learning_rate);
+  if (!options.tokens.empty()) {
+    auto tokens = read_tokens(options.tokens, job.model.vocabulary);
+    if (!tokens) return tl::unexpected(tokens.error());
+    setting.tokens = *std::move(tokens);
+  }
   if (auto missing = not_executed(setting)) return tl::unexpected(in_file(options.file, *missing));
   if (auto right = check_ranks(options, setting.plan.devices()); !right) {
     if (!options.scale_down) return tl::unexpected(right.error());
@@ -199,6 +208,10 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
     const auto written = write_file(options.profile, profile_document(profile));
     if (!written) status = fail(written.error(), kMachineFailed);
   }
+  if (!options.trace.empty()) {
+    const auto written = write_file(options.trace, span_trace(spans_of(question, setting, boards)));
+    if (!written) status = fail(written.error(), kMachineFailed);
+  }
   if (interrupted && profile.steps.empty()) return kInterrupted;
   const int shown = print(printed(profile, options.format, checked), status);
   if (!failed.empty()) return fail({"", failed}, kMachineFailed);
@@ -231,6 +244,8 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   std::vector<std::string> list = {fs::read_symlink("/proc/self/exe", error).string(),
                                    "run",
                                    options.file.string(),
+                                   "--backend",
+                                   std::string(name_of(options.backend)),
                                    "--steps",
                                    fmt::format("{}", options.plan.steps),
                                    "--warmup",
@@ -244,6 +259,7 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   }
   if (options.alone)
     list.insert(list.end(), {"--alone", "--rank", fmt::format("{}", options.rank)});
+  if (!options.tokens.empty()) list.insert(list.end(), {"--tokens", options.tokens.string()});
   if (options.plan.verify) list.emplace_back("--verify");
   if (options.plan.same_batch) list.emplace_back("--same-batch");
   return list;
@@ -254,6 +270,11 @@ int run(RunOptions& options) {
     return fail({"command line", "found --alone with --verify; allowed: one of them"});
   }
   if (options.alone) options.plan.alone = options.rank;
+  options.plan.backend = options.backend;
+  if (options.backend == BackendKind::cuda) {
+    if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
+    if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);
+  }
   auto question = read_question(options.file);
   if (!question) return fail(question.error());
   const auto setting = setting_of(options, *question);
@@ -270,9 +291,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("SCENARIO", options.file, "scenario document; without `plan` the best is found")
       ->required();
-  command.add_option("--backend", options.backend, "what runs it")
-      ->check(CLI::IsMember({"cpu"}))
-      ->type_name("cpu");
+  add_backend(command, options.backend, "what runs it");
   command.add_option("--ranks", options.ranks, "as many as the plan has, which is the default")
       ->check(CLI::Range(1, 65536))
       ->type_name("N");
@@ -301,6 +320,10 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->type_name("N")
       ->capture_default_str();
   command
+      .add_option("--tokens", options.tokens,
+                  "a file of tokens to train on, 2 bytes each (4 where the vocabulary is larger)")
+      ->type_name("FILE");
+  command
       .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
       ->check(CLI::NonNegativeNumber)
       ->type_name("RATE");
@@ -311,6 +334,10 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->type_name("S")
       ->capture_default_str();
   command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
+      ->type_name("FILE");
+  command
+      .add_option("--trace", options.trace,
+                  "the last step of each rank, predicted beside measured, for ui.perfetto.dev")
       ->type_name("FILE");
   add_format(command, options.format);
 }

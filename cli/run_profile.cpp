@@ -1,5 +1,7 @@
 #include "cli/run_profile.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -97,12 +99,51 @@ void add_measured(const StepSimulation& simulation, const Setting& setting, cons
   }
 }
 
+void add_predicted_spans(const StepSimulation& simulation, int stage, const std::string& process,
+                         std::vector<Span>& spans) {
+  const auto times = simulation.timeline.of(rank_of_stage(simulation, stage));
+  const std::vector<StepTask>& tasks = simulation.step.tasks[static_cast<std::size_t>(stage)];
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const bool operation = tasks[i].kind == StepTaskKind::operation;
+    const std::string track =
+        operation ? std::string(name_of(tasks[i].issued.operation->stream)) : "launch";
+    spans.push_back({process, track, operation_name(tasks[i]), to_seconds(times[i].start),
+                     to_seconds(times[i].end)});
+  }
+}
+
+void add_measured_spans(const StepSimulation& simulation, int stage, const std::string& process,
+                        Board& board, std::vector<Span>& spans) {
+  const OperationRecord* record = board.operations();
+  for (const StepTask& task : simulation.step.tasks[static_cast<std::size_t>(stage)]) {
+    if (task.kind != StepTaskKind::operation) continue;
+    spans.push_back({process, std::string(name_of(task.issued.operation->stream)),
+                     operation_name(task), Seconds(record->begin), Seconds(record->end)});
+    ++record;
+  }
+}
+
 }  // namespace
+
+std::vector<Span> spans_of(const Question& question, const Setting& setting, Boards& boards) {
+  std::vector<Span> spans;
+  const auto simulation = simulate(question.job, setting.plan);
+  if (!simulation) return spans;
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  for (auto& board : boards) {
+    if (!board || board->head().steps_done == 0) continue;
+    const int rank = board->head().rank;
+    const int stage = layout.coordinates(rank).stage;
+    add_predicted_spans(*simulation, stage, fmt::format("rank {} predicted", rank), spans);
+    add_measured_spans(*simulation, stage, fmt::format("rank {} measured", rank), *board, spans);
+  }
+  return spans;
+}
 
 Profile profile_of(const Question& question, const Setting& setting, const RunPlan& run,
                    Boards& boards) {
   Profile profile{.name = question.scenario.name,
-                  .backend = "cpu",
+                  .backend = std::string(name_of(run.backend)),
                   .seed = static_cast<std::int64_t>(setting.seed)};
   add_steps(boards, profile);
   profile.warmup_steps = std::min(run.warmup, static_cast<int>(profile.steps.size()));

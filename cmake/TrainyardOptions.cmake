@@ -1,7 +1,7 @@
 # trainyard_options: what every target of the project is compiled with. Linked PRIVATE, so nothing of it leaks out.
 
 option(TRAINYARD_WERROR "Treat warnings as errors (the presets switch it on)" OFF)
-set(TRAINYARD_ONLY "" CACHE STRING "executor: the commands run and calibrate and what they need, without tests")
+set(TRAINYARD_ONLY "" CACHE STRING "executor: the commands run and calibrate and what they need, of the tests those of the GPU")
 if(TRAINYARD_ONLY AND NOT TRAINYARD_ONLY STREQUAL "executor")
   message(FATAL_ERROR "TRAINYARD_ONLY names '${TRAINYARD_ONLY}'; allowed is executor")
 endif()

@@ -37,12 +37,20 @@ void fit_traffic(const HostSamples& samples, Device& device) {
   }
 }
 
-FlopsPerSecond best_gemm(const HostSamples& samples) {
+FlopsPerSecond best_gemm(const HostSamples& samples, Dtype dtype) {
   FlopsPerSecond best;
   for (const GemmSample& sample : samples.gemm) {
-    best = std::max(best, gemm_flop(sample.shape) / sample.time);
+    if (sample.dtype == dtype) best = std::max(best, gemm_flop(sample.shape) / sample.time);
   }
   return best;
+}
+
+// What was not measured is arithmetic in float with rounded results.
+void borrow_from_float(Device& device, Dtype dtype) {
+  const auto to = static_cast<std::size_t>(dtype);
+  if (device.peak[to] > FlopsPerSecond(0)) return;
+  device.rates.gemm[to] = device.rates.of(Dtype::fp32);
+  device.peak[to] = device.peak_of(Dtype::fp32);
 }
 
 // The slowest of what passes between two ranks, or without a second rank a copy.
@@ -59,24 +67,23 @@ BytesPerSecond link_of(const HostSamples& samples,
 
 }  // namespace
 
-Expected<Device> fitted_host(const HostSamples& samples,
-                             const std::vector<CollectiveSample>& collectives, Bytes memory) {
+Expected<Device> fitted_device(const HostSamples& samples,
+                               const std::vector<CollectiveSample>& collectives,
+                               const DeviceFrame& frame) {
   const auto silent = [](double) {};
   Device device;
-  device.multiprocessors = 1;
-  device.memory = memory;
+  device.multiprocessors = frame.multiprocessors;
+  device.memory = frame.memory;
   device.memory_bandwidth = samples.copy;
   device.link_bandwidth = link_of(samples, collectives);
-  const FlopsPerSecond peak = best_gemm(samples);
-  device.peak.fill(FlopsPerSecond(0));
-  device.peak[static_cast<std::size_t>(Dtype::fp32)] = peak;
+  for (int dtype = 0; dtype < kDtypes; ++dtype) {
+    device.peak[static_cast<std::size_t>(dtype)] = best_gemm(samples, static_cast<Dtype>(dtype));
+  }
   if (auto done = fit_gemm(device, samples.gemm, silent); !done)
     return tl::unexpected(done.error());
-  // bf16 is arithmetic in float with rounded results.
-  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) {
-    device.rates.gemm[static_cast<std::size_t>(dtype)] = device.rates.of(Dtype::fp32);
-    device.peak[static_cast<std::size_t>(dtype)] = peak;
-  }
+  const auto bf16 = device.peak_of(Dtype::bf16);
+  if (bf16 > FlopsPerSecond(0)) device.peak[static_cast<std::size_t>(Dtype::fp16)] = bf16;
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) borrow_from_float(device, dtype);
   if (auto done = fit_attention(device, samples.attention, silent); !done) {
     return tl::unexpected(done.error());
   }
@@ -87,8 +94,9 @@ Expected<Device> fitted_host(const HostSamples& samples,
     }
   }
   // An expert's GEMMs are the same GEMMs, one after the other.
-  device.rates.experts.per_multiprocessor = device.rates.of(Dtype::fp32).per_multiprocessor;
-  device.rates.experts.overhead = 2 * device.rates.of(Dtype::fp32).overhead;
+  const GemmRates& gemm = device.rates.of(Dtype::bf16);
+  device.rates.experts.per_multiprocessor = gemm.per_multiprocessor;
+  device.rates.experts.overhead = 2 * gemm.overhead;
   return device;
 }
 

@@ -1,6 +1,6 @@
-// From measured operations of the CPU backend to a device as the cost model knows it. Fits with the
-// code that fits tables of kernels (model/calibration); a rank is one thread, so the device has one
-// multiprocessor.
+// From measured operations of a backend to a device as the cost model knows it. Fits with the code
+// that fits tables of kernels (model/calibration). On the host a rank is one thread, so the device
+// has one multiprocessor.
 #pragma once
 
 #include "executor/cpu/measure.h"
@@ -8,7 +8,13 @@
 
 namespace trainyard {
 
-Expected<Device> fitted_host(const HostSamples& samples,
-                             const std::vector<CollectiveSample>& collectives, Bytes memory);
+// What is known of it without measuring.
+struct DeviceFrame {
+  Bytes memory;
+  int multiprocessors = 1;
+};
+Expected<Device> fitted_device(const HostSamples& samples,
+                               const std::vector<CollectiveSample>& collectives,
+                               const DeviceFrame& frame);
 
 }  // namespace trainyard

@@ -54,7 +54,7 @@ void RankExecutor::fill(const Resident& resident) {
   const bool keeps_weights = setting_.training.precision.master_weight_bytes > 0;
   const int copies =
       buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
-  backend_.allocate(resident.instance, buffer, copies);
+  backend_.allocate(resident.instance, buffer, copies, {});
   if (buffer.role == BufferRole::weight) {
     backend_.write(resident.instance, as_floats(holdings_.initial_weights(buffer, resident.layer)));
   } else {
@@ -98,9 +98,10 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
       work.shard = layout_.members(operation.group, rank_).index_of(rank_);
     }
     prepare(work);
-    begins_.push_back(backend_.record(operation.stream));
+    const Lane lane = lane_of(issued);
+    begins_.push_back(backend_.record(lane));
     if (auto started = start(work); !started) return started;
-    ends_.push_back(backend_.record(operation.stream));
+    ends_.push_back(backend_.record(lane));
     finish(work, ends_.back());
   }
   return {};
@@ -110,24 +111,24 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
 // since; a `create` takes the place of a buffer whose users have been waited for by its writer.
 void RankExecutor::prepare(const Work& work) {
   const Operation& operation = *work.issued.operation;
+  const Lane lane = lane_of(work.issued);
   for (std::size_t i = 0; i < work.buffers.size(); ++i) {
     const Operand& operand = operation.operands[i];
     Users& users = users_[index(work.buffers[i])];
-    if (users.written) backend_.wait(operation.stream, users.writer);
+    if (users.written) backend_.wait(lane, users.writer);
     if (operand.access != Access::read) {
-      for (const Backend::Event reader : users.readers) backend_.wait(operation.stream, reader);
+      for (const Backend::Event reader : users.readers) backend_.wait(lane, reader);
     }
-    if (operand.access == Access::create) backend_.allocate(work.buffers[i], buffer_of(operand), 1);
+    if (operand.access == Access::create) {
+      backend_.allocate(work.buffers[i], buffer_of(operand), 1, lane);
+    }
   }
 }
 
 Expected<void> RankExecutor::start(const Work& work) {
   const Operation& operation = *work.issued.operation;
   if (operation.kind == OperationKind::optimizer_step && keeps_gradients_) note_gradients(work);
-  if (!is_communication(operation.kind)) {
-    backend_.launch(work);
-    return {};
-  }
+  if (!is_communication(operation.kind)) return backend_.launch(work);
   if (operation.kind == OperationKind::send || operation.kind == OperationKind::receive) {
     const int peer = layout_.in_stage(rank_, work.issued.call->peer);
     return operation.kind == OperationKind::send ? backend_.send(work, peer)

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "executor/cpu/cpu_backend.h"
-
 namespace trainyard {
 namespace {
 
@@ -26,14 +24,14 @@ class BoardWatch final : public Watch {
 class RankRun {
  public:
   RankRun(const Setting& setting, const RunPlan& plan, const Program& program,
-          const RankLayout& layout, Transport& transport, Board& board)
+          const RankLayout& layout, Transport& transport, Board& board, Backend& backend)
       : setting_(setting),
         plan_(plan),
         program_(program),
         transport_(transport),
         board_(board),
-        backend_(make_cpu_backend(setting, program, layout, transport)),
-        executor_(setting, program, layout, transport.rank(), *backend_) {}
+        backend_(backend),
+        executor_(setting, program, layout, transport.rank(), backend) {}
 
   Expected<void> run() {
     if (plan_.verify) {
@@ -91,7 +89,7 @@ class RankRun {
       operations[i].end = times.end.value();
       if (number >= plan_.warmup) operations[i].total += (times.end - times.begin).value();
     }
-    board_.head().peak_bytes = backend_->peak().value();
+    board_.head().peak_bytes = backend_.peak().value();
     board_.head().steps_done.store(number + 1);
   }
 
@@ -127,7 +125,7 @@ class RankRun {
   const Program& program_;
   Transport& transport_;
   Board& board_;
-  std::unique_ptr<Backend> backend_;
+  Backend& backend_;
   RankExecutor executor_;
   UnshardedRun expected_;
 };
@@ -136,7 +134,10 @@ class RankRun {
 
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board) {
-  auto ran = RankRun(setting, plan, program, layout, transport, board).run();
+  const auto backend =
+      make_backend(plan.backend, {setting, program, layout, transport, plan.alone >= 0});
+  auto ran = backend ? RankRun(setting, plan, program, layout, transport, board, **backend).run()
+                     : Expected<void>(tl::unexpected(backend.error()));
   if (!ran) set_text(board.head().message, ran.error().message);
   board.head().state = ran ? RankState::done : RankState::failed;
   return ran;

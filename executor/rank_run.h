@@ -3,6 +3,7 @@
 // board.
 #pragma once
 
+#include "executor/backend.h"
 #include "executor/board.h"
 #include "executor/setting.h"
 #include "executor/verification.h"
@@ -10,6 +11,7 @@
 namespace trainyard {
 
 struct RunPlan {
+  BackendKind backend = BackendKind::cpu;
   int warmup = 1;
   int steps = 3;  // measured, after the warm-up
   bool verify = false;

@@ -5,21 +5,10 @@
 namespace trainyard {
 namespace {
 
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
 std::uint64_t hash_of(std::string_view name) {
   std::uint64_t hash = 0;
   for (const char letter : name) hash = mixed(hash + static_cast<unsigned char>(letter));
   return hash;
-}
-
-double uniform(std::uint64_t x) {  // −1 … 1
-  return static_cast<double>(mixed(x) >> 11) * 0x1p-52 - 1;
 }
 
 }  // namespace
@@ -38,15 +27,15 @@ double initial_weight(const Setting& setting, const WeightPlace& place) {
 }
 
 bool is_kept(const Setting& setting, const DropoutPlace& place) {
-  std::uint64_t x = setting.seed + static_cast<std::uint64_t>(place.site);
-  for (const std::int64_t next :
-       {std::int64_t{place.layer}, place.sequence, place.row, place.column}) {
-    x = mixed(x + static_cast<std::uint64_t>(next + 1));
-  }
-  return (uniform(x) + 1) / 2 >= kDropoutRate;
+  return is_kept(setting.seed, place, kDropoutRate);
 }
 
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position) {
+  if (setting.tokens != nullptr) {
+    const std::int64_t number = sequence * setting.training.sequence_length + position;
+    const auto count = static_cast<std::int64_t>(setting.tokens->size());
+    return static_cast<int>((*setting.tokens)[static_cast<std::size_t>(number % count)]);
+  }
   const std::uint64_t x =
       mixed(setting.seed + static_cast<std::uint64_t>(sequence * 1000003 + position));
   return static_cast<int>(x % static_cast<std::uint64_t>(setting.model.vocabulary));

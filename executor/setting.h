@@ -1,13 +1,16 @@
 // What is trained, as numbers: where a weight starts, which tokens a sequence has, what dropout
-// keeps. Each is a function of a seed and of a place in the whole network and batch (counter-based:
-// splitmix64, Steele, Lea & Flood 2014), so that every sharding starts from the same model, sees
-// the same data and drops the same elements.
+// keeps. Each is a function of a seed and of a place in the whole network and batch
+// (executor/random.h), so that every sharding starts from the same model, sees the same data and
+// drops the same elements.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "executor/random.h"
 #include "model/plan/plan.h"
 #include "model/program/rank_layout.h"
 #include "model/workload/training.h"
@@ -35,6 +38,8 @@ struct Setting {
   std::optional<Plan> blocks;
   std::uint64_t seed = 0;
   Descent descent;
+  // Read one sequence after the other, from the start again where they end; empty: by the seed.
+  std::shared_ptr<const std::vector<std::uint32_t>> tokens;
 };
 
 struct WeightPlace {
@@ -44,12 +49,6 @@ struct WeightPlace {
 };
 // Uniform in ±1/√h, scales of norms about 1; rows that pad the vocabulary are 0.
 double initial_weight(const Setting& setting, const WeightPlace& place);
-// Whether dropout keeps a number: `site` tells the places in a layer apart, `row` and `column` the
-// number. Sequences are counted over the whole run.
-struct DropoutPlace {
-  int site = 0, layer = -1;
-  std::int64_t sequence = 0, row = 0, column = 0;
-};
 bool is_kept(const Setting& setting, const DropoutPlace& place);
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
 

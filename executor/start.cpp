@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "executor/cpu/socket_transport.h"
 #include "executor/supervisor.h"
 #include "model/program/check.h"
 #include "model/program/lower.h"
@@ -51,7 +52,6 @@ class TerminationWatch {
   std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
 };
 
-#ifdef TRAINYARD_HAS_MPI
 // The boards of all ranks on rank 0.
 Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
   std::vector<Board> boards;
@@ -65,7 +65,6 @@ Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
   }
   return boards;
 }
-#endif
 
 // Of the boards: a supervisor's, or one of the rank's own for as long as it runs.
 class BoardFolder {
@@ -109,25 +108,46 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
   RankResult result{.rank = transport.rank()};
   auto done = run_rank(world.setting, world.plan, program, layout, transport, board);
   if (!done) result.failure = done.error().message;
-#ifdef TRAINYARD_HAS_MPI
   if (!world.started.folder && done) {
     auto boards = collected(transport, board);
     if (!boards) return tl::unexpected(boards.error());
     result.boards = *std::move(boards);
   }
-#endif
   return result;
 }
 
 // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
 const char* variable(const char* name) { return std::getenv(name); }
 
+bool is_under_mpi() {
+  return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
+         variable("PMIX_RANK") != nullptr;
+}
+
+Error wrong_ranks(int of_plan, int started) {
+  return {"", fmt::format("the plan has {} ranks, {} were started", of_plan, started)};
+}
+
+// Long enough for every launcher to start its ranks.
+constexpr Seconds kMeeting(60);
+
+// The ranks of a launcher that sets RANK and WORLD_SIZE.
+template <typename BoardOf>
+Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const Program& program,
+                            const RankLayout& layout, const BoardOf& board_of) {
+  if (at.ranks != layout.ranks()) return tl::unexpected(wrong_ranks(layout.ranks(), at.ranks));
+  auto board = board_of(at.rank);
+  if (!board) return tl::unexpected(board.error());
+  const auto transport = make_socket_transport(at, layout, board->head().call, kMeeting);
+  if (!transport) return tl::unexpected(transport.error());
+  return run_on(world, program, layout, **transport, *board);
+}
+
 }  // namespace
 
 std::optional<Started> started_as_rank() {
   if (const char* folder = variable(kRunFolder)) return Started{folder};
-  const bool launched = variable("OMPI_COMM_WORLD_SIZE") != nullptr ||
-                        variable("PMI_SIZE") != nullptr || variable("PMIX_RANK") != nullptr;
+  const bool launched = is_under_mpi() || rendezvous_in_environment();
   return launched ? std::optional<Started>(Started{}) : std::nullopt;
 }
 
@@ -162,11 +182,13 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
     const auto transport = make_lone_transport();
     return run_on(world, *program, layout, *transport, *board);
   }
+  if (const auto at = rendezvous_in_environment(); at && !started.folder && !is_under_mpi()) {
+    return run_at(*at, world, *program, layout, board_of);
+  }
 #ifdef TRAINYARD_HAS_MPI
   const MpiWorld mpi;
   if (mpi.ranks() != layout.ranks()) {
-    return failure(
-        "", fmt::format("the plan has {} ranks, {} were started", layout.ranks(), mpi.ranks()));
+    return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
   }
   auto board = board_of(mpi.rank());
   if (!board) return tl::unexpected(board.error());

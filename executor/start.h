@@ -10,8 +10,8 @@
 
 namespace trainyard {
 
-// A process that was started as one of several ranks: by the supervisor, or by the user's own
-// mpirun or srun.
+// A process that was started as one of several ranks: by the supervisor, by the user's own mpirun
+// or srun, or by a launcher that sets RANK and WORLD_SIZE (executor/cpu/socket_transport.h).
 struct Started {
   std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
 };

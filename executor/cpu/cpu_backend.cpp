@@ -31,7 +31,7 @@ class CpuBackend final : public Backend {
     slots_.resize(index(instances));
   }
 
-  void allocate(int buffer, const ProgramBuffer& what, int copies) override {
+  void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane&) override {
     Slot& slot = slots_[index(buffer)];
     release(buffer);
     // States are rows of numbers by element.
@@ -64,10 +64,11 @@ class CpuBackend final : public Backend {
   Bytes held() const override { return held_; }
   Bytes peak() const override { return peak_; }
 
-  void launch(const Work& work) override {
+  Expected<void> launch(const Work& work) override {
     compute(*work.issued.operation, {setting_, at_, work.issued.tag(), work.shard, work.step},
             operands_of(work));
     store_all(work);
+    return {};
   }
 
   Expected<void> exchange(const Work& work, const GroupMembers& members) override {
@@ -99,12 +100,12 @@ class CpuBackend final : public Backend {
 
   Expected<void> synchronise() override { return transport_.wait_for_messages(); }
 
-  Event record(ProgramStream) override {
+  Event record(const Lane&) override {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
                std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
-  void wait(ProgramStream, Event) override {}
+  void wait(const Lane&, Event) override {}
   Seconds between(Event first, Event second) override {
     return Seconds(1e-9 * static_cast<double>(second - first));
   }

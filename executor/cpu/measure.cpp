@@ -228,11 +228,19 @@ Expected<Seconds> collective_time(Transport& transport, CollectiveOperation oper
 Timing timed(const std::function<void()>& work, Seconds budget) {
   const auto start = Clock::now();
   work();
-  std::vector<double> times;
-  while (static_cast<int>(times.size()) < kMostRuns) {
+  const auto once = [&work] {
     const auto begin = Clock::now();
     work();
-    times.push_back(seconds_since(begin));
+    return Seconds(seconds_since(begin));
+  };
+  return repeated_timing(once, budget - Seconds(seconds_since(start)));
+}
+
+Timing repeated_timing(const std::function<Seconds()>& once, Seconds budget) {
+  const auto start = Clock::now();
+  std::vector<double> times;
+  while (static_cast<int>(times.size()) < kMostRuns) {
+    times.push_back(once().value());
     if (static_cast<int>(times.size()) < kFewestRuns) continue;
     const Timing so_far = summary(times);
     if (so_far.deviation < kEnough * so_far.median) break;

@@ -18,6 +18,8 @@ struct Timing {
   int runs = 0;
 };
 Timing timed(const std::function<void()>& work, Seconds budget);
+// Of times that `once` takes itself.
+Timing repeated_timing(const std::function<Seconds()>& once, Seconds budget);
 
 // A memory-bound operation: traffic as the operators count it.
 struct TrafficSample {
@@ -38,10 +40,10 @@ struct MeasureLimits {
   std::function<void(double fraction)> progress;
   std::function<bool()> interrupted;
 };
-// Less than everything where the user has had enough.
 // "Eigen 3.4.0, GCC 12.2.0": what the arithmetic was built with.
 std::string built_with();
 
+// Less than everything where the user has had enough.
 HostSamples measure_host(const MeasureLimits& limits);
 
 // Collectives among all ranks of `transport`, by size; every rank gets the slowest rank's times.

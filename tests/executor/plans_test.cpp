@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "executor/cpu/mpi_transport.h"
@@ -74,12 +75,18 @@ Ran run(const Setting& setting, const RunPlan& plan) {
 
 int verified = 0;
 
+// The host, or a device where the program is started for one (tests/gpu).
+BackendKind backend() {
+  const char* name = std::getenv("TRAINYARD_TEST_BACKEND");
+  return name != nullptr && std::string_view(name) == "cuda" ? BackendKind::cuda : BackendKind::cpu;
+}
+
 // Two steps: gradients of the first, weights after both.
 void expect_right(Setting setting, const std::string& what) {
   setting.descent = {.learning_rate = 0.1, .momentum = 0.9};
   setting.seed = 7;
   if (setting.training.optimizer.name != "sgd") setting.descent.learning_rate = 1e-3;
-  const Ran ran = run(setting, {.warmup = 0, .steps = 2, .verify = true});
+  const Ran ran = run(setting, {.backend = backend(), .warmup = 0, .steps = 2, .verify = true});
   EXPECT_EQ(ran.error, "") << what;
   EXPECT_GT(ran.compared, 2) << what;
   EXPECT_EQ(ran.differ, 0) << what << ": " << ran.worst << " is " << ran.worst_share

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <functional>
@@ -51,6 +52,20 @@ TEST(RunCommand, VerifiesAShardedPlanAndWritesItsProfile) {
   EXPECT_NE(text.find("\"measured\""), std::string::npos);
 }
 
+// As many operations measured as predicted, one process after the other.
+TEST(RunCommand, WritesATraceOfPredictedBesideMeasured) {
+  const fs::path trace = scratch_folder() / "trace.json";
+  const auto ran =
+      run_trainyard(fmt::format("run {} --trace {}", tiny_scenario("", 2), trace.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::string text = read_text(trace);
+  for (const char* process : {"rank 0 predicted", "rank 0 measured", "rank 1 measured"}) {
+    EXPECT_NE(text.find(process), std::string::npos) << process;
+  }
+  EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
+  EXPECT_NE(text.find("optimizer step"), std::string::npos);
+}
+
 TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
   const Ran ran = run_trainyard(fmt::format("run {} --ranks 3", tiny_scenario("", 2)));
   EXPECT_EQ(ran.status, 2);
@@ -71,6 +86,29 @@ TEST(RunCommand, RepeatsARunFromItsSeed) {
   EXPECT_EQ(first.size(), 4U);  // three steps and the warm-up
   EXPECT_EQ(first, losses(3));
   EXPECT_NE(first, losses(4));
+}
+
+// Tokens that are all alike are learnt at once; the seed's are not.
+TEST(RunCommand, TrainsOnTheTokensOfAFile) {
+  const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\5\0\5\0\5\0", 8));
+  const fs::path profile = scratch_folder() / "profile.json";
+  const std::string command =
+      fmt::format("run {} --steps 9 --learning-rate 0.05 --verify", tiny_scenario("", 2));
+  const auto ran = run_trainyard(
+      fmt::format("{} --tokens {} -o {}", command, tokens.string(), profile.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::string text = read_text(profile);
+  const auto last = text.rfind("\"loss\": ");
+  ASSERT_NE(last, std::string::npos);
+  double loss = 0;
+  const char* number = text.data() + last + 8;
+  std::from_chars(number, text.data() + text.size(), loss);
+  EXPECT_LT(loss, 0.5);
+  const fs::path strange = write_scratch("strange.bin", std::string("\5\0\35\0", 4));
+  const auto refused = run_trainyard(fmt::format("{} --tokens {}", command, strange.string()));
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_NE(refused.err.find("token 1: found 29; allowed are 0 to 28"), std::string::npos)
+      << refused.err;
 }
 
 // ---- When things go wrong -----------------------------------------------------------------------
@@ -224,6 +262,25 @@ TEST(RunCommand, SaysWhatCannotBeWritten) {
   EXPECT_NE(ran.err.find("profile.json"), std::string::npos) << ran.err;
 }
 
+// A file may not grow: what a full disk is to a writer.
+TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
+  const auto ran =
+      run_trainyard(fmt::format("run {}", tiny_scenario("", 1)), "trap '' XFSZ; ulimit -f 1;");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
+}
+
+TEST(RunCommand, SaysInOneLineThatThereIsNoGpu) {
+  if (fs::exists("/dev/nvidiactl")) return;  // there is one
+  const auto ran = run_trainyard(fmt::format("run {} --backend cuda", tiny_scenario("", 1)));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_TRUE(ran.err.find("no GPU was found") != std::string::npos ||
+              ran.err.find("built without CUDA") != std::string::npos)
+      << ran.err;
+  EXPECT_EQ(lines_of(ran.err).size(), 1U);
+}
+
 // ---- Under the user's own mpirun
 // --------------------------------------------------------------------
 
@@ -237,6 +294,24 @@ TEST(RunCommand, RunsUnderTheUsersOwnMpirun) {
   const Ran ran = run_trainyard(
       fmt::format("run {} --verify -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
       kMpirun);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
+  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
+}
+
+// What torchrun and its like set for each rank.
+TEST(RunCommand, RunsFromRankAndWorldSizeInTheEnvironment) {
+  const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
+  const fs::path profile = scratch_folder() / "profile.json";
+  const fs::path script =
+      write_scratch("ranks.sh",
+                    "port=$((20000 + $$ % 20000)); status=0; pids=\n"
+                    "for rank in 3 2 1 0; do\n"
+                    "  RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \"$@\" & "
+                    "pids=\"$pids $!\"\n"
+                    "done\nfor pid in $pids; do wait $pid || status=$?; done; exit $status\n");
+  const auto ran = run_trainyard(fmt::format("run {} --verify -o {}", scenario, profile.string()),
+                                 fmt::format("sh {}", script.string()));
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);

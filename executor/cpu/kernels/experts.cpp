@@ -110,8 +110,7 @@ void route(const Operation& op, const Where& where, const Operands<S>& o) {
     }
     gates.row(row) = gates_of<S>(logits.row(row), experts.row(row));
   }
-  const int capacity = capacity_of(op, where);
-  if (capacity > 0) drop_beyond(where, capacity, experts);
+  drop_copies(op, where, experts);
 }
 
 // Copies that were not dropped, in the order of their experts: token and which of its experts.
@@ -333,6 +332,14 @@ void compute_experts(const Operation& operation, const Where& where, const Opera
   }
 }
 
+template <typename S>
+void drop_copies(const Operation& operation, const Where& where, Tensor<S>& experts) {
+  const int capacity = capacity_of(operation, where);
+  if (capacity > 0) drop_beyond(where, capacity, experts);
+}
+
+template void drop_copies(const Operation& operation, const Where& where, Tensor<float>& experts);
+template void drop_copies(const Operation& operation, const Where& where, Tensor<double>& experts);
 template void compute_experts(const Operation& operation, const Where& where,
                               const Operands<float>& operands);
 template void compute_experts(const Operation& operation, const Where& where,

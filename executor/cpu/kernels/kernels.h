@@ -44,6 +44,9 @@ template <typename S>
 void compute_attention(const Operation& operation, const Where& where, const Operands<S>& operands);
 template <typename S>
 void compute_experts(const Operation& operation, const Where& where, const Operands<S>& operands);
+// Marks the copies that their experts have no room for, in experts of tokens.
+template <typename S>
+void drop_copies(const Operation& operation, const Where& where, Tensor<S>& experts);
 template <typename S>
 void compute_ends(const Operation& operation, const Where& where, const Operands<S>& operands);
 template <typename S>

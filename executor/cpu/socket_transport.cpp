@@ -1,0 +1,556 @@
+#include "executor/cpu/socket_transport.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+#include <utility>
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using RawBytes = std::vector<char>;
+
+// Messages of one tag between two ranks arrive in their order: one for each group, way and the
+// rest.
+constexpr int kMessages = 100;
+constexpr int kBroadcast = 99;
+
+struct MessageHead {
+  std::int64_t tag = 0, size = 0;
+};
+
+Expected<void> system_failure(std::string_view call) {
+  return failure("", fmt::format("{} failed: {}", call, std::strerror(errno)));
+}
+
+// A connection to one peer: what waits to leave, what has come in part, what has arrived.
+class Peer {
+ public:
+  explicit Peer(int socket = -1) : socket_(socket) {}
+  ~Peer() {
+    if (socket_ >= 0) ::close(socket_);
+  }
+  Peer(Peer&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  Peer& operator=(Peer&& other) noexcept {
+    std::swap(socket_, other.socket_);
+    return *this;
+  }
+
+  int socket() const { return socket_; }
+  bool has_to_send() const { return !leaving_.empty(); }
+  bool is_there() const { return socket_ >= 0 && !closed_; }
+
+  void post(std::int64_t tag, const void* data, std::size_t size) {
+    const MessageHead head{tag, static_cast<std::int64_t>(size)};
+    RawBytes message(sizeof(head) + size);
+    std::memcpy(message.data(), &head, sizeof(head));
+    if (size > 0) std::memcpy(message.data() + sizeof(head), data, size);
+    leaving_.push_back(std::move(message));
+  }
+  std::optional<RawBytes> taken(std::int64_t tag) {
+    auto& queue = arrived_[tag];
+    if (queue.empty()) return std::nullopt;
+    RawBytes message = std::move(queue.front());
+    queue.pop_front();
+    return message;
+  }
+
+  // As much as goes without waiting.
+  Expected<void> send_some() {
+    while (!leaving_.empty()) {
+      const RawBytes& message = leaving_.front();
+      const auto sent = ::send(socket_, message.data() + sent_, message.size() - sent_,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) return would_wait() ? Expected<void>{} : system_failure("send");
+      sent_ += static_cast<std::size_t>(sent);
+      if (sent_ < message.size()) return {};
+      leaving_.pop_front();
+      sent_ = 0;
+    }
+    return {};
+  }
+  Expected<void> receive_some() {
+    for (;;) {
+      const bool in_head = !head_;
+      const std::size_t wanted =
+          in_head ? sizeof(MessageHead) : static_cast<std::size_t>(head_->size);
+      coming_.resize(wanted);
+      if (got_ < wanted) {
+        const auto got = ::recv(socket_, coming_.data() + got_, wanted - got_, MSG_DONTWAIT);
+        if (got < 0 && would_wait()) return {};
+        // A rank that is done closes: that is nobody's failure but of who waits for it.
+        closed_ = got <= 0;
+        if (closed_) return {};
+        got_ += static_cast<std::size_t>(got);
+      }
+      if (got_ < wanted) return {};
+      got_ = 0;
+      if (in_head) {
+        head_.emplace();
+        std::memcpy(&*head_, coming_.data(), sizeof(MessageHead));
+        coming_.clear();
+      } else {
+        arrived_[head_->tag].push_back(std::exchange(coming_, {}));
+        head_.reset();
+      }
+    }
+  }
+
+ private:
+  static bool would_wait() { return errno == EAGAIN || errno == EINTR; }
+
+  int socket_;
+  bool closed_ = false;
+  std::deque<RawBytes> leaving_;
+  std::size_t sent_ = 0, got_ = 0;
+  std::optional<MessageHead> head_;
+  RawBytes coming_;
+  std::map<std::int64_t, std::deque<RawBytes>> arrived_;
+};
+
+// ---- Meeting -----------------------------------------------------------------------------------
+
+struct Addresses {
+  explicit Addresses(const char* host, const char* port) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = host == nullptr ? AI_PASSIVE : 0;
+    status = ::getaddrinfo(host, port, &hints, &first);
+  }
+  ~Addresses() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+  addrinfo* first = nullptr;
+  int status = 0;
+};
+
+int listening(const char* port) {
+  const Addresses here(nullptr, port);
+  if (here.first == nullptr) return -1;
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (::bind(socket, here.first->ai_addr, here.first->ai_addrlen) == 0 &&
+      ::listen(socket, SOMAXCONN) == 0) {
+    return socket;
+  }
+  ::close(socket);
+  return -1;
+}
+
+int ready(int socket) {
+  const int yes = 1;
+  if (socket >= 0) ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  return socket;
+}
+
+// Tries until the other one listens, or the time is up.
+int connected(const char* host, const char* port, Clock::time_point until) {
+  const Addresses there(host, port);
+  while (there.first != nullptr) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(socket, there.first->ai_addr, there.first->ai_addrlen) == 0) return ready(socket);
+    ::close(socket);
+    if (Clock::now() > until) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return -1;
+}
+
+int accepted(int listener, Clock::time_point until) {
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    pollfd watched{listener, POLLIN, 0};
+    if (left.count() <= 0 || ::poll(&watched, 1, static_cast<int>(left.count())) == 0) return -1;
+    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0 || errno != EINTR) return ready(socket);
+  }
+}
+
+template <typename T>
+bool moved(int socket, T& what, bool out) {
+  auto* bytes = reinterpret_cast<char*>(&what);
+  for (std::size_t done = 0; done < sizeof(T);) {
+    const auto now = out ? ::send(socket, bytes + done, sizeof(T) - done, MSG_NOSIGNAL)
+                         : ::recv(socket, bytes + done, sizeof(T) - done, 0);
+    if (now <= 0) return false;
+    done += static_cast<std::size_t>(now);
+  }
+  return true;
+}
+
+// Where a rank listens.
+struct Place {
+  std::int32_t rank = 0;
+  std::array<char, 64> host{}, port{};
+};
+
+Place place_of(int rank, int socket, int listener) {
+  Place place{.rank = rank};
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (socket >= 0 && ::getsockname(socket, generic, &size) == 0) {
+    ::getnameinfo(generic, size, place.host.data(), place.host.size(), nullptr, 0, NI_NUMERICHOST);
+  }
+  size = sizeof(address);
+  if (::getsockname(listener, generic, &size) == 0) {
+    ::getnameinfo(generic, size, nullptr, 0, place.port.data(), place.port.size(), NI_NUMERICSERV);
+  }
+  return place;
+}
+
+class Meeting {
+ public:
+  Meeting(const Rendezvous& at, Seconds timeout)
+      : at_(at),
+        until_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                  std::chrono::duration<double>(timeout.value()))),
+        listener_(listening(at.rank == 0 ? at.port.c_str() : "0")),
+        peers_(static_cast<std::size_t>(at.ranks)),
+        places_(peers_.size()) {}
+  ~Meeting() {
+    if (listener_ >= 0) ::close(listener_);
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  Expected<std::vector<Peer>> peers() {
+    if (listener_ < 0) return tl::unexpected(system_failure("bind").error());
+    auto met = at_.rank == 0 ? gather() : join();
+    if (met) met = meet_each_other();
+    if (!met) return tl::unexpected(met.error());
+    return std::move(peers_);
+  }
+
+ private:
+  Expected<void> nobody(int rank) const {
+    return failure("", fmt::format("rank {} of {} never came to {}:{}", rank, at_.ranks,
+                                   at_.address, at_.port));
+  }
+
+  // Rank 0 learns where everyone is and tells everyone.
+  Expected<void> gather() {
+    for (int n = 1; n < at_.ranks; ++n) {
+      Peer peer(accepted(listener_, until_));
+      Place place;
+      if (peer.socket() < 0 || !moved(peer.socket(), place, false)) return nobody(missing());
+      if (place.rank < 1 || place.rank >= at_.ranks) return nobody(missing());
+      const auto rank = static_cast<std::size_t>(place.rank);
+      places_[rank] = place;
+      peers_[rank] = std::move(peer);
+    }
+    for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
+      for (Place& place : places_) {
+        if (!moved(peers_[rank].socket(), place, true)) return nobody(static_cast<int>(rank));
+      }
+    }
+    return {};
+  }
+  int missing() const {
+    for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
+      if (peers_[rank].socket() < 0) return static_cast<int>(rank);
+    }
+    return 0;
+  }
+
+  Expected<void> join() {
+    Peer first(connected(at_.address.c_str(), at_.port.c_str(), until_));
+    Place own = place_of(at_.rank, first.socket(), listener_);
+    if (first.socket() < 0 || !moved(first.socket(), own, true)) return nobody(0);
+    for (Place& place : places_) {
+      if (!moved(first.socket(), place, false)) return nobody(0);
+    }
+    peers_[0] = std::move(first);
+    return {};
+  }
+
+  // A rank calls those before it, rank 0 apart, and is called by those after it.
+  Expected<void> meet_each_other() {
+    if (at_.rank == 0) return {};
+    for (int rank = 1; rank < at_.rank; ++rank) {
+      const Place& there = places_[static_cast<std::size_t>(rank)];
+      Peer peer(connected(there.host.data(), there.port.data(), until_));
+      std::int32_t own = at_.rank;
+      if (peer.socket() < 0 || !moved(peer.socket(), own, true)) return nobody(rank);
+      peers_[static_cast<std::size_t>(rank)] = std::move(peer);
+    }
+    for (int n = at_.rank + 1; n < at_.ranks; ++n) {
+      Peer peer(accepted(listener_, until_));
+      std::int32_t rank = -1;
+      if (peer.socket() < 0 || !moved(peer.socket(), rank, false)) return nobody(n);
+      if (rank <= at_.rank || rank >= at_.ranks) return nobody(n);
+      peers_[static_cast<std::size_t>(rank)] = std::move(peer);
+    }
+    return {};
+  }
+
+  const Rendezvous& at_;
+  Clock::time_point until_;
+  int listener_;
+  std::vector<Peer> peers_;
+  std::vector<Place> places_;
+};
+
+// ---- Talking
+// --------------------------------------------------------------------------------------
+
+class SocketTransport final : public Transport {
+ public:
+  SocketTransport(std::vector<Peer> peers, int rank, const RankLayout& layout,
+                  std::atomic<RankCall>& call)
+      : Transport(rank, static_cast<int>(peers.size())),
+        peers_(std::move(peers)),
+        layout_(layout),
+        call_(call) {}
+
+  // Each member adds up its part, in the order of members; so all have the same sum.
+  Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
+    const Within within(call_, RankCall::all_reduce);
+    const std::vector<int> members = members_of(group);
+    const auto size = static_cast<int>(members.size());
+    Counts counts;
+    counts.reserve(members.size());
+    for (int i = 0; i < size; ++i) {
+      counts.push_back((i + 1) * count / size - i * count / size);
+    }
+    std::vector<float> mine(static_cast<std::size_t>(count / size + 1));
+    auto done = reduce(group, numbers, counts, mine.data(), how);
+    return done ? spread(group, mine.data(), counts, numbers) : done;
+  }
+  Expected<void> reduce_scatter(Group group, const float* all, const Counts& counts,
+                                float* mine) override {
+    const Within within(call_, RankCall::reduce_scatter);
+    return reduce(group, all, counts, mine, Reduction::sum);
+  }
+  Expected<void> all_gather(Group group, const float* mine, const Counts& counts,
+                            float* all) override {
+    const Within within(call_, RankCall::all_gather);
+    return spread(group, mine, counts, all);
+  }
+  Expected<void> all_to_all(Group group, const float* to, const Counts& to_counts, float* from,
+                            const Counts& from_counts) override {
+    const Within within(call_, RankCall::all_to_all);
+    const std::vector<int> members = members_of(group);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      post(members[i], tag_of(group), to, to_counts[i]);
+      to += to_counts[i];
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (auto done = take(members[i], tag_of(group), from, from_counts[i]); !done) return done;
+      from += from_counts[i];
+    }
+    return {};
+  }
+  Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
+    const Within within(call_, RankCall::exchange_ring);
+    const std::vector<int> members = members_of(group);
+    const auto size = members.size();
+    const auto self = static_cast<std::size_t>(std::find(members.begin(), members.end(), rank()) -
+                                               members.begin());
+    post(members[(self + 1) % size], tag_of(group), mine, count);
+    return take(members[(self + size - 1) % size], tag_of(group), received, count);
+  }
+  Expected<void> send(int to, int way, const float* numbers, int count) override {
+    const Within within(call_, RankCall::send);
+    post(to, kMessages + way, numbers, count);
+    return pump(0);
+  }
+  Expected<void> receive(int from, int way, float* numbers, int count) override {
+    const Within within(call_, RankCall::receive);
+    return take(from, kMessages + way, numbers, count);
+  }
+  Expected<void> wait_for_messages() override {
+    const Within within(call_, RankCall::wait);
+    while (std::any_of(peers_.begin(), peers_.end(),
+                       [](const Peer& peer) { return peer.has_to_send(); })) {
+      if (auto done = pump(-1); !done) return done;
+    }
+    return {};
+  }
+  Expected<void> broadcast(std::string& bytes, int from) override {
+    const Within within(call_, RankCall::broadcast);
+    if (rank() != from) {
+      auto message = arrived(from, kBroadcast);
+      if (!message) return tl::unexpected(message.error());
+      bytes.assign(message->begin(), message->end());
+      return {};
+    }
+    for (int to = 0; to < ranks(); ++to) {
+      if (to != rank()) peers_[index(to)].post(kBroadcast, bytes.data(), bytes.size());
+    }
+    return wait_for_messages();
+  }
+
+ private:
+  class Within {
+   public:
+    Within(std::atomic<RankCall>& where, RankCall call) : where_(where) { where_.store(call); }
+    ~Within() { where_.store(RankCall::none); }
+    Within(const Within&) = delete;
+    Within& operator=(const Within&) = delete;
+
+   private:
+    std::atomic<RankCall>& where_;
+  };
+
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  static std::int64_t tag_of(Group group) { return static_cast<std::int64_t>(group); }
+  std::vector<int> members_of(Group group) const {
+    std::vector<int> list;
+    list.reserve(peers_.size());
+    if (group == Group::all) {
+      for (int i = 0; i < ranks(); ++i) list.push_back(i);
+      return list;
+    }
+    const GroupMembers members = layout_.members(group, rank());
+    for (int i = 0; i < members.size(); ++i) list.push_back(members[i]);
+    return list;
+  }
+
+  void post(int to, std::int64_t tag, const float* numbers, int count) {
+    const std::size_t size = index(count) * sizeof(float);
+    if (to != rank()) return peers_[index(to)].post(tag, numbers, size);
+    const auto* bytes = reinterpret_cast<const char*>(numbers);
+    own_[tag].emplace_back(bytes, bytes + size);
+  }
+  Expected<void> take(int from, std::int64_t tag, float* numbers, int count) {
+    auto message = arrived(from, tag);
+    if (!message) return tl::unexpected(message.error());
+    if (message->size() != index(count) * sizeof(float)) {
+      return failure("", fmt::format("rank {} sent {} bytes, expected were {}", from,
+                                     message->size(), index(count) * sizeof(float)));
+    }
+    if (count > 0) std::memcpy(numbers, message->data(), message->size());
+    return {};
+  }
+  Expected<RawBytes> arrived(int from, std::int64_t tag) {
+    if (from == rank()) {
+      RawBytes message = std::move(own_[tag].front());
+      own_[tag].pop_front();
+      return message;
+    }
+    for (;;) {
+      if (auto message = peers_[index(from)].taken(tag)) return *std::move(message);
+      if (!peers_[index(from)].is_there()) {
+        return failure("", fmt::format("{} failed: rank {} has gone", name_of(call_.load()), from));
+      }
+      if (auto done = pump(-1); !done) return tl::unexpected(done.error());
+    }
+  }
+
+  Expected<void> reduce(Group group, const float* all, const Counts& counts, float* mine,
+                        Reduction how) {
+    const std::vector<int> members = members_of(group);
+    std::size_t self = 0;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (members[i] == rank()) self = i;
+      post(members[i], tag_of(group), all, counts[i]);
+      all += counts[i];
+    }
+    std::vector<float> part(index(counts[self]));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      auto done = take(members[i], tag_of(group), part.data(), counts[self]);
+      if (!done) return done;
+      for (std::size_t k = 0; k < part.size(); ++k) {
+        mine[k] = i == 0                  ? part[k]
+                  : how == Reduction::max ? std::max(mine[k], part[k])
+                                          : mine[k] + part[k];
+      }
+    }
+    return {};
+  }
+  Expected<void> spread(Group group, const float* mine, const Counts& counts, float* all) {
+    const std::vector<int> members = members_of(group);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (members[i] != rank()) continue;
+      for (const int to : members) post(to, tag_of(group), mine, counts[i]);
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (auto done = take(members[i], tag_of(group), all, counts[i]); !done) return done;
+      all += counts[i];
+    }
+    return {};
+  }
+
+  // Sends and receives what goes; waits at most so many milliseconds for that (−1: for ever).
+  Expected<void> pump(int wait) {
+    std::vector<pollfd> watched;
+    std::vector<Peer*> whose;
+    watched.reserve(peers_.size());
+    whose.reserve(peers_.size());
+    for (Peer& peer : peers_) {
+      if (!peer.is_there()) continue;
+      const auto events = static_cast<short>(peer.has_to_send() ? POLLIN | POLLOUT : POLLIN);
+      watched.push_back({peer.socket(), events, 0});
+      whose.push_back(&peer);
+    }
+    if (::poll(watched.data(), watched.size(), wait) < 0 && errno != EINTR) {
+      return system_failure("poll");
+    }
+    for (std::size_t i = 0; i < watched.size(); ++i) {
+      Expected<void> done;
+      if ((watched[i].revents & POLLOUT) != 0) done = whose[i]->send_some();
+      if (done && (watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
+        done = whose[i]->receive_some();
+      }
+      if (!done) return done;
+    }
+    return {};
+  }
+
+  std::vector<Peer> peers_;
+  std::map<std::int64_t, std::deque<RawBytes>> own_;
+  const RankLayout& layout_;
+  std::atomic<RankCall>& call_;
+};
+
+std::optional<int> number_in(const char* name) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
+  const char* text = std::getenv(name);
+  int number = 0;
+  if (text == nullptr) return std::nullopt;
+  const auto [end, error] = std::from_chars(text, text + std::strlen(text), number);
+  return error == std::errc{} && *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Rendezvous> rendezvous_in_environment() {
+  const auto rank = number_in("RANK"), ranks = number_in("WORLD_SIZE");
+  if (!rank || !ranks || *rank < 0 || *rank >= *ranks) return std::nullopt;
+  Rendezvous at{.rank = *rank, .ranks = *ranks};
+  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
+  if (const char* address = std::getenv("MASTER_ADDR")) at.address = address;
+  if (const char* port = std::getenv("MASTER_PORT")) at.port = port;
+  // NOLINTEND(concurrency-mt-unsafe)
+  return at;
+}
+
+Expected<std::unique_ptr<Transport>> make_socket_transport(const Rendezvous& at,
+                                                           const RankLayout& layout,
+                                                           std::atomic<RankCall>& call,
+                                                           Seconds timeout) {
+  auto peers = Meeting(at, timeout).peers();
+  if (!peers) return tl::unexpected(peers.error());
+  return std::make_unique<SocketTransport>(*std::move(peers), at.rank, layout, call);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,384 @@
+#include "executor/cuda/compute.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace trainyard {
+namespace {
+
+bool is_centred(const DeviceWork& w) { return w.where.setting.model.norm == Norm::layer_norm; }
+
+void norm_of(const DeviceWork& w) {
+  norm(w.queue, w.out(0), w.in(0), w.in(1), w.in_if(2), is_centred(w));
+}
+
+void norm_gradient_of(const DeviceWork& w) {
+  norm_gradient(w.queue, {.din = w.out(0),
+                          .in = w.in(0),
+                          .dout = w.in(1),
+                          .scale = w.in(2),
+                          .scale_gradient = w.in_place(0),
+                          .shift_gradient = w.in_place_if(1),
+                          .centred = is_centred(w)});
+}
+
+// Heads as rows of their own.
+View by_head(const View& view, const View& scale) {
+  return view.shaped(view.size() / scale.rows, scale.rows);
+}
+
+void head_norm(const DeviceWork& w) {
+  const std::size_t count = w.operands.out.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const View& scale = w.in(count + i);
+    norm(w.queue, by_head(w.out(i), scale), by_head(w.in(i), scale), scale, nullptr, false);
+  }
+}
+
+void head_norm_gradient(const DeviceWork& w) {
+  const std::size_t count = w.operands.out.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const View& scale = w.in(2 * count + i);
+    norm_gradient(w.queue, {.din = by_head(w.out(i), scale),
+                            .in = by_head(w.in(i), scale),
+                            .dout = by_head(w.in(count + i), scale),
+                            .scale = scale,
+                            .scale_gradient = w.in_place(i),
+                            .shift_gradient = nullptr});
+  }
+}
+
+// ---- Matrix products: several matrices side by side are taken as one
+// --------------------------------
+
+// Calls visit(i, j, column of i, column of j, width) for what lies over what of two rows of widths.
+template <typename Visit>
+void for_each_overlap(const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b,
+                      const Visit& visit) {
+  std::size_t i = 0, j = 0;
+  std::int64_t in_a = 0, in_b = 0;
+  while (i < a.size() && j < b.size()) {
+    const std::int64_t width = std::min(a[i] - in_a, b[j] - in_b);
+    if (width > 0) visit(i, j, in_a, in_b, width);
+    in_a += width;
+    in_b += width;
+    if (in_a == a[i]) ++i, in_a = 0;
+    if (in_b == b[j]) ++j, in_b = 0;
+  }
+}
+
+std::vector<std::int64_t> columns_of_all(const std::vector<View>& views) {
+  std::vector<std::int64_t> columns;
+  columns.reserve(views.size());
+  for (const View& view : views) columns.push_back(view.columns);
+  return columns;
+}
+std::vector<std::int64_t> rows_of_all(const std::vector<View>& views) {
+  std::vector<std::int64_t> rows;
+  rows.reserve(views.size());
+  for (const View& view : views) rows.push_back(view.rows);
+  return rows;
+}
+
+// Weights are matrices, biases columns.
+struct Weights {
+  std::vector<View> matrices, biases;
+  void add(const View& view) { (view.columns > 1 ? matrices : biases).push_back(view); }
+};
+
+GemmOperand part_of_rows(const View& weight, std::int64_t first, std::int64_t count) {
+  return operand_of(weight.rows_from(first, count));
+}
+
+void linear(const DeviceWork& w) {
+  Weights weights;
+  for (std::size_t i = 1; i < w.operands.in.size(); ++i) weights.add(w.in(i));
+  std::vector<View> outs;
+  outs.reserve(w.operands.out.size());
+  for (const DeviceTensor* out : w.operands.out) outs.push_back(out->view);
+  const GemmOperand x = operand_of(w.in(0));
+  for_each_overlap(
+      rows_of_all(weights.matrices), columns_of_all(outs),
+      [&](std::size_t i, std::size_t j, std::int64_t row, std::int64_t column, std::int64_t width) {
+        w.gemm.multiply(w.queue, x, transposed(part_of_rows(weights.matrices[i], row, width)),
+                        columns_of(outs[j], column, width), false);
+      });
+  for_each_overlap(
+      rows_of_all(weights.biases), columns_of_all(outs),
+      [&](std::size_t i, std::size_t j, std::int64_t row, std::int64_t column, std::int64_t width) {
+        add_row(w.queue, outs[j], column, weights.biases[i].rows_from(row, width));
+      });
+}
+
+void linear_input_gradient(const DeviceWork& w) {
+  std::vector<View> gradients, weights;
+  for (const DeviceTensor* in : w.operands.in) {
+    const bool weight = in->what->role == BufferRole::weight || in->what->gathered;
+    (weight ? weights : gradients).push_back(in->view);
+  }
+  bool adds = w.operands.out.empty();
+  const View& dx = adds ? w.in_place(0) : w.out(0);
+  for_each_overlap(
+      columns_of_all(gradients), rows_of_all(weights),
+      [&](std::size_t i, std::size_t j, std::int64_t column, std::int64_t row, std::int64_t width) {
+        w.gemm.multiply(w.queue, columns_of(gradients[i], column, width),
+                        part_of_rows(weights[j], row, width), operand_of(dx), adds);
+        adds = true;
+      });
+}
+
+void linear_weight_gradient(const DeviceWork& w) {
+  std::vector<View> gradients;
+  gradients.reserve(w.operands.in.size());
+  for (std::size_t i = 1; i < w.operands.in.size(); ++i) gradients.push_back(w.in(i));
+  Weights weights;
+  for (const DeviceTensor* gradient : w.operands.in_place) weights.add(gradient->view);
+  const GemmOperand x = operand_of(w.in(0));
+  for_each_overlap(
+      columns_of_all(gradients), rows_of_all(weights.matrices),
+      [&](std::size_t i, std::size_t j, std::int64_t column, std::int64_t row, std::int64_t width) {
+        w.gemm.multiply(w.queue, transposed(columns_of(gradients[i], column, width)), x,
+                        part_of_rows(weights.matrices[j], row, width), true);
+      });
+  for_each_overlap(
+      columns_of_all(gradients), rows_of_all(weights.biases),
+      [&](std::size_t i, std::size_t j, std::int64_t column, std::int64_t row, std::int64_t width) {
+        const Scratch part(w.queue, gradients[i].rows, width, gradients[i].type);
+        copy_columns(w.queue, {*part, 0}, {gradients[i], column}, width);
+        add_column_sums(w.queue, weights.biases[j].rows_from(row, width), *part);
+      });
+}
+
+// ---- Residuals, activations, sums
+// -------------------------------------------------------------------
+
+void residual_of(const DeviceWork& w) {
+  const bool drops = w.operands.out.size() > 1;
+  residual(w.queue, w.out(0), w.in(0), w.in(1), w.in_if(2), drops ? &w.out(1) : nullptr,
+           drops ? dropout_of(w.operation, w.where, w.out(0).rows) : Dropout{});
+}
+
+void residual_gradient(const DeviceWork& w) {
+  add(w.queue, w.out(0), w.in(0), w.in(1));
+  if (!w.operands.in_place.empty()) add_column_sums(w.queue, w.in_place(0), w.in(0));
+}
+
+void dropout_gradient(const DeviceWork& w) {
+  drop_gradient(w.queue, w.out(0), w.in(0), w.in(1), static_cast<float>(1 / (1 - kDropoutRate)));
+  if (!w.operands.in_place.empty()) add_column_sums(w.queue, w.in_place(0), w.out(0));
+}
+
+void activation_of(const DeviceWork& w) {
+  w.memory.reshape(*w.operands.out[0], w.in(0).rows, w.out(0).columns, w.queue);
+  activation(w.queue, w.out(0), w.in(0), w.in_if(1), w.where.setting.model.gated_mlp);
+}
+
+void activation_gradient_of(const DeviceWork& w) {
+  w.memory.reshape(*w.operands.out[0], w.in(0).rows, w.in(0).columns, w.queue);
+  const bool gates = w.operands.in.size() > 2;
+  if (gates) w.memory.reshape(*w.operands.out[1], w.in(0).rows, 1, w.queue);
+  activation_gradient(w.queue, w.out(0), w.in(0), w.in(1), w.in_if(2), gates ? &w.out(1) : nullptr,
+                      w.where.setting.model.gated_mlp);
+}
+
+void accumulate(const DeviceWork& w) {
+  for (std::size_t i = 0; i < w.operands.in.size(); ++i) {
+    const bool alike = w.in(i).columns == w.in_place(i).columns;
+    const View from = alike ? w.in(i) : w.in(i).from(0, w.in(i).size());
+    const View into = alike ? w.in_place(i) : w.in_place(i).from(0, w.in(i).size());
+    add_to(w.queue, into, from);
+  }
+}
+
+void move(const DeviceWork& w) {
+  w.memory.reshape(*w.operands.out[0], w.in(0).rows, w.in(0).columns, w.queue);
+  convert(w.queue, w.out(0), w.in(0));
+}
+
+// ---- Update
+// ------------------------------------------------------------------------------------------
+
+void sum_of_squares(const DeviceWork& w) {
+  for (std::size_t i = 0; i < w.operands.in.size(); ++i) {
+    const FlatPart part = part_of(w.in(i).size(), w.operation.shards, w.where.shard);
+    add_squares(w.queue, w.in_place(0), w.in(i).from(part.begin, part.end - part.begin),
+                w.operands.in[i]->what->replicas);
+  }
+}
+
+UpdateRule rule_of(const DeviceWork& w, const View& states) {
+  const Setting& setting = w.where.setting;
+  const Descent& descent = setting.descent;
+  const auto steps = static_cast<double>(w.where.step + 1);
+  UpdateRule rule{.moments = moments_of(setting)};
+  rule.keeps_weights = states.columns > rule.moments;
+  rule.decays = setting.training.optimizer.name == "adamw";
+  rule.first_step = w.where.step == 0;
+  rule.clips = !w.operands.in.empty();
+  rule.clip_norm = static_cast<float>(descent.clip_norm);
+  rule.rate = static_cast<float>(descent.learning_rate);
+  rule.momentum = static_cast<float>(descent.momentum);
+  rule.first = static_cast<float>(descent.first_decay);
+  rule.second = static_cast<float>(descent.second_decay);
+  rule.epsilon = static_cast<float>(descent.epsilon);
+  rule.decay = static_cast<float>(descent.weight_decay);
+  rule.first_whole = static_cast<float>(1 - std::pow(descent.first_decay, steps));
+  rule.second_whole = static_cast<float>(1 - std::pow(descent.second_decay, steps));
+  return rule;
+}
+
+// In place: gradients, the states, weights. Weights beyond this rank's part are not known until
+// they are gathered.
+void optimizer_step(const DeviceWork& w) {
+  const std::size_t count = w.operands.in_place.size() / 2;
+  const View& states = w.in_place(count);
+  const UpdateRule rule = rule_of(w, states);
+  const float unknown = std::nanf("");
+  std::int64_t state = 0;  // row of the states
+  for (std::size_t i = 0; i < count; ++i) {
+    const View& gradient = w.in_place(i);
+    const View& weight = w.in_place(count + 1 + i);
+    const FlatPart part = part_of(weight.size(), w.operation.shards, w.where.shard);
+    const std::int64_t size = part.end - part.begin;
+    const bool is_part = w.operation.shards > 1 && w.operands.in_place[i]->what->part_of >= 0;
+    update(w.queue, weight.from(part.begin, size), gradient.from(is_part ? 0 : part.begin, size),
+           states.rows_from(state, size), w.in_if(0), rule);
+    fill(w.queue, weight.from(0, part.begin), unknown);
+    fill(w.queue, weight.from(part.end, weight.size() - part.end), unknown);
+    fill(w.queue, gradient, 0);
+    state += size;
+  }
+}
+
+// What holds no matrix of tokens: sums, states and what changes its name.
+void compute_states(const DeviceWork& w) {
+  switch (w.operation.kind) {
+    case OperationKind::accumulate:
+      return accumulate(w);
+    case OperationKind::move:
+      return move(w);
+    case OperationKind::sum_of_squares:
+      return sum_of_squares(w);
+    case OperationKind::optimizer_step:
+      return optimizer_step(w);
+    default:
+      for (std::size_t i = 0; i < w.operands.out.size(); ++i) fill(w.queue, w.out(i), 0);
+  }
+}
+
+}  // namespace
+
+RowPlaces row_places(const Where& where, std::int64_t rows) {
+  const Setting& setting = where.setting;
+  const Plan& plan = setting.plan;
+  RowPlaces places;
+  places.part = setting.training.sequence_length / plan.context_parallel;
+  places.offset = rows < places.part * plan.micro_batch ? where.at.tensor * rows : 0;
+  places.first_sequence =
+      where.step * setting.training.global_batch +
+      (std::int64_t{where.at.data} * plan.microbatches + where.tag.microbatch) * plan.micro_batch;
+  places.context = where.at.context;
+  places.ranks = plan.context_parallel;
+  const bool whole_heads = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  places.halves = plan.context_parallel > 1 && !whole_heads && places.part % 2 == 0;
+  return places;
+}
+
+Dropout dropout_of(const Operation& operation, const Where& where, std::int64_t rows) {
+  return {.seed = where.setting.seed,
+          .site = static_cast<int>(*operation.part),
+          .layer = where.tag.layer,
+          .rate = kDropoutRate,
+          .kept = static_cast<float>(1 / (1 - kDropoutRate)),
+          .places = row_places(where, rows)};
+}
+
+std::vector<float> downloaded(const Queue& queue, const View& view) {
+  std::vector<float> numbers(static_cast<std::size_t>(view.size()));
+  if (numbers.empty()) return numbers;
+  const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
+  convert(queue, *floats, view);
+  queue.status.check(cudaMemcpyAsync(numbers.data(), floats->data, floats->bytes(),
+                                     cudaMemcpyDeviceToHost, queue.stream),
+                     "cudaMemcpyAsync");
+  queue.status.check(cudaStreamSynchronize(queue.stream), "cudaStreamSynchronize");
+  return numbers;
+}
+
+void upload(const Queue& queue, const View& view, const std::vector<float>& numbers) {
+  if (numbers.empty()) return;
+  const Scratch floats(queue, view.rows, view.columns, ElementType::f32);
+  // From memory that may be paged the call returns when it has read it.
+  queue.status.check(cudaMemcpyAsync(floats->data, numbers.data(), floats->bytes(),
+                                     cudaMemcpyHostToDevice, queue.stream),
+                     "cudaMemcpyAsync");
+  convert(queue, view, *floats);
+}
+
+const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor) {
+  if (tensor.mirror.empty()) tensor.mirror = downloaded(queue, tensor.view);
+  return tensor.mirror;
+}
+
+void compute(const DeviceWork& work) {
+  switch (work.operation.kind) {
+    case OperationKind::norm:
+      return norm_of(work);
+    case OperationKind::norm_gradient:
+      return norm_gradient_of(work);
+    case OperationKind::head_norm:
+      return head_norm(work);
+    case OperationKind::head_norm_gradient:
+      return head_norm_gradient(work);
+    case OperationKind::linear:
+      return linear(work);
+    case OperationKind::linear_input_gradient:
+      return linear_input_gradient(work);
+    case OperationKind::linear_weight_gradient:
+      return linear_weight_gradient(work);
+    case OperationKind::residual:
+      return residual_of(work);
+    case OperationKind::dropout:
+      return drop(work.queue, work.out(0), work.out(1), work.in(0),
+                  dropout_of(work.operation, work.where, work.in(0).rows));
+    case OperationKind::dropout_gradient:
+      return dropout_gradient(work);
+    case OperationKind::residual_gradient:
+      return residual_gradient(work);
+    case OperationKind::activation:
+      return activation_of(work);
+    case OperationKind::activation_gradient:
+      return activation_gradient_of(work);
+    case OperationKind::rotary:
+    case OperationKind::rotary_gradient:
+    case OperationKind::latent_rotary:
+    case OperationKind::latent_rotary_gradient:
+    case OperationKind::attention:
+    case OperationKind::attention_gradient:
+    case OperationKind::attention_step:
+    case OperationKind::attention_gradient_step:
+      return compute_attention(work);
+    case OperationKind::route:
+    case OperationKind::route_gradient:
+    case OperationKind::permute:
+    case OperationKind::unpermute:
+    case OperationKind::sort_rows:
+    case OperationKind::unsort_rows:
+    case OperationKind::grouped_linear:
+    case OperationKind::grouped_linear_input_gradient:
+    case OperationKind::grouped_linear_weight_gradient:
+    case OperationKind::expert_bias:
+    case OperationKind::expert_bias_gradient:
+      return compute_experts(work);
+    case OperationKind::clear:
+    case OperationKind::accumulate:
+    case OperationKind::move:
+    case OperationKind::sum_of_squares:
+    case OperationKind::optimizer_step:
+      return compute_states(work);
+    default:
+      return compute_ends(work);
+  }
+}
+
+}  // namespace trainyard

@@ -1,0 +1,53 @@
+// The compute operations of a program on a device: which kernels and matrix products each of them
+// is, as compute() of executor/cpu/kernels is on the host.
+#pragma once
+
+#include "executor/cpu/kernels/kernels.h"
+#include "executor/cuda/device_memory.h"
+#include "executor/cuda/gemm.h"
+#include "executor/cuda/kernels/kernels.h"
+
+namespace trainyard {
+
+// By access, in their order; as Operands are on the host.
+struct DeviceOperands {
+  std::vector<DeviceTensor*> in, out, in_place;
+};
+
+// What work on a device needs.
+struct DeviceWork {
+  const Operation& operation;
+  Where where;
+  const DeviceOperands& operands;
+  const Queue& queue;
+  Gemm& gemm;
+  DeviceMemory& memory;
+
+  const View& in(std::size_t i) const { return operands.in[i]->view; }
+  const View& out(std::size_t i) const { return operands.out[i]->view; }
+  const View& in_place(std::size_t i) const { return operands.in_place[i]->view; }
+  // nullptr: there are not so many.
+  const View* in_if(std::size_t i) const {
+    return i < operands.in.size() ? &operands.in[i]->view : nullptr;
+  }
+  const View* in_place_if(std::size_t i) const {
+    return i < operands.in_place.size() ? &operands.in_place[i]->view : nullptr;
+  }
+};
+
+void compute(const DeviceWork& work);
+
+// The families, each in its file.
+void compute_attention(const DeviceWork& work);
+void compute_experts(const DeviceWork& work);
+void compute_ends(const DeviceWork& work);
+
+// The numbers of a tensor on the host; waits for the stream. Kept in the tensor's mirror.
+const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor);
+std::vector<float> downloaded(const Queue& queue, const View& view);
+void upload(const Queue& queue, const View& view, const std::vector<float>& numbers);
+
+RowPlaces row_places(const Where& where, std::int64_t rows);
+Dropout dropout_of(const Operation& operation, const Where& where, std::int64_t rows);
+
+}  // namespace trainyard

@@ -1,0 +1,330 @@
+#include "executor/cuda/cuda_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "executor/cuda/device_exchange.h"
+#include "executor/cuda/placement.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t index(int i) { return static_cast<std::size_t>(i); }
+
+std::int64_t elements(const ProgramBuffer& buffer) { return buffer.rows * buffer.columns; }
+
+std::size_t bytes_of(const ProgramBuffer& buffer) {
+  const auto own = static_cast<std::size_t>(elements(buffer)) * bytes_of(element_type(buffer));
+  return std::max(own, static_cast<std::size_t>(buffer.bytes().value()));
+}
+
+// What the buffers of a stage take at most, operation by operation.
+std::size_t expected_bytes(const Program& program, int stage) {
+  std::vector<std::size_t> held(index(program.stages[index(stage)].instances));
+  std::size_t now = 0, most = 0;
+  for (const IssuedOperation issued : operations_of(program, stage)) {
+    for (const Operand& operand : issued.operation->operands) {
+      std::size_t& of = held[index(instance_of(program, issued, operand))];
+      if (of == 0) now += of = bytes_of(program.buffers[index(operand.buffer)]);
+    }
+    most = std::max(most, now);
+    for (const Operand& operand : issued.operation->operands) {
+      std::size_t& of = held[index(instance_of(program, issued, operand))];
+      if (operand.frees) now -= std::exchange(of, 0);
+    }
+  }
+  return most;
+}
+
+constexpr unsigned kSharedBit = 1U << 31;
+
+// A stream, and an event for what others wait for of it.
+struct LaneState {
+  cudaStream_t stream = nullptr;
+  cudaEvent_t reached = nullptr;
+  unsigned bit = 0;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(const BackendWorld& world, int device)
+      : setting_(world.setting),
+        program_(world.program),
+        rank_(world.transport.rank()),
+        at_(world.layout.coordinates(rank_)),
+        memory_(status_, device, expected_bytes(world.program, at_.stage)),
+        gemm_(status_) {
+    int instances = 0;
+    for (const StageProgram& stage : program_.stages) {
+      instances = std::max(instances, stage.instances);
+    }
+    tensors_.resize(index(instances));
+    status_.check(cudaStreamCreateWithFlags(&releases_, cudaStreamNonBlocking),
+                  "cudaStreamCreateWithFlags");
+  }
+
+  ~CudaBackend() override {
+    cudaDeviceSynchronize();
+    for (DeviceTensor& tensor : tensors_) memory_.release(tensor, releases_);
+    cudaStreamSynchronize(releases_);
+    for (const auto& [lane, state] : lanes_) {
+      cudaEventDestroy(state.reached);
+      cudaStreamDestroy(state.stream);
+    }
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
+    cudaStreamDestroy(releases_);
+  }
+
+  // How ranks reach each other. Requires: before the first operation.
+  void set_transport(std::unique_ptr<DeviceTransport> transport) {
+    transport_ = std::move(transport);
+  }
+  Expected<void> state() const {
+    if (status_.ok()) return {};
+    return failure("", status_.message());
+  }
+
+  void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane& lane) override {
+    release(buffer);
+    DeviceTensor& tensor = tensors_[index(buffer)];
+    tensor = {.view = {.type = element_type(what)}, .what = &what};
+    // States are rows of numbers by element.
+    const bool states = what.role == BufferRole::optimizer;
+    memory_.reshape(tensor, states ? elements(what) : what.rows, states ? copies : what.columns,
+                    queue_of(lane));
+    use(tensor, lane);
+  }
+
+  void release(int buffer) override {
+    DeviceTensor& tensor = tensors_[index(buffer)];
+    if (tensor.view.data == nullptr) return;
+    cudaStream_t last = releases_;
+    for (auto& [lane, state] : lanes_) {
+      if ((tensor.streams & state.bit) == 0) continue;
+      if (tensor.streams == state.bit && state.bit != kSharedBit) {
+        last = state.stream;
+        break;
+      }
+      status_.check(cudaEventRecord(state.reached, state.stream), "cudaEventRecord");
+      status_.check(cudaStreamWaitEvent(releases_, state.reached, 0), "cudaStreamWaitEvent");
+    }
+    memory_.release(tensor, last);
+    tensor.streams = 0;
+  }
+
+  void write(int buffer, const std::vector<float>& numbers) override {
+    settle();
+    upload(queue_of({}), tensors_[index(buffer)].view, numbers);
+    settle();
+  }
+  std::vector<float> read(int buffer) override {
+    settle();
+    return downloaded(queue_of({}), tensors_[index(buffer)].view);
+  }
+  void clear(int buffer) override {
+    fill(queue_of({}), tensors_[index(buffer)].view, 0);
+    settle();
+  }
+  Bytes held() const override { return memory_.held(); }
+  Bytes peak() const override { return memory_.peak(); }
+
+  Expected<void> launch(const Work& work) override {
+    const Queue queue = queue_of(lane_of(work.issued));
+    const DeviceOperands operands = operands_of(work);
+    compute(device_work(work, operands, queue));
+    return state();
+  }
+
+  Expected<void> exchange(const Work& work, const GroupMembers& members) override {
+    const Queue queue = queue_of(lane_of(work.issued));
+    const DeviceOperands operands = operands_of(work);
+    const DeviceWork device = device_work(work, operands, queue);
+    auto done = take_part({device, *transport_, members.size(), members.index_of(rank_)});
+    return done ? state() : done;
+  }
+
+  // A message smaller than the buffer is this rank's share of its rows.
+  Expected<void> send(const Work& work, int to) override {
+    const Operation& operation = *work.issued.operation;
+    DeviceTensor& tensor = tensors_[index(work.buffers[0])];
+    const Lane lane = lane_of(work.issued);
+    use(tensor, lane);
+    const auto parts =
+        static_cast<std::int64_t>(std::lround(tensor.what->bytes() / operation.message));
+    const std::int64_t size = tensor.view.size() / parts;
+    auto done = transport_->send(queue_of(lane), to, static_cast<int>(operation.phase),
+                                 tensor.view.from(parts == 1 ? 0 : at_.tensor * size, size));
+    return done ? state() : done;
+  }
+
+  Expected<void> receive(const Work& work, int from) override {
+    DeviceTensor& tensor = tensors_[index(work.buffers[0])];
+    const Lane lane = lane_of(work.issued);
+    use(tensor, lane);
+    auto done = transport_->receive(queue_of(lane), from,
+                                    static_cast<int>(work.issued.operation->phase), tensor.view);
+    return done ? state() : done;
+  }
+
+  // Asks the streams, so that a failure of a peer is seen while they wait for it.
+  Expected<void> synchronise() override {
+    for (const auto& [lane, state] : lanes_) {
+      for (;;) {
+        const cudaError_t now = cudaStreamQuery(state.stream);
+        if (now == cudaErrorNotReady) {
+          cudaGetLastError();  // else the next kernel's start would find it
+          if (auto well = transport_->check(); !well) return well;
+          continue;
+        }
+        status_.check(now, "cudaStreamQuery");
+        break;
+      }
+    }
+    recorded_ = 0;
+    if (auto left = transport_->wait_for_messages(); !left) return left;
+    return state();
+  }
+
+  Event record(const Lane& lane) override {
+    if (recorded_ == events_.size()) {
+      cudaEvent_t made = nullptr;
+      status_.check(cudaEventCreate(&made), "cudaEventCreate");
+      events_.push_back(made);
+      of_events_.push_back(nullptr);
+    }
+    cudaStream_t stream = queue_of(lane).stream;
+    status_.check(cudaEventRecord(events_[recorded_], stream), "cudaEventRecord");
+    of_events_[recorded_] = stream;
+    return static_cast<Event>(recorded_++);
+  }
+
+  void wait(const Lane& lane, Event event) override {
+    cudaStream_t stream = queue_of(lane).stream;
+    const auto which = static_cast<std::size_t>(event);
+    if (of_events_[which] == stream) return;
+    status_.check(cudaStreamWaitEvent(stream, events_[which], 0), "cudaStreamWaitEvent");
+  }
+
+  Seconds between(Event first, Event second) override {
+    float milliseconds = 0;
+    status_.check(cudaEventElapsedTime(&milliseconds, events_[static_cast<std::size_t>(first)],
+                                       events_[static_cast<std::size_t>(second)]),
+                  "cudaEventElapsedTime");
+    return Seconds(1e-3 * static_cast<double>(milliseconds));
+  }
+
+ private:
+  LaneState& state_of(const Lane& lane) {
+    LaneState& state = lanes_[lane];
+    if (state.stream != nullptr) return state;
+    // More lanes than bits share the last: what they use then waits for all of them.
+    state.bit = lanes_.size() > 31 ? kSharedBit : 1U << (lanes_.size() - 1);
+    status_.check(cudaStreamCreateWithFlags(&state.stream, cudaStreamNonBlocking),
+                  "cudaStreamCreateWithFlags");
+    status_.check(cudaEventCreateWithFlags(&state.reached, cudaEventDisableTiming),
+                  "cudaEventCreateWithFlags");
+    return state;
+  }
+  Queue queue_of(const Lane& lane) { return {status_, state_of(lane).stream, memory_.pool()}; }
+  void use(DeviceTensor& tensor, const Lane& lane) { tensor.streams |= state_of(lane).bit; }
+
+  // Until nothing runs: for what the host writes and reads, outside the lanes' order.
+  void settle() { status_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+
+  DeviceWork device_work(const Work& work, const DeviceOperands& operands, const Queue& queue) {
+    return {*work.issued.operation,
+            {setting_, at_, work.issued.tag(), work.shard, work.step},
+            operands,
+            queue,
+            gemm_,
+            memory_};
+  }
+
+  DeviceOperands operands_of(const Work& work) {
+    DeviceOperands operands;
+    const Lane lane = lane_of(work.issued);
+    for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+      DeviceTensor* tensor = &tensors_[index(work.buffers[i])];
+      use(*tensor, lane);
+      const Access access = work.issued.operation->operands[i].access;
+      (access == Access::read     ? operands.in
+       : access == Access::create ? operands.out
+                                  : operands.in_place)
+          .push_back(tensor);
+    }
+    return operands;
+  }
+
+  const Setting& setting_;
+  const Program& program_;
+  int rank_;
+  RankCoordinates at_;
+  CudaStatus status_;
+  DeviceMemory memory_;
+  Gemm gemm_;
+  std::unique_ptr<DeviceTransport> transport_;
+  std::vector<DeviceTensor> tensors_;
+  std::map<Lane, LaneState> lanes_;
+  cudaStream_t releases_ = nullptr;
+  std::vector<cudaEvent_t> events_;
+  std::vector<cudaStream_t> of_events_;
+  std::size_t recorded_ = 0;
+};
+
+Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& world, bool shared) {
+  if (world.alone) return make_alone_device_transport();
+  if (world.transport.ranks() == 1 || shared) return make_staged_transport(world.transport);
+  return make_nccl_transport(world.program, world.layout, world.transport);
+}
+
+}  // namespace
+
+bool has_cuda() { return true; }
+
+std::optional<Error> no_cuda_device() {
+  int devices = 0;
+  const cudaError_t found = cudaGetDeviceCount(&devices);
+  if (found == cudaSuccess && devices > 0) return std::nullopt;
+  return Error{"--backend cuda", fmt::format("no GPU was found ({})",
+                                             found == cudaSuccess ? "the driver lists none"
+                                                                  : cudaGetErrorString(found))};
+}
+
+Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
+  if (auto missing = no_cuda_device()) return tl::unexpected(*std::move(missing));
+  int devices = 0;
+  cudaGetDeviceCount(&devices);
+  DevicePlacement placement;
+  if (!world.alone) {
+    auto placed = place_on_device(world.transport, devices);
+    if (!placed) return tl::unexpected(placed.error());
+    placement = *placed;
+  }
+  CudaStatus chosen;
+  chosen.check(cudaSetDevice(placement.device), "cudaSetDevice");
+  if (!chosen.ok()) return failure("", chosen.message());
+  auto backend = std::make_unique<CudaBackend>(world, placement.device);
+  if (auto state = backend->state(); !state) return tl::unexpected(state.error());
+  auto transport = transport_for(world, placement.shared);
+  if (!transport) return tl::unexpected(transport.error());
+  backend->set_transport(*std::move(transport));
+  return backend;
+}
+
+std::string cuda_provenance() {
+  int driver = 0, runtime = 0, device = 0, clock = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  cudaGetDevice(&device);
+  cudaDeviceProp properties{};
+  cudaGetDeviceProperties(&properties, device);
+  cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device);
+  return fmt::format("{}, {} MHz, driver {}.{}, CUDA {}.{}, cuBLASLt {}", properties.name,
+                     clock / 1000, driver / 1000, driver % 1000 / 10, runtime / 1000,
+                     runtime % 1000 / 10, cublasLtGetVersion());
+}
+
+}  // namespace trainyard

@@ -1,0 +1,205 @@
+#include "executor/cuda/device_measure.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "executor/cuda/device_memory.h"
+#include "executor/cuda/gemm.h"
+#include "executor/cuda/kernels/kernels.h"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::array<int, 6> kRows = {128, 512, 1024, 2048, 4096, 8192};
+constexpr std::array<int, 4> kWidths = {1024, 4096, 8192, 14336};
+constexpr std::array<int, 5> kTokens = {512, 1024, 2048, 4096, 8192};
+constexpr std::array<int, 3> kHeads = {8, 16, 32};
+constexpr std::array<int, 2> kHeadDims = {64, 128};
+constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
+constexpr std::int64_t kCopied = std::int64_t{1} << 28;
+
+class DeviceMeasurement {
+ public:
+  DeviceMeasurement(const MeasureLimits& limits, int device)
+      : limits_(limits), memory_(status_, device, 1), gemm_(status_) {
+    status_.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
+                  "cudaStreamCreateWithFlags");
+    status_.check(cudaEventCreate(&begin_), "cudaEventCreate");
+    status_.check(cudaEventCreate(&end_), "cudaEventCreate");
+    all_ = static_cast<double>(2 * kRows.size() * kWidths.size() * kWidths.size() +
+                               2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
+                               kTrafficSizes + 1);
+    each_ = limits.budget / all_;
+  }
+  ~DeviceMeasurement() {
+    cudaStreamSynchronize(stream_);
+    cudaEventDestroy(begin_);
+    cudaEventDestroy(end_);
+    cudaStreamDestroy(stream_);
+  }
+  DeviceMeasurement(const DeviceMeasurement&) = delete;
+  DeviceMeasurement& operator=(const DeviceMeasurement&) = delete;
+
+  Expected<HostSamples> run() {
+    add([&] { samples_.copy = copy_rate(); });
+    for (const ElementType type : {ElementType::bf16, ElementType::f32}) {
+      for (const int m : kRows) {
+        for (const int n : kWidths) {
+          for (const int k : kWidths) add([&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
+        }
+      }
+    }
+    std::vector<double> backward;
+    for (const int head_dim : kHeadDims) {
+      for (const int tokens : kTokens) {
+        for (const int heads : kHeads) {
+          add([&] { attention_times(tokens, heads, head_dim, backward); });
+        }
+      }
+    }
+    for (int size = 0; size < kTrafficSizes; ++size) {
+      add([&] { samples_.traffic.push_back(traffic(std::int64_t{16384} << (2 * size))); });
+    }
+    std::sort(backward.begin(), backward.end());
+    if (!backward.empty()) samples_.attention_backward = backward[backward.size() / 2];
+    if (!status_.ok()) return failure("", status_.message());
+    return std::move(samples_);
+  }
+
+ private:
+  template <typename Measure>
+  void add(const Measure& measure) {
+    if (limits_.interrupted() || !status_.ok()) return;
+    measure();
+    limits_.progress(++done_ / all_);
+  }
+
+  Queue queue() { return {status_, stream_, memory_.pool()}; }
+
+  // Of one call, several times in a row where it is short, so that starting it is hidden.
+  template <typename Work>
+  Seconds time_of(const Work& work) {
+    constexpr double kLong = 1e-3;  // s
+    const auto start = Clock::now();
+    const double once = run_of(work, 1);
+    const int repeats = std::clamp(static_cast<int>(kLong / std::max(once, 1e-6)), 1, 200);
+    return repeated_timing(
+               [&] { return Seconds(run_of(work, repeats)); },
+               each_ - Seconds(std::chrono::duration<double>(Clock::now() - start).count()))
+        .median;
+  }
+  template <typename Work>
+  double run_of(const Work& work, int repeats) {
+    float milliseconds = 0;
+    status_.check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
+    for (int i = 0; i < repeats; ++i) work();
+    status_.check(cudaEventRecord(end_, stream_), "cudaEventRecord");
+    status_.check(cudaEventSynchronize(end_), "cudaEventSynchronize");
+    status_.check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
+    return std::max(1e-3 * static_cast<double>(milliseconds) / repeats, 1e-9);
+  }
+
+  // Noise about zero: products of zeros are faster than any that training sees.
+  void make_noise(const View& view) {
+    const Dropout noise{.seed = 1, .rate = 0.5, .kept = 2, .places = {.part = view.rows}};
+    const Queue to = queue();
+    const Scratch ones(to, view.rows, view.columns, view.type);
+    const Scratch mask(to, view.rows, view.columns, ElementType::u8);
+    fill(to, *ones, 0.5F);
+    drop(to, view, *mask, *ones, noise);
+    fill(to, *ones, -0.5F);
+    trainyard::add(to, view, view, *ones);
+  }
+
+  BytesPerSecond copy_rate() {
+    const Queue to = queue();
+    const Scratch from(to, kCopied, 1, ElementType::f32), into(to, kCopied, 1, ElementType::f32);
+    const Seconds time = time_of([&] { convert(to, *into, *from); });
+    return Bytes(2.0 * static_cast<double>(from->bytes())) / time;
+  }
+
+  GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Queue to = queue();
+    const Scratch x(to, m, k, type), w(to, n, k, type), y(to, m, n, type);
+    make_noise(*x);
+    make_noise(*w);
+    const Seconds time = time_of([&] {
+      gemm_.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
+    });
+    return {type == ElementType::f32 ? Dtype::fp32 : Dtype::bf16,
+            {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
+            time};
+  }
+
+  void attention_times(int tokens, int heads, int head_dim, std::vector<double>& backward) {
+    const Queue to = queue();
+    const std::int64_t width = std::int64_t{heads} * head_dim;
+    const auto type = ElementType::bf16;
+    const Scratch q(to, tokens, width, type), k(to, tokens, width, type),
+        v(to, tokens, width, type), out(to, tokens, width, type), dout(to, tokens, width, type),
+        dq(to, tokens, width, type), dk(to, tokens, width, type), dv(to, tokens, width, type),
+        statistics(to, tokens, heads, ElementType::f32);
+    for (const Scratch* of : {&q, &k, &v, &dout}) make_noise(**of);
+    AttentionPlan plan{.heads = heads, .kv_heads = heads};
+    plan.queries.part = plan.keys.part = plan.length = tokens;
+    plan.query_width = plan.value_width = head_dim;
+    const AttentionOperands of{
+        .queries = *q, .keys = *k, .values = *v, .output = *out, .statistics = *statistics};
+    const Seconds forward = time_of([&] { attention(to, plan, of); });
+    AttentionGradients gradients{
+        .output_gradient = *dout, .queries = *dq, .keys = *dk, .values = *dv};
+    const Seconds back = time_of([&] { attention_gradient(to, plan, of, gradients); });
+    backward.push_back(back / forward);
+    const double count = tokens, d = head_dim;
+    samples_.attention.push_back({Dtype::bf16,
+                                  {.batch = 1,
+                                   .heads = static_cast<double>(heads),
+                                   .kv_heads = static_cast<double>(heads),
+                                   .queries = count,
+                                   .keys = count,
+                                   .query_head_dim = d,
+                                   .value_head_dim = d},
+                                  forward});
+  }
+
+  // The sum of two: reads both and writes one.
+  TrafficSample traffic(std::int64_t elements) {
+    const Queue to = queue();
+    const std::int64_t columns = 1024;
+    const auto type = ElementType::bf16;
+    const Scratch a(to, elements / columns, columns, type),
+        b(to, elements / columns, columns, type), sum(to, elements / columns, columns, type);
+    const Seconds time = time_of([&] { trainyard::add(to, *sum, *a, *b); });
+    return {Bytes(3.0 * static_cast<double>(a->bytes())), time};
+  }
+
+  const MeasureLimits& limits_;
+  CudaStatus status_;
+  DeviceMemory memory_;
+  Gemm gemm_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  Seconds each_;
+  double all_ = 1, done_ = 0;
+  HostSamples samples_;
+};
+
+}  // namespace
+
+Expected<MeasuredDevice> measure_device(const MeasureLimits& limits) {
+  cudaDeviceProp properties{};
+  const cudaError_t found = cudaGetDeviceProperties(&properties, 0);
+  if (found != cudaSuccess) {
+    return failure("", std::string("cudaGetDeviceProperties failed: ") + cudaGetErrorString(found));
+  }
+  auto samples = DeviceMeasurement(limits, 0).run();
+  if (!samples) return tl::unexpected(samples.error());
+  return MeasuredDevice{*std::move(samples), Bytes(static_cast<double>(properties.totalGlobalMem)),
+                        properties.multiProcessorCount};
+}
+
+}  // namespace trainyard

@@ -1,0 +1,17 @@
+// How long the CUDA backend's operations take on the first device, one at a time, by events: what a
+// calibration is fitted to. Statistics and limits are those of executor/cpu/measure.h.
+#pragma once
+
+#include "executor/cpu/measure.h"
+
+namespace trainyard {
+
+struct MeasuredDevice {
+  HostSamples samples;
+  Bytes memory;
+  int multiprocessors = 1;
+};
+// The error names the call that failed. Requires: there is a device.
+Expected<MeasuredDevice> measure_device(const MeasureLimits& limits);
+
+}  // namespace trainyard

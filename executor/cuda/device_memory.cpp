@@ -1,0 +1,67 @@
+#include "executor/cuda/device_memory.h"
+
+#include <limits>
+
+namespace trainyard {
+namespace {
+
+Bytes attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
+  std::uint64_t bytes = 0;
+  const bool known = cudaMemPoolGetAttribute(pool, which, &bytes) == cudaSuccess;
+  return Bytes(known ? static_cast<double>(bytes) : 0);
+}
+
+}  // namespace
+
+ElementType element_type(const ProgramBuffer& buffer) {
+  if (buffer.role == BufferRole::data || buffer.dtype == Dtype::fp32) return ElementType::f32;
+  return buffer.dtype == Dtype::fp8 ? ElementType::u8 : ElementType::bf16;
+}
+
+DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected) : status_(status) {
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location = {cudaMemLocationTypeDevice, device};
+  status_.check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+  std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
+  status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
+                "cudaMemPoolSetAttribute");
+  void* at_once = nullptr;
+  status_.check(cudaMallocFromPoolAsync(&at_once, expected, pool_, nullptr),
+                "cudaMallocFromPoolAsync");
+  if (at_once != nullptr) status_.check(cudaFreeAsync(at_once, nullptr), "cudaFreeAsync");
+  status_.check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
+  std::uint64_t nothing = 0;
+  status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &nothing),
+                "cudaMemPoolSetAttribute");
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+}
+
+void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns,
+                           const Queue& queue) {
+  tensor.mirror.clear();
+  tensor.view.rows = rows;
+  tensor.view.columns = columns;
+  if (tensor.view.size() <= tensor.room) return;
+  release(tensor, queue.stream);
+  status_.check(
+      cudaMallocFromPoolAsync(&tensor.view.data, tensor.view.bytes(), pool_, queue.stream),
+      "cudaMallocFromPoolAsync");
+  tensor.room = tensor.view.size();
+}
+
+void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
+  if (tensor.view.data != nullptr) {
+    status_.check(cudaFreeAsync(tensor.view.data, stream), "cudaFreeAsync");
+  }
+  tensor.view.data = nullptr;
+  tensor.room = 0;
+}
+
+Bytes DeviceMemory::held() const { return attribute(pool_, cudaMemPoolAttrUsedMemCurrent); }
+Bytes DeviceMemory::peak() const { return attribute(pool_, cudaMemPoolAttrUsedMemHigh); }
+
+}  // namespace trainyard

@@ -1,0 +1,45 @@
+// Tensors in device memory. The pool is the device's, in the order of streams: memory of a tensor
+// is taken on the stream that makes it and given back when every stream that used it has come so
+// far.
+#pragma once
+
+#include <vector>
+
+#include "executor/cuda/queue.h"
+#include "model/program/program.h"
+
+namespace trainyard {
+
+struct DeviceTensor {
+  View view;
+  std::int64_t room = 0;  // elements that there is memory for
+  const ProgramBuffer* what = nullptr;
+  unsigned streams = 0;  // that have used it, by bit
+  // The numbers on the host too, where they say how many rows come next.
+  std::vector<float> mirror;
+};
+
+ElementType element_type(const ProgramBuffer& buffer);
+
+class DeviceMemory {
+ public:
+  // Takes `expected` bytes at once, so that a step does not ask the device for them one by one.
+  DeviceMemory(CudaStatus& status, int device, std::size_t expected);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  // Its shape becomes rows × columns; the numbers are lost.
+  void reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns, const Queue& queue);
+  void release(DeviceTensor& tensor, cudaStream_t stream);
+  cudaMemPool_t pool() const { return pool_; }
+  // Of the pool, temporary memory included: now, and at most since the start.
+  Bytes held() const;
+  Bytes peak() const;
+
+ private:
+  CudaStatus& status_;
+  cudaMemPool_t pool_ = nullptr;
+};
+
+}  // namespace trainyard

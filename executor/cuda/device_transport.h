@@ -1,0 +1,52 @@
+// How ranks reach each other with numbers in device memory; executor/cpu/transport.h for the host.
+// A call hands work to a queue; what it moves is there when the queue has come so far.
+#pragma once
+
+#include <memory>
+
+#include "executor/cpu/transport.h"
+#include "executor/cuda/queue.h"
+#include "model/program/program.h"
+
+namespace trainyard {
+
+class DeviceTransport {
+ public:
+  DeviceTransport() = default;
+  DeviceTransport(const DeviceTransport&) = delete;
+  DeviceTransport& operator=(const DeviceTransport&) = delete;
+  virtual ~DeviceTransport() = default;
+
+  // In place.
+  virtual Expected<void> all_reduce(const Queue& queue, Group group, const View& numbers,
+                                    Reduction how) = 0;
+  virtual Expected<void> reduce_scatter(const Queue& queue, Group group, const View& all,
+                                        const Counts& counts, const View& mine) = 0;
+  virtual Expected<void> all_gather(const Queue& queue, Group group, const View& mine,
+                                    const Counts& counts, const View& all) = 0;
+  virtual Expected<void> all_to_all(const Queue& queue, Group group, const View& to,
+                                    const Counts& to_counts, const View& from,
+                                    const Counts& from_counts) = 0;
+  // To the next member, from the one before.
+  virtual Expected<void> pass_on(const Queue& queue, Group group, const View& mine,
+                                 const View& received) = 0;
+  virtual Expected<void> send(const Queue& queue, int to, int way, const View& numbers) = 0;
+  virtual Expected<void> receive(const Queue& queue, int from, int way, const View& numbers) = 0;
+  // Whether something went wrong since; asked again and again while work is under way.
+  virtual Expected<void> check() = 0;
+  // Until every message sent has left.
+  virtual Expected<void> wait_for_messages() = 0;
+};
+
+// Through the host's memory and its transport: for ranks that share a device. Requires: `host`
+// outlives it.
+std::unique_ptr<DeviceTransport> make_staged_transport(Transport& host);
+// Local copies of as many bytes in the place of peers.
+std::unique_ptr<DeviceTransport> make_alone_device_transport();
+// By NCCL: a communicator for each group, and for each pair of ranks, way and pass. Collective over
+// all ranks of `host`, each with a device of its own.
+Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program& program,
+                                                               const RankLayout& layout,
+                                                               Transport& host);
+
+}  // namespace trainyard

@@ -1,0 +1,61 @@
+// How a kernel starts, and what kernels share: the one place where CUDA's own syntax for it stands
+// (the tests replace this file to run kernels on the host, tests/gpu/emulated).
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include "executor/cuda/queue.h"
+
+namespace trainyard {
+
+inline constexpr int kBlock = 256;  // threads
+
+template <typename... P, typename... A>
+void start(const Queue& queue, const char* name, void (*kernel)(P...), dim3 blocks, int threads,
+           std::size_t shared, A... arguments) {
+  constexpr std::size_t kUnasked = 48 * 1024;
+  if (blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || !queue.status.ok()) return;
+  if (shared > kUnasked) {
+    queue.status.check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                            static_cast<int>(shared)),
+                       name);
+  }
+  kernel<<<blocks, threads, shared, queue.stream>>>(arguments...);
+  queue.status.check(cudaGetLastError(), name);
+}
+
+__device__ inline unsigned char* shared_memory() {
+  extern __shared__ __align__(16) unsigned char memory[];
+  return memory;
+}
+
+// ---- Of a warp, by PTX -----------------------------------------------------------------------
+
+// Four 8×8 matrices of 16-bit numbers; lane l gives the address of row l mod 8 of matrix l / 8.
+__device__ inline void load_matrices(unsigned (&to)[4], const __nv_bfloat16* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+__device__ inline void load_transposed(unsigned (&to)[4], const __nv_bfloat16* row) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address)
+               : "memory");
+}
+
+// sum [16×8] += a [16×16] · b [16×8]; PTX ISA, mma.m16n8k16.
+__device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
+                                    unsigned b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+}  // namespace trainyard

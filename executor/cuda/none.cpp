@@ -1,0 +1,20 @@
+// In the place of the CUDA backend, in a program that is not linked with it.
+#include "executor/cuda/cuda_backend.h"
+#include "executor/cuda/device_measure.h"
+
+namespace trainyard {
+namespace {
+
+Error without() { return {"--backend cuda", "this program was built without CUDA"}; }
+
+}  // namespace
+
+bool has_cuda() { return false; }
+std::optional<Error> no_cuda_device() { return without(); }
+Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld&) {
+  return tl::unexpected(without());
+}
+std::string cuda_provenance() { return ""; }
+Expected<MeasuredDevice> measure_device(const MeasureLimits&) { return tl::unexpected(without()); }
+
+}  // namespace trainyard

@@ -1,0 +1,42 @@
+// Where work goes: a stream, the pool that temporary memory comes from, and who is told of
+// failures.
+#pragma once
+
+#include "executor/cuda/status.h"
+#include "executor/cuda/view.h"
+
+namespace trainyard {
+
+struct Queue {
+  CudaStatus& status;
+  cudaStream_t stream = nullptr;
+  cudaMemPool_t pool = nullptr;
+};
+
+// Memory for as long as the work that is handed over meanwhile needs it: taken and given back in
+// the order of the stream.
+class Scratch {
+ public:
+  Scratch(const Queue& queue, std::int64_t rows, std::int64_t columns, ElementType type)
+      : queue_(queue), view_{nullptr, rows, columns, type} {
+    if (view_.bytes() == 0) return;
+    queue.status.check(
+        cudaMallocFromPoolAsync(&view_.data, view_.bytes(), queue.pool, queue.stream),
+        "cudaMallocFromPoolAsync");
+  }
+  ~Scratch() {
+    if (view_.data != nullptr) {
+      queue_.status.check(cudaFreeAsync(view_.data, queue_.stream), "cudaFreeAsync");
+    }
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const View& operator*() const { return view_; }
+  const View* operator->() const { return &view_; }
+
+ private:
+  const Queue& queue_;
+  View view_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,27 @@
+// The first call of the CUDA libraries that failed, as a sentence. Work is handed over without
+// waiting, so a failure may show in a later call; what follows a failure is not looked at.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+namespace trainyard {
+
+class CudaStatus {
+ public:
+  bool ok() const { return message_.empty(); }
+  const std::string& message() const { return message_; }
+
+  void check(cudaError_t error, const char* call) {
+    if (error != cudaSuccess) fail(std::string(call) + " failed: " + cudaGetErrorString(error));
+  }
+  void fail(std::string message) {
+    if (message_.empty()) message_ = std::move(message);
+  }
+
+ private:
+  std::string message_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,35 @@
+// Counter-based random numbers (splitmix64, Steele, Lea & Flood 2014): a function of where a number
+// stands, so that hosts and devices, and every sharding, draw the same ones.
+#pragma once
+
+#include <cstdint>
+
+namespace trainyard {
+
+constexpr std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+constexpr double uniform(std::uint64_t x) {  // −1 … 1
+  return static_cast<double>(mixed(x) >> 11) * 0x1p-52 - 1;
+}
+
+// Whether dropout keeps a number: `site` tells the places in a layer apart, `row` and `column` the
+// number. Sequences are counted over the whole run.
+struct DropoutPlace {
+  int site = 0, layer = -1;
+  std::int64_t sequence = 0, row = 0, column = 0;
+};
+constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rate) {
+  std::uint64_t x = seed + static_cast<std::uint64_t>(place.site);
+  x = mixed(x + static_cast<std::uint64_t>(std::int64_t{place.layer} + 1));
+  x = mixed(x + static_cast<std::uint64_t>(place.sequence + 1));
+  x = mixed(x + static_cast<std::uint64_t>(place.row + 1));
+  x = mixed(x + static_cast<std::uint64_t>(place.column + 1));
+  return (uniform(x) + 1) / 2 >= rate;
+}
+
+}  // namespace trainyard

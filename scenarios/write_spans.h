@@ -1,0 +1,18 @@
+// Spans of time as a trace for ui.perfetto.dev (Chrome's JSON trace format), side by side: a
+// process of its own for each rank as predicted and as measured, a track for each of its streams.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/units.h"
+
+namespace trainyard {
+
+struct Span {
+  std::string process, track, name;
+  Seconds begin, end;
+};
+std::string span_trace(const std::vector<Span>& spans);
+
+}  // namespace trainyard

@@ -1,0 +1,42 @@
+// In the place of executor/cuda/kernels/launch.h where kernels run on the host: the same names, by
+// tests/gpu/emulated/block.h. Blocks are smaller, so that a test of a whole plan stays short.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "executor/cuda/queue.h"
+#include "tests/gpu/emulated/block.h"
+
+#undef __shared__
+#define __shared__ static  // one block runs at a time
+#define __launch_bounds__(threads)
+
+namespace trainyard {
+
+inline constexpr int kBlock = 64;  // threads
+
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+
+template <typename... P, typename... A>
+void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, int threads,
+           std::size_t shared, A... arguments) {
+  if (!queue.status.ok()) return;
+  run_emulated(blocks, threads, shared, [&] { kernel(arguments...); });
+}
+
+inline unsigned char* shared_memory() { return emulated_shared_memory(); }
+
+inline void load_matrices(unsigned (&to)[4], const __nv_bfloat16* row) {
+  emulated_load_matrices(to, row, false);
+}
+inline void load_transposed(unsigned (&to)[4], const __nv_bfloat16* row) {
+  emulated_load_matrices(to, row, true);
+}
+inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated_multiply_add(sum, a, b0, b1);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,264 @@
+// As much of CUDA's runtime and of cuBLASLt as the backend calls, on the host: streams do their
+// work when it is handed over, matrix products are sums.
+#include "tests/gpu/emulated/runtime.h"
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "executor/cuda/device_transport.h"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bytes of each allocation, of all together and at most; more than `limit` is refused.
+struct Memory {
+  std::map<void*, std::size_t> sizes;
+  std::size_t used = 0, most = 0, limit = std::size_t{1} << 30;
+};
+Memory& memory() {
+  static Memory the_memory;
+  return the_memory;
+}
+
+float number_at(const void* data, cudaDataType type, std::int64_t i) {
+  if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  const unsigned bits = static_cast<unsigned>(static_cast<const unsigned short*>(data)[i]) << 16;
+  float number = 0;
+  std::memcpy(&number, &bits, sizeof(number));
+  return number;
+}
+
+void put_at(void* data, cudaDataType type, std::int64_t i, float number) {
+  if (type == CUDA_R_32F) {
+    static_cast<float*>(data)[i] = number;
+    return;
+  }
+  unsigned bits = 0;
+  std::memcpy(&bits, &number, sizeof(bits));
+  bits += 0x7fffU + (bits >> 16 & 1U);  // to nearest even
+  static_cast<unsigned short*>(data)[i] = static_cast<unsigned short>(bits >> 16);
+}
+
+struct Layout {
+  cudaDataType type;
+  std::int64_t rows, columns, leading;
+};
+struct Product {
+  cublasOperation_t turns[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
+};
+
+const Layout& layout(cublasLtMatrixLayout_t of) { return *reinterpret_cast<const Layout*>(of); }
+
+float element(const void* data, const Layout& of, cublasOperation_t turn, std::int64_t row,
+              std::int64_t column) {
+  const bool turned = turn == CUBLAS_OP_T;
+  return number_at(data, of.type, turned ? row * of.leading + column : column * of.leading + row);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "out of memory" : "an error";
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  std::strncpy(properties->name, "emulated", sizeof(properties->name) - 1);
+  properties->totalGlobalMem = memory().limit;
+  properties->multiProcessorCount = 1;
+  properties->major = 9;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  *value = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  Memory& m = memory();
+  if (m.used + bytes > m.limit) return cudaErrorMemoryAllocation;
+  *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(*data, 0xff, bytes);
+  m.sizes[*data] = bytes;
+  m.used += bytes;
+  m.most = m.used > m.most ? m.used : m.most;
+  return cudaSuccess;
+}
+cudaError_t cudaFree(void* data) {
+  memory().used -= memory().sizes.at(data);
+  memory().sizes.erase(data);
+  std::free(data);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** data, size_t bytes, cudaMemPool_t, cudaStream_t) {
+  return cudaMalloc(data, bytes);
+}
+cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(data); }
+cudaError_t cudaMemPoolCreate(cudaMemPool_t*, const cudaMemPoolProps*) { return cudaSuccess; }
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void*) {
+  if (which == cudaMemPoolAttrUsedMemHigh) memory().most = memory().used;
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void* value) {
+  const std::uint64_t bytes = which == cudaMemPoolAttrUsedMemHigh ? memory().most : memory().used;
+  std::memcpy(value, &bytes, sizeof(bytes));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t) {
+  if (bytes > 0) std::memmove(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = reinterpret_cast<cudaStream_t>(new char);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  delete reinterpret_cast<char*>(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  *event = reinterpret_cast<cudaEvent_t>(new Clock::time_point);
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  return cudaEventCreate(event);
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete reinterpret_cast<Clock::time_point*>(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  *reinterpret_cast<Clock::time_point*>(event) = Clock::now();
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(*reinterpret_cast<Clock::time_point*>(second) -
+                                               *reinterpret_cast<Clock::time_point*>(first))
+          .count();
+  return cudaSuccess;
+}
+
+// ---- cuBLASLt
+// ------------------------------------------------------------------------------------
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t*) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t) { return CUBLAS_STATUS_SUCCESS; }
+const char* cublasLtGetStatusString(cublasStatus_t) { return "an error"; }
+size_t cublasLtGetVersion() { return 0; }
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* of, cublasComputeType_t,
+                                        cudaDataType_t) {
+  *of = reinterpret_cast<cublasLtMatmulDesc_t>(new Product);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t of) {
+  delete reinterpret_cast<Product*>(of);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
+                                              cublasLtMatmulDescAttributes_t which,
+                                              const void* value, size_t size) {
+  const int place = which == CUBLASLT_MATMUL_DESC_TRANSA ? 0 : 1;
+  std::memcpy(&reinterpret_cast<Product*>(of)->turns[place], value, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* of, cudaDataType type,
+                                          uint64_t rows, uint64_t columns, int64_t leading) {
+  *of = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout{
+      type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), leading});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t of) {
+  delete reinterpret_cast<Layout*>(of);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t*) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
+                                                    cublasLtMatmulPreferenceAttributes_t,
+                                                    const void*, size_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                              cublasLtMatmulPreference_t, int,
+                                              cublasLtMatmulHeuristicResult_t[], int* found) {
+  *found = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const void*, const void* a,
+                              cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* kept, const void* c,
+                              cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t,
+                              const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t) {
+  const Product& product = *reinterpret_cast<const Product*>(of);
+  const Layout &la = layout(a_layout), &lb = layout(b_layout), &lc = layout(c_layout);
+  const std::int64_t depth = product.turns[0] == CUBLAS_OP_T ? la.rows : la.columns;
+  const std::int64_t also = product.turns[1] == CUBLAS_OP_T ? lb.columns : lb.rows;
+  if (depth != also || la.type != lb.type) return CUBLAS_STATUS_INVALID_VALUE;
+  for (std::int64_t column = 0; column < lc.columns; ++column) {
+    for (std::int64_t row = 0; row < lc.rows; ++row) {
+      float sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k) {
+        sum +=
+            element(a, la, product.turns[0], row, k) * element(b, lb, product.turns[1], k, column);
+      }
+      const std::int64_t at = column * lc.leading + row;
+      const float scale = *static_cast<const float*>(kept);
+      if (scale != 0) sum += scale * number_at(c, lc.type, at);
+      put_at(d, lc.type, at, sum);
+    }
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"
+
+namespace trainyard {
+
+void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
+
+Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program&, const RankLayout&,
+                                                               Transport&) {
+  return failure("", "NCCL is not emulated");
+}
+
+}  // namespace trainyard

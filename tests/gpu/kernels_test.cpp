@@ -1,0 +1,284 @@
+// Every operation on a device against the same operation on the host: programs of small networks
+// run on both backends side by side, and after each operation what it wrote is compared; the device
+// then goes on from the host's numbers. Built twice: with CUDA, for where a GPU is, and with the
+// same kernels run on the host (tests/gpu/emulated).
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "executor/cpu/cpu_backend.h"
+#include "executor/cuda/cuda_backend.h"
+#include "executor/rank_executor.h"
+#include "model/program/lower.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+namespace {
+
+std::set<OperationKind>& compared_kinds() {
+  static std::set<OperationKind> kinds;
+  return kinds;
+}
+
+// Norm of the difference over the norm; what is unknown on one side must be on the other.
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double apart = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) && std::isnan(b[i])) continue;
+    if (a[i] == b[i]) {
+      norm += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+      continue;
+    }
+    const double d = static_cast<double>(a[i]) - static_cast<double>(b[i]);
+    apart += d * d;
+    norm += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return std::sqrt(apart) / std::max(std::sqrt(norm), 1e-12);
+}
+
+class BothBackends final : public Backend {
+ public:
+  BothBackends(Backend& host, Backend& device, double tolerance)
+      : host_(host), device_(device), tolerance_(tolerance) {}
+
+  void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane& lane) override {
+    host_.allocate(buffer, what, copies, lane);
+    device_.allocate(buffer, what, copies, lane);
+  }
+  void release(int buffer) override {
+    host_.release(buffer);
+    device_.release(buffer);
+  }
+  void write(int buffer, const std::vector<float>& numbers) override {
+    host_.write(buffer, numbers);
+    device_.write(buffer, numbers);
+  }
+  std::vector<float> read(int buffer) override { return host_.read(buffer); }
+  void clear(int buffer) override {
+    host_.clear(buffer);
+    device_.clear(buffer);
+  }
+  Bytes held() const override { return host_.held(); }
+  Bytes peak() const override { return host_.peak(); }
+
+  Expected<void> launch(const Work& work) override {
+    auto done = host_.launch(work);
+    if (done) done = device_.launch(work);
+    if (!done) return done;
+    compared_kinds().insert(work.issued.operation->kind);
+    for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+      if (work.issued.operation->operands[i].access == Access::read) continue;
+      const std::vector<float> expected = host_.read(work.buffers[i]);
+      const double apart = distance(device_.read(work.buffers[i]), expected);
+      EXPECT_LE(apart, tolerance_) << described(work.issued) << ", operand " << i;
+      if (std::isinf(apart)) return failure("", "different shapes");
+      device_.write(work.buffers[i], expected);
+    }
+    return {};
+  }
+  Expected<void> exchange(const Work& work, const GroupMembers& members) override {
+    auto done = host_.exchange(work, members);
+    if (done) done = device_.exchange(work, members);
+    follow(work);
+    return done;
+  }
+  Expected<void> send(const Work& work, int to) override {
+    auto done = host_.send(work, to);
+    return done ? device_.send(work, to) : done;
+  }
+  Expected<void> receive(const Work& work, int from) override {
+    auto done = host_.receive(work, from);
+    if (done) done = device_.receive(work, from);
+    follow(work);
+    return done;
+  }
+  Expected<void> synchronise() override {
+    auto done = host_.synchronise();
+    return done ? device_.synchronise() : done;
+  }
+  Event record(const Lane& lane) override {
+    host_.record(lane);
+    return device_.record(lane);
+  }
+  void wait(const Lane& lane, Event event) override { device_.wait(lane, event); }
+  Seconds between(Event first, Event second) override { return device_.between(first, second); }
+
+ private:
+  void follow(const Work& work) {
+    for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+      if (work.issued.operation->operands[i].access == Access::read) continue;
+      device_.write(work.buffers[i], host_.read(work.buffers[i]));
+    }
+  }
+
+  Backend& host_;
+  Backend& device_;
+  double tolerance_;
+};
+
+class Nobody final : public Watch {
+  void begins(std::int64_t, const IssuedOperation&) override {}
+};
+
+struct Case {
+  Transformer model;
+  PlanRequest request;
+  Training training;
+  int rank = 0;
+};
+
+Training training_in(std::string_view precision, std::string_view optimizer = "adamw") {
+  Training training = tiny_training();
+  training.precision = *find_precision_recipe(precision);
+  training.optimizer = *find_optimizer(optimizer);
+  return training;
+}
+
+// One rank of the plan; its peers are local copies of as many bytes.
+void expect_as_on_the_host(const Case& of) {
+  Setting setting = tiny_setting(of.model, of.training, of.request);
+  setting.descent = {.learning_rate = 1e-2, .momentum = 0.9, .weight_decay = 0.1};
+  setting.seed = 11;
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const auto transport =
+      layout.ranks() == 1 ? make_lone_transport() : make_alone_transport(layout, of.rank);
+  const auto host = make_cpu_backend(setting, *program, layout, *transport);
+  const auto device =
+      make_cuda_backend({setting, *program, layout, *transport, layout.ranks() > 1});
+  ASSERT_TRUE(device) << device.error().message;
+  const bool fp32 = of.training.precision.name == "fp32";
+  BothBackends both(*host, **device, fp32 ? 2e-5 : 2e-2);
+  RankExecutor executor(setting, *program, layout, of.rank, both);
+  Nobody nobody;
+  for (int step = 0; step < 2; ++step) {
+    const auto done = executor.step(step, step, nobody);
+    ASSERT_TRUE(done) << done.error().message;
+  }
+}
+
+PlanRequest alone() {
+  PlanRequest request;
+  request.data_parallel = 1;
+  request.micro_batch = 2;
+  return request;
+}
+
+TEST(DeviceKernels, OfDenseNetworksDoAsTheHostDoes) {
+  for (const char* precision : {"fp32", "bf16"}) {
+    expect_as_on_the_host({tiny_gpt(true), alone(), training_in(precision, "sgd")});
+    expect_as_on_the_host({tiny_llama(false), alone(), training_in(precision, "adamw")});
+  }
+  expect_as_on_the_host({tiny_llama(true), alone(), training_in("fp32", "adam")});
+}
+
+TEST(DeviceKernels, OfRepeatedForwardPassesAndDropoutDoAsTheHostDoes) {
+  for (const bool fused : {true, false}) {
+    Training training = training_in("fp32");
+    training.stack.dropout = true;
+    training.stack.flash_attention = fused;
+    PlanRequest request = alone();
+    request.recompute.mode = RecomputeMode::full;
+    expect_as_on_the_host({tiny_gpt(false), request, training});
+  }
+}
+
+TEST(DeviceKernels, OfExpertsDoAsTheHostDoes) {
+  Transformer biased = tiny_moe();
+  biased.biases = true;
+  Transformer corrected = tiny_moe();
+  corrected.router_correction_bias = true;
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const Transformer& model : {tiny_moe(), biased, corrected}) {
+      expect_as_on_the_host({model, alone(), training_in(precision)});
+    }
+  }
+  PlanRequest dropping = alone();
+  dropping.capacity_factor = 0.75;
+  expect_as_on_the_host({tiny_moe(), dropping, training_in("fp32")});
+}
+
+TEST(DeviceKernels, OfLatentAttentionSinksAndWindowsDoAsTheHostDoes) {
+  Transformer sinks = tiny_llama(false);
+  sinks.attention_sinks = true;
+  sinks.qk_norm = true;
+  sinks.sliding_window = 3;
+  sinks.full_attention_every = 2;
+  for (const char* precision : {"fp32", "bf16"}) {
+    expect_as_on_the_host({tiny_latent(), alone(), training_in(precision)});
+    expect_as_on_the_host({sinks, alone(), training_in(precision)});
+  }
+}
+
+TEST(DeviceKernels, OfEveryContextAlgorithmDoAsTheHostDoes) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    for (const int rank : {0, 1}) {
+      PlanRequest request = alone();
+      request.context_parallel = 2;
+      request.context_parallel_algorithm = algorithm;
+      expect_as_on_the_host({tiny_llama(false), request, training_in("fp32"), rank});
+    }
+  }
+}
+
+TEST(DeviceKernels, OfShardedPlansDoAsTheHostDoes) {
+  for (const int zero : {1, 3}) {
+    PlanRequest request = alone();
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.data_parallel = 2;
+    request.zero_stage = zero;
+    expect_as_on_the_host({tiny_gpt(false), request, training_in("bf16"), 3});
+    expect_as_on_the_host({tiny_llama(true), request, training_in("fp32"), 1});
+  }
+}
+
+// Rows that go to experts on other ranks, and stages that hold both ends of a V.
+TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
+  PlanRequest experts = alone();
+  experts.data_parallel = 2;
+  experts.expert_parallel = 2;
+  expect_as_on_the_host({tiny_moe(), experts, training_in("fp32"), 1});
+  PlanRequest turning = alone();
+  turning.pipeline_parallel = 2;
+  turning.schedule = "zb-v";
+  expect_as_on_the_host({tiny_llama(false), turning, training_in("fp32"), 1});
+}
+
+// Heads wide enough for tensor cores, sequences longer than a tile.
+TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
+  for (const int width : {64, 128}) {
+    Transformer model = tiny_llama(false);
+    model.layers = 2;
+    model.hidden_size = 8;
+    model.attention_heads = 2;
+    model.kv_heads = 1;
+    model.head_dim = width;
+    model.sliding_window = 100;
+    model.full_attention_every = 2;
+    Training training = training_in("bf16", "sgd");
+    training.sequence_length = width == 64 ? 136 : 72;
+    training.global_batch = 1;
+    PlanRequest request;
+    request.data_parallel = 1;
+    expect_as_on_the_host({model, request, training});
+    if (width != 64) continue;
+    request.context_parallel = 2;
+    expect_as_on_the_host({model, request, training, 1});
+  }
+}
+
+TEST(DeviceKernels, OfEveryKindWereCompared) {
+  for (int kind = 0; kind < static_cast<int>(OperationKind::all_reduce); ++kind) {
+    const auto of = static_cast<OperationKind>(kind);
+    EXPECT_EQ(compared_kinds().count(of), 1U) << name_of(of);
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
