@@ -1,12 +1,11 @@
-// Text for people: numbers with the digits that matter, padding by what a terminal shows (UTF-8 and
-// colour codes have no byte-for-column relation), wrapping. Independent of the locale.
+// Text for a terminal: padding by what it shows (UTF-8 and colour codes have no byte-for-column
+// relation), wrapping. Numbers are those of scenarios/readable.h.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
-#include "model/units.h"
+#include "scenarios/readable.h"
 
 namespace trainyard {
 
@@ -25,22 +24,5 @@ std::string elide(std::string_view text, std::size_t width);
 // that is `indent` columns long; the others are indented as much. A number keeps the word after it,
 // its unit.
 std::string wrap(std::string_view text, std::size_t indent = 0);
-
-// "16,384".
-std::string count(std::int64_t number);
-// With `digits` significant digits, no exponent, thousands separated: "1,234", "13.75", "0.0421".
-std::string number(double value, int digits = 4);
-std::string signed_number(double value, int digits = 4);
-// A fraction in percent with one decimal, without the sign "%": 0.4051 → "40.5".
-std::string percent(double fraction);
-std::string signed_percent(double fraction);
-
-// With the unit that suits the size: "13.75 s", "842.0 ms", "72.10 GiB", "405.9 B".
-std::string with_unit(Seconds time);
-std::string with_unit(Bytes bytes);
-std::string with_unit(Joules energy);
-// Without a unit, for columns that name it: "13.75".
-std::string milliseconds(Seconds time);
-std::string short_scale(double count);
 
 }  // namespace trainyard
