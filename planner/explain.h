@@ -59,6 +59,7 @@ struct Remedy {
   Seconds saved;       // negative: slower
   bool fits = false;
   Bytes peak_memory;
+  std::optional<PlanRequest> request;  // of another plan
 };
 
 // Prices a plan of any job, as `estimate` does.

@@ -178,6 +178,7 @@ std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candi
     if (plan) {
       evaluate(*plan, estimate);
       remedies.push_back(remedy(std::move(neighbour.change), candidate.estimate, estimate));
+      remedies.back().request = std::move(neighbour.request);
     }
   }
   std::stable_sort(remedies.begin(), remedies.end(), more_helpful);
