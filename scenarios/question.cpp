@@ -7,6 +7,7 @@
 
 #include "model/cost/estimate.h"
 #include "planner/auto_schedule.h"
+#include "scenarios/scenario_text.h"
 #include "simulator/life/run.h"
 
 namespace trainyard {
@@ -59,17 +60,27 @@ std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
   return replans;
 }
 
+Expected<Question> prepared_question(Scenario scenario, const std::string& file, NodeKinds nodes) {
+  if (const auto like = check_like_nodes(scenario); nodes == NodeKinds::alike && !like) {
+    const Error& error = like.error();
+    return failure(fmt::format("{}: {}", file, error.where), error.message);
+  }
+  PreparedJob job = prepare(scenario.job);
+  return Question{std::move(scenario), std::move(job)};
+}
+
 }  // namespace
 
 Expected<Question> read_question(const std::filesystem::path& file, NodeKinds nodes) {
-  auto scenario = read_scenario(file);
-  if (!scenario) return tl::unexpected(scenario.error());
-  if (const auto like = check_like_nodes(*scenario); nodes == NodeKinds::alike && !like) {
-    const Error& error = like.error();
-    return failure(fmt::format("{}: {}", file.string(), error.where), error.message);
-  }
-  PreparedJob job = prepare(scenario->job);
-  return Question{*std::move(scenario), std::move(job)};
+  return read_scenario(file).and_then([&](Scenario scenario) {
+    return prepared_question(std::move(scenario), file.string(), nodes);
+  });
+}
+
+Expected<Question> question_of(std::string_view text, const std::filesystem::path& file) {
+  return parse_scenario_at(text, file).and_then([&](Scenario scenario) {
+    return prepared_question(std::move(scenario), shown_path(file), NodeKinds::alike);
+  });
 }
 
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job) {

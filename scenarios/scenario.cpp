@@ -10,6 +10,7 @@
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/plan_value.h"
+#include "scenarios/scenario_text.h"
 
 namespace trainyard {
 namespace {
@@ -45,12 +46,12 @@ void rebase(Json& text, const fs::path& original_folder, const fs::path& folder)
   text = fs::proximate(original_folder / path, folder).string();
 }
 
-void rebase_references(Json& value, const OpenDocument& original, const fs::path& destination) {
+void rebase_references(Json& value, const Document& original, const fs::path& destination) {
   const fs::path folder = fs::weakly_canonical(fs::absolute(destination)).parent_path();
   visit_references(scenario_section().spec(), value, [&](std::string_view kind, Json& text) {
     const bool catalogued =
         !kind.empty() && find_in_catalog(kind, text.get<std::string>()) != nullptr;
-    if (!catalogued) rebase(text, original.document.folder(), folder);
+    if (!catalogued) rebase(text, original.folder(), folder);
   });
 }
 
@@ -78,6 +79,18 @@ Expected<void> check_like_nodes(const Scenario& scenario) {
   if (!scenario.unlike) return {};
   return failure("/cluster/groups",
                  "found groups of unlike nodes; allowed: with trainyard plan, or one kind of node");
+}
+
+Expected<Scenario> parse_scenario_at(std::string_view text, const fs::path& file) {
+  auto value = parse_json(text);
+  const std::string name = shown_path(file);
+  if (!value) {
+    const Error& error = value.error();
+    return failure(error.where.empty() ? name : fmt::format("{}: {}", name, error.where),
+                   error.message);
+  }
+  const Document document{name, fs::weakly_canonical(fs::absolute(file)), nullptr};
+  return read_value(*std::move(value), {&document, ""});
 }
 
 Expected<std::vector<Scenario>> read_scenarios(const fs::path& file) {
@@ -131,7 +144,22 @@ Expected<std::string> scenario_with_plan(const fs::path& file, const Plan& plan,
   }
   Json value = document.value;
   value["plan"] = plan_value(plan);
-  if (!destination.empty()) rebase_references(value, document, destination);
+  if (!destination.empty()) rebase_references(value, document.document, destination);
+  return text_of(value);
+}
+
+Expected<std::string> scenario_at(std::string_view text, const fs::path& file,
+                                  const fs::path& destination) {
+  const auto folder_of = [](const fs::path& path) {
+    return fs::weakly_canonical(fs::absolute(path)).parent_path();
+  };
+  if (folder_of(file) == folder_of(destination)) return std::string(text);
+  if (auto scenario = parse_scenario_at(text, file); !scenario) {
+    return tl::unexpected(scenario.error());
+  }
+  const Document document{shown_path(file), fs::weakly_canonical(fs::absolute(file)), nullptr};
+  Json value = parse_json(text).value();
+  rebase_references(value, document, destination);
   return text_of(value);
 }
 
