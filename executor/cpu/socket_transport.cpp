@@ -83,35 +83,35 @@ class Peer {
     }
     return {};
   }
-  Expected<void> receive_some() {
-    for (;;) {
-      const bool in_head = !head_;
-      const std::size_t wanted =
-          in_head ? sizeof(MessageHead) : static_cast<std::size_t>(head_->size);
-      coming_.resize(wanted);
-      if (got_ < wanted) {
-        const auto got = ::recv(socket_, coming_.data() + got_, wanted - got_, MSG_DONTWAIT);
-        if (got < 0 && would_wait()) return {};
-        // A rank that is done closes: that is nobody's failure but of who waits for it.
-        closed_ = got <= 0;
-        if (closed_) return {};
-        got_ += static_cast<std::size_t>(got);
-      }
-      if (got_ < wanted) return {};
-      got_ = 0;
-      if (in_head) {
-        head_.emplace();
-        std::memcpy(&*head_, coming_.data(), sizeof(MessageHead));
-        coming_.clear();
-      } else {
-        arrived_[head_->tag].push_back(std::exchange(coming_, {}));
-        head_.reset();
-      }
-    }
+  void receive_some() {
+    while (is_whole()) keep();
   }
 
  private:
   static bool would_wait() { return errno == EAGAIN || errno == EINTR; }
+
+  // Whether the next head or message has come in full, with what goes without waiting.
+  bool is_whole() {
+    const std::size_t wanted = head_ ? static_cast<std::size_t>(head_->size) : sizeof(MessageHead);
+    coming_.resize(wanted);
+    if (got_ == wanted) return true;
+    const auto got = ::recv(socket_, coming_.data() + got_, wanted - got_, MSG_DONTWAIT);
+    // A rank that is done closes: that is nobody's failure but of who waits for it.
+    closed_ = got == 0 || (got < 0 && !would_wait());
+    if (got > 0) got_ += static_cast<std::size_t>(got);
+    return got_ == wanted;
+  }
+  void keep() {
+    got_ = 0;
+    if (head_) {
+      arrived_[head_->tag].push_back(std::exchange(coming_, {}));
+      head_.reset();
+      return;
+    }
+    head_.emplace();
+    std::memcpy(&*head_, coming_.data(), sizeof(MessageHead));
+    coming_.clear();
+  }
 
   int socket_;
   bool closed_ = false;
@@ -506,12 +506,10 @@ class SocketTransport final : public Transport {
       return system_failure("poll");
     }
     for (std::size_t i = 0; i < watched.size(); ++i) {
-      Expected<void> done;
-      if ((watched[i].revents & POLLOUT) != 0) done = whose[i]->send_some();
-      if (done && (watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) {
-        done = whose[i]->receive_some();
+      if ((watched[i].revents & POLLOUT) != 0) {
+        if (auto done = whose[i]->send_some(); !done) return done;
       }
-      if (!done) return done;
+      if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0) whose[i]->receive_some();
     }
     return {};
   }
