@@ -359,14 +359,17 @@ class SocketTransport final : public Transport {
     }
     return {};
   }
-  Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
+  Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
+                      int count) override {
     const Within within(call_, RankCall::exchange_ring);
     const std::vector<int> members = members_of(group);
     const auto size = members.size();
     const auto self = static_cast<std::size_t>(std::find(members.begin(), members.end(), rank()) -
                                                members.begin());
-    post(members[(self + 1) % size], tag_of(group), mine, count);
-    return take(members[(self + size - 1) % size], tag_of(group), received, count);
+    const int next = members[(self + 1) % size], previous = members[(self + size - 1) % size];
+    const bool on = way == RingWay::on;
+    post(on ? next : previous, tag_of(group), mine, count);
+    return take(on ? previous : next, tag_of(group), received, count);
   }
   Expected<void> send(int to, int way, const float* numbers, int count) override {
     const Within within(call_, RankCall::send);

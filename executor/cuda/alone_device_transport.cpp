@@ -41,8 +41,8 @@ class AloneDeviceTransport final : public DeviceTransport {
     repeat(queue, to, from);
     return {};
   }
-  Expected<void> pass_on(const Queue& queue, Group, const View& mine,
-                         const View& received) override {
+  Expected<void> pass(const Queue& queue, Group, RingWay, const View& mine,
+                      const View& received) override {
     repeat(queue, mine, received);
     return {};
   }

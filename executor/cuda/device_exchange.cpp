@@ -93,10 +93,10 @@ Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
                                 times(rows, mine.columns), all);
 }
 
-Expected<void> pass_rows_on(const DeviceExchange& x, std::size_t which) {
+Expected<void> pass_rows(const DeviceExchange& x, RingWay way, std::size_t which) {
   const View& mine = x.work.in(which);
   x.work.memory.reshape(*x.work.operands.out[which], mine.rows, mine.columns, x.work.queue);
-  return x.transport.pass_on(x.work.queue, x.work.operation.group, mine, x.work.out(which));
+  return x.transport.pass(x.work.queue, x.work.operation.group, way, mine, x.work.out(which));
 }
 
 // ---- Heads of all tokens and tokens of all heads
@@ -302,7 +302,9 @@ Expected<void> row_by_row(const DeviceExchange& x, std::size_t which) {
     case OperationKind::reduce_scatter:
       return scatter_rows_of(x, which);
     case OperationKind::pass_on:
-      return pass_rows_on(x, which);
+      return pass_rows(x, RingWay::on, which);
+    case OperationKind::pass_back:
+      return pass_rows(x, RingWay::back, which);
     default:
       return gather_rows_of(x, which);
   }

@@ -27,9 +27,9 @@ class DeviceTransport {
   virtual Expected<void> all_to_all(const Queue& queue, Group group, const View& to,
                                     const Counts& to_counts, const View& from,
                                     const Counts& from_counts) = 0;
-  // To the next member, from the one before.
-  virtual Expected<void> pass_on(const Queue& queue, Group group, const View& mine,
-                                 const View& received) = 0;
+  // On: to the next member, from the one before. Back: the other way round.
+  virtual Expected<void> pass(const Queue& queue, Group group, RingWay way, const View& mine,
+                              const View& received) = 0;
   virtual Expected<void> send(const Queue& queue, int to, int way, const View& numbers) = 0;
   virtual Expected<void> receive(const Queue& queue, int from, int way, const View& numbers) = 0;
   // Whether something went wrong since; asked again and again while work is under way.

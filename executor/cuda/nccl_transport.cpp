@@ -132,15 +132,17 @@ class NcclTransport final : public DeviceTransport {
     });
   }
 
-  Expected<void> pass_on(const Queue& queue, Group group, const View& mine,
-                         const View& received) override {
+  Expected<void> pass(const Queue& queue, Group group, RingWay way, const View& mine,
+                      const View& received) override {
     const GroupMembers members = layout_.members(group, rank_);
     const int self = members.index_of(rank_), size = members.size();
+    const int next = (self + 1) % size, previous = (self + size - 1) % size;
+    const bool on = way == RingWay::on;
     return together("ncclSend", [&] {
-      note(ncclSend(mine.data, as_size(mine.size()), type_of(mine), (self + 1) % size, of(group),
+      note(ncclSend(mine.data, as_size(mine.size()), type_of(mine), on ? next : previous, of(group),
                     queue.stream));
       note(ncclRecv(received.data, as_size(received.size()), type_of(received),
-                    (self + size - 1) % size, of(group), queue.stream));
+                    on ? previous : next, of(group), queue.stream));
     });
   }
 

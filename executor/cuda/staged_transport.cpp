@@ -43,11 +43,11 @@ class StagedTransport final : public DeviceTransport {
     });
   }
 
-  Expected<void> pass_on(const Queue& queue, Group group, const View& mine,
-                         const View& got) override {
+  Expected<void> pass(const Queue& queue, Group group, RingWay way, const View& mine,
+                      const View& got) override {
     const std::vector<float> staged = downloaded(queue, mine);
     return received(queue, got, [&](float* numbers) {
-      return host_.pass_on(group, staged.data(), numbers, count_of(mine));
+      return host_.pass(group, way, staged.data(), numbers, count_of(mine));
     });
   }
 

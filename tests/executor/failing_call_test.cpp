@@ -29,8 +29,9 @@ class FailingTransport final : public Transport {
                             const Counts& from_counts) override {
     return lone_->all_to_all(group, to, to_counts, from, from_counts);
   }
-  Expected<void> pass_on(Group group, const float* mine, float* received, int count) override {
-    return lone_->pass_on(group, mine, received, count);
+  Expected<void> pass(Group group, RingWay way, const float* mine, float* received,
+                      int count) override {
+    return lone_->pass(group, way, mine, received, count);
   }
   Expected<void> send(int to, int way, const float* numbers, int count) override {
     return lone_->send(to, way, numbers, count);
