@@ -123,7 +123,7 @@ void choose_release(Scenario& scenario) {
   training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
 }
 
-Expected<void> finish(Scenario& scenario, const Place& place) {
+Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
   choose_release(scenario);
   return check_sizes(scenario, place);
 }
@@ -188,7 +188,7 @@ const Section<Scenario>& scenario_section() {
           object<checkpoint_section>("checkpoint", &S::checkpoint, "how work is saved")
               .absent("the defaults of its keys"),
       },
-      {.finish = finish});
+      {.finish = finish_scenario});
   return section;
 }
 

@@ -45,7 +45,7 @@ std::vector<Field<Training>> training_fields() {
   };
 }
 
-Expected<void> finish(Training& training, const Place& place) {
+Expected<void> finish_training(Training& training, const Place& place) {
   if (training.precision.name.empty()) {
     training.precision = *find_precision_recipe(kDefaultPrecision);
   }
@@ -58,7 +58,7 @@ Expected<void> finish(Training& training, const Place& place) {
 
 const Section<Training>& training_section() {
   static const Section<Training> section("training", "How the network is trained.",
-                                         training_fields(), {.finish = finish});
+                                         training_fields(), {.finish = finish_training});
   return section;
 }
 
