@@ -11,7 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::chrono::seconds kPatience{60};
+constexpr std::chrono::seconds kPatienceWithOthers{60};
 
 Expected<std::optional<WorkerPool>> answer_for_rank_0(const Sweep& sweep,
                                                       const LaunchedProcess& meeting,
@@ -49,11 +49,11 @@ Expected<std::optional<WorkerPool>> share_sweep(const Sweep& sweep, int ranks) {
                                         ranks));
   }
   if (meeting->rank != 0) return answer_for_rank_0(sweep, *meeting, identity);
-  WorkerPool pool = door->admit(meeting->ranks - 1, kPatience);
+  WorkerPool pool = door->admit(meeting->ranks - 1, kPatienceWithOthers);
   if (!pool.workers().empty()) return std::optional<WorkerPool>(std::move(pool));
   return failure("sweep", fmt::format("none of {} workers came to rank 0 within {} s; allowed: "
                                       "TCP between the machines",
-                                      meeting->ranks - 1, kPatience.count()));
+                                      meeting->ranks - 1, kPatienceWithOthers.count()));
 }
 
 }  // namespace trainyard

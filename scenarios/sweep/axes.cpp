@@ -151,7 +151,7 @@ SweepValue value_of_cell(const std::string& cell) {
 }
 
 // To twelve digits, so that √(200 · 800) is 400.
-double rounded(double value) {
+double without_noise(double value) {
   const std::string text = fmt::format("{:.12g}", value);
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;
@@ -162,7 +162,7 @@ double rounded(double value) {
 SweepValue SweepRange::at(double fraction) const {
   double value =
       scale == Scale::linear ? from + (to - from) * fraction : from * std::pow(to / from, fraction);
-  value = fraction == 1 ? to : rounded(value);
+  value = fraction == 1 ? to : without_noise(value);
   if (!unit.empty()) return valued(fmt::format("{} {}", value, unit));
   if (whole) return valued(static_cast<std::int64_t>(std::llround(value)));
   return valued(value);
