@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-using Json = nlohmann::json;
-
 std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
 
 std::filesystem::path scenario_of(const std::string& nodes, const std::string& planner) {
@@ -28,14 +26,14 @@ TEST(PlanOfSizes, NamesTheFewestDevicesInTime) {
       "1", R"({ "nodes": { "from": 2, "to": 32 }, "deadline": "30 days", "micro_batch": 1 })"));
   const Ran ran = run_trainyard("plan --format json " + file);
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
-  const Json& points = json.at("points");
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& points = json.at("points");
   ASSERT_EQ(points.size(), 5u);  // 2, 4, 8, 16, 32
   constexpr double kLimit = 30 * 86400;
-  const Json* fewest = nullptr;
-  for (const Json& point : points) {
+  const PrintedJson* fewest = nullptr;
+  for (const PrintedJson& point : points) {
     EXPECT_EQ(point.at("in_time"), point.at("run_time_s") <= kLimit);
-    const Json& best = point.at("best");
+    const PrintedJson& best = point.at("best");
     const double alone =
         1e12 / (best.at("tokens_per_second").get<double>() * best.at("goodput").get<double>());
     EXPECT_NEAR(point.at("run_time_s").get<double>(), alone, 1e-6 * alone);
@@ -55,8 +53,8 @@ TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
                             "sequence_length": [8192, 16384], "micro_batch": 1 })");
   const Ran ran = run_trainyard("plan --format json " + quoted(file));
   ASSERT_EQ(ran.status, 0) << ran.err;
-  const Json json = Json::parse(ran.out);
-  const Json& points = json.at("points");
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& points = json.at("points");
   ASSERT_EQ(points.size(), 6u);
   // 18 B a parameter on 8 × 80 GiB: 70.6 billion need 1.3 TB.
   EXPECT_EQ(points.at(json.at("largest_model").get<std::size_t>()).at("model"), "llama-3.1-8b");

@@ -139,10 +139,11 @@ TEST(Program, MinimisesTheObjectiveOfTheCommandLine) {
 }
 
 TEST(Program, PlansAFrontOfTwoObjectives) {
-  const Json plans = Json::parse(run_trainyard("plan --format json --pareto step-time,memory " +
-                                               quoted(small_scenario()))
-                                     .out)
-                         .at("plans");
+  const PrintedJson plans =
+      PrintedJson::parse(
+          run_trainyard("plan --format json --pareto step-time,memory " + quoted(small_scenario()))
+              .out)
+          .at("plans");
   ASSERT_GT(plans.size(), 1u);
   for (std::size_t i = 1; i < plans.size(); ++i) {
     EXPECT_GT(plans[i]["step_time_s"], plans[i - 1]["step_time_s"]);
@@ -152,9 +153,10 @@ TEST(Program, PlansAFrontOfTwoObjectives) {
 
 TEST(Program, ConfirmsTheBestPlansBySimulation) {
   const std::string arguments = " --top 2 --confirm 2 " + quoted(small_scenario());
-  const Json plans = Json::parse(run_trainyard("plan --format json" + arguments).out).at("plans");
+  const PrintedJson plans =
+      PrintedJson::parse(run_trainyard("plan --format json" + arguments).out).at("plans");
   ASSERT_EQ(plans.size(), 2u);
-  for (const Json& plan : plans) {
+  for (const PrintedJson& plan : plans) {
     const bool inside = plan["simulated_step_time_s"] >= plan["step_time_low_s"] &&
                         plan["simulated_step_time_s"] <= plan["step_time_high_s"];
     EXPECT_EQ(plan["simulation_departs"], !inside);
@@ -165,9 +167,11 @@ TEST(Program, ConfirmsTheBestPlansBySimulation) {
 
 TEST(Program, PlansForTheBadEndOfTheInterval) {
   const std::string file = quoted(small_scenario());
-  const Json usual = Json::parse(run_trainyard("plan --top 1 --format json " + file).out);
-  const Json robust = Json::parse(run_trainyard("plan --top 1 --robust --format json " + file).out);
-  const auto value = [](const Json& answer) {
+  const PrintedJson usual =
+      PrintedJson::parse(run_trainyard("plan --top 1 --format json " + file).out);
+  const PrintedJson robust =
+      PrintedJson::parse(run_trainyard("plan --top 1 --robust --format json " + file).out);
+  const auto value = [](const PrintedJson& answer) {
     return answer.at("plans").at(0).at("robust_step_time_s").get<double>();
   };
   EXPECT_LE(value(robust), value(usual));

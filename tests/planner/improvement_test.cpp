@@ -10,10 +10,6 @@
 namespace trainyard {
 namespace {
 
-Evaluator analytic(const PreparedJob& job) {
-  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
-}
-
 Candidate candidate(const PreparedJob& job, const PlanRequest& request) {
   Candidate result{make_plan(request, job.job.model, job.job.cluster, job.job.training).value(),
                    {}};

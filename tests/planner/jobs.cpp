@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "model/cost/estimate.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/support/networks.h"
 
@@ -94,6 +95,10 @@ Estimate arbitrary_estimate(const Job& job, const Plan& plan) {
   estimate.peak_memory = Bytes(static_cast<double>(value / 7 % 1000));
   estimate.feasible = value % 5 != 0;
   return estimate;
+}
+
+Evaluator analytic(const PreparedJob& job) {
+  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
 }
 
 }  // namespace trainyard

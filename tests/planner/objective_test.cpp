@@ -21,10 +21,6 @@
 namespace trainyard {
 namespace {
 
-Evaluator analytic(const PreparedJob& job) {
-  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
-}
-
 const JobEvaluator kAnalytic = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
   estimate(job, plan, out);
 };

@@ -67,9 +67,9 @@ TEST(PassOrder, ReachesWhatTheZeroBubbleAuthorsReachOn64Stages) {
 
 // ---- Uneven stages -------------------------------------------------------------------------
 
-class Draw {
+class DrawnStages {
  public:
-  explicit Draw(unsigned seed) : random_(seed) {}
+  explicit DrawnStages(unsigned seed) : random_(seed) {}
   int whole(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
   PassOrderProblem problem(int stages, int microbatches) {
     PassOrderProblem problem{.microbatches = microbatches, .send = Seconds(1e-3 * whole(0, 2))};
@@ -91,7 +91,7 @@ bool has_one_chunk(const Schedule& schedule, PipelineShape shape) {
 
 TEST(PassOrder, IsNeverWorseThanANamedScheduleWithTheSameMemory) {
   constexpr std::int64_t kBudget = 20'000;
-  Draw draw(3);
+  DrawnStages draw(3);
   int better = 0, all = 0;
   for (int instance = 0; instance < 60; ++instance) {
     PassOrderProblem problem = draw.problem(draw.whole(2, 8), draw.whole(1, 16));
@@ -161,7 +161,7 @@ class AllOrders {
 };
 
 TEST(PassOrderBound, IsNeverAboveTheBestOfAllOrders) {
-  Draw draw(11);
+  DrawnStages draw(11);
   int reached = 0;
   constexpr int kInstances = 60;
   for (int instance = 0; instance < kInstances; ++instance) {
@@ -179,7 +179,7 @@ TEST(PassOrderBound, IsNeverAboveTheBestOfAllOrders) {
 }
 
 TEST(PassOrder, NeedsRoomForOneMicroBatch) {
-  PassOrderProblem problem = Draw(1).problem(3, 4);
+  PassOrderProblem problem = DrawnStages(1).problem(3, 4);
   problem.most_in_flight.assign(3, 1);
   EXPECT_TRUE(find_pass_order(problem));
   problem.most_in_flight[1] = 0.99;

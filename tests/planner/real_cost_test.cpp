@@ -13,10 +13,6 @@
 namespace trainyard {
 namespace {
 
-Evaluator analytic(const PreparedJob& job) {
-  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
-}
-
 // `count` legal plans drawn at random from all degrees that divide the cluster.
 std::vector<Plan> random_plans(const Job& job, int count) {
   std::mt19937 random(7);

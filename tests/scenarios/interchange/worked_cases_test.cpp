@@ -130,7 +130,7 @@ const ExportedCase kExported[] = {
 
 class ExportedCases : public ::testing::TestWithParam<ExportedCase> {};
 
-Plan plan_of(const Scenario& scenario) {
+Plan planned(const Scenario& scenario) {
   return requested_plan(scenario, prepare(scenario.job)).value();
 }
 
@@ -138,14 +138,14 @@ TEST_P(ExportedCases, ComeBackTheSame) {
   const ExportedCase& tested = GetParam();
   const auto scenario = read_scenario(case_file(std::string(tested.name) + ".json"));
   ASSERT_TRUE(scenario.has_value()) << line_of(scenario.error());
-  const Plan plan = plan_of(*scenario);
+  const Plan plan = planned(*scenario);
   const auto exported = tested.write(*scenario, plan);
   ASSERT_TRUE(exported.has_value()) << line_of(exported.error());
   const auto file = std::ranges::find(exported->files, tested.file, &ExportedFile::name);
   ASSERT_NE(file, exported->files.end());
   const auto back = tested.read(foreign(file->text), tested.settings);
   ASSERT_TRUE(back.has_value()) << line_of(back.error());
-  EXPECT_EQ(text_of_plan(plan_of(parse_scenario(back->document, "back").value())),
+  EXPECT_EQ(text_of_plan(planned(parse_scenario(back->document, "back").value())),
             text_of_plan(plan));
 }
 
