@@ -279,7 +279,7 @@ void add_plan(CLI::App& app, Action& action) {
           [options](const std::string& name) { options->objective = kObjectives.at(name); },
           "what is minimised")
       ->check(CLI::IsMember(kObjectives))
-      ->type_name("step-time|cost|energy|memory|goodput")
+      ->type_name("WHAT")
       ->default_str("step-time");
   CLI::Option* pareto = command
                             ->add_option_function<std::vector<std::string>>(
@@ -295,10 +295,10 @@ void add_plan(CLI::App& app, Action& action) {
                             ->type_name("A,B");
   pareto->excludes("--objective");
   command->add_flag("--robust", options->robust,
-                    "by the high end of the interval, stragglers of the scenario included");
+                    "by the interval's high end, the scenario's stragglers included");
   command
       ->add_option("--confirm", options->confirm,
-                   "simulate so many of the best plans and order them by what that finds")
+                   "simulate the best K and order them by what that finds")
       ->check(CLI::Range(1, 1000))
       ->type_name("K");
   command

@@ -71,7 +71,12 @@ std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_sta
   request.tensor_parallel = 1;
   request.sequence_parallel.reset();
   request.zero_stage = zero_stage;
-  return first_that_fits(job, request, {1}, evaluate);
+  auto found = first_that_fits(job, request, {1}, evaluate);
+  if (found && !found->estimate.feasible) {
+    found->plan.recompute = {};
+    evaluate(found->plan, found->estimate);
+  }
+  return found;
 }
 
 }  // namespace trainyard

@@ -16,7 +16,8 @@ namespace trainyard {
 std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
                                        const Evaluator& evaluate);
 
-// Every device a replica with micro-batches of one sequence: DDP (ZeRO stage 0) or FSDP (3).
+// Every device a replica with micro-batches of one sequence: DDP (ZeRO stage 0) or FSDP (3), with
+// the least recomputation that fits, without any where none does.
 // Nothing where that is not legal (a batch smaller than the cluster).
 std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
                                             const PlanRequest& base, const Evaluator& evaluate);

@@ -50,7 +50,8 @@ TEST(ExplainOption, RefusesWithWhatIsAllowed) {
   EXPECT_EQ(error_of("tp=x"), "--explain: tensor_parallel: found \"x\", allowed a whole number");
   EXPECT_EQ(error_of("tp=-1"), "--explain: tensor_parallel: found \"-1\", allowed a whole number");
   EXPECT_EQ(error_of("recompute=some"),
-            "--explain: recompute: found \"some\", allowed none, selective, full");
+            "--explain: recompute: found \"some\", allowed none, selective, full (did you mean "
+            "\"none\"?)");
   EXPECT_NE(error_of("schedule=2f2b").find("1f1b"), std::string::npos);
   EXPECT_NE(error_of("schedule=zb_h1").find("(did you mean \"zb-h1\"?)"), std::string::npos);
   EXPECT_NE(error_of("tensor_paralel=2").find("nearest tensor_parallel"), std::string::npos);

@@ -109,7 +109,7 @@ std::set<std::string> rows_of(const std::string& text, std::size_t expected) {
 TEST(PlanTable, TellsAllPlansApart) {
   const std::filesystem::path file = scenario_of(
       "2", R"({ "rank_order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"], "tensor_parallel": 2,
-                "collective": ["ring", "tree"], "context_parallel": [1, 2],
+                "collective": ["ring", "double-binary-tree"], "context_parallel": [1, 2],
                 "offload": ["none", "optimizer"], "micro_batch": [1, 2],
                 "sequence_parallel": [true, false] })");
   rows_of(run_trainyard("plan --top 60 " + quoted(file)).out, 60);

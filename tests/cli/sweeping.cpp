@@ -24,7 +24,7 @@ fs::path slow_sweep() {
     "scenario": { "name": "slow", "model": "llama-3.1-8b",
       "cluster": { "node": "dgx-h100-80gb", "nodes": 64 },
       "training": { "global_batch": 4096, "sequence_length": 8192 },
-      "plan": { "tensor_parallel": 2 }, "run": { "duration": "90 days", "runs": 3 } },
+      "plan": { "tensor_parallel": 2 }, "run": { "duration": "90 days", "runs": 12 } },
     "vary": [ { "key": "reliability.device_mtbf", "from": "10000 h", "to": "80000 h", "steps": 32 } ] })");
 }
 
