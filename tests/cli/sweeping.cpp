@@ -21,18 +21,18 @@ namespace fs = std::filesystem;
 
 // As many lives a point as take tens of milliseconds: fewer where the program is instrumented.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr const char* kRuns = "3";
+constexpr int kRuns = 3;
 #else
-constexpr const char* kRuns = "12";
+constexpr int kRuns = 12;
 #endif
 
-fs::path slow_sweep() {
+fs::path slow_sweep(int times) {
   return write_scratch("slow.json", R"({ "trainyard": "sweep/1", "evaluate": "goodput",
     "scenario": { "name": "slow", "model": "llama-3.1-8b",
       "cluster": { "node": "dgx-h100-80gb", "nodes": 64 },
       "training": { "global_batch": 4096, "sequence_length": 8192 },
       "plan": { "tensor_parallel": 2 }, "run": { "duration": "90 days", "runs": )" +
-                                        std::string(kRuns) +
+                                        std::to_string(times * kRuns) +
                                         R"( } },
     "vary": [ { "key": "reliability.device_mtbf", "from": "10000 h", "to": "80000 h", "steps": 32 } ] })");
 }

@@ -16,8 +16,8 @@ namespace trainyard {
 
 inline constexpr std::int64_t kPoints = 32;
 
-// Lives of runs, tens of milliseconds a point, kPoints of them.
-std::filesystem::path slow_sweep();
+// Lives of runs, `times` tens of milliseconds a point, kPoints of them.
+std::filesystem::path slow_sweep(int times = 1);
 
 std::string sweep_command(const std::filesystem::path& sweep, const std::filesystem::path& out);
 
