@@ -90,7 +90,7 @@ Expected<void> check(const PlanOptions& options, const Question& question) {
   const Scenario& scenario = question.scenario;
   if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
   if (asks_for_sizes(scenario.space)) {
-    const auto checked = check_options(options, "sizes in the planner section", true);
+    auto checked = check_options(options, "sizes in the planner section", true);
     if (!checked) return checked;
   }
   return check_objective(options, question.job.job.cluster.device);

@@ -67,9 +67,11 @@ std::string plan_cell(const CapacityPoint& point, const Style& style) {
   return fmt::format("{} · mb {}{}", degrees_line(plan), plan.micro_batch, recompute);
 }
 
-std::string table_of(const Points& points, bool has_deadline, const Style& style) {
-  const std::vector<SizeColumn> sizes = varying_columns(points);
+std::vector<Column> columns_of(const Points& points, const std::vector<SizeColumn>& sizes,
+                               bool has_deadline) {
+  constexpr std::size_t kOthers = 9;
   std::vector<Column> columns;
+  columns.reserve(sizes.size() + kOthers);
   for (const SizeColumn& size : sizes) columns.push_back({std::string(size.head), "", size.align});
   for (const Column& column :
        {Column{"devices"}, Column{"step", "s"}, Column{"tokens", "/s"},
@@ -79,9 +81,17 @@ std::string table_of(const Points& points, bool has_deadline, const Style& style
   if (has_run(points)) columns.push_back({"run", "days"});
   if (has_deadline) columns.push_back({"in time", "", Align::left});
   columns.push_back({"best plan", "", Align::left});
+  return columns;
+}
+
+std::string table_of(const Points& points, bool has_deadline, const Style& style) {
+  const std::vector<SizeColumn> sizes = varying_columns(points);
+  std::vector<Column> columns = columns_of(points, sizes, has_deadline);
+  const std::size_t width = columns.size();
   Table table(std::move(columns));
   for (const CapacityPoint& point : points) {
     std::vector<std::string> row;
+    row.reserve(width);
     for (const SizeColumn& size : sizes) row.push_back(size.cell(point.job));
     row.push_back(count(point.job.cluster.devices()));
     for (std::string& cell : cells_of(point)) row.push_back(std::move(cell));

@@ -1,11 +1,11 @@
 #include "executor/start.h"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <thread>
@@ -143,6 +143,37 @@ Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const 
   return run_on(world, program, layout, **transport, *board);
 }
 
+// A rank that reaches the others, if there are any, by `transport`.
+template <typename BoardOf>
+Expected<RankResult> run_over(const std::unique_ptr<Transport>& transport, const RankWorld& world,
+                              const Program& program, const RankLayout& layout,
+                              const BoardOf& board_of) {
+  auto board = board_of(transport->rank());
+  if (!board) return tl::unexpected(board.error());
+  return run_on(world, program, layout, *transport, *board);
+}
+
+// The ranks of mpirun or srun.
+template <typename BoardOf>
+Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
+                                   [[maybe_unused]] const Program& program,
+                                   const RankLayout& layout,
+                                   [[maybe_unused]] const BoardOf& board_of) {
+#ifdef TRAINYARD_HAS_MPI
+  const MpiWorld mpi;
+  if (mpi.ranks() != layout.ranks()) {
+    return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
+  }
+  auto board = board_of(mpi.rank());
+  if (!board) return tl::unexpected(board.error());
+  const auto transport = make_mpi_transport(mpi, program, layout, board->head().call);
+  return run_on(world, program, layout, *transport, *board);
+#else
+  return failure("", fmt::format("the plan has {} ranks; built without MPI, one rank can be run",
+                                 layout.ranks()));
+#endif
+}
+
 }  // namespace
 
 std::optional<Started> started_as_rank() {
@@ -171,33 +202,15 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
     return board;
   };
   if (plan.alone >= 0) {
-    auto board = board_of(plan.alone);
-    if (!board) return tl::unexpected(board.error());
-    const auto transport = make_alone_transport(layout, plan.alone);
-    return run_on(world, *program, layout, *transport, *board);
+    return run_over(make_alone_transport(layout, plan.alone), world, *program, layout, board_of);
   }
   if (layout.ranks() == 1) {
-    auto board = board_of(0);
-    if (!board) return tl::unexpected(board.error());
-    const auto transport = make_lone_transport();
-    return run_on(world, *program, layout, *transport, *board);
+    return run_over(make_lone_transport(), world, *program, layout, board_of);
   }
   if (const auto at = rendezvous_in_environment(); at && !started.folder && !is_under_mpi()) {
     return run_at(*at, world, *program, layout, board_of);
   }
-#ifdef TRAINYARD_HAS_MPI
-  const MpiWorld mpi;
-  if (mpi.ranks() != layout.ranks()) {
-    return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
-  }
-  auto board = board_of(mpi.rank());
-  if (!board) return tl::unexpected(board.error());
-  const auto transport = make_mpi_transport(mpi, *program, layout, board->head().call);
-  return run_on(world, *program, layout, *transport, *board);
-#else
-  return failure("", fmt::format("the plan has {} ranks; built without MPI, one rank can be run",
-                                 layout.ranks()));
-#endif
+  return run_under_mpi(world, *program, layout, board_of);
 }
 
 }  // namespace trainyard

@@ -12,7 +12,7 @@ using Picoseconds = ListScheduler::Picoseconds;
 constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
 
 Picoseconds to_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t as_index(int index) { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
@@ -31,7 +31,7 @@ ListScheduler::ListScheduler(const PassOrderProblem& problem)
 }
 
 void ListScheduler::reset() {
-  const std::size_t all = stages_.size() * at(problem_.microbatches);
+  const std::size_t all = stages_.size() * as_index(problem_.microbatches);
   forward_inputs_.assign(all, kNever);
   gradients_.assign(all, kNever);
   std::fill_n(forward_inputs_.begin(), problem_.microbatches, 0);
@@ -51,7 +51,7 @@ bool ListScheduler::has_room(const Stage& stage) const {
 }
 
 Picoseconds ListScheduler::decide(int index, const StagePolicy& policy) {
-  Stage& stage = stages_[at(index)];
+  Stage& stage = stages_[as_index(index)];
   const bool more = stage.forwards < problem_.microbatches;
   const bool room = has_room(stage);
   Picoseconds forward = kNever, gradient_at = kNever;
@@ -78,13 +78,13 @@ Picoseconds ListScheduler::decide(int index, const StagePolicy& policy) {
 
 void ListScheduler::enqueue(int index, const StagePolicy& policy) {
   const Picoseconds when = decide(index, policy);
-  const int version = ++stages_[at(index)].version;
+  const int version = ++stages_[as_index(index)].version;
   if (when != kNever) queue_.push({when, index, version});
 }
 
 int ListScheduler::commit(int index, Picoseconds when) {
-  Stage& stage = stages_[at(index)];
-  std::vector<PassKind>& list = order_[at(index)];
+  Stage& stage = stages_[as_index(index)];
+  std::vector<PassKind>& list = order_[as_index(index)];
   if (list.empty()) stage.start = when;
   list.push_back(stage.next);
   if (stage.next == PassKind::weight_gradient) {
@@ -101,7 +101,7 @@ int ListScheduler::commit(int index, Picoseconds when) {
   }
   stage.now = when + stage.forward;
   const int microbatch = stage.forwards++;
-  if (at(index) + 1 == stages_.size()) {
+  if (as_index(index) + 1 == stages_.size()) {
     gradient(index, microbatch) = stage.now;
     return -1;
   }
@@ -112,14 +112,14 @@ int ListScheduler::commit(int index, Picoseconds when) {
 Picoseconds ListScheduler::run(const std::vector<StagePolicy>& policies) {
   reset();
   const int count = static_cast<int>(stages_.size());
-  for (int i = 0; i < count; ++i) enqueue(i, policies[at(i)]);
+  for (int i = 0; i < count; ++i) enqueue(i, policies[as_index(i)]);
   while (!queue_.empty()) {
     const Decision next = queue_.top();
     queue_.pop();
-    if (next.version != stages_[at(next.stage)].version) continue;
+    if (next.version != stages_[as_index(next.stage)].version) continue;
     const int woken = commit(next.stage, next.at);
-    if (woken >= 0) enqueue(woken, policies[at(woken)]);
-    enqueue(next.stage, policies[at(next.stage)]);
+    if (woken >= 0) enqueue(woken, policies[as_index(woken)]);
+    enqueue(next.stage, policies[as_index(next.stage)]);
   }
   return result();
 }

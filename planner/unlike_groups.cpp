@@ -17,7 +17,7 @@
 namespace trainyard {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t stage_index(int index) { return static_cast<std::size_t>(index); }
 
 using Prepared = std::array<PreparedJob, kGroups>;
 
@@ -78,13 +78,13 @@ class PipelinePricer {
     std::array<Estimate, kGroups> all;
     for (std::size_t g = 0; g < kGroups; ++g) estimate(whole_[g], plan, all[g]);
     std::vector<PassTimes> passes;
-    passes.reserve(at(plan.pipeline_parallel));
+    passes.reserve(stage_index(plan.pipeline_parallel));
     const int first_stages = stages_of(plan, first);
     for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
       const std::size_t group = stage < first_stages ? first : 1 - first;
-      take_stage(all[group], at(stage), whole_[group].job.cluster.device.memory,
+      take_stage(all[group], stage_index(stage), whole_[group].job.cluster.device.memory,
                  result.shares[group], result);
-      passes.push_back(all[group].passes[at(stage)]);
+      passes.push_back(all[group].passes[stage_index(stage)]);
     }
     for (std::size_t g = 0; g < kGroups; ++g) {
       result.shares[g].replicas = plan.data_parallel;
@@ -122,8 +122,8 @@ class PipelinePricer {
       span = std::max(span + 2 * more, plan.microbatches * far);
     } else {
       for (const int stage : {first_stages - 1, first_stages}) {
-        passes[at(stage)].forward += more;
-        passes[at(stage)].input_gradient += more;
+        passes[stage_index(stage)].forward += more;
+        passes[stage_index(stage)].input_gradient += more;
       }
       span = longest_span(*plan.schedule, shape, passes);
     }
@@ -160,8 +160,8 @@ std::optional<Plan> allocated(const PipelinePricer& pricer, const Plan& plan, st
   if (!problem || !other) return std::nullopt;
   const double slowness = layer_times(*other) / layer_times(*problem);
   for (int stage = pricer.stages_of(plan, first); stage < plan.pipeline_parallel; ++stage) {
-    problem->stages[at(stage)] = other->stages[at(stage)];
-    problem->stages[at(stage)].slowness = slowness;
+    problem->stages[stage_index(stage)] = other->stages[stage_index(stage)];
+    problem->stages[stage_index(stage)].slowness = slowness;
   }
   const auto dealt = allocate_layers(*problem);
   if (!dealt) return std::nullopt;

@@ -17,8 +17,8 @@ constexpr std::int64_t kProgressInterval = 4096;
 constexpr auto kGrace = std::chrono::seconds(1);
 
 Clock::time_point deadline_of(Seconds limit) {
-  constexpr Seconds kNever(1e9);  // beyond, the clock's own range would be left
-  if (limit <= Seconds(0) || limit >= kNever) return Clock::time_point::max();
+  constexpr Seconds kUnreachable(1e9);  // beyond, the clock's own range would be left
+  if (limit <= Seconds(0) || limit >= kUnreachable) return Clock::time_point::max();
   return Clock::now() +
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit.value()));
 }

@@ -51,9 +51,9 @@ Expected<void> check_list(const TaskGraph& graph, std::size_t list) {
 }
 
 // In what way a list uses a channel.
-using Uses = std::set<std::pair<std::int32_t, TaskKind>>;
-Uses uses_of(const TaskList& list) {
-  Uses uses;
+using StreamUses = std::set<std::pair<std::int32_t, TaskKind>>;
+StreamUses uses_of(const TaskList& list) {
+  StreamUses uses;
   for (const Task& task : list.tasks) {
     if (communicates(task)) uses.insert({task.channel, task.kind});
   }
@@ -105,7 +105,7 @@ class RankCheck {
 
   const TaskGraph& graph_;
   std::vector<TaskGroup> sorted_;
-  std::vector<Uses> uses_;
+  std::vector<StreamUses> uses_;
 };
 
 Expected<void> check_groups(const TaskGraph& graph) {

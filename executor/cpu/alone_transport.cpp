@@ -13,7 +13,7 @@ void fill(const float* from, std::size_t available, float* to, std::size_t wante
   }
 }
 
-std::size_t sum_of(const Counts& counts) {
+std::size_t total_of(const Counts& counts) {
   std::size_t sum = 0;
   for (const int count : counts) sum += static_cast<std::size_t>(count);
   return sum;
@@ -40,12 +40,12 @@ class AloneTransport final : public Transport {
                             float* all) override {
     const int self = layout_.members(group, rank()).index_of(rank());
     scratch_.assign(mine, mine + counts[static_cast<std::size_t>(self)]);
-    fill(scratch_.data(), scratch_.size(), all, sum_of(counts));
+    fill(scratch_.data(), scratch_.size(), all, total_of(counts));
     return {};
   }
   Expected<void> all_to_all(Group, const float* to, const Counts& to_counts, float* from,
                             const Counts& from_counts) override {
-    fill(to, sum_of(to_counts), from, sum_of(from_counts));
+    fill(to, total_of(to_counts), from, total_of(from_counts));
     return {};
   }
   Expected<void> pass(Group, RingWay, const float* mine, float* received, int count) override {

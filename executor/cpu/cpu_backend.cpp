@@ -10,7 +10,7 @@
 namespace trainyard {
 namespace {
 
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
+std::size_t buffer_index(int i) { return static_cast<std::size_t>(i); }
 
 void round_to_bf16(Tensor<float>& tensor) {
   tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Eigen::bfloat16(x)); });
@@ -28,11 +28,11 @@ class CpuBackend final : public Backend {
     for (const StageProgram& stage : program.stages) {
       instances = std::max(instances, stage.instances);
     }
-    slots_.resize(index(instances));
+    slots_.resize(buffer_index(instances));
   }
 
   void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane&) override {
-    Slot& slot = slots_[index(buffer)];
+    Slot& slot = slots_[buffer_index(buffer)];
     release(buffer);
     // States are rows of numbers by element.
     slot.tensor.resize(what.rows * (copies == 1 ? 1 : what.columns),
@@ -44,23 +44,23 @@ class CpuBackend final : public Backend {
   }
 
   void release(int buffer) override {
-    Slot& slot = slots_[index(buffer)];
+    Slot& slot = slots_[buffer_index(buffer)];
     held_ -= slot.held;
     slot = {};
   }
 
   void write(int buffer, const std::vector<float>& numbers) override {
-    Tensor<float>& tensor = slots_[index(buffer)].tensor;
+    Tensor<float>& tensor = slots_[buffer_index(buffer)].tensor;
     std::copy(numbers.begin(), numbers.end(), tensor.data());
     store(buffer);
   }
 
   std::vector<float> read(int buffer) override {
-    const Tensor<float>& tensor = slots_[index(buffer)].tensor;
+    const Tensor<float>& tensor = slots_[buffer_index(buffer)].tensor;
     return {tensor.data(), tensor.data() + tensor.size()};
   }
 
-  void clear(int buffer) override { slots_[index(buffer)].tensor.setZero(); }
+  void clear(int buffer) override { slots_[buffer_index(buffer)].tensor.setZero(); }
   Bytes held() const override { return held_; }
   Bytes peak() const override { return peak_; }
 
@@ -83,7 +83,7 @@ class CpuBackend final : public Backend {
   // A message smaller than the buffer is this rank's share of its rows.
   Expected<void> send(const Work& work, int to) override {
     const Operation& operation = *work.issued.operation;
-    const Slot& slot = slots_[index(work.buffers[0])];
+    const Slot& slot = slots_[buffer_index(work.buffers[0])];
     const auto parts =
         static_cast<Eigen::Index>(std::lround(slot.what->bytes() / operation.message));
     const Eigen::Index size = slot.tensor.size() / parts;
@@ -93,7 +93,7 @@ class CpuBackend final : public Backend {
   }
 
   Expected<void> receive(const Work& work, int from) override {
-    Tensor<float>& tensor = slots_[index(work.buffers[0])].tensor;
+    Tensor<float>& tensor = slots_[buffer_index(work.buffers[0])].tensor;
     return transport_.receive(from, static_cast<int>(work.issued.operation->phase), tensor.data(),
                               static_cast<int>(tensor.size()));
   }
@@ -118,7 +118,7 @@ class CpuBackend final : public Backend {
   };
 
   void store(int buffer) {
-    Slot& slot = slots_[index(buffer)];
+    Slot& slot = slots_[buffer_index(buffer)];
     if (slot.what->dtype == Dtype::bf16 && slot.what->role != BufferRole::data) {
       round_to_bf16(slot.tensor);
     }
@@ -130,7 +130,7 @@ class CpuBackend final : public Backend {
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
       if (operation.operands[i].access == Access::read) continue;
       store(work.buffers[i]);
-      Slot& slot = slots_[index(work.buffers[i])];
+      Slot& slot = slots_[buffer_index(work.buffers[i])];
       if (!slot.what->routed) continue;
       held_ -= slot.held;
       slot.held = Bytes(static_cast<double>(slot.tensor.size()) * slot.what->element_bytes);
@@ -143,8 +143,8 @@ class CpuBackend final : public Backend {
     Operands<float> operands;
     for (std::size_t i = 0; i < work.buffers.size(); ++i) {
       const Operand& operand = work.issued.operation->operands[i];
-      const ProgramBuffer* what = &program_.buffers[index(operand.buffer)];
-      Tensor<float>* tensor = &slots_[index(work.buffers[i])].tensor;
+      const ProgramBuffer* what = &program_.buffers[buffer_index(operand.buffer)];
+      Tensor<float>* tensor = &slots_[buffer_index(work.buffers[i])].tensor;
       if (operand.access == Access::read) {
         operands.in.push_back(tensor);
         operands.in_buffers.push_back(what);

@@ -46,13 +46,7 @@ class DeviceMeasurement {
 
   Expected<HostSamples> run() {
     add([&] { samples_.copy = copy_rate(); });
-    for (const ElementType type : {ElementType::bf16, ElementType::f32}) {
-      for (const int m : kRows) {
-        for (const int n : kWidths) {
-          for (const int k : kWidths) add([&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
-        }
-      }
-    }
+    for (const ElementType type : {ElementType::bf16, ElementType::f32}) measure_gemm(type);
     std::vector<double> backward;
     for (const int head_dim : kHeadDims) {
       for (const int tokens : kTokens) {
@@ -71,6 +65,14 @@ class DeviceMeasurement {
   }
 
  private:
+  void measure_gemm(ElementType type) {
+    for (const int m : kRows) {
+      for (const int n : kWidths) {
+        for (const int k : kWidths) add([&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
+      }
+    }
+  }
+
   template <typename Measure>
   void add(const Measure& measure) {
     if (limits_.interrupted() || !status_.ok()) return;

@@ -148,16 +148,22 @@ void read_recompute(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
       "recompute full: activation_checkpointing has number_checkpoints; the model's code decides");
 }
 
+// The devices that all three sizes of a batch make.
+void read_devices(const std::optional<std::int64_t>& batch, std::int64_t of_replica,
+                  ScenarioDraft& draft) {
+  if (!batch || of_replica == 0 || *batch % of_replica != 0) return;
+  const std::int64_t devices =
+      *batch / of_replica * draft.plan.tensor_parallel * draft.plan.context_parallel;
+  if (devices <= 16'777'216) draft.devices = static_cast<int>(devices);
+}
+
 void read_batch(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   PlanRequest& plan = draft.plan;
   const auto batch = batch_key(options, "train_batch_size");
   auto micro = batch_key(options, "train_micro_batch_size_per_gpu");
   auto accumulated = batch_key(options, "gradient_accumulation_steps");
   const int model_ranks = plan.tensor_parallel * plan.context_parallel;
-  if (batch && micro && accumulated && *batch % (*micro * *accumulated) == 0) {
-    const std::int64_t devices = *batch / (*micro * *accumulated) * model_ranks;
-    if (devices <= 16'777'216) draft.devices = static_cast<int>(devices);
-  }
+  read_devices(batch, micro.value_or(0) * accumulated.value_or(0), draft);
   if (batch && accumulated && !micro) {
     const auto devices = planned_devices(draft, settings);
     if (!devices) return options.fail(devices.error());

@@ -158,6 +158,7 @@ void add_experts(const Transformer& model, const Plan& plan, Arguments& argument
                   model.shared_experts * model.shared_expert_ffn_size);
   }
   std::vector<int> pattern;
+  pattern.reserve(static_cast<std::size_t>(model.layers));
   for (int i = 0; i < model.layers; ++i) pattern.push_back(layer_kind(model, i).moe ? 1 : 0);
   if (std::ranges::find(pattern, 0) != pattern.end()) {
     arguments.add("--moe-layer-freq", python_list(pattern));
@@ -239,6 +240,7 @@ void add_pipeline(const Plan& plan, int layers, Arguments& arguments) {
   const int all = plan.pipeline_parallel * plan.virtual_stages;
   const LayersOfChunks of_chunks(plan, layers);
   std::vector<int> list;
+  list.reserve(static_cast<std::size_t>(all));
   for (int chunk = 0; chunk < all; ++chunk) list.push_back(of_chunks[chunk]);
   const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
   if (!even) {

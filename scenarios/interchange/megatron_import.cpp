@@ -173,37 +173,54 @@ void read_attention(Options& options, Transformer& model) {
   model.attention_sinks = options.choice("softmax_type", kSoftmax, "vanilla") == "learnable";
 }
 
-// The pattern of MoE layers as a number of leading dense layers and a period.
-void read_expert_layers(Options& options, Transformer& model) {
-  const std::string text = options.text("moe_layer_freq");
-  if (text.empty() || text == "1") return;
-  std::vector<int> pattern;
+// 1 for every layer with experts, as `moe_layer_freq` says it: a list, or a number N for one expert
+// layer and then N - 1 dense ones. Nothing: refused.
+std::optional<std::vector<int>> expert_pattern(Options& options, const std::string& text,
+                                               int layers) {
   if (text.starts_with('[') || text.starts_with('(')) {
     const auto list = parse_python_list(text);
-    if (!list) return options.refuse("moe_layer_freq", "a list that Python makes of 0 and 1");
-    pattern = *list;
-  } else {  // one expert layer, then N - 1 dense ones
-    const int every = options.degree("moe_layer_freq");
-    for (int i = 0; i < model.layers; ++i) pattern.push_back(i % every == 0 ? 1 : 0);
+    if (list) return *list;
+    options.refuse("moe_layer_freq", "a list that Python makes of 0 and 1");
+    return std::nullopt;
   }
-  const auto fits = [&](int dense, int every) {
-    model.dense_layers = dense;
-    model.moe_every = every;
-    for (int i = 0; i < model.layers; ++i) {
-      if (layer_kind(model, i).moe != (pattern[static_cast<std::size_t>(i)] != 0)) return false;
-    }
-    return true;
-  };
-  if (pattern.size() != static_cast<std::size_t>(model.layers)) {
-    return options.refuse("moe_layer_freq", fmt::format("a pattern of {} layers", model.layers));
+  const int every = options.degree("moe_layer_freq");
+  std::vector<int> pattern;
+  pattern.reserve(static_cast<std::size_t>(layers));
+  for (int i = 0; i < layers; ++i) pattern.push_back(i % every == 0 ? 1 : 0);
+  return pattern;
+}
+
+// Whether the network has experts where the pattern says so.
+bool has_pattern(const Transformer& model, const std::vector<int>& pattern) {
+  for (int i = 0; i < model.layers; ++i) {
+    if (layer_kind(model, i).moe != (pattern[static_cast<std::size_t>(i)] != 0)) return false;
   }
+  return true;
+}
+
+// Leading dense layers and a period that make the pattern.
+bool find_period(const std::vector<int>& pattern, Transformer& model) {
   const int leading = static_cast<int>(
       std::ranges::find_if(pattern, [](int moe) { return moe != 0; }) - pattern.begin());
   for (int every = 1; every <= std::min(model.layers, 64); ++every) {
     for (const int dense : {0, leading}) {
-      if (fits(dense, every)) return;
+      model.dense_layers = dense;
+      model.moe_every = every;
+      if (has_pattern(model, pattern)) return true;
     }
   }
+  return false;
+}
+
+void read_expert_layers(Options& options, Transformer& model) {
+  const std::string text = options.text("moe_layer_freq");
+  if (text.empty() || text == "1") return;
+  const auto pattern = expert_pattern(options, text, model.layers);
+  if (!pattern) return;
+  if (pattern->size() != static_cast<std::size_t>(model.layers)) {
+    return options.refuse("moe_layer_freq", fmt::format("a pattern of {} layers", model.layers));
+  }
+  if (find_period(*pattern, model)) return;
   options.refuse("moe_layer_freq", "leading dense layers, then each n-th layer with experts");
 }
 
@@ -346,15 +363,8 @@ void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
   plan.virtual_stages = static_cast<int>(layers / chunks);
 }
 
-// Layers of every chunk, from a layout or from the first and last stage's.
-std::vector<int> read_layers(Options& options, int layers, const PlanRequest& plan) {
-  const std::string layout = options.text("pipeline_model_parallel_layout");
-  if (!layout.empty()) {
-    const auto parsed = parse_pipeline_layout(layout);
-    if (parsed) return *parsed;
-    options.refuse("pipeline_model_parallel_layout",
-                   parsed.error().message.substr(parsed.error().message.find("allowed: ") + 9));
-  }
+// Layers of every stage, from those of the first and the last.
+std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan) {
   const auto first = options.count("decoder_first_pipeline_num_layers", 1);
   const auto last = options.count("decoder_last_pipeline_num_layers", 1);
   const int p = plan.pipeline_parallel;
@@ -371,6 +381,17 @@ std::vector<int> read_layers(Options& options, int layers, const PlanRequest& pl
   if (first) stages.front() = static_cast<int>(*first);
   if (last) stages.back() = static_cast<int>(*last);
   return stages;
+}
+
+// Layers of every chunk, from a layout or from the first and last stage's.
+std::vector<int> read_layers(Options& options, int layers, const PlanRequest& plan) {
+  const std::string layout = options.text("pipeline_model_parallel_layout");
+  if (layout.empty()) return read_ends(options, layers, plan);
+  const auto parsed = parse_pipeline_layout(layout);
+  if (parsed) return *parsed;
+  options.refuse("pipeline_model_parallel_layout",
+                 parsed.error().message.substr(parsed.error().message.find("allowed: ") + 9));
+  return read_ends(options, layers, plan);
 }
 
 // What make_plan would choose by itself is not said.

@@ -93,28 +93,40 @@ class ListParser {
   std::size_t at_ = 0;
 };
 
+std::optional<std::string> written_out(std::string_view text);
+
+// A letter, or what a parenthesis holds; `text` goes on behind it.
+std::optional<std::string> take_unit(std::string_view& text) {
+  const char first = text.front();
+  text.remove_prefix(1);
+  if (first != '(') return std::string(1, first);
+  const std::size_t end = text.find(')');
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view inside = text.substr(0, end);
+  text.remove_prefix(end + 1);
+  return written_out(inside);
+}
+
+// The "*3" behind a unit; 1 where there is none.
+std::optional<std::size_t> take_times(std::string_view& text) {
+  std::size_t times = 1;
+  if (!text.starts_with('*')) return times;
+  const auto* const end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + 1, end, times);
+  if (parsed.ec != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
+  return times;
+}
+
 // "(ab|c)*3" and "x*3" written out, as Megatron-LM's two substitutions do.
 std::optional<std::string> written_out(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    std::string unit(1, text[at++]);
-    if (unit == "(") {
-      const std::size_t end = text.find(')', at);
-      if (end == std::string_view::npos) return std::nullopt;
-      const auto inside = written_out(text.substr(at, end - at));
-      if (!inside) return std::nullopt;
-      unit = *inside;
-      at = end + 1;
-    }
-    std::size_t times = 1;
-    if (at < text.size() && text[at] == '*') {
-      const auto* const end = text.data() + text.size();
-      const auto parsed = std::from_chars(text.data() + at + 1, end, times);
-      if (parsed.ec != std::errc()) return std::nullopt;
-      at = static_cast<std::size_t>(parsed.ptr - text.data());
-    }
-    if (times > kLongest || out.size() + unit.size() * times > kLongest) return std::nullopt;
-    for (std::size_t i = 0; i < times; ++i) out += unit;
+  while (!text.empty()) {
+    const auto unit = take_unit(text);
+    const auto times = unit ? take_times(text) : std::nullopt;
+    if (!times || *times > kLongest) return std::nullopt;
+    if (out.size() + unit->size() * *times > kLongest) return std::nullopt;
+    for (std::size_t i = 0; i < *times; ++i) out += *unit;
   }
   return out;
 }

@@ -37,8 +37,10 @@ bool offloads(const Offload& offload, OffloadTarget target) {
 
 std::vector<int> chunks_of(const Plan& plan, int layers) {
   const LayersOfChunks of_chunks(plan, layers);
+  const int count = plan.pipeline_parallel * plan.virtual_stages;
   std::vector<int> chunks;
-  for (int chunk = 0; chunk < plan.pipeline_parallel * plan.virtual_stages; ++chunk) {
+  chunks.reserve(static_cast<std::size_t>(count));
+  for (int chunk = 0; chunk < count; ++chunk) {
     chunks.push_back(of_chunks[chunk]);
   }
   return chunks;
