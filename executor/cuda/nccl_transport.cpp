@@ -181,6 +181,12 @@ class NcclTransport final : public DeviceTransport {
     note(ncclCommInitRank(&world, layout_.ranks(), id, rank_));
     if (result_ != ncclSuccess) return checked(result_, "ncclCommInitRank");
     all_.push_back(world);
+    split_groups(world, program);
+    split_ways(world, program);
+    return checked(result_, "ncclCommSplit");
+  }
+
+  void split_groups(ncclComm_t world, const Program& program) {
     const auto used = groups_in(program);
     for (std::size_t group = 0; group < kGroups; ++group) {
       if (!used[group]) continue;
@@ -189,13 +195,15 @@ class NcclTransport final : public DeviceTransport {
       for (int i = 0; i < members.size(); ++i) place = members[i] == rank_ ? i : place;
       groups_[group] = split(world, place < 0 ? NCCL_SPLIT_NOCOLOR : members.first, place);
     }
+  }
+
+  void split_ways(ncclComm_t world, const Program& program) {
     const int stage = layout_.coordinates(rank_).stage;
     for (const auto& [from, to, pass] : ways_in(program)) {
       const bool mine = stage == from || stage == to;
       const int color = mine ? layout_.in_stage(rank_, from) : NCCL_SPLIT_NOCOLOR;
       ways_[{from, to, pass}] = split(world, color, stage == from ? 0 : 1);
     }
-    return checked(result_, "ncclCommSplit");
   }
 
   ncclComm_t split(ncclComm_t world, int color, int key) {

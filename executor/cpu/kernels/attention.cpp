@@ -198,6 +198,38 @@ Tensor<S> kept_probabilities(const Operation& op, const Where& where, const Head
   return kept;
 }
 
+// A query of one head, and where what it sees goes.
+template <typename S>
+struct QueryRow {
+  Eigen::Index row = 0, head = 0;
+  S sink = 0;
+  bool first = false, fused = false;
+  Tensor<S>&output, &statistics;
+};
+
+template <typename S>
+void attend(const QueryRow<S>& q, const Tensor<S>& scores, const Tensor<S>& kept, Eigen::Index i,
+            const Tensor<S>& values) {
+  const RowSum<S> here = row_sum(scores, i);
+  if (here.sum == 0) return;
+  auto out = q.output.row(q.row).segment(q.head * values.cols(), values.cols());
+  const S before = q.first ? q.sink : q.statistics(q.row, q.head);
+  const S largest = std::max(before, here.log_sum());
+  const S all = largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
+  const RowVector<S> p = (scores.row(i).array() - all).exp();
+  const RowVector<S> seen = p.cwiseProduct(kept.row(i)) * values;
+  if (q.first) {
+    out = seen;
+  } else {
+    out = out * std::exp(before - all) + seen;
+  }
+  if (q.fused) {
+    q.statistics(q.row, q.head) = all;
+  } else {
+    q.statistics.row(q.row).segment(q.head * scores.cols(), scores.cols()) = p;
+  }
+}
+
 // Adds what these keys say to output and log-sum-exp (nothing yet: the first block of keys).
 template <typename S>
 void attention(const Operation& op, const Where& where, const Operands<S>& o) {
@@ -218,25 +250,7 @@ void attention(const Operation& op, const Where& where, const Operands<S>& o) {
                                    : -std::numeric_limits<S>::infinity();
     for (Eigen::Index i = 0; i < s.rows(); ++i) {
       const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
-      auto out = output.row(row).segment(at.head * d, d);
-      const RowSum<S> here = row_sum(s, i);
-      const S before = first ? sink : statistics(row, at.head);
-      if (here.sum == 0) continue;
-      const S largest = std::max(before, here.log_sum());
-      const S all =
-          largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
-      const RowVector<S> p = (s.row(i).array() - all).exp();
-      const RowVector<S> seen = p.cwiseProduct(kept.row(i)) * values;
-      if (first) {
-        out = seen;
-      } else {
-        out = out * std::exp(before - all) + seen;
-      }
-      if (fused) {
-        statistics(row, at.head) = all;
-      } else {
-        statistics.row(row).segment(at.head * s.cols(), s.cols()) = p;
-      }
+      attend<S>({row, at.head, sink, first, fused, output, statistics}, s, kept, i, values);
     }
   });
 }

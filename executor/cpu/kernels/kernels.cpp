@@ -308,6 +308,17 @@ TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) 
   return {first + row / part, dealt_position(setting, where.at.context, row % part)};
 }
 
+// What only moves or adds numbers.
+template <typename S>
+void compute_copies(const Operation& operation, const Operands<S>& operands) {
+  if (operation.kind == OperationKind::accumulate) return accumulate(operands);
+  if (operation.kind == OperationKind::move) {
+    *operands.out[0] = *operands.in[0];
+    return;
+  }
+  for (Tensor<S>* gradient : operands.out) gradient->setZero();
+}
+
 template <typename S>
 void compute(const Operation& operation, const Where& where, const Operands<S>& operands) {
   switch (operation.kind) {
@@ -359,13 +370,9 @@ void compute(const Operation& operation, const Where& where, const Operands<S>& 
     case OperationKind::expert_bias_gradient:
       return compute_experts(operation, where, operands);
     case OperationKind::clear:
-      for (Tensor<S>* gradient : operands.out) gradient->setZero();
-      return;
     case OperationKind::accumulate:
-      return accumulate(operands);
     case OperationKind::move:
-      *operands.out[0] = *operands.in[0];
-      return;
+      return compute_copies(operation, operands);
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
       return compute_update(operation, where, operands);

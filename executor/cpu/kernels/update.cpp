@@ -81,6 +81,7 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   const std::size_t count = o.in_place.size() / 2;
   Tensor<S>& states = *o.in_place[count];
   const bool keeps_weights = states.cols() > moments_of(where.setting);
+  const bool copies_weights = keeps_weights && where.step == 0;
   Eigen::Index state = 0;  // row of the states
   for (std::size_t i = 0; i < count; ++i) {
     Tensor<S>& gradient = *o.in_place[i];
@@ -96,7 +97,7 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
       }
       S* kept = states.data() + state++ * states.cols();
       S& full = keeps_weights ? kept[states.cols() - 1] : w;
-      if (keeps_weights && where.step == 0) full = w;
+      if (copies_weights) full = w;
       full = update.stepped(full, gradient.data()[k - first], kept);
       w = full;
     }
