@@ -174,25 +174,29 @@ std::optional<Plan> allocated(const PipelinePricer& pricer, const Plan& plan, st
   return pricer.legal(request);
 }
 
+// The micro-batches and expert degrees of t and D.
+template <typename Visit>
+void for_experts(const GroupedJob& job, int tensor, int data, const Visit& visit) {
+  for (const int micro_batch : {1, 2, 4}) {
+    for (const int expert : divisors(std::max(job.model.experts, 1))) {
+      if (tensor * data % expert != 0) continue;
+      visit(PlanRequest{.tensor_parallel = tensor,
+                        .schedule = "1f1b",
+                        .data_parallel = data,
+                        .expert_parallel = expert,
+                        .micro_batch = micro_batch});
+    }
+  }
+}
+
 // Degrees that both groups can have: t inside the node, D replicas, the rest stages of either.
 template <typename Visit>
-void for_degrees(const GroupedJob& job, Visit visit) {
+void for_degrees(const GroupedJob& job, const Visit& visit) {
   const int a = job.cluster.groups[0].devices();
   const int b = job.cluster.groups[1].devices();
   for (const int tensor : divisors(job.cluster.groups[0].devices_per_node)) {
     for (const int data : divisors(a / tensor)) {
-      if (b % (tensor * data) != 0) continue;
-      for (const int micro_batch : {1, 2, 4}) {
-        const int most = job.model.experts > 0 ? job.model.experts : 1;
-        for (const int expert : divisors(most)) {
-          if (tensor * data % expert != 0) continue;
-          visit(PlanRequest{.tensor_parallel = tensor,
-                            .schedule = "1f1b",
-                            .data_parallel = data,
-                            .expert_parallel = expert,
-                            .micro_batch = micro_batch});
-        }
-      }
+      if (b % (tensor * data) == 0) for_experts(job, tensor, data, visit);
     }
   }
 }

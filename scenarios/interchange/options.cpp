@@ -34,6 +34,12 @@ std::optional<Number> parsed(std::string_view text) {
   return result.ec == std::errc() && result.ptr == end ? std::optional(value) : std::nullopt;
 }
 
+// Without a separator only the last key counts.
+std::string joined_name(const std::string& name, std::string_view separator,
+                        const std::string& key) {
+  return separator.empty() || name.empty() ? key : fmt::format("{}{}{}", name, separator, key);
+}
+
 }  // namespace
 
 // Bounded by the reader's nesting, so a recursion is safe.
@@ -49,9 +55,7 @@ void Options::set_tree(const Json& tree, std::string_view separator) {
           }
         } else {
           for (const auto& [key, member] : value.items()) {
-            const bool joined = !separator.empty() && !name.empty();
-            visit(member, joined ? fmt::format("{}{}{}", name, separator, key) : key,
-                  pointer + pointer_step(key));
+            visit(member, joined_name(name, separator, key), pointer + pointer_step(key));
           }
         }
       };
