@@ -25,9 +25,9 @@ constexpr std::array kResources = {Resource{"FLOP/s", raise_flops},
 
 class MarginalSearch {
  public:
-  MarginalSearch(const PreparedJob& job, const SearchOptions& options, const Candidate& winner,
+  MarginalSearch(const PreparedJob& job, SearchOptions options, const Candidate& winner,
                  const JobEvaluator& evaluate)
-      : options_(options), evaluate_(evaluate) {
+      : options_(std::move(options)), evaluate_(evaluate) {
     options_.top = kMostRivals;
     options_.second.reset();
     Job all = job.job;
