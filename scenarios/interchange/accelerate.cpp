@@ -201,16 +201,16 @@ Expected<Exported> export_fsdp(const Scenario& scenario, const Plan& plan) {
   // Accelerate's mesh, outermost first: dp_replicate, dp_shard, cp, tp.
   const auto devices = rank_devices(plan, scenario.job.model, "tp-cp-ep-dp-pp");
   if (!devices) return tl::unexpected(devices.error());
+  constexpr const char* kAccelerateLaunch =
+      "exec accelerate launch --config_file accelerate.yaml --machine_rank \"$RANK\" "
+      "--num_machines \"$WORLD_SIZE\" --num_processes \"$WORLD_SIZE\" "
+      "--gpu_ids \"$LOCAL_RANK\" --main_process_ip \"$MASTER_ADDR\" "
+      "--main_process_port \"$MASTER_PORT\" \"$@\"";
   const Launch launch{
       .framework = "Accelerate 1.11",
-      .program = {"bash", "-c",
-                  "exec accelerate launch --config_file accelerate.yaml --machine_rank \"$RANK\" "
-                  "--num_machines \"$WORLD_SIZE\" --num_processes \"$WORLD_SIZE\" "
-                  "--gpu_ids \"$LOCAL_RANK\" --main_process_ip \"$MASTER_ADDR\" "
-                  "--main_process_port \"$MASTER_PORT\" \"$@\"",
-                  "accelerate", "train.py", "--per_device_train_batch_size",
-                  fmt::format("{}", plan.micro_batch), "--gradient_accumulation_steps",
-                  fmt::format("{}", plan.microbatches)},
+      .program = {"bash", "-c", kAccelerateLaunch, "accelerate", "train.py",
+                  "--per_device_train_batch_size", fmt::format("{}", plan.micro_batch),
+                  "--gradient_accumulation_steps", fmt::format("{}", plan.microbatches)},
       .extra = " \"$@\""};
   return Exported{
       {{"accelerate.yaml", yaml_of(scenario, plan)},
