@@ -47,4 +47,6 @@ std::span<const @family_TYPE@* const> @family_FUNCTION@() {
 }  // namespace trainyard
 ]])
   target_sources(${family_TARGET} PRIVATE ${files} ${table})
+  # The same function has the same name in each file of the family.
+  set_source_files_properties(${files} TARGET_DIRECTORY ${family_TARGET} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

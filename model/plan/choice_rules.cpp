@@ -173,12 +173,12 @@ constexpr PlanRule kPrecision = {
                                p.training.precision.name, p.device.name, fmt::join(names, ", "))};
     }};
 
-constexpr std::array kRules = {
+constexpr std::array kChoiceRules = {
     kPrecision,      kZeroStage,      kShardingGroup, kRecomputedLayers, kRecomputeEntries,
     kRecomputeEntry, kCapacityFactor, kLoadImbalance, kRankOrder,        kCollective};
 
 }  // namespace
 
-std::span<const PlanRule> choice_rules() { return kRules; }
+std::span<const PlanRule> choice_rules() { return kChoiceRules; }
 
 }  // namespace trainyard

@@ -265,7 +265,7 @@ constexpr PlanRule kExpertsSplit = {
                                       [&p](Count e) { return experts_split(p, e); })));
     }};
 
-constexpr std::array kRules = {kPositive,           kClusterCountable,
+constexpr std::array kDegreeRules = {kPositive,           kClusterCountable,
                                kHeadsSplit,         kKvHeadsSplit,
                                kMlpSplits,          kReplicaFits,
                                kDegreesFillCluster, kSequenceSplits,
@@ -275,6 +275,6 @@ constexpr std::array kRules = {kPositive,           kClusterCountable,
 
 }  // namespace
 
-std::span<const PlanRule> degree_rules() { return kRules; }
+std::span<const PlanRule> degree_rules() { return kDegreeRules; }
 
 }  // namespace trainyard

@@ -185,12 +185,12 @@ constexpr PlanRule kScheduleAccepts = {
       return refuse_microbatches(p, std::move(error));
     }};
 
-constexpr std::array kRules = {
+constexpr std::array kStepRules = {
     kBatchSplits, kMicrobatchesCountable, kLayersFillChunks,  kLayerEntries,   kLayerEntry,
     kLayerSum,    kScheduleKnown,         kStackRunsSchedule, kScheduleAccepts};
 
 }  // namespace
 
-std::span<const PlanRule> step_rules() { return kRules; }
+std::span<const PlanRule> step_rules() { return kStepRules; }
 
 }  // namespace trainyard

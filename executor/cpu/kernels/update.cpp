@@ -81,8 +81,14 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   const std::size_t count = o.in_place.size() / 2;
   Tensor<S>& states = *o.in_place[count];
   const bool keeps_weights = states.cols() > moments_of(where.setting);
-  const bool copies_weights = keeps_weights && where.step == 0;
-  Eigen::Index state = 0;  // row of the states
+  S* kept = states.data();
+  const auto step = [&](S& w, S gradient) {
+    S& full = keeps_weights ? kept[states.cols() - 1] : w;
+    if (keeps_weights && where.step == 0) full = w;
+    full = update.stepped(full, gradient, kept);
+    w = full;
+    kept += states.cols();
+  };
   for (std::size_t i = 0; i < count; ++i) {
     Tensor<S>& gradient = *o.in_place[i];
     Tensor<S>& weight = *o.in_place[count + 1 + i];
@@ -91,15 +97,11 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
     const Eigen::Index first = is_part ? part.begin : 0;
     for (Eigen::Index k = 0; k < weight.size(); ++k) {
       S& w = weight.data()[k];
-      if (!part.has(k)) {
+      if (part.has(k)) {
+        step(w, gradient.data()[k - first]);
+      } else {
         w = std::numeric_limits<S>::quiet_NaN();
-        continue;
       }
-      S* kept = states.data() + state++ * states.cols();
-      S& full = keeps_weights ? kept[states.cols() - 1] : w;
-      if (copies_weights) full = w;
-      full = update.stepped(full, gradient.data()[k - first], kept);
-      w = full;
     }
     gradient.setZero();
   }
