@@ -7,17 +7,13 @@
 #include <set>
 #include <unordered_map>
 
+#include "simulator/random.h"
+
 namespace trainyard {
 namespace {
 
 // Shares are sums of a few fractions: equal ones may differ in their last bits.
 std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
-
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 // What a phase puts on a link for each byte of its flow, all copies together.
 struct Load {

@@ -16,19 +16,19 @@ namespace trainyard {
 namespace {
 
 // A head dimension, and whether the kernel has a window.
-using Key = std::pair<bool, int>;
-using Group = std::vector<const AttentionSample*>;
+using FormKey = std::pair<bool, int>;
+using SampleGroup = std::vector<const AttentionSample*>;
 
-constexpr std::size_t kMostRows = 3000;  // of a group that the form is fitted to
-constexpr double kLongSequence = 512;    // shorter ones count half: training is longer
-constexpr double kUsualWindowTiles = 2;  // held towards it: few rows tell
+constexpr std::size_t kMostAttentionRows = 3000;  // of a group that the form is fitted to
+constexpr double kLongSequence = 512;             // shorter ones count half: training is longer
+constexpr double kUsualWindowTiles = 2;           // held towards it: few rows tell
 constexpr std::array<int, 3> kRowTiles = {16, 64, 128};
-constexpr double kLeastSamples = 20;
+constexpr double kLeastAttentionSamples = 20;
 
 // The form's parameters in the order of the least squares.
-constexpr std::size_t kParameters = 9;
+constexpr std::size_t kAttentionParameters = 9;
 
-AttentionRates rates_of(std::span<const double> p, const Key& key, int row_tile) {
+AttentionRates rates_of(std::span<const double> p, const FormKey& key, int row_tile) {
   AttentionRates rates;
   rates.head_dim = key.second;
   rates.sliding = key.first;
@@ -50,7 +50,7 @@ double weight_of(const AttentionSample& sample) {
 }
 
 // The rate that the best rows attain of the arithmetic that masking leaves.
-double best_rate(const Device& device, const Group& group) {
+double best_rate(const Device& device, const SampleGroup& group) {
   std::vector<double> rates;
   for (const AttentionSample* sample : group) {
     const AttentionShape& a = sample->shape;
@@ -63,14 +63,15 @@ double best_rate(const Device& device, const Group& group) {
   return *nth;
 }
 
-struct Problem {
+struct AttentionProblem {
   Device device;  // its attention table is what is tried
-  Group rows;
-  Key key;
+  SampleGroup rows;
+  FormKey key;
   int row_tile = 128;
 };
 
-void residuals(Problem& problem, std::span<const double> parameters, std::span<double> out) {
+void residuals(AttentionProblem& problem, std::span<const double> parameters,
+               std::span<double> out) {
   problem.device.rates.attention.assign(1, rates_of(parameters, problem.key, problem.row_tile));
   for (std::size_t i = 0; i < problem.rows.size(); ++i) {
     const AttentionSample& sample = *problem.rows[i];
@@ -80,17 +81,17 @@ void residuals(Problem& problem, std::span<const double> parameters, std::span<d
   out[problem.rows.size()] = 0.5 * std::log(parameters[6] / kUsualWindowTiles);
 }
 
-LeastSquaresFit fit_form(Problem& problem) {
+LeastSquaresFit fit_form(AttentionProblem& problem) {
   const double best = best_rate(problem.device, problem.rows);
-  const std::array<ParameterBounds, kParameters> bounds = {{{2e-6, 40e-6, true},
-                                                            {0.5 * best, 4 * best, true},
-                                                            {0.05, 5, true},
-                                                            {1e-8, 30e-6, true},
-                                                            {0.5, 10, true},
-                                                            {0.5, 20, true},
-                                                            {0.3, 4, true},
-                                                            {5e6, 400e6, true},
-                                                            {0.05, 1, true}}};
+  const std::array<ParameterBounds, kAttentionParameters> bounds = {{{2e-6, 40e-6, true},
+                                                                     {0.5 * best, 4 * best, true},
+                                                                     {0.05, 5, true},
+                                                                     {1e-8, 30e-6, true},
+                                                                     {0.5, 10, true},
+                                                                     {0.5, 20, true},
+                                                                     {0.3, 4, true},
+                                                                     {5e6, 400e6, true},
+                                                                     {0.05, 1, true}}};
   const std::vector<std::vector<double>> starts = {
       {10e-6, 1.1 * best, 0.5, 1e-6, 2, 2, 1.5, 60e6, 0.5},
       {12e-6, 1.5 * best, 1.0, 0.3e-6, 3, 4, 1.5, 60e6, 0.9}};
@@ -100,7 +101,7 @@ LeastSquaresFit fit_form(Problem& problem) {
       {.loss_scale = 0.08, .most_iterations = 40, .tolerance = 1e-5});
 }
 
-ResidualGrid fit_rest(const Device& device, const Group& group) {
+ResidualGrid fit_rest(const Device& device, const SampleGroup& group) {
   ResidualSamples samples;
   for (const AttentionSample* sample : group) {
     const auto at = attention_coordinates(sample->shape);
@@ -113,8 +114,8 @@ ResidualGrid fit_rest(const Device& device, const Group& group) {
                            {.smoothness = {0.05, 0.05, 0.2}, .ridge = 0.02, .loss_scale = 0.08});
 }
 
-AttentionRates fit_group(const Device& device, const Key& key, const Group& group) {
-  Problem problem{device, thinned(group, kMostRows), key, 128};
+AttentionRates fit_group(const Device& device, const FormKey& key, const SampleGroup& group) {
+  AttentionProblem problem{device, thinned(group, kMostAttentionRows), key, 128};
   LeastSquaresFit best;
   best.cost = std::numeric_limits<double>::infinity();
   int row_tile = kRowTiles.back();
@@ -136,13 +137,13 @@ AttentionRates fit_group(const Device& device, const Key& key, const Group& grou
 
 Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>& samples,
                              const std::function<void(double)>& progress) {
-  std::map<Key, Group> groups;
+  std::map<FormKey, SampleGroup> groups;
   for (const AttentionSample& sample : samples) {
     const int head_dim = static_cast<int>(sample.shape.query_head_dim);
     groups[{sample.shape.sliding, head_dim}].push_back(&sample);
   }
   std::erase_if(groups, [](const auto& entry) {
-    return static_cast<double>(entry.second.size()) < kLeastSamples;
+    return static_cast<double>(entry.second.size()) < kLeastAttentionSamples;
   });
   if (groups.empty() || groups.begin()->first.first) {
     return failure("attention",

@@ -15,14 +15,14 @@
 namespace trainyard {
 namespace {
 
-using Key = std::pair<CollectiveOperation, int>;
+using CurveKey = std::pair<CollectiveOperation, int>;
 
-constexpr std::size_t kLeastSamples = 5;  // of a curve
+constexpr std::size_t kLeastCurveSamples = 5;  // of a curve
 constexpr int kFour = 4;
 constexpr double kSlowPath = 1.0 / 3;
 constexpr Seconds kStepLatency(3e-6);  // of the formulas, where a device has no curve
 
-struct Point {
+struct TimedPoint {
   double bytes, seconds;
 };
 
@@ -30,10 +30,10 @@ double form(std::span<const double> p, double bytes) {
   return p[0] + bytes * p[1] + p[2] * std::sqrt(bytes);
 }
 
-CollectiveCurve fit_form(const Key& key, const std::vector<Point>& points) {
-  const Point& first = points.front();
-  const Point& last = points.back();
-  const double least = std::ranges::min(points, {}, &Point::seconds).seconds;
+CollectiveCurve fit_form(const CurveKey& key, const std::vector<TimedPoint>& points) {
+  const TimedPoint& first = points.front();
+  const TimedPoint& last = points.back();
+  const double least = std::ranges::min(points, {}, &TimedPoint::seconds).seconds;
   const double slope = last.seconds / last.bytes;
   const std::array<ParameterBounds, 3> bounds = {
       {{least / 10, first.seconds * 10, true}, {slope / 10, slope * 2, true}, {1e-13, 1e-6, true}}};
@@ -74,14 +74,14 @@ bool rises(const CollectiveCurve& curve) {
 
 // The nearest times in the logarithm that never fall with the size: neighbours that do are pooled
 // (Barlow et al. 1972). Requires: ascending sizes.
-std::vector<Point> rising(const std::vector<Point>& points) {
+std::vector<TimedPoint> rising(const std::vector<TimedPoint>& points) {
   struct Pool {
     double sum;
     std::size_t size;
     double mean() const { return sum / static_cast<double>(size); }
   };
   std::vector<Pool> pools;
-  for (const Point& point : points) {
+  for (const TimedPoint& point : points) {
     pools.push_back({std::log(point.seconds), 1});
     while (pools.size() > 1 && pools.back().mean() < pools[pools.size() - 2].mean()) {
       const Pool last = pools.back();
@@ -90,7 +90,7 @@ std::vector<Point> rising(const std::vector<Point>& points) {
       pools.back().size += last.size;
     }
   }
-  std::vector<Point> result = points;
+  std::vector<TimedPoint> result = points;
   auto point = result.begin();
   for (const Pool& pool : pools) {
     for (std::size_t i = 0; i < pool.size; ++i) (point++)->seconds = std::exp(pool.mean());
@@ -98,9 +98,9 @@ std::vector<Point> rising(const std::vector<Point>& points) {
   return result;
 }
 
-void fit_rest(CollectiveCurve& curve, const std::vector<Point>& points) {
+void fit_rest(CollectiveCurve& curve, const std::vector<TimedPoint>& points) {
   ResidualSamples samples;
-  for (const Point& point : points) {
+  for (const TimedPoint& point : points) {
     samples.coordinates.push_back(std::log2(point.bytes));
     samples.residuals.push_back(std::log(point.seconds / time_of(curve, point.bytes)));
   }
@@ -117,14 +117,14 @@ void fit_rest(CollectiveCurve& curve, const std::vector<Point>& points) {
   }
 }
 
-CollectiveCurve fit_curve(const Key& key, std::vector<Point> points) {
-  std::ranges::sort(points, {}, &Point::bytes);
+CollectiveCurve fit_curve(const CurveKey& key, std::vector<TimedPoint> points) {
+  std::ranges::sort(points, {}, &TimedPoint::bytes);
   CollectiveCurve curve = fit_form(key, points);
   fit_rest(curve, rising(points));
   return curve;
 }
 
-using Curves = std::map<Key, CollectiveCurve>;
+using Curves = std::map<CurveKey, CollectiveCurve>;
 
 const CollectiveCurve* find(const Curves& curves, CollectiveOperation operation, int gpus) {
   const auto found = curves.find({operation, gpus});
@@ -142,7 +142,7 @@ double endless(const CollectiveCurve& two, const CollectiveCurve& eight, double 
 
 // Among four by the ring: half way from two to very many, in 1/n.
 std::optional<CollectiveCurve> ring_all_reduce(const Curves& curves,
-                                               const std::vector<Point>& sizes) {
+                                               const std::vector<TimedPoint>& sizes) {
   using enum CollectiveOperation;
   std::array<const CollectiveCurve*, 6> known{};
   std::size_t i = 0;
@@ -153,8 +153,8 @@ std::optional<CollectiveCurve> ring_all_reduce(const Curves& curves,
     }
   }
   const double latency = known[0]->latency.value() * 2 / 3 + known[1]->latency.value() / 3;
-  std::vector<Point> points;
-  for (const Point& size : sizes) {
+  std::vector<TimedPoint> points;
+  for (const TimedPoint& size : sizes) {
     const double s = size.bytes;
     const double ring = (moving(*known[0], s) + endless(*known[2], *known[3], s) +
                          endless(*known[4], *known[5], s)) /
@@ -181,7 +181,7 @@ CollectiveCurve near_side(const CollectiveCurve& two, const CollectiveCurve& eig
   return four;
 }
 
-void derive_four(Curves& curves, const std::map<Key, std::vector<Point>>& points) {
+void derive_four(Curves& curves, const std::map<CurveKey, std::vector<TimedPoint>>& points) {
   using enum CollectiveOperation;
   if (const auto sizes = points.find({all_reduce, 2});
       sizes != points.end() && find(curves, all_reduce, kFour) == nullptr) {
@@ -211,7 +211,7 @@ Seconds collective_sample_time(const Device& device, const CollectiveSample& sam
 
 Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSample>& samples,
                                const std::function<void(double)>& progress) {
-  std::map<Key, std::vector<Point>> points;
+  std::map<CurveKey, std::vector<TimedPoint>> points;
   std::set<CollectiveOperation> operations;
   for (const CollectiveSample& sample : samples) {
     points[{sample.operation, sample.gpus}].push_back({sample.bytes.value(), sample.time.value()});
@@ -219,7 +219,7 @@ Expected<void> fit_collectives(Device& device, const std::vector<CollectiveSampl
   }
   Curves curves;
   for (const auto& [key, list] : points) {
-    if (list.size() < kLeastSamples) {
+    if (list.size() < kLeastCurveSamples) {
       return failure("collectives", "found too few sizes of a curve; allowed: 5 or more");
     }
     curves.emplace(key, fit_curve(key, list));

@@ -12,10 +12,10 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLeastSamples = 50;
-constexpr std::size_t kMostRows = 4000;  // that the form is fitted to
-constexpr double kMostOfPeak = 0.89;     // what balanced rows reach of the datasheet's peak
-constexpr std::size_t kParameters = 10;
+constexpr std::size_t kLeastExpertSamples = 50;
+constexpr std::size_t kMostExpertRows = 4000;  // that the form is fitted to
+constexpr double kMostOfPeak = 0.89;           // what balanced rows reach of the datasheet's peak
+constexpr std::size_t kExpertParameters = 10;
 
 // Nemotron 3's experts have a squared ReLU and no gate (their published configs).
 struct Ungated {
@@ -46,16 +46,16 @@ ExpertRates rates_of(std::span<const double> p) {
 
 ExpertRates fit_form(Device device, const std::vector<ExpertSample>& rows) {
   const double peak = kMostOfPeak * device.peak_of(Dtype::bf16).value() / device.multiprocessors;
-  const std::array<ParameterBounds, kParameters> bounds = {{{10e-6, 60e-6, true},
-                                                            {0.4 * peak, peak, true},
-                                                            {1, 256, true},
-                                                            {5, 3000, true},
-                                                            {0.2, 1, true},
-                                                            {0.5, 12, true},
-                                                            {0.1, 4, true},
-                                                            {0.02, 6, true},
-                                                            {0.2, 1.5, true},
-                                                            {0.05, 1, true}}};
+  const std::array<ParameterBounds, kExpertParameters> bounds = {{{10e-6, 60e-6, true},
+                                                                  {0.4 * peak, peak, true},
+                                                                  {1, 256, true},
+                                                                  {5, 3000, true},
+                                                                  {0.2, 1, true},
+                                                                  {0.5, 12, true},
+                                                                  {0.1, 4, true},
+                                                                  {0.02, 6, true},
+                                                                  {0.2, 1.5, true},
+                                                                  {0.05, 1, true}}};
   const std::vector<std::vector<double>> starts = {
       {30e-6, 0.7 * peak, 32, 100, 0.8, 6, 2, 1, 1, 0.5},
       {20e-6, 0.95 * peak, 64, 300, 0.9, 8, 0.5, 2, 0.9, 0.3}};
@@ -100,10 +100,10 @@ ExpertBlock expert_block(const ExpertSample& sample) {
 
 Expected<void> fit_experts(Device& device, const std::vector<ExpertSample>& samples,
                            const std::function<void(double)>& progress) {
-  if (samples.size() < kLeastSamples) {
+  if (samples.size() < kLeastExpertSamples) {
     return failure("experts", "found too few rows; allowed: 50 or more");
   }
-  device.rates.experts = fit_form(device, thinned(samples, kMostRows));
+  device.rates.experts = fit_form(device, thinned(samples, kMostExpertRows));
   progress(0.5);
   device.rates.experts.residual = fit_rest(device, samples);
   progress(1);

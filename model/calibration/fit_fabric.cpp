@@ -12,7 +12,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLeastSamples = 4;
+constexpr std::size_t kLeastFabricSamples = 4;
 constexpr std::size_t kSamplesOfTwoProtocols = 12;
 constexpr double kSpanOfTwoProtocols = 1024;  // of the sizes
 
@@ -48,7 +48,7 @@ Seconds fabric_sample_time(const FabricProblem& problem, const FabricSample& sam
 
 Expected<InterNode> fit_fabric(const FabricProblem& problem,
                                const std::vector<FabricSample>& samples) {
-  if (samples.size() < kLeastSamples) {
+  if (samples.size() < kLeastFabricSamples) {
     return failure("fabric", "found too few collectives across nodes; allowed: 4 or more");
   }
   const std::size_t parameters = tells_protocols_apart(samples) ? 4 : 2;

@@ -40,7 +40,7 @@ constexpr std::array<FittedRange, 16> kRanges = {{
 }};
 constexpr std::size_t kPlainParameters = 14;  // without the cast
 constexpr std::size_t kOverhead = 1;
-constexpr std::size_t kMostRows = 5000;  // of each dtype, for the tile model
+constexpr std::size_t kMostGemmRows = 5000;  // of each dtype, for the tile model
 constexpr std::size_t kFewestRows = 60;
 constexpr double kSmallWeight = 0.5;  // of a row under kLargeGemmFlop
 constexpr double kMicro = 1e-6;
@@ -84,10 +84,10 @@ double best_rate(const Device& device, const std::vector<GemmSample>& samples) {
   return *high / device.multiprocessors;
 }
 
-// Evenly spread over the list, at most kMostRows.
+// Evenly spread over the list, at most kMostGemmRows.
 std::vector<GemmSample> thinned(const std::vector<GemmSample>& samples) {
   std::vector<GemmSample> some;
-  const std::size_t kept = std::min(samples.size(), kMostRows);
+  const std::size_t kept = std::min(samples.size(), kMostGemmRows);
   for (std::size_t i = 0; i < kept; ++i) some.push_back(samples[i * samples.size() / kept]);
   return some;
 }

@@ -20,7 +20,7 @@ using Triplet = Eigen::Triplet<double>;
 using Knots = std::vector<std::vector<double>>;  // of m, of n, of k
 
 constexpr double kLossScale = 0.05;  // residuals beyond it pull like absolute values
-constexpr int kReweightings = 4;
+constexpr int kShapeReweightings = 4;
 constexpr int kFolds = 4;
 constexpr double kPull = 0.02;  // of a node to 0, over the weight of a second difference
 constexpr double kSlope = 0.3;  // of a first difference, likewise
@@ -132,7 +132,7 @@ VectorXd solve(const Knots& knots, const std::vector<PlacedRow>& rows, const Str
   const Index nodes = nodes_of(knots);
   const std::vector<Triplet> smooth = smoothness(knots, strengths);
   VectorXd values = VectorXd::Zero(nodes);
-  for (int iteration = 0; iteration < kReweightings; ++iteration) {
+  for (int iteration = 0; iteration < kShapeReweightings; ++iteration) {
     std::vector<Triplet> terms = smooth;
     VectorXd right = VectorXd::Zero(nodes);
     for (const PlacedRow& row : rows) {

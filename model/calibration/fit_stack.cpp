@@ -33,9 +33,9 @@ double deviation_of(const StackParameter& parameter, double value) {
 }
 
 // The problem: runs whose stacks are overwritten with the parameters of a point.
-class Problem {
+class StackProblem {
  public:
-  explicit Problem(std::span<const MeasuredRun> runs) : runs_(runs.begin(), runs.end()) {
+  explicit StackProblem(std::span<const MeasuredRun> runs) : runs_(runs.begin(), runs.end()) {
     for (const StackParameter& parameter : trainyard::stack_parameters()) {
       const auto has = [&](const MeasuredRun& run) {
         return parameter.applies(run.job.job.training.stack);
@@ -100,7 +100,8 @@ struct Quadratic {
   Eigen::MatrixXd curvature;
 };
 
-Quadratic quadratic_at(Problem& problem, const Point& point, const Eigen::VectorXd& residuals) {
+Quadratic quadratic_at(StackProblem& problem, const Point& point,
+                       const Eigen::VectorXd& residuals) {
   Eigen::MatrixXd jacobian(residuals.size(), problem.size());
   for (Eigen::Index j = 0; j < problem.size(); ++j) {
     Point ahead = point;
@@ -117,7 +118,7 @@ Quadratic quadratic_at(Problem& problem, const Point& point, const Eigen::Vector
           jacobian.transpose() * weights.asDiagonal() * jacobian};
 }
 
-Point levenberg_marquardt(Problem& problem, Point point) {
+Point levenberg_marquardt(StackProblem& problem, Point point) {
   double damping = 1e-2;
   Eigen::VectorXd residuals = problem.residuals(point);
   double loss = problem.loss(point, residuals);
@@ -144,7 +145,7 @@ Point levenberg_marquardt(Problem& problem, Point point) {
 }
 
 // One parameter at a time, both ways, with halved steps when none helps.
-Point compass_search(Problem& problem, Point point) {
+Point compass_search(StackProblem& problem, Point point) {
   double loss = problem.loss(point);
   for (double step = kFirstStep; step > kLastStep;) {
     bool improved = false;
@@ -170,7 +171,7 @@ Point compass_search(Problem& problem, Point point) {
 
 StackFit fit_stack(std::span<const MeasuredRun> runs) {
   assert(!runs.empty() && "nothing to fit to");
-  Problem problem(runs);
+  StackProblem problem(runs);
   const Point start = Point::Zero(problem.size());
   const Point best = compass_search(problem, levenberg_marquardt(problem, start));
   const Eigen::VectorXd residuals = problem.residuals(best);
@@ -198,8 +199,6 @@ Stack with_parameters(Stack stack, const StackFit& fit) {
 
 namespace {
 
-const Stack& stack_of(const MeasuredRun& run) { return run.job.job.training.stack; }
-
 // Of one generation: the same attention, and kernels that are fused alike.
 bool related(const Stack& a, const Stack& b) {
   return a.flash_attention == b.flash_attention &&
@@ -217,8 +216,8 @@ Evidence evidence_without(std::span<const MeasuredRun> runs, const std::string& 
   Evidence own, relatives{.pooled = true};
   for (const MeasuredRun& run : runs) {
     if (run.source == source) continue;
-    if (stack_of(run).name == stack.name) own.runs.push_back(run);
-    if (related(stack_of(run), stack)) relatives.runs.push_back(run);
+    if (run.stack().name == stack.name) own.runs.push_back(run);
+    if (related(run.stack(), stack)) relatives.runs.push_back(run);
   }
   return own.runs.empty() ? relatives : own;
 }
@@ -234,15 +233,15 @@ std::vector<HeldOutPrediction> leave_one_source_out(std::span<const MeasuredRun>
   std::map<std::pair<std::string, std::string>, Held> fits;  // by source and stack
   std::vector<HeldOutPrediction> out;
   for (const MeasuredRun& run : runs) {
-    const std::pair key(run.source, stack_of(run).name);
+    const std::pair key(run.source, run.stack().name);
     auto held = fits.find(key);
     if (held == fits.end()) {
-      const Evidence evidence = evidence_without(runs, run.source, stack_of(run));
+      const Evidence evidence = evidence_without(runs, run.source, run.stack());
       StackFit fit = evidence.runs.empty() ? StackFit{} : fit_stack(evidence.runs);
       held = fits.emplace(key, Held{std::move(fit), evidence.pooled}).first;
     }
     PreparedJob job = run.job;
-    job.job.training.stack = with_parameters(stack_of(run), held->second.fit);
+    job.job.training.stack = with_parameters(run.stack(), held->second.fit);
     out.push_back({run.name, run.source, estimate(job, run.plan).step_time, run.step_time,
                    held->second.pooled});
     if (progress) progress(static_cast<double>(out.size()) / static_cast<double>(runs.size()));

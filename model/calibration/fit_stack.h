@@ -29,6 +29,8 @@ struct MeasuredRun {
   PreparedJob job;     // with the stack it ran on, as its document describes it
   Plan plan;           // complete, recomputation decided
   Seconds step_time;
+
+  const Stack& stack() const { return job.job.training.stack; }
 };
 
 struct FittedParameter {

@@ -10,8 +10,6 @@
 namespace trainyard {
 namespace {
 
-const Stack& stack_of(const MeasuredRun& run) { return run.job.job.training.stack; }
-
 struct Residual {
   std::string source, stack;
   bool experts = false;
@@ -21,7 +19,7 @@ struct Residual {
 
 // How far a prediction without the run's own source leaves the runs it is made from.
 double held_out_widening(std::span<const MeasuredRun> runs, const MeasuredRun& run) {
-  const StackEvidence evidence = evidence_of(runs, stack_of(run).name, run.source);
+  const StackEvidence evidence = evidence_of(runs, run.stack().name, run.source);
   if (evidence.runs == 0) return kUnseenStack;
   Job job = run.job.job;
   job.training.stack.evidence = evidence;
@@ -38,7 +36,7 @@ std::vector<Residual> residuals_of(std::span<const MeasuredRun> runs,
     const double widening = held_out_widening(runs, run);
     const double distance = std::abs(std::log(run.step_time / predictions[i].predicted));
     residuals.push_back({.source = run.source,
-                         .stack = stack_of(run).name,
+                         .stack = run.stack().name,
                          .experts = run.job.job.model.experts > 0,
                          .widening = widening,
                          .size = distance / widening});
@@ -102,7 +100,7 @@ StackEvidence evidence_of(std::span<const MeasuredRun> runs, const std::string& 
                           const std::string& without_source) {
   StackEvidence evidence;
   for (const MeasuredRun& run : runs) {
-    if (stack_of(run).name != stack || run.source == without_source) continue;
+    if (run.stack().name != stack || run.source == without_source) continue;
     const DeviceGeneration generation = generation_of(run.job.job.cluster.device);
     ++evidence.runs;
     evidence.devices = std::max(evidence.devices, run.plan.devices());
@@ -121,7 +119,7 @@ std::vector<IntervalFit> fit_intervals(std::span<const MeasuredRun> runs,
   const std::vector<Residual> residuals = residuals_of(runs, predictions);
   std::vector<IntervalFit> fits;
   for (const MeasuredRun& run : runs) {
-    const std::string& stack = stack_of(run).name;
+    const std::string& stack = run.stack().name;
     if (std::ranges::find(fits, stack, &IntervalFit::stack) != fits.end()) continue;
     fits.push_back(fit_without(residuals, stack, {}));
     fits.back().evidence = evidence_of(runs, stack);

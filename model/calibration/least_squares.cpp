@@ -120,13 +120,13 @@ VectorXd step_to(const Problem& problem, const VectorXd& x, const NormalEquation
   return next;
 }
 
-struct State {
+struct Descent {
   VectorXd x, r;
   double cost = 0;
 };
 
 // The first step that lowers the cost, less damped after success; false: there is none.
-bool improve(const Problem& problem, State& state, double& damping) {
+bool improve(const Problem& problem, Descent& state, double& damping) {
   const NormalEquations equations = normal_equations(problem, state.x, state.r);
   for (; damping <= kMostDamping; damping *= 4) {
     VectorXd x = step_to(problem, state.x, equations, damping);
@@ -149,7 +149,7 @@ LeastSquaresFit fit_least_squares(const ResidualFunction& residual_function,
                                   const LeastSquaresOptions& options) {
   assert(start.size() == bounds.size() && "a start for every parameter");
   const Problem problem(residual_function, residual_count, bounds, options.loss_scale);
-  State state{problem.coordinates(start), {}, 0};
+  Descent state{problem.coordinates(start), {}, 0};
   state.r = problem.residuals(state.x);
   state.cost = problem.cost(state.r);
   double damping = kFirstDamping;

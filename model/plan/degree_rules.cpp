@@ -266,12 +266,12 @@ constexpr PlanRule kExpertsSplit = {
     }};
 
 constexpr std::array kDegreeRules = {kPositive,           kClusterCountable,
-                               kHeadsSplit,         kKvHeadsSplit,
-                               kMlpSplits,          kReplicaFits,
-                               kDegreesFillCluster, kSequenceSplits,
-                               kTokensSplit,        kExpertsNeedSequenceParallel,
-                               kExpertsExist,       kExpertTensorFits,
-                               kExpertsSplit};
+                                     kHeadsSplit,         kKvHeadsSplit,
+                                     kMlpSplits,          kReplicaFits,
+                                     kDegreesFillCluster, kSequenceSplits,
+                                     kTokensSplit,        kExpertsNeedSequenceParallel,
+                                     kExpertsExist,       kExpertTensorFits,
+                                     kExpertsSplit};
 
 }  // namespace
 

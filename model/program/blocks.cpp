@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-using Key = std::pair<int, int>;  // buffer, ahead
+using CopyKey = std::pair<int, int>;  // buffer, ahead
 using Operations = std::vector<Operation>;
 
 int add_block(Program& program, std::string_view name, Operations operations) {
@@ -24,20 +24,20 @@ bool is_activation(const Program& program, int buffer) {
 
 // The last operation that uses a buffer frees it, but for what is used later or handed on (`used`).
 // Before it is created, a buffer of its place is another one.
-void mark_last_uses(const Program& program, Operation& operation, std::vector<Key>& used) {
+void mark_last_uses(const Program& program, Operation& operation, std::vector<CopyKey>& used) {
   for (Operand& operand : operation.operands) {
-    const Key key{operand.buffer, operand.ahead};
+    const CopyKey key{operand.buffer, operand.ahead};
     operand.frees = is_activation(program, operand.buffer) &&
                     std::find(used.begin(), used.end(), key) == used.end();
     if (operand.frees) used.push_back(key);
   }
   for (const Operand& operand : operation.operands) {
-    if (operand.access == Access::create) std::erase(used, Key{operand.buffer, operand.ahead});
+    if (operand.access == Access::create) std::erase(used, CopyKey{operand.buffer, operand.ahead});
   }
 }
 
 void mark_last_uses(const Program& program, const std::vector<Operations*>& in_order,
-                    std::vector<Key> handed_on) {
+                    std::vector<CopyKey> handed_on) {
   for (std::size_t pass = in_order.size(); pass-- > 0;) {
     Operations& list = *in_order[pass];
     for (std::size_t i = list.size(); i-- > 0;) mark_last_uses(program, list[i], handed_on);
@@ -79,7 +79,7 @@ struct UnitNames {
 
 constexpr std::string_view kAddition = "gradient addition";
 
-Operations joined(Operations first, const Operations& second) {
+Operations in_turn(Operations first, const Operations& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
 }
@@ -119,19 +119,19 @@ void add_fetch(Program& program, Operations fetch, Operand input, int& first, in
 }
 
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
-                    const std::vector<Key>& handed_on, int norm) {
+                    const std::vector<CopyKey>& handed_on, int norm) {
   Operations add = reduce_every_pass(unit);
   const Operations fetch = weight_fetch(unit, Phase::forward);
   const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
-  Operations forward = joined(fetch, unit.forward());
-  Operations backward = joined(fetch_again, unit.backward());
+  Operations forward = in_turn(fetch, unit.forward());
+  Operations backward = in_turn(fetch_again, unit.backward());
   mark_last_uses(lowering.program, {&forward, &backward, &add}, handed_on);
-  Operations input = joined(fetch_again, half_of(unit.backward(), Half::input_gradient));
+  Operations input = in_turn(fetch_again, half_of(unit.backward(), Half::input_gradient));
   Operations weight = half_of(unit.backward(), Half::weight_gradient);
   Operations add_input = half_of(add, Half::input_gradient);
   Operations add_weight = half_of(add, Half::weight_gradient);
   gather_ahead(weight);
-  Operations forward_again = joined(fetch, unit.forward());
+  Operations forward_again = in_turn(fetch, unit.forward());
   mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
                  handed_on);
   if (lowering.plan.schedule->splits_backward) {
@@ -188,8 +188,8 @@ bool has_layers_of(const Transformer& model, LayerKind kind) {
 }
 
 void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
-  const Key stream{lowering.hidden, 0};
-  const Key gradient{lowering.gradient, 0};
+  const CopyKey stream{lowering.hidden, 0};
+  const CopyKey gradient{lowering.gradient, 0};
   const bool tied = lowering.model.tied_embeddings;
   // Where a micro-batch comes back to the first stage, or others begin at the last, both ends are
   // on one stage.

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-enum class State : std::uint8_t { never_written, in_use, freed };
+enum class BufferState : std::uint8_t { never_written, in_use, freed };
 
 class BufferCheck {
  public:
@@ -40,16 +40,16 @@ class BufferCheck {
       if (operand.frees) return "frees {}, which outlives the step";
       return operand.access == Access::create ? "creates {}, which is there before the step" : "";
     }
-    State& state = states_[static_cast<std::size_t>(instance_of(program_, issued, operand))];
+    BufferState& state = states_[static_cast<std::size_t>(instance_of(program_, issued, operand))];
     if (operand.access == Access::create) {
-      if (state == State::in_use) return "creates {} while the one before it is in use";
-      state = State::in_use;
-    } else if (state == State::never_written) {
+      if (state == BufferState::in_use) return "creates {} while the one before it is in use";
+      state = BufferState::in_use;
+    } else if (state == BufferState::never_written) {
       return "reads {} before it is written";
-    } else if (state == State::freed) {
+    } else if (state == BufferState::freed) {
       return operand.frees ? "frees {}, which was freed" : "reads {} after it was freed";
     }
-    if (operand.frees) state = State::freed;
+    if (operand.frees) state = BufferState::freed;
     return "";
   }
 
@@ -67,7 +67,7 @@ class BufferCheck {
         const bool activation = buffer_of(operand).role == BufferRole::activation;
         if (!activation || operand.access != Access::create) continue;
         const int instance = instance_of(program_, issued, operand);
-        if (states_[static_cast<std::size_t>(instance)] == State::in_use) {
+        if (states_[static_cast<std::size_t>(instance)] == BufferState::in_use) {
           return refuse(issued, operand, "creates {}, which nobody frees");
         }
       }
@@ -77,7 +77,7 @@ class BufferCheck {
 
   const Program& program_;
   int stage_, rank_;
-  std::vector<State> states_;
+  std::vector<BufferState> states_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ GroupShape part_of(GroupShape group, int size, bool neighbours) {
 }
 
 // The members of two dimensions together, neighbours first.
-GroupShape joined(GroupShape fast, GroupShape slow) {
+GroupShape neighbours_joined(GroupShape fast, GroupShape slow) {
   if (fast.size == 1) return slow;
   return {fast.stride, fast.size * slow.size, fast.size, slow.stride};
 }
@@ -122,7 +122,7 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       break;
     case Group::dense_gradient:
       at.context = at.data = 0;
-      shape = joined(groups_.context, groups_.data);
+      shape = neighbours_joined(groups_.context, groups_.data);
       break;
     case Group::dense_shard:
     case Group::dense_replica:
@@ -145,7 +145,7 @@ GroupMembers RankLayout::members(Group group, int rank) const {
     }
     case Group::model:
       at.tensor = at.stage = 0;
-      shape = joined(groups_.tensor, groups_.pipeline);
+      shape = neighbours_joined(groups_.tensor, groups_.pipeline);
       break;
     case Group::all:
       return {0, {1, ranks_}};

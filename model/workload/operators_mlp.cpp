@@ -82,17 +82,17 @@ Operator permutation(const OperatorContext& context, double local_experts, doubl
   return memory_bound(OperatorKind::permutation, traffic, traffic, copies * 8);
 }
 
-struct RoutedRows {
+struct LayerRows {
   double mean = 0;     // tokens of one local expert under uniform routing
   double slowest = 0;  // on the rank with the most, after the capacity dropped some
 };
 
-RoutedRows routed_rows(const OperatorContext& context) {
+LayerRows routed_rows(const OperatorContext& context) {
   const Transformer& model = context.model;
   const LayerShard& shard = context.shard;
   const double tokens = context.tokens / context.tensor;
   const double sources = static_cast<double>(shard.expert) * shard.expert_tensor;
-  RoutedRows rows;
+  LayerRows rows;
   rows.mean = tokens * sources * model.experts_per_token / model.experts;
   rows.slowest = rows.mean * shard.load_imbalance;
   if (shard.capacity_factor > 0) {
@@ -105,7 +105,7 @@ RoutedRows routed_rows(const OperatorContext& context) {
 
 void append_routed_experts(const OperatorContext& context, OperatorList& list) {
   const Transformer& model = context.model;
-  const RoutedRows rows = routed_rows(context);
+  const LayerRows rows = routed_rows(context);
   const double experts = static_cast<double>(model.experts) / context.shard.expert;
   const double received = rows.slowest * experts;
   list.push_back(permutation(context, experts, received));

@@ -8,9 +8,9 @@
 namespace trainyard {
 namespace {
 
-constexpr double kTile = 128;      // of scores: queries and keys
-constexpr double kCacheSlope = 4;  // how sharply traffic outgrows the last-level cache
-constexpr double kBytesPerElement = 2;
+constexpr double kTile = 128;            // of scores: queries and keys
+constexpr double kCacheSlope = 4;        // how sharply traffic outgrows the last-level cache
+constexpr double kAttentionElement = 2;  // bytes
 
 double mean_head_dim(const AttentionShape& a) { return (a.query_head_dim + a.value_head_dim) / 2; }
 
@@ -99,11 +99,11 @@ ScoreTiles score_tiles(const Form& rates, const AttentionShape& a) {
 
 // Reading or writing each of Q and O, and of K and V, once.
 Bytes query_bytes(const AttentionShape& a) {
-  return Bytes(2 * kBytesPerElement * a.batch * a.queries * a.heads * mean_head_dim(a));
+  return Bytes(2 * kAttentionElement * a.batch * a.queries * a.heads * mean_head_dim(a));
 }
 Bytes kv_bytes(const AttentionShape& a) {
   const double keys = a.sliding ? a.queries : a.keys;
-  return Bytes(2 * kBytesPerElement * a.batch * keys * a.kv_heads * mean_head_dim(a));
+  return Bytes(2 * kAttentionElement * a.batch * keys * a.kv_heads * mean_head_dim(a));
 }
 
 // Overhead, tiles and query tiles: everything but traffic. `speed`: over the measured kernel's.

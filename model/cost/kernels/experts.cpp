@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-constexpr double kBytesPerElement = 2;  // the blocks were measured in 16 bits
+constexpr double kExpertElement = 2;  // bytes: the blocks were measured in 16 bits
 
 // What one rank works on.
 struct RankLoad {
@@ -73,12 +73,12 @@ Seconds expert_block_time(const Device& device, const ExpertBlock& block) {
   const bool lone = block.routing.experts == block.ranks;
   const double share = rates.memory_share * (lone ? rates.lone_share : 1);
   const double weights =
-      kBytesPerElement * (up + 1) * load.experts * block.hidden * block.ffn / (share * bandwidth);
+      kExpertElement * (up + 1) * load.experts * block.hidden * block.ffn / (share * bandwidth);
   const double elements =
       load.rows * (rates.hidden_passes * block.hidden + rates.ffn_passes * up * block.ffn) +
       rates.group_passes * block.routing.tokens * block.hidden;
   const Seconds time = rates.overhead + Seconds(std::hypot(compute, weights) +
-                                                kBytesPerElement * elements / bandwidth);
+                                                kExpertElement * elements / bandwidth);
   return time * std::exp(rest(rates, block));
 }
 

@@ -7,7 +7,7 @@
 namespace trainyard {
 namespace {
 
-constexpr BranchNames kNames = {
+constexpr BranchNames kAttentionNames = {
     .input = "attention input",
     .gathered = "attention gathered",
     .partial = "attention partial",
@@ -20,8 +20,8 @@ constexpr BranchNames kNames = {
     .input_gradient = "attention input gradient",
     .norm_gradient = "attention norm gradient",
 };
-constexpr NormNames kNormNames = {"attention norm scale", "attention norm scale gradient",
-                                  "attention norm shift", "attention norm shift gradient"};
+constexpr NormNames kAttentionNormNames = {"attention norm scale", "attention norm scale gradient",
+                                           "attention norm shift", "attention norm shift gradient"};
 
 struct HeadWidths {
   Segment queries, keys, values, output;  // of all heads
@@ -101,8 +101,8 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
 
 Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
   const Lowering& lowering = unit.lowering();
-  Branch branch{.names = kNames,
-                .norm = make_norm(unit, OperatorKind::attention_norm, kNormNames),
+  Branch branch{.names = kAttentionNames,
+                .norm = make_norm(unit, OperatorKind::attention_norm, kAttentionNormNames),
                 .last = output_projection(unit),
                 .residual = OperatorKind::attention_residual,
                 .stream = reads(lowering.hidden),

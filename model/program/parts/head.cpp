@@ -6,8 +6,8 @@
 namespace trainyard {
 namespace {
 
-constexpr NormNames kNormNames = {"final norm scale", "final norm scale gradient",
-                                  "final norm shift", "final norm shift gradient"};
+constexpr NormNames kFinalNormNames = {"final norm scale", "final norm scale gradient",
+                                       "final norm shift", "final norm shift gradient"};
 
 // fp32, `columns` numbers a token.
 int statistics(NetworkUnit& unit, std::string_view name, int columns) {
@@ -91,7 +91,7 @@ void add_head(NetworkUnit& unit, Parameter table) {
                         .shape = gemm_shape(lowering, matrix.rows, matrix.columns),
                         .dtype = lowering.training.precision.head_gemm};
   const std::int64_t columns = matrix.rows;
-  const NormPart norm = make_norm(unit, OperatorKind::final_norm, kNormNames);
+  const NormPart norm = make_norm(unit, OperatorKind::final_norm, kFinalNormNames);
   const CrossEntropy entropy = make_cross_entropy(unit, columns);
   const Operand stream = reads(lowering.hidden);
   const int input = unit.local_activation("head input");

@@ -24,8 +24,8 @@ constexpr MlpNames kMlp = {
     .product = "mlp product",
     .product_gradient = "mlp product gradient",
 };
-constexpr NormNames kNormNames = {"mlp norm scale", "mlp norm scale gradient", "mlp norm shift",
-                                  "mlp norm shift gradient"};
+constexpr NormNames kMlpNormNames = {"mlp norm scale", "mlp norm scale gradient", "mlp norm shift",
+                                     "mlp norm shift gradient"};
 
 Operation activation_operation(const NetworkUnit& unit, const MlpPart& mlp, OperationKind kind) {
   return {.kind = kind, .part = mlp.names.activation_part, .dtype = unit.lowering().dtype};
@@ -88,7 +88,7 @@ Branch mlp_branch(NetworkUnit& unit, const LayerMiddle& middle) {
                   .input_gradient = "mlp input gradient",
                   .norm_gradient = "mlp norm gradient",
               },
-          .norm = make_norm(unit, OperatorKind::mlp_norm, kNormNames),
+          .norm = make_norm(unit, OperatorKind::mlp_norm, kMlpNormNames),
           .residual = OperatorKind::mlp_residual,
           .stream = reads(middle.stream),
           .next = reads(lowering.hidden, 1),

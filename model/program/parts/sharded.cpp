@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-using Operations = std::vector<Operation>;
+using OperationList = std::vector<Operation>;
 
 const ProgramBuffer& buffer_at(const Lowering& lowering, int buffer) {
   return lowering.program.buffers[static_cast<std::size_t>(buffer)];
@@ -37,7 +37,7 @@ Phase phase_of(const NetworkUnit& unit, const Parameter& parameter) {
              return operand.buffer == parameter.gradient;
            });
   };
-  const Operations& backward = unit.backward();
+  const OperationList& backward = unit.backward();
   return std::any_of(backward.begin(), backward.end(), uses) ? Phase::input_gradient
                                                              : Phase::weight_gradient;
 }
@@ -71,7 +71,7 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
 // Reduce-scatter and sum across sharding groups; returns the addition to what earlier micro-batches
 // left.
 Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters,
-                           Phase phase, Operations& list) {
+                           Phase phase, OperationList& list) {
   const Sharing sharing = sharing_of(lowering, parameters.front().expert);
   const std::vector<int> parts = part_buffers(lowering, parameters, sharing);
   const double element = lowering.training.stack.reduction_bytes;
@@ -107,9 +107,9 @@ Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& par
 }  // namespace
 
 std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
-  Operations before;
-  Operations after;
-  Operations additions;
+  OperationList before;
+  OperationList after;
+  OperationList additions;
   for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
     for (const bool experts : {false, true}) {
       std::vector<Parameter> some = parameters_of(unit.used(), experts);
@@ -129,7 +129,7 @@ std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
 
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
   const Lowering& lowering = unit.lowering();
-  Operations list;
+  OperationList list;
   for (const bool experts : {false, true}) {
     std::vector<Parameter> some = parameters_of(unit.used(), experts);
     std::erase_if(some, [](const Parameter& p) { return !p.keeps_weight_part(); });
