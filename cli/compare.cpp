@@ -26,7 +26,7 @@ struct CompareOptions {
   Format format = Format::text;
 };
 
-struct Played {
+struct PlayedStep {
   Question question;
   Plan plan;
   StepSimulation simulation;
@@ -34,7 +34,7 @@ struct Played {
 
 // What is compared: a scenario's simulated step, or the mean step of a profile.
 struct Timed {
-  std::optional<Played> played;
+  std::optional<PlayedStep> played;
   std::optional<Profile> profile;
 
   const std::string& name() const {
@@ -45,10 +45,10 @@ struct Timed {
   }
 };
 
-Expected<Played> played(const std::filesystem::path& file) {
+Expected<PlayedStep> played(const std::filesystem::path& file) {
   auto question = read_question(file);
   if (!question) return tl::unexpected(question.error());
-  Played out;
+  PlayedStep out;
   out.question = *std::move(question);
   auto plan = plan_of(file, out.question);
   if (!plan) return tl::unexpected(plan.error());
@@ -63,7 +63,7 @@ Expected<Timed> timed(const std::filesystem::path& file) {
   if (is_profile(file)) {
     return read_profile(file).map([](Profile profile) { return Timed{{}, std::move(profile)}; });
   }
-  return played(file).map([](Played simulated) { return Timed{std::move(simulated), {}}; });
+  return played(file).map([](PlayedStep simulated) { return Timed{std::move(simulated), {}}; });
 }
 
 // What `trainyard run` measured has the program's names; a profiler's trace has kernels only.
@@ -89,7 +89,7 @@ std::vector<OperationTime> times_of(const Timed& side, OperationNames names) {
   return times;
 }
 
-std::string parts_table(const Played& a, const Played& b, const Style& style) {
+std::string parts_table(const PlayedStep& a, const PlayedStep& b, const Style& style) {
   Table table(
       {{"where the step goes", "", Align::left}, {"A", "ms"}, {"B", "ms"}, {"longer", "ms"}});
   const auto row = [&](std::string_view label, Seconds before, Seconds after) {

@@ -11,7 +11,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Contiguous layers, summed up; plain numbers in seconds and bytes, for this is the inner loop.
-struct Segment {
+struct LayerRun {
   int count = 0;
   double time = 0, selective = 0, full = 0, states = 0;
   double saved = 0, saved_selective = 0, saved_by_full = 0;
@@ -46,7 +46,7 @@ struct Room {
   double plain = 0, recomputing = 0;
 };
 
-Room room_of(const AllocatedStage& stage, const Segment& s) {
+Room room_of(const AllocatedStage& stage, const LayerRun& s) {
   const double held = stage.fixed.value() + s.states + s.largest_gathered;
   const double left = stage.capacity.value() - held;
   const double head = stage.head.value();
@@ -55,7 +55,7 @@ Room room_of(const AllocatedStage& stage, const Segment& s) {
 }
 
 // The fewest layers whose recomputation makes the others' activations fit; more than all: none.
-int layers_to_recompute(const Segment& s, double in_flight, double room) {
+int layers_to_recompute(const LayerRun& s, double in_flight, double room) {
   const double excess = s.saved * in_flight - room;
   if (excess <= 0) return std::min(1, s.count);
   const double gain = (s.saved - s.saved_by_full) * in_flight;
@@ -84,7 +84,7 @@ class Allocator {
  private:
   using Stages = std::vector<StageAllocation>;
 
-  Choice choose(const AllocatedStage& stage, const Segment& s) const {
+  Choice choose(const AllocatedStage& stage, const LayerRun& s) const {
     const Room room = room_of(stage, s);
     const double own = stage.time.value();
     const double time = s.time * stage.slowness;
@@ -108,7 +108,7 @@ class Allocator {
   }
 
   // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
-  bool beyond(const AllocatedStage& stage, const Segment& s, double most) const {
+  bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
     if (stage.time.value() + s.time * stage.slowness > most) return true;
     const double least = std::min({s.saved, s.saved_selective, s.saved_by_full});
     return least * stage.in_flight > room_of(stage, s).plain;
@@ -138,7 +138,7 @@ class Allocator {
                 Measure measure) {
     const AllocatedStage& stage = problem_.stages[j];
     double best = kInfinity;
-    Segment segment;
+    LayerRun segment;
     for (int first = end;; --first) {
       const double so_far = before[at(first)];
       // No segment that is longer beats the best: its time alone is more.
@@ -162,7 +162,7 @@ class Allocator {
     int end = layers_;
     for (std::size_t j = stages.size(); j-- > 0;) {
       const int first = from_[j * width_ + at(end)];
-      Segment segment;
+      LayerRun segment;
       for (int layer = end; layer-- > first;) segment.add(problem_.layers[at(layer)]);
       const Choice choice = choose(problem_.stages[j], segment);
       stages[j] = {end - first, choice.recompute, Seconds(choice.time)};

@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-struct Priced {
+struct PricedOrder {
   Plan plan;
   Estimate estimate;
 };
@@ -24,10 +24,10 @@ bool is_better(const Estimate& a, const Estimate& b) {
   return a.feasible ? a.step_time < b.step_time : a.peak_memory < b.peak_memory;
 }
 
-void take_if_better(const PreparedJob& job, Plan plan, std::optional<Priced>& best) {
+void take_if_better(const PreparedJob& job, Plan plan, std::optional<PricedOrder>& best) {
   Estimate estimated = estimate(job, plan);
   if (!best || is_better(estimated, best->estimate)) {
-    best = Priced{std::move(plan), std::move(estimated)};
+    best = PricedOrder{std::move(plan), std::move(estimated)};
   }
 }
 
@@ -56,7 +56,7 @@ Estimate under(const PreparedJob& job, Plan plan, std::string_view schedule) {
 
 Expected<Plan> auto_schedule(const PreparedJob& job, PlanRequest request) {
   const Job& j = job.job;
-  std::optional<Priced> best;
+  std::optional<PricedOrder> best;
   request.schedule.clear();
   const auto plain = make_plan(request, j.model, j.cluster, j.training);
   if (plain) take_if_better(job, resolve_recompute(job, *plain), best);

@@ -55,7 +55,7 @@ std::string in_small_letters(std::string_view text) {
   return small;
 }
 
-struct Event {
+struct KinetoEvent {
   std::string phase, category, name;
   double begin = 0, duration = 0;  // us
   bool timed = false;
@@ -171,7 +171,7 @@ class Handler {
 
   std::vector<std::string> path_;
   std::string key_;
-  Event event_;
+  KinetoEvent event_;
 };
 
 // In whole nanoseconds.

@@ -16,13 +16,13 @@
 namespace trainyard {
 namespace {
 
-struct Program {
+struct TestProgram {
   std::string_view name;       // nccl-tests'
   std::string_view operation;  // of our table of kernels
 };
 constexpr std::array kPrograms = {
-    Program{"all_reduce_perf", "all_reduce"}, Program{"all_gather_perf", "all_gather"},
-    Program{"reduce_scatter_perf", "reduce_scatter"}, Program{"alltoall_perf", "alltoall"}};
+    TestProgram{"all_reduce_perf", "all_reduce"}, TestProgram{"all_gather_perf", "all_gather"},
+    TestProgram{"reduce_scatter_perf", "reduce_scatter"}, TestProgram{"alltoall_perf", "alltoall"}};
 
 std::optional<double> column_number(std::string_view word) {
   double value = 0;
@@ -50,7 +50,7 @@ class Reader {
 
  private:
   Expected<void> read_line(std::string_view line) {
-    for (const Program& program : kPrograms) {
+    for (const TestProgram& program : kPrograms) {
       if (line.find(program.name) == std::string_view::npos) continue;
       if (operation_ != program.operation) ranks_.clear();
       operation_ = program.operation;

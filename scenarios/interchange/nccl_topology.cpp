@@ -25,7 +25,7 @@ struct Accelerator {
   bool switched = false;
 };
 
-struct Port {
+struct NicPort {
   std::string name;
   BytesPerSecond bandwidth;  // 0: not said
   double transfers = 0;
@@ -34,7 +34,7 @@ struct Port {
 
 struct Machine {
   std::vector<Accelerator> accelerators;
-  std::vector<Port> ports;
+  std::vector<NicPort> ports;
   int hosts = 1;
 };
 
@@ -140,10 +140,10 @@ class TopologyReader {
 
   // A port may be listed once under every CPU. Speed is in Mbit/s.
   void add_port(pugi::xml_node node, Slot slot) {
-    Port port{node.attribute("name").value(),
-              BytesPerSecond(whole(node, "speed", 100'000'000) * 1e6 / 8), slot.transfers,
-              slot.lanes};
-    if (std::ranges::find(machine_.ports, port.name, &Port::name) == machine_.ports.end()) {
+    NicPort port{node.attribute("name").value(),
+                 BytesPerSecond(whole(node, "speed", 100'000'000) * 1e6 / 8), slot.transfers,
+                 slot.lanes};
+    if (std::ranges::find(machine_.ports, port.name, &NicPort::name) == machine_.ports.end()) {
       machine_.ports.push_back(std::move(port));
     }
   }
@@ -197,7 +197,7 @@ void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode&
 }
 
 // The usual NIC that a PCIe slot can feed.
-BytesPerSecond nic_of_slot(const Port& port) {
+BytesPerSecond nic_of_slot(const NicPort& port) {
   const BytesPerSecond slot = pcie_bandwidth(port.transfers, port.lanes);
   for (const double gigabits : {800.0, 400.0, 200.0, 100.0}) {
     if (slot >= BytesPerSecond(gigabits * 1e9 / 8)) return BytesPerSecond(gigabits * 1e9 / 8);
@@ -213,9 +213,9 @@ void read_ports(const Machine& machine, ImportedNode& imported) {
     imported.assumptions.emplace_back("the file has no network port: one of 100 Gbit/s");
     return;
   }
-  const auto fastest = std::ranges::max_element(machine.ports, {}, &Port::bandwidth);
+  const auto fastest = std::ranges::max_element(machine.ports, {}, &NicPort::bandwidth);
   node.nics =
-      static_cast<int>(std::ranges::count(machine.ports, fastest->bandwidth, &Port::bandwidth));
+      static_cast<int>(std::ranges::count(machine.ports, fastest->bandwidth, &NicPort::bandwidth));
   node.nic_bandwidth = fastest->bandwidth;
   if (fastest->bandwidth.value() == 0) {
     node.nic_bandwidth = nic_of_slot(machine.ports.front());

@@ -33,7 +33,7 @@ bool is_gpu(std::string_view word) {
          std::ranges::all_of(word.substr(3), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-struct Matrix {
+struct LinkMatrix {
   std::vector<std::string> columns;                      // devices, in order
   std::map<std::string, std::vector<std::string>> rows;  // cells of each GPU
   int gpus = 0;
@@ -56,7 +56,7 @@ class MatrixReader {
  public:
   explicit MatrixReader(const ForeignFile& file) : file_(file) {}
 
-  Expected<Matrix> read() {
+  Expected<LinkMatrix> read() {
     const std::string plain = without_escapes(file_.text);
     std::string_view rest = plain;
     for (std::size_t line = 1; !rest.empty(); ++line) {
@@ -110,7 +110,7 @@ class MatrixReader {
   }
 
   const ForeignFile& file_;
-  Matrix matrix_;
+  LinkMatrix matrix_;
 };
 
 struct Links {
@@ -118,7 +118,7 @@ struct Links {
   int of_device = 0;         // of the device with the fewest, all its pairs together
 };
 
-Links count_links(const Matrix& matrix) {
+Links count_links(const LinkMatrix& matrix) {
   Links links{.fewest = 1000, .most = 0, .of_device = 1'000'000};
   for (const auto& [name, cells] : matrix.rows) {
     int sum = 0;
@@ -142,7 +142,7 @@ bool switched(const Links& links, int gpus) {
 }
 
 // Those behind the same PCIe switch as a GPU, where there are any: the others serve storage.
-void count_nics(const Matrix& matrix, ImportedNode& imported) {
+void count_nics(const LinkMatrix& matrix, ImportedNode& imported) {
   const auto devices = static_cast<std::size_t>(matrix.gpus);
   int all = 0, near = 0;
   for (std::size_t column = devices; column < matrix.columns.size(); ++column) {

@@ -14,53 +14,53 @@ constexpr std::size_t kTiersKept = 256;
 
 // What the keys of a scenario decide. Keys of one group are read together, in the order of the
 // scenario's table: a price is the device's, a release the stack's.
-struct Group {
+struct KeyGroup {
   std::array<std::string_view, 3> keys;
   bool makes_job = false;
   void (*take)(Scenario& to, const Scenario& from) = nullptr;
 };
 
 constexpr std::array kKeyGroups = {
-    Group{{"model"},
-          true,
-          [](Scenario& to, const Scenario& from) {
-            to.job.model = from.job.model;
-            to.assumptions = from.assumptions;
-          }},
-    Group{{"cluster", "price", "power"},
-          true,
-          [](Scenario& to, const Scenario& from) {
-            to.job.cluster = from.job.cluster;
-            to.carbon_intensity = from.carbon_intensity;
-          }},
-    Group{{"training", "measured"},
-          true,
-          [](Scenario& to, const Scenario& from) {
-            to.job.training = from.job.training;
-            to.measured = from.measured;
-          }},
-    Group{{"name", "question"},
-          false,
-          [](Scenario& to, const Scenario& from) { to.name = from.name; }},
-    Group{{"plan"}, false, [](Scenario& to, const Scenario& from) { to.plan = from.plan; }},
-    Group{{"planner"}, false, [](Scenario& to, const Scenario& from) { to.space = from.space; }},
-    Group{{"run"}, false, [](Scenario& to, const Scenario& from) { to.run = from.run; }},
-    Group{{"reliability"},
-          false,
-          [](Scenario& to, const Scenario& from) { to.reliability = from.reliability; }},
-    Group{{"checkpoint"},
-          false,
-          [](Scenario& to, const Scenario& from) { to.checkpoint = from.checkpoint; }},
+    KeyGroup{{"model"},
+             true,
+             [](Scenario& to, const Scenario& from) {
+               to.job.model = from.job.model;
+               to.assumptions = from.assumptions;
+             }},
+    KeyGroup{{"cluster", "price", "power"},
+             true,
+             [](Scenario& to, const Scenario& from) {
+               to.job.cluster = from.job.cluster;
+               to.carbon_intensity = from.carbon_intensity;
+             }},
+    KeyGroup{{"training", "measured"},
+             true,
+             [](Scenario& to, const Scenario& from) {
+               to.job.training = from.job.training;
+               to.measured = from.measured;
+             }},
+    KeyGroup{{"name", "question"},
+             false,
+             [](Scenario& to, const Scenario& from) { to.name = from.name; }},
+    KeyGroup{{"plan"}, false, [](Scenario& to, const Scenario& from) { to.plan = from.plan; }},
+    KeyGroup{{"planner"}, false, [](Scenario& to, const Scenario& from) { to.space = from.space; }},
+    KeyGroup{{"run"}, false, [](Scenario& to, const Scenario& from) { to.run = from.run; }},
+    KeyGroup{{"reliability"},
+             false,
+             [](Scenario& to, const Scenario& from) { to.reliability = from.reliability; }},
+    KeyGroup{{"checkpoint"},
+             false,
+             [](Scenario& to, const Scenario& from) { to.checkpoint = from.checkpoint; }},
 };
 
-bool has_key(const Group& group, std::string_view key) {
+bool has_key(const KeyGroup& group, std::string_view key) {
   return std::ranges::find(group.keys, key) != group.keys.end();
 }
 
 // Requires: a key of the scenario.
 std::size_t group_of(std::string_view key) {
   const auto found =
-      std::ranges::find_if(kKeyGroups, [&](const Group& group) { return has_key(group, key); });
+      std::ranges::find_if(kKeyGroups, [&](const KeyGroup& group) { return has_key(group, key); });
   return static_cast<std::size_t>(found - kKeyGroups.begin());
 }
 

@@ -18,9 +18,9 @@ constexpr std::chrono::milliseconds kBetweenCommits{20};
 bool is_set(const std::atomic<bool>* flag) { return flag != nullptr && *flag; }
 
 // What the threads share.
-class Exchange {
+class LeaseExchange {
  public:
-  Exchange(LeaseQueue queue, int workers)
+  LeaseExchange(LeaseQueue queue, int workers)
       : queue_(std::move(queue)), room_(2 * static_cast<std::size_t>(workers)), busy_(workers) {}
 
   std::optional<Lease> next() {
@@ -66,7 +66,7 @@ class Exchange {
   bool stopped_ = false;
 };
 
-void work(const Sweep& sweep, Exchange& exchange, const SweepOptions& options) {
+void work(const Sweep& sweep, LeaseExchange& exchange, const SweepOptions& options) {
   PointAnswerer answerer(sweep, options.runner);
   while (!is_set(options.interrupted)) {
     const auto lease = exchange.next();
@@ -77,7 +77,7 @@ void work(const Sweep& sweep, Exchange& exchange, const SweepOptions& options) {
   exchange.leave();
 }
 
-Expected<void> write_all(Exchange& exchange, SweepWriter& writer) {
+Expected<void> write_all(LeaseExchange& exchange, SweepWriter& writer) {
   while (!exchange.is_over()) {
     for (const AnsweredLease& answered : exchange.collect()) {
       if (auto done = writer.write(answered); !done) return done;
@@ -130,8 +130,8 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   const std::int64_t missing = points_of(*gaps);
   SweepOutcome outcome{.points = sweep.points, .found = sweep.points - missing};
   if (missing == 0) return outcome;
-  Exchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
-                    options.workers);
+  LeaseExchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
+                         options.workers);
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(options.workers));
   for (int i = 0; i < options.workers; ++i) {
