@@ -33,10 +33,13 @@ bool can_be_smaller(const Cluster& cluster) {
 // degrees divide.
 std::vector<int> smaller_jobs(int nodes) {
   std::vector<int> sizes;
-  for (const int left : {nodes / 2, nodes * 3 / 4, nodes * 7 / 8, nodes * 15 / 16, nodes - 4,
-                         nodes - 3, nodes - 2, nodes - 1}) {
-    if (left >= 1 && (sizes.empty() || left > sizes.back())) sizes.push_back(left);
+  for (const int left : {nodes - 1, nodes - 2, nodes - 3, nodes - 4, nodes * 15 / 16, nodes * 7 / 8,
+                         nodes * 3 / 4, nodes / 2}) {
+    if (left >= 1) sizes.push_back(left);
   }
+  std::ranges::sort(sizes);
+  const auto repeated = std::ranges::unique(sizes);
+  sizes.erase(repeated.begin(), repeated.end());
   return sizes;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "model/cost/collective_steps.h"
+
 namespace trainyard {
 namespace {
 
@@ -51,8 +53,8 @@ TransferRound two_level_round(const GroupLinks& links, Bytes message, double lea
 Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;
-  const Seconds inside = (r - 1) / r * message / links.inside;
-  const Seconds across = (m - 1) / m * leaving * message / links.across_all_to_all;
+  const Seconds inside = transfer((r - 1) / r * message, links.inside);
+  const Seconds across = transfer((m - 1) / m * leaving * message, links.across_all_to_all);
   return two_level_round(links, Bytes(0), 0).latency + std::max(inside, across);
 }
 

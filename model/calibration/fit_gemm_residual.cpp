@@ -150,7 +150,7 @@ int fold_of(std::uint64_t group) {
   return static_cast<int>((group * 0x9E3779B97F4A7C15U >> 33U) % kFolds);
 }
 
-// Σ |error| over the rows of each fold, by a knots fitted to the others.
+// Σ |error| over the rows of each fold, by a grid fitted to the others.
 Strengths validated_error(const Knots& knots, const std::vector<PlacedRow>& rows, double strength) {
   Strengths error;
   for (int fold = 0; fold < kFolds; ++fold) {

@@ -54,7 +54,7 @@ PassTraffic ring_attention(const PreparedJob& job, const Plan& plan, const PlanL
   const Bytes message = key_value_bytes(job, plan);
   // Backward passes keys and values on, and their gradients back.
   return {steps * collective_time(send, links.context, message, links),
-          steps * collective_time(send, links.context, 2 * message, links)};
+          2 * steps * collective_time(send, links.context, message, links)};
 }
 
 PassTraffic gathered_attention(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "simulator/phases.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 
@@ -58,6 +59,11 @@ std::vector<Place> places() {
           {"hashed", with_routing(fat_tree_cluster(2, 1, 1), FabricRouting::static_paths), {1, 8}}};
 }
 
+Cluster lone_devices(Cluster cluster) {
+  cluster.devices_per_node = 1;
+  return cluster;
+}
+
 // Links between switches decide: the most that one carries sets the rate, whichever it is.
 std::vector<Place> narrow_places() {
   constexpr BytesPerSecond kNarrow(40e9);
@@ -102,6 +108,29 @@ TEST_P(EveryAlgorithm, PlayedAloneTakesAsLongAsItsClosedForm) {
     }
   }
   EXPECT_GT(applied, 0) << "no place where it applies";
+}
+
+// A token goes once to each domain: both levels at a time. Under PCIe a device's link carries both.
+TEST(ExchangeOfTwoLevels, PlayedAloneTakesAsLongAsItsClosedForm) {
+  std::vector<Place> all = places();
+  all.push_back({"lone_devices", lone_devices(mesh_cluster(8)), {1, 8}});
+  int applied = 0;
+  for (const auto& [name, cluster, shape] : all) {
+    const TopologyGraph topology = make_topology(cluster);
+    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
+    if (links.domains == 1 || cluster.intra.kind == IntraNodeKind::pcie) continue;
+    const auto groups = sibling_groups(cluster.devices(), shape);
+    Call call = named_call(all_to_all, "pairwise", Bytes(3e8));
+    call.leaving = 0.4;
+    const TaskGraph graph = call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
+    const double expected = two_level_time(links, call.message, call.leaving).value();
+    for (const NetworkGrain grain : {NetworkGrain::collective, NetworkGrain::message}) {
+      EXPECT_NEAR(seconds_taken(graph, cluster, topology, grain), expected, 1e-6 * expected)
+          << name;
+    }
+    ++applied;
+  }
+  EXPECT_GT(applied, 10);
 }
 
 TEST(NarrowFabrics, RingsPlayedAloneTakeAsLongAsTheirClosedForm) {
