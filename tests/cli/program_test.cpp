@@ -1,6 +1,7 @@
 // The command as its users and their scripts see it: exit statuses, errors, output formats.
 #include "tests/cli/program.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -410,9 +411,14 @@ TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {
   EXPECT_LT(json["search"]["considered"], json["search"]["space_size"]);
 }
 
+// On a busy machine nothing may have been found at first (130): then later.
 TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
-  const Ran ran =
-      run_trainyard("plan " + quoted(long_search()), "timeout --preserve-status -s INT 3");
+  Ran ran;
+  for (const int seconds : {3, 10, 30}) {
+    ran = run_trainyard("plan " + quoted(long_search()),
+                        fmt::format("timeout --preserve-status -s INT {}", seconds));
+    if (ran.status != 130) break;
+  }
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("Stopped after "), std::string::npos);
 }
