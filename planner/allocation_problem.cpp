@@ -80,9 +80,7 @@ class Translation {
     Plan plain = plan_;
     plain.recompute = {};
     plain.recompute_per_stage.clear();
-    const PipelineShape shape = pipeline_shape(plan_);
-    const int index = place_of(shape, 0, layer_chunks(shape) - 1).stage;  // has the head
-    return stage_memory(job_, plain, costs_, part, index).at_peak;
+    return stage_memory(job_, plain, costs_, part, plan_.pipeline_parallel - 1).at_peak;
   }
 
   Bytes states_of(const StageParameters& part) const {
@@ -121,9 +119,7 @@ class Translation {
       const StageParameters& head = parts_.back();
       stage.time += time_of(costs_.head);
       stage.fixed += states_of(head) + costs_.head.saved.everything;
-      const int waiting = plan_.schedule->head_gradients_waiting(shape, index);
-      stage.head = memory_of(head).logits / (1 + waiting);
-      stage.fixed += waiting * stage.head;
+      stage.head = memory_of(head).logits;
     }
     if (!plan_.overlap.pipeline && plan_.pipeline_parallel > 1) {
       stage.time += 2 * plan_.virtual_stages * send_time(job_, plan_, links_);

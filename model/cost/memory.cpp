@@ -96,16 +96,13 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
 // Logits and a layer's backward pass (its gradients, its activations where they are recomputed) are
 // never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                    const StageParameters& stage, int index, StageMemory& memory) {
-  const bool again = recompute_of(plan, index).mode == RecomputeMode::full;
+                    const StageParameters& stage, Recompute recompute, StageMemory& memory) {
+  const bool again = recompute.mode == RecomputeMode::full;
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
-  // Gradients of logits whose weight gradient waits stay whatever else is at work.
-  memory.at_peak.logits =
-      logits * plan.schedule->head_gradients_waiting(pipeline_shape(plan), index);
   const Bytes recomputed = again ? largest_layer(costs, stage) : Bytes(0);
   const Bytes gradients = largest_gradients(costs, stage);
   if (logits > recomputed + gradients) {
-    memory.at_peak.logits += logits;
+    memory.at_peak.logits = logits;
     memory.moment = MemoryMoment::output_head;
   } else {
     memory.at_peak.recomputation = recomputed;
@@ -156,7 +153,7 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
   memory.activations = activation_bytes(plan, costs, stage, index);
-  add_transients(job, plan, costs, stage, index, out);
+  add_transients(job, plan, costs, stage, recompute_of(plan, index), out);
   const Stack& stack = job.job.training.stack;
   memory.fragmentation = memory.allocated() * stack.fragmentation;
   memory.runtime = stack.runtime_memory;

@@ -37,21 +37,6 @@ int pairs(PipelineShape shape, int stage) {
   return shape.listed->pairs[static_cast<std::size_t>(stage)];
 }
 
-int head_gradients_waiting(PipelineShape shape, int stage) {
-  return shape.listed->head_gradients_waiting[static_cast<std::size_t>(stage)];
-}
-
-int count_head_gradients_waiting(const std::vector<Pass>& list, PipelineShape shape, int stage) {
-  int waiting = 0;
-  int most = 0;
-  for (const Pass& pass : list) {
-    if (layer_chunk_of(shape, {stage, pass.chunk}) != layer_chunks(shape) - 1) continue;
-    if (pass.kind == PassKind::input_gradient) most = std::max(most, waiting++);
-    if (pass.kind == PassKind::weight_gradient) --waiting;
-  }
-  return most;
-}
-
 bool splits_backward(const PassList& lists) {
   return std::ranges::any_of(lists, [](const std::vector<Pass>& list) {
     return std::ranges::any_of(
@@ -75,8 +60,6 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
   for (const std::vector<Pass>& list : lists) {
     const auto paired = std::ranges::count_if(list, [](const Pass& pass) { return pass.paired; });
     schedule->pairs.push_back(static_cast<int>(paired));
-    const int stage = static_cast<int>(schedule->head_gradients_waiting.size());
-    schedule->head_gradients_waiting.push_back(count_head_gradients_waiting(list, shape, stage));
   }
   schedule->descriptor = {
       .name = schedule->name,
@@ -89,7 +72,6 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .passes = passes,
       .pairs = pairs,
       .chunks_in_flight = chunks_in_flight,
-      .head_gradients_waiting = head_gradients_waiting,
   };
   schedule->passes = std::move(lists);
   return schedule;

@@ -79,7 +79,6 @@ struct PassTimes {
 };
 
 inline int no_pairs(PipelineShape /*shape*/, int /*stage*/) { return 0; }
-inline int none_waiting(PipelineShape /*shape*/, int /*stage*/) { return 0; }
 
 struct Schedule {
   std::string_view name;  // as documents spell it: "1f1b"
@@ -106,10 +105,6 @@ struct Schedule {
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
-  // Most micro-batches between their input gradient and their weight gradient on `stage` when
-  // another one's input gradient runs, in its last chunk: those whose logits' gradient it keeps if
-  // it has the output head.
-  int (*head_gradients_waiting)(PipelineShape shape, int stage) = none_waiting;
 };
 
 // Longest span with unlike stages (`times[i]` of stage i), free communication; equal stages give

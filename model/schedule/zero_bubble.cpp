@@ -37,7 +37,7 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
     const PassTimes& t = times[static_cast<std::size_t>(stage)];
     const auto [ahead, delay] = stages(shape, stage);
     const int hidden = std::min(ahead, m) - 1;  // micro-batches on their way while it waits
-    const int left = zero_bubble_gradients_waiting(shape, {ahead, delay}) + 1;
+    const int left = std::min(delay, m - 1) + 1;
     const int filled = std::max(0, m - 1 - delay) - std::max(0, m - 1 - delay - hidden);
     const RoundTrip trip = {
         .time = round_trip,
@@ -57,10 +57,6 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
 
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {
   return std::min(shape.microbatches, stage.ahead + stage.delay);
-}
-
-int zero_bubble_gradients_waiting(PipelineShape shape, ZeroBubbleStage stage) {
-  return std::min(stage.delay, shape.microbatches - 1);
 }
 
 }  // namespace trainyard

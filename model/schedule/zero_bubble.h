@@ -29,7 +29,5 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
 
 // Activations live until the weight gradient: ahead + delay of them, m at most.
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage);
-// Weight gradients that wait while an input gradient runs: `delay`, all others at most.
-int zero_bubble_gradients_waiting(PipelineShape shape, ZeroBubbleStage stage);
 
 }  // namespace trainyard

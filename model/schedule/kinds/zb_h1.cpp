@@ -28,10 +28,6 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
 
-int head_gradients_waiting(PipelineShape shape, int stage) {
-  return zero_bubble_gradients_waiting(shape, at(shape, stage));
-}
-
 }  // namespace
 
 extern const Schedule zb_h1 = {
@@ -46,7 +42,6 @@ extern const Schedule zb_h1 = {
     .closed_span = span,
     .closed_makespan = makespan,
     .chunks_in_flight = chunks_in_flight,
-    .head_gradients_waiting = head_gradients_waiting,
 };
 
 }  // namespace trainyard::kinds

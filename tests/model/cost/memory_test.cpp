@@ -2,9 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <string>
-#include <string_view>
-
 #include "model/cost/estimate.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
@@ -127,19 +124,6 @@ TEST(StageRecompute, AddsTheFlopOfItsOwnLayersToWhatTheHardwareDoes) {
   const Estimate mixed = estimate(job, legal_plan(job, request));
   const double batch = 64;
   EXPECT_NEAR(mixed.hfu / mixed.mfu, 1 + job.flop.layers * batch / 8 / job.model_flop, 1e-12);
-}
-
-// ZB-H1 delays the weight gradients of stage p − 1 by p − 1 micro-batches (Qi et al. 2023): the
-// gradients of so many logits wait, beside those at work.
-TEST(StageMemory, HoldsTheLogitsWhoseWeightGradientsWait) {
-  const PreparedJob job = gpt3_on_a100();
-  const auto logits = [&](std::string_view schedule) {
-    const Plan plan = legal_plan(
-        job, {.tensor_parallel = 8, .pipeline_parallel = 8, .schedule = std::string(schedule)});
-    return estimate(job, plan).stages.back().memory.at_peak.logits;
-  };
-  ASSERT_GT(logits("1f1b"), Bytes(0));
-  EXPECT_NEAR(logits("zb-h1") / logits("1f1b"), 8, 1e-12);
 }
 
 TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cctype>
 #include <iterator>
-#include <set>
 #include <string>
 
 #include "model/schedule/play.h"
@@ -109,27 +108,6 @@ TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
       EXPECT_EQ(held, 0);
       EXPECT_EQ(most, schedule().chunks_in_flight(shape, stage));
       EXPECT_EQ(most, run.chunks_in_flight[static_cast<std::size_t>(stage)]);
-    }
-  }
-}
-
-// A stage with the output head keeps the logits' gradient of each of these micro-batches.
-TEST_P(EverySchedule, LetsTheHeadsWeightGradientsWaitAsItDeclares) {
-  for (const PipelineShape shape : accepted_shapes()) {
-    SCOPED_TRACE(describe(shape));
-    const PassList lists = schedule().passes(shape);
-    for (int stage = 0; stage < shape.stages; ++stage) {
-      std::set<int> waiting;
-      std::size_t most = 0;
-      for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
-        if (layer_chunk_of(shape, {stage, pass.chunk}) != layer_chunks(shape) - 1) continue;
-        if (pass.kind == PassKind::weight_gradient) waiting.erase(pass.microbatch);
-        if (pass.kind != PassKind::input_gradient) continue;
-        most = std::max(most, waiting.size());
-        waiting.insert(pass.microbatch);
-      }
-      if (place_of(shape, 0, layer_chunks(shape) - 1).stage != stage) continue;
-      EXPECT_EQ(static_cast<int>(most), schedule().head_gradients_waiting(shape, stage));
     }
   }
 }
