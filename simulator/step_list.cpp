@@ -11,7 +11,7 @@ namespace {
 constexpr std::int32_t kNobody = -1;
 
 // What fused kernels do not hide of an exchange stands among the kernels (simulator/step_calls.h).
-Stream stream_of(const Operation& operation) {
+Stream stream_of(const Operation& operation, bool sends_beside) {
   const bool of_a_pass =
       operation.phase == Phase::forward || operation.phase == Phase::input_gradient;
   switch (operation.stream) {
@@ -25,6 +25,7 @@ Stream stream_of(const Operation& operation) {
       return Stream::context;
     case ProgramStream::pipeline:
       if (operation.kind == OperationKind::receive) return Stream::receive;
+      if (!sends_beside) return Stream::compute;
       return operation.phase == Phase::forward ? Stream::pipeline : Stream::gradient;
     case ProgramStream::data_parallel:
       return Stream::data;
@@ -195,7 +196,7 @@ class ListBuilder {
     const int block = issued.call->block;
     const auto at = static_cast<std::size_t>(&operation - issued.block->operations.data());
     const int call = calls_.of[static_cast<std::size_t>(block)][at];
-    Task task{.stream = stream_of(operation)};
+    Task task{.stream = stream_of(operation, times_.sends_beside())};
     if (operation.kind == OperationKind::receive) {
       task.kind = TaskKind::receive;
     } else if (call >= 0) {
@@ -288,7 +289,8 @@ bool is_head(const Block& block) {
 }  // namespace
 
 StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& program)
-    : kernel_stretch_(slowest_rank_factor(job.job.training.stack, plan)) {
+    : kernel_stretch_(slowest_rank_factor(job.job.training.stack, plan)),
+      sends_beside_(plan.overlap.pipeline) {
   const OperationPrices prices(job, plan);
   for (const Block& block : program.blocks) {
     kernels_.emplace_back();

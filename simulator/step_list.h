@@ -39,11 +39,14 @@ class StepTimes {
   Picoseconds launch(int block, StepPass pass) const;
   Picoseconds update_overhead() const { return update_overhead_; }
   double kernel_stretch() const { return kernel_stretch_; }
+  // Whether sends between stages run beside the kernels; else they stand among them.
+  bool sends_beside() const { return sends_beside_; }
 
  private:
   void add_launches(const PreparedJob& job, const Plan& plan, const Program& program);
 
   double kernel_stretch_ = 1;
+  bool sends_beside_ = true;
   Picoseconds update_overhead_{0};
   std::vector<std::vector<Picoseconds>> kernels_;
   struct Launch {

@@ -88,25 +88,6 @@ SyncTimes stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
          sync_times(job, plan, links, both.expert, pieces);
 }
 
-// The share of a stage's parameters that is reduced last and gathered first, with nothing to hide
-// behind: one layer, and the embedding where the stage has it.
-double share_of_last_piece(const PreparedJob& job, const StageParameters& stage) {
-  const double all = stage.dense + stage.experts;
-  const double ends = std::max(0.0, all - stage.layers * stage.largest_layer);
-  const bool has_both = ends > 1.5 * job.end_parameters.embedding;
-  const double last = stage.largest_layer + (has_both ? ends / 2 : ends);
-  return all > 0 ? std::min(1.0, last / all) : 1;
-}
-
-// Exposed part of a communication beside `cover` of compute: what does not fit, what the overlap
-// slows, and its last piece.
-Seconds exposed(Traffic traffic, Seconds cover, double last_piece, double slowdown, bool overlap) {
-  const Seconds time = traffic.time;
-  if (!overlap || time <= Seconds(0)) return time;
-  const Seconds hidden = std::min(time * (1 - last_piece), cover);
-  return time - hidden + hidden * (slowdown * (traffic.contending / time));
-}
-
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
 bool reduces_every_microbatch(const Plan& plan) { return plan.zero_stage >= 2; }
 
@@ -136,10 +117,11 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
 }
 
 // Both ends of a pipeline hold the tied embedding; their gradients are added up.
-Seconds tied_embedding_time(const PreparedJob& job, const PlanLinks& links,
+Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                             const StageParameters& stage) {
   if (stage.tied_embedding <= 0) return Seconds(0);
-  const Bytes gradients(stage.tied_embedding * job.job.training.stack.reduction_bytes);
+  const double held = stage.tied_embedding / dense_divisors(plan).gradients;
+  const Bytes gradients(held * job.job.training.stack.reduction_bytes);
   return collective_time(all_reduce, pair_of_stages(links), gradients, links);
 }
 
@@ -184,6 +166,166 @@ Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parame
   return crossing / cluster.device.host_bandwidth + states / (memory / devices);
 }
 
+// The ways of a pass along the units of a stage.
+enum class PassWay { forward, backward };
+
+// A stage's communication of parameters beside its passes.
+class StageOverlap {
+ public:
+  StageOverlap(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+               const StageParameters& stage, const StageWork& work)
+      : plan_(plan),
+        stack_(job.job.training.stack),
+        stage_(stage),
+        work_(work),
+        shape_(pipeline_shape(plan)),
+        sync_(stage_sync(job, plan, links, stage)) {
+    const double all = std::max(1.0, stage.dense + stage.experts);
+    embedding_ = stage.embedding_matrix / all;
+    head_ = stage.head_matrix / all;
+    const int chunks = chunks_held(shape_);
+    layers_ = std::max(stage.layers > 0 ? 1 : 0, (stage.layers + chunks / 2) / chunks);
+    layer_ = (1 - embedding_ - head_) / (std::max(1, layers_) * chunks);
+    const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
+    const GroupLinks& data = stage.experts > stage.dense ? links.expert_data : group;
+    const PassTimes& layers = work.layers;
+    const auto whole = [&](Seconds PassTimes::*part) {
+      return work.embedding.*part + layers.*part + work.head.*part;
+    };
+    const auto cover = [&](Seconds time, const ExchangeTimes& exchanges, Traffic traffic) {
+      const double contending = traffic.time > Seconds(0) ? traffic.contending / traffic.time : 0.0;
+      return cover_of(time, exchanges, stack_.overlap_slowdown * contending, data, links);
+    };
+    const Seconds input = whole(&PassTimes::input_gradient);
+    const Seconds weight = whole(&PassTimes::weight_gradient);
+    forward_ = cover(whole(&PassTimes::forward), work.forward, sync_.gather);
+    input_ = cover(input, work.backward, sync_.gather);
+    weight_ = cover(weight, {}, sync_.reduce);
+    backward_ = cover(input + weight, work.backward, sync_.gather + sync_.reduce);
+  }
+
+  // ZeRO-3.
+  DataParallelCost fetched_for_every_pass() const {
+    DataParallelCost cost;
+    const bool split = plan_.schedule->splits_backward;
+    add(cost, &PassTimes::forward, {sync_.gather, {}}, forward_, PassWay::forward);
+    if (split) {
+      add(cost, &PassTimes::input_gradient, {sync_.gather, {}}, input_, PassWay::backward);
+      add(cost, &PassTimes::weight_gradient, {{}, sync_.reduce}, weight_, PassWay::backward);
+    } else {
+      add(cost, nullptr, sync_, backward_, PassWay::backward);
+    }
+    return cost;
+  }
+
+  DataParallelCost reduced_in_every_pass() const {
+    DataParallelCost cost;
+    const bool split = plan_.schedule->splits_backward;
+    add(cost, split ? &PassTimes::weight_gradient : nullptr, {{}, sync_.reduce},
+        split ? weight_ : backward_, PassWay::backward);
+    return cost;
+  }
+
+  // Both ends first, then the layers of all chunks; the first pass of a chunk waits for its own.
+  void gather_at_start(DataParallelCost& cost) const {
+    const Seconds time = sync_.gather.time;
+    cost.start = time;
+    if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
+    const double rate = forward_.rate;
+    GathersAhead gathers((embedding_ + head_) * time / rate);
+    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+      UnitSequence units = sequence(&PassTimes::forward, {sync_.gather, {}}, rate, chunk);
+      units.first.gather = units.last.gather = Seconds(0);
+      gathers.pass(units);
+      gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
+    }
+    cost.start = gathers.late() * rate;
+    cost.lost += hidden(sync_.gather, cost.start) * forward_.lost;
+  }
+
+  // The last micro-batches pass a chunk behind those that passed the chunk after it.
+  void reduce_at_end(DataParallelCost& cost) const {
+    cost.end = sync_.reduce.time;
+    if (!plan_.overlap.data_parallel) return;
+    const bool split = plan_.schedule->splits_backward;
+    const Cover cover = split ? weight_ : backward_;
+    const bool loops = shape_.route == Route::loop;
+    const Seconds between =
+        loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
+    Seconds left;
+    for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
+      UnitSequence units = sequence(split ? &PassTimes::weight_gradient : nullptr,
+                                    {{}, sync_.reduce}, cover.rate, chunk);
+      std::swap(units.first, units.last);
+      std::swap(units.has_first, units.has_last);
+      if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
+      left = left_of_reductions(units, left);
+    }
+    cost.end = left * cover.rate;
+    cost.lost += hidden(sync_.reduce, cost.end) * cover.lost;
+  }
+
+ private:
+  using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
+
+  static Seconds part_of(const PassTimes& times, Part part) {
+    return part == nullptr ? times.backward() : times.*part;
+  }
+
+  // In the order of a forward pass, messages in the time of the pass beside them.
+  UnitSequence sequence(Part part, const SyncTimes& sync, double rate, int chunk) const {
+    const auto unit = [&](Seconds work, double share) {
+      return Unit{work, share * sync.gather.time / rate, share * sync.reduce.time / rate};
+    };
+    UnitSequence units{.layers = layers_};
+    units.has_first = stage_.embedding && chunk == 0;
+    units.has_last = stage_.head && chunk == shape_.chunks - 1;
+    const double layers = std::max(1, layers_) * shape_.chunks;
+    const double met =
+        share_met(plan_);  // a micro-batch that goes the other way meets the other end
+    units.layer = unit(part_of(work_.layers, part) / layers, layer_);
+    if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * embedding_);
+    if (units.has_last) units.last = unit(part_of(work_.head, part), met * head_);
+    return units;
+  }
+
+  void add(DataParallelCost& cost, Part part, const SyncTimes& sync, const Cover& cover,
+           PassWay way) const {
+    const Traffic all = share_met(plan_) * (sync.gather + sync.reduce);
+    ShownInPass seen{all.time, Seconds(0)};
+    if (plan_.overlap.data_parallel) {
+      seen = {};
+      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+        UnitSequence units = sequence(part, sync, cover.rate, chunk);
+        if (way == PassWay::backward) {
+          std::swap(units.first, units.last);
+          std::swap(units.has_first, units.has_last);
+        }
+        seen += shown_in_pass(units);
+      }
+      seen.all *= cover.rate;
+      seen.all += hidden(all, seen.all) * cover.lost;
+      seen.at_ends *= cover.rate;
+    }
+    (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += seen.all;
+    cost.at_ends += seen.at_ends;
+  }
+
+  static Seconds hidden(Traffic traffic, Seconds left) {
+    return std::max(Seconds(0), traffic.time - left);
+  }
+
+  const Plan& plan_;
+  const Stack& stack_;
+  const StageParameters& stage_;
+  const StageWork& work_;
+  PipelineShape shape_;
+  SyncTimes sync_;
+  double embedding_ = 0, head_ = 0, layer_ = 0;  // shares of the traffic; of each layer
+  int layers_ = 0;                               // of a chunk
+  Cover forward_, input_, weight_, backward_;
+};
+
 }  // namespace
 
 ShardDivisors dense_divisors(const Plan& plan) {
@@ -196,33 +338,17 @@ ShardDivisors expert_divisors(const Plan& plan) {
 
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,
-                                    PassTimes compute) {
-  const Stack& stack = job.job.training.stack;
-  const SyncTimes sync = stage_sync(job, plan, links, stage);
-  // Gradients are complete, and reduced, as weight-gradient passes go on; weights are gathered for
-  // the other half of a backward pass that is split.
-  const bool split = plan.schedule->splits_backward;
-  const Seconds reducing = split ? compute.weight_gradient : compute.backward();
-  const double last_piece = share_of_last_piece(job, stage);
-  const double met = share_met(plan);
-  const auto left = [&](Traffic traffic, Seconds cover) {
-    return exposed(traffic, cover, last_piece, stack.overlap_slowdown, plan.overlap.data_parallel);
-  };
+                                    const StageWork& work) {
+  const StageOverlap overlap(job, plan, links, stage, work);
   DataParallelCost cost;
-  cost.step = tied_embedding_time(job, links, stage) + mirror_time(job, plan, links, stage);
   if (plan.zero_stage >= 3) {
-    cost.microbatch_forward = left(met * sync.gather, compute.forward);
-    cost.microbatch_backward =
-        split ? left(met * sync.gather, compute.input_gradient) + left(met * sync.reduce, reducing)
-              : left(met * (sync.gather + sync.reduce), reducing);
-    return cost;
-  }
-  cost.step += stack.exposed_gathers ? sync.gather.time : left(sync.gather, compute.forward);
-  if (reduces_every_microbatch(plan)) {
-    cost.microbatch_backward = left(met * sync.reduce, reducing);
+    cost = overlap.fetched_for_every_pass();
   } else {
-    cost.step += left(sync.reduce, reducing);
+    if (reduces_every_microbatch(plan)) cost = overlap.reduced_in_every_pass();
+    overlap.gather_at_start(cost);
+    if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
   }
+  cost.end += tied_embedding_time(job, plan, links, stage) + mirror_time(job, plan, links, stage);
   return cost;
 }
 

@@ -2,6 +2,7 @@
 // ZeRO and FSDP (handbook §9), over D·c ranks for dense parameters and D_e for experts.
 #pragma once
 
+#include "model/cost/overlap.h"
 #include "model/cost/stage_parameters.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
@@ -13,15 +14,22 @@ namespace trainyard {
 
 // Exposed communication.
 struct DataParallelCost {
-  Seconds microbatch_forward;   // in every forward pass (ZeRO-3 gathers)
-  Seconds microbatch_backward;  // in every backward pass (gathers, and reductions done every time)
-  Seconds step;                 // once a step, after what the last micro-batch's backward hides
+  PassTimes microbatch;  // in every pass: ZeRO-3's gathers, reductions of every micro-batch
+  Seconds at_ends;       // of that, before the first and behind the last unit of its pass
+  // Once a step: weights gathered late, gradients not yet reduced, and what the first and the last
+  // micro-batch's passes lose to both.
+  Seconds start, end;
+  Seconds lost;
 };
 
-// `compute`: what one micro-batch's passes of this stage offer to hide behind.
+// What one micro-batch's passes of a stage offer to hide behind.
+struct StageWork {
+  PassTimes embedding, layers, head;
+  ExchangeTimes forward, backward;  // in the forward and the input-gradient passes
+};
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,
-                                    PassTimes compute);
+                                    const StageWork& work);
 
 // Raw (not overlapped) communication of one step, for reports and tests: seconds.
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,

@@ -33,9 +33,20 @@ void add_pass(const PassCost& pass, double times, Breakdown& parts) {
   parts.launch += pass.launch * times;
 }
 
+void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges) {
+  exchanges.tensor += pass.tensor_parallel * times;
+  exchanges.context += pass.context_parallel * times;
+  exchanges.expert += pass.expert_parallel * times;
+}
+
+PassTimes passes_of(const LayerCost& cost, double share) {
+  return {share * cost.forward.total(), share * cost.input_gradient.total(),
+          share * cost.weight_gradient.total()};
+}
+
 // All layers of the stage, with what recomputation repeats of them.
 void add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
-                double share, StageEstimate& stage) {
+                double share, StageEstimate& stage, StageWork& work) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
@@ -50,7 +61,11 @@ void add_layers(const StageCosts& costs, const StageParameters& held, Recompute 
     stage.passes.forward += layer.forward.total() * count;
     stage.passes.input_gradient += input_gradient.total() * count;
     stage.passes.weight_gradient += layer.weight_gradient.total() * count;
+    add_exchanges(layer.forward, count, work.forward);
+    add_exchanges(layer.input_gradient, count, work.backward);
+    add_exchanges(layer.forward, count * full, work.backward);
   }
+  work.layers = stage.passes;
 }
 
 // Embedding or output head: kernels are reported apart from the layers'.
@@ -106,34 +121,50 @@ Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
   return std::min(exchange, compute) * std::max(0.0, 1 - stack.overlap_slowdown);
 }
 
-// Once a step: what data parallelism and the optimizer add after (and around) the pipeline. The
-// slowest stage of each decides, for all must be ready for the next step.
+// What one stage adds to the ends of the step, and of its data-parallel traffic of one micro-batch
+// what stands at the ends of its passes.
+struct StageEnds {
+  Seconds start, end, lost, at_ends_of_passes, optimizer;
+};
+
+// Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
+// The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
-  Seconds data_parallel, optimizer;
+  Seconds start, end, optimizer;
+  Seconds lost;
+  Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
 };
 
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
 // chunks that the stage holds: half, when the other half is a copy for the other way.
-StepEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                    const StageCosts& costs, std::size_t index, Estimate& out) {
+StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const StageCosts& costs, std::size_t index, Estimate& out) {
   StageEstimate& stage = out.stages[index];
   const StageParameters& held = out.held[index];
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   stage = {};
-  add_layers(costs, held, recompute_of(plan, static_cast<int>(index)), share, stage);
-  if (held.embedding) add_end(costs.embedding, share, stage);
-  if (held.head) add_end(costs.head, share, stage);
+  StageWork work;
+  add_layers(costs, held, recompute_of(plan, static_cast<int>(index)), share, stage, work);
+  if (held.embedding) {
+    add_end(costs.embedding, share, stage);
+    work.embedding = passes_of(costs.embedding, share);
+  }
+  if (held.head) {
+    add_end(costs.head, share, stage);
+    work.head = passes_of(costs.head, share);
+  }
   add_activation_offload(job, plan, costs, held, share, stage);
-  const auto data = data_parallel_cost(job, plan, links, held, stage.passes);
+  const auto data = data_parallel_cost(job, plan, links, held, work);
   add_sends(plan, send_time(job, plan, links), stage);
-  stage.passes.forward += data.microbatch_forward;
-  stage.passes.input_gradient += data.microbatch_backward;
-  stage.exposed.data_parallel += data.microbatch_forward + data.microbatch_backward;
+  stage.passes.forward += data.microbatch.forward;
+  stage.passes.input_gradient += data.microbatch.input_gradient;
+  stage.passes.weight_gradient += data.microbatch.weight_gradient;
+  stage.exposed.data_parallel += data.microbatch.total();
   if (shape.route == Route::both_ways) {
     stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
   }
-  return {data.step, optimizer_time(job, plan, held)};
+  return {data.start, data.end, data.lost, data.at_ends, optimizer_time(job, plan, held)};
 }
 
 // Between the ends of a pipeline most stages hold the same layers: only their memory differs.
@@ -144,20 +175,60 @@ bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) 
          recompute_of(plan, stage) == recompute_of(plan, stage - 1);
 }
 
+// A stage begins when the first micro-batch has come to it, and ends while the last one goes back
+// through the stages before it: what it does in that time delays nobody. Passes of split halves
+// stand behind each other in other ways.
+class Slack {
+ public:
+  explicit Slack(const Plan& plan)
+      : applies_(plan.schedule->route == Route::loop && !plan.schedule->splits_backward),
+        chunks_(plan.virtual_stages) {}
+  StageEnds off(StageEnds ends) const {
+    ends.start = std::max(Seconds(0), ends.start - before_);
+    ends.end = std::max(Seconds(0), ends.end - behind_);
+    return ends;
+  }
+  void pass(const PassTimes& stage, Seconds lost) {
+    lost_ = applies_ ? lost_ + lost / chunks_ : std::max(lost_, lost);
+    // Micro-batches queue before the slowest stage: what those behind it lose delays nobody.
+    if (stage.total() >= longest_) {
+      longest_ = stage.total();
+      lost_to_slowest_ = lost_;
+    }
+    if (!applies_) return;
+    before_ += stage.forward / chunks_;
+    behind_ += stage.backward() / chunks_;
+  }
+  // On the way of the first micro-batch to the slowest stage, and of the last one back from it.
+  Seconds lost() const { return applies_ ? lost_to_slowest_ : lost_; }
+
+ private:
+  bool applies_ = false;
+  double chunks_ = 1;
+  Seconds before_, behind_, lost_, lost_to_slowest_, longest_;
+};
+
 StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageCosts& costs, Estimate& out) {
   StepEnds ends;
+  StageEnds own;
+  Slack slack(plan);
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     if (repeats_previous(plan, out, i)) {
       out.stages[i] = out.stages[i - 1];
     } else {
-      const StepEnds own = fill_stage(job, plan, links, costs, i, out);
-      ends.data_parallel = std::max(ends.data_parallel, own.data_parallel);
+      own = fill_stage(job, plan, links, costs, i, out);
+      const StageEnds seen = slack.off(own);
+      ends.start = std::max(ends.start, seen.start);
+      ends.end = std::max(ends.end, seen.end);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
     }
+    slack.pass(out.stages[i].passes, own.lost);
+    if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
     out.stages[i].memory = stage_memory(job, plan, costs, out.held[i], static_cast<int>(i));
     out.passes[i] = out.stages[i].passes;
   }
+  ends.lost = slack.lost();
   return ends;
 }
 
@@ -187,6 +258,12 @@ Seconds pipeline_time(const Plan& plan, const std::vector<PassTimes>& passes) {
   return (barrier ? makespan : longest_span)(schedule, pipeline_shape(plan), passes);
 }
 
+// While the pipeline fills and drains, stages behind the first wait for others: the weights of a
+// pass's first unit come, and its last reductions go, in that time.
+Seconds hidden_in_ramp(const Plan& plan, const StepEnds& ends) {
+  return ends.at_ends_of_passes / plan.virtual_stages;
+}
+
 // Whether a pipeline is timed as its schedule runs it, or as if no stage ever waited.
 enum class Pipeline { scheduled, never_waits };
 
@@ -212,10 +289,11 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
   scale(parts, plan.microbatches);
   parts.expert_parallel -= hidden;
   if (pipeline == Pipeline::scheduled) {
-    parts.bubble = std::max(Seconds(0), pipeline_time(plan, out.passes) - busy);
+    const Seconds span = pipeline_time(plan, out.passes) - hidden_in_ramp(plan, ends);
+    parts.bubble = std::max(Seconds(0), span - busy);
   }
   parts.pipeline += fill_time(plan, send_time(job, plan, links));
-  parts.data_parallel += ends.data_parallel;
+  parts.data_parallel += ends.start + ends.end + ends.lost;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
   // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.

@@ -171,12 +171,24 @@ void apply_host_floor(PassCost& pass, Seconds host) {
   pass.launch += std::max(Seconds(0), host - pass.total());
 }
 
-// What backward repeats of a layer of which only the input is kept.
-Seconds fully_recomputed(const Stack& stack, const KernelTimes& kernels, const PassCost& forward) {
-  return stack.recompute_stops_early ? forward.total() - kernels.after_last_saved : forward.total();
+// Of an exchange's shown time, the part of its `some` of `all`.
+Seconds part_of(Seconds shown, Seconds some, Seconds all) {
+  return all > Seconds(0) ? shown * (some / all) : Seconds(0);
 }
 
-PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const PassCost& forward) {
+// What backward repeats of a layer of which only the input is kept.
+Seconds fully_recomputed(const Stack& stack, const KernelTimes& kernels,
+                         const LayerTraffic& traffic, const PassCost& forward) {
+  if (!stack.recompute_stops_early) return forward.total();
+  return forward.total() - kernels.after_last_saved -
+         part_of(forward.tensor_parallel, traffic.tensor_after_last_saved,
+                 traffic.tensor_parallel.forward) -
+         part_of(forward.expert_parallel, traffic.expert_after_last_saved,
+                 traffic.expert_parallel.forward);
+}
+
+PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const LayerTraffic& traffic,
+                        const PassCost& forward) {
   switch (stack.selective) {
     case SelectiveRecompute::core_attention:
       return recompute_cost(kernels.recomputed_core);
@@ -185,7 +197,7 @@ PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const Pa
     case SelectiveRecompute::half_of_layers:
       break;
   }
-  return recompute_cost(fully_recomputed(stack, kernels, forward) / 2);
+  return recompute_cost(fully_recomputed(stack, kernels, traffic, forward) / 2);
 }
 
 Bytes selective_saved(const Stack& stack, const KernelTimes& kernels, Bytes input) {
@@ -228,8 +240,8 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const LayerShard shard = layer_shard(plan);
   const KernelTimes kernels =
       kernel_times(job, layer_operators(job.job.model, training, shard, kind));
-  const ExposedTraffic traffic =
-      exposed_traffic(job, plan, layer_traffic(job, plan, links, kind), kernels);
+  const LayerTraffic whole = layer_traffic(job, plan, links, kind);
+  const ExposedTraffic traffic = exposed_traffic(job, plan, whole, kernels);
 
   LayerCost cost;
   cost.forward = pass_cost(kernels.all.forward, traffic.tensor.forward, traffic.context.forward,
@@ -244,8 +256,9 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Seconds backward_host = host * training.stack.host_backward;
   apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
 
-  cost.full_recompute = recompute_cost(fully_recomputed(training.stack, kernels, cost.forward));
-  cost.selective_recompute = selective_cost(training.stack, kernels, cost.forward);
+  cost.full_recompute =
+      recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));
+  cost.selective_recompute = selective_cost(training.stack, kernels, whole, cost.forward);
   const Bytes input = layer_input_bytes(job.job.model, training, shard);
   cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input};
   cost.gradients = kernels.gradients;

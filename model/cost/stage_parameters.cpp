@@ -46,10 +46,11 @@ void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParamet
   const bool tied = job.job.model.tied_embeddings;
   const double matrix = vocabulary_matrix(job, plan);
   for (StageParameters& stage : stages) {
-    if (stage.embedding) stage.dense += matrix + job.end_parameters.positions;
-    if (stage.head) stage.dense += job.end_parameters.final_norm;
+    if (stage.embedding) stage.embedding_matrix = matrix + job.end_parameters.positions;
     // A tied head on a stage of its own needs a copy of the embedding.
-    if (stage.head && !(tied && stage.embedding)) stage.dense += matrix;
+    if (stage.head && !(tied && stage.embedding)) stage.head_matrix = matrix;
+    stage.dense += stage.embedding_matrix + stage.head_matrix;
+    if (stage.head) stage.dense += job.end_parameters.final_norm;
     if (tied && stage.embedding != stage.head) stage.tied_embedding = matrix;
   }
 }

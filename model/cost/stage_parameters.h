@@ -12,8 +12,9 @@ namespace trainyard {
 struct StageParameters {
   double dense = 0;
   double experts = 0;
-  double largest_layer = 0;              // dense and experts: what ZeRO-3 gathers at a time
-  double tied_embedding = 0;             // the part whose gradient first and last stage must add up
+  double largest_layer = 0;   // dense and experts: what ZeRO-3 gathers at a time
+  double tied_embedding = 0;  // the part whose gradient first and last stage must add up
+  double embedding_matrix = 0, head_matrix = 0;  // of `dense`; a tied one is the embedding's
   bool embedding = false, head = false;  // whether the stage holds the first, the last chunk
   int layers = 0;
   LayerCounts kinds{};  // layers of each kind on the stage

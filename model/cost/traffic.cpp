@@ -19,7 +19,11 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 // One column-parallel and one row-parallel GEMM: what stands before the first and after the second.
 // With sequence parallelism an all-gather and a reduce-scatter in each direction; without it an
 // all-reduce in each direction.
-PassTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+struct BlockTraffic {
+  PassTraffic all;
+  Seconds behind;  // the second GEMM, forward
+};
+BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
   const auto time = [&](CollectiveOperation operation, double share) {
     return collective_time(operation, links.tensor, message * share, links);
@@ -28,9 +32,9 @@ PassTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanL
   const double gathered = job.job.training.stack.quantised_gathers
                               ? precision.saved_gemm_input_bytes / precision.activation_bytes
                               : 1;
-  const Seconds one = plan.sequence_parallel ? time(all_gather, gathered) + time(reduce_scatter, 1)
-                                             : time(all_reduce, 1);
-  return {one, one};
+  const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
+  const Seconds one = plan.sequence_parallel ? time(all_gather, gathered) + behind : behind;
+  return {{one, one}, behind};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -93,7 +97,11 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
-PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+struct ExpertTraffic {
+  PassTraffic all;
+  Seconds combined;  // forward
+};
+ExpertTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Transformer& model = job.job.model;
   const PrecisionRecipe& precision = job.job.training.precision;
   const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
@@ -104,10 +112,13 @@ PassTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   const Bytes combined(elements * precision.activation_bytes);
   const auto exchange = [&](Bytes message) { return exchange_time(job, links, message); };
   const double gathered = plan.expert_tensor_parallel;
-  const Seconds inside =
-      collective_time(all_gather, links.expert_tensor, dispatched * gathered, links) +
+  const Seconds there =
+      collective_time(all_gather, links.expert_tensor, dispatched * gathered, links);
+  const Seconds back =
       collective_time(reduce_scatter, links.expert_tensor, combined * gathered, links);
-  return {exchange(dispatched) + exchange(combined) + inside, 2 * exchange(combined) + inside};
+  const Seconds combine = exchange(combined);
+  return {{exchange(dispatched) + combine + there + back, 2 * combine + there + back},
+          combine + back};
 }
 
 }  // namespace
@@ -167,14 +178,19 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            LayerKind kind) {
   LayerTraffic traffic;
-  const PassTraffic block = parallel_block(job, plan, links);
+  const BlockTraffic block = parallel_block(job, plan, links);
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
-  traffic.tensor_parallel = second_block ? block + block : block;
+  traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
+  if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
     traffic.context_steps = plan.context_parallel;
   }
-  if (kind.moe) traffic.expert_parallel = expert_traffic(job, plan, links);
+  if (kind.moe) {
+    const ExpertTraffic experts = expert_traffic(job, plan, links);
+    traffic.expert_parallel = experts.all;
+    traffic.expert_after_last_saved = experts.combined;
+  }
   return traffic;
 }
 

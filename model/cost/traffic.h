@@ -31,6 +31,9 @@ struct LayerTraffic {
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
   int context_steps = 1;         // blocks of a ring, with the messages between them
   PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
+  // Of the forward pass, what comes after the last GEMM: an early stop of recomputation leaves it
+  // out.
+  Seconds tensor_after_last_saved, expert_after_last_saved;
 };
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            LayerKind kind);

@@ -152,8 +152,8 @@ void append_dense_mlp(const OperatorContext& context, OperatorList& list) {
 
 void append_experts(const OperatorContext& context, OperatorList& list) {
   list.push_back(router(context));
-  append_routed_experts(context, list);
   if (context.model.shared_experts > 0) append_shared_experts(context, list);
+  append_routed_experts(context, list);
 }
 
 }  // namespace trainyard

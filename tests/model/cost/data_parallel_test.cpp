@@ -42,6 +42,12 @@ TEST(DataParallelTraffic, OfZeroStagesIsTheGoldenOne) {
   EXPECT_NEAR(traffic_in_gigabytes(3), 330.8, 0.1);
 }
 
+StageWork long_passes() {
+  StageWork work;
+  work.layers = {Seconds(1e12), Seconds(1e12), Seconds(1e12)};
+  return work;
+}
+
 // Overlapped communication hides behind compute that is long enough, all but its last piece.
 TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   PreparedJob job = llama_8b_on_h100();
@@ -53,14 +59,96 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   StageParameters stage;
   stage.dense = 1e9;
   stage.layers = 9;
-  stage.largest_layer = 1e8;  // and an embedding as large
+  stage.embedding_matrix = 1e8;  // as large as a layer
+  stage.embedding = true;
   const PlanLinks links = unit_ring(64);
-  const PassTimes long_passes{Seconds(1e12), Seconds(1e12), Seconds(1e12)};
-  const Seconds all = data_parallel_cost(job, plan, links, stage, long_passes).step;
+  const DataParallelCost all = data_parallel_cost(job, plan, links, stage, long_passes());
   plan.overlap.data_parallel = true;
-  const Seconds rest = data_parallel_cost(job, plan, links, stage, long_passes).step;
-  // The first layer and the embedding are reduced last: 2e8 of 1e9 parameters.
-  EXPECT_NEAR(rest / all, 0.2, 1e-9);
+  const DataParallelCost rest = data_parallel_cost(job, plan, links, stage, long_passes());
+  // The embedding is reduced last, behind a pass of its own without work; the first layer before it
+  // has nothing to hide behind either: 2e8 of 1e9 parameters. They are gathered first.
+  EXPECT_NEAR(rest.end / all.end, 0.2, 1e-9);
+  EXPECT_NEAR(rest.start / all.start, 0.2, 1e-9);
+  EXPECT_EQ(rest.lost, Seconds(0));
+}
+
+// A head is reduced first, and gathered with the first layer.
+TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 1;
+  plan.sharding_group = 64;
+  StageParameters stage;
+  stage.dense = 1e9;
+  stage.layers = 5;
+  stage.head_matrix = 5e8;
+  stage.head = true;
+  const PlanLinks links = unit_ring(64);
+  const DataParallelCost all = data_parallel_cost(job, plan, links, stage, long_passes());
+  plan.overlap.data_parallel = true;
+  const DataParallelCost rest = data_parallel_cost(job, plan, links, stage, long_passes());
+  EXPECT_NEAR(rest.end / all.end, 0.1, 1e-9);
+  EXPECT_NEAR(rest.start / all.start, 0.6, 1e-9);
+}
+
+// ZeRO-3 of four equal layers, gathers and reductions of 1 s each beside backward passes of 1.5 s:
+// the first gather and the last reduction show, and of the two units between them, which have a
+// reduction and a gather beside them, half a second each.
+TEST(DataParallelCost, OfEveryPassShowsWhatDoesNotFitBesideALayer) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  job.job.training.stack.reduction_bytes = 2;
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 3;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.layers = 4;
+  stage.dense = 4 * 64.0 / 63 / 2;  // a byte a second: 1 s a layer
+  StageWork work;
+  work.layers = {Seconds(4), Seconds(3), Seconds(3)};
+  const auto cost = data_parallel_cost(job, plan, unit_ring(64), stage, work);
+  EXPECT_NEAR(cost.microbatch.forward.value(), 1, 1e-9);
+  EXPECT_NEAR(cost.microbatch.input_gradient.value(), 1 + 2 * 0.5 + 1, 1e-9);
+  EXPECT_NEAR(cost.at_ends.value(), 3, 1e-9);
+}
+
+// An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
+// while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
+TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
+  GroupLinks across;
+  across.size = across.domains = 4;
+  across.inside = BytesPerSecond(100);
+  across.across = across.across_all_to_all = BytesPerSecond(1);
+  PlanLinks links;
+  links.expert = across;
+  ExchangeTimes exchanges;
+  exchanges.expert = Seconds(3);
+  // The exchange sends 3/4 of its bytes over the links: rates are equal at 1/(1 + 3/4).
+  const double fair = 1 / 1.75;
+  const double stretch = 1 / 0.75 / fair;
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
+  EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
+}
+
+// Within its domain an exchange has links of its own.
+TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
+  GroupLinks across;
+  across.size = across.domains = 4;
+  across.inside = BytesPerSecond(100);
+  across.across = BytesPerSecond(1);
+  PlanLinks links;
+  links.tensor.size = links.tensor.ranks_per_domain = 8;
+  links.tensor.inside = BytesPerSecond(100);
+  ExchangeTimes exchanges;
+  exchanges.tensor = Seconds(3);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  EXPECT_NEAR(cover.rate, 1, 1e-9);
+  EXPECT_NEAR(cover.lost, 0, 1e-9);
 }
 
 // Two nodes of 32 ranks; a ring that passes the boundary at a quarter of the inner links' rate
@@ -74,18 +162,13 @@ TEST(DataParallelCost, OfASlowNetworkLeavesComputeTheDevice) {
   StageParameters stage;
   stage.dense = 1e9;
   stage.layers = 10;
-  stage.largest_layer = 1e8;
   PlanLinks links = unit_ring(64);
   links.dense_gradient.ranks_per_domain = 32;
   links.dense_gradient.domains = 2;
   links.dense_gradient.across = BytesPerSecond(0.25 / 32);
-  const PassTimes long_passes{Seconds(1e12), Seconds(1e12), Seconds(1e12)};
-  const auto step = [&](double slowdown) {
-    job.job.training.stack.overlap_slowdown = slowdown;
-    return data_parallel_cost(job, plan, links, stage, long_passes).step;
-  };
-  const Seconds last_piece = step(0);  // a tenth of the whole
-  EXPECT_NEAR((step(1) - last_piece) / last_piece, 9 * 0.25, 1e-9);
+  job.job.training.stack.overlap_slowdown = 1;
+  const auto cost = data_parallel_cost(job, plan, links, stage, long_passes());
+  EXPECT_NEAR(cost.lost / cost.end, 9 * 0.25, 1e-9);  // what is left is a tenth of the whole
 }
 
 // 30 bytes a parameter for mixed-precision Adam (handbook §4), and the norm's 4 once more.

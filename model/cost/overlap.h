@@ -1,0 +1,82 @@
+// Communication of a stage's parameters beside its passes, unit by unit (embedding, layers, head):
+// what is left of it where a pass ends, how late it makes one, and what both lose where they use
+// the same links. Each unit's message waits for those before it, as on one stream of a library.
+//
+// Assumes layers of equal work. Links that are shared go to both at equal rates (max-min fairness,
+// as in simulator/flow_network.h).
+#pragma once
+
+#include <algorithm>
+
+#include "model/cost/traffic.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+struct Unit {
+  Seconds work;
+  Seconds gather, reduce;  // its messages, in the time of the pass beside them
+};
+
+// The units of one chunk in the order of a pass.
+struct UnitSequence {
+  Unit first, layer, last;  // an end that the chunk does not have: nothing of all
+  int layers = 0;
+  bool has_first = false, has_last = false;
+
+  template <typename Visit>
+  void for_each(Visit visit) const {
+    if (has_first) visit(first);
+    for (int i = 0; i < layers; ++i) visit(layer);
+    if (has_last) visit(last);
+  }
+};
+
+// Reductions begin where their unit ends. What is left of them, and of `before`, at the end.
+Seconds left_of_reductions(const UnitSequence& units, Seconds before = Seconds(0));
+
+// All gathers begin with the pass, `before` ahead of them.
+class GathersAhead {
+ public:
+  explicit GathersAhead(Seconds before) : gathered_(before) {}
+  void pass(const UnitSequence& units);
+  void other_work(Seconds time) { worked_ += time; }
+  Seconds late() const { return late_; }
+
+ private:
+  Seconds gathered_, worked_, late_;
+};
+
+// What a pass shows of its messages, and the part of it that stands before its first unit and
+// behind its last: a stage that waits for another one shows nothing of that.
+struct ShownInPass {
+  Seconds all, at_ends;
+  ShownInPass& operator+=(ShownInPass other) {
+    all += other.all;
+    at_ends += other.at_ends;
+    return *this;
+  }
+};
+ShownInPass operator*(double times, ShownInPass shown);
+
+// Each unit's gather runs beside the unit before it, behind the reductions of the one before that;
+// the pass ends with its last reduction.
+ShownInPass shown_in_pass(const UnitSequence& units);
+
+// Exchanges of a pass, by the group that makes them.
+struct ExchangeTimes {
+  Seconds tensor, context, expert;
+  Seconds total() const { return tensor + context + expert; }
+};
+
+// What a pass offers to communication beside it.
+struct Cover {
+  double rate = 1;  // communication done, in its own time, a second of the pass
+  double lost = 0;  // that the pass loses, a second of communication
+};
+// A pass of `time`, its exchanges included, whose kernels lose `slowdown` of their pace to
+// communication of the group `data`.
+Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
+               const GroupLinks& data, const PlanLinks& links);
+
+}  // namespace trainyard
