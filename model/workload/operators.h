@@ -64,6 +64,7 @@ struct AttentionShape {
          keys = 0;  // of this rank; keys: what one query sees at most (full convention)
   double query_head_dim = 0, value_head_dim = 0;
   bool sliding = false;  // keys is the window: causal masking saves nothing more
+  double blocks = 1;     // that the keys come in, a kernel each (ring attention)
 };
 
 // A GEMM may carry traffic beside its own: casting its inputs under a low-precision recipe (its

@@ -26,6 +26,7 @@ AttentionShape core_shape(const OperatorContext& context, bool sliding) {
   shape.query_head_dim = query_head_dim(model);
   shape.value_head_dim = value_head_dim(model);
   shape.sliding = windowed;
+  if (context.shard.context_algorithm == ContextAlgorithm::ring && !windowed) shape.blocks = ranks;
   return shape;
 }
 

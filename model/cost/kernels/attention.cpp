@@ -132,11 +132,13 @@ std::array<double, 3> attention_coordinates(const AttentionShape& a) {
           std::log2(a.heads / a.kv_heads)};
 }
 
-Seconds attention_time(const Device& device, const AttentionShape& a, double speed) {
+Seconds attention_time(const Device& device, const AttentionShape& shape, double speed) {
+  AttentionShape a = shape;  // of one kernel
+  a.keys /= shape.blocks;
   const Form form = form_of(device, a);
   const Seconds traffic = (query_bytes(a) + kv_bytes(a)) / device.memory_bandwidth;
-  return (busy_time(device, form, a, speed * device.rates.sustained_clock) + traffic) *
-         form.correction;
+  const Seconds busy = busy_time(device, form, a, speed * device.rates.sustained_clock);
+  return shape.blocks * form.correction * (busy + traffic);
 }
 
 Seconds attention_prefill_time(const Device& device, const AttentionShape& a) {
