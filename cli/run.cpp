@@ -81,11 +81,12 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
     return failure("--rank", fmt::format("found {}; the plan of {} has {} ranks, from 0",
                                          options.rank, options.file.string(), ranks));
   }
-  if (options.alone || options.ranks == 0 || options.ranks == ranks) return {};
-  return failure(
-      "--ranks",
-      fmt::format("found {}; the plan of {} has {} ranks{}", options.ranks, options.file.string(),
-                  ranks, options.scale_down ? "" : " (--scale-down derives a smaller one)"));
+  if (options.alone || options.scale_down || options.ranks == 0 || options.ranks == ranks) {
+    return {};
+  }
+  return failure("--ranks", fmt::format("found {}; the plan of {} has {} ranks (--scale-down "
+                                        "derives a smaller one)",
+                                        options.ranks, options.file.string(), ranks));
 }
 
 Expected<Setting> setting_of(const RunOptions& options, Question& question) {
@@ -102,7 +103,7 @@ Expected<Setting> setting_of(const RunOptions& options, Question& question) {
   }
   if (auto missing = not_executed(setting)) return tl::unexpected(in_file(options.file, *missing));
   if (auto right = check_ranks(options, setting.plan.devices()); !right) {
-    if (!options.scale_down) return tl::unexpected(right.error());
+    return tl::unexpected(right.error());
   }
   return setting;
 }

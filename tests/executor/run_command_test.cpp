@@ -365,6 +365,15 @@ TEST(CalibrateCommand, WritesADeviceThatAScenarioCanName) {
   std::string text = read_text(scenario);
   const std::string named = "h100-sxm-80gb";
   text.replace(text.find(named), named.size(), device.string());
+TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --alone --rank 5 --scale-down --ranks 2",
+                  tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 8)));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("--rank: found 5; "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("has 2 ranks, from 0"), std::string::npos) << ran.err;
+}
+
   const fs::path own = write_scratch("own.json", text);
   const Ran priced = run_trainyard(fmt::format("simulate {}", own.string()));
   EXPECT_LE(priced.status, 1) << priced.err;
