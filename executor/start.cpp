@@ -153,6 +153,25 @@ Expected<RankResult> run_over(const std::unique_ptr<Transport>& transport, const
   return run_on(world, program, layout, *transport, *board);
 }
 
+#ifdef TRAINYARD_HAS_MPI
+constexpr int kRankFailed = 3;  // exit status, as of every run whose machine failed
+
+// A rank that fails alone ends the others too where no supervisor does it: MPI_Finalize would wait
+// for them, and they for this rank. One that fails with another leaves the sentence to that one.
+Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
+                           Expected<RankResult> result) {
+  const std::string failed = result ? result->failure
+                             : result.error().where.empty()
+                                 ? result.error().message
+                                 : result.error().where + ": " + result.error().message;
+  if (failed.empty() || failed == kAnotherRank || world.started.folder) return result;
+  fmt::print(stderr, "trainyard: rank {}: {}\n", mpi.rank(), failed);
+  world.folder.remove();
+  MpiWorld::abort(kRankFailed);
+  return result;
+}
+#endif
+
 // The ranks of mpirun or srun.
 template <typename BoardOf>
 Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
@@ -165,9 +184,9 @@ Expected<RankResult> run_under_mpi([[maybe_unused]] const RankWorld& world,
     return tl::unexpected(wrong_ranks(layout.ranks(), mpi.ranks()));
   }
   auto board = board_of(mpi.rank());
-  if (!board) return tl::unexpected(board.error());
+  if (!board) return ended(mpi, world, tl::unexpected(board.error()));
   const auto transport = make_mpi_transport(mpi, program, layout, board->head().call);
-  return run_on(world, program, layout, *transport, *board);
+  return ended(mpi, world, run_on(world, program, layout, *transport, *board));
 #else
   return failure("", fmt::format("the plan has {} ranks; built without MPI, one rank can be run",
                                  layout.ranks()));

@@ -162,6 +162,8 @@ class MpiTransport final : public Transport {
   MPI_Comm of(Group group) const { return communicators_[static_cast<std::size_t>(group)]; }
 
   Expected<void> checked(int status) const {
+void MpiWorld::abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
+
     if (status == MPI_SUCCESS) return {};
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;

@@ -17,6 +17,9 @@ class MpiWorld {
   MpiWorld(const MpiWorld&) = delete;
   MpiWorld& operator=(const MpiWorld&) = delete;
 
+  // Ends all of them, this one too, with an exit status.
+  static void abort(int status);
+
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
 

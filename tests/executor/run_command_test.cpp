@@ -299,6 +299,18 @@ TEST(RunCommand, RunsUnderTheUsersOwnMpirun) {
   EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
 }
 
+// Before it has spoken to the other, which waits for it: no folder for its board can be made there.
+TEST(RunCommand, EndsTheUsersOwnMpirunWhenOneRankFailsAlone) {
+  const fs::path script = write_scratch(
+      "one.sh",
+      "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then export TMPDIR=/proc; fi; exec \"$@\"\n");
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                                fmt::format("{} --timeout 100 sh {}", kMpirun, script.string()));
+  EXPECT_EQ(ran.status, 3) << ran.err;
+  EXPECT_NE(ran.err.find("trainyard: rank 1: "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
+}
+
 // What torchrun and its like set for each rank.
 TEST(RunCommand, RunsFromRankAndWorldSizeInTheEnvironment) {
   const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
@@ -353,6 +365,15 @@ TEST(RunCommand, RunsOneRankOfManyAlone) {
   EXPECT_NE(ran.out.find("all-reduce"), std::string::npos) << ran.out;
 }
 
+TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --alone --rank 5 --scale-down --ranks 2",
+                  tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 8)));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("--rank: found 5; "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("has 2 ranks, from 0"), std::string::npos) << ran.err;
+}
+
 // ---- Measured for a device
 // ------------------------------------------------------------------------
 
@@ -365,15 +386,6 @@ TEST(CalibrateCommand, WritesADeviceThatAScenarioCanName) {
   std::string text = read_text(scenario);
   const std::string named = "h100-sxm-80gb";
   text.replace(text.find(named), named.size(), device.string());
-TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
-  const Ran ran = run_trainyard(
-      fmt::format("run {} --alone --rank 5 --scale-down --ranks 2",
-                  tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 8)));
-  EXPECT_EQ(ran.status, 2);
-  EXPECT_NE(ran.err.find("--rank: found 5; "), std::string::npos) << ran.err;
-  EXPECT_NE(ran.err.find("has 2 ranks, from 0"), std::string::npos) << ran.err;
-}
-
   const fs::path own = write_scratch("own.json", text);
   const Ran priced = run_trainyard(fmt::format("simulate {}", own.string()));
   EXPECT_LE(priced.status, 1) << priced.err;
