@@ -127,7 +127,8 @@ class Diagnosis {
 
   std::optional<std::string> dead() const {
     for (const auto& board : boards_) {
-      if (!board || has_ended(board->head().state) || is_alive(board->head().process)) continue;
+      // The process first: it may end, done, between the two looks.
+      if (!board || is_alive(board->head().process) || has_ended(board->head().state)) continue;
       return sentence(*board, "was killed");
     }
     return std::nullopt;

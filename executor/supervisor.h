@@ -39,7 +39,8 @@ struct Launched {
 // The error: nothing could be started at all.
 Expected<Launched> launch(const RankLaunch& what);
 
-// The processes of a run that are still there, by their boards.
+// Whether a process is there and has not ended; one that has and that nobody has asked about is
+// not.
 bool is_alive(int process);
 
 }  // namespace trainyard
