@@ -36,9 +36,9 @@ Expected<Board> Board::create(const std::filesystem::path& folder, int rank,
   const std::size_t size = size_for(operations, steps);
   const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   // Reserved, so that a full disk is an answer here and not a signal later.
-  const int error =
-      descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(size));
+  int error = descriptor < 0 ? errno : posix_fallocate(descriptor, 0, static_cast<off_t>(size));
   void* memory = error == 0 ? mapped(descriptor, size) : nullptr;
+  if (error == 0 && memory == nullptr) error = errno;
   if (descriptor >= 0) ::close(descriptor);
   if (memory == nullptr) {
     return failure(temporary.string(), fmt::format("cannot be written: {}", std::strerror(error)));

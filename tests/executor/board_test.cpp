@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace trainyard {
 namespace {
 
@@ -37,6 +39,22 @@ TEST(Board, CannotBeMadeOnAFullDisk) {
   signal(SIGXFSZ, handler);
   ASSERT_FALSE(board);
   EXPECT_NE(board.error().message.find("cannot be written"), std::string::npos);
+}
+
+// Of the operating system: the file is there, its place in this process is not.
+TEST(Board, SaysThatThereIsNoMemoryForIt) {
+  constexpr rlim_t kMargin = rlim_t{4} << 20;  // for all else
+  std::ifstream statistics("/proc/self/statm");
+  rlim_t pages = 0;
+  statistics >> pages;
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  const rlimit little{pages * static_cast<rlim_t>(getpagesize()) + kMargin, before.rlim_max};
+  setrlimit(RLIMIT_AS, &little);
+  const auto board = Board::create(testing::TempDir(), 7, 1 << 20, 2);  // 24 MiB
+  setrlimit(RLIMIT_AS, &before);
+  ASSERT_FALSE(board);
+  EXPECT_EQ(board.error().message, "cannot be written: Cannot allocate memory");
 }
 
 }  // namespace
