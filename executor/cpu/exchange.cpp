@@ -2,23 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
+
+#include "executor/exchange_counts.h"
 
 namespace trainyard {
 namespace {
 
 int as_count(Eigen::Index size) { return static_cast<int>(size); }
-
-Counts alike(const Exchange& x, Eigen::Index size) {
-  return Counts(static_cast<std::size_t>(x.members), as_count(size));
-}
-
-Counts times(Counts counts, Eigen::Index factor) {
-  for (int& count : counts) count *= as_count(factor);
-  return counts;
-}
-
-int sum_of(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 Expected<void> all_reduce(const Exchange& x, const Operands<float>& o) {
   for (Tensor<float>* tensor : o.in_place) {
@@ -33,7 +23,7 @@ Expected<void> all_reduce(const Exchange& x, const Operands<float>& o) {
 
 Expected<void> scatter_rows(const Exchange& x, const Operands<float>& o, std::size_t which) {
   return x.transport.reduce_scatter(x.operation.group, o.in[which]->data(),
-                                    alike(x, o.in[which]->size() / x.members),
+                                    even_counts(x.members, o.in[which]->size() / x.members),
                                     o.out[which]->data());
 }
 
@@ -41,7 +31,8 @@ Expected<void> scatter_rows(const Exchange& x, const Operands<float>& o, std::si
 Expected<Counts> rows_of_members(const Exchange& x, Eigen::Index mine) {
   const auto rows = static_cast<float>(mine);
   std::vector<float> all(static_cast<std::size_t>(x.members));
-  auto done = x.transport.all_gather(x.operation.group, &rows, alike(x, 1), all.data());
+  auto done =
+      x.transport.all_gather(x.operation.group, &rows, even_counts(x.members, 1), all.data());
   if (!done) return tl::unexpected(done.error());
   Counts counts;
   counts.reserve(all.size());
@@ -51,7 +42,7 @@ Expected<Counts> rows_of_members(const Exchange& x, Eigen::Index mine) {
 
 Expected<void> gather_rows(const Exchange& x, const Operands<float>& o, std::size_t which) {
   const Tensor<float>& mine = *o.in[which];
-  Counts rows = alike(x, mine.rows());
+  Counts rows = even_counts(x.members, mine.rows());
   if (x.operation.group == Group::expert_tensor) {
     auto counted = rows_of_members(x, mine.rows());
     if (!counted) return tl::unexpected(counted.error());
@@ -59,7 +50,7 @@ Expected<void> gather_rows(const Exchange& x, const Operands<float>& o, std::siz
   }
   Tensor<float>& all = *o.out[which];
   all.resize(sum_of(rows), mine.cols());
-  return x.transport.all_gather(x.operation.group, mine.data(), times(rows, mine.cols()),
+  return x.transport.all_gather(x.operation.group, mine.data(), scaled_counts(rows, mine.cols()),
                                 all.data());
 }
 
@@ -71,38 +62,12 @@ Expected<void> pass(const Exchange& x, RingWay way, const Operands<float>& o, st
 
 // ---- Heads of all tokens and tokens of all heads -------------------------------------------
 
-// Where the block of one sequence and one pair of members is: in the member's share of the heads
-// (`row`), and among all heads of the other's tokens (`column`).
-struct HeadBlocks {
-  Eigen::Index width, share, heads, part, sequences, members;
-
-  Eigen::Index size() const { return sequences * part * share * width; }
-  Eigen::Index column(Eigen::Index holder) const { return holder * heads / members * width; }
-  Eigen::Index row(Eigen::Index sequence, Eigen::Index owner) const {
-    return (sequence * members + owner) * part;
-  }
-};
-
-HeadBlocks head_blocks(const Exchange& x, const Tensor<float>& all_heads) {
-  HeadBlocks blocks{};
-  blocks.width = x.operation.attention.query_head_dim > 0
-                     ? static_cast<Eigen::Index>(x.operation.attention.query_head_dim)
-                     : 1;
-  blocks.sequences = static_cast<Eigen::Index>(x.operation.attention.batch);
-  blocks.members = x.members;
-  blocks.heads = all_heads.cols() / blocks.width;
-  blocks.share = std::max<Eigen::Index>(1, blocks.heads / blocks.members);
-  blocks.part = all_heads.rows() / blocks.sequences;
-  return blocks;
-}
-
 // Calls visit(member, sequence, where in the message) for each block.
 template <typename Visit>
 void for_each_block(const HeadBlocks& blocks, const Visit& visit) {
   for (Eigen::Index member = 0; member < blocks.members; ++member) {
     for (Eigen::Index sequence = 0; sequence < blocks.sequences; ++sequence) {
-      visit(member, sequence,
-            member * blocks.size() + sequence * blocks.part * blocks.share * blocks.width);
+      visit(member, sequence, member * blocks.size() + sequence * blocks.part * blocks.columns());
     }
   }
 }
@@ -110,8 +75,10 @@ void for_each_block(const HeadBlocks& blocks, const Visit& visit) {
 // Where there are fewer heads than members, neighbours share one, and its gradients add up.
 Expected<void> exchange_heads(const Exchange& x, const Operands<float>& o) {
   const bool to_heads = o.out[0]->rows() > o.in[0]->rows();
-  const HeadBlocks blocks = head_blocks(x, to_heads ? *o.in[0] : *o.out[0]);
-  const Eigen::Index width = blocks.share * blocks.width;
+  const Tensor<float>& all_heads = to_heads ? *o.in[0] : *o.out[0];
+  const HeadBlocks blocks =
+      head_blocks(x.operation.attention, x.members, all_heads.rows(), all_heads.cols());
+  const Eigen::Index width = blocks.columns();
   std::vector<float> to(static_cast<std::size_t>(blocks.size() * x.members));
   std::vector<float> from(to.size());
   for_each_block(blocks, [&](Eigen::Index member, Eigen::Index sequence, Eigen::Index at) {
@@ -120,7 +87,7 @@ Expected<void> exchange_heads(const Exchange& x, const Operands<float>& o) {
                 ? o.in[0]->block(sequence * blocks.part, blocks.column(member), blocks.part, width)
                 : o.in[0]->block(blocks.row(sequence, member), 0, blocks.part, width);
   });
-  const Counts counts = alike(x, blocks.size());
+  const Counts counts = even_counts(x.members, blocks.size());
   auto done = x.transport.all_to_all(x.operation.group, to.data(), counts, from.data(), counts);
   if (!done) return done;
   if (!to_heads) o.out[0]->setZero();
@@ -137,37 +104,28 @@ Expected<void> exchange_heads(const Exchange& x, const Operands<float>& o) {
 
 // ---- Rows that go to the ranks of their experts, and back ------------------------------------
 
-// Rows for each member, of rows counted by expert (or by source and expert).
-Counts rows_by_member(const Exchange& x, const Tensor<float>& by_expert) {
-  const Eigen::Index share = by_expert.size() / x.members;
-  Counts rows;
-  rows.reserve(static_cast<std::size_t>(x.members));
-  for (Eigen::Index member = 0; member < x.members; ++member) {
-    float sum = 0;
-    for (Eigen::Index i = 0; i < share; ++i) sum += by_expert.data()[member * share + i];
-    rows.push_back(static_cast<int>(sum));
-  }
-  return rows;
+Counts counted_rows(const Exchange& x, const Tensor<float>& by_expert) {
+  return rows_by_member(x.members, {by_expert.data(), static_cast<std::size_t>(by_expert.size())});
 }
 
 Expected<void> move_rows(const Exchange& x, const Tensor<float>& mine, const Counts& to,
                          const Counts& from, Tensor<float>& received) {
   received.resize(sum_of(from), mine.cols());
-  return x.transport.all_to_all(x.operation.group, mine.data(), times(to, mine.cols()),
-                                received.data(), times(from, mine.cols()));
+  return x.transport.all_to_all(x.operation.group, mine.data(), scaled_counts(to, mine.cols()),
+                                received.data(), scaled_counts(from, mine.cols()));
 }
 
 // The rows by source and expert are created where they are not known yet.
 Expected<void> dispatch(const Exchange& x, const Operands<float>& o) {
   const bool knows = o.in.size() > o.out.size();
   if (!knows) {
-    const Counts one = alike(x, o.in[0]->size() / x.members);
+    const Counts one = even_counts(x.members, o.in[0]->size() / x.members);
     auto done =
         x.transport.all_to_all(x.operation.group, o.in[0]->data(), one, o.out[0]->data(), one);
     if (!done) return done;
   }
-  const Counts to = rows_by_member(x, *o.in[0]);
-  const Counts from = rows_by_member(x, knows ? *o.in[1] : *o.out[0]);
+  const Counts to = counted_rows(x, *o.in[0]);
+  const Counts from = counted_rows(x, knows ? *o.in[1] : *o.out[0]);
   const std::size_t first_in = knows ? 2 : 1;
   const std::size_t first_out = knows ? 0 : 1;
   for (std::size_t i = 0; first_out + i < o.out.size(); ++i) {
@@ -178,8 +136,8 @@ Expected<void> dispatch(const Exchange& x, const Operands<float>& o) {
 }
 
 Expected<void> combine(const Exchange& x, const Operands<float>& o) {
-  const Counts from = rows_by_member(x, *o.in[0]);
-  const Counts to = rows_by_member(x, *o.in[1]);
+  const Counts from = counted_rows(x, *o.in[0]);
+  const Counts to = counted_rows(x, *o.in[1]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
     if (auto done = move_rows(x, *o.in[2 + i], to, from, *o.out[i]); !done) return done;
   }
@@ -188,12 +146,12 @@ Expected<void> combine(const Exchange& x, const Operands<float>& o) {
 
 // The sum of what the ranks that share experts have, each with the rows that it received.
 Expected<void> scatter_routed(const Exchange& x, const Operands<float>& o) {
-  const Counts rows = rows_by_member(x, *o.in[0]);
+  const Counts rows = counted_rows(x, *o.in[0]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
     const Tensor<float>& all = *o.in[i + 1];
     o.out[i]->resize(rows[static_cast<std::size_t>(x.self)], all.cols());
-    auto done = x.transport.reduce_scatter(x.operation.group, all.data(), times(rows, all.cols()),
-                                           o.out[i]->data());
+    auto done = x.transport.reduce_scatter(x.operation.group, all.data(),
+                                           scaled_counts(rows, all.cols()), o.out[i]->data());
     if (!done) return done;
   }
   return {};
@@ -201,19 +159,9 @@ Expected<void> scatter_routed(const Exchange& x, const Operands<float>& o) {
 
 // ---- Flat parts of gradients, states and weights -----------------------------------------------
 
-Counts part_counts(const Exchange& x, Eigen::Index size) {
-  Counts counts;
-  counts.reserve(static_cast<std::size_t>(x.members));
-  for (int member = 0; member < x.members; ++member) {
-    const FlatPart part = part_of(size, x.members, member);
-    counts.push_back(as_count(part.end - part.begin));
-  }
-  return counts;
-}
-
 // Each member's part of the sum.
 Expected<std::vector<float>> summed_part(const Exchange& x, const Tensor<float>& whole) {
-  const Counts counts = part_counts(x, whole.size());
+  const Counts counts = part_counts(x.members, whole.size());
   std::vector<float> mine(static_cast<std::size_t>(counts[static_cast<std::size_t>(x.self)]));
   auto done = x.transport.reduce_scatter(x.operation.group, whole.data(), counts, mine.data());
   if (!done) return tl::unexpected(done.error());
@@ -233,8 +181,8 @@ Expected<void> scatter_in_place(const Exchange& x, Tensor<float>& whole) {
 Expected<void> gather_in_place(const Exchange& x, Tensor<float>& whole) {
   const FlatPart part = part_of(whole.size(), x.members, x.self);
   const std::vector<float> mine(whole.data() + part.begin, whole.data() + part.end);
-  return x.transport.all_gather(x.operation.group, mine.data(), part_counts(x, whole.size()),
-                                whole.data());
+  return x.transport.all_gather(x.operation.group, mine.data(),
+                                part_counts(x.members, whole.size()), whole.data());
 }
 
 Expected<void> make_part(const Exchange& x, const Tensor<float>& whole, Tensor<float>& part) {
@@ -247,8 +195,8 @@ Expected<void> make_part(const Exchange& x, const Tensor<float>& whole, Tensor<f
 
 // Parts are padded to one length; the whole is not.
 Expected<void> make_whole(const Exchange& x, const Tensor<float>& part, Tensor<float>& whole) {
-  return x.transport.all_gather(x.operation.group, part.data(), part_counts(x, whole.size()),
-                                whole.data());
+  return x.transport.all_gather(x.operation.group, part.data(),
+                                part_counts(x.members, whole.size()), whole.data());
 }
 
 Expected<void> by_parts(const Exchange& x, const Operands<float>& o) {

@@ -1,23 +1,11 @@
 #include "executor/cuda/device_exchange.h"
 
 #include <cmath>
-#include <numeric>
+
+#include "executor/exchange_counts.h"
 
 namespace trainyard {
 namespace {
-
-int as_count(std::int64_t size) { return static_cast<int>(size); }
-
-Counts alike(const DeviceExchange& x, std::int64_t size) {
-  return Counts(static_cast<std::size_t>(x.members), as_count(size));
-}
-
-Counts times(Counts counts, std::int64_t factor) {
-  for (int& count : counts) count *= as_count(factor);
-  return counts;
-}
-
-int sum_of(const Counts& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 int of_member(const Counts& counts, int member) { return counts[static_cast<std::size_t>(member)]; }
 
@@ -62,7 +50,7 @@ Expected<void> sum_parts(const DeviceExchange& x, const View& all, const Counts&
 
 Expected<void> scatter_rows_of(const DeviceExchange& x, std::size_t which) {
   const View& all = x.work.in(which);
-  return sum_parts(x, all, alike(x, all.size() / x.members), x.work.out(which));
+  return sum_parts(x, all, even_counts(x.members, all.size() / x.members), x.work.out(which));
 }
 
 // Where the routing decides, members have unlike numbers of rows.
@@ -70,7 +58,8 @@ Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
   const Queue& queue = x.work.queue;
   const Scratch own(queue, 1, 1, ElementType::f32), all(queue, x.members, 1, ElementType::f32);
   upload(queue, *own, {static_cast<float>(mine)});
-  auto done = x.transport.all_gather(queue, x.work.operation.group, *own, alike(x, 1), *all);
+  auto done =
+      x.transport.all_gather(queue, x.work.operation.group, *own, even_counts(x.members, 1), *all);
   if (!done) return tl::unexpected(done.error());
   Counts counts;
   counts.reserve(static_cast<std::size_t>(x.members));
@@ -80,7 +69,7 @@ Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
 
 Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
   const View& mine = x.work.in(which);
-  Counts rows = alike(x, mine.rows);
+  Counts rows = even_counts(x.members, mine.rows);
   if (x.work.operation.group == Group::expert_tensor) {
     auto counted = rows_of_members(x, mine.rows);
     if (!counted) return tl::unexpected(counted.error());
@@ -90,7 +79,7 @@ Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
   const View& all = x.work.out(which);
   const Sent sent(x.work.queue, mine, all.type);
   return x.transport.all_gather(x.work.queue, x.work.operation.group, *sent,
-                                times(rows, mine.columns), all);
+                                scaled_counts(rows, mine.columns), all);
 }
 
 Expected<void> pass_rows(const DeviceExchange& x, RingWay way, std::size_t which) {
@@ -101,30 +90,6 @@ Expected<void> pass_rows(const DeviceExchange& x, RingWay way, std::size_t which
 
 // ---- Heads of all tokens and tokens of all heads
 // --------------------------------------------------
-
-// As HeadBlocks of executor/cpu/exchange.cpp.
-struct HeadBlocks {
-  std::int64_t width, share, heads, part, sequences, members;
-
-  std::int64_t rows() const { return sequences * part; }
-  std::int64_t columns() const { return share * width; }
-  std::int64_t column(std::int64_t holder) const { return holder * heads / members * width; }
-  std::int64_t row(std::int64_t sequence, std::int64_t owner) const {
-    return (sequence * members + owner) * part;
-  }
-};
-
-HeadBlocks head_blocks(const DeviceExchange& x, const View& all_heads) {
-  const AttentionShape& shape = x.work.operation.attention;
-  HeadBlocks blocks{};
-  blocks.width = shape.query_head_dim > 0 ? static_cast<std::int64_t>(shape.query_head_dim) : 1;
-  blocks.sequences = static_cast<std::int64_t>(shape.batch);
-  blocks.members = x.members;
-  blocks.heads = all_heads.columns / blocks.width;
-  blocks.share = std::max<std::int64_t>(1, blocks.heads / blocks.members);
-  blocks.part = all_heads.rows / blocks.sequences;
-  return blocks;
-}
 
 // Calls visit(member, sequence, the block in the message) for each.
 template <typename Visit>
@@ -142,7 +107,9 @@ Expected<void> exchange_heads(const DeviceExchange& x) {
   const Queue& queue = x.work.queue;
   const View &in = x.work.in(0), &out = x.work.out(0);
   const bool to_heads = out.rows > in.rows;
-  const HeadBlocks blocks = head_blocks(x, to_heads ? in : out);
+  const View& all_heads = to_heads ? in : out;
+  const HeadBlocks blocks =
+      head_blocks(x.work.operation.attention, x.members, all_heads.rows, all_heads.columns);
   const std::int64_t rows = blocks.rows() * x.members, width = blocks.columns();
   const Scratch to(queue, rows, width, in.type), from(queue, rows, width, in.type);
   for_each_block(blocks, *to, [&](std::int64_t member, std::int64_t sequence, const View& block) {
@@ -151,7 +118,7 @@ Expected<void> exchange_heads(const DeviceExchange& x) {
                  : Columns{in.rows_from(blocks.row(sequence, member), blocks.part), 0};
     copy_columns(queue, {block, 0}, source, width);
   });
-  const Counts counts = alike(x, blocks.rows() * width);
+  const Counts counts = even_counts(x.members, blocks.rows() * width);
   auto done = x.transport.all_to_all(queue, x.work.operation.group, *to, counts, *from, counts);
   if (!done) return done;
   if (!to_heads) fill(queue, out, 0);
@@ -171,18 +138,8 @@ Expected<void> exchange_heads(const DeviceExchange& x) {
 // ---- Rows that go to the ranks of their experts, and back
 // -----------------------------------------
 
-// Rows for each member, of rows counted by expert (or by source and expert).
-Counts rows_by_member(const DeviceExchange& x, DeviceTensor& by_expert) {
-  const std::vector<float>& numbers = mirrored(x.work.queue, by_expert);
-  const std::size_t share = numbers.size() / static_cast<std::size_t>(x.members);
-  Counts rows;
-  rows.reserve(static_cast<std::size_t>(x.members));
-  for (std::size_t first = 0; first < numbers.size(); first += share) {
-    float sum = 0;
-    for (std::size_t i = 0; i < share; ++i) sum += numbers[first + i];
-    rows.push_back(static_cast<int>(sum));
-  }
-  return rows;
+Counts counted_rows(const DeviceExchange& x, DeviceTensor& by_expert) {
+  return rows_by_member(x.members, mirrored(x.work.queue, by_expert));
 }
 
 Expected<void> move_rows(const DeviceExchange& x, const View& mine, const Counts& to,
@@ -190,7 +147,8 @@ Expected<void> move_rows(const DeviceExchange& x, const View& mine, const Counts
   x.work.memory.reshape(received, sum_of(from), mine.columns, x.work.queue);
   const Sent sent(x.work.queue, mine, received.view.type);
   return x.transport.all_to_all(x.work.queue, x.work.operation.group, *sent,
-                                times(to, mine.columns), received.view, times(from, mine.columns));
+                                scaled_counts(to, mine.columns), received.view,
+                                scaled_counts(from, mine.columns));
 }
 
 // The rows by source and expert are created where they are not known yet.
@@ -198,14 +156,14 @@ Expected<void> dispatch(const DeviceExchange& x) {
   const DeviceOperands& o = x.work.operands;
   const bool knows = o.in.size() > o.out.size();
   if (!knows) {
-    const Counts one = alike(x, x.work.in(0).size() / x.members);
+    const Counts one = even_counts(x.members, x.work.in(0).size() / x.members);
     o.out[0]->mirror.clear();
     auto done = x.transport.all_to_all(x.work.queue, x.work.operation.group, x.work.in(0), one,
                                        x.work.out(0), one);
     if (!done) return done;
   }
-  const Counts to = rows_by_member(x, *o.in[0]);
-  const Counts from = rows_by_member(x, knows ? *o.in[1] : *o.out[0]);
+  const Counts to = counted_rows(x, *o.in[0]);
+  const Counts from = counted_rows(x, knows ? *o.in[1] : *o.out[0]);
   const std::size_t first_in = knows ? 2 : 1;
   const std::size_t first_out = knows ? 0 : 1;
   for (std::size_t i = 0; first_out + i < o.out.size(); ++i) {
@@ -217,8 +175,8 @@ Expected<void> dispatch(const DeviceExchange& x) {
 
 Expected<void> combine(const DeviceExchange& x) {
   const DeviceOperands& o = x.work.operands;
-  const Counts from = rows_by_member(x, *o.in[0]);
-  const Counts to = rows_by_member(x, *o.in[1]);
+  const Counts from = counted_rows(x, *o.in[0]);
+  const Counts to = counted_rows(x, *o.in[1]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
     if (auto done = move_rows(x, x.work.in(2 + i), to, from, *o.out[i]); !done) return done;
   }
@@ -228,11 +186,12 @@ Expected<void> combine(const DeviceExchange& x) {
 // The sum of what the ranks that share experts have, each with the rows that it received.
 Expected<void> scatter_routed(const DeviceExchange& x) {
   const DeviceOperands& o = x.work.operands;
-  const Counts rows = rows_by_member(x, *o.in[0]);
+  const Counts rows = counted_rows(x, *o.in[0]);
   for (std::size_t i = 0; i < o.out.size(); ++i) {
     const View& all = x.work.in(i + 1);
     x.work.memory.reshape(*o.out[i], of_member(rows, x.self), all.columns, x.work.queue);
-    if (auto done = sum_parts(x, all, times(rows, all.columns), x.work.out(i)); !done) return done;
+    if (auto done = sum_parts(x, all, scaled_counts(rows, all.columns), x.work.out(i)); !done)
+      return done;
   }
   return {};
 }
@@ -240,19 +199,9 @@ Expected<void> scatter_routed(const DeviceExchange& x) {
 // ---- Flat parts of gradients, states and weights
 // ------------------------------------------------------
 
-Counts part_counts(const DeviceExchange& x, std::int64_t size) {
-  Counts counts;
-  counts.reserve(static_cast<std::size_t>(x.members));
-  for (int member = 0; member < x.members; ++member) {
-    const FlatPart part = part_of(size, x.members, member);
-    counts.push_back(as_count(part.end - part.begin));
-  }
-  return counts;
-}
-
 // In place: the rest is not known then.
 Expected<void> scatter_in_place(const DeviceExchange& x, const View& whole) {
-  const Counts counts = part_counts(x, whole.size());
+  const Counts counts = part_counts(x.members, whole.size());
   const FlatPart part = part_of(whole.size(), x.members, x.self);
   const Scratch mine(x.work.queue, part.end - part.begin, 1, whole.type);
   auto done =
@@ -266,18 +215,18 @@ Expected<void> gather_in_place(const DeviceExchange& x, const View& whole) {
   const FlatPart part = part_of(whole.size(), x.members, x.self);
   return x.transport.all_gather(x.work.queue, x.work.operation.group,
                                 whole.from(part.begin, part.end - part.begin),
-                                part_counts(x, whole.size()), whole);
+                                part_counts(x.members, whole.size()), whole);
 }
 
 Expected<void> make_part(const DeviceExchange& x, const View& whole, const View& part) {
-  const Counts counts = part_counts(x, whole.size());
+  const Counts counts = part_counts(x.members, whole.size());
   fill(x.work.queue, part, 0);
   return sum_parts(x, whole, counts, part.from(0, of_member(counts, x.self)));
 }
 
 // Parts are padded to one length; the whole is not.
 Expected<void> make_whole(const DeviceExchange& x, const View& part, const View& whole) {
-  const Counts counts = part_counts(x, whole.size());
+  const Counts counts = part_counts(x.members, whole.size());
   const Sent sent(x.work.queue, part.from(0, of_member(counts, x.self)), whole.type);
   return x.transport.all_gather(x.work.queue, x.work.operation.group, *sent, counts, whole);
 }
