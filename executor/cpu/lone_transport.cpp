@@ -38,16 +38,9 @@ class LoneTransport final : public Transport {
 }  // namespace
 
 std::string_view name_of(RankCall call) {
-  constexpr std::string_view kNames[] = {"",
-                                         "MPI_Allreduce",
-                                         "MPI_Reduce_scatter",
-                                         "MPI_Allgatherv",
-                                         "MPI_Alltoallv",
-                                         "MPI_Sendrecv",
-                                         "MPI_Isend",
-                                         "MPI_Recv",
-                                         "MPI_Bcast",
-                                         "MPI_Waitall"};
+  constexpr std::string_view kNames[] = {
+      "",     "all-reduce", "reduce-scatter", "all-gather",       "all-to-all", "ring exchange",
+      "send", "receive",    "broadcast",      "wait for messages"};
   return kNames[static_cast<std::size_t>(call)];
 }
 

@@ -1,5 +1,6 @@
 // How the ranks of the CPU backend reach each other: numbers in arrays, among the members of a
-// group in their order. One implementation speaks MPI, the other is alone.
+// group in their order. One implementation speaks MPI, one TCP, one is the only rank that there is,
+// and one has local copies in the place of its peers.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,7 @@ enum class RankCall : std::uint8_t {
   broadcast,
   wait,
 };
-std::string_view name_of(RankCall call);  // "MPI_Allreduce"; empty: none
+std::string_view name_of(RankCall call);  // "all-reduce"; empty: none
 
 enum class RingWay { on, back };
 
