@@ -18,6 +18,8 @@
 #include <thread>
 #include <utility>
 
+#include "executor/exchange_counts.h"
+
 namespace trainyard {
 namespace {
 
@@ -325,13 +327,8 @@ class SocketTransport final : public Transport {
   Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
     const Within within(call_, RankCall::all_reduce);
     const std::vector<int> members = members_of(group);
-    const auto size = static_cast<int>(members.size());
-    Counts counts;
-    counts.reserve(members.size());
-    for (int i = 0; i < size; ++i) {
-      counts.push_back((i + 1) * count / size - i * count / size);
-    }
-    std::vector<float> mine(static_cast<std::size_t>(count / size + 1));
+    const Counts counts = part_counts(static_cast<int>(members.size()), count);
+    std::vector<float> mine(index(counts.front()));
     auto done = reduce(group, numbers, counts, mine.data(), how);
     return done ? spread(group, mine.data(), counts, numbers) : done;
   }
@@ -382,11 +379,13 @@ class SocketTransport final : public Transport {
   }
   Expected<void> wait_for_messages() override {
     const Within within(call_, RankCall::wait);
-    while (std::any_of(peers_.begin(), peers_.end(),
-                       [](const Peer& peer) { return peer.has_to_send(); })) {
+    for (;;) {
+      const auto waiting = std::find_if(peers_.begin(), peers_.end(),
+                                        [](const Peer& peer) { return peer.has_to_send(); });
+      if (waiting == peers_.end()) return {};
+      if (!waiting->is_there()) return gone(static_cast<int>(waiting - peers_.begin()));
       if (auto done = pump(-1); !done) return done;
     }
-    return {};
   }
   Expected<void> broadcast(std::string& bytes, int from) override {
     const Within within(call_, RankCall::broadcast);
@@ -452,9 +451,7 @@ class SocketTransport final : public Transport {
     }
     for (;;) {
       if (auto message = peers_[index(from)].taken(tag)) return *std::move(message);
-      if (!peers_[index(from)].is_there()) {
-        return failure("", fmt::format("{} failed: rank {} has gone", name_of(call_.load()), from));
-      }
+      if (!peers_[index(from)].is_there()) return tl::unexpected(gone(from).error());
       if (auto done = pump(-1); !done) return tl::unexpected(done.error());
     }
   }
@@ -491,6 +488,10 @@ class SocketTransport final : public Transport {
       all += counts[i];
     }
     return {};
+  }
+
+  Expected<void> gone(int peer) const {
+    return failure("", fmt::format("{} failed: rank {} has gone", name_of(call_.load()), peer));
   }
 
   // Sends and receives what goes; waits at most so many milliseconds for that (−1: for ever).

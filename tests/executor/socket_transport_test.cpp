@@ -1,0 +1,45 @@
+// Ranks that speak TCP: what they add up, and what one says when another has gone.
+#include "executor/cpu/socket_transport.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/executor/socket_ranks.h"
+
+namespace trainyard {
+namespace {
+
+// Five numbers among three: parts of two, two and one.
+TEST(SocketTransport, AddsUpPartsThatAreNotAlike) {
+  on_socket_ranks(3, [](Transport& ranks) {
+    std::vector<float> numbers = {1, 2, 3, 4, 5};
+    for (float& number : numbers) number *= static_cast<float>(ranks.rank() + 1);
+    ASSERT_TRUE(ranks.all_reduce(Group::all, numbers.data(), 5, Reduction::sum));
+    EXPECT_EQ(numbers, (std::vector<float>{6, 12, 18, 24, 30}));  // times 1 + 2 + 3
+  });
+}
+
+TEST(SocketTransport, AddsUpFewerNumbersThanThereAreRanks) {
+  on_socket_ranks(3, [](Transport& ranks) {
+    auto number = static_cast<float>(ranks.rank());
+    ASSERT_TRUE(ranks.all_reduce(Group::all, &number, 1, Reduction::max));
+    EXPECT_EQ(number, 2);
+  });
+}
+
+// A message that cannot leave any more would else be waited for without end.
+TEST(SocketTransport, SaysWhoHasGoneWhenAMessageIsLeftOver) {
+  on_socket_ranks(2, [](Transport& ranks) {
+    if (ranks.rank() == 0) return;
+    float number = 1;
+    const auto received = ranks.receive(0, 0, &number, 1);
+    ASSERT_FALSE(received);
+    EXPECT_EQ(received.error().message, "receive failed: rank 0 has gone");
+    ASSERT_TRUE(ranks.send(0, 0, &number, 1));
+    const auto left = ranks.wait_for_messages();
+    ASSERT_FALSE(left);
+    EXPECT_EQ(left.error().message, "wait for messages failed: rank 0 has gone");
+  });
+}
+
+}  // namespace
+}  // namespace trainyard
