@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
-#include <algorithm>
 #include <array>
 #include <list>
 #include <utility>
 
+#include "executor/memberships.h"
+
 namespace trainyard {
 namespace {
-
-constexpr std::size_t kGroups = static_cast<std::size_t>(Group::all) + 1;
 
 Counts offsets_of(const Counts& counts) {
   Counts offsets;
@@ -21,36 +20,23 @@ Counts offsets_of(const Counts& counts) {
   return offsets;
 }
 
-// Which groups the operations of the program name.
-std::array<bool, kGroups> groups_in(const Program& program) {
-  std::array<bool, kGroups> used{};
-  for (const Block& block : program.blocks) {
-    for (const Operation& operation : block.operations) {
-      used[static_cast<std::size_t>(operation.group)] = true;
-    }
-  }
-  used[static_cast<std::size_t>(Group::none)] = false;
-  return used;
-}
-
 class MpiTransport final : public Transport {
  public:
   MpiTransport(MPI_Comm world, int rank, const Program& program, const RankLayout& layout,
                std::atomic<RankCall>& call)
       : Transport(rank, layout.ranks()), world_(world), call_(call) {
     communicators_.fill(MPI_COMM_NULL);
-    const auto used = groups_in(program);
-    for (std::size_t group = 0; group < kGroups; ++group) {
-      if (used[group]) communicators_[group] = split(static_cast<Group>(group), layout);
+    for (const Membership& of : memberships(program, layout, rank)) {
+      MPI_Comm_split(world_, of.color < 0 ? MPI_UNDEFINED : of.color, of.place,
+                     &communicators_[static_cast<std::size_t>(of.group)]);
     }
     communicators_[static_cast<std::size_t>(Group::all)] = world_;
   }
 
   ~MpiTransport() override {
-    for (std::size_t group = 0; group + 1 < kGroups; ++group) {
-      if (communicators_[group] != MPI_COMM_NULL) MPI_Comm_free(&communicators_[group]);
+    for (MPI_Comm& communicator : communicators_) {
+      if (communicator != MPI_COMM_NULL) MPI_Comm_free(&communicator);
     }
-    MPI_Comm_free(&world_);
   }
 
   Expected<void> all_reduce(Group group, float* numbers, int count, Reduction how) override {
@@ -147,23 +133,9 @@ class MpiTransport final : public Transport {
     std::atomic<RankCall>& where_;
   };
 
-  MPI_Comm split(Group group, const RankLayout& layout) const {
-    const GroupMembers members = layout.members(group, rank());
-    int key = -1;
-    for (int i = 0; i < members.size(); ++i) {
-      if (members[i] == rank()) key = i;
-    }
-    MPI_Comm communicator = MPI_COMM_NULL;
-    MPI_Comm_split(world_, key < 0 ? MPI_UNDEFINED : members.first, std::max(key, 0),
-                   &communicator);
-    return communicator;
-  }
-
   MPI_Comm of(Group group) const { return communicators_[static_cast<std::size_t>(group)]; }
 
   Expected<void> checked(int status) const {
-void MpiWorld::abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
-
     if (status == MPI_SUCCESS) return {};
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
@@ -175,7 +147,7 @@ void MpiWorld::abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
   MPI_Comm world_;
   std::atomic<RankCall>& call_;
-  std::array<MPI_Comm, kGroups> communicators_{};
+  std::array<MPI_Comm, kGroupKinds> communicators_{};
   std::list<Message> messages_;
 };
 
@@ -189,6 +161,8 @@ MpiWorld::MpiWorld() {
 }
 
 MpiWorld::~MpiWorld() { MPI_Finalize(); }
+
+void MpiWorld::abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
 std::unique_ptr<Transport> make_mpi_transport(const MpiWorld& world, const Program& program,
                                               const RankLayout& layout,

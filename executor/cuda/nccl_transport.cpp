@@ -8,12 +8,11 @@
 #include <tuple>
 
 #include "executor/cuda/device_transport.h"
+#include "executor/memberships.h"
 #include "model/program/view.h"
 
 namespace trainyard {
 namespace {
-
-constexpr std::size_t kGroups = static_cast<std::size_t>(Group::all) + 1;
 
 // A queue of messages: from a stage, to a stage, of one pass.
 using Way = std::tuple<int, int, int>;
@@ -27,17 +26,6 @@ std::set<Way> ways_in(const Program& program) {
     }
   }
   return ways;
-}
-
-std::array<bool, kGroups> groups_in(const Program& program) {
-  std::array<bool, kGroups> used{};
-  for (const Block& block : program.blocks) {
-    for (const Operation& operation : block.operations) {
-      used[static_cast<std::size_t>(operation.group)] = true;
-    }
-  }
-  used[static_cast<std::size_t>(Group::none)] = false;
-  return used;
 }
 
 ncclDataType_t type_of(const View& view) {
@@ -187,13 +175,9 @@ class NcclTransport final : public DeviceTransport {
   }
 
   void split_groups(ncclComm_t world, const Program& program) {
-    const auto used = groups_in(program);
-    for (std::size_t group = 0; group < kGroups; ++group) {
-      if (!used[group]) continue;
-      const GroupMembers members = layout_.members(static_cast<Group>(group), rank_);
-      int place = -1;
-      for (int i = 0; i < members.size(); ++i) place = members[i] == rank_ ? i : place;
-      groups_[group] = split(world, place < 0 ? NCCL_SPLIT_NOCOLOR : members.first, place);
+    for (const Membership& of : memberships(program, layout_, rank_)) {
+      groups_[static_cast<std::size_t>(of.group)] =
+          split(world, of.color < 0 ? NCCL_SPLIT_NOCOLOR : of.color, of.place);
     }
   }
 
@@ -208,7 +192,7 @@ class NcclTransport final : public DeviceTransport {
 
   ncclComm_t split(ncclComm_t world, int color, int key) {
     ncclComm_t made = nullptr;
-    note(ncclCommSplit(world, color, std::max(key, 0), &made, nullptr));
+    note(ncclCommSplit(world, color, key, &made, nullptr));
     if (made != nullptr) all_.push_back(made);
     return made;
   }
@@ -245,7 +229,7 @@ class NcclTransport final : public DeviceTransport {
   ncclResult_t result_ = ncclSuccess;
   Expected<void> error_;
   std::vector<ncclComm_t> all_;
-  std::array<ncclComm_t, kGroups> groups_{};
+  std::array<ncclComm_t, kGroupKinds> groups_{};
   std::map<Way, ncclComm_t> ways_;
 };
 
