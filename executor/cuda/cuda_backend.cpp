@@ -68,6 +68,7 @@ class CudaBackend final : public Backend {
 
   ~CudaBackend() override {
     cudaDeviceSynchronize();
+    transport_.reset();  // first: kernels that wait for a peer end with it
     for (DeviceTensor& tensor : tensors_) memory_.release(tensor, releases_);
     cudaStreamSynchronize(releases_);
     for (const auto& [lane, state] : lanes_) {

@@ -44,13 +44,8 @@ class NcclTransport final : public DeviceTransport {
     error_ = connect(program);
   }
   ~NcclTransport() override {
-    for (ncclComm_t communicator : all_) {
-      if (error_) {
-        ncclCommDestroy(communicator);
-      } else {
-        ncclCommAbort(communicator);
-      }
-    }
+    // Not destroyed, which would wait for a peer that has gone: the work is done by now or lost.
+    for (ncclComm_t communicator : all_) ncclCommAbort(communicator);
   }
   const Expected<void>& connected() const { return error_; }
 
@@ -179,6 +174,7 @@ class NcclTransport final : public DeviceTransport {
       groups_[static_cast<std::size_t>(of.group)] =
           split(world, of.color < 0 ? NCCL_SPLIT_NOCOLOR : of.color, of.place);
     }
+    groups_[static_cast<std::size_t>(Group::all)] = world;
   }
 
   void split_ways(ncclComm_t world, const Program& program) {
