@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 
 #include "executor/cuda/device_exchange.h"
@@ -274,6 +275,25 @@ class CudaBackend final : public Backend {
   std::vector<cudaStream_t> of_events_;
   std::size_t recorded_ = 0;
 };
+// What CUDA reads when it starts. Streams that share a hardware queue wait for each other, so a
+// receive would hold up the send that its peer waits for; and a kernel that is loaded when it is
+// first called waits for those that run, which may wait for a peer.
+void prepare_environment() {
+  constexpr int kAsTheUserHasIt = 0;
+  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kAsTheUserHasIt);
+  setenv("CUDA_MODULE_LOADING", "EAGER", kAsTheUserHasIt);
+  // NOLINTEND(concurrency-mt-unsafe)
+}
+
+// Where on the host's bus a device is: the same one for every process that sees it.
+std::string bus_address(int device) {
+  cudaDeviceProp properties{};
+  cudaGetDeviceProperties(&properties, device);
+  return fmt::format("{:x}:{:x}:{:x}", properties.pciDomainID, properties.pciBusID,
+                     properties.pciDeviceID);
+}
+
 
 Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& world, bool shared) {
   if (world.alone) return make_alone_device_transport();
@@ -285,6 +305,7 @@ Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& wor
 
 bool has_cuda() { return true; }
 
+  prepare_environment();
 std::optional<Error> no_cuda_device() {
   int devices = 0;
   const cudaError_t found = cudaGetDeviceCount(&devices);
@@ -300,7 +321,7 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) 
   cudaGetDeviceCount(&devices);
   DevicePlacement placement;
   if (!world.alone) {
-    auto placed = place_on_device(world.transport, devices);
+    auto placed = place_on_device(world.transport, devices, bus_address);
     if (!placed) return tl::unexpected(placed.error());
     placement = *placed;
   }

@@ -1,6 +1,10 @@
-// Which device a rank has: its place among the ranks of its host. Ranks share devices where a host
-// has fewer devices than ranks.
+// Which device a rank has: its place among the ranks of its host, of the devices that it sees.
+// Ranks share devices where a host has fewer devices than ranks; where a launcher shows each rank
+// one of its own (srun --gpus-per-task=1) they do not, although each calls it the first.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "executor/cpu/transport.h"
 
@@ -10,7 +14,9 @@ struct DevicePlacement {
   int device = 0;
   bool shared = false;  // by any two ranks of the run
 };
-// Collective over all ranks. Requires: devices > 0 here.
-Expected<DevicePlacement> place_on_device(Transport& transport, int devices);
+// `address`: what tells a device from the others of its host. Collective over all ranks. Requires:
+// devices > 0 here.
+Expected<DevicePlacement> place_on_device(Transport& transport, int devices,
+                                          const std::function<std::string(int device)>& address);
 
 }  // namespace trainyard
