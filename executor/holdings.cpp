@@ -48,10 +48,16 @@ std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64
 
 std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer) const {
   std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
+  std::optional<WeightRow> row;
+  std::int64_t of = -1;
   for (std::size_t k = 0; k < numbers.size(); ++k) {
     const auto place = element(buffer, static_cast<std::int64_t>(k));
     if (!place) continue;
-    numbers[k] = initial_weight(setting_, {whole(buffer).name, layer, place->row, place->column});
+    if (place->row != of) {
+      of = place->row;
+      row.emplace(setting_, WeightPlace{whole(buffer).name, layer, of});
+    }
+    numbers[k] = (*row)[place->column];
   }
   return numbers;
 }

@@ -13,17 +13,15 @@ std::uint64_t hash_of(std::string_view name) {
 
 }  // namespace
 
-double initial_weight(const Setting& setting, const WeightPlace& place) {
+WeightRow::WeightRow(const Setting& setting, const WeightPlace& place) {
   const bool tied_head = setting.model.tied_embeddings && place.weight == "head weight";
   const std::string_view name = tied_head ? "embedding table" : place.weight;
   const bool vocabulary = name == "embedding table" || name == "head weight";
-  if (vocabulary && place.row >= setting.model.vocabulary) return 0;
-  std::uint64_t x = hash_of(name) + setting.seed;
-  x = mixed(x + static_cast<std::uint64_t>(place.layer + 1));
-  x = mixed(x + static_cast<std::uint64_t>(place.row));
-  const double number = uniform(x + static_cast<std::uint64_t>(place.column));
-  const double width = 1 / std::sqrt(static_cast<double>(setting.model.hidden_size));
-  return name.ends_with("scale") ? 1 + 0.3 * number : width * number;
+  pads_ = vocabulary && place.row >= setting.model.vocabulary;
+  scales_ = name.ends_with("scale");
+  seed_ = mixed(hash_of(name) + setting.seed + static_cast<std::uint64_t>(place.layer + 1));
+  seed_ = mixed(seed_ + static_cast<std::uint64_t>(place.row));
+  width_ = 1 / std::sqrt(static_cast<double>(setting.model.hidden_size));
 }
 
 bool is_kept(const Setting& setting, const DropoutPlace& place) {

@@ -45,10 +45,24 @@ struct Setting {
 struct WeightPlace {
   std::string_view weight;
   int layer = -1;
-  std::int64_t row = 0, column = 0;
+  std::int64_t row = 0;
 };
-// Uniform in ±1/√h, scales of norms about 1; rows that pad the vocabulary are 0.
-double initial_weight(const Setting& setting, const WeightPlace& place);
+// What the weights of one row start as, by column: uniform in ±1/√h, scales of norms about 1; rows
+// that pad the vocabulary are 0.
+class WeightRow {
+ public:
+  WeightRow(const Setting& setting, const WeightPlace& place);
+  double operator[](std::int64_t column) const {
+    if (pads_) return 0;
+    const double number = uniform(seed_ + static_cast<std::uint64_t>(column));
+    return scales_ ? 1 + 0.3 * number : width_ * number;
+  }
+
+ private:
+  bool pads_ = false, scales_ = false;
+  std::uint64_t seed_ = 0;  // of the name, the layer and the row
+  double width_ = 0;
+};
 bool is_kept(const Setting& setting, const DropoutPlace& place);
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
 
