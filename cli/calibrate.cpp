@@ -165,7 +165,9 @@ Expected<Subject> measured_device(const CalibrateOptions& options) {
   Progress progress("measuring");
   auto measured = measure_device(limits_of(options, progress, 1));
   if (!measured) return tl::unexpected(measured.error());
-  return Subject{std::move(measured->samples), {}, {measured->memory, measured->multiprocessors}};
+  return Subject{std::move(measured->samples),
+                 {},
+                 {measured->memory, measured->multiprocessors, measured->link}};
 }
 
 int run(const CalibrateOptions& options) {

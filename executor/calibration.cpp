@@ -53,16 +53,17 @@ void borrow_from_float(Device& device, Dtype dtype) {
   device.peak[to] = device.peak_of(Dtype::fp32);
 }
 
-// The slowest of what passes between two ranks, or without a second rank a copy.
-BytesPerSecond link_of(const HostSamples& samples,
-                       const std::vector<CollectiveSample>& collectives) {
+// The best rate between two ranks; without a second rank what is known of the link, else a copy.
+BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveSample>& collectives,
+                       BytesPerSecond known) {
   BytesPerSecond best;
   for (const CollectiveSample& sample : collectives) {
     if (sample.operation != CollectiveOperation::all_gather) continue;
     const double sent = (sample.gpus - 1.0) / sample.gpus;
     best = std::max(best, sent * sample.bytes / sample.time);
   }
-  return best > BytesPerSecond(0) ? best : samples.copy;
+  if (best > BytesPerSecond(0)) return best;
+  return known > BytesPerSecond(0) ? known : samples.copy;
 }
 
 }  // namespace
@@ -75,7 +76,7 @@ Expected<Device> fitted_device(const HostSamples& samples,
   device.multiprocessors = frame.multiprocessors;
   device.memory = frame.memory;
   device.memory_bandwidth = samples.copy;
-  device.link_bandwidth = link_of(samples, collectives);
+  device.link_bandwidth = link_of(samples, collectives, frame.link);
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
     device.peak[static_cast<std::size_t>(dtype)] = best_gemm(samples, static_cast<Dtype>(dtype));
   }

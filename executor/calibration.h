@@ -12,6 +12,7 @@ namespace trainyard {
 struct DeviceFrame {
   Bytes memory;
   int multiprocessors = 1;
+  BytesPerSecond link;  // where no collectives were measured; 0: as fast as a copy
 };
 Expected<Device> fitted_device(const HostSamples& samples,
                                const std::vector<CollectiveSample>& collectives,

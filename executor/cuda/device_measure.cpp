@@ -21,6 +21,24 @@ constexpr std::array<int, 3> kHeads = {8, 16, 32};
 constexpr std::array<int, 2> kHeadDims = {64, 128};
 constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
 constexpr std::int64_t kCopied = std::int64_t{1} << 28;
+constexpr std::int64_t kBrought = std::int64_t{1} << 28;  // bytes, from the host
+
+// Of the host, as the device reads it by itself.
+class HostMemory {
+ public:
+  HostMemory(CudaStatus& status, std::size_t bytes) {
+    status.check(cudaMallocHost(&data_, bytes), "cudaMallocHost");
+  }
+  ~HostMemory() {
+    if (data_ != nullptr) cudaFreeHost(data_);
+  }
+  HostMemory(const HostMemory&) = delete;
+  HostMemory& operator=(const HostMemory&) = delete;
+  const void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
 
 class DeviceMeasurement {
  public:
@@ -32,7 +50,7 @@ class DeviceMeasurement {
     status_.check(cudaEventCreate(&end_), "cudaEventCreate");
     all_ = static_cast<double>(2 * kRows.size() * kWidths.size() * kWidths.size() +
                                2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
-                               kTrafficSizes + 1);
+                               kTrafficSizes + 2);
     each_ = limits.budget / all_;
   }
   ~DeviceMeasurement() {
@@ -46,6 +64,7 @@ class DeviceMeasurement {
 
   Expected<HostSamples> run() {
     add([&] { samples_.copy = copy_rate(); });
+    add([&] { link_ = host_rate(); });
     for (const ElementType type : {ElementType::bf16, ElementType::f32}) measure_gemm(type);
     std::vector<double> backward;
     for (const int head_dim : kHeadDims) {
@@ -63,6 +82,7 @@ class DeviceMeasurement {
     if (!status_.ok()) return failure("", status_.message());
     return std::move(samples_);
   }
+  BytesPerSecond link() const { return link_; }
 
  private:
   void measure_gemm(ElementType type) {
@@ -122,6 +142,18 @@ class DeviceMeasurement {
     const Scratch from(to, kCopied, 1, ElementType::f32), into(to, kCopied, 1, ElementType::f32);
     const Seconds time = time_of([&] { convert(to, *into, *from); });
     return Bytes(2.0 * static_cast<double>(from->bytes())) / time;
+  }
+
+  BytesPerSecond host_rate() {
+    const Queue to = queue();
+    const Scratch into(to, kBrought, 1, ElementType::u8);
+    const HostMemory from(status_, into->bytes());
+    const Seconds time = time_of([&] {
+      status_.check(
+          cudaMemcpyAsync(into->data, from.data(), into->bytes(), cudaMemcpyHostToDevice, stream_),
+          "cudaMemcpyAsync");
+    });
+    return Bytes(static_cast<double>(into->bytes())) / time;
   }
 
   GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -188,6 +220,7 @@ class DeviceMeasurement {
   Seconds each_;
   double all_ = 1, done_ = 0;
   HostSamples samples_;
+  BytesPerSecond link_;
 };
 
 }  // namespace
@@ -198,10 +231,11 @@ Expected<MeasuredDevice> measure_device(const MeasureLimits& limits) {
   if (found != cudaSuccess) {
     return failure("", std::string("cudaGetDeviceProperties failed: ") + cudaGetErrorString(found));
   }
-  auto samples = DeviceMeasurement(limits, 0).run();
+  DeviceMeasurement measurement(limits, 0);
+  auto samples = measurement.run();
   if (!samples) return tl::unexpected(samples.error());
   return MeasuredDevice{*std::move(samples), Bytes(static_cast<double>(properties.totalGlobalMem)),
-                        properties.multiProcessorCount};
+                        properties.multiProcessorCount, measurement.link()};
 }
 
 }  // namespace trainyard

@@ -10,6 +10,7 @@ struct MeasuredDevice {
   HostSamples samples;
   Bytes memory;
   int multiprocessors = 1;
+  BytesPerSecond link;  // from the host's memory
 };
 // The error names the call that failed. Requires: there is a device.
 Expected<MeasuredDevice> measure_device(const MeasureLimits& limits);

@@ -115,6 +115,15 @@ cudaError_t cudaFree(void* data) {
   std::free(data);
   return cudaSuccess;
 }
+// Of the host: not counted.
+cudaError_t cudaMallocHost(void** data, size_t bytes) {
+  *data = std::malloc(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
+}
+cudaError_t cudaFreeHost(void* data) {
+  std::free(data);
+  return cudaSuccess;
+}
 cudaError_t cudaMallocFromPoolAsync(void** data, size_t bytes, cudaMemPool_t, cudaStream_t) {
   return cudaMalloc(data, bytes);
 }
