@@ -252,7 +252,7 @@ TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
 
 // Heads wide enough for tensor cores, sequences longer than a tile.
 TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
-  for (const int width : {64, 128}) {
+  for (const auto& [width, tokens] : {std::pair{64, 136}, {128, 72}, {256, 40}}) {
     Transformer model = tiny_llama(false);
     model.layers = 2;
     model.hidden_size = 8;
@@ -262,7 +262,7 @@ TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
     model.sliding_window = 100;
     model.full_attention_every = 2;
     Training training = training_in("bf16", "sgd");
-    training.sequence_length = width == 64 ? 136 : 72;
+    training.sequence_length = tokens;
     training.global_batch = 1;
     PlanRequest request;
     request.data_parallel = 1;

@@ -7,7 +7,15 @@ namespace trainyard {
 namespace {
 
 constexpr int kQueries = 16;  // of a tile
-constexpr int kKeys = 32;
+constexpr int kKeys = 24;
+
+// What the gradient of the keys keeps in shared memory: tiles of queries, keys, values and output
+// gradients, two of scores, and the sums of keys and values.
+constexpr std::int64_t key_gradient_floats(std::int64_t query_width, std::int64_t value_width) {
+  return (kQueries + 2 * kKeys) * (query_width + value_width) + 2 * kQueries * kKeys;
+}
+// Of one block on the smallest device that is compiled for (compute capability 8.0).
+static_assert(key_gradient_floats(256, 256) * 4 <= 163 * 1024, "heads of 256 fit");
 
 struct Tile {
   int sequence, head, kv_head;
@@ -407,7 +415,8 @@ void attention_gradient(const Queue& queue, const AttentionPlan& plan, const Att
         gradients.output_gradient, gradients.queries, gradients.add_queries);
   start(queue, "key_gradient", key_gradient_kernel,
         blocks_of(plan, plan.keys, kKeys, plan.kv_heads), kBlock / 2,
-        floats(tiles + kKeys * widths), plan, of, *delta, gradients);
+        floats(key_gradient_floats(plan.query_width, plan.value_width)), plan, of, *delta,
+        gradients);
 }
 
 }  // namespace trainyard
