@@ -266,6 +266,38 @@ void compute_states(const DeviceWork& w) {
   }
 }
 
+void compute_tokens(const DeviceWork& w) {
+  switch (w.operation.kind) {
+    case OperationKind::norm:
+      return norm_of(w);
+    case OperationKind::norm_gradient:
+      return norm_gradient_of(w);
+    case OperationKind::head_norm:
+      return head_norm(w);
+    case OperationKind::head_norm_gradient:
+      return head_norm_gradient(w);
+    case OperationKind::linear:
+      return linear(w);
+    case OperationKind::linear_input_gradient:
+      return linear_input_gradient(w);
+    case OperationKind::linear_weight_gradient:
+      return linear_weight_gradient(w);
+    case OperationKind::residual:
+      return residual_of(w);
+    case OperationKind::dropout:
+      return drop(w.queue, w.out(0), w.out(1), w.in(0),
+                  dropout_of(w.operation, w.where, w.in(0).rows));
+    case OperationKind::dropout_gradient:
+      return dropout_gradient(w);
+    case OperationKind::residual_gradient:
+      return residual_gradient(w);
+    case OperationKind::activation:
+      return activation_of(w);
+    default:
+      return activation_gradient_of(w);
+  }
+}
+
 }  // namespace
 
 RowPlaces row_places(const Where& where, std::int64_t rows) {
@@ -321,62 +353,16 @@ const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor) {
 }
 
 void compute(const DeviceWork& work) {
-  switch (work.operation.kind) {
-    case OperationKind::norm:
-      return norm_of(work);
-    case OperationKind::norm_gradient:
-      return norm_gradient_of(work);
-    case OperationKind::head_norm:
-      return head_norm(work);
-    case OperationKind::head_norm_gradient:
-      return head_norm_gradient(work);
-    case OperationKind::linear:
-      return linear(work);
-    case OperationKind::linear_input_gradient:
-      return linear_input_gradient(work);
-    case OperationKind::linear_weight_gradient:
-      return linear_weight_gradient(work);
-    case OperationKind::residual:
-      return residual_of(work);
-    case OperationKind::dropout:
-      return drop(work.queue, work.out(0), work.out(1), work.in(0),
-                  dropout_of(work.operation, work.where, work.in(0).rows));
-    case OperationKind::dropout_gradient:
-      return dropout_gradient(work);
-    case OperationKind::residual_gradient:
-      return residual_gradient(work);
-    case OperationKind::activation:
-      return activation_of(work);
-    case OperationKind::activation_gradient:
-      return activation_gradient_of(work);
-    case OperationKind::rotary:
-    case OperationKind::rotary_gradient:
-    case OperationKind::latent_rotary:
-    case OperationKind::latent_rotary_gradient:
-    case OperationKind::attention:
-    case OperationKind::attention_gradient:
-    case OperationKind::attention_step:
-    case OperationKind::attention_gradient_step:
+  switch (family_of(work.operation.kind)) {
+    case KernelFamily::tokens:
+      return compute_tokens(work);
+    case KernelFamily::attention:
       return compute_attention(work);
-    case OperationKind::route:
-    case OperationKind::route_gradient:
-    case OperationKind::permute:
-    case OperationKind::unpermute:
-    case OperationKind::sort_rows:
-    case OperationKind::unsort_rows:
-    case OperationKind::grouped_linear:
-    case OperationKind::grouped_linear_input_gradient:
-    case OperationKind::grouped_linear_weight_gradient:
-    case OperationKind::expert_bias:
-    case OperationKind::expert_bias_gradient:
+    case KernelFamily::experts:
       return compute_experts(work);
-    case OperationKind::clear:
-    case OperationKind::accumulate:
-    case OperationKind::move:
-    case OperationKind::sum_of_squares:
-    case OperationKind::optimizer_step:
+    case KernelFamily::states:
       return compute_states(work);
-    default:
+    case KernelFamily::ends:
       return compute_ends(work);
   }
 }

@@ -286,41 +286,8 @@ void activation_gradient(const Where& where, const Operands<S>& o) {
   *o.out[0] = dx;
 }
 
-}  // namespace
-
-std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row) {
-  const int ranks = setting.plan.context_parallel;
-  const std::int64_t part = setting.training.sequence_length / ranks;
-  const bool whole_heads = setting.plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
-  if (ranks == 1 || whole_heads || part % 2 != 0) return context * part + row;
-  const std::int64_t chunk = part / 2;
-  return row < chunk ? context * chunk + row : (2 * ranks - 1 - context) * chunk + row - chunk;
-}
-
-TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) {
-  const Setting& setting = where.setting;
-  const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
-  if (rows < part * setting.plan.micro_batch) row += where.at.tensor * rows;
-  const std::int64_t first =
-      where.step * setting.training.global_batch +
-      (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
-          setting.plan.micro_batch;
-  return {first + row / part, dealt_position(setting, where.at.context, row % part)};
-}
-
-// What only moves or adds numbers.
 template <typename S>
-void compute_copies(const Operation& operation, const Operands<S>& operands) {
-  if (operation.kind == OperationKind::accumulate) return accumulate(operands);
-  if (operation.kind == OperationKind::move) {
-    *operands.out[0] = *operands.in[0];
-    return;
-  }
-  for (Tensor<S>* gradient : operands.out) gradient->setZero();
-}
-
-template <typename S>
-void compute(const Operation& operation, const Where& where, const Operands<S>& operands) {
+void compute_tokens(const Operation& operation, const Where& where, const Operands<S>& operands) {
   switch (operation.kind) {
     case OperationKind::norm:
       return norm(where, operands);
@@ -346,8 +313,65 @@ void compute(const Operation& operation, const Where& where, const Operands<S>& 
       return residual_gradient(operands);
     case OperationKind::activation:
       return activation(where, operands);
-    case OperationKind::activation_gradient:
+    default:
       return activation_gradient(where, operands);
+  }
+}
+
+template <typename S>
+void compute_states(const Operation& operation, const Where& where, const Operands<S>& operands) {
+  switch (operation.kind) {
+    case OperationKind::accumulate:
+      return accumulate(operands);
+    case OperationKind::move:
+      *operands.out[0] = *operands.in[0];
+      return;
+    case OperationKind::clear:
+      for (Tensor<S>* gradient : operands.out) gradient->setZero();
+      return;
+    default:
+      return compute_update(operation, where, operands);
+  }
+}
+
+}  // namespace
+
+std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row) {
+  const int ranks = setting.plan.context_parallel;
+  const std::int64_t part = setting.training.sequence_length / ranks;
+  const bool whole_heads = setting.plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  if (ranks == 1 || whole_heads || part % 2 != 0) return context * part + row;
+  const std::int64_t chunk = part / 2;
+  return row < chunk ? context * chunk + row : (2 * ranks - 1 - context) * chunk + row - chunk;
+}
+
+TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) {
+  const Setting& setting = where.setting;
+  const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
+  if (rows < part * setting.plan.micro_batch) row += where.at.tensor * rows;
+  const std::int64_t first =
+      where.step * setting.training.global_batch +
+      (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
+          setting.plan.micro_batch;
+  return {first + row / part, dealt_position(setting, where.at.context, row % part)};
+}
+
+KernelFamily family_of(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::norm:
+    case OperationKind::norm_gradient:
+    case OperationKind::head_norm:
+    case OperationKind::head_norm_gradient:
+    case OperationKind::linear:
+    case OperationKind::linear_input_gradient:
+    case OperationKind::linear_weight_gradient:
+    case OperationKind::residual:
+    case OperationKind::residual_gradient:
+    case OperationKind::dropout:
+    case OperationKind::dropout_gradient:
+    case OperationKind::activation:
+    case OperationKind::activation_gradient:
+      return KernelFamily::tokens;
     case OperationKind::rotary:
     case OperationKind::rotary_gradient:
     case OperationKind::latent_rotary:
@@ -356,7 +380,7 @@ void compute(const Operation& operation, const Where& where, const Operands<S>& 
     case OperationKind::attention_gradient:
     case OperationKind::attention_step:
     case OperationKind::attention_gradient_step:
-      return compute_attention(operation, where, operands);
+      return KernelFamily::attention;
     case OperationKind::route:
     case OperationKind::route_gradient:
     case OperationKind::permute:
@@ -368,15 +392,30 @@ void compute(const Operation& operation, const Where& where, const Operands<S>& 
     case OperationKind::grouped_linear_weight_gradient:
     case OperationKind::expert_bias:
     case OperationKind::expert_bias_gradient:
-      return compute_experts(operation, where, operands);
+      return KernelFamily::experts;
     case OperationKind::clear:
     case OperationKind::accumulate:
     case OperationKind::move:
-      return compute_copies(operation, operands);
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
-      return compute_update(operation, where, operands);
+      return KernelFamily::states;
     default:
+      return KernelFamily::ends;
+  }
+}
+
+template <typename S>
+void compute(const Operation& operation, const Where& where, const Operands<S>& operands) {
+  switch (family_of(operation.kind)) {
+    case KernelFamily::tokens:
+      return compute_tokens(operation, where, operands);
+    case KernelFamily::attention:
+      return compute_attention(operation, where, operands);
+    case KernelFamily::experts:
+      return compute_experts(operation, where, operands);
+    case KernelFamily::states:
+      return compute_states(operation, where, operands);
+    case KernelFamily::ends:
       return compute_ends(operation, where, operands);
   }
 }

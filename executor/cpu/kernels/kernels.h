@@ -39,6 +39,11 @@ struct Where {
 template <typename S>
 void compute(const Operation& operation, const Where& where, const Operands<S>& operands);
 
+// Operations that are computed alike: on rows of tokens, in attention, on rows of experts, on sums,
+// states and what changes its name, at both ends of the network (where all others count, too).
+enum class KernelFamily : std::uint8_t { tokens, attention, experts, states, ends };
+KernelFamily family_of(OperationKind kind);
+
 // The families, each in its file.
 template <typename S>
 void compute_attention(const Operation& operation, const Where& where, const Operands<S>& operands);
