@@ -7,6 +7,7 @@
 
 #include "cli/table.h"
 #include "cli/text.h"
+#include "executor/backend.h"
 
 namespace trainyard {
 namespace {
@@ -57,8 +58,10 @@ std::string memory_line(const Profile& profile) {
       profile.ranks.begin(), profile.ranks.end(),
       [](const ProfiledRank& a, const ProfiledRank& b) { return a.peak_memory < b.peak_memory; });
   if (fullest == profile.ranks.end()) return "";
-  return fmt::format("Memory: at most {} on rank {} (buffers of the program).\n",
-                     with_unit(fullest->peak_memory), fullest->rank);
+  const bool on_host = profile.backend == name_of(BackendKind::cpu);
+  return fmt::format("Memory: at most {} on rank {} ({}).\n", with_unit(fullest->peak_memory),
+                     fullest->rank,
+                     on_host ? "buffers of the program" : "given out by the device's pool");
 }
 
 std::string step_line(const Profile& profile) {

@@ -56,9 +56,8 @@ class Backend {
   virtual void write(int buffer, const std::vector<float>& numbers) = 0;
   virtual std::vector<float> read(int buffer) = 0;
   virtual void clear(int buffer) = 0;
-  // Now, and at most since the start: as the program counts buffers (ProgramBuffer::element_bytes)
-  // on the host, what the pool has given out on a device.
-  virtual Bytes held() const = 0;
+  // At most since the start: as the program counts buffers (ProgramBuffer::element_bytes) on the
+  // host, what the pool has given out on a device.
   virtual Bytes peak() const = 0;
 
   // Work. The error is a sentence that names the call that failed.

@@ -61,7 +61,6 @@ class CpuBackend final : public Backend {
   }
 
   void clear(int buffer) override { slots_[buffer_index(buffer)].tensor.setZero(); }
-  Bytes held() const override { return held_; }
   Bytes peak() const override { return peak_; }
 
   Expected<void> launch(const Work& work) override {

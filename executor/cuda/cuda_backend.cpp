@@ -68,8 +68,8 @@ class CudaBackend final : public Backend {
   }
 
   ~CudaBackend() override {
-    cudaDeviceSynchronize();
     transport_.reset();  // first: kernels that wait for a peer end with it
+    cudaDeviceSynchronize();
     for (DeviceTensor& tensor : tensors_) memory_.release(tensor, releases_);
     cudaStreamSynchronize(releases_);
     for (const auto& [lane, state] : lanes_) {
@@ -130,7 +130,6 @@ class CudaBackend final : public Backend {
     fill(queue_of({}), tensors_[index(buffer)].view, 0);
     settle();
   }
-  Bytes held() const override { return memory_.held(); }
   Bytes peak() const override { return memory_.peak(); }
 
   Expected<void> launch(const Work& work) override {
@@ -275,6 +274,7 @@ class CudaBackend final : public Backend {
   std::vector<cudaStream_t> of_events_;
   std::size_t recorded_ = 0;
 };
+
 // What CUDA reads when it starts. Streams that share a hardware queue wait for each other, so a
 // receive would hold up the send that its peer waits for; and a kernel that is loaded when it is
 // first called waits for those that run, which may wait for a peer.
@@ -294,7 +294,6 @@ std::string bus_address(int device) {
                      properties.pciDeviceID);
 }
 
-
 Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& world, bool shared) {
   if (world.alone) return make_alone_device_transport();
   if (world.transport.ranks() == 1 || shared) return make_staged_transport(world.transport);
@@ -305,8 +304,8 @@ Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& wor
 
 bool has_cuda() { return true; }
 
-  prepare_environment();
 std::optional<Error> no_cuda_device() {
+  prepare_environment();
   int devices = 0;
   const cudaError_t found = cudaGetDeviceCount(&devices);
   if (found == cudaSuccess && devices > 0) return std::nullopt;

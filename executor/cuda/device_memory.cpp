@@ -3,15 +3,6 @@
 #include <limits>
 
 namespace trainyard {
-namespace {
-
-Bytes attribute(cudaMemPool_t pool, cudaMemPoolAttr which) {
-  std::uint64_t bytes = 0;
-  const bool known = cudaMemPoolGetAttribute(pool, which, &bytes) == cudaSuccess;
-  return Bytes(known ? static_cast<double>(bytes) : 0);
-}
-
-}  // namespace
 
 ElementType element_type(const ProgramBuffer& buffer) {
   if (buffer.role == BufferRole::data || buffer.dtype == Dtype::fp32) return ElementType::f32;
@@ -61,7 +52,10 @@ void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
   tensor.room = 0;
 }
 
-Bytes DeviceMemory::held() const { return attribute(pool_, cudaMemPoolAttrUsedMemCurrent); }
-Bytes DeviceMemory::peak() const { return attribute(pool_, cudaMemPoolAttrUsedMemHigh); }
+Bytes DeviceMemory::peak() const {
+  std::uint64_t bytes = 0;
+  const cudaError_t known = cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &bytes);
+  return Bytes(known == cudaSuccess ? static_cast<double>(bytes) : 0);
+}
 
 }  // namespace trainyard

@@ -33,8 +33,7 @@ class DeviceMemory {
   void reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns, const Queue& queue);
   void release(DeviceTensor& tensor, cudaStream_t stream);
   cudaMemPool_t pool() const { return pool_; }
-  // Of the pool, temporary memory included: now, and at most since the start.
-  Bytes held() const;
+  // Of the pool, temporary memory included: at most since the start.
   Bytes peak() const;
 
  private:

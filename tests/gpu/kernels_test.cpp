@@ -61,7 +61,6 @@ class BothBackends final : public Backend {
     host_.clear(buffer);
     device_.clear(buffer);
   }
-  Bytes held() const override { return host_.held(); }
   Bytes peak() const override { return host_.peak(); }
 
   Expected<void> launch(const Work& work) override {
@@ -250,7 +249,8 @@ TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
   expect_as_on_the_host({tiny_llama(false), turning, training_in("fp32"), 1});
 }
 
-// Heads wide enough for tensor cores, sequences longer than a tile.
+// Heads wide enough for tensor cores, and the widest that a tile has room for; sequences longer
+// than a tile.
 TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
   for (const auto& [width, tokens] : {std::pair{64, 136}, {128, 72}, {256, 40}}) {
     Transformer model = tiny_llama(false);
