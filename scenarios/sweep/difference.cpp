@@ -74,32 +74,35 @@ PointRow row_at(const Statement& select, int at) {
   return row;
 }
 
-constexpr std::string_view kPairs = "main.points AS a JOIN other.points AS b USING (overrides)";
+// Points of the same overrides, in their order: a random sweep draws some of them several times.
+constexpr std::string_view kPairs =
+    "(SELECT point, overrides, row_number() OVER (PARTITION BY overrides ORDER BY point) AS nth "
+    "FROM main.points) AS m JOIN "
+    "(SELECT point, overrides, row_number() OVER (PARTITION BY overrides ORDER BY point) AS nth "
+    "FROM other.points) AS o USING (overrides, nth) "
+    "JOIN main.points AS a ON a.point = m.point JOIN other.points AS b ON b.point = o.point";
 constexpr std::string_view kMoved =
     "(a.step_time_s IS NOT b.step_time_s OR a.status <> b.status OR a.goodput IS NOT b.goodput OR "
     "a.peak_memory_bytes IS NOT b.peak_memory_bytes OR "
     "a.cost_per_step_usd IS NOT b.cost_per_step_usd)";
 
 Expected<void> count_pairs(Database& database, ResultDifference& difference) {
-  for (const auto& [count, sql] :
-       {std::pair<std::int64_t*, std::string>{
-            &difference.same, fmt::format("SELECT count(*) FROM {} WHERE NOT {}", kPairs, kMoved)},
-        {&difference.moved, fmt::format("SELECT count(*) FROM {} WHERE {}", kPairs, kMoved)},
-        {&difference.fits_no_more,
-         fmt::format("SELECT count(*) FROM {} WHERE a.status = 'done' AND b.status <> 'done'",
-                     kPairs)},
-        {&difference.fits_now,
-         fmt::format("SELECT count(*) FROM {} WHERE a.status <> 'done' AND b.status = 'done'",
-                     kPairs)},
-        {&difference.only_before, "SELECT count(*) FROM main.points"},
-        {&difference.only_after, "SELECT count(*) FROM other.points"}}) {
-    const auto found = database.integer(sql);
-    if (!found) return tl::unexpected(found.error());
-    *count = *found;
+  auto select = database.prepare(
+      fmt::format("SELECT count(*) FILTER (WHERE NOT {0}), count(*) FILTER (WHERE {0}), "
+                  "count(*) FILTER (WHERE a.status = 'done' AND b.status <> 'done'), "
+                  "count(*) FILTER (WHERE a.status <> 'done' AND b.status = 'done'), "
+                  "(SELECT count(*) FROM main.points) - count(*), "
+                  "(SELECT count(*) FROM other.points) - count(*) FROM {1}",
+                  kMoved, kPairs));
+  if (!select) return tl::unexpected(select.error());
+  const auto row = select->step();
+  if (!row) return tl::unexpected(row.error());
+  int column = 0;
+  for (std::int64_t* count :
+       {&difference.same, &difference.moved, &difference.fits_no_more, &difference.fits_now,
+        &difference.only_before, &difference.only_after}) {
+    *count = select->integer(column++);
   }
-  const std::int64_t pairs = difference.same + difference.moved;
-  difference.only_before -= pairs;
-  difference.only_after -= pairs;
   return {};
 }
 

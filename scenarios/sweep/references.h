@@ -1,5 +1,6 @@
-// What a scenario refers to, taken into the scenario itself, so that a result file says everything
-// that its points were computed from; and the hash of each of these inputs.
+// What a scenario refers to, taken into the scenario itself, so that a result file says what its
+// points were computed from; and the hash of each of these inputs. Not kept is a file that a value
+// of an axis names: it must still be there, unchanged, for a report.
 #pragma once
 
 #include <string>

@@ -90,6 +90,9 @@ Expected<std::unique_ptr<SweepReport>> SweepReport::open(const std::filesystem::
   auto sweep =
       sweep_of_text(results->said("document"), results->said("csv"), results->said("file"));
   if (!sweep) return tl::unexpected(sweep.error());
+  if (auto known = results->check_points(sweep->points); !known) {
+    return tl::unexpected(known.error());
+  }
   return std::unique_ptr<SweepReport>(new SweepReport(std::move(*results), std::move(*sweep)));
 }
 

@@ -74,7 +74,7 @@ Expected<ResultFile> ResultFile::open(const fs::path& file) {
   if (auto known = check_result_file(*database); !known) return refuse(known.error());
   auto said = read_said(*database);
   if (!said) return refuse(said.error());
-  ResultFile result(std::move(*database));
+  ResultFile result(file, std::move(*database));
   result.said_ = std::move(*said);
   return result;
 }
@@ -125,6 +125,19 @@ Expected<StatusCounts> ResultFile::counts() {
     if (!*row) return counts;
     counts.counts[static_cast<std::size_t>(status_of(select->text(0)))] += select->integer(1);
   }
+}
+
+Expected<void> ResultFile::check_points(std::int64_t points) {
+  auto select = database_.prepare(
+      "SELECT point FROM points WHERE point < 0 UNION ALL "
+      "SELECT point FROM points WHERE point >= ?1 LIMIT 1");
+  if (!select) return failure(shown_path(file_), select.error().message);
+  select->bind(1, points);
+  const auto row = select->step();
+  if (!row) return failure(shown_path(file_), row.error().message);
+  if (!*row) return {};
+  return failure(shown_path(file_), fmt::format("found point {}; allowed: from 0 to {}",
+                                                select->integer(0), points - 1));
 }
 
 Expected<void> ResultFile::each(const RowQuery& query,

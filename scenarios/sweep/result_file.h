@@ -50,13 +50,17 @@ class ResultFile {
   Expected<std::vector<SweepInput>> inputs();
   Expected<std::vector<SessionRecord>> sessions();
   Expected<StatusCounts> counts();
+  // Whether every row is of one of `points` points; the error is complete.
+  Expected<void> check_points(std::int64_t points);
 
   // Rows one after another, until `use` says false.
   Expected<void> each(const RowQuery& query, const std::function<bool(const PointRow&)>& use);
 
  private:
-  explicit ResultFile(Database database) : database_(std::move(database)) {}
+  ResultFile(std::filesystem::path file, Database database)
+      : file_(std::move(file)), database_(std::move(database)) {}
 
+  std::filesystem::path file_;
   Database database_;
   std::map<std::string, std::string> said_;
 };

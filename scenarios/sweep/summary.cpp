@@ -11,9 +11,10 @@ PointOrder order_of(const SweepDocument& sweep) {
     case Objective::goodput:  // an evaluation of its own, above
       break;
     case Objective::cost:
-      return {"cost_per_step_usd / (tokens_per_second * step_time_s), point", "cost of a token"};
+      return {"cost_per_step_usd / (tokens_per_second * step_time_s) NULLS LAST, point",
+              "cost of a token"};
     case Objective::energy:
-      return {"energy_per_step_joule / (tokens_per_second * step_time_s), point",
+      return {"energy_per_step_joule / (tokens_per_second * step_time_s) NULLS LAST, point",
               "energy of a token"};
     case Objective::memory:
       return {"peak_memory_bytes, point", "peak memory"};

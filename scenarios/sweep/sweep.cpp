@@ -7,6 +7,7 @@
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/file.h"
+#include "scenarios/sweep/point_reader.h"
 #include "scenarios/sweep/sha256.h"
 #include "simulator/random.h"
 
@@ -179,6 +180,10 @@ Expected<void> take_csv(std::string text, Sweep& sweep, const Place& place) {
   sweep.csv = std::move(*csv);
   for (const std::string& key : sweep.csv->keys()) {
     if (auto done = add_columns({.key = key}, sweep, place); !done) return done;
+    if (!is_read_by_point(sweep.columns.back().steps.front())) {
+      return place.error(fmt::format("found the key {}; allowed: a key of the scenario",
+                                     shown(std::string_view(key))));
+    }
     open_names(sweep.columns.back(), sweep.base, sweep.place());
   }
   std::vector<SweepValue> values(sweep.columns.size());
