@@ -66,12 +66,14 @@ void set_option(int socket, int level, int option, int value) {
   ::setsockopt(socket, level, option, &value, sizeof(value));
 }
 
-// Nothing may hang on a machine that is gone: 20 s of silence, then three questions.
+// Nothing may hang on a machine that is gone: 20 s of silence, then three questions; the same time
+// for what was sent and is not acknowledged, which asks no questions.
 void watch(int socket) {
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 20);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 4);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, 32'000);  // ms
   set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1);
 }
 

@@ -200,6 +200,14 @@ Expected<void> SweepStore::add(const AnsweredLease& answered) {
     if (auto done = database_.run("BEGIN"); !done) return done;
     in_transaction_ = true;
   }
+  auto done = insert(answered);
+  if (done) return done;
+  in_transaction_ = false;
+  static_cast<void>(database_.run("ROLLBACK"));  // the first error is the one to tell of
+  return done;
+}
+
+Expected<void> SweepStore::insert(const AnsweredLease& answered) {
   const auto bind_text = [this](int parameter, const std::string& text) {
     if (text.empty()) {
       insert_row_->bind_null(parameter);

@@ -62,7 +62,8 @@ class SweepStore {
 
   // What no lease covers, in order.
   Expected<std::vector<Lease>> missing(std::int64_t points);
-  // Written with the next commit.
+  // Written with the next commit. What cannot be written takes with it all since the last one, so
+  // that no part of a lease stays.
   Expected<void> add(const AnsweredLease& answered);
   Expected<void> commit();
 
@@ -70,6 +71,7 @@ class SweepStore {
   SweepStore(FileLock lock, Database database)
       : lock_(std::move(lock)), database_(std::move(database)) {}
   Expected<void> begin_session(const Session& session);
+  Expected<void> insert(const AnsweredLease& answered);
 
   FileLock lock_;
   Database database_;

@@ -53,6 +53,19 @@ bool take_row(std::string_view& bytes, PointRow& row) {
          take_text(bytes, row.note) && take_text(bytes, row.plan) && take(bytes, row.figures);
 }
 
+// Points of the lease, in order; the constraints leave some out.
+bool answers_lease(const AnsweredLease& answered) {
+  const Lease& lease = answered.lease;
+  std::int64_t next = 0;  // of the lease
+  return std::ranges::all_of(answered.rows, [&](const PointRow& row) {
+    const bool known = static_cast<std::size_t>(row.status) < kStatusNames.size();
+    const bool here = row.point >= lease.first + next && row.point < lease.first + lease.count;
+    if (!known || !here) return false;
+    next = row.point - lease.first + 1;
+    return true;
+  });
+}
+
 // Nothing at the end: the other side is gone.
 std::optional<Lease> receive_lease(int socket) {
   Lease lease;
@@ -103,7 +116,7 @@ std::optional<AnsweredLease> answered_of(std::string_view bytes) {
   std::uint64_t rows = 0;
   AnsweredLease answered;
   const bool begins = take(bytes, size) && bytes.size() == size && take(bytes, answered.lease) &&
-                      take(bytes, rows) && rows <= bytes.size();
+                      take(bytes, rows) && rows <= bytes.size() / sizeof(PointRow::figures);
   if (!begins) return std::nullopt;
   answered.rows.resize(rows);
   for (PointRow& row : answered.rows) {
@@ -197,7 +210,8 @@ class WorkerPool::Run {
     std::string_view bytes = worker.received;
     if (!take(bytes, size) || bytes.size() < size) return {};
     const auto answered = answered_of(worker.received);
-    if (!answered || !worker.lease || !(answered->lease == *worker.lease)) {
+    const bool asked = answered && worker.lease && answered->lease == *worker.lease;
+    if (!asked || !answers_lease(*answered)) {
       lose(i);
       return {};
     }
