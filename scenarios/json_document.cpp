@@ -109,11 +109,7 @@ class JsonBuilder {
     if (level.container->is_array()) {
       return &level.container->get_ref<Json::array_t&>().emplace_back(std::move(element));
     }
-    // Appended, not looked up: `keys` knows that the key is new.
-    auto& members = level.container->get_ref<Json::object_t&>();
-    return &static_cast<std::vector<std::pair<const std::string, Json>>&>(members)
-                .emplace_back(level.key, std::move(element))
-                .second;
+    return &append_member(*level.container, level.key, std::move(element));  // `keys`: it is new
   }
 
   bool open(Json container) {
@@ -171,6 +167,13 @@ Expected<Json> parse_json(std::string_view text) {
   JsonBuilder builder(text);
   if (Json::sax_parse(text, &builder)) return std::move(builder.root);
   return tl::unexpected(std::move(builder.error));
+}
+
+Json& append_member(Json& object, const std::string& key, Json value) {
+  auto& members = object.get_ref<Json::object_t&>();
+  return static_cast<std::vector<std::pair<const std::string, Json>>&>(members)
+      .emplace_back(key, std::move(value))
+      .second;
 }
 
 std::string text_of(const Json& value) {

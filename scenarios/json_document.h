@@ -18,6 +18,9 @@ inline constexpr std::size_t kDeepestNesting = 64;
 // The error's `where` is the line and column, or the JSON pointer of a duplicate key.
 Expected<Json> parse_json(std::string_view text);
 
+// Appends a member that the object does not have yet, without looking for it.
+Json& append_member(Json& object, const std::string& key, Json value);
+
 // Indented, with a line feed at the end; text that is not UTF-8 is replaced.
 std::string text_of(const Json& value);
 

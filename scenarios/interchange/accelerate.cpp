@@ -82,8 +82,8 @@ void read_parallelism(Options& options, PlanRequest& plan) {
   }
   if (plan.tensor_parallel > 1) plan.sequence_parallel = false;
   if (!shards) return;
-  plan.data_parallel = static_cast<int>(std::min<std::int64_t>(*shards * replicas, 1'000'000));
-  if (replicas > 1) plan.sharding_group = static_cast<int>(*shards) * plan.context_parallel;
+  plan.data_parallel = static_cast<int>(product_up_to(1'000'000, {*shards, replicas}));
+  if (replicas > 1) plan.sharding_group = ranks_of({*shards, plan.context_parallel});
 }
 
 std::string read_precision(Options& options) {

@@ -152,9 +152,8 @@ void read_recompute(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
 void read_devices(const std::optional<std::int64_t>& batch, std::int64_t of_replica,
                   ScenarioDraft& draft) {
   if (!batch || of_replica == 0 || *batch % of_replica != 0) return;
-  const std::int64_t devices =
-      *batch / of_replica * draft.plan.tensor_parallel * draft.plan.context_parallel;
-  if (devices <= 16'777'216) draft.devices = static_cast<int>(devices);
+  const int devices = ranks_of({*batch / of_replica, model_ranks_of(draft.plan)});
+  if (devices <= 16'777'216) draft.devices = devices;
 }
 
 void read_batch(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
@@ -162,13 +161,13 @@ void read_batch(Options& options, const ImportSettings& settings, ScenarioDraft&
   const auto batch = batch_key(options, "train_batch_size");
   auto micro = batch_key(options, "train_micro_batch_size_per_gpu");
   auto accumulated = batch_key(options, "gradient_accumulation_steps");
-  const int model_ranks = plan.tensor_parallel * plan.context_parallel;
+  const int model_ranks = model_ranks_of(plan);
   read_devices(batch, micro.value_or(0) * accumulated.value_or(0), draft);
   if (batch && accumulated && !micro) {
     const auto devices = planned_devices(draft, settings);
     if (!devices) return options.fail(devices.error());
-    micro = std::max<std::int64_t>(
-        1, *batch / (*accumulated * std::max(1, *devices / std::max(1, model_ranks))));
+    micro =
+        std::max<std::int64_t>(1, *batch / (*accumulated * std::max(1, *devices / model_ranks)));
     draft.assumptions.push_back(
         fmt::format("micro-batch {}: what {} devices leave", *micro, *devices));
   }

@@ -317,9 +317,11 @@ void read_training(Options& options, ScenarioDraft& draft) {
   training["stack"] = std::string(kStack);
   const auto samples = options.count("train_samples", 1, 1'000'000'000'000);
   const auto iterations = options.count("train_iters", 1, 1'000'000'000);
-  if (samples) training["tokens"] = *samples * length;
+  constexpr std::int64_t kMostTokens = 2'000'000'000'000'000'000;  // more than a document may say
+  if (samples) training["tokens"] = product_up_to(kMostTokens, {*samples, length});
   if (!samples && iterations && training.contains("global_batch")) {
-    training["tokens"] = *iterations * length * training["global_batch"].get<std::int64_t>();
+    training["tokens"] = product_up_to(
+        kMostTokens, {*iterations, length, training["global_batch"].get<std::int64_t>()});
   }
   if (options.has("rampup_batch_size")) {
     draft.assumptions.emplace_back("rampup_batch_size: the step is one of the full batch");
@@ -343,7 +345,10 @@ void read_recompute(Options& options, PlanRequest& plan) {
   if (granularity != "full") return;
   plan.recompute.mode = RecomputeMode::full;
   // Block: of each chunk. Uniform: of all, saved every `layers`; one is what is priced.
-  if (method == "block") plan.recompute.full_layers = layers * plan.virtual_stages;
+  if (method == "block") {
+    plan.recompute.full_layers =
+        static_cast<int>(product_up_to(1'000'000, {layers, plan.virtual_stages}));
+  }
   if (method == "uniform" && layers > 1) {
     options.refuse("recompute_num_layers", "1 with the method uniform");
   }
@@ -396,14 +401,14 @@ std::vector<int> read_layers(Options& options, int layers, const PlanRequest& pl
 
 // What make_plan would choose by itself is not said.
 std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request) {
-  Plan plan;
-  plan.pipeline_parallel = request.pipeline_parallel;
-  plan.virtual_stages = request.virtual_stages;
-  const LayersOfChunks usual(plan, all);
   if (std::int64_t{request.pipeline_parallel} * request.virtual_stages !=
       static_cast<std::int64_t>(layers.size())) {
     return layers;
   }
+  Plan plan;
+  plan.pipeline_parallel = request.pipeline_parallel;
+  plan.virtual_stages = request.virtual_stages;
+  const LayersOfChunks usual(plan, all);
   for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
     if (layers[chunk] != usual[static_cast<int>(chunk)]) return layers;
   }
@@ -493,7 +498,7 @@ void read_sharding(Options& options, const ImportSettings& settings, ScenarioDra
   const PlanRequest& plan = draft.plan;
   const auto devices = planned_devices(draft, settings);
   if (!devices) return options.fail(devices.error());
-  const int ranks = *devices / std::max(1, plan.tensor_parallel * plan.pipeline_parallel);
+  const int ranks = *devices / ranks_of({plan.tensor_parallel, plan.pipeline_parallel});
   if (ranks % instances != 0 || ranks < instances) {
     return options.refuse("num_distributed_optimizer_instances",
                           fmt::format("a divisor of the {} ranks of a shard", ranks));

@@ -62,12 +62,13 @@ class ListParser {
     List values = primary(depth);
     while (values && take('*')) {
       const auto times = number();
-      if (!times || values->size() * static_cast<std::size_t>(*times) > kLongest) {
-        return std::nullopt;
-      }
-      const std::vector<int> once = *values;
-      values->clear();
-      for (int i = 0; i < *times; ++i) values->insert(values->end(), once.begin(), once.end());
+      if (!times) return std::nullopt;
+      const std::vector<int> once = std::move(*values);
+      const int copies = once.empty() ? 0 : *times;
+      repeated_ += once.size() * static_cast<std::size_t>(copies);
+      if (repeated_ > kLongest) return std::nullopt;
+      values.emplace();
+      for (int i = 0; i < copies; ++i) values->insert(values->end(), once.begin(), once.end());
     }
     return values;
   }
@@ -91,6 +92,7 @@ class ListParser {
 
   std::string_view text_;
   std::size_t at_ = 0;
+  std::size_t repeated_ = 0;  // entries that repetitions made, those that were dropped again too
 };
 
 std::optional<std::string> written_out(std::string_view text);

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <optional>
 #include <set>
+#include <unordered_set>
 
 #include "scenarios/interchange/xml_document.h"
 #include "scenarios/json_document.h"
@@ -38,11 +39,11 @@ struct Machine {
   int hosts = 1;
 };
 
-// Number at the start of "16.0 GT/s PCIe".
+// Number at the start of "16.0 GT/s PCIe"; 0: none that a bus has.
 double leading_number(std::string_view text) {
   double value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
-  return value;
+  return value > 0 && value <= 1000 ? value : 0;
 }
 
 class TopologyReader {
@@ -67,6 +68,7 @@ class TopologyReader {
       return error_at(file_, system,
                       "found no GPU; allowed: one or more (a <gpu>, or a <pci> of class 0x0302)");
     }
+    if (auto fits = check_size(system); !fits) return tl::unexpected(fits.error());
     return std::move(machine_);
   }
 
@@ -75,6 +77,19 @@ class TopologyReader {
     double transfers = 0;
     int lanes = 0;
   };
+
+  // What a node document can say.
+  Expected<void> check_size(pugi::xml_node system) {
+    constexpr std::size_t kMostOfHost = 10'000;
+    constexpr std::size_t kMostInDomain = 1'000'000;
+    const std::size_t gpus = machine_.accelerators.size();
+    const auto hosts = static_cast<std::size_t>(machine_.hosts);
+    if (gpus <= kMostOfHost && hosts * gpus <= kMostInDomain) return {};
+    return error_at(file_, system,
+                    fmt::format("found {} host{} of {} GPUs; allowed: at most {} GPUs a host and "
+                                "{} in all",
+                                hosts, hosts == 1 ? "" : "s", gpus, kMostOfHost, kMostInDomain));
+  }
 
   // A whole number, 0 where the attribute is not there.
   int whole(pugi::xml_node node, const char* name, int most) {
@@ -143,13 +158,12 @@ class TopologyReader {
     NicPort port{node.attribute("name").value(),
                  BytesPerSecond(whole(node, "speed", 100'000'000) * 1e6 / 8), slot.transfers,
                  slot.lanes};
-    if (std::ranges::find(machine_.ports, port.name, &NicPort::name) == machine_.ports.end()) {
-      machine_.ports.push_back(std::move(port));
-    }
+    if (names_.insert(port.name).second) machine_.ports.push_back(std::move(port));
   }
 
   const ForeignFile& file_;
   Machine machine_;
+  std::unordered_set<std::string> names_;  // of ports
   std::optional<Error> error_;
 };
 

@@ -15,22 +15,12 @@ namespace {
 constexpr std::string_view kDefaultNode = "dgx-h100-80gb";
 constexpr std::int64_t kDefaultSequence = 4096;
 
-Expected<int> devices_of_node(const std::string& node) {
-  const Document settings{"--node", std::filesystem::current_path() / "-", nullptr};
-  Node read;
-  if (auto done = read_reference(node_section(), Json(node), read, {&settings, ""}); !done) {
-    return tl::unexpected(done.error());
-  }
-  return read.devices;
-}
-
 // As many nodes as the plan's degrees fill, at least.
 int fewest_nodes(const ScenarioDraft& draft, int devices_per_node) {
   const PlanRequest& plan = draft.plan;
   std::int64_t devices = draft.devices;
   if (devices == 0) {
-    devices = std::int64_t{plan.tensor_parallel} * plan.context_parallel * plan.pipeline_parallel *
-              plan.data_parallel.value_or(1);
+    devices = ranks_of({model_ranks_of(plan), plan.data_parallel.value_or(1)});
   }
   const std::int64_t nodes = (devices + devices_per_node - 1) / devices_per_node;
   return static_cast<int>(std::clamp<std::int64_t>(nodes, 1, 1'000'000));
@@ -57,8 +47,7 @@ Json cluster_of(ScenarioDraft& draft, const ImportSettings& settings, int of_nod
 void add_batch(ScenarioDraft& draft, int devices) {
   if (draft.training.contains("global_batch")) return;
   const PlanRequest& plan = draft.plan;
-  const int model_ranks =
-      std::max(1, plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
+  const int model_ranks = model_ranks_of(plan);
   const int replicas = plan.data_parallel.value_or(std::max(1, devices / model_ranks));
   const int accumulation = std::max(1, draft.accumulation);
   const std::int64_t batch = std::int64_t{replicas} * plan.micro_batch * accumulation;
@@ -108,6 +97,11 @@ std::string summary_of(const Scenario& scenario, const Plan& plan) {
                      scenario.job.training.sequence_length);
 }
 
+// A key that ends in a separator is the beginning of names.
+bool means_option(std::string_view key, std::string_view name) {
+  return key.ends_with('.') || key.ends_with('_') ? name.starts_with(key) : name == key;
+}
+
 bool begins_with_one_of(std::string_view name, std::span<const std::string_view> prefixes) {
   return std::ranges::any_of(prefixes,
                              [&](std::string_view prefix) { return name.starts_with(prefix); });
@@ -115,19 +109,46 @@ bool begins_with_one_of(std::string_view name, std::span<const std::string_view>
 
 }  // namespace
 
+std::int64_t product_up_to(std::int64_t most, std::initializer_list<std::int64_t> factors) {
+  std::int64_t product = 1;
+  for (const std::int64_t factor : factors) {
+    product = factor > 0 && product > most / factor ? most : product * factor;
+  }
+  return product;
+}
+
+int ranks_of(std::initializer_list<std::int64_t> degrees) {
+  constexpr std::int64_t kMostRanks = 1'000'000'000;
+  return static_cast<int>(product_up_to(kMostRanks, degrees));
+}
+
+int model_ranks_of(const PlanRequest& plan) {
+  return ranks_of({plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel});
+}
+
+Expected<int> devices_of_node(const ImportSettings& settings) {
+  const Document asked{"--node", std::filesystem::current_path() / "-", nullptr};
+  Node read;
+  if (auto done = read_reference(node_section(), Json(node_of(settings)), read, {&asked, ""});
+      !done) {
+    return tl::unexpected(done.error());
+  }
+  return read.devices;
+}
+
 Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& settings) {
-  return devices_of_node(node_of(settings)).map([&](int of_node) {
-    return of_node * (settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node));
+  return devices_of_node(settings).map([&](int of_node) {
+    return ranks_of({of_node, settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node)});
   });
 }
 
 Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& settings,
                                 const std::string& file) {
   add_network(draft, settings);
-  const auto of_node = devices_of_node(node_of(settings));
+  const auto of_node = devices_of_node(settings);
   if (!of_node) return tl::unexpected(of_node.error());
   const Json cluster = cluster_of(draft, settings, *of_node);
-  add_batch(draft, cluster["nodes"].get<int>() * *of_node);
+  add_batch(draft, ranks_of({cluster["nodes"].get<int>(), *of_node}));
   const std::string text = text_of(document_of(draft, cluster));
   const auto scenario = parse_scenario(text, file);
   if (!scenario) return tl::unexpected(scenario.error());
@@ -144,7 +165,8 @@ Expected<void> note_unread(const Options& options, std::span<const std::string_v
                            std::span<const std::string_view> neutral, ScenarioDraft& draft) {
   std::vector<std::string> harmless, unknown;
   for (const std::string& name : options.unread()) {
-    if (std::ranges::find(changing, name) != changing.end()) {
+    if (std::ranges::any_of(changing,
+                            [&](std::string_view key) { return means_option(key, name); })) {
       return failure(options.file(),
                      fmt::format("found {}, which changes time or memory in a way that is not "
                                  "modelled; allowed: a configuration without it",

@@ -3,6 +3,8 @@
 // from the user's settings, else from a default that is printed.
 #pragma once
 
+#include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +39,16 @@ struct ScenarioDraft {
   std::vector<std::string> ignored;
 };
 
+// The product, or `most` where it is more: degrees that a stranger writes have products that no
+// integer holds. Requires: factors of 0 or more.
+std::int64_t product_up_to(std::int64_t most, std::initializer_list<std::int64_t> factors);
+// Ranks that degrees make, up to more than any cluster has.
+int ranks_of(std::initializer_list<std::int64_t> degrees);
+int model_ranks_of(const PlanRequest& plan);  // of one replica
+
+// Devices of a node, of those that the cluster is going to have.
+Expected<int> devices_of_node(const ImportSettings& settings);
+
 // Devices of the cluster that the document is going to have.
 Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& settings);
 
@@ -44,8 +56,9 @@ Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& 
 Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& settings,
                                 const std::string& file);
 
-// `name` of a tree or command line that nobody read, in three kinds: `changing` is refused, names
-// that begin with one of `neutral` change nothing, the rest is not known.
+// Names of a tree or command line that nobody read, in three kinds: those in `changing` (ending in
+// "." or "_": the beginning of names) are refused, those that begin with one of `neutral` change
+// nothing, the rest is not known.
 Expected<void> note_unread(const Options& options, std::span<const std::string_view> changing,
                            std::span<const std::string_view> neutral, ScenarioDraft& draft);
 

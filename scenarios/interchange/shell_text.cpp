@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestWord = std::size_t{1} << 16;
 constexpr std::size_t kMostWords = 200'000;
+constexpr std::size_t kMostExpanded = std::size_t{1} << 24;  // bytes that variables stand for
 
 bool is_name(char c, bool first) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -31,7 +32,8 @@ class Lexer {
       while (at_ < text_.size() && !ends_word(text_[at_])) {
         if (auto done = read_part(word); !done) return tl::unexpected(done.error());
       }
-      if (word.text.size() > kLongestWord || words_.size() >= kMostWords) {
+      if (word.text.size() > kLongestWord || words_.size() >= kMostWords ||
+          expanded_ > kMostExpanded) {
         return file_.error_in_line(word.line, "found more text than a command line has");
       }
       keep(std::move(word));
@@ -150,10 +152,14 @@ class Lexer {
     append(word, open == '{' ? inside : std::string_view(), fallback);
   }
 
+  // A word that is too long already is refused at its end, and grows no more.
   void append(Word& word, std::string_view name, std::string_view fallback) {
+    if (word.text.size() > kLongestWord) return;
     const auto known = variables_.find(name);
-    word.text += known == variables_.end() ? fallback : std::string_view(known->second);
-    word.text.resize(std::min(word.text.size(), kLongestWord + 1));
+    const std::string_view value =
+        known == variables_.end() ? fallback : std::string_view(known->second);
+    expanded_ += value.size();
+    word.text += value;
   }
 
   // NAME=value is remembered, not kept.
@@ -169,7 +175,7 @@ class Lexer {
 
   const ForeignFile& file_;
   std::string_view text_;
-  std::size_t at_ = 0, line_ = 1;
+  std::size_t at_ = 0, line_ = 1, expanded_ = 0;
   std::vector<Word> words_;
   std::map<std::string, std::string, std::less<>> variables_;
 };

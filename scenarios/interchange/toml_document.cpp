@@ -40,7 +40,7 @@ Expected<Json> value_of(const toml::node& node, const ForeignFile& file, std::si
   for (const auto& [key, member] : *table) {
     auto value = value_of(member, file, depth + 1);
     if (!value) return value;
-    object[std::string(key.str())] = *std::move(value);
+    append_member(object, std::string(key.str()), *std::move(value));
   }
   return object;
 }

@@ -149,19 +149,17 @@ void read_sharding(Options& options, int devices, PlanRequest& plan) {
   const int replicas = options.degree("parallelism.data_parallel_replicate_degree");
   const std::int64_t said =
       options.count("parallelism.data_parallel_shard_degree", -1).value_or(-1);
-  const int model_ranks =
-      std::max(1, plan.tensor_parallel * plan.context_parallel * plan.pipeline_parallel);
   const int shards =
-      said > 0 ? static_cast<int>(said) : std::max(1, devices / model_ranks / replicas);
+      said > 0 ? static_cast<int>(said) : std::max(1, devices / model_ranks_of(plan) / replicas);
   constexpr auto kPolicies = std::to_array<std::string_view>({"default", "always", "never"});
   const std::string policy =
       options.choice("parallelism.fsdp_reshard_after_forward", kPolicies, "default");
   const bool keeps = policy == "never" || (policy == "default" && plan.pipeline_parallel > 1);
-  plan.data_parallel =
-      static_cast<int>(std::min(std::int64_t{1'000'000}, std::int64_t{replicas} * shards));
-  const bool sharded = shards * plan.context_parallel > 1;
+  plan.data_parallel = static_cast<int>(product_up_to(1'000'000, {replicas, shards}));
+  const int group = ranks_of({shards, plan.context_parallel});
+  const bool sharded = group > 1;
   plan.zero_stage = !sharded ? 0 : keeps ? 2 : 3;
-  if (sharded && replicas > 1) plan.sharding_group = shards * plan.context_parallel;
+  if (sharded && replicas > 1) plan.sharding_group = group;
   if (!options.flag("training.enable_cpu_offload")) return;
   plan.offload.parameters = plan.offload.gradients = plan.offload.optimizer = OffloadTarget::host;
 }

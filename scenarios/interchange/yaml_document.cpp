@@ -9,6 +9,7 @@
 #include <charconv>
 #include <optional>
 #include <sstream>
+#include <unordered_set>
 
 namespace trainyard {
 namespace {
@@ -97,14 +98,14 @@ class YamlBuilder : public YAML::EventHandler {
     if (!keys_.back()) {
       if (!value.is_string()) {
         fail(mark, "found a key that is no text; allowed: a name");
-      } else if (parent.contains(value.get_ref<const std::string&>())) {
+      } else if (!seen_.back().insert(value.get_ref<const std::string&>()).second) {
         fail(mark, fmt::format("found the key {} twice; allowed: once", shown(value)));
       } else {
         keys_.back() = value.get<std::string>();
       }
       return nullptr;
     }
-    Json& member = parent[*keys_.back()] = std::move(value);
+    Json& member = append_member(parent, *keys_.back(), std::move(value));
     keys_.back().reset();
     return &member;
   }
@@ -117,17 +118,20 @@ class YamlBuilder : public YAML::EventHandler {
     if (added == nullptr) return;
     open_.push_back(added);
     keys_.emplace_back();
+    seen_.emplace_back();
   }
 
   void close() {
     if (error || open_.empty()) return;
     open_.pop_back();
     keys_.pop_back();
+    seen_.pop_back();
   }
 
   const ForeignFile& file_;
   std::vector<Json*> open_;
   std::vector<std::optional<std::string>> keys_;  // read and waiting for its value, of an object
+  std::vector<std::unordered_set<std::string>> seen_;  // keys so far, of an object
   std::size_t values_ = 0;
 };
 
