@@ -11,9 +11,7 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kChangingAccelerateKeys = std::to_array<std::string_view>(
-    {"fp8_config", "megatron_lm_config", "dynamo_config", "ipex_config", "tpu_use_cluster",
-     "parallelism_config_sp_size"});
+constexpr auto kChangingAccelerateKeys = std::to_array<std::string_view>({"megatron_lm_"});
 constexpr auto kNeutralAccelerateKeys = std::to_array<std::string_view>({"commands",
                                                                          "command_file",
                                                                          "compute_environment",
@@ -50,7 +48,7 @@ constexpr auto kNeutralAccelerateKeys = std::to_array<std::string_view>({"comman
                                                                          "mixed_precision"});
 
 // A strategy of FSDP 1, or FSDP 2's two settings; ZeRO stage, −1 where neither is there.
-int read_strategy(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
+int read_strategy(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   constexpr auto kStrategies =
       std::to_array<std::string_view>({"NO_SHARD", "NONE", "SHARD_GRAD_OP", "FULL_SHARD",
                                        "HYBRID_SHARD", "HYBRID_SHARD_ZERO2", "1", "2", "3", "4"});
@@ -62,8 +60,11 @@ int read_strategy(Options& options, PlanRequest& plan, ScenarioDraft& draft) {
   if (reshard == "SHARD_GRAD_OP" || reshard == "NO_SHARD") name = reshard;
   const bool hybrid = name.starts_with("HYBRID") || name == "4";
   if (hybrid) {
-    plan.sharding_group = 8;
-    draft.assumptions.emplace_back("sharding_group 8: the devices of a node (HYBRID_SHARD)");
+    const auto of_node = devices_of_node(settings);
+    if (!of_node) options.fail(of_node.error());
+    draft.plan.sharding_group = of_node.value_or(1);
+    draft.assumptions.push_back(fmt::format(
+        "sharding_group {}: the devices of a node (HYBRID_SHARD)", *draft.plan.sharding_group));
   }
   if (name == "NO_SHARD" || name == "NONE" || name == "3") return 0;
   return name == "SHARD_GRAD_OP" || name == "2" || name == "HYBRID_SHARD_ZERO2" ? 2 : 3;
@@ -90,6 +91,19 @@ std::string read_precision(Options& options) {
   constexpr auto kNames = std::to_array<std::string_view>({"no", "bf16", "fp16", "fp8", "false"});
   const std::string name = options.choice("mixed_precision", kNames, "no");
   return name == "no" || name == "false" ? "fp32" : name;
+}
+
+// What is not priced, unless it is off; of the engines of fp8, those that scale by tensors are.
+void refuse_unpriced(Options& options) {
+  constexpr auto kNoCompiler = std::to_array<std::string_view>({"NO", "no", "false"});
+  constexpr auto kEngines = std::to_array<std::string_view>({"TE", "AO"});
+  constexpr auto kOff = std::to_array<std::string_view>({"false"});
+  constexpr auto kOne = std::to_array<std::string_view>({"1"});
+  options.choice("dynamo_backend", kNoCompiler, "NO");
+  options.choice("backend", kEngines, "TE");  // of fp8_config
+  options.choice("ipex", kOff, "false");
+  options.choice("tpu_use_cluster", kOff, "false");
+  options.choice("parallelism_config_sp_size", kOne, "1");
 }
 
 void read_rest(Options& options, PlanRequest& plan) {
@@ -177,9 +191,10 @@ Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& se
   constexpr auto kTypes = std::to_array<std::string_view>({"FSDP", "MULTI_GPU", "NO"});
   const std::string type = options.choice("distributed_type", kTypes, "FSDP");
   read_parallelism(options, plan);
-  const int stage = read_strategy(options, plan, draft);
+  const int stage = read_strategy(options, settings, draft);
   plan.zero_stage = type == "FSDP" ? stage : 0;
   read_rest(options, plan);
+  refuse_unpriced(options);
   draft.training["precision"] = read_precision(options);
   draft.training["optimizer"] = "adamw";
   draft.training["stack"] = "fsdp";

@@ -20,9 +20,11 @@ constexpr auto kChangingDeepspeedKeys = std::to_array<std::string_view>(
      "zero_optimization.zero_quantized_nontrainable_weights",
      "zero_optimization.offload_optimizer.ratio", "activation_checkpointing.partition_activations",
      "activation_checkpointing.cpu_checkpointing", "torch_autocast.enabled", "amp.enabled",
-     "progressive_layer_drop.enabled", "sparse_attention.mode", "compression_training",
-     "data_efficiency.enabled", "curriculum_learning.enabled", "elasticity.enabled",
-     "autotuning.enabled", "communication_data_type"});
+     "progressive_layer_drop.enabled", "sparse_attention.mode", "data_efficiency.enabled",
+     "curriculum_learning.enabled", "elasticity.enabled", "autotuning.enabled",
+     "communication_data_type"});
+constexpr auto kChangingDeepspeedSections =
+    std::to_array<std::string_view>({"compression_training."});
 constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activation_checkpointing.",
                                                                         "aio.",
                                                                         "amp.",
@@ -65,13 +67,12 @@ constexpr auto kNeutralDeepspeedKeys = std::to_array<std::string_view>({"activat
                                                                         "dataloader_drop",
                                                                         "nebula"});
 
-// A key of "false" changes nothing.
+// A key of "false" changes nothing, nor does a ratio or group of 1.
 void drop_what_is_off(Options& options) {
+  constexpr auto kOff = std::to_array<std::string_view>({"", "false", "1", "1.0", "null", "auto"});
   for (const std::string_view name : kChangingDeepspeedKeys) {
     const std::string text = options.has(name) ? options.text(name) : "";
-    const bool off =
-        text.empty() || text == "false" || text == "1" || text == "null" || text == "auto";
-    if (off) continue;
+    if (std::ranges::find(kOff, text) != kOff.end()) continue;
     options.fail({options.file(),
                   fmt::format("found {} {}, which changes time or memory in a way that is not "
                               "modelled; allowed: a configuration without it",
@@ -298,7 +299,8 @@ Expected<Imported> import_deepspeed(const ForeignFile& file, const ImportSetting
   read_batch(options, settings, draft);
   drop_what_is_off(options);
   if (options.error()) return tl::unexpected(*options.error());
-  if (auto done = note_unread(options, {}, kNeutralDeepspeedKeys, draft); !done)
+  if (auto done = note_unread(options, kChangingDeepspeedSections, kNeutralDeepspeedKeys, draft);
+      !done)
     return tl::unexpected(done.error());
   return finish_draft(std::move(draft), settings, file.name);
 }

@@ -52,22 +52,28 @@ const KnownDevice* device_of_pcie(double transfers) {
 const KnownDevice* known_device(std::string_view name) { return first(&KnownDevice::name, name); }
 
 std::string_view catalog_name_of_product(std::string_view product) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kProducts = {{
+  // The first that the name holds. Without a name of ours: relatives that the catalog does not
+  // have.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kProducts = {{
       {"GB300", "gb300-288gb"},
       {"GB200", "gb200-192gb"},
       {"B300", "b300-sxm-288gb"},
       {"B200", "b200-sxm-180gb"},
+      {"GH200", ""},
       {"H200 NVL", ""},
       {"H200", "h200-sxm-141gb"},
       {"H100 80GB HBM3", "h100-sxm-80gb"},
       {"H100 PCIe", "h100-pcie-80gb"},
       {"H100 NVL", "h100-nvl-94gb"},
+      {"H800 PCIe", ""},
       {"H800", "h800-sxm-80gb"},
       {"A800-SXM4-80GB", "a800-sxm-80gb"},
       {"A100-SXM4-80GB", "a100-sxm-80gb"},
       {"A100-SXM4-40GB", "a100-sxm-40gb"},
       {"V100-SXM2-32GB", "v100-sxm-32gb"},
       {"L40S", "l40s-48gb"},
+      {"RTX 4090 D", ""},
+      {"RTX 4090 Laptop", ""},
       {"RTX 4090", "rtx-4090-24gb"},
   }};
   const auto* const found = std::ranges::find_if(kProducts, [&](const auto& known) {
