@@ -94,6 +94,22 @@ TEST(DeepspeedImport, RefusesWhatItDoesNotModelAndWhatCannotBe) {
               HasSubstr("allowed: Adam, AdamW"));
 }
 
+// A section by its name, however deep its keys are; a ratio of 1 is all of the optimizer.
+TEST(DeepspeedImport, RefusesCompressionAndTakesAWholeRatio) {
+  EXPECT_THAT(refusal(import_deepspeed, R"({"compression_training": {"weight_quantization":
+      {"shared_parameters": {"enabled": true}}}})"),
+              HasSubstr("found compression_training.weight_quantization.shared_parameters.enabled, "
+                        "which changes"));
+  const auto with_ratio = [](const std::string& ratio) {
+    return R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu", "ratio": )" +
+           ratio + "}}}";
+  };
+  EXPECT_THAT(refusal(import_deepspeed, with_ratio("1.0")), HasSubstr("accepted: "));
+  EXPECT_THAT(refusal(import_deepspeed, with_ratio("1")), HasSubstr("accepted: "));
+  EXPECT_THAT(refusal(import_deepspeed, with_ratio("0.3")),
+              HasSubstr("found zero_optimization.offload_optimizer.ratio \"0.3\", which changes"));
+}
+
 TEST(DeepspeedExport, RefusesByNameWhatItCannotSay) {
   EXPECT_EQ(export_refusal(export_deepspeed, {.pipeline_parallel = 4}),
             "/plan/pipeline_parallel: found 4; allowed in DeepSpeed's JSON: 1");
@@ -224,6 +240,47 @@ TEST(AccelerateImport, ReadsItsOwnConfiguration) {
   EXPECT_EQ(plan.sharding_group, 16);
   EXPECT_EQ(plan.recompute.mode, RecomputeMode::full);
   EXPECT_EQ(scenario.job.training.precision.name, "bf16");
+}
+
+// What `accelerate config` writes whatever is answered, and what it writes of other engines.
+TEST(AccelerateImport, RefusesWhatItDoesNotModelUnlessItIsOff) {
+  const std::string usual = kAccelerate + R"(debug: false
+dynamo_backend: 'NO'
+machine_rank: 0
+main_training_function: main
+rdzv_backend: static
+tpu_env: []
+tpu_use_cluster: false
+tpu_use_sudo: false
+use_cpu: false
+)";
+  EXPECT_THAT(refusal(import_fsdp, usual), HasSubstr("accepted: "));
+  EXPECT_THAT(refusal(import_fsdp, kAccelerate + "fp8_config: {backend: TE, fp8_format: E4M3}\n"),
+              HasSubstr("accepted: "));
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"dynamo_config: {dynamo_backend: INDUCTOR}",
+       "found dynamo_backend \"INDUCTOR\"; allowed: NO, no, false"},
+      {"megatron_lm_config: {megatron_lm_tp_degree: 4}",
+       "found megatron_lm_tp_degree, which changes"},
+      {"fp8_config: {backend: MSAMP, opt_level: O2}", "found backend \"MSAMP\"; allowed: TE, AO"},
+      {"ipex_config: {ipex: true}", "found ipex \"true\"; allowed: false"},
+      {"tpu_use_cluster: true", "found tpu_use_cluster \"true\"; allowed: false"}};
+  for (const auto& [text, error] : refused) {
+    EXPECT_THAT(refusal(import_fsdp, kAccelerate + text + "\n"), HasSubstr(error));
+  }
+  EXPECT_THAT(refusal(import_fsdp, "parallelism_config_sp_size: 2\n"),
+              HasSubstr("found parallelism_config_sp_size \"2\"; allowed: 1"));
+}
+
+// HYBRID_SHARD shards inside a node (torch.distributed.fsdp.ShardingStrategy): 8 devices of a DGX,
+// 4 of a tray of GB200 NVL72.
+TEST(AccelerateImport, ShardsInsideTheNodesThatTheUserNames) {
+  const std::string hybrid = "fsdp_config: {fsdp_sharding_strategy: HYBRID_SHARD}\n";
+  EXPECT_EQ(read_by(import_fsdp, hybrid).plan->sharding_group, 8);
+  const auto read =
+      import_fsdp(foreign(hybrid), {.model = "llama-3.1-8b", .node = "gb200-nvl72", .nodes = 4});
+  EXPECT_EQ(scenario_from(read).plan->sharding_group, 4);
+  EXPECT_THAT(read->assumptions, Contains(HasSubstr("sharding_group 4")));
 }
 
 TEST(AccelerateImport, ReadsTheStrategiesOfFsdp1) {

@@ -109,6 +109,32 @@ TEST(NcclTopology, LeavesOutSlowerPorts) {
   EXPECT_THAT(read_node->assumptions, ElementsAre(HasSubstr("1 slower network port")));
 }
 
+// 30,000 ports, each listed under two CPUs.
+TEST(NcclTopology, CountsEachOfManyPortsOnce) {
+  std::string sockets;
+  for (int i = 0; i < 30'000; ++i) {
+    sockets += fmt::format(R"(<nic><net name="eth{}" speed="400000"/></nic>)", i);
+  }
+  const auto read_node = read(system_of(switch_with(1, kToSwitches) + sockets + sockets));
+  ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
+  EXPECT_EQ(read_node->node.nics, 30'001);
+}
+
+// A rate that is no number is one that the file does not say.
+TEST(NcclTopology, TakesNoEndlessRate) {
+  for (const char* speed : {"inf GT/s PCIe", "nan", "1e300", "-32.0"}) {
+    std::string text = system_of(switch_with(1, ""));
+    for (std::size_t at = 0; (at = text.find("32.0 GT/s PCIe", at)) != text.npos;) {
+      text.replace(at, 14, speed);
+      at += std::string_view(speed).size();
+    }
+    const auto read_node = read(text);
+    ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
+    // Then it is what the device itself has.
+    EXPECT_EQ(read_node->node.intra.bandwidth, read_node->node.device.link_bandwidth) << speed;
+  }
+}
+
 // GB/s of PCIe 5 x16: 32 GT/s · 16 lanes · 128/130 / 8 bits.
 TEST(NcclTopology, TakesPcieWhereADumpHasNoNvlink) {
   const auto read_node = read(system_of(switch_with(1, "")));
@@ -153,6 +179,23 @@ TEST(NcclTopology, RefusesMoreThanAMachineHas) {
   for (int i = 0; i < 1000; ++i) deep += "</pci>";
   EXPECT_THAT(nccl_topology_refusal(deep), HasSubstr("nested deeper than 64 levels"));
   EXPECT_THAT(nccl_topology_refusal(wide), HasSubstr("allowed: at most 200000"));
+}
+
+// As many as a node document can say, 10^4 a host and 10^6 in all, and one more.
+TEST(NcclTopology, RefusesMoreGpusThanANodeHas) {
+  const auto hosts_of = [](int hosts, int gpus) {
+    std::string first, others;
+    for (int i = 0; i < gpus; ++i) first += R"(<pci class="0x030200"/>)";
+    for (int i = 1; i < hosts; ++i) others += fmt::format(R"(<cpu host_hash="{}"/>)", i);
+    return R"(<system><cpu host_hash="0">)" + first + "</cpu>" + others + "</system>";
+  };
+  EXPECT_EQ(read(hosts_of(1, 10'000))->node.devices, 10'000);
+  EXPECT_EQ(nccl_topology_refusal(hosts_of(1, 10'001)),
+            "foreign: line 1: found 1 host of 10001 GPUs; allowed: at most 10000 GPUs a host and "
+            "1000000 in all");
+  EXPECT_EQ(read(hosts_of(1000, 1000))->node.nvlink_domain, 1'000'000);
+  EXPECT_THAT(nccl_topology_refusal(hosts_of(1001, 1000)),
+              HasSubstr("found 1001 hosts of 1000 GPUs"));
 }
 
 }  // namespace

@@ -9,8 +9,6 @@
 
 #include "scenarios/sweep/lease_queue.h"
 #include "scenarios/sweep/result_file.h"
-#include "scenarios/sweep/row_json.h"
-#include "scenarios/sweep/run_sweep.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
 namespace trainyard {
@@ -25,29 +23,6 @@ constexpr const char* kGrid = R"("vary": [
     { "key": "plan.tensor_parallel", "values": [1, 2, 3, 4, 8] },
     { "key": "plan.micro_batch", "values": [1, 2, 4] } ],
     "where": ["plan.micro_batch * plan.tensor_parallel < 32"])";
-
-const Session kSession{.version = "1.0", .host = "host", .workers = 1};
-
-// Everything in table `points`, a line a row.
-std::string dump(const fs::path& file) {
-  auto results = ResultFile::open(file);
-  EXPECT_TRUE(results.has_value()) << results.error().message;
-  std::string text;
-  const auto read = results->each({}, [&text](const PointRow& row) {
-    text += row_value(row).dump() + "\n";
-    return true;
-  });
-  EXPECT_TRUE(read.has_value());
-  return text;
-}
-
-SweepOutcome run(const Sweep& sweep, const fs::path& file, const SweepOptions& options) {
-  auto store = SweepStore::open(file, sweep, kSession);
-  EXPECT_TRUE(store.has_value()) << store.error().message;
-  const auto outcome = run_sweep(sweep, *store, options);
-  EXPECT_TRUE(outcome.has_value());
-  return *outcome;
-}
 
 TEST(SweepStore, HoldsTheSamePointsFromAnyNumberOfThreads) {
   const auto sweep = sweep_from(kGrid);
@@ -136,6 +111,28 @@ TEST(SweepStore, SaysWhatItsPointsWereComputedFrom) {
       sweep_of_text(results->said("document"), results->said("csv"), results->said("file"));
   ASSERT_TRUE(again.has_value()) << again.error().message;
   EXPECT_EQ(all_overrides(*again), all_overrides(*sweep));
+}
+
+// A row that is there already: neither the lease nor a part of it is kept, and all of it is
+// answered by the next run.
+TEST(SweepStore, ForgetsALeaseThatCannotBeWrittenWhole) {
+  const auto sweep = sweep_from(kGrid);
+  ASSERT_TRUE(sweep.has_value());
+  const fs::path whole = sweep_folder() / "whole.sqlite";
+  const fs::path file = sweep_folder() / "results.sqlite";
+  run(*sweep, whole);
+  const PointRow first{.point = 0, .overrides = "{}"};
+  const PointRow second{.point = 1, .overrides = "{}"};
+  {
+    auto store = SweepStore::open(file, *sweep, kSession);
+    ASSERT_TRUE(store.has_value());
+    EXPECT_FALSE(store->add({{0, 3}, {first, second, second}}).has_value());
+    EXPECT_TRUE(store->commit().has_value());
+    EXPECT_THAT(*store->missing(sweep->points), ElementsAre(Lease{0, 60}));
+  }
+  EXPECT_EQ(dump(file), "");
+  EXPECT_TRUE(run(*sweep, file).complete());
+  EXPECT_EQ(dump(file), dump(whole));
 }
 
 TEST(LeaseQueue, HandsOutEveryPointOnceAndWhatCameBackFirst) {

@@ -119,6 +119,14 @@ TEST(SweepPoints, OfACsvFileAreItsLines) {
                   R"({"training.stack":"megatron-core"})", R"({"plan.tensor_parallel":8})"));
 }
 
+// Where no line has a value for it, too.
+TEST(SweepPoints, OfACsvFileAreRefusedForAKeyThatNoScenarioHas) {
+  write_sweep_file("points.csv", "cluster.nodes,no_such_key\n4,\n");
+  EXPECT_THAT(
+      error_of(R"("overrides": "points.csv")"),
+      HasSubstr("points.csv: found the key \"no_such_key\"; allowed: a key of the scenario"));
+}
+
 TEST(SweepPoints, AreRefusedWithTheAxisAndTheValue) {
   EXPECT_THAT(error_of(R"("vary": [ { "key": "plan.tensor_paralel", "values": [1] } ])"),
               HasSubstr("/vary/0/values/0: of plan.tensor_paralel: /plan/tensor_paralel: found an "

@@ -6,6 +6,9 @@
 
 #include <fstream>
 
+#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/row_json.h"
+
 namespace trainyard {
 
 namespace fs = std::filesystem;
@@ -48,6 +51,26 @@ std::vector<std::string> all_overrides(const Sweep& sweep) {
     all.push_back(is_asked_for(sweep, values) ? overrides_text(sweep, values) : "");
   }
   return all;
+}
+
+SweepOutcome run(const Sweep& sweep, const fs::path& file, const SweepOptions& options) {
+  auto store = SweepStore::open(file, sweep, kSession);
+  EXPECT_TRUE(store.has_value()) << store.error().message;
+  const auto outcome = run_sweep(sweep, *store, options);
+  EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
+  return *outcome;
+}
+
+std::string dump(const fs::path& file) {
+  auto results = ResultFile::open(file);
+  EXPECT_TRUE(results.has_value()) << results.error().message;
+  std::string text;
+  const auto read = results->each({}, [&text](const PointRow& row) {
+    text += row_value(row).dump() + "\n";
+    return true;
+  });
+  EXPECT_TRUE(read.has_value());
+  return text;
 }
 
 }  // namespace trainyard

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/sweep/run_sweep.h"
+#include "scenarios/sweep/store.h"
 #include "scenarios/sweep/sweep.h"
 
 namespace trainyard {
@@ -21,5 +23,14 @@ Expected<Sweep> sweep_from(const std::string& keys);
 
 // overrides_text of every point, in order; those that the constraints leave out are "".
 std::vector<std::string> all_overrides(const Sweep& sweep);
+
+inline const Session kSession{.version = "1.0", .host = "host", .workers = 1};
+
+// Answers into a result file, new or not.
+SweepOutcome run(const Sweep& sweep, const std::filesystem::path& file,
+                 const SweepOptions& options = {});
+
+// Everything in table `points`, a line a row.
+std::string dump(const std::filesystem::path& file);
 
 }  // namespace trainyard

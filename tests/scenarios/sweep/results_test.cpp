@@ -1,0 +1,94 @@
+// What is read from result files: the report, the best point, what differs between two.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/sweep/database.h"
+#include "scenarios/sweep/difference.h"
+#include "scenarios/sweep/report.h"
+#include "scenarios/sweep/summary.h"
+#include "tests/scenarios/sweep/sweeps.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+const std::string kTwoSizes = R"("vary": [ { "key": "cluster.nodes", "values": [2, 4] } ])";
+
+// What `report` says once the second of two points has another number.
+std::string said_of_a_renumbered_point(const std::string& keys, std::int64_t number) {
+  const auto sweep = sweep_from(keys);
+  const fs::path file = sweep_folder() / fmt::format("{}-{}.sqlite", keys.size(), number);
+  run(*sweep, file);
+  EXPECT_TRUE(Database::open(file, Database::Access::write)
+                  ->run(fmt::format("UPDATE points SET point = {} WHERE point = 1", number))
+                  .has_value());
+  const auto report = SweepReport::open(file);
+  return report ? "opened" : report.error().where + ": " + report.error().message;
+}
+
+TEST(SweepReport, RefusesAPointThatTheSweepDoesNotHave) {
+  write_sweep_file("points.csv", "cluster.nodes\n2\n4\n");
+  for (const std::string& keys : {kTwoSizes, std::string(R"("overrides": "points.csv")")}) {
+    EXPECT_EQ(said_of_a_renumbered_point(keys, 1), "opened");
+    for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{2}, std::int64_t{987654321}}) {
+      EXPECT_THAT(said_of_a_renumbered_point(keys, number),
+                  HasSubstr(fmt::format(".sqlite: found point {}; allowed: from 0 to 1", number)));
+    }
+  }
+}
+
+// A figure that is not known is no smaller than one that is.
+TEST(SweepSummary, TakesNoPointForTheBestThatHasNoSuchFigure) {
+  for (const auto& [objective, figure] :
+       {std::pair{"cost", "cost_per_step_usd"}, {"energy", "energy_per_step_joule"}}) {
+    const auto sweep = sweep_from(fmt::format(R"("objective": "{}", )", objective) + kTwoSizes);
+    ASSERT_TRUE(sweep.has_value()) << sweep.error().message;
+    PointRow unknown{.point = 0, .overrides = "{}"};
+    unknown.figure("tokens_per_second") = unknown.figure("step_time_s") = 1;
+    PointRow known = unknown;
+    known.point = 1;
+    known.figure(figure) = 5;
+    const fs::path file = sweep_folder() / fmt::format("{}.sqlite", objective);
+    {
+      auto store = SweepStore::open(file, *sweep, kSession);
+      ASSERT_TRUE(store.has_value());
+      ASSERT_TRUE(store->add({{0, 2}, {unknown, known}}).has_value());
+      ASSERT_TRUE(store->commit().has_value());
+    }
+    const auto summary = summary_of(file, *sweep, {.points = 2, .answered = 2});
+    ASSERT_TRUE(summary.has_value() && summary->best.has_value());
+    EXPECT_EQ(summary->best->point, 1) << objective;
+  }
+}
+
+// Forty draws of three sizes: most points repeat. Point i depends on the seed and i alone, so that
+// the first thirty are those of a sweep of thirty.
+TEST(ResultDifference, PairsPointsThatRepeatOnce) {
+  const auto drawn = [](int samples) {
+    const auto sweep = sweep_from(fmt::format(R"("combine": "random", "samples": {}, "vary": [
+        {{ "key": "cluster.nodes", "values": [1, 2, 4] }} ])",
+                                              samples));
+    fs::path file = sweep_folder() / fmt::format("{}.sqlite", samples);
+    run(*sweep, file);
+    return file;
+  };
+  const fs::path forty = drawn(40);
+  const auto itself = difference_of(forty, forty);
+  ASSERT_TRUE(itself.has_value()) << itself.error().message;
+  EXPECT_EQ(itself->same, 40);
+  EXPECT_EQ(itself->moved, 0);
+  EXPECT_EQ(itself->only_before, 0);
+  EXPECT_EQ(itself->only_after, 0);
+  const auto fewer = difference_of(forty, drawn(30));
+  ASSERT_TRUE(fewer.has_value()) << fewer.error().message;
+  EXPECT_EQ(fewer->same, 30);
+  EXPECT_EQ(fewer->moved, 0);
+  EXPECT_EQ(fewer->only_before, 10);
+  EXPECT_EQ(fewer->only_after, 0);
+}
+
+}  // namespace
+}  // namespace trainyard

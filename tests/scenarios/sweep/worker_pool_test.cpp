@@ -1,0 +1,110 @@
+// Workers that answer what they were not asked, and those who do not know the secret of the door.
+#include "scenarios/sweep/worker_pool.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <thread>
+
+#include "scenarios/sweep/answer.h"
+#include "scenarios/sweep/remote_workers.h"
+#include "tests/scenarios/sweep/sweeps.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSizes = R"("vary": [
+    { "key": "cluster.nodes", "from": 1, "to": 32, "steps": 32 },
+    { "key": "plan.micro_batch", "values": [1, 2] } ])";
+
+using Spoil = std::function<void(AnsweredLease&)>;
+
+// Answers the first lease, `spoil`ed.
+void serve_badly(const Sweep& sweep, int socket, const Spoil& spoil) {
+  Lease lease;
+  if (::recv(socket, &lease, sizeof(lease), MSG_WAITALL) != sizeof(lease)) return;
+  PointAnswerer answerer(sweep);
+  auto answered = answer_lease(answerer, lease, nullptr);
+  spoil(*answered);
+  send_all(socket, bytes_of(*answered));
+}
+
+// One such worker and an honest one; what is in the file then.
+std::string answered_beside(const Spoil& spoil, const Sweep& sweep, const fs::path& file) {
+  std::array<int, 2> bad{}, good{};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, bad.data()), 0);
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, good.data()), 0);
+  std::thread honest([&] { serve_leases(sweep, good[1]); });
+  std::thread dishonest([&] { serve_badly(sweep, bad[1], spoil); });
+  {
+    WorkerPool pool;
+    pool.add({.socket = bad[0]});
+    pool.add({.socket = good[0]});
+    auto store = SweepStore::open(file, sweep, kSession);
+    const auto outcome = pool.run(sweep, *store, {});
+    EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
+    if (outcome) {
+      EXPECT_TRUE(outcome->complete());
+      EXPECT_EQ(outcome->lost_workers, 1);
+    }
+  }
+  honest.join();
+  dishonest.join();
+  ::close(good[1]);
+  ::close(bad[1]);
+  return dump(file);
+}
+
+TEST(WorkerPool, LosesAWorkerThatAnswersOtherPointsThanItsLease) {
+  const auto sweep = sweep_from(kSizes);
+  ASSERT_TRUE(sweep.has_value());
+  const fs::path whole = sweep_folder() / "whole.sqlite";
+  run(*sweep, whole);
+  const std::string right = dump(whole);
+  const std::vector<std::pair<std::string, Spoil>> bad = {
+      {"before", [](AnsweredLease& answered) { answered.rows.front().point = -1; }},
+      {"behind", [](AnsweredLease& answered) { answered.rows.back().point = 1000; }},
+      {"twice", [](AnsweredLease& answered) { answered.rows.push_back(answered.rows.back()); }},
+      {"status",
+       [](AnsweredLease& answered) { answered.rows.front().status = static_cast<PointStatus>(7); }},
+      {"lease", [](AnsweredLease& answered) { ++answered.lease.first; }}};
+  for (const auto& [name, spoil] : bad) {
+    EXPECT_EQ(answered_beside(spoil, *sweep, sweep_folder() / (name + ".sqlite")), right) << name;
+  }
+}
+
+TEST(WorkerDoor, LetsInWhoKnowsTheSecretAndWatchesThem) {
+  const auto door = WorkerDoor::open();
+  ASSERT_TRUE(door.has_value()) << door.error().message;
+  std::string wrong = door->address();
+  wrong.front() = wrong.front() == '0' ? '1' : '0';
+  Expected<int> stranger = 0;
+  Expected<int> worker = 0;
+  std::thread others([&] {
+    stranger = come_in(wrong);
+    worker = come_in(door->address());
+  });
+  const WorkerPool pool = door->admit(1, std::chrono::minutes(1));
+  others.join();
+  EXPECT_FALSE(stranger.has_value());
+  ASSERT_TRUE(worker.has_value()) << worker.error().message;
+  ASSERT_EQ(pool.workers().size(), 1u);
+  // What waits for an answer ends as what says nothing: 20 s, then three questions 4 s apart.
+  for (const int socket : {pool.workers().front().socket, *worker}) {
+    int milliseconds = 0;
+    socklen_t size = sizeof(milliseconds);
+    EXPECT_EQ(::getsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+    EXPECT_EQ(milliseconds, 32'000);
+  }
+  ::close(*worker);
+}
+
+}  // namespace
+}  // namespace trainyard
