@@ -1,20 +1,25 @@
-// A vector of bounded size that lives inside its owner: the estimate's path allocates nothing.
+// A vector of bounded size that lives inside its owner: the estimate's path allocates nothing. What
+// was not pushed is never written either, so that a roomy capacity costs no time.
 // Requires: never more than Capacity elements (asserted; capacities are static facts of the model,
 // such as the number of operators in a layer, not properties of the input).
 #pragma once
 
-#include <array>
 #include <cassert>
 #include <cstddef>
+#include <memory>
+#include <type_traits>
 
 namespace trainyard {
 
 template <typename T, std::size_t Capacity>
 class InlineVector {
+  static_assert(std::is_trivially_copyable_v<T>, "elements are copied and dropped as bytes");
+
  public:
+  InlineVector() {}  // NOLINT(modernize-use-equals-default): it leaves the elements unwritten
   void push_back(const T& element) {
     assert(size_ < Capacity && "an InlineVector's capacity is a static bound");
-    elements_[size_++] = element;
+    std::construct_at(elements_ + size_++, element);
   }
   void clear() { size_ = 0; }
   std::size_t size() const { return size_; }
@@ -22,13 +27,15 @@ class InlineVector {
   T& operator[](std::size_t i) { return elements_[i]; }
   const T& operator[](std::size_t i) const { return elements_[i]; }
   T& back() { return elements_[size_ - 1]; }
-  T* begin() { return elements_.data(); }
-  T* end() { return elements_.data() + size_; }
-  const T* begin() const { return elements_.data(); }
-  const T* end() const { return elements_.data() + size_; }
+  T* begin() { return elements_; }
+  T* end() { return elements_ + size_; }
+  const T* begin() const { return elements_; }
+  const T* end() const { return elements_ + size_; }
 
  private:
-  std::array<T, Capacity> elements_;
+  union {
+    T elements_[Capacity];
+  };
   std::size_t size_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 // Members of {i·stride, i < count} in every aligned block of `ranks`.
 int aligned_members(int stride, int count, int ranks) {
-  return ranks % stride == 0 ? std::gcd(count, ranks / stride) : 1;
+  return count > 1 && ranks % stride == 0 ? std::gcd(count, ranks / stride) : 1;
 }
 
 int members_within(GroupShape group, int ranks) {

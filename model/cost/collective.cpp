@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "model/cost/collective_steps.h"
 
@@ -141,14 +142,27 @@ GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links,
   return links;
 }
 
+// The algorithms of one operation that are chosen unnamed.
+using Choices = std::vector<const CollectiveAlgorithm*>;
+const Choices& choices_of(CollectiveOperation operation) {
+  static const auto choices = [] {
+    std::array<Choices, kCollectiveOperations> all;
+    for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
+      if (algorithm->only_by_name) continue;
+      all[static_cast<std::size_t>(algorithm->operation)].push_back(algorithm);
+    }
+    return all;
+  }();
+  return choices[static_cast<std::size_t>(operation)];
+}
+
 struct Fastest {
   const CollectiveAlgorithm* algorithm = nullptr;
   Seconds time{std::numeric_limits<double>::infinity()};
 };
 Fastest fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
   Fastest best;
-  for (const CollectiveAlgorithm* algorithm : collective_algorithms()) {
-    if (algorithm->operation != operation || algorithm->only_by_name) continue;
+  for (const CollectiveAlgorithm* algorithm : choices_of(operation)) {
     if (!algorithm->applies(links)) continue;
     const Seconds time = algorithm->time(links, message);
     if (time < best.time) best = {algorithm, time};

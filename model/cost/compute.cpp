@@ -1,5 +1,6 @@
 #include "model/cost/compute.h"
 
+#include <array>
 #include <cmath>
 
 #include "model/cost/kernels/attention.h"
@@ -28,22 +29,33 @@ double library_speed(const Device& device, const Stack& stack) {
   return hopper ? stack.gemm_speed_hopper : 1;
 }
 
+// The GEMMs of the three passes.
+std::array<Seconds, 3> gemm_times(const Device& device, const Stack& stack, Dtype dtype,
+                                  const Operator& op) {
+  const GemmShape& g = op.gemm;
+  if (op.cls == OperatorClass::grouped_gemm) {
+    const auto time = [&](const GemmShape& shape) {
+      return grouped_gemm_time(device, dtype, shape) / stack.expert_speed;
+    };
+    return {time(g), time({g.m, g.k, g.n, g.groups}), time({g.k, g.n, g.m, g.groups})};
+  }
+  auto times = gemm_pass_times(device, dtype, g);
+  const double library = library_speed(device, stack);
+  for (Seconds& time : times) time /= library;
+  return times;
+}
+
 OperatorTime gemm_operator_time(const Device& device, const Training& training,
                                 const Operator& op) {
   const Dtype dtype = gemm_dtype(training.precision, op.kind);
-  const GemmShape& g = op.gemm;
-  const double library = library_speed(device, training.stack);
-  const auto time = [&](const GemmShape& shape) {
-    return op.cls == OperatorClass::grouped_gemm
-               ? grouped_gemm_time(device, dtype, shape) / training.stack.expert_speed
-               : gemm_time(device, dtype, shape) / library;
-  };
+  const auto [forward, input_gradient, weight_gradient] =
+      gemm_times(device, training.stack, dtype, op);
   const double factor = training.stack.memory_traffic;
   const Seconds accumulation = accumulation_traffic(training.stack, op.weights) /
                                (device.memory_bandwidth * device.rates.memory);
-  return {time(g) + memory_bound_time(device, op.forward_traffic * factor),
-          time({g.m, g.k, g.n, g.groups}) + memory_bound_time(device, op.backward_traffic * factor),
-          time({g.k, g.n, g.m, g.groups}) + accumulation};
+  return {forward + memory_bound_time(device, op.forward_traffic * factor),
+          input_gradient + memory_bound_time(device, op.backward_traffic * factor),
+          weight_gradient + accumulation};
 }
 
 // Tensor cores take 16-bit rows of multiples of 16 bytes (NVIDIA, Matrix Multiplication Background

@@ -12,6 +12,13 @@
 namespace trainyard {
 namespace {
 
+// What all stages of a plan share, priced once.
+struct SharedCosts {
+  const PlanLinks& links;
+  StageCosts layers;
+  Seconds send;  // of one micro-batch to the next stage
+};
+
 StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   StageCosts costs;
   const LayerCounts all = job.layers_between(0, job.job.model.layers);
@@ -137,8 +144,9 @@ struct StepEnds {
 
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
 // chunks that the stage holds: half, when the other half is a copy for the other way.
-StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const StageCosts& costs, std::size_t index, Estimate& out) {
+StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
+                     std::size_t index, Estimate& out) {
+  const StageCosts& costs = shared.layers;
   StageEstimate& stage = out.stages[index];
   const StageParameters& held = out.held[index];
   const PipelineShape shape = pipeline_shape(plan);
@@ -155,8 +163,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& 
     work.head = passes_of(costs.head, share);
   }
   add_activation_offload(job, plan, costs, held, share, stage);
-  const auto data = data_parallel_cost(job, plan, links, held, work);
-  add_sends(plan, send_time(job, plan, links), stage);
+  const auto data = data_parallel_cost(job, plan, shared.links, held, work);
+  add_sends(plan, shared.send, stage);
   stage.passes.forward += data.microbatch.forward;
   stage.passes.input_gradient += data.microbatch.input_gradient;
   stage.passes.weight_gradient += data.microbatch.weight_gradient;
@@ -167,7 +175,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   return {data.start, data.end, data.lost, data.at_ends, optimizer_time(job, plan, held)};
 }
 
-// Between the ends of a pipeline most stages hold the same layers: only their memory differs.
+// Between the ends of a pipeline most stages hold the same layers: only their activations differ.
 bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) {
   const auto stage = static_cast<int>(index);
   return index > 1 && index + 1 < out.stages.size() &&
@@ -208,25 +216,28 @@ class Slack {
   Seconds before_, behind_, lost_, lost_to_slowest_, longest_;
 };
 
-StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const StageCosts& costs, Estimate& out) {
+StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
+                     Estimate& out) {
   StepEnds ends;
   StageEnds own;
   Slack slack(plan);
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
+    StageEstimate& stage = out.stages[i];
+    const auto index = static_cast<int>(i);
     if (repeats_previous(plan, out, i)) {
-      out.stages[i] = out.stages[i - 1];
+      stage = out.stages[i - 1];
+      fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory.at_peak);
     } else {
-      own = fill_stage(job, plan, links, costs, i, out);
+      own = fill_stage(job, plan, shared, i, out);
       const StageEnds seen = slack.off(own);
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
+      stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    slack.pass(out.stages[i].passes, own.lost);
+    slack.pass(stage.passes, own.lost);
     if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
-    out.stages[i].memory = stage_memory(job, plan, costs, out.held[i], static_cast<int>(i));
-    out.passes[i] = out.stages[i].passes;
+    out.passes[i] = stage.passes;
   }
   ends.lost = slack.lost();
   return ends;
@@ -277,7 +288,7 @@ double expected_maximum(double n) {
                  (1 + u * (1.432788 + u * (0.189269 + u * 0.001308)));
 }
 
-void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links, StepEnds ends,
+void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds ends,
                Pipeline pipeline, Estimate& out) {
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
   const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
@@ -292,7 +303,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
     const Seconds span = pipeline_time(plan, out.passes) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
   }
-  parts.pipeline += fill_time(plan, send_time(job, plan, links));
+  parts.pipeline += fill_time(plan, send);
   parts.data_parallel += ends.start + ends.end + ends.lost;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
@@ -375,14 +386,14 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
 }
 
 void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline, Estimate& out) {
-  const PlanLinks links = plan_links(job, plan);
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   stage_parameters(job, plan, out.held);
   out.stages.resize(stages);
   out.passes.resize(stages);
-  const StageCosts costs = stage_costs(job, plan, links);
-  const StepEnds ends = fill_stages(job, plan, links, costs, out);
-  fill_step(job, plan, links, ends, pipeline, out);
+  const PlanLinks links = plan_links(job, plan);
+  const SharedCosts shared{links, stage_costs(job, plan, links), send_time(job, plan, links)};
+  const StepEnds ends = fill_stages(job, plan, shared, out);
+  fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);
   fill_memory(job, out);
   const Cluster& cluster = job.job.cluster;

@@ -152,12 +152,16 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   MemoryByKind& memory = out.at_peak;
   memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
-  memory.activations = activation_bytes(plan, costs, stage, index);
   add_transients(job, plan, costs, stage, recompute_of(plan, index), out);
-  const Stack& stack = job.job.training.stack;
-  memory.fragmentation = memory.allocated() * stack.fragmentation;
-  memory.runtime = stack.runtime_memory;
+  memory.runtime = job.job.training.stack.runtime_memory;
+  fill_activations(job, plan, costs, stage, index, memory);
   return out;
+}
+
+void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                      const StageParameters& stage, int index, MemoryByKind& memory) {
+  memory.activations = activation_bytes(plan, costs, stage, index);
+  memory.fragmentation = memory.allocated() * job.job.training.stack.fragmentation;
 }
 
 }  // namespace trainyard

@@ -56,10 +56,15 @@ MemoryByKind state_memory(const Training& training, const Plan& plan, const Stag
 StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                          const StageParameters& stage, int index);
 
-// Share of a stage's layers that full recomputation repeats.
+// All that is different on a stage which holds and repeats the same layers as another: the
+// micro-batches in flight, and what the allocator reserves with them.
+void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                      const StageParameters& stage, int index, MemoryByKind& memory);
+
 // Of the stage's layers, whose activations leave the device.
 double offloaded_share(const Offload& offload, int layers);
 
+// Share of a stage's layers that full recomputation repeats.
 double full_recompute_share(Recompute recompute, int layers);
 
 }  // namespace trainyard

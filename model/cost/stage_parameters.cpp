@@ -27,9 +27,8 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
 
 // What the stage's chunks of layers hold. Under Route::both_ways that is two chunks, the second a
 // copy of the layers of another stage.
-void hold_chunks(const PreparedJob& job, const Plan& plan, PipelineShape shape, int stage,
-                 StageParameters& out) {
-  const LayersOfChunks layers(plan, job.job.model.layers);
+void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
+                 int stage, StageParameters& out) {
   for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
     const int position = layer_chunk_of(shape, {stage, chunk});
     out.embedding = out.embedding || position == 0;
@@ -60,10 +59,12 @@ void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParamet
 void stage_parameters(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& out) {
   out.assign(static_cast<std::size_t>(plan.pipeline_parallel), StageParameters{});
   const PipelineShape shape = pipeline_shape(plan);
+  const LayersOfChunks layers(plan, job.job.model.layers);
   for (int stage = 0; stage < shape.stages; ++stage) {
-    hold_chunks(job, plan, shape, stage, out[static_cast<std::size_t>(stage)]);
+    hold_chunks(job, layers, shape, stage, out[static_cast<std::size_t>(stage)]);
   }
   for (std::size_t kind = 0; kind < kLayerKinds; ++kind) {
+    if (job.layers_before.back()[kind] == 0) continue;
     const LayerParameters& layer = job.layer_parameters[kind];
     const double dense = dense_parameters(layer, plan, job.job.model.kv_heads);
     const double experts = expert_parameters(layer, plan);

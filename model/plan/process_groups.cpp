@@ -1,31 +1,45 @@
 #include "model/plan/process_groups.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 namespace trainyard {
 namespace {
 
 enum Dimension { tp, cp, ep, dp, pp };
 constexpr std::size_t kDimensions = 5;
-constexpr std::array<std::string_view, kDimensions> kNames = {"tp", "cp", "ep", "dp", "pp"};
 using Degrees = std::array<int, kDimensions>;  // [Dimension]
+using Strides = std::array<int, kDimensions>;  // [Dimension]
 
-// Of "tp-cp-…": two letters and a hyphen each.
-std::string_view name_at(std::string_view order, std::size_t place) {
-  return order.substr(3 * place, 2);
+// Of the name that begins with this letter: "tp", …
+Dimension dimension_of(char letter) {
+  switch (letter) {
+    case 't':
+      return tp;
+    case 'c':
+      return cp;
+    case 'e':
+      return ep;
+    case 'd':
+      return dp;
+    default:
+      return pp;
+  }
 }
 
-// Ranks between neighbours of `dimension`: the product of the degrees laid out before it.
-int stride_of(std::string_view order, Dimension dimension, const Degrees& degrees) {
-  int stride = 1;
-  for (std::size_t place = 0; name_at(order, place) != kNames[dimension]; ++place) {
-    const auto* name = std::find(kNames.begin(), kNames.end(), name_at(order, place));
-    stride *= degrees[static_cast<std::size_t>(name - kNames.begin())];
+// Ranks between neighbours of each dimension: the product of the degrees laid out before it.
+// `order` is "tp-cp-…": two letters and a hyphen each.
+Strides rank_strides(std::string_view order, const Degrees& degrees) {
+  Strides strides{};
+  int ranks = 1;
+  for (std::size_t place = 0; place < kDimensions; ++place) {
+    const Dimension dimension = dimension_of(order[3 * place]);
+    strides[dimension] = ranks;
+    ranks *= degrees[dimension];
   }
-  return stride;
+  return strides;
 }
 
 // One level where that says the same.
@@ -71,11 +85,11 @@ GroupShape across_members(GroupShape group, int size) {
 }  // namespace
 
 ProcessGroups process_groups(const Plan& plan) {
-  const std::string_view order = plan.rank_order;
   const Degrees dense = {plan.tensor_parallel, plan.context_parallel, 1, plan.data_parallel,
                          plan.pipeline_parallel};
+  const Strides dense_strides = rank_strides(plan.rank_order, dense);
   const auto group = [&](Dimension dimension) {
-    return GroupShape{stride_of(order, dimension, dense), dense[dimension]};
+    return GroupShape{dense_strides[dimension], dense[dimension]};
   };
   ProcessGroups groups;
   groups.tensor = group(tp);
@@ -89,8 +103,9 @@ ProcessGroups process_groups(const Plan& plan) {
   const Degrees expert = {plan.expert_tensor_parallel, 1, plan.expert_parallel,
                           plan.expert_data_parallel, 1};
   const StageLayout layout{groups.pipeline.stride, plan.pipeline_parallel};
+  const Strides expert_strides = rank_strides(plan.rank_order, expert);
   const auto expert_group = [&](Dimension dimension) {
-    return spread(stride_of(order, dimension, expert), expert[dimension], layout);
+    return spread(expert_strides[dimension], expert[dimension], layout);
   };
   groups.expert_tensor = expert_group(tp);
   groups.expert = expert_group(ep);

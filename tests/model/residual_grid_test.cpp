@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <span>
 
 namespace trainyard {
 namespace {
@@ -52,6 +54,29 @@ TEST(ResidualGrid, GivesWeightsThatSumToOne) {
   for (std::size_t i = 0; i < weights.count; ++i) sum += weights.weight[i];
   EXPECT_EQ(weights.count, 4U);
   EXPECT_NEAR(sum, 1, 1e-15);
+}
+
+// The weights are what fits are made of: a second way to the same value.
+TEST(ResidualGrid, IsTheWeightedSumOfItsCorners) {
+  ResidualGrid grid{{{0, 1, 3}, {-1, 1}, {2, 5, 6, 9}, {0, 2}}, {}};
+  for (std::size_t i = 0; i < grid_size(grid.knots); ++i) {
+    grid.values.push_back(std::sin(static_cast<double>(i)));
+  }
+  const std::array<double, 4> inside{2.2, 0.25, 5.75, 1.5};
+  const std::array<double, 4> outside{3.5, -1.25, 1, 0.5};
+  for (std::size_t axes = 1; axes <= grid.knots.size(); ++axes) {
+    const ResidualGrid part{{grid.knots.begin(), grid.knots.begin() + static_cast<int>(axes)},
+                            grid.values};
+    for (const auto& point : {inside, outside}) {
+      const std::span at_axes(point.data(), axes);
+      const GridWeights weights = grid_weights(part.knots, at_axes);
+      double sum = 0;
+      for (std::size_t i = 0; i < weights.count; ++i) {
+        sum += weights.weight[i] * part.values[weights.corner[i]];
+      }
+      EXPECT_NEAR(residual_at(part, at_axes), sum * weights.fade, 1e-15) << axes << " axes";
+    }
+  }
 }
 
 }  // namespace

@@ -17,8 +17,19 @@ constexpr double kLeastSplit = 128;        // k-elements; libraries do not split
 constexpr double kAlignedRows = 8;         // 16 bytes of 16-bit elements
 constexpr double kClockDropFlop = 1.5e12;  // where half of a long kernel's slow-down has set in
 
+// std::ceil of what is not negative, without a call.
+double whole_above(double value) {
+  constexpr double kNoFraction = 0x1p52;  // from here on a double is a whole number
+  const double nearest = (value + kNoFraction) - kNoFraction;
+  return nearest < value ? nearest + 1 : nearest;
+}
+
 // Part of the way from `value` to the next whole number.
-double rounded_up(double value, double share) { return value + share * (std::ceil(value) - value); }
+double rounded_up(double value, double share) {
+  return value + share * (whole_above(value) - value);
+}
+
+bool is_multiple(double value, double of) { return whole_above(value / of) == value / of; }
 
 // Time of the multiplications with one tile shape. `reduction`: cost of each further split of k.
 double tiled_compute(const GemmRates& rates, const Device& device, const GemmShape& g,
@@ -56,6 +67,14 @@ double cache_factor(const GemmRates& rates, Bytes bytes) {
   return (steep + 1 / rates.cache_speed) / (steep + 1);
 }
 
+// The tile model times what the residual has at these coordinates.
+Seconds corrected_time(const Device& device, Dtype dtype, const GemmShape& g,
+                       std::array<double, 3> coordinates) {
+  const ResidualGrid& residual = device.rates.of(dtype).residual;
+  const Seconds form = tile_model_time(device, dtype, g);
+  return residual.empty() ? form : form * std::exp(residual_at(residual, coordinates));
+}
+
 }  // namespace
 
 Flops gemm_flop(const GemmShape& g) { return Flops(2 * g.m * g.n * g.k); }
@@ -75,7 +94,7 @@ Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& g) {
   }
   const double flop = gemm_flop(g).value();
   compute *= 1 + rates.clock_drop * flop / (flop + kClockDropFlop);
-  if (std::fmod(g.m, kAlignedRows) != 0) compute *= rates.ragged_rows;
+  if (!is_multiple(g.m, kAlignedRows)) compute *= rates.ragged_rows;
   compute /= device.rates.sustained_clock;
   const Bytes bytes = gemm_bytes(dtype, g);
   const double memory = (bytes / (device.memory_bandwidth * rates.memory_share)) / Seconds(1) *
@@ -88,9 +107,14 @@ std::array<double, 3> gemm_coordinates(const GemmShape& g) {
 }
 
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& g) {
-  const ResidualGrid& residual = device.rates.of(dtype).residual;
-  const Seconds form = tile_model_time(device, dtype, g);
-  return residual.empty() ? form : form * std::exp(residual_at(residual, gemm_coordinates(g)));
+  return corrected_time(device, dtype, g, gemm_coordinates(g));
+}
+
+std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const GemmShape& g) {
+  const auto [m, n, k] = gemm_coordinates(g);
+  return {corrected_time(device, dtype, g, {m, n, k}),
+          corrected_time(device, dtype, {g.m, g.k, g.n, g.groups}, {m, k, n}),
+          corrected_time(device, dtype, {g.k, g.n, g.m, g.groups}, {k, n, m})};
 }
 
 Seconds activation_cast_time(const Device& device, Dtype dtype, const GemmShape& g) {

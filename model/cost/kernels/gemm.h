@@ -25,7 +25,10 @@ std::array<double, 3> gemm_coordinates(const GemmShape& shape);
 // One [m×k]·[k×n]. Requires: device.supports(dtype).
 Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
 
-// The same before the residual.
+// Forward [m×k]·[k×n], the input's gradient [m×n]·[n×k], the weight's [k×m]·[m×n].
+std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const GemmShape& shape);
+
+// gemm_time before the residual.
 Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& shape);
 
 // Casting the activation [m×k] to the GEMM's dtype, as the measured tables include it.

@@ -61,6 +61,20 @@ TEST(GemmTime, IsNearTheMeasurementOfALargeGemm) {
   EXPECT_NEAR(time / 13445.221e-6, 1, 0.1);
 }
 
+TEST(GemmPassTimes, AreThoseOfTheThreeShapes) {
+  Device device = example_h100();
+  ResidualGrid& residual = device.rates.gemm[static_cast<std::size_t>(Dtype::bf16)].residual;
+  residual = {{{10, 14}, {10, 14}, {10, 14}}, {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}};
+  const auto time = [&](double m, double n, double k) {
+    return gemm_time(device, Dtype::bf16, {m, n, k});
+  };
+  const auto passes = gemm_pass_times(device, Dtype::bf16, {8192, 2304, 4096});
+  EXPECT_EQ(passes[0], time(8192, 2304, 4096));
+  EXPECT_EQ(passes[1], time(8192, 4096, 2304));
+  EXPECT_EQ(passes[2], time(4096, 2304, 8192));
+  EXPECT_NE(passes[0], passes[1]);
+}
+
 TEST(DeviceSupports, Fp8OnH100AndNotOnA100) {
   EXPECT_TRUE(example_h100().supports(Dtype::fp8));
   EXPECT_FALSE(example_a100().supports(Dtype::fp8));
