@@ -67,7 +67,7 @@ using JobEvaluator = std::function<void(const PreparedJob&, const Plan&, Estimat
 
 // Every hardware figure raised by 10 % (α and host time lowered to match), one at a time; best
 // first.
-std::vector<Remedy> hardware_remedies(const Job& job, const Candidate& candidate,
+std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
                                       const JobEvaluator& evaluate);
 
 // The neighbours of a plan: one key changed, or one degree traded for another. Those that fit come

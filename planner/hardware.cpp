@@ -1,5 +1,7 @@
 #include "planner/hardware.h"
 
+#include <utility>
+
 namespace trainyard {
 
 void raise_flops(Job& job, double factor) {
@@ -25,5 +27,11 @@ void raise_link_bandwidth(Job& job, double factor) {
 }
 
 void raise_network_bandwidth(Job& job, double factor) { job.cluster.inter.bandwidth *= factor; }
+
+PreparedJob changed(const PreparedJob& job, const HardwareChange& change, double factor) {
+  Job better = job.job;
+  change.apply(better, factor);
+  return change.of_links ? prepare(std::move(better)) : prepare(std::move(better), job.tiers);
+}
 
 }  // namespace trainyard

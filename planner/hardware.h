@@ -2,6 +2,8 @@
 // values are measured with.
 #pragma once
 
+#include <string_view>
+
 #include "model/job.h"
 
 namespace trainyard {
@@ -12,5 +14,14 @@ void raise_memory_bandwidth(Job& job, double factor);
 // The fitted curves inside a domain are the link's as well.
 void raise_link_bandwidth(Job& job, double factor);
 void raise_network_bandwidth(Job& job, double factor);
+
+struct HardwareChange {
+  std::string_view name;
+  void (*apply)(Job& job, double factor);
+  bool of_links = false;  // else the topology and its tiers stay as they are
+};
+
+// The job with one figure better.
+PreparedJob changed(const PreparedJob& job, const HardwareChange& change, double factor);
 
 }  // namespace trainyard

@@ -13,15 +13,10 @@ namespace {
 // Plans that the one search may bring; where it brings as many, each resource has a search instead.
 constexpr int kMostRivals = 256;
 
-struct Resource {
-  std::string_view name;
-  void (*raise)(Job& job, double factor);
-};
-
-constexpr std::array kResources = {Resource{"FLOP/s", raise_flops},
-                                   Resource{"memory capacity", raise_memory_capacity},
-                                   Resource{"memory bandwidth", raise_memory_bandwidth},
-                                   Resource{"network bandwidth", raise_network_bandwidth}};
+constexpr std::array kResources = {
+    HardwareChange{"FLOP/s", raise_flops}, HardwareChange{"memory capacity", raise_memory_capacity},
+    HardwareChange{"memory bandwidth", raise_memory_bandwidth},
+    HardwareChange{"network bandwidth", raise_network_bandwidth, true}};
 
 class MarginalSearch {
  public:
@@ -32,10 +27,8 @@ class MarginalSearch {
     options_.second.reset();
     Job all = job.job;
     for (std::size_t i = 0; i < kResources.size(); ++i) {
-      Job better = job.job;
-      kResources[i].raise(better, 1 + kMarginalShare);
-      kResources[i].raise(all, 1 + kMarginalShare);
-      jobs_[i] = prepare(std::move(better));
+      kResources[i].apply(all, 1 + kMarginalShare);
+      jobs_[i] = changed(job, kResources[i], 1 + kMarginalShare);
       same_[i] = priced(jobs_[i], winner);
     }
     all_ = prepare(std::move(all));

@@ -12,11 +12,6 @@ namespace {
 
 constexpr double kMore = 1.1;
 
-struct HardwareChange {
-  std::string_view text;
-  void (*apply)(Job& job, double factor);
-};
-
 void lower_latency(Job& job, double factor) {
   job.cluster.intra.latency /= factor;
   job.cluster.inter.latency /= factor;
@@ -37,9 +32,9 @@ void lower_host_time(Job& job, double factor) {
 constexpr std::array kHardwareChanges = {
     HardwareChange{"10 % more FLOP/s", raise_flops},
     HardwareChange{"10 % more memory bandwidth", raise_memory_bandwidth},
-    HardwareChange{"10 % more bandwidth inside the node", raise_link_bandwidth},
-    HardwareChange{"10 % more network bandwidth", raise_network_bandwidth},
-    HardwareChange{"10 % less network latency", lower_latency},
+    HardwareChange{"10 % more bandwidth inside the node", raise_link_bandwidth, true},
+    HardwareChange{"10 % more network bandwidth", raise_network_bandwidth, true},
+    HardwareChange{"10 % less network latency", lower_latency, true},
     HardwareChange{"10 % less host time", lower_host_time},
 };
 
@@ -153,15 +148,13 @@ Remedy remedy(std::string change, const Estimate& before, const Estimate& after)
 
 }  // namespace
 
-std::vector<Remedy> hardware_remedies(const Job& job, const Candidate& candidate,
+std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
                                       const JobEvaluator& evaluate) {
   std::vector<Remedy> remedies;
   Estimate estimate;
   for (const HardwareChange& change : kHardwareChanges) {
-    Job better = job;
-    change.apply(better, kMore);
-    evaluate(prepare(std::move(better)), candidate.plan, estimate);
-    remedies.push_back(remedy(std::string(change.text), candidate.estimate, estimate));
+    evaluate(changed(job, change, kMore), candidate.plan, estimate);
+    remedies.push_back(remedy(std::string(change.name), candidate.estimate, estimate));
   }
   std::stable_sort(remedies.begin(), remedies.end(),
                    [](const Remedy& a, const Remedy& b) { return a.saved > b.saved; });

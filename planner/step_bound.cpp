@@ -188,19 +188,21 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   return bound;
 }
 
-Seconds StageBounds::pipeline(const Plan& plan) {
+void StageBounds::set_passes(const Plan& plan) {
   const PipelineShape shape = pipeline_shape(plan);
-  if (shape.route == Route::both_ways) return Seconds(0);
+  busy_ = span_ = Seconds(0);
+  if (shape.route == Route::both_ways) return;
   passes_.clear();
-  Seconds slowest;
   for (const StageParameters& held : held_) {
     passes_.push_back(stage_passes(costs_, held, plan.recompute));
-    slowest = std::max(slowest, passes_.back().total());
+    busy_ = std::max(busy_, passes_.back().total() * plan.microbatches);
   }
-  const Seconds busy = slowest * plan.microbatches;
   const Schedule& schedule = *plan.schedule;
-  if (schedule.closed_span == nullptr || !only_passes(plan)) return busy;
-  return std::max(busy, schedule.closed_span(shape, passes_));
+  if (schedule.closed_span != nullptr) span_ = schedule.closed_span(shape, passes_);
+}
+
+Seconds StageBounds::pipeline(const Plan& plan) const {
+  return only_passes(plan) ? std::max(busy_, span_) : busy_;
 }
 
 Bytes StageBounds::memory(const Plan& plan) const {

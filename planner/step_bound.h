@@ -64,11 +64,13 @@ class StageBounds {
  public:
   StageBounds(const PreparedJob& job, const StageCosts& costs) : job_(job), costs_(costs) {}
 
-  // Takes the stages of this plan. The others are asked of plans that differ from it in sharding
+  // Takes the stages of this plan. What follows is asked of plans that differ from it in sharding
   // and recomputation only.
-  void set(const Plan& plan) { stage_parameters(job_, plan, held_); }
+  void set_stages(const Plan& plan) { stage_parameters(job_, plan, held_); }
+  // Takes its passes. The others are asked of plans that differ from it in sharding only.
+  void set_passes(const Plan& plan);
   // From the first pass to the last, at least.
-  Seconds pipeline(const Plan& plan);
+  Seconds pipeline(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
   Bytes memory(const Plan& plan) const;
 
@@ -77,6 +79,8 @@ class StageBounds {
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
   std::vector<PassTimes> passes_;
+  Seconds busy_;  // the slowest stage's passes
+  Seconds span_;  // the schedule's, where it has a closed form and no stage works both ways
 };
 
 // The objective of a plan that is this good; 0 where nothing is known.

@@ -298,7 +298,7 @@ bool Worker::expand(const SearchNode& node) {
     set_shape(shape, request_);
     plan.schedule = shape.schedule;
     plan.virtual_stages = shape.virtual_stages;
-    stages.set(plan);
+    stages.set_stages(plan);
     if (!expand_shape(node_costs, plan)) return false;
   }
   return true;
@@ -308,6 +308,7 @@ bool Worker::expand(const SearchNode& node) {
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   for (const Recompute& recompute : shared_.space.recomputes) {
     request_.recompute = plan.recompute = recompute;
+    node.stages.set_passes(plan);
     for (const Sharding& sharding : shared_.space.shardings_of(node.degrees)) {
       set_sharding(sharding, request_);
       set_sharding(sharding, node.degrees, plan);

@@ -79,7 +79,7 @@ TEST(HardwareRemedies, RankWhatTheStepDependsOn) {
   };
   Candidate plan;
   plan.estimate.step_time = Seconds(16.5);
-  const auto remedies = hardware_remedies(job, plan, price);
+  const auto remedies = hardware_remedies(prepare(job), plan, price);
   ASSERT_GE(remedies.size(), 5u);
   EXPECT_EQ(remedies[0].change, "10 % more FLOP/s");
   EXPECT_NEAR(remedies[0].saved.value(), 1.0, 1e-12);
@@ -99,7 +99,7 @@ TEST(HardwareRemedies, SaveATenthTogetherWhereEverythingIsARate) {
   const Candidate start{*plan, estimate(job, *plan), {}};
   Seconds saved;
   for (const Remedy& remedy : hardware_remedies(
-           job.job, start,
+           job, start,
            [](const PreparedJob&j, const Plan&p, Estimate&out) { estimate(j, p, out); })) {
     EXPECT_GE(remedy.saved, Seconds(-1e-9)) << remedy.change;
     saved += remedy.saved;
