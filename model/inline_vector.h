@@ -19,22 +19,22 @@ class InlineVector {
   InlineVector() {}  // NOLINT(modernize-use-equals-default): it leaves the elements unwritten
   void push_back(const T& element) {
     assert(size_ < Capacity && "an InlineVector's capacity is a static bound");
-    std::construct_at(elements_ + size_++, element);
+    std::construct_at(elements + size_++, element);
   }
   void clear() { size_ = 0; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T& operator[](std::size_t i) { return elements_[i]; }
-  const T& operator[](std::size_t i) const { return elements_[i]; }
-  T& back() { return elements_[size_ - 1]; }
-  T* begin() { return elements_; }
-  T* end() { return elements_ + size_; }
-  const T* begin() const { return elements_; }
-  const T* end() const { return elements_ + size_; }
+  T& operator[](std::size_t i) { return elements[i]; }
+  const T& operator[](std::size_t i) const { return elements[i]; }
+  T& back() { return elements[size_ - 1]; }
+  T* begin() { return elements; }
+  T* end() { return elements + size_; }
+  const T* begin() const { return elements; }
+  const T* end() const { return elements + size_; }
 
  private:
-  union {
-    T elements_[Capacity];
+  union {  // not written by the constructor; its member counts as public, hence the name
+    T elements[Capacity];
   };
   std::size_t size_ = 0;
 };
