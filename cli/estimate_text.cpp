@@ -156,12 +156,39 @@ std::string job_heading(const Question& question, const Style& style) {
   const Job& job = question.job.job;
   std::string text = scenario.name.empty() ? "" : style.strong(scenario.name) + "\n";
   text += heading_line("model", model_words(question), style);
-  text += heading_line("cluster", cluster_words(job.cluster), style);
+  if (!scenario.unlike) text += heading_line("cluster", cluster_words(job.cluster), style);
+  for (std::size_t g = 0; scenario.unlike && g < kGroups; ++g) {
+    text += heading_line("cluster", cluster_words(scenario.unlike->groups[g]), style);
+  }
   text += heading_line("training", training_words(job.training), style);
   for (const std::string& assumption : scenario.assumptions) {
     text += heading_line("assumed", assumption, style);
   }
   return text;
+}
+
+std::string sizes_heading(const Question& question, const Style& style) {
+  const Scenario& scenario = question.scenario;
+  const CapacitySpace& sizes = scenario.space;
+  const Cluster& cluster = question.job.job.cluster;
+  const Training& training = question.job.job.training;
+  std::string text = scenario.name.empty() ? "" : style.strong(scenario.name) + "\n";
+  if (sizes.models.empty()) text += heading_line("model", model_words(question), style);
+  text += heading_line("cluster",
+                       sizes.nodes.empty() ? cluster_words(cluster)
+                                           : fmt::format("{} · nodes of {}", cluster.device.name,
+                                                         cluster.devices_per_node),
+                       style);
+  std::vector<std::string> words;
+  if (sizes.global_batch.empty()) {
+    words.push_back(fmt::format("{} sequences a step", count(training.global_batch)));
+  }
+  if (sizes.sequence_length.empty()) {
+    words.push_back(fmt::format("{} tokens a sequence", count(training.sequence_length)));
+  }
+  words.push_back(fmt::format("{} · {} · {}", training.precision.name, training.optimizer.name,
+                              training.stack.name));
+  return text + heading_line("training", fmt::format("{}", fmt::join(words, " · ")), style);
 }
 
 std::string step_summary(const Question& question, const Candidate& candidate, const Style& style) {

@@ -12,6 +12,8 @@ namespace trainyard {
 
 // Model, cluster and training, a line each.
 std::string job_heading(const Question& question, const Style& style);
+// The same without what the sizes of the planner section vary.
+std::string sizes_heading(const Question& question, const Style& style);
 // Plan, step time with its interval, throughput, utilisation, money.
 std::string step_summary(const Question& question, const Candidate& candidate, const Style& style);
 std::string breakdown_table(const Estimate& estimate, const Style& style);

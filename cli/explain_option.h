@@ -7,14 +7,10 @@
 
 #include "model/expected.h"
 #include "model/plan/plan.h"
+#include "planner/findings.h"
 #include "planner/search_space.h"
 
 namespace trainyard {
-
-struct PinnedKey {
-  std::string key;    // its long name
-  std::string value;  // as it was given
-};
 
 // "tp=8,zero_stage=1": long names, or tp cp pp vp dp ep etp mb zero.
 Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text);

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/explain_option.h"
 #include "cli/plan_capacity.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_report.h"
@@ -77,8 +79,7 @@ Expected<void> check_options(const PlanOptions& options, std::string_view with, 
       {"--pareto", !options.pareto.empty()},
       {"--confirm", options.confirm > 0},
       {"--robust", !searches && options.robust},
-      {"--objective", !searches && options.objective != Objective::step_time},
-      {"--time-limit", !searches && options.time_limit > 0}};
+      {"--objective", !searches && options.objective != Objective::step_time}};
   for (const auto& [name, is_given] : given) {
     if (!is_given) continue;
     return failure(std::string(name), fmt::format("found with {}; allowed: without them", with));
@@ -86,8 +87,19 @@ Expected<void> check_options(const PlanOptions& options, std::string_view with, 
   return {};
 }
 
+// Layers that are not the network's leave nothing to search.
+Expected<void> check_layers(const PlanOptions& options, const Scenario& scenario) {
+  const std::vector<int>& layers = scenario.space.layers_per_stage;
+  const auto all = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  const int allowed = scenario.job.model.layers;
+  if (layers.empty() || !scenario.space.models.empty() || all == allowed) return {};
+  return failure(fmt::format("{}: /planner/layers_per_stage", options.file.string()),
+                 fmt::format("found {} layers in all; allowed: {}", all, allowed));
+}
+
 Expected<void> check(const PlanOptions& options, const Question& question) {
   const Scenario& scenario = question.scenario;
+  if (auto checked = check_layers(options, scenario); !checked) return checked;
   if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
   if (asks_for_sizes(scenario.space)) {
     auto checked = check_options(options, "sizes in the planner section", true);
@@ -128,12 +140,6 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   return explained;
 }
 
-std::optional<Improvement> improvement_of(const PlanOptions& options, const Question& question,
-                                          const SearchResult& result) {
-  return improve(question.job, planner_options(options, question.scenario), best_of(result),
-                 analytic_evaluator(question.job));
-}
-
 std::string csv_of(const Question& question, const SearchResult& result) {
   std::vector<CsvRow> rows;
   for (const Candidate& candidate : best_of(result)) {
@@ -145,20 +151,20 @@ std::string csv_of(const Question& question, const SearchResult& result) {
 // What more searches tell: the worth of a little more of everything, or ways out where nothing
 // fits.
 void add_searches(const Question& question, SearchOptions options, const SearchResult& result,
-                  PlanAnswer& answer) {
+                  PlanFindings& findings) {
   const InterruptGuard guard;
   options.interrupted = interrupt_flag();
   const JobEvaluator evaluate = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
     estimate(job, plan, out);
   };
   if (result.plans.empty()) {
-    answer.ways_out = ways_out(question.job.job, options, evaluate);
+    findings.ways_out = ways_out(question.job.job, options, evaluate);
   } else {
-    answer.marginal = marginal_values(question.job, options, result.plans.front(), evaluate);
+    findings.marginal = marginal_values(question.job, options, result.plans.front(), evaluate);
   }
   if (!was_interrupted()) return;
-  answer.ways_out.clear();  // of searches that did not end
-  answer.marginal.clear();
+  findings.ways_out.clear();  // of searches that did not end
+  findings.marginal.clear();
 }
 
 // The best plans played; a plan that cannot be lowered says why.
@@ -180,38 +186,48 @@ void confirm_by_simulation(const Question& question, SearchOptions options, int 
 }
 
 // Everything that people want to know beside the plans themselves.
-std::string text_of(const PlanOptions& options, const Question& question, SearchResult result,
-                    const std::vector<PinnedKey>& pinned) {
+PlanFindings findings_of(const PlanOptions& options, const Question& question,
+                         const SearchResult& result, const std::vector<PinnedKey>& pinned) {
   const SearchOptions planner = planner_options(options, question.scenario);
-  PlanAnswer answer{.objective = options.objective, .wall_time = elapsed()};
-  answer.second = options.second();
   const Evaluator evaluate = analytic_evaluator(question.job);
-  answer.baselines = {{"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
-                      {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
-                      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
-  if (result.optimal) add_searches(question, planner, result, answer);
+  PlanFindings findings;
+  findings.baselines = {
+      {"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
+      {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
+      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
+  if (result.optimal) add_searches(question, planner, result, findings);
   if (!pinned.empty()) {
-    answer.explained = explain(question, planner, pinned, best_of(result).front().plan);
+    findings.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
-  answer.improvement = improvement_of(options, question, result);
-  answer.result = std::move(result);
-  return plan_report(question, answer, style_for(stdout));
+  findings.improvement = improve(question.job, planner, best_of(result), evaluate);
+  return findings;
+}
+
+PlanOrder order_of(const PlanOptions& options, const Scenario& scenario) {
+  return {options.objective, options.second(), planner_options(options, scenario).valuation};
 }
 
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
                  const std::vector<PinnedKey>& pinned) {
   const int status = result.plans.empty() ? kAnswerIsNo : kDone;
-  switch (options.format) {
-    case Format::json:
-      return print(plan_json(question.scenario, question.job, result,
-                             improvement_of(options, question, result), elapsed()),
-                   status);
-    case Format::csv:
-      return print(csv_of(question, result), status);
-    case Format::text:
-      break;
+  if (options.format == Format::csv) return print(csv_of(question, result), status);
+  PlanAnswer answer;
+  answer.wall_time = elapsed();
+  answer.top = static_cast<std::size_t>(options.top);
+  answer.order = order_of(options, question.scenario);
+  if (options.format == Format::text && answer.order.second) {
+    const std::size_t all = result.plans.size();
+    result.plans = distinct_plans(question, std::move(result.plans), answer.order);
+    answer.alike = all - result.plans.size();
   }
-  return print(text_of(options, question, std::move(result), pinned), status);
+  answer.findings = findings_of(options, question, result, pinned);
+  if (options.format == Format::json) {
+    return print(
+        plan_json(question.scenario, question.job, result, answer.findings, answer.wall_time),
+        status);
+  }
+  answer.result = std::move(result);
+  return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
 Expected<void> write_best(const PlanOptions& options, const SearchResult& result) {
@@ -239,7 +255,9 @@ int run(const PlanOptions& options) {
     return fail(checked.error());
   }
   if (question->scenario.unlike) {
-    return answer_for_groups(question->scenario, options.format);
+    return answer_for_groups(
+        *question,
+        {.top = options.top, .time_limit = Seconds(options.time_limit), .format = options.format});
   }
   const SearchOptions planner = planner_options(options, question->scenario);
   if (asks_for_sizes(question->scenario.space)) {

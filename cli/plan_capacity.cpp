@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cli/csv.h"
+#include "cli/estimate_text.h"
 #include "cli/plan_search.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -13,6 +14,7 @@
 #include "cli/table.h"
 #include "cli/text.h"
 #include "model/cost/estimate.h"
+#include "model/cost/money.h"
 #include "model/cost/reliability_settings.h"
 #include "planner/capacity.h"
 #include "scenarios/output.h"
@@ -50,6 +52,21 @@ std::string run_cell(const CapacityPoint& point) {
   return point.run ? number(*point.run / kDay) : "–";
 }
 
+// Of the whole run, failures and checkpoints included.
+std::optional<Dollars> run_cost(const CapacityPoint& point) {
+  return point.run ? cost_of(point.job.cluster, *point.run) : std::nullopt;
+}
+
+bool has_cost(const Points& points) {
+  return std::any_of(points.begin(), points.end(),
+                     [](const CapacityPoint& point) { return run_cost(point).has_value(); });
+}
+
+std::string run_cost_cell(const CapacityPoint& point) {
+  const auto cost = run_cost(point);
+  return cost ? short_scale(cost->value()) : "–";
+}
+
 std::vector<std::string> cells_of(const CapacityPoint& point) {
   if (!point.best) return {"–", "–", "–", "–", "–"};
   const Estimate& estimate = point.best->estimate;
@@ -64,12 +81,14 @@ std::string plan_cell(const CapacityPoint& point, const Style& style) {
   const std::string recompute = plan.recompute.mode == RecomputeMode::none
                                     ? ""
                                     : fmt::format(" · {}", recompute_name(plan.recompute));
-  return fmt::format("{} · mb {}{}", degrees_line(plan), plan.micro_batch, recompute);
+  const std::string chunks =
+      plan.virtual_stages > 1 ? fmt::format(" · vp {}", plan.virtual_stages) : "";
+  return fmt::format("{}{} · mb {}{}", degrees_line(plan), chunks, plan.micro_batch, recompute);
 }
 
 std::vector<Column> columns_of(const Points& points, const std::vector<SizeColumn>& sizes,
                                bool has_deadline) {
-  constexpr std::size_t kOthers = 9;
+  constexpr std::size_t kOthers = 10;
   std::vector<Column> columns;
   columns.reserve(sizes.size() + kOthers);
   for (const SizeColumn& size : sizes) columns.push_back({std::string(size.head), "", size.align});
@@ -79,6 +98,7 @@ std::vector<Column> columns_of(const Points& points, const std::vector<SizeColum
     columns.push_back(column);
   }
   if (has_run(points)) columns.push_back({"run", "days"});
+  if (has_cost(points)) columns.push_back({"run", "USD"});
   if (has_deadline) columns.push_back({"in time", "", Align::left});
   columns.push_back({"best plan", "", Align::left});
   return columns;
@@ -96,6 +116,7 @@ std::string table_of(const Points& points, bool has_deadline, const Style& style
     row.push_back(count(point.job.cluster.devices()));
     for (std::string& cell : cells_of(point)) row.push_back(std::move(cell));
     if (has_run(points)) row.push_back(run_cell(point));
+    if (has_cost(points)) row.push_back(run_cost_cell(point));
     if (has_deadline) row.emplace_back(point.in_time ? "yes" : "no");
     row.push_back(plan_cell(point, style));
     table.add_row(std::move(row));
@@ -113,10 +134,12 @@ std::string deadline_words(const Points& points, Seconds deadline) {
   const std::string within = fmt::format("{} days", number(deadline / kDay));
   const CapacityPoint* fewest = fewest_devices(points);
   if (fewest == nullptr) return fmt::format("none of these sizes is done within {}.", within);
+  const auto cost = run_cost(*fewest);
   return fmt::format(
-      "{} train {} tokens in {} days, within {}, failures and checkpoints included: {}.",
+      "{}: {} tokens in {} days{}, within {}, failures and checkpoints included: {}.",
       count(fewest->job.cluster.devices()), short_scale(fewest->job.training.tokens),
-      run_cell(*fewest), within, plan_line(fewest->best->plan));
+      run_cell(*fewest), cost ? fmt::format(" for {} USD", short_scale(cost->value())) : "", within,
+      plan_line(fewest->best->plan));
 }
 
 std::string answers(const Points& points, const CapacitySpace& sizes, const Style& style) {
@@ -146,7 +169,7 @@ std::string answers(const Points& points, const CapacitySpace& sizes, const Styl
 
 std::string report(const Question& question, const Points& points, const Style& style) {
   const CapacitySpace& sizes = question.scenario.space;
-  return style.strong(question.scenario.name) + "\n\nthe best plan of every size\n" +
+  return sizes_heading(question, style) + "\nthe best plan of every size\n" +
          table_of(points, sizes.deadline.has_value(), style) + "\n" + answers(points, sizes, style);
 }
 
@@ -170,6 +193,7 @@ std::string csv_of(const Question& question, const Points& points) {
          {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
          {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
          {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
+         {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
          {"in_time", point.in_time ? "true" : "false"},
          {"plan", point.best ? plan_line(point.best->plan) : ""}});
   }

@@ -2,8 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/csv.h"
+#include "cli/estimate_text.h"
+#include "cli/plan_search.h"
 #include "cli/plan_text.h"
+#include "cli/progress.h"
 #include "cli/style.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -26,8 +31,13 @@ std::string use_words(const GroupedPlan& plan) {
   return "one alone";
 }
 
-void add_rows(const UnlikeCluster& cluster, const GroupedPlan& plan, std::size_t number,
-              Table& table) {
+std::string tokens_cell(const Training& training, const GroupedPlan& plan) {
+  const auto tokens = static_cast<double>(training.global_batch * training.sequence_length);
+  return number(tokens / plan.step_time.value());
+}
+
+void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number, Table& table) {
+  const UnlikeCluster& cluster = *scenario.unlike;
   bool is_first = true;
   for (std::size_t turn = 0; turn < kGroups; ++turn) {
     const std::size_t g = turn == 0 ? plan.first : 1 - plan.first;
@@ -36,6 +46,7 @@ void add_rows(const UnlikeCluster& cluster, const GroupedPlan& plan, std::size_t
     table.add_row(
         {is_first ? fmt::format("{}", number) : "", is_first ? use_words(plan) : "",
          is_first ? fmt::format("{:.3f}", plan.step_time.value()) : "",
+         is_first ? tokens_cell(scenario.job.training, plan) : "",
          fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
          fmt::format("{}", share.stages), fmt::format("{}", share.layers),
          fmt::format("{}", share.replicas), fmt::format("{}", share.microbatches),
@@ -44,31 +55,56 @@ void add_rows(const UnlikeCluster& cluster, const GroupedPlan& plan, std::size_t
   }
 }
 
-std::string report(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                   const Style& style) {
+std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best) {
+  std::string words = plan_line(plan.plan) + ".";
+  if (&plan != &best) {
+    const Seconds lost = plan.step_time - best.step_time;
+    words +=
+        fmt::format(" It is {} ({} %) slower.", with_unit(lost), percent(lost / best.step_time));
+  }
+  if (plan.boundary > Seconds(0)) {
+    words += fmt::format(" What crosses between the groups shows with {} of the step.",
+                         with_unit(plan.boundary));
+  }
+  return words;
+}
+
+std::string search_words(const GroupedPlans& found) {
+  const std::string bound =
+      fmt::format("All devices at their peak would take {}, and no plan of any kind less",
+                  with_unit(found.bound));
+  if (found.complete) return fmt::format("these ways were searched to their end. {}.", bound);
+  return fmt::format("stopped early: the best so far. {}: the best step may be up to {} % lower.",
+                     bound, percent(gap_of(found)));
+}
+
+std::string report(const Question& question, const std::vector<GroupedPlan>& plans,
+                   const GroupedPlans& found, const Style& style) {
+  const std::string heading = job_heading(question, style) + "\n";
   if (plans.empty()) {
-    return style.bad("no plan fits") + ", neither with both groups nor with one of them\n";
+    return heading + style.bad("no plan fits") +
+           ", neither with both groups nor with one of them\n" +
+           paragraph("search", search_words(found), style);
   }
   Table table({{"#"},
                {"use of the groups", "", Align::left},
                {"step", "s"},
+               {"tokens", "/s"},
                {"devices", "", Align::left},
                {"stages"},
                {"layers"},
                {"replicas"},
                {"micro-batches", "each"},
                {"memory", "GiB"}});
-  for (std::size_t i = 0; i < plans.size(); ++i) add_rows(*scenario.unlike, plans[i], i + 1, table);
-  const GroupedPlan& best = plans.front();
-  std::string text = style.strong(scenario.name) + "\n\n" + table.render(style) + "\n";
-  text += paragraph("plan 1", plan_line(best.plan), style);
-  if (best.boundary > Seconds(0)) {
-    text += paragraph("boundary",
-                      fmt::format("what crosses between the groups shows with {} of the step",
-                                  with_unit(best.boundary)),
-                      style);
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    add_rows(question.scenario, plans[i], i + 1, table);
   }
-  return text;
+  std::string text = heading + "the best plan of every way to use the groups\n";
+  text += table.render(style) + "\n";
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    text += paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front()), style);
+  }
+  return text + paragraph("search", search_words(found), style);
 }
 
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
@@ -92,21 +128,32 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
   return csv_text(rows);
 }
 
+GroupedPlans search_groups(const Scenario& scenario, Seconds time_limit) {
+  const InterruptGuard guard;
+  Progress progress("searching");
+  GroupSearchOptions options{.time_limit = time_limit, .interrupted = interrupt_flag()};
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
+  return plan_groups({scenario.job.model, scenario.job.training, *scenario.unlike}, options);
+}
+
 }  // namespace
 
-int answer_for_groups(const Scenario& scenario, Format format) {
-  const GroupedJob job{scenario.job.model, scenario.job.training, *scenario.unlike};
-  const std::vector<GroupedPlan> plans = in_order(plan_groups(job));
+int answer_for_groups(const Question& question, const GroupAnswerOptions& options) {
+  const Scenario& scenario = question.scenario;
+  const GroupedPlans found = search_groups(scenario, options.time_limit);
+  std::vector<GroupedPlan> plans = in_order(found);
+  if (was_interrupted() && plans.empty()) return kInterrupted;
+  plans.resize(std::min(plans.size(), static_cast<std::size_t>(options.top)));
   const int status = plans.empty() ? kAnswerIsNo : kDone;
-  switch (format) {
+  switch (options.format) {
     case Format::json:
-      return print(groups_json(scenario, plans), status);
+      return print(groups_json(scenario, plans, found), status);
     case Format::csv:
       return print(csv_of(scenario, plans), status);
     case Format::text:
       break;
   }
-  return print(report(scenario, plans, style_for(stdout)), status);
+  return print(report(question, plans, found, style_for(stdout)), status);
 }
 
 }  // namespace trainyard

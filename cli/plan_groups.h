@@ -3,11 +3,17 @@
 #pragma once
 
 #include "cli/command.h"
-#include "scenarios/scenario.h"
+#include "cli/question.h"
 
 namespace trainyard {
 
-// Requires: scenario.unlike. Returns the exit status.
-int answer_for_groups(const Scenario& scenario, Format format);
+struct GroupAnswerOptions {
+  int top = 5;  // plans to show
+  Seconds time_limit{0};
+  Format format = Format::text;
+};
+
+// Requires: question.scenario.unlike. Returns the exit status.
+int answer_for_groups(const Question& question, const GroupAnswerOptions& options);
 
 }  // namespace trainyard

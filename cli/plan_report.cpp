@@ -7,135 +7,14 @@
 #include <cmath>
 
 #include "cli/estimate_text.h"
+#include "cli/explain_option.h"
 #include "cli/improvement_text.h"
 #include "cli/plan_text.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "planner/explain.h"
 
 namespace trainyard {
 namespace {
-
-std::string_view objective_words(Objective objective) {
-  switch (objective) {
-    case Objective::step_time:
-      return "step time";
-    case Objective::cost:
-      return "cost";
-    case Objective::energy:
-      return "energy";
-    case Objective::memory:
-      return "memory";
-    case Objective::goodput:
-      return "step time over goodput";
-  }
-  return "";
-}
-
-// ---- The table of plans ---------------------------------------------------------------
-
-struct DegreeColumn {
-  std::string_view head;
-  int Plan::*degree;
-  bool always;  // shown even when it is 1 in every plan
-};
-
-constexpr DegreeColumn kDegreeColumns[] = {
-    {"tp", &Plan::tensor_parallel, true},
-    {"cp", &Plan::context_parallel, false},
-    {"pp", &Plan::pipeline_parallel, true},
-    {"vp", &Plan::virtual_stages, false},
-    {"dp", &Plan::data_parallel, true},
-    {"ep", &Plan::expert_parallel, false},
-    {"etp", &Plan::expert_tensor_parallel, false},
-    {"mb", &Plan::micro_batch, true},
-    {"zero", &Plan::zero_stage, true},
-};
-
-std::vector<DegreeColumn> shown_degrees(const std::vector<Candidate>& plans) {
-  std::vector<DegreeColumn> shown;
-  for (const DegreeColumn& column : kDegreeColumns) {
-    const bool matters = std::any_of(plans.begin(), plans.end(),
-                                     [&](const Candidate& c) { return c.plan.*column.degree > 1; });
-    if (column.always || matters) {
-      shown.push_back(column);
-    }
-  }
-  return shown;
-}
-
-// A key beside the degrees, shown where the plans differ in it.
-struct FinerColumn {
-  std::string_view head, key;
-};
-constexpr FinerColumn kFinerColumns[] = {
-    {"sp", "sequence_parallel"},  {"cp by", "context_parallel_algorithm"},
-    {"shards", "sharding_group"}, {"offload", "offload"},
-    {"rank order", "rank_order"}, {"collective", "collective"},
-};
-
-struct FinerCells {
-  std::string_view head;
-  std::vector<std::string> cells;  // of every plan
-};
-
-std::vector<FinerCells> finer_cells(const std::vector<Candidate>& plans) {
-  std::vector<FinerCells> shown;
-  for (const FinerColumn& column : kFinerColumns) {
-    FinerCells cells{column.head, {}};
-    cells.cells.reserve(plans.size());
-    for (const Candidate& candidate : plans) {
-      const auto fields = plan_fields(candidate.plan);
-      const auto field = std::find_if(fields.begin(), fields.end(),
-                                      [&](const auto& entry) { return entry.first == column.key; });
-      cells.cells.push_back(field->second.empty() ? "–" : field->second);
-    }
-    const bool differ = std::any_of(cells.cells.begin(), cells.cells.end(),
-                                    [&](const auto& cell) { return cell != cells.cells.front(); });
-    if (differ) shown.push_back(std::move(cells));
-  }
-  return shown;
-}
-
-std::string step_cell(Seconds step, bool seconds) {
-  return seconds ? fmt::format("{:.3f}", step.value()) : fmt::format("{:.2f}", 1e3 * step.value());
-}
-
-std::string plans_table(const std::vector<Candidate>& plans, const Style& style) {
-  const std::vector<DegreeColumn> degrees = shown_degrees(plans);
-  const std::vector<FinerCells> finer = finer_cells(plans);
-  const bool seconds = plans.front().estimate.step_time >= Seconds(1);
-  std::vector<Column> columns = {{"#"}};
-  for (const DegreeColumn& column : degrees) {
-    columns.push_back({std::string(column.head)});
-  }
-  for (const FinerCells& column : finer) {
-    columns.push_back({std::string(column.head), "", Align::left});
-  }
-  for (Column column : {Column{"recompute", "", Align::left}, Column{"schedule", "", Align::left},
-                        Column{"step", seconds ? "s" : "ms"}, Column{"MFU", "%"},
-                        Column{"tokens", "/s/device"}, Column{"memory", "GiB"}}) {
-    columns.push_back(std::move(column));
-  }
-  Table table(std::move(columns));
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Plan& plan = plans[i].plan;
-    const Estimate& e = plans[i].estimate;
-    std::vector<std::string> row = {fmt::format("{}", i + 1)};
-    for (const DegreeColumn& column : degrees) {
-      row.push_back(fmt::format("{}", plan.*column.degree));
-    }
-    for (const FinerCells& column : finer) row.push_back(column.cells[i]);
-    row.emplace_back(recompute_name(plan.recompute));
-    row.emplace_back(plan.pipeline_parallel > 1 ? plan.schedule->name : "–");
-    row.push_back(step_cell(e.step_time, seconds));
-    row.push_back(percent(e.mfu));
-    row.push_back(number(e.tokens_per_second / plan.devices()));
-    row.push_back(fmt::format("{:.1f}", e.peak_memory.value() / kGib));
-    table.add_row(std::move(row));
-  }
-  return table.render(style);
-}
 
 // ---- Why another plan lost ------------------------------------------------------------
 
@@ -158,7 +37,10 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
 std::string lost_words(const Candidate& winner, const Candidate& other, Bytes capacity) {
   const Comparison found = compare(winner, other, capacity);
   if (found.memory) {
-    return fmt::format("does not fit: stage {} needs {}, the device has {}", found.memory->stage,
+    const std::string where = other.plan.pipeline_parallel > 1
+                                  ? fmt::format("stage {}", found.memory->stage)
+                                  : "a device";
+    return fmt::format("does not fit: {} needs {}, the device has {}", where,
                        with_unit(found.memory->required), with_unit(found.memory->available));
   }
   const Bytes more = other.estimate.peak_memory - winner.estimate.peak_memory;
@@ -176,13 +58,31 @@ std::string lost_words(const Candidate& winner, const Candidate& other, Bytes ca
                      difference_words(found.differences));
 }
 
-std::string runner_up_words(const Candidate& winner, const Candidate& other, Bytes capacity) {
-  const std::string difference = plan_differences(other.plan, winner.plan);
-  return fmt::format("with {} it {}.", difference.empty() ? "another placement" : difference,
-                     lost_words(winner, other, capacity));
+// What is ordered by something else than the step time, by that.
+std::string order_words(const Question& question, const PlanOrder& order, const Candidate& winner,
+                        const Candidate& other) {
+  std::string words;
+  for (const auto& objective : {std::optional(order.objective), order.second}) {
+    if (!objective || *objective == Objective::step_time) continue;
+    const auto value = [&](const Candidate& candidate) {
+      return objective_value(question.job, order.valuation, *objective, candidate.plan,
+                             candidate.estimate);
+    };
+    words += fmt::format("; {} {} %", objective_words(*objective),
+                         signed_percent(value(other) / value(winner) - 1));
+  }
+  return words;
 }
 
-std::string baseline_words(const Candidate& winner, const Baseline& baseline, Bytes capacity) {
+std::string runner_up_words(const Question& question, const PlanOrder& order,
+                            const Candidate& winner, const Candidate& other) {
+  const std::string difference = plan_differences(other.plan, winner.plan);
+  return fmt::format("with {} it {}{}.", difference.empty() ? "another placement" : difference,
+                     lost_words(winner, other, question.job.job.cluster.device.memory),
+                     order_words(question, order, winner, other));
+}
+
+std::string baseline_words(const Candidate& winner, const PlanBaseline& baseline, Bytes capacity) {
   if (!baseline.candidate) return "not legal for this job.";
   const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
@@ -192,19 +92,22 @@ std::string baseline_words(const Candidate& winner, const Baseline& baseline, By
 
 std::string marginal_words(const PlanAnswer& answer) {
   std::vector<std::string> words;
-  words.reserve(answer.marginal.size());
-  for (const MarginalValue& value : answer.marginal) {
+  words.reserve(answer.findings.marginal.size());
+  for (const MarginalValue& value : answer.findings.marginal) {
     words.push_back(fmt::format("{} {:.2f} %{}", value.resource, 100 * value.gained,
                                 value.same_plan ? "" : " (another plan)"));
   }
-  return fmt::format("1 % more of a resource lowers the {} by: {}.",
-                     objective_words(answer.objective), fmt::join(words, ", "));
+  return fmt::format("of a resource lowers the {} of the best plan, found anew, by: {}.",
+                     objective_words(answer.order.objective), fmt::join(words, ", "));
 }
 
 std::string way_out_words(const WayOut& way) {
-  return fmt::format("{}: {}, {} a step, {} a device.", way.change, plan_line(way.candidate.plan),
+  constexpr double kDeviceHoursAMillion = 1e6 / 3600;
+  return fmt::format("{}: {}, {} a step, {} a device, {} device-hours a million tokens.",
+                     way.change, plan_line(way.candidate.plan),
                      with_unit(way.candidate.estimate.step_time),
-                     with_unit(way.candidate.estimate.peak_memory));
+                     with_unit(way.candidate.estimate.peak_memory),
+                     number(way.device_seconds_per_token * kDeviceHoursAMillion));
 }
 
 // What the simulation of a plan says beside its estimate.
@@ -213,10 +116,10 @@ std::string confirmation_words(const Candidate& candidate) {
   if (!found.simulated) return fmt::format("not simulated: {}.", found.reason);
   const Seconds simulated = found.simulated->step_time;
   const Seconds estimated = candidate.estimate.step_time;
-  return fmt::format("simulated {}, estimated {} ({} to {}): {:+.1f} %{}.", with_unit(simulated),
+  return fmt::format("simulated {}, estimated {} ({} to {}): {} %{}.", with_unit(simulated),
                      with_unit(estimated), with_unit(candidate.estimate.step_time_low),
                      with_unit(candidate.estimate.step_time_high),
-                     100 * (simulated / estimated - 1),
+                     signed_percent(simulated / estimated - 1),
                      found.departs ? "; DEPARTS from the estimate by more than its interval" : "");
 }
 
@@ -232,26 +135,42 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
                      lost_words(winner, *explained.candidate, capacity));
 }
 
+std::string priced_words(const SearchResult& r) {
+  if (r.evaluated == 0) return "none priced";
+  if (r.infeasible == 0) return fmt::format("{} priced, all of which fit", count(r.evaluated));
+  return fmt::format(
+      "{} priced, of which {} do not fit ({} for their states, {} for their activations)",
+      count(r.evaluated), count(r.infeasible), count(r.shortfall.by_states),
+      count(r.shortfall.by_activations));
+}
+
 std::string search_words(const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
-      r.optimal
-          ? "All of them were considered."
-          : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
-                        count(r.considered), objective_words(answer.objective), percent(r.gap));
+      r.optimal ? "All of them were considered."
+                : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
+                              count(r.considered), objective_words(answer.order.objective),
+                              percent(r.gap));
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {} "
-      "priced, of "
-      "which {} do not fit ({} for their states, {} for their activations). {}",
+      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. {}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
-      count(r.pruned_by_time), count(r.pruned_by_memory), count(r.evaluated), count(r.infeasible),
-      count(r.shortfall.by_states), count(r.shortfall.by_activations), extent);
+      count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent);
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
-  if (!answer.second) return fmt::format("best plans by {}\n", objective_words(answer.objective));
-  return fmt::format("plans that none beats both in {} and in {}\n",
-                     objective_words(answer.objective), objective_words(*answer.second));
+  const PlanOrder& order = answer.order;
+  const std::string_view first = objective_words(order.objective);
+  if (!order.second) {
+    return fmt::format("best plans by {}{}\n", first,
+                       order.valuation.robust ? ", at the high end of its interval" : "");
+  }
+  const std::string_view second = objective_words(*order.second);
+  const std::string more =
+      answer.alike == 0
+          ? ""
+          : fmt::format("; {} more, each within 1 % of the {} of one shown, are in --format json",
+                        count(answer.alike), second);
+  return wrap(fmt::format("plans that none beats both in {} and in {}{}", first, second, more));
 }
 
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
@@ -259,29 +178,30 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   const SearchResult& result = answer.result;
   const std::vector<Candidate>& plans = result.plans.empty() ? result.closest : result.plans;
   std::string text;
-  for (std::size_t i = 1; i < result.plans.size(); ++i) {
-    text += paragraph(fmt::format("plan {}", i + 1), runner_up_words(plans[0], plans[i], capacity),
-                      style);
+  for (std::size_t i = 1; i < std::min(result.plans.size(), answer.top); ++i) {
+    text += paragraph(fmt::format("plan {}", i + 1),
+                      runner_up_words(question, answer.order, plans[0], plans[i]), style);
   }
   for (std::size_t i = 0; i < plans.size(); ++i) {
     if (!plans[i].confirmation) continue;
     text += paragraph(fmt::format("plan {} played", i + 1), confirmation_words(plans[i]), style);
   }
-  if (answer.explained) {
+  const PlanFindings& findings = answer.findings;
+  if (findings.explained) {
     text += paragraph("explained",
-                      fmt::format("{}: {}", pinned_words(answer.explained->pinned),
-                                  explained_words(plans[0], *answer.explained, capacity)),
+                      fmt::format("{}: {}", pinned_words(findings.explained->pinned),
+                                  explained_words(plans[0], *findings.explained, capacity)),
                       style);
   }
-  for (const Baseline& baseline : answer.baselines) {
+  for (const PlanBaseline& baseline : findings.baselines) {
     text += paragraph(baseline.name, baseline_words(plans[0], baseline, capacity), style);
   }
-  if (!answer.marginal.empty()) text += paragraph("more of it", marginal_words(answer), style);
-  for (const WayOut& way : answer.ways_out) {
+  if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
+  for (const WayOut& way : findings.ways_out) {
     text += paragraph("a way out", way_out_words(way), style);
   }
-  if (answer.improvement) {
-    text += paragraph("improved", improvement_words(*answer.improvement, plans[0]), style);
+  if (findings.improvement) {
+    text += paragraph("improved", improvement_words(*findings.improvement, plans[0]), style);
   }
   return text + paragraph("search", search_words(answer), style);
 }
@@ -297,7 +217,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   std::string text = job_heading(question, style) + "\n";
   text += fits ? plans_heading(answer)
                : style.bad("no plan fits") + "; these miss the memory by the least\n";
-  text += plans_table(plans, style) + "\n";
+  text += plans_table(question, plans, answer.order, style) + "\n";
   text += fmt::format("{}\n", style.strong(fits ? "plan 1" : "the closest"));
   text += step_summary(question, plans[0], style) + "\n";
   text += breakdown_table(best, style) + "\n";
@@ -307,7 +227,9 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   }
   text += comparisons(question, answer, style) + "\n";
   text += verdict(best, capacity, style);
-  return text + advice(question, plans[0], style);
+  const std::vector<WayOut>& ways = answer.findings.ways_out;
+  if (ways.empty()) return text + advice(question, plans[0], style);
+  return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));
 }
 
 }  // namespace trainyard

@@ -12,6 +12,8 @@
 namespace trainyard {
 namespace {
 
+constexpr std::string_view kAllRanks = "all";  // that hold the same states share them out
+
 std::string_view algorithm_name(ContextAlgorithm algorithm) {
   switch (algorithm) {
     case ContextAlgorithm::ring:
@@ -74,7 +76,8 @@ std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) 
       {"context_parallel_algorithm",
        only_if(plan.context_parallel > 1,
                std::string(algorithm_name(plan.context_parallel_algorithm)))},
-      {"sharding_group", only_if(sharded, by_all ? "all" : fmt::format("{}", plan.sharding_group))},
+      {"sharding_group",
+       only_if(sharded, by_all ? std::string(kAllRanks) : fmt::format("{}", plan.sharding_group))},
       {"offload", std::string(offload_name(plan.offload))},
       {"rank_order", plan.rank_order},
       {"collective", plan.collective.empty() ? "fastest" : plan.collective},
@@ -112,6 +115,7 @@ std::string plan_differences(const Plan& plan, const Plan& from) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::string& value = fields[i].second;
     if (value == others[i].second || value.empty()) continue;
+    if (value == kAllRanks && others[i].second.empty()) continue;  // follows from the ZeRO stage
     const std::string instead =
         others[i].second.empty() ? "" : fmt::format(" instead of {}", others[i].second);
     words.push_back(fmt::format("{} {}{}", fields[i].first, value, instead));

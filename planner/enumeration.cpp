@@ -217,7 +217,7 @@ class Enumerator {
   // activations of one of them only.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
-    if (!allowed(space_.virtual_stages, 1)) {
+    if (!allowed(space_.virtual_stages, 1) || !may_have_layers(1, 1)) {
       return;
     }
     const Schedule* best = nullptr;
@@ -238,11 +238,20 @@ class Enumerator {
     const int first = schedule.needs_chunks ? 2 : 1;
     const int most = (job_.model.layers + 2) / shape.stages;
     for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {
-      if (allowed(space_.virtual_stages, shape.chunks) && schedule.accepts(shape).has_value()) {
+      const PipelineShape cut = schedule.shape(shape.stages, shape.chunks, shape.microbatches);
+      if (allowed(space_.virtual_stages, shape.chunks) && schedule.accepts(shape).has_value() &&
+          may_have_layers(shape.stages, layer_chunks(cut))) {
         shapes.push_back(
             {.micro_batch = micro_batch, .virtual_stages = shape.chunks, .schedule = &schedule});
       }
     }
+  }
+
+  // Layers that the caller named are of so many stages or chunks.
+  bool may_have_layers(int stages, int chunks) const {
+    const std::size_t named = base_.layers_per_stage.size();
+    return named == 0 || named == static_cast<std::size_t>(stages) ||
+           named == static_cast<std::size_t>(chunks);
   }
 
   // Promising degrees first, so that a search stopped early has seen them: tensor and context

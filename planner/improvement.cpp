@@ -48,7 +48,8 @@ class Improver {
     problem->selective = allows(options_.space.recompute, "selective");
     problem->full = allows(options_.space.recompute, "full");
     Improvement change{.candidate = candidate, .of = index, .bound = bound_of(*problem, plan)};
-    if (const auto dealt = allocate_layers(*problem)) {
+    const bool may_deal = options_.base.layers_per_stage.empty();
+    if (const auto dealt = may_deal ? allocate_layers(*problem) : std::nullopt) {
       if (auto allocated = with_allocation(plan, *dealt)) {
         change.candidate.plan = *std::move(allocated);
         change.recompute = change.candidate.plan.recompute != plan.recompute ||

@@ -27,7 +27,8 @@ using Evaluator = std::function<void(const Plan& plan, Estimate& out)>;
 
 struct SearchOptions {
   SearchSpace space;
-  PlanRequest base;  // the keys of a plan that are not searched (offload, rank order, …)
+  // The keys of a plan that are not searched (overlap, layers per stage, …).
+  PlanRequest base;
   Objective objective = Objective::step_time;
   int top = 5;                                     // best plans to keep
   int threads = 0;                                 // 0: as many as there are processors

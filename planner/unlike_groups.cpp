@@ -1,6 +1,7 @@
 #include "planner/unlike_groups.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "model/cost/traffic.h"
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
+#include "planner/bound.h"
 #include "planner/enumeration.h"
 #include "planner/planner.h"
 #include "planner/request.h"
@@ -49,6 +51,59 @@ PlanLinks across_boundary(const GroupedJob& job, const PreparedJob& prepared, co
 void take_if_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
   if (plan.feasible && (!best || plan.step_time < best->step_time)) best = std::move(plan);
 }
+
+// ---- When to stop --------------------------------------------------------------------------
+
+class Watch {
+ public:
+  explicit Watch(const GroupSearchOptions& options) : options_(options) {}
+
+  void start_way() {
+    const int ways_left = kGroupWays - ways_++;
+    end_of_way_ = elapsed() + (options_.time_limit - elapsed()) / ways_left;
+  }
+  // Whether this way is to end; `done`: how much of it was looked at.
+  bool is_over(double done) {
+    if (options_.progress) options_.progress((ways_ - 1 + done) / kGroupWays);
+    const bool late = options_.time_limit > Seconds(0) && elapsed() >= end_of_way_;
+    stopped_ = stopped_ || late || interrupted();
+    return late || interrupted();
+  }
+  bool interrupted() const { return options_.interrupted != nullptr && *options_.interrupted; }
+  void stop() { stopped_ = true; }
+  bool stopped() const { return stopped_; }
+
+  // For a search of one group that takes the whole of this way.
+  SearchOptions search_options() const {
+    SearchOptions options{.top = 1, .interrupted = options_.interrupted};
+    // Of a limit that is over there is a little left: 0 would be none.
+    constexpr Seconds kLeast(1e-3);
+    if (options_.time_limit > Seconds(0)) {
+      options.time_limit = std::max(kLeast, end_of_way_ - elapsed());
+    }
+    if (options_.progress) {
+      options.progress = [this](double done) {
+        options_.progress((ways_ - 1 + done) / kGroupWays);
+      };
+    }
+    return options;
+  }
+
+ private:
+  static constexpr int kGroupWays =
+      4;  // either group alone, a pipeline through both, replicas on each
+  using Clock = std::chrono::steady_clock;
+
+  Seconds elapsed() const {
+    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
+  }
+
+  const GroupSearchOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+  Seconds end_of_way_;
+  int ways_ = 0;
+  bool stopped_ = false;
+};
 
 // ---- A pipeline through both ---------------------------------------------------------------
 
@@ -201,19 +256,24 @@ void for_degrees(const GroupedJob& job, const Visit& visit) {
   }
 }
 
-void find_pipelines(const GroupedJob& job, GroupedPlans& result) {
+void find_pipelines(const GroupedJob& job, Watch& watch, GroupedPlans& result) {
+  watch.start_way();
   const PipelinePricer pricer(job);
-  for_degrees(job, [&](PlanRequest request) {
+  std::vector<PlanRequest> requests;
+  for_degrees(job, [&requests](PlanRequest request) { requests.push_back(std::move(request)); });
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) break;
+    PlanRequest& request = requests[i];
     request.pipeline_parallel = (pricer.devices(0) + pricer.devices(1)) /
                                 (request.tensor_parallel * *request.data_parallel);
     const auto plan = pricer.legal(request);
-    if (!plan) return;
+    if (!plan) continue;
     for (std::size_t first = 0; first < kGroups; ++first) {
       if (const auto dealt = allocated(pricer, *plan, first)) {
         take_if_better(pricer.price(*dealt, first), result.pipeline);
       }
     }
-  });
+  }
   if (!result.pipeline) return;
   PlanRequest even = request_of(result.pipeline->plan);
   even.layers_per_stage.clear();
@@ -325,31 +385,43 @@ void find_split(const GroupedJob& job, const Prepared& own, const PlanRequest& r
   }
 }
 
-void find_replicas(const GroupedJob& job, const Prepared& own, GroupedPlans& result) {
+std::vector<PlanRequest> replica_requests(const GroupedJob& job) {
+  std::vector<PlanRequest> requests;
   const int smaller = std::min(job.cluster.groups[0].devices(), job.cluster.groups[1].devices());
   for (const int tensor : divisors(job.cluster.groups[0].devices_per_node)) {
     for (const int stages : divisors(smaller / tensor)) {
       for (const int micro_batch : {1, 2, 4}) {
         if (job.training.global_batch % micro_batch != 0) continue;
-        find_split(job, own,
-                   {.tensor_parallel = tensor,
-                    .pipeline_parallel = stages,
-                    .schedule = "1f1b",
-                    .micro_batch = micro_batch},
-                   result.replicas);
+        requests.push_back({.tensor_parallel = tensor,
+                            .pipeline_parallel = stages,
+                            .schedule = "1f1b",
+                            .micro_batch = micro_batch});
       }
     }
+  }
+  return requests;
+}
+
+void find_replicas(const GroupedJob& job, const Prepared& own, Watch& watch, GroupedPlans& result) {
+  watch.start_way();
+  const std::vector<PlanRequest> requests = replica_requests(job);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) return;
+    find_split(job, own, requests[i], result.replicas);
   }
 }
 
 // ---- One alone -----------------------------------------------------------------------------
 
-void find_alone(const Prepared& own, GroupedPlans& result) {
+void find_alone(const Prepared& own, Watch& watch, GroupedPlans& result) {
   for (std::size_t g = 0; g < kGroups; ++g) {
+    watch.start_way();
+    if (g > 0 && watch.is_over(0)) return;
     const PreparedJob& job = own[g];
-    SearchOptions options{.top = 1};
     SearchResult found =
-        search(job, options, [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+        search(job, watch.search_options(),
+               [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+    if (!found.optimal) watch.stop();
     if (found.plans.empty()) continue;
     const auto& [plan, priced, confirmation] = found.plans.front();
     GroupedPlan alone{.first = g, .plan = plan, .step_time = priced.step_time, .feasible = true};
@@ -362,6 +434,15 @@ void find_alone(const Prepared& own, GroupedPlans& result) {
   }
 }
 
+// Both groups at their peak, each with its share of the work.
+Seconds bound_of_both(const Prepared& own) {
+  double steps_a_second = 0;
+  for (const PreparedJob& job : own) {
+    steps_a_second += 1 / objective_bound(job, parameter_shares(job), Objective::step_time, {});
+  }
+  return Seconds(1 / steps_a_second);
+}
+
 }  // namespace
 
 BytesPerSecond nics_of_a_device(const Cluster& group) {
@@ -369,12 +450,15 @@ BytesPerSecond nics_of_a_device(const Cluster& group) {
   return inter.bandwidth * (inter.efficiency * inter.nics_per_node / group.devices_per_node);
 }
 
-GroupedPlans plan_groups(const GroupedJob& job) {
+GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& options) {
   GroupedPlans result;
   const Prepared own = prepared_on(job, {job.cluster.groups[0].nodes, job.cluster.groups[1].nodes});
-  find_pipelines(job, result);
-  find_replicas(job, own, result);
-  find_alone(own, result);
+  result.bound = bound_of_both(own);
+  Watch watch(options);
+  find_alone(own, watch, result);
+  find_pipelines(job, watch, result);
+  find_replicas(job, own, watch, result);
+  result.complete = !watch.stopped();
   return result;
 }
 
@@ -388,6 +472,11 @@ std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
     return a.step_time < b.step_time;
   });
   return plans;
+}
+
+double gap_of(const GroupedPlans& found) {
+  const std::vector<GroupedPlan> plans = in_order(found);
+  return plans.empty() ? 1 : std::max(0.0, 1 - found.bound / plans.front().step_time);
 }
 
 GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request, std::size_t first) {

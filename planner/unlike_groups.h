@@ -9,6 +9,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -62,12 +64,23 @@ struct GroupedPlans {
                                              // recomputation
   std::optional<GroupedPlan> replicas;
   std::array<std::optional<GroupedPlan>, kGroups> alone;
+  bool complete = true;  // all of these ways were looked at from end to end
+  Seconds bound;         // no plan of any kind takes less: the peak FLOP/s of all devices
 };
 
-// Requires: nodes of equal numbers of devices.
-GroupedPlans plan_groups(const GroupedJob& job);
+struct GroupSearchOptions {
+  Seconds time_limit{0};                           // 0: none
+  const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
+  std::function<void(double fraction)> progress;   // called now and then; may be empty
+};
+
+// Requires: nodes of equal numbers of devices. A limit is shared out evenly among the ways that are
+// left.
+GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& options = {});
 // All of them, the fastest first.
 std::vector<GroupedPlan> in_order(const GroupedPlans& found);
+// At most so much of the best step can be gained by any plan; 1 where none was found.
+double gap_of(const GroupedPlans& found);
 
 // A pipeline with the layers and the recomputation that `plan` names: `stages` of the first group.
 GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request, std::size_t first);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "model/schedule/schedule.h"
 
@@ -298,10 +299,23 @@ bool Worker::expand(const SearchNode& node) {
     set_shape(shape, request_);
     plan.schedule = shape.schedule;
     plan.virtual_stages = shape.virtual_stages;
+    if (!take_named_layers(degrees, {range.micro_batch, i, i + 1}, plan)) {
+      count(plans_of(degrees, {range.micro_batch, i, i + 1}));
+      continue;
+    }
     stages.set_stages(plan);
     if (!expand_shape(node_costs, plan)) return false;
   }
   return true;
+}
+
+// Layers that the caller named, for the chunks of this shape; false: they cannot have them.
+bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const {
+  const PlanRequest& base = shared_.options.base;
+  if (base.layers_per_stage.empty()) return true;
+  auto named = plan_of_node(shared_.job, shared_.space, degrees, shape, base);
+  if (named) plan.layers_per_stage = std::move(named->layers_per_stage);
+  return named.has_value();
 }
 
 // All plans of a node and a shape: bounds first.

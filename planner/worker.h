@@ -105,6 +105,7 @@ class Worker {
     PassSums sums;
     StageBounds& stages;
   };
+  bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
   bool can_enter(const Expansion& node, const Plan& plan);
   void price();

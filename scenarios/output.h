@@ -14,7 +14,7 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "planner/capacity.h"
-#include "planner/improvement.h"
+#include "planner/findings.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
 #include "scenarios/validation.h"
@@ -26,10 +26,10 @@ std::string estimate_json(const Scenario& scenario, const PreparedJob& job, cons
                           const Estimate& estimate);
 
 // `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits),
-// `improvement` (null: none was found) and `search`. `wall_time` counts from the start of the
-// process.
+// `improvement` (null: none was found), `baselines`, `marginal_values`, `ways_out`, `explained`
+// (null: not asked) and `search`. `wall_time` counts from the start of the process.
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
-                      const std::optional<Improvement>& improvement, Seconds wall_time);
+                      const PlanFindings& findings, Seconds wall_time);
 
 // The same for a scenario that asks for sizes: `points`, and the places in it of the answers, of
 // which null is none.

@@ -107,6 +107,7 @@ SearchOptions search_options(const Scenario& scenario) {
     options.base.passes = nullptr;
     options.base.sharding_group.reset();
   }
+  options.base.layers_per_stage = scenario.space.layers_per_stage;
   return options;
 }
 

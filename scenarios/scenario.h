@@ -41,7 +41,9 @@ struct RunLength {
 };
 
 // The `planner` section: what is fixed, bounded or excluded, and the sizes to plan for.
-struct PlannerKeys : SearchSpace, CapacitySpace {};
+struct PlannerKeys : SearchSpace, CapacitySpace {
+  std::vector<int> layers_per_stage;  // as in `plan`; empty: even
+};
 
 struct Scenario {
   std::string name;

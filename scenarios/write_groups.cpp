@@ -42,10 +42,17 @@ std::string_view name_of(GroupUse use) {
   return "alone";
 }
 
-std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
+std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                        const GroupedPlans& found) {
   Json list = Json::array();
   for (const GroupedPlan& plan : plans) list.push_back(plan_json(*scenario.unlike, plan));
-  return text_of({{"trainyard", "group-plans/1"}, {"name", scenario.name}, {"plans", list}});
+  const Json search = {{"complete", found.complete},
+                       {"gap", gap_of(found)},
+                       {"step_time_bound_s", found.bound.value()}};
+  return text_of({{"trainyard", "group-plans/1"},
+                  {"name", scenario.name},
+                  {"plans", list},
+                  {"search", search}});
 }
 
 }  // namespace trainyard

@@ -12,7 +12,8 @@ namespace trainyard {
 // "pipeline", "replicas", "alone".
 std::string_view name_of(GroupUse use);
 
-// `plans`: those that fit, fastest first.
-std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans);
+// `plans`: those of `found` to be shown, fastest first.
+std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                        const GroupedPlans& found);
 
 }  // namespace trainyard

@@ -1,3 +1,4 @@
+#include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"
@@ -53,6 +54,54 @@ Json improvement_json(const Scenario& scenario, const PreparedJob& job,
   return one;
 }
 
+Json best_json(const Scenario& scenario, const PreparedJob& job,
+               const std::optional<Candidate>& best) {
+  return best ? candidate_json(scenario, job, *best) : Json(nullptr);
+}
+
+Json baselines_json(const Scenario& scenario, const PreparedJob& job,
+                    const std::vector<PlanBaseline>& baselines) {
+  Json list = Json::array();
+  for (const auto& [name, best] : baselines) {
+    list.push_back({{"name", name}, {"best", best_json(scenario, job, best)}});
+  }
+  return list;
+}
+
+Json marginal_json(const std::vector<MarginalValue>& values) {
+  Json list = Json::array();
+  for (const MarginalValue& value : values) {
+    list.push_back({{"resource", value.resource},
+                    {"more", kMarginalShare},
+                    {"gained", value.gained},
+                    {"same_plan", value.same_plan}});
+  }
+  return list;
+}
+
+// Of other jobs than the scenario's: a larger cluster, a smaller batch.
+Json ways_out_json(const std::vector<WayOut>& ways) {
+  Json list = Json::array();
+  for (const WayOut& way : ways) {
+    list.push_back({{"change", way.change},
+                    {"plan", plan_value(way.candidate.plan)},
+                    {"step_time_s", way.candidate.estimate.step_time.value()},
+                    {"peak_memory_bytes", way.candidate.estimate.peak_memory.value()},
+                    {"device_seconds_per_token", way.device_seconds_per_token}});
+  }
+  return list;
+}
+
+Json explained_json(const Scenario& scenario, const PreparedJob& job,
+                    const std::optional<Explained>& explained) {
+  if (!explained) return nullptr;
+  Json keys = Json::object();
+  for (const auto& [key, value] : explained->pinned) keys[key] = value;
+  return {{"keys", std::move(keys)},
+          {"best", best_json(scenario, job, explained->candidate)},
+          {"reason", explained->reason}};
+}
+
 Json index_of(const std::vector<CapacityPoint>& points, const CapacityPoint* point) {
   return point == nullptr ? Json(nullptr) : Json(point - points.data());
 }
@@ -61,6 +110,7 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
   const Training& training = point.job.training;
   Json best = nullptr;
   if (point.best) best = candidate_json(scenario, prepare(point.job), *point.best);
+  const auto cost = point.run ? cost_of(point.job.cluster, *point.run) : std::nullopt;
   return {{"model", point.job.model.name},
           {"devices", point.job.cluster.devices()},
           {"nodes", point.job.cluster.nodes},
@@ -69,20 +119,25 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
           {"best", std::move(best)},
           {"optimal", point.optimal},
           {"run_time_s", point.run ? Json(point.run->value()) : Json(nullptr)},
+          {"run_cost_usd", cost ? Json(cost->value()) : Json(nullptr)},
           {"in_time", point.in_time}};
 }
 
 }  // namespace
 
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
-                      const std::optional<Improvement>& improvement, Seconds wall_time) {
+                      const PlanFindings& findings, Seconds wall_time) {
   const Json json = {{"trainyard", "plans/1"},
                      {"name", scenario.name},
                      {"devices", job.job.cluster.devices()},
                      {"assumptions", scenario.assumptions},
                      {"plans", candidates_json(scenario, job, result.plans)},
                      {"closest", candidates_json(scenario, job, result.closest)},
-                     {"improvement", improvement_json(scenario, job, improvement)},
+                     {"improvement", improvement_json(scenario, job, findings.improvement)},
+                     {"baselines", baselines_json(scenario, job, findings.baselines)},
+                     {"marginal_values", marginal_json(findings.marginal)},
+                     {"ways_out", ways_out_json(findings.ways_out)},
+                     {"explained", explained_json(scenario, job, findings.explained)},
                      {"search",
                       {{"space", result.space},
                        {"space_size", result.space_size},

@@ -133,20 +133,22 @@ Field<PlanRequest> recompute_field() {
 }
 
 Field<PlanRequest> layers_per_stage_field() {
-  return {{.key = "layers_per_stage",
-           .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 1e5}}}}},
-           .doc = "layers of every chunk, chunk-major: p·v entries, 0 is legal",
-           .absent = "even, embedding and head counted where that divides"},
-          [](const Json& value, PlanRequest& plan, const Place&) -> Expected<void> {
-            for (const Json& layers : value) {
-              plan.layers_per_stage.push_back(static_cast<int>(layers.get<double>()));
-            }
-            return {};
-          },
-          [](const PlanRequest& plan) -> std::optional<Json> {
-            if (plan.layers_per_stage.empty()) return std::nullopt;
-            return Json(plan.layers_per_stage);
-          }};
+  return {
+      {.key = "layers_per_stage",
+       .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 1e5}}}}},
+       .doc = "layers of each stage, p entries, or of each chunk in the order of the network, p·v "
+              "entries; 0 is legal",
+       .absent = "even, embedding and head counted where that divides"},
+      [](const Json& value, PlanRequest& plan, const Place&) -> Expected<void> {
+        for (const Json& layers : value) {
+          plan.layers_per_stage.push_back(static_cast<int>(layers.get<double>()));
+        }
+        return {};
+      },
+      [](const PlanRequest& plan) -> std::optional<Json> {
+        if (plan.layers_per_stage.empty()) return std::nullopt;
+        return Json(plan.layers_per_stage);
+      }};
 }
 
 // A schedule's name, or a pass list: a document of its own or inline.

@@ -55,6 +55,22 @@ Field<PlannerKeys> schedule_dimension() {
       .absent("every one that the stack runs");
 }
 
+Field<PlannerKeys> layers_dimension() {
+  const FieldSpec& of_plan = key_of_plan("layers_per_stage");
+  return {{.key = of_plan.key,
+           .shape = of_plan.shape,
+           .doc = of_plan.doc + "; the search takes the degrees that can have them",
+           .absent = of_plan.absent},
+          [](const Json& value, PlannerKeys& keys, const Place&) -> Expected<void> {
+            keys.layers_per_stage = value.get<std::vector<int>>();
+            return {};
+          },
+          [](const PlannerKeys& keys) -> std::optional<Json> {
+            if (keys.layers_per_stage.empty()) return std::nullopt;
+            return Json(keys.layers_per_stage);
+          }};
+}
+
 // Numbers from one to another.
 struct Range {
   std::int64_t from = 0, to = 0, step = 0;
@@ -185,6 +201,7 @@ const Section<PlannerKeys>& planner_section() {
               "what may lie in the memory of the hosts; states: parameters, gradients, optimizer")
               .absent("as the plan has it"),
           schedule_dimension(),
+          layers_dimension(),
           dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),
           dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
           models_field(),

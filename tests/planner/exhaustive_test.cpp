@@ -16,8 +16,9 @@ namespace {
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
 class EveryPlan {
  public:
-  EveryPlan(const Job& job, std::function<void(const Plan&)> visit)
+  EveryPlan(const Job& job, const std::vector<int>& layers, std::function<void(const Plan&)> visit)
       : job_(job), devices_(job.cluster.devices()), visit_(std::move(visit)) {
+    request_.layers_per_stage = layers;
     each(request_.tensor_parallel, devices_, [this] {
       each(request_.pipeline_parallel, devices_ / request_.tensor_parallel,
            [this] { each(request_.context_parallel, devices_, [this] { experts(); }); });
@@ -39,6 +40,8 @@ class EveryPlan {
   }
 
   void steps() {
+    // Chunks of a single stage are no pipeline: the search names layers of stages.
+    if (request_.pipeline_parallel == 1 && request_.layers_per_stage.size() > 1) return;
     each(request_.micro_batch, 8, [this] {
       each(request_.virtual_stages, request_.pipeline_parallel > 1 ? 4 : 1, [this] {
         for (const Schedule* schedule : schedules()) {
@@ -85,10 +88,10 @@ struct Lowest {
   Bytes memory = Bytes(1e300);
 };
 
-Lowest lowest(const PreparedJob& job, Objective objective) {
+Lowest lowest(const PreparedJob& job, Objective objective, const std::vector<int>& layers) {
   Lowest found;
   Estimate priced;
-  EveryPlan(job.job, [&](const Plan& plan) {
+  EveryPlan(job.job, layers, [&](const Plan& plan) {
     estimate(job, plan, priced);
     found.memory = std::min(found.memory, priced.peak_memory);
     if (priced.feasible) {
@@ -98,11 +101,14 @@ Lowest lowest(const PreparedJob& job, Objective objective) {
   return found;
 }
 
-void expect_the_same(const PreparedJob& job, Objective objective, int scenario) {
-  const Lowest expected = lowest(job, objective);
+// `layers`: of each stage or chunk, named by the user; empty: even.
+void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
+                     const std::vector<int>& layers = {}) {
+  const Lowest expected = lowest(job, objective, layers);
+  SearchOptions options{.objective = objective, .top = 1};
+  options.base.layers_per_stage = layers;
   const SearchResult found =
-      search(job, {.objective = objective, .top = 1},
-             [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
+      search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
   ASSERT_EQ(found.considered, found.space_size);
   ASSERT_EQ(found.plans.empty(), expected.objective == std::numeric_limits<double>::infinity())
@@ -127,6 +133,20 @@ void expect_the_same(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(40); }
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedLayers) {
+  RandomJobs drawn(12);
+  for (int i = 0; i < 24; ++i) {
+    Job job = drawn.next();
+    job.model.layers = 6;
+    const std::vector<int> layers =
+        std::vector<std::vector<int>>{
+            {4, 2}, {2, 4}, {1, 2, 2, 1}, {0, 3, 3, 0}, {6}, {5, 1, 0, 0}}[static_cast<std::size_t>(
+            i % 6)];
+    expect_the_same(prepare(job), i % 2 == 0 ? Objective::step_time : Objective::memory, i, layers);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
 
 // Half a minute: --gtest_also_run_disabled_tests.
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsInThreeHundredScenarios) {

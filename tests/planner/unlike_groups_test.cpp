@@ -110,6 +110,36 @@ TEST(UnlikeGroups, KeepEachDevicesMemory) {
   EXPECT_FALSE(found.alone[1]);
 }
 
+// Every way's best takes longer than all devices at their peak; twice as slow a second group leaves
+// three quarters of the peak.
+TEST(UnlikeGroups, KnowABoundOfEveryWay) {
+  const GroupedPlans like = plan_groups(two_groups(1));
+  const GroupedPlans slower = plan_groups(two_groups(2));
+  EXPECT_NEAR(slower.bound / like.bound, 4.0 / 3, 1e-9);
+  for (const GroupedPlan& plan : in_order(slower)) EXPECT_GE(plan.step_time, slower.bound);
+  EXPECT_NEAR(gap_of(slower), 1 - slower.bound / in_order(slower).front().step_time, 1e-12);
+}
+
+TEST(UnlikeGroups, StopWhenTheyAreAskedTo) {
+  EXPECT_TRUE(plan_groups(two_groups(2)).complete);
+  const std::atomic<bool> interrupted = true;
+  const GroupedPlans found = plan_groups(two_groups(2), {.interrupted = &interrupted});
+  EXPECT_FALSE(found.complete);
+  EXPECT_FALSE(found.pipeline || found.replicas || found.alone[1]);
+  EXPECT_FALSE(plan_groups(two_groups(2), {.time_limit = Seconds(1e-6)}).complete);
+}
+
+TEST(UnlikeGroups, ReportHowFarTheyAre) {
+  double last = 0;
+  const auto progress = [&last](double fraction) {
+    EXPECT_GE(fraction, 0);
+    EXPECT_LE(fraction, 1);
+    last = fraction;
+  };
+  plan_groups(two_groups(2), {.progress = progress});
+  EXPECT_GT(last, 0.75) << "of four ways the last";
+}
+
 // 4 NICs of 25 GB/s for 4 devices, 85 % of them attained; one NIC for all four.
 TEST(UnlikeGroups, HaveTheNicsOfTheirNodes) {
   Cluster cluster = two_groups(1).cluster.groups[0];

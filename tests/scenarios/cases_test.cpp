@@ -35,8 +35,7 @@ Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
     return make_plan(*scenario.plan, scenario.job.model, scenario.job.cluster,
                      scenario.job.training);
   }
-  SearchOptions options;
-  options.space = scenario.space;
+  SearchOptions options = search_options(scenario);
   options.top = 1;
   SearchResult found =
       search(job, options, [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
@@ -52,7 +51,8 @@ Expected<Json> estimate_of(const fs::path& file) {
   if (!scenario) return tl::unexpected(scenario.error());
   if (scenario->unlike) {
     const GroupedJob grouped{scenario->job.model, scenario->job.training, *scenario->unlike};
-    return Json::parse(groups_json(*scenario, in_order(plan_groups(grouped))));
+    const GroupedPlans found = plan_groups(grouped);
+    return Json::parse(groups_json(*scenario, in_order(found), found));
   }
   const PreparedJob job = prepare(scenario->job);
   const auto plan = plan_of(*scenario, job);

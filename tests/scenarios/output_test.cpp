@@ -112,6 +112,25 @@ TEST(PlanJson, HasPlansWithTheirEstimatesAndTheSearch) {
   }
 }
 
+TEST(PlanJson, HasWhatWasFoundBesideThePlans) {
+  const Priced priced;
+  const Candidate best{priced.plan, priced.estimated, {}};
+  PlanFindings findings;
+  findings.baselines = {{"plain DDP", std::nullopt}, {"plain FSDP", best}};
+  findings.marginal = {{"FLOP/s", 0.0073, false}};
+  findings.ways_out = {{"16 nodes instead of 8", best, 0.25}};
+  findings.explained = Explained{{{"tensor_parallel", "8"}}, std::nullopt, "heads are odd"};
+  const Json json = Json::parse(plan_json(priced.scenario, priced.job, {}, findings, Seconds(0.5)));
+  EXPECT_TRUE(json["baselines"][0]["best"].is_null());
+  EXPECT_EQ(json["baselines"][1]["best"]["step_time_s"], priced.json()["step_time_s"]);
+  EXPECT_EQ(json["marginal_values"][0]["gained"], 0.0073);
+  EXPECT_EQ(json["marginal_values"][0]["more"], 0.01);
+  EXPECT_EQ(json["ways_out"][0]["change"], "16 nodes instead of 8");
+  EXPECT_EQ(json["ways_out"][0]["plan"]["tensor_parallel"], 8);
+  EXPECT_EQ(json["explained"]["keys"]["tensor_parallel"], "8");
+  EXPECT_EQ(json["explained"]["reason"], "heads are odd");
+}
+
 TEST(ValidationJson, HasFilesRowsGroupsAndNullForWhatIsUnknown) {
   const ValidationReport report =
       summarise({{.file = "a.json", .name = "x", .job = "j", .note = "heads are odd"}});

@@ -1,0 +1,34 @@
+// The table of plans of `trainyard plan`: degrees, what else tells the plans apart, what each
+// gives, and the value by which they are ordered where step time and memory do not say it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/question.h"
+#include "cli/style.h"
+#include "planner/objective.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+// What the plans are ordered by.
+struct PlanOrder {
+  Objective objective = Objective::step_time;
+  std::optional<Objective> second;  // of a Pareto front
+  Valuation valuation;
+};
+
+// Requires: at least one plan.
+std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
+                        const PlanOrder& order, const Style& style);
+
+// Of a Pareto front those that gain at least a hundredth of the second objective on the one before:
+// the others look the same to a reader.
+std::vector<Candidate> distinct_plans(const Question& question, std::vector<Candidate> front,
+                                      const PlanOrder& order);
+
+// "step time", "energy", …
+std::string_view objective_words(Objective objective);
+
+}  // namespace trainyard

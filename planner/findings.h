@@ -1,0 +1,45 @@
+// What people ask of a search beside its plans: what the plans they know would cost, why not this
+// one, what a little more of each resource is worth, and ways out where nothing fits. Values: the
+// command fills them, text and JSON show them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/improvement.h"
+#include "planner/marginal.h"
+#include "planner/planner.h"
+#include "planner/ways_out.h"
+
+namespace trainyard {
+
+// A key of a plan held fast.
+struct PinnedKey {
+  std::string key;    // its long name
+  std::string value;  // as it was given
+};
+
+// The best plan with some keys pinned, or why there is none.
+struct Explained {
+  std::vector<PinnedKey> pinned;
+  std::optional<Candidate> candidate;  // the best of them; one that does not fit when none does
+  std::string reason;                  // without a candidate
+};
+
+// What people do without a planner.
+struct PlanBaseline {
+  std::string_view name;
+  std::optional<Candidate> candidate;  // nothing: not legal for this job
+};
+
+struct PlanFindings {
+  std::vector<PlanBaseline> baselines;
+  std::vector<MarginalValue> marginal;  // empty: nothing fits, or the search was stopped
+  std::vector<WayOut> ways_out;         // when nothing fits
+  std::optional<Explained> explained;   // when it was asked for
+  std::optional<Improvement> improvement;
+};
+
+}  // namespace trainyard
