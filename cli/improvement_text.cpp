@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <vector>
 
 #include "cli/plan_text.h"
@@ -57,10 +58,10 @@ std::string improvement_words(const Improvement& improvement, const Candidate& b
   const Estimate& found = improvement.candidate.estimate;
   const double gained = 1 - found.step_time / best.estimate.step_time;
   const std::string against =
-      best.estimate.feasible
-          ? fmt::format("{} ({} % less than plan 1)", with_unit(found.step_time), percent(gained))
-          : fmt::format("{} and {}", with_unit(found.step_time),
-                        found.feasible ? "fits" : "misses the memory by less");
+      best.estimate.feasible ? fmt::format("{} ({} % {} than plan 1)", with_unit(found.step_time),
+                                           percent(std::abs(gained)), gained < 0 ? "more" : "less")
+                             : fmt::format("{} and {}", with_unit(found.step_time),
+                                           found.feasible ? "fits" : "misses the memory by less");
   return fmt::format(
       "plan {} with {}: {}, memory {}. Of its degrees no other layers, recomputation or order take "
       "less than {}.",

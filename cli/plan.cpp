@@ -115,6 +115,7 @@ SearchOptions planner_options(const PlanOptions& options, const Scenario& scenar
   result.valuation.robust = options.robust;
   result.top = options.top;
   result.time_limit = Seconds(options.time_limit);
+  result.interrupted = interrupt_flag();
   return result;
 }
 
@@ -132,12 +133,26 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
     explained.candidate = best_of(result).front();
     return explained;
   }
+  if (!result.optimal) {
+    explained.reason = "none was found before the search was stopped";
+    return explained;
+  }
   const Job& job = question.job.job;
   const auto plan = make_plan(pinned_request(request_of(winner), explained.pinned), job.model,
                               job.cluster, job.training);
   explained.reason = plan ? "none is legal with the other keys as the scenario allows them"
                           : fmt::format("{}: {}", plan.error().where, plan.error().message);
   return explained;
+}
+
+// Nothing after a search that was stopped: its time is over.
+std::optional<Improvement> improvement_of(const PlanOptions& options, const Question& question,
+                                          const SearchResult& result) {
+  if (!result.optimal) return std::nullopt;
+  SearchOptions planner = planner_options(options, question.scenario);
+  Progress progress("improving");
+  planner.progress = [&progress](double fraction) { progress.show(fraction); };
+  return improve(question.job, planner, best_of(result), analytic_evaluator(question.job));
 }
 
 std::string csv_of(const Question& question, const SearchResult& result) {
@@ -152,8 +167,8 @@ std::string csv_of(const Question& question, const SearchResult& result) {
 // fits.
 void add_searches(const Question& question, SearchOptions options, const SearchResult& result,
                   PlanFindings& findings) {
-  const InterruptGuard guard;
-  options.interrupted = interrupt_flag();
+  Progress progress(result.plans.empty() ? "looking for ways out" : "valuing resources");
+  options.progress = [&progress](double fraction) { progress.show(fraction); };
   const JobEvaluator evaluate = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
     estimate(job, plan, out);
   };
@@ -168,10 +183,8 @@ void add_searches(const Question& question, SearchOptions options, const SearchR
 }
 
 // The best plans played; a plan that cannot be lowered says why.
-void confirm_by_simulation(const Question& question, SearchOptions options, int count,
+void confirm_by_simulation(const Question& question, const SearchOptions& options, int count,
                            SearchResult& result) {
-  const InterruptGuard guard;
-  options.interrupted = interrupt_flag();
   Progress progress("simulating");
   int done = 0;
   confirm(
@@ -199,7 +212,7 @@ PlanFindings findings_of(const PlanOptions& options, const Question& question,
   if (!pinned.empty()) {
     findings.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
-  findings.improvement = improve(question.job, planner, best_of(result), evaluate);
+  findings.improvement = improvement_of(options, question, result);
   return findings;
 }
 
@@ -264,6 +277,8 @@ int run(const PlanOptions& options) {
     return answer_for_sizes(*question, planner, options.format);
   }
   SearchResult result = run_search(*question, planner);
+  // There is an answer: from here on Ctrl-C cuts short only what is added to it.
+  const InterruptGuard guard;
   if (options.confirm > 0) confirm_by_simulation(*question, planner, options.confirm, result);
   if (was_interrupted() && result.plans.empty()) {
     return kInterrupted;

@@ -72,7 +72,7 @@ std::vector<std::string> cells_of(const CapacityPoint& point) {
   const Estimate& estimate = point.best->estimate;
   return {fmt::format("{:.3f}", estimate.step_time.value()), number(estimate.tokens_per_second),
           number(estimate.tokens_per_second / point.best->plan.devices()), percent(estimate.mfu),
-          fmt::format("{:.1f}", estimate.peak_memory.value() / 1073741824.0)};
+          fmt::format("{:.1f}", estimate.peak_memory.value() / kGib)};
 }
 
 std::string plan_cell(const CapacityPoint& point, const Style& style) {

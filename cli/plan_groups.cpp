@@ -17,8 +17,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kGib = 1073741824.0;
-
 std::string use_words(const GroupedPlan& plan) {
   switch (plan.use) {
     case GroupUse::pipeline:

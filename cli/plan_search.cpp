@@ -14,15 +14,19 @@ namespace {
 std::atomic<bool> interrupt_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
+void request_interrupt(int /*signal*/) {
+  interrupt_requested = true;
+  std::signal(SIGINT, SIG_DFL);
+}
+
 }  // namespace
 
 InterruptGuard::InterruptGuard()
-    : previous_(std::signal(SIGINT, [](int) {
-        interrupt_requested = true;
-        std::signal(SIGINT, SIG_DFL);
-      })) {}
+    : previous_(std::signal(SIGINT, interrupt_requested ? SIG_DFL : request_interrupt)) {}
 
-InterruptGuard::~InterruptGuard() { std::signal(SIGINT, previous_); }
+InterruptGuard::~InterruptGuard() {
+  std::signal(SIGINT, interrupt_requested ? SIG_DFL : previous_);
+}
 
 const std::atomic<bool>* interrupt_flag() { return &interrupt_requested; }
 

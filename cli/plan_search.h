@@ -10,7 +10,8 @@
 
 namespace trainyard {
 
-// While it lives, Ctrl-C asks the work to stop; a second one ends the program.
+// While it lives, Ctrl-C asks the work to stop; a second one ends the program. One may live inside
+// another.
 class InterruptGuard {
  public:
   InterruptGuard();

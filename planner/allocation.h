@@ -72,4 +72,7 @@ std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, cons
 // these: as even as they go, chunks with embedding or head last.
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages);
 
+// `plan` with the layers and the recomputation of an allocation of its stages.
+PlanRequest request_with(const Plan& plan, const Allocation& dealt);
+
 }  // namespace trainyard

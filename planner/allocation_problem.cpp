@@ -7,6 +7,7 @@
 #include "model/cost/traffic.h"
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
+#include "planner/request.h"
 #include "planner/step_bound.h"
 
 namespace trainyard {
@@ -160,6 +161,20 @@ std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAlloc
     }
   }
   return layers;
+}
+
+PlanRequest request_with(const Plan& plan, const Allocation& dealt) {
+  PlanRequest request = request_of(plan);
+  request.layers_per_stage = layers_of_chunks(plan, dealt.stages);
+  request.recompute_per_stage.clear();
+  request.recompute_per_stage.reserve(dealt.stages.size());
+  for (const StageAllocation& stage : dealt.stages) {
+    const bool whole =
+        stage.recompute.mode == RecomputeMode::full && stage.recompute.full_layers >= stage.layers;
+    request.recompute_per_stage.push_back(whole ? Recompute{RecomputeMode::full, 0}
+                                                : stage.recompute);
+  }
+  return request;
 }
 
 }  // namespace trainyard

@@ -91,12 +91,13 @@ std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const
   return problem;
 }
 
-std::optional<Plan> with_found_order(const PreparedJob& job, const Plan& plan, bool barrier) {
+std::optional<Plan> with_found_order(const PreparedJob& job, const Plan& plan, bool barrier,
+                                     const std::atomic<bool>* interrupted) {
   PlanRequest request = request_of(plan);
   auto problem = pass_order_problem(job, plan);
   if (!problem) return std::nullopt;
   problem->barrier = barrier;
-  auto order = find_pass_order(*problem);
+  auto order = find_pass_order(*problem, kPassOrderBudget, interrupted);
   if (!order) return std::nullopt;
   const PipelineShape shape{.stages = plan.pipeline_parallel, .microbatches = plan.microbatches};
   auto listed = list_schedule(std::string(kAutoSchedule), shape, std::move(order->passes), false);

@@ -3,6 +3,7 @@
 // can have; the best that fits is taken. An improvement, not a proof: it comes with a bound.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string_view>
 
@@ -26,7 +27,9 @@ Expected<Plan> complete_plan(const PreparedJob& job, const PlanRequest& request)
 std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const Plan& plan);
 
 // `plan` with the order that the search finds for its stages; nothing where there is none. Without
-// a barrier before the optimizer its checks are made after the fact, as zb-h2's are.
-std::optional<Plan> with_found_order(const PreparedJob& job, const Plan& plan, bool barrier);
+// a barrier before the optimizer its checks are made after the fact, as zb-h2's are. Once the
+// caller has `interrupted` the search: the best order so far.
+std::optional<Plan> with_found_order(const PreparedJob& job, const Plan& plan, bool barrier,
+                                     const std::atomic<bool>* interrupted = nullptr);
 
 }  // namespace trainyard

@@ -5,20 +5,16 @@
 namespace trainyard {
 namespace {
 
-// Bytes a parameter that every rank holds, and that `ranks` ranks may share out by ZeRO stage.
-double bytes_per_parameter(const Training& training, int zero_stage, int ranks,
-                           const Offload& offload) {
+// Of weights, gradients and optimizer states on all devices together.
+double bytes_per_parameter(const Training& training, const Offload& offload) {
   const auto here = [](OffloadTarget target, double bytes) {
     return target == OffloadTarget::none ? bytes : 0.0;
   };
-  const auto shared = [ranks](bool sharded, double bytes) {
-    return sharded ? bytes / ranks : bytes;
-  };
   const double weights = training.stack.keeps_weight_copy ? training.precision.weight_bytes : 0;
   const double optimizer = training.precision.master_weight_bytes + training.optimizer.moment_bytes;
-  return shared(zero_stage >= 3, here(offload.parameters, weights)) +
-         shared(zero_stage >= 2, here(offload.gradients, training.stack.gradient_bytes)) +
-         shared(zero_stage >= 1, here(offload.optimizer, optimizer));
+  return here(offload.parameters, weights) +
+         here(offload.gradients, training.stack.gradient_bytes) +
+         here(offload.optimizer, optimizer);
 }
 
 }  // namespace
@@ -31,16 +27,6 @@ ParameterShares parameter_shares(const PreparedJob& job) {
   }
   shares.dense = job.parameters - shares.experts;
   return shares;
-}
-
-Bytes states_bound(const PreparedJob& job, const ParameterShares& shares, const Degrees& d,
-                   int zero_stage, const Offload& offload) {
-  const Training& training = job.job.training;
-  const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);
-  const double dense = shares.dense / (d.tensor * d.pipeline);
-  const double experts = shares.experts / (d.expert * d.expert_tensor * d.pipeline);
-  return Bytes(dense * bytes_per_parameter(training, zero_stage, d.data * d.context, offload) +
-               experts * bytes_per_parameter(training, zero_stage, expert_data, offload));
 }
 
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
@@ -61,8 +47,7 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
     case Objective::cost:
       return j.cluster.device.price ? (step * *j.cluster.device.price * devices).value() : 0;
     case Objective::memory:
-      return (shares.dense + shares.experts) / devices *
-             bytes_per_parameter(j.training, 3, 1, offload);
+      return (shares.dense + shares.experts) / devices * bytes_per_parameter(j.training, offload);
     case Objective::energy:
       return 0;
   }

@@ -1,4 +1,4 @@
-// Lower bounds that need no evaluation: what any plan must hold and how fast any step can be.
+// Lower bounds that know no plan: what all devices must hold and how fast any step can be.
 // Admissible for every cost model that keeps the states of handbook §7 and stays under the
 // datasheet's peak.
 #pragma once
@@ -16,14 +16,9 @@ struct ParameterShares {
 };
 ParameterShares parameter_shares(const PreparedJob& job);
 
-// Weights, gradients and optimizer states of the fullest stage are at least those of the average
-// stage: Φ/(t·p)·bytes, the sharded part divided by D·c (experts: D_e). Replicated tensors, ends
-// and uneven layers only add to it. States that `offload` sends elsewhere are not counted.
-Bytes states_bound(const PreparedJob& job, const ParameterShares& shares, const Degrees& degrees,
-                   int zero_stage, const Offload& offload);
-
 // No plan has a lower objective: model FLOP (causal attention) at the peak of all devices, and the
-// states spread over all of them. 0 where nothing is known (energy).
+// states spread over all of them, without those that `offload` sends elsewhere. 0 where nothing is
+// known (energy).
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
                        const Offload& offload);
 

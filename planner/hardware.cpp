@@ -26,7 +26,14 @@ void raise_link_bandwidth(Job& job, double factor) {
   }
 }
 
-void raise_network_bandwidth(Job& job, double factor) { job.cluster.inter.bandwidth *= factor; }
+void raise_network_bandwidth(Job& job, double factor) {
+  InterNode& inter = job.cluster.inter;
+  inter.bandwidth *= factor;
+  inter.link_bandwidth *= factor;
+  for (FabricLink& link : inter.links) {
+    link.bandwidth *= factor;
+  }
+}
 
 PreparedJob changed(const PreparedJob& job, const HardwareChange& change, double factor) {
   Job better = job.job;

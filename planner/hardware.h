@@ -13,6 +13,7 @@ void raise_memory_capacity(Job& job, double factor);
 void raise_memory_bandwidth(Job& job, double factor);
 // The fitted curves inside a domain are the link's as well.
 void raise_link_bandwidth(Job& job, double factor);
+// Of the NICs and of the links between switches.
 void raise_network_bandwidth(Job& job, double factor);
 
 struct HardwareChange {

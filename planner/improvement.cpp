@@ -7,7 +7,6 @@
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
 #include "planner/auto_schedule.h"
-#include "planner/request.h"
 
 namespace trainyard {
 namespace {
@@ -26,12 +25,6 @@ bool may_reorder(const PreparedJob& job, const SearchOptions& options, const Pla
       });
   return splits && options.space.schedule.empty() && plan.pipeline_parallel > 1 &&
          plan.virtual_stages == 1 && plan.schedule->route == Route::loop;
-}
-
-bool is_better(const Objective objective, const Estimate& a, const Estimate& b) {
-  if (a.feasible != b.feasible) return a.feasible;
-  if (!a.feasible) return a.peak_memory < b.peak_memory;
-  return objective_value(objective, a) < objective_value(objective, b);
 }
 
 class Improver {
@@ -55,11 +48,15 @@ class Improver {
         change.recompute = change.candidate.plan.recompute != plan.recompute ||
                            !change.candidate.plan.recompute_per_stage.empty();
         change.layers = counts(change.candidate.plan) != counts(plan);
-        offer(change);
+        if (change.layers || change.recompute) offer(change);
       }
     }
-    reorder(change);
+    if (change.layers || change.recompute) reorder(change);
     reorder({.candidate = candidate, .of = index, .bound = change.bound});
+  }
+
+  bool interrupted() const {
+    return options_.interrupted != nullptr && options_.interrupted->load();
   }
 
   std::optional<Improvement> best() && { return std::move(best_); }
@@ -67,9 +64,9 @@ class Improver {
  private:
   void reorder(Improvement change) {
     const Plan& plan = change.candidate.plan;
-    if (!may_reorder(job_, options_, plan)) return;
+    if (interrupted() || !may_reorder(job_, options_, plan)) return;
     const bool barrier = options_.base.optimizer_barrier.value_or(false);
-    auto ordered = with_found_order(job_, plan, barrier);
+    auto ordered = with_found_order(job_, plan, barrier, options_.interrupted);
     if (!ordered) return;
     change.candidate.plan = *std::move(ordered);
     change.order = true;
@@ -78,8 +75,18 @@ class Improver {
 
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
-    const Estimate& rival = best_ ? best_->candidate.estimate : first_.estimate;
-    if (is_better(options_.objective, change.candidate.estimate, rival)) best_ = std::move(change);
+    const Candidate& rival = best_ ? best_->candidate : first_;
+    if (is_better(change.candidate, rival)) best_ = std::move(change);
+  }
+
+  bool is_better(const Candidate& a, const Candidate& b) const {
+    if (a.estimate.feasible != b.estimate.feasible) return a.estimate.feasible;
+    if (!a.estimate.feasible) return a.estimate.peak_memory < b.estimate.peak_memory;
+    return value_of(a) < value_of(b);
+  }
+  double value_of(const Candidate& candidate) const {
+    return objective_value(job_, options_.valuation, options_.objective, candidate.plan,
+                           candidate.estimate);
   }
 
   // Layers of each chunk, even ones too.
@@ -93,17 +100,8 @@ class Improver {
   }
 
   std::optional<Plan> with_allocation(const Plan& plan, const Allocation& dealt) const {
-    PlanRequest request = request_of(plan);
-    request.layers_per_stage = layers_of_chunks(plan, dealt.stages);
-    request.recompute_per_stage.clear();
-    for (const StageAllocation& stage : dealt.stages) {
-      const bool whole = stage.recompute.mode == RecomputeMode::full &&
-                         stage.recompute.full_layers >= stage.layers;
-      request.recompute_per_stage.push_back(whole ? Recompute{RecomputeMode::full, 0}
-                                                  : stage.recompute);
-    }
     const Job& j = job_.job;
-    return plan_if_legal(request, j.model, j.cluster, j.training);
+    return plan_if_legal(request_with(plan, dealt), j.model, j.cluster, j.training);
   }
 
   // If no stage ever waited, and nothing but passes took any time, under the best balance that the
@@ -130,7 +128,11 @@ std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& 
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate) {
   if (plans.empty()) return std::nullopt;
   Improver improver(job, options, evaluate, plans.front());
-  for (std::size_t i = 0; i < plans.size(); ++i) improver.change(plans[i], i);
+  const std::size_t count = std::min(plans.size(), kMostImproved);
+  for (std::size_t i = 0; i < count && !improver.interrupted(); ++i) {
+    if (options.progress) options.progress(static_cast<double>(i) / static_cast<double>(count));
+    improver.change(plans[i], i);
+  }
   return std::move(improver).best();
 }
 

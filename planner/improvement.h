@@ -1,11 +1,12 @@
 // What the search leaves out and can still be gained on its best plans: other layers on each stage,
 // a recomputation of each stage's own (planner/allocation.h), a pass order found by search
 // (planner/auto_schedule.h). Every change is priced by the caller's evaluator; what `optimal` says
-// of the search does not cover it, so it carries a bound of its own.
+// of the search does not cover it, so it carries a bound of its own. Of a long list only the first
+// plans are changed: each takes up to a second.
 #pragma once
 
+#include <cstddef>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "planner/planner.h"
@@ -19,8 +20,11 @@ struct Improvement {
   Seconds bound;  // of the step with these degrees, whatever the layers, recomputation and order
 };
 
-// The best change of `plans` (best first, or those that miss the memory by the least) that beats
-// the first of them; nothing: there is none. `options` are those of the search.
+constexpr std::size_t kMostImproved = 5;
+
+// The best change of the first kMostImproved of `plans` (best first, or those that miss the memory
+// by the least) that beats the first of them in the objective of the search; nothing: there is
+// none. `options` are those of the search; once interrupted, the best so far.
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate);
 

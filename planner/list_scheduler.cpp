@@ -2,29 +2,36 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
+
+#include "model/schedule/play.h"
 
 namespace trainyard {
 namespace {
 
-using Picoseconds = ListScheduler::Picoseconds;
-constexpr Picoseconds kNever = std::numeric_limits<Picoseconds>::max();
+constexpr Ticks kNever = std::numeric_limits<Ticks>::max();
 
-Picoseconds to_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
 std::size_t as_index(int index) { return static_cast<std::size_t>(index); }
+
+Seconds longest_step(const PassOrderProblem& problem) {
+  const PipelineShape shape{.stages = static_cast<int>(problem.stages.size()),
+                            .microbatches = problem.microbatches};
+  PlayTimes times = play_times(shape, problem.stages);
+  times.send = problem.send;
+  return longest_play(shape, times);
+}
 
 }  // namespace
 
 ListScheduler::ListScheduler(const PassOrderProblem& problem)
-    : problem_(problem), send_(to_picoseconds(problem.send)) {
+    : problem_(problem), clock_(longest_step(problem)), send_(clock_.ticks(problem.send)) {
   const std::size_t count = problem.stages.size();
   stages_.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     const PassTimes& times = problem.stages[i];
-    stages_.push_back({.forward = to_picoseconds(times.forward),
-                       .input = to_picoseconds(times.input_gradient),
-                       .weight = to_picoseconds(times.weight_gradient),
+    stages_.push_back({.forward = clock_.ticks(times.forward),
+                       .input = clock_.ticks(times.input_gradient),
+                       .weight = clock_.ticks(times.weight_gradient),
                        .room = problem.most_in_flight[i]});
   }
   order_.resize(count);
@@ -50,22 +57,21 @@ bool ListScheduler::has_room(const Stage& stage) const {
   return used + 1 <= stage.room + kRounding;
 }
 
-Picoseconds ListScheduler::decide(int index, const StagePolicy& policy) {
+Ticks ListScheduler::decide(int index, const StagePolicy& policy) {
   Stage& stage = stages_[as_index(index)];
   const bool more = stage.forwards < problem_.microbatches;
   const bool room = has_room(stage);
-  Picoseconds forward = kNever, gradient_at = kNever;
+  Ticks forward = kNever, gradient_at = kNever;
   if (more && room && stage.forwards - stage.inputs < policy.ahead) {
     forward = forward_input(index, stage.forwards);
   }
   if (stage.inputs < stage.forwards) gradient_at = gradient(index, stage.inputs);
-  const Picoseconds now = stage.now;
-  const Picoseconds next = std::min(forward, gradient_at);
+  const Ticks now = stage.now;
+  const Ticks next = std::min(forward, gradient_at);
   stage.next = gradient_at <= std::max(now, forward) ? PassKind::input_gradient : PassKind::forward;
   if (next <= now) return now;
   if (stage.inputs > stage.weights) {
-    const auto patience =
-        static_cast<Picoseconds>(policy.slack * static_cast<double>(stage.weight));
+    const auto patience = static_cast<Ticks>(policy.slack * static_cast<double>(stage.weight));
     const bool in_time = next == kNever || now + stage.weight - patience <= next;
     if (in_time || (more && !room)) {
       stage.next = PassKind::weight_gradient;
@@ -77,12 +83,12 @@ Picoseconds ListScheduler::decide(int index, const StagePolicy& policy) {
 }
 
 void ListScheduler::enqueue(int index, const StagePolicy& policy) {
-  const Picoseconds when = decide(index, policy);
+  const Ticks when = decide(index, policy);
   const int version = ++stages_[as_index(index)].version;
   if (when != kNever) queue_.push({when, index, version});
 }
 
-int ListScheduler::commit(int index, Picoseconds when) {
+int ListScheduler::commit(int index, Ticks when) {
   Stage& stage = stages_[as_index(index)];
   std::vector<PassKind>& list = order_[as_index(index)];
   if (list.empty()) stage.start = when;
@@ -109,7 +115,7 @@ int ListScheduler::commit(int index, Picoseconds when) {
   return index + 1;
 }
 
-Picoseconds ListScheduler::run(const std::vector<StagePolicy>& policies) {
+Ticks ListScheduler::run(const std::vector<StagePolicy>& policies) {
   reset();
   const int count = static_cast<int>(stages_.size());
   for (int i = 0; i < count; ++i) enqueue(i, policies[as_index(i)]);
@@ -124,8 +130,8 @@ Picoseconds ListScheduler::run(const std::vector<StagePolicy>& policies) {
   return result();
 }
 
-Picoseconds ListScheduler::result() const {
-  Picoseconds longest = 0;
+Ticks ListScheduler::result() const {
+  Ticks longest = 0;
   for (const Stage& stage : stages_) {
     if (stage.weights < problem_.microbatches) return kNever;
     longest = std::max(longest, stage.now - (problem_.barrier ? 0 : stage.start));

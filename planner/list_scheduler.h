@@ -2,10 +2,10 @@
 // a policy. Internal to planner/pass_order.
 #pragma once
 
-#include <cstdint>
 #include <queue>
 #include <vector>
 
+#include "model/schedule/ticks.h"
 #include "planner/pass_order.h"
 
 namespace trainyard {
@@ -18,26 +18,25 @@ struct StagePolicy {
 
 class ListScheduler {
  public:
-  using Picoseconds = std::int64_t;
-
   explicit ListScheduler(const PassOrderProblem& problem);
 
-  // Time of the step under these policies, one a stage, in picoseconds.
-  Picoseconds run(const std::vector<StagePolicy>& policies);
+  // Time of the step under these policies, one a stage.
+  Ticks run(const std::vector<StagePolicy>& policies);
+  Seconds seconds(Ticks time) const { return clock_.seconds(time); }
   // The lists of the last run.
   PassList passes() const;
 
  private:
   struct Stage {
-    Picoseconds forward, input, weight;  // of its passes
-    double room;                         // micro-batches
-    int forwards, inputs, weights;       // passes done
-    Picoseconds start, now;
+    Ticks forward, input, weight;   // of its passes
+    double room;                    // micro-batches
+    int forwards, inputs, weights;  // passes done
+    Ticks start, now;
     int version;  // of its decision: older ones in the queue are void
     PassKind next;
   };
   struct Decision {
-    Picoseconds at;
+    Ticks at;
     int stage, version;
     bool operator>(const Decision& other) const {
       return at != other.at ? at > other.at : stage > other.stage;
@@ -47,24 +46,25 @@ class ListScheduler {
   void reset();
   bool has_room(const Stage& stage) const;
   // When the stage begins its next pass, which is noted in it; kNever: it waits for others.
-  Picoseconds decide(int index, const StagePolicy& policy);
+  Ticks decide(int index, const StagePolicy& policy);
   void enqueue(int index, const StagePolicy& policy);
   // Runs the stage's next pass; the stage whose input that is, −1: none.
-  int commit(int index, Picoseconds at);
-  Picoseconds& forward_input(int stage, int microbatch) {
+  int commit(int index, Ticks at);
+  Ticks& forward_input(int stage, int microbatch) {
     return forward_inputs_[place(stage, microbatch)];
   }
-  Picoseconds& gradient(int stage, int microbatch) { return gradients_[place(stage, microbatch)]; }
+  Ticks& gradient(int stage, int microbatch) { return gradients_[place(stage, microbatch)]; }
   std::size_t place(int stage, int microbatch) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(problem_.microbatches) +
            static_cast<std::size_t>(microbatch);
   }
-  Picoseconds result() const;
+  Ticks result() const;
 
   const PassOrderProblem& problem_;
-  Picoseconds send_;
+  TickClock clock_;
+  Ticks send_;
   std::vector<Stage> stages_;
-  std::vector<Picoseconds> forward_inputs_,
+  std::vector<Ticks> forward_inputs_,
       gradients_;  // [stage][micro-batch]: when they are there
   std::vector<std::vector<PassKind>> order_;
   std::priority_queue<Decision, std::vector<Decision>, std::greater<>> queue_;

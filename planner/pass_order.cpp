@@ -11,7 +11,6 @@
 namespace trainyard {
 namespace {
 
-using Picoseconds = ListScheduler::Picoseconds;
 using Policies = std::vector<StagePolicy>;
 
 PipelineShape shape_of(const PassOrderProblem& problem) {
@@ -43,13 +42,14 @@ double kept_by(const PassOrderProblem& problem, PassKind kind) {
 
 class Search {
  public:
-  Search(const PassOrderProblem& problem, std::int64_t budget)
+  Search(const PassOrderProblem& problem, std::int64_t budget, const std::atomic<bool>* interrupted)
       : problem_(problem),
         scheduler_(problem),
         stages_(static_cast<int>(problem.stages.size())),
         passes_of_a_run_(std::int64_t{3} * stages_ * problem.microbatches),
         bound_(pass_order_bound(problem)),
-        budget_(budget) {}
+        budget_(budget),
+        interrupted_(interrupted) {}
 
   PassOrder run() {
     sweep();
@@ -63,14 +63,16 @@ class Search {
   }
 
  private:
+  // Not before something was tried.
   bool is_over() const {
-    const Seconds found(static_cast<double>(best_time_) * 1e-12);
-    return placed_ >= budget_ || found <= bound_ * (1 + 1e-9);
+    if (best_.empty()) return false;
+    const bool stopped = interrupted_ != nullptr && interrupted_->load();
+    return stopped || placed_ >= budget_ || scheduler_.seconds(best_time_) <= bound_ * (1 + 1e-9);
   }
 
-  bool try_out(const Policies& policies, Picoseconds at_most) {
+  bool try_out(const Policies& policies, Ticks at_most) {
     placed_ += passes_of_a_run_;
-    const Picoseconds time = scheduler_.run(policies);
+    const Ticks time = scheduler_.run(policies);
     if (best_.empty() || time < best_time_) {
       best_ = policies;
       best_time_ = time;
@@ -103,7 +105,7 @@ class Search {
   // Changes some neighbouring stages' policies at a time; sideways steps are taken.
   void improve() {
     Policies current = best_;
-    Picoseconds time = best_time_;
+    Ticks time = best_time_;
     while (!is_over()) {
       Policies changed = current;
       for (int changes = 1 + drawn(3); changes > 0; --changes) change(changed);
@@ -147,9 +149,10 @@ class Search {
   std::int64_t passes_of_a_run_;
   Seconds bound_;
   std::int64_t budget_, placed_ = 0;
+  const std::atomic<bool>* interrupted_;
   std::minstd_rand random_{1};
   Policies best_;
-  Picoseconds best_time_ = std::numeric_limits<Picoseconds>::max();
+  Ticks best_time_ = std::numeric_limits<Ticks>::max();
 };
 
 // Weight gradients that must run before a stage's last forward pass, or that would not have room.
@@ -163,11 +166,12 @@ double forced_weights(const PassOrderProblem& problem, std::size_t stage) {
 
 }  // namespace
 
-std::optional<PassOrder> find_pass_order(const PassOrderProblem& problem, std::int64_t budget) {
+std::optional<PassOrder> find_pass_order(const PassOrderProblem& problem, std::int64_t budget,
+                                         const std::atomic<bool>* interrupted) {
   const bool possible = std::all_of(problem.most_in_flight.begin(), problem.most_in_flight.end(),
                                     [](double room) { return room >= 1; });
   if (!possible || problem.stages.empty()) return std::nullopt;
-  return Search(problem, budget).run();
+  return Search(problem, budget, interrupted).run();
 }
 
 // From the last stage to the first, over i ≥ j: a stage j waits for its first input from i and

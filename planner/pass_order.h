@@ -8,6 +8,7 @@
 // result is never worse than one of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,9 +37,11 @@ struct PassOrder {
 constexpr std::int64_t kPassOrderBudget = 5'000'000;
 
 // The best order found; nothing where a stage cannot keep even one micro-batch. The same for the
-// same problem. Requires: m ≥ 1, a limit for every stage, 0 ≤ kept_for_weights ≤ 1.
+// same problem, but for a search that the caller has `interrupted`: it brings the best so far.
+// Requires: m ≥ 1, a limit for every stage, 0 ≤ kept_for_weights ≤ 1.
 std::optional<PassOrder> find_pass_order(const PassOrderProblem& problem,
-                                         std::int64_t budget = kPassOrderBudget);
+                                         std::int64_t budget = kPassOrderBudget,
+                                         const std::atomic<bool>* interrupted = nullptr);
 
 // A stage does all passes of the stages behind it between its first and its last; it fills the wait
 // for the first gradient with what it has room for.

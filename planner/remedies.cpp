@@ -15,6 +15,7 @@ constexpr double kMore = 1.1;
 void lower_latency(Job& job, double factor) {
   job.cluster.intra.latency /= factor;
   job.cluster.inter.latency /= factor;
+  job.cluster.inter.small_latency /= factor;
   for (CollectiveCurve& curve : job.cluster.device.collectives) {
     curve.latency /= factor;
   }
@@ -66,10 +67,25 @@ constexpr std::array kMoves = {
     Move{"expert_tensor_parallel", &PlanRequest::expert_tensor_parallel, false, nullptr},
 };
 
+constexpr std::pair<std::string_view, RecomputeMode> kRecomputations[] = {
+    {"none", RecomputeMode::none},
+    {"selective", RecomputeMode::selective},
+    {"full", RecomputeMode::full}};
+
 struct Neighbour {
   std::string change;
   PlanRequest request;
 };
+
+// A list of stages does not outlive their number: all recompute as the one that repeats the most.
+void drop_stages(Neighbour& next) {
+  PlanRequest& request = next.request;
+  if (request.recompute_per_stage.empty()) return;
+  request.recompute_per_stage.clear();
+  for (const auto& [name, mode] : kRecomputations) {
+    if (mode == request.recompute.mode) next.change += fmt::format(", recompute {}", name);
+  }
+}
 
 bool halve(int& value) {
   const bool even = value % 2 == 0;
@@ -102,6 +118,9 @@ std::optional<Neighbour> moved(const Move& move, const PlanRequest& from) {
   if (move.up == &PlanRequest::virtual_stages) {
     next.request.schedule.clear();
   }
+  if (move.up == &PlanRequest::pipeline_parallel || move.down == &PlanRequest::pipeline_parallel) {
+    drop_stages(next);
+  }
   return next;
 }
 
@@ -119,14 +138,11 @@ std::vector<Neighbour> neighbours(const Plan& plan) {
       result.back().request.zero_stage = stage;
     }
   }
-  const std::pair<std::string_view, RecomputeMode> modes[] = {
-      {"none", RecomputeMode::none},
-      {"selective", RecomputeMode::selective},
-      {"full", RecomputeMode::full}};
-  for (const auto& [name, mode] : modes) {
-    if (mode != plan.recompute.mode) {
+  for (const auto& [name, mode] : kRecomputations) {
+    if (mode != plan.recompute.mode || !plan.recompute_per_stage.empty()) {
       result.push_back({fmt::format("recompute {}", name), from});
       result.back().request.recompute = {.mode = mode};
+      result.back().request.recompute_per_stage.clear();
     }
   }
   return result;

@@ -47,7 +47,7 @@ PlanLinks across_boundary(const GroupedJob& job, const PreparedJob& prepared, co
   return links;
 }
 
-// Those that fit first, then the faster.
+// The fastest of those that fit.
 void take_if_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
   if (plan.feasible && (!best || plan.step_time < best->step_time)) best = std::move(plan);
 }
@@ -145,7 +145,7 @@ class PipelinePricer {
       result.shares[g].replicas = plan.data_parallel;
       result.shares[g].microbatches = plan.microbatches;
     }
-    add_times(all, plan, first_stages, std::move(passes), result);
+    add_times(all, plan, std::move(passes), result);
     return result;
   }
 
@@ -163,28 +163,43 @@ class PipelinePricer {
     result.feasible = result.feasible && peak <= capacity;
   }
 
+  struct Crossing {
+    Seconds send;  // of a device of the group, over the boundary
+    Seconds more;  // than inside its group
+  };
+  Crossing crossing_of(std::size_t group, const Plan& plan) const {
+    const PreparedJob& own = whole_[group];
+    const Seconds near = send_time(own, plan, plan_links(own, plan));
+    const Seconds far = send_time(own, plan, across_boundary(job_, own, plan));
+    return {far, std::max(Seconds(0), far - near)};
+  }
+
   // Sends over the boundary stand in the passes beside it where the stack does not overlap them;
   // else they show in fill and drain, and pace the pipeline where they take longer than it.
-  void add_times(const std::array<Estimate, kGroups>& all, const Plan& plan, int first_stages,
+  void add_times(const std::array<Estimate, kGroups>& all, const Plan& plan,
                  std::vector<PassTimes> passes, GroupedPlan& result) const {
-    const Seconds near = send_time(whole_[0], plan, plan_links(whole_[0], plan));
-    const Seconds far = send_time(whole_[0], plan, across_boundary(job_, whole_[0], plan));
-    const Seconds more = std::max(Seconds(0), far - near);
+    const Crossing before = crossing_of(result.first, plan);
+    const Crossing behind = crossing_of(1 - result.first, plan);
     const PipelineShape shape = pipeline_shape(plan);
     const Seconds without = longest_span(*plan.schedule, shape, passes);
     Seconds span = without;
     if (plan.overlap.pipeline) {
-      span = std::max(span + 2 * more, plan.microbatches * far);
+      const Seconds slowest = std::max(before.send, behind.send);
+      span = std::max(span + before.more + behind.more, plan.microbatches * slowest);
     } else {
-      for (const int stage : {first_stages - 1, first_stages}) {
-        passes[stage_index(stage)].forward += more;
-        passes[stage_index(stage)].input_gradient += more;
-      }
+      const int first_stages = stages_of(plan, result.first);
+      add_to(passes[stage_index(first_stages - 1)], before.more);
+      add_to(passes[stage_index(first_stages)], behind.more);
       span = longest_span(*plan.schedule, shape, passes);
     }
     result.boundary = span - without;
     result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
                        job_.training.stack.step_overhead + ends_of(all, plan);
+  }
+
+  static void add_to(PassTimes& passes, Seconds send) {
+    passes.forward += send;
+    passes.input_gradient += send;
   }
 
   // Once a step and in fill and drain: what the groups' own estimates have beside their span.
@@ -220,13 +235,7 @@ std::optional<Plan> allocated(const PipelinePricer& pricer, const Plan& plan, st
   }
   const auto dealt = allocate_layers(*problem);
   if (!dealt) return std::nullopt;
-  PlanRequest request = request_of(plan);
-  request.layers_per_stage = layers_of_chunks(plan, dealt->stages);
-  request.recompute_per_stage.clear();
-  for (const StageAllocation& stage : dealt->stages) {
-    request.recompute_per_stage.push_back(stage.recompute);
-  }
-  return pricer.legal(request);
+  return pricer.legal(request_with(plan, *dealt));
 }
 
 // The micro-batches and expert degrees of t and D.
@@ -293,12 +302,18 @@ void find_pipelines(const GroupedJob& job, Watch& watch, GroupedPlans& result) {
 class ReplicaPricer {
  public:
   ReplicaPricer(const PreparedJob& job, const PlanRequest& request) : job_(job) {
+    const Job& j = job.job;
+    // A replica may have any number of micro-batches: whether the whole batch divides by this
+    // group's replicas is no question.
+    Training training = j.training;
+    training.global_batch = j.cluster.devices() /
+                            (request.tensor_parallel * request.pipeline_parallel) *
+                            request.micro_batch;
     PlanRequest asked = request;
     for (const RecomputeMode mode :
          {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
       asked.recompute = {mode, 0};
-      const Job& j = job.job;
-      if (auto plan = plan_if_legal(asked, j.model, j.cluster, j.training)) {
+      if (auto plan = plan_if_legal(asked, j.model, j.cluster, training)) {
         plans_.push_back(*std::move(plan));
       }
     }

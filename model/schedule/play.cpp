@@ -3,18 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <optional>
+
+#include "model/schedule/ticks.h"
 
 namespace trainyard {
 namespace {
 
-using Picoseconds = std::int64_t;
-constexpr Picoseconds kNotYet = -1;
-
-Picoseconds to_picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
-Seconds to_seconds(Picoseconds time) { return Seconds(static_cast<double>(time) * 1e-12); }
+constexpr Ticks kNotYet = -1;
 
 std::string_view name_of(PassKind kind) {
   switch (kind) {
@@ -37,31 +34,34 @@ Error wrong(int stage, const Pass& pass, std::string_view what) {
 
 // What is known of one micro-batch in one chunk: when its passes ended.
 struct Progress {
-  Picoseconds forward_end = kNotYet;
-  Picoseconds input_gradient_end = kNotYet;
+  Ticks forward_end = kNotYet;
+  Ticks input_gradient_end = kNotYet;
 };
 
-struct PassPicoseconds {
-  Picoseconds forward, input_gradient, weight_gradient, hidden;
+struct PassTicks {
+  Ticks forward, input_gradient, weight_gradient, hidden;
 };
 
 struct StageClock {
   std::size_t next = 0;  // position in its pass list
-  Picoseconds start = 0, end = 0;
+  Ticks start = 0, end = 0;
   int in_flight = 0, most_in_flight = 0;
 };
 
 class Player {
  public:
   Player(const PassList& passes, PipelineShape shape, const PlayTimes& times)
-      : passes_(passes), shape_(shape), send_(to_picoseconds(times.send)) {
+      : passes_(passes),
+        shape_(shape),
+        clock_(longest_play(shape, times)),
+        send_(clock_.ticks(times.send)) {
     clocks_.resize(static_cast<std::size_t>(shape.stages));
     progress_.resize(static_cast<std::size_t>(chunks()) *
                      static_cast<std::size_t>(shape.microbatches));
     for (const std::vector<PassTimes>& stage : times.stage_chunk) {
       for (const PassTimes& t : stage) {
-        durations_.push_back({to_picoseconds(t.forward), to_picoseconds(t.input_gradient),
-                              to_picoseconds(t.weight_gradient), to_picoseconds(t.hidden)});
+        durations_.push_back({clock_.ticks(t.forward), clock_.ticks(t.input_gradient),
+                              clock_.ticks(t.weight_gradient), clock_.ticks(t.hidden)});
       }
     }
   }
@@ -164,12 +164,12 @@ class Player {
     StageClock& clock = clocks_[index(stage)];
     while (clock.next < list.size()) {
       const Pass& pass = list[clock.next];
-      const Picoseconds ready = ready_at(stage, pass);
+      const Ticks ready = ready_at(stage, pass);
       if (ready == kNotYet) return;
-      const Picoseconds start = std::max(ready, clock.end);
+      const Ticks start = std::max(ready, clock.end);
       if (pass.paired) {
         const Pass& beside = list[clock.next + 1];
-        const Picoseconds beside_ready = ready_at(stage, beside);
+        const Ticks beside_ready = ready_at(stage, beside);
         if (beside_ready == kNotYet) return;
         run_pair(stage, pass, beside, std::max(start, beside_ready));
       } else {
@@ -179,7 +179,7 @@ class Player {
   }
 
   // When the pass's inputs are there; kNotYet: a pass it needs has not run.
-  Picoseconds ready_at(int stage, const Pass& pass) {
+  Ticks ready_at(int stage, const Pass& pass) {
     const int chunk = chunk_of(stage, pass);
     const Progress& own = progress(chunk, pass.microbatch);
     switch (pass.kind) {
@@ -198,16 +198,16 @@ class Player {
     return kNotYet;
   }
 
-  Picoseconds arrival(Picoseconds ended, bool sent) const {
+  Ticks arrival(Ticks ended, bool sent) const {
     return ended == kNotYet || !sent ? ended : ended + send_;
   }
 
-  const PassPicoseconds& times_of(int stage, const Pass& pass) const {
+  const PassTicks& times_of(int stage, const Pass& pass) const {
     return durations_[index(stage) * index(chunks_held(shape_)) + index(pass.chunk)];
   }
 
-  Picoseconds duration_of(int stage, const Pass& pass) const {
-    const PassPicoseconds& times = times_of(stage, pass);
+  Ticks duration_of(int stage, const Pass& pass) const {
+    const PassTicks& times = times_of(stage, pass);
     switch (pass.kind) {
       case PassKind::forward:
         return times.forward;
@@ -221,14 +221,14 @@ class Player {
     return 0;
   }
 
-  void run_pair(int stage, const Pass& forward, const Pass& backward, Picoseconds start) {
-    const Picoseconds end = start + duration_of(stage, forward) + duration_of(stage, backward) -
-                            times_of(stage, forward).hidden;
+  void run_pair(int stage, const Pass& forward, const Pass& backward, Ticks start) {
+    const Ticks end = start + duration_of(stage, forward) + duration_of(stage, backward) -
+                      times_of(stage, forward).hidden;
     run_pass(stage, forward, start, end);
     run_pass(stage, backward, start, end);
   }
 
-  void run_pass(int stage, const Pass& pass, Picoseconds start, Picoseconds end) {
+  void run_pass(int stage, const Pass& pass, Ticks start, Ticks end) {
     StageClock& clock = clocks_[index(stage)];
     if (clock.next++ == 0) clock.start = start;
     clock.end = end;
@@ -283,10 +283,10 @@ class Player {
   Played result() const {
     Played played;
     for (const StageClock& clock : clocks_) {
-      played.start.push_back(to_seconds(clock.start));
-      played.end.push_back(to_seconds(clock.end));
-      played.makespan = std::max(played.makespan, to_seconds(clock.end));
-      played.longest_span = std::max(played.longest_span, to_seconds(clock.end - clock.start));
+      played.start.push_back(clock_.seconds(clock.start));
+      played.end.push_back(clock_.seconds(clock.end));
+      played.makespan = std::max(played.makespan, clock_.seconds(clock.end));
+      played.longest_span = std::max(played.longest_span, clock_.seconds(clock.end - clock.start));
       played.chunks_in_flight.push_back(clock.most_in_flight);
     }
     return played;
@@ -294,14 +294,23 @@ class Player {
 
   const PassList& passes_;
   PipelineShape shape_;
-  Picoseconds send_;
-  std::vector<PassPicoseconds> durations_;  // [stage][local chunk]
-  std::vector<Progress> progress_;          // [micro-batch][chunk]
+  TickClock clock_;
+  Ticks send_;
+  std::vector<PassTicks> durations_;  // [stage][local chunk]
+  std::vector<Progress> progress_;    // [micro-batch][chunk]
   std::vector<StageClock> clocks_;
   std::vector<int> woken_;
 };
 
 }  // namespace
+
+Seconds longest_play(PipelineShape shape, const PlayTimes& times) {
+  Seconds each;
+  for (const std::vector<PassTimes>& stage : times.stage_chunk) {
+    for (const PassTimes& t : stage) each += t.total() + 2 * times.send;
+  }
+  return shape.microbatches * each;
+}
 
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times) {
   return Player(passes, shape, times).run();

@@ -24,10 +24,13 @@ struct Played {
   std::vector<int> chunks_in_flight;  // per stage: most chunk activations alive at once
 };
 
-// Times are rounded to whole picoseconds, so that sums are exact. Fails when the lists dead-lock,
-// miss or repeat a pass: the message names the stage and the pass. A chunk's activations live from
-// the start of its forward pass to the end of its backward (its weight-gradient, where split) pass.
-// Requires: times for every stage and chunk, none negative, sums below 10^6 s.
+// No play takes longer: at any time some pass runs or some send is on its way.
+Seconds longest_play(PipelineShape shape, const PlayTimes& times);
+
+// Times are rounded to whole ticks (model/schedule/ticks.h), so that sums are exact. Fails when the
+// lists dead-lock, miss or repeat a pass: the message names the stage and the pass. A chunk's
+// activations live from the start of its forward pass to the end of its backward (its
+// weight-gradient, where split) pass. Requires: times for every stage and chunk, none negative.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
 
 // F, B, W of each stage split evenly over the chunks that a micro-batch visits there, no

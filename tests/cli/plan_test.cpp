@@ -2,15 +2,15 @@
 // alike, searches that are stopped.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "tests/cli/program.h"
+#include "tests/cli/sweeping.h"
 
 namespace trainyard {
 namespace {
-
-std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
 
 std::filesystem::path scenario_of(const std::string& nodes, const std::string& planner) {
   return write_scratch("sizes.json", R"({
@@ -260,9 +260,32 @@ TEST(Plan, EndsWith130WhenInterruptedWithNothingFound) {
                                 "cp-tp-ep-pp-dp", "tp-ep-cp-dp-pp", "tp-ep-dp-cp-pp",
                                 "ep-tp-cp-dp-pp", "ep-cp-tp-dp-pp"] },
     "training": { "global_batch": 15360, "sequence_length": 4096 } })");
-  const Ran ran = run_trainyard("plan " + quoted(file), "timeout --preserve-status -s INT 0.2");
-  EXPECT_EQ(ran.status, 130);
-  EXPECT_EQ(ran.out, "");
+  const std::filesystem::path printed = scratch_folder() / "printed";
+  const BackgroundProgram program({TRAINYARD_PROGRAM, "plan", file.string()}, printed);
+  EXPECT_TRUE(wait_until([&] { return catches(program.pid(), SIGINT); }));
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait(), 130);
+  EXPECT_EQ(read_text(printed), "");
+}
+
+// Once the best plan is written, what is left are the pass orders of five plans: seconds.
+TEST(Plan, KeepsItsAnswerWhenInterruptedWhileItImprovesIt) {
+  const std::filesystem::path file = write_scratch("orders.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "planner": { "pipeline_parallel": 8, "virtual_stages": 1 },
+    "training": { "global_batch": 1024, "sequence_length": 8192, "stack": "internevo" } })");
+  const std::filesystem::path printed = scratch_folder() / "printed";
+  const std::filesystem::path best = scratch_folder() / "best.json";
+  const BackgroundProgram program(
+      {TRAINYARD_PROGRAM, "plan", "--format", "json", "--out", best.string(), file.string()},
+      printed);
+  EXPECT_TRUE(wait_until([&] { return std::filesystem::exists(best); }));
+  program.send(SIGINT);
+  ASSERT_EQ(program.wait(), 0);
+  const PrintedJson json = PrintedJson::parse(read_text(printed));
+  EXPECT_EQ(json.at("plans").size(), 5u);
+  EXPECT_EQ(json.at("search").at("optimal"), true);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ Ran run_trainyard(const std::string& arguments, const std::string& prefix) {
   const std::string command = fmt::format("{} {} >'{}' 2>'{}' {}", prefix, TRAINYARD_PROGRAM,
                                           out.string(), err.string(), arguments);
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(out),
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_text(out),
           read_text(err)};
 }
 

@@ -11,7 +11,7 @@ namespace trainyard {
 using PrintedJson = nlohmann::json;
 
 struct Ran {
-  int status = 0;
+  int status = 0;  // −signal where one ended the shell or what it ran in its place
   std::string out, err;
 };
 

@@ -35,11 +35,12 @@ TEST(SweepCommand, KilledLosesThePointsInFlightAloneAndContinues) {
   ASSERT_EQ(run_trainyard(sweep_command(sweep, whole)).status, 0);
   int kills = 0;
   for (const std::int64_t least : {2, 8, 14}) {
-    const Background program = sweeping({sweep.string(), "-o", killed.string(), "--threads", "1"});
+    const BackgroundProgram program =
+        sweeping({sweep.string(), "-o", killed.string(), "--threads", "1"});
     EXPECT_TRUE(wait_until([&] { return rows_in(killed) >= least; }));
     const std::int64_t seen = rows_in(killed);
     program.send(SIGKILL);
-    kills += program.wait() == 128 + SIGKILL ? 1 : 0;
+    kills += program.wait() == -SIGKILL ? 1 : 0;
     EXPECT_GE(rows_in(killed), seen);
   }
   EXPECT_EQ(kills, 3);
@@ -51,7 +52,8 @@ TEST(SweepCommand, KilledLosesThePointsInFlightAloneAndContinues) {
 TEST(SweepCommand, InterruptedKeepsWhatIsDoneAndSaysHowToContinue) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program = sweeping({sweep.string(), "-o", out.string(), "--threads", "1"});
+  const BackgroundProgram program =
+      sweeping({sweep.string(), "-o", out.string(), "--threads", "1"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   program.send(SIGINT);
   EXPECT_EQ(program.wait(), 130);
@@ -68,7 +70,7 @@ TEST(SweepCommand, WithRanksLosesNothingWhenOneOfFourIsKilled) {
   const fs::path ranked = scratch_folder() / "ranked.sqlite";
   const fs::path log = scratch_folder() / "log";
   ASSERT_EQ(run_trainyard(sweep_command(sweep, whole)).status, 0);
-  const Background program =
+  const BackgroundProgram program =
       sweeping({sweep.string(), "-o", ranked.string(), "--ranks", "4", "--format", "json"}, log);
   EXPECT_TRUE(wait_until([&] { return rows_in(ranked) >= 4; }));
   const std::vector<pid_t> workers = children_of(program.pid());
@@ -84,12 +86,12 @@ TEST(SweepCommand, WithRanksLosesNothingWhenOneOfFourIsKilled) {
 TEST(SweepCommand, WithRanksLeavesNoProcessBehindWhenItIsKilled) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
+  const BackgroundProgram program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   const std::vector<pid_t> workers = children_of(program.pid());
   ASSERT_EQ(workers.size(), 2u);
   program.send(SIGKILL);
-  EXPECT_EQ(program.wait(), 128 + SIGKILL);
+  EXPECT_EQ(program.wait(), -SIGKILL);
   for (const pid_t worker : workers) {
     EXPECT_TRUE(wait_until([worker] { return is_gone(worker); }));
   }
@@ -100,7 +102,7 @@ TEST(SweepCommand, WithRanksLeavesNoProcessBehindWhenItIsKilled) {
 TEST(SweepCommand, WithRanksNamesTheCaseWhereEveryWorkerDied) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
+  const BackgroundProgram program = sweeping({sweep.string(), "-o", out.string(), "--ranks", "2"});
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 2; }));
   for (const pid_t worker : children_of(program.pid())) ::kill(worker, SIGKILL);
   EXPECT_EQ(program.wait(), 3);

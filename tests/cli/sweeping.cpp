@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <sstream>
+#include <string_view>
 #include <thread>
 
 #include "scenarios/sweep/result_file.h"
@@ -62,7 +63,7 @@ std::int64_t rows_in(const fs::path& file) {
   return rows;
 }
 
-Background::Background(std::vector<std::string> command, const fs::path& out) {
+BackgroundProgram::BackgroundProgram(std::vector<std::string> command, const fs::path& out) {
   std::vector<char*> raw;
   raw.reserve(command.size() + 1);
   for (std::string& word : command) raw.push_back(word.data());
@@ -74,17 +75,17 @@ Background::Background(std::vector<std::string> command, const fs::path& out) {
   posix_spawn_file_actions_destroy(&actions);
 }
 
-void Background::send(int signal) const { ::kill(pid_, signal); }
+void BackgroundProgram::send(int signal) const { ::kill(pid_, signal); }
 
-int Background::wait() const {
+int BackgroundProgram::wait() const {
   int status = 0;
   ::waitpid(pid_, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-Background sweeping(std::vector<std::string> arguments, const fs::path& out) {
+BackgroundProgram sweeping(std::vector<std::string> arguments, const fs::path& out) {
   arguments.insert(arguments.begin(), {TRAINYARD_PROGRAM, "sweep"});
-  return Background(std::move(arguments), out);
+  return BackgroundProgram(std::move(arguments), out);
 }
 
 bool wait_until(const std::function<bool()>& done) {
@@ -94,6 +95,15 @@ bool wait_until(const std::function<bool()>& done) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return true;
+}
+
+bool catches(pid_t process, int signal) {
+  constexpr std::string_view kCaught = "\nSigCgt:";
+  const std::string status = read_text("/proc/" + std::to_string(process) + "/status");
+  const std::size_t found = status.find(kCaught);
+  if (found == std::string::npos) return false;
+  const std::uint64_t caught = std::stoull(status.substr(found + kCaught.size()), nullptr, 16);
+  return (caught >> (signal - 1) & 1) != 0;
 }
 
 bool is_gone(pid_t process) {

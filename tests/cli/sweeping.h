@@ -1,5 +1,5 @@
-// What tests of `trainyard sweep` share: a sweep that takes its time, the program in the
-// background, what is in a result file.
+// What tests of `trainyard sweep` share: a sweep that takes its time, what is in a result file; and
+// what all tests of a program in the background do.
 #pragma once
 
 #include <sys/types.h>
@@ -26,25 +26,27 @@ std::string dump(const std::filesystem::path& file);
 std::int64_t rows_in(const std::filesystem::path& file);
 
 // A program in the background, found in PATH.
-class Background {
+class BackgroundProgram {
  public:
-  explicit Background(std::vector<std::string> command,
-                      const std::filesystem::path& out = "/dev/null");
+  explicit BackgroundProgram(std::vector<std::string> command,
+                             const std::filesystem::path& out = "/dev/null");
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  int wait() const;  // the exit status; 128 + the signal that ended it
+  int wait() const;  // the exit status; −signal where one ended it
 
  private:
   pid_t pid_ = 0;
 };
 // trainyard itself.
-Background sweeping(std::vector<std::string> arguments,
-                    const std::filesystem::path& out = "/dev/null");
+BackgroundProgram sweeping(std::vector<std::string> arguments,
+                           const std::filesystem::path& out = "/dev/null");
 
 // Until `done`, or a minute has passed.
 bool wait_until(const std::function<bool()>& done);
 
+// Whether the process has a handler of its own for a signal.
+bool catches(pid_t process, int signal);
 // Ended, whether or not its new parent has looked after it.
 bool is_gone(pid_t process);
 // Processes whose parent is `parent`.

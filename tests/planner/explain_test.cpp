@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
@@ -122,6 +124,39 @@ TEST(PlanRemedies, AreLegalNeighboursTheFastestFirst) {
   ASSERT_FALSE(remedies.empty());
   EXPECT_EQ(remedies[0].change, "tensor_parallel 1");
   EXPECT_EQ(remedies[0].saved, Seconds(4));
+}
+
+const Remedy* find_remedy(const std::vector<Remedy>& remedies, std::string_view change) {
+  const auto found = std::find_if(remedies.begin(), remedies.end(), [change](const Remedy& remedy) {
+    return remedy.change == change;
+  });
+  return found == remedies.end() ? nullptr : &*found;
+}
+
+// Only the first stage recomputes: every stage as it, none at all, and another number of stages.
+TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
+  const PreparedJob job = prepare(llama_8b_job(1));
+  const auto candidate_of = [&job](const PlanRequest& request) {
+    const Job& j = job.job;
+    const Plan plan = make_plan(request, j.model, j.cluster, j.training).value();
+    return Candidate{plan, estimate(job, plan), {}};
+  };
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4};
+  const Seconds without = candidate_of(request).estimate.step_time;
+  request.recompute = {RecomputeMode::full, 0};
+  const Seconds everywhere = candidate_of(request).estimate.step_time;
+  request.recompute_per_stage.assign(4, {RecomputeMode::none, 0});
+  request.recompute_per_stage[0] = request.recompute;
+  const Candidate start = candidate_of(request);
+  const auto remedies = plan_remedies(job, start, analytic(job));
+  const Remedy* none = find_remedy(remedies, "recompute none");
+  const Remedy* full = find_remedy(remedies, "recompute full");
+  ASSERT_TRUE(none != nullptr && full != nullptr);
+  EXPECT_EQ(none->saved, start.estimate.step_time - without);
+  EXPECT_GT(none->saved, Seconds(0));
+  EXPECT_EQ(full->saved, start.estimate.step_time - everywhere);
+  EXPECT_LT(full->saved, none->saved);
+  EXPECT_NE(find_remedy(remedies, "pipeline_parallel 2, recompute full"), nullptr);
 }
 
 TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <numeric>
+#include <vector>
 
 #include "tests/planner/jobs.h"
 
@@ -104,6 +106,70 @@ TEST(Improvement, MakesAPlanFitThatMissedTheMemory) {
   const auto found = improve(job, with_named_schedules(), {closest}, analytic(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->candidate.estimate.feasible);
+}
+
+// What is shorter but less certain loses where plans are valued by the high end of their interval.
+TEST(Improvement, IsValuedAsTheSearchIs) {
+  const PreparedJob job = prepare(large_vocabulary_job());
+  const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
+  const Evaluator uncertain = [&job](const Plan& plan, Estimate& out) {
+    estimate(job, plan, out);
+    if (!plan.layers_per_stage.empty()) out.step_time_high = 2 * out.step_time;
+  };
+  SearchOptions options = with_named_schedules();
+  EXPECT_TRUE(improve(job, options, {even}, uncertain));
+  options.valuation.robust = true;
+  EXPECT_FALSE(improve(job, options, {even}, uncertain));
+}
+
+// Nothing makes one of its stages longer than the others: even layers are the best, only an order
+// is left to try.
+TEST(Improvement, PricesNoPlanTwice) {
+  Job raw = llama_8b_job(1);
+  raw.model.vocabulary = 8;
+  const PreparedJob job = prepare(raw);
+  const Candidate even = candidate(job, {.pipeline_parallel = 8});
+  int priced = 0;
+  improve(job, {}, {even}, [&](const Plan& plan, Estimate& out) {
+    ++priced;
+    EXPECT_TRUE(plan.passes);
+    estimate(job, plan, out);
+  });
+  EXPECT_EQ(priced, 1);
+}
+
+TEST(Improvement, LooksAtTheFirstPlansOfALongList) {
+  const PreparedJob job = prepare(large_vocabulary_job());
+  const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
+  int priced = 0;
+  std::vector<double> reports;
+  SearchOptions options = with_named_schedules();
+  options.progress = [&reports](double fraction) { reports.push_back(fraction); };
+  improve(job, options, std::vector<Candidate>(2 * kMostImproved, even),
+          [&](const Plan& plan, Estimate& out) {
+            ++priced;
+            estimate(job, plan, out);
+          });
+  EXPECT_EQ(priced, static_cast<int>(kMostImproved));
+  EXPECT_EQ(reports, (std::vector<double>{0, 0.2, 0.4, 0.6, 0.8}));
+}
+
+TEST(Improvement, KeepsTheBestSoFarWhenInterrupted) {
+  const PreparedJob job = prepare(large_vocabulary_job());
+  const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
+  std::atomic<bool> interrupted = false;
+  int priced = 0;
+  SearchOptions options;
+  options.interrupted = &interrupted;
+  const Evaluator stopping = [&](const Plan& plan, Estimate& out) {
+    ++priced;
+    interrupted = true;
+    estimate(job, plan, out);
+  };
+  EXPECT_TRUE(improve(job, options, {even, even, even}, stopping));
+  EXPECT_EQ(priced, 1);
+  EXPECT_FALSE(improve(job, options, {even}, stopping));
+  EXPECT_EQ(priced, 1);
 }
 
 TEST(Improvement, FindsAnOrderWhereTheStackRunsOne) {

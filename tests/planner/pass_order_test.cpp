@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <random>
 
@@ -176,6 +177,30 @@ TEST(PassOrderBound, IsNeverAboveTheBestOfAllOrders) {
     reached += found->time <= best * (1 + 1e-9) ? 1 : 0;
   }
   EXPECT_GE(reached, kInstances * 3 / 4);
+}
+
+// Passes of three years each: the step is beyond what 64 bits hold in picoseconds.
+TEST(PassOrder, IsTheSameForStepsOfCenturies) {
+  PassOrderProblem problem{.microbatches = 8};
+  problem.stages.assign(4, {Seconds(1), Seconds(1), Seconds(1), Seconds(0)});
+  problem.most_in_flight.assign(4, 8);
+  const auto found = find_pass_order(problem, 20'000);
+  constexpr double kLonger = 1e8;
+  problem.stages.assign(4, {Seconds(kLonger), Seconds(kLonger), Seconds(kLonger), Seconds(0)});
+  const auto longer = find_pass_order(problem, 20'000);
+  ASSERT_TRUE(found && longer);
+  EXPECT_NEAR(longer->time / found->time, kLonger, 1e-6);
+  EXPECT_GE(longer->time, longer->bound * (1 - 1e-12));
+}
+
+TEST(PassOrder, IsTheBestSoFarWhenInterrupted) {
+  const PassOrderProblem eight = published(8, 24);
+  const std::atomic<bool> interrupted = true;
+  const auto stopped = find_pass_order(eight, kPassOrderBudget, &interrupted);
+  const auto found = find_pass_order(eight);
+  ASSERT_TRUE(stopped && found);
+  EXPECT_TRUE(keeps_limits(eight, stopped->passes));
+  EXPECT_GT(stopped->time, found->time);
 }
 
 TEST(PassOrder, NeedsRoomForOneMicroBatch) {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
@@ -98,6 +100,38 @@ TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
   EXPECT_EQ(fast.replicas, slow.replicas);
   EXPECT_NEAR(fast.microbatches / static_cast<double>(slow.microbatches), 2, 0.35);
   EXPECT_GT(found->boundary, Seconds(0));
+}
+
+// One node and three: 100 is no multiple of the 3, 6 or 12 replicas that three nodes have, but
+// x + 3·y.
+TEST(UnlikeGroups, ShareOutABatchThatNeitherGroupDivides) {
+  GroupedJob groups = two_groups(1);
+  groups.cluster.groups[1].nodes = 3;
+  groups.training.global_batch = 100;
+  const auto found = plan_groups(groups).replicas;
+  ASSERT_TRUE(found);
+  int sequences = 0;
+  for (const GroupShare& share : found->shares) {
+    EXPECT_GT(share.replicas * share.microbatches, 0);
+    sequences += share.replicas * share.microbatches * found->plan.micro_batch;
+  }
+  EXPECT_EQ(sequences, 100);
+}
+
+// A quarter of the NICs' bandwidth in one group: the boundary is its own NICs'.
+TEST(UnlikeGroups, TakeAsLongWhicheverIsWrittenFirst) {
+  GroupedJob groups = two_groups(1.5);
+  groups.cluster.groups[1].inter.bandwidth /= 4;
+  groups.cluster.boundary = nics_of_a_device(groups.cluster.groups[1]);
+  GroupedJob swapped = groups;
+  std::swap(swapped.cluster.groups[0], swapped.cluster.groups[1]);
+  for (const bool overlapped : {false, true}) {
+    PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .schedule = "1f1b"};
+    request.overlap.pipeline = overlapped;
+    const GroupedPlan one = price_pipeline(groups, request, 0);
+    EXPECT_NEAR(price_pipeline(swapped, request, 1).step_time / one.step_time, 1, 1e-12);
+    EXPECT_GT(one.boundary, Seconds(0));
+  }
 }
 
 TEST(UnlikeGroups, KeepEachDevicesMemory) {

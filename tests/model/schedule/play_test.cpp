@@ -96,6 +96,15 @@ TEST(Player, AddsWholePicoseconds) {
   EXPECT_EQ(in_picoseconds(run->makespan), 12'300'000'000'000);
 }
 
+// Passes of three years, as in RunsOneMicroBatchThereAndBack: more picoseconds than 64 bits hold.
+TEST(Player, PlaysStepsOfCenturies) {
+  const PassList lists = {{{F, 0, 0}, {FullB, 0, 0}}, {{F, 0, 0}, {FullB, 0, 0}}};
+  const PipelineShape shape{2, 1, 1};
+  const auto run = play(lists, shape, uniform_times(shape, seconds(1e8, 1e8, 1e8)));
+  ASSERT_TRUE(run);
+  EXPECT_NEAR(run->makespan.value(), 6e8, 1e-3);
+}
+
 TEST(Player, NamesTheStageAndPassOfADeadLock) {
   // Stage 0 wants micro-batch 0 back before it has sent it.
   const PassList lists = {{{FullB, 0, 0}, {F, 0, 0}}, {{F, 0, 0}, {FullB, 0, 0}}};
