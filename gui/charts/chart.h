@@ -1,0 +1,23 @@
+// A picture of values, drawn with QPainter. Every chart can be copied as a picture and as data
+// (tab-separated), by its menu and by the keyboard.
+#pragma once
+
+#include <QWidget>
+
+namespace trainyard {
+
+class Chart : public QWidget {
+  Q_OBJECT
+ public:
+  explicit Chart(QWidget* parent = nullptr);
+
+  virtual QString data_text() const = 0;
+  void copy_picture();
+  void copy_data() const;
+
+ protected:
+  void contextMenuEvent(QContextMenuEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+};
+
+}  // namespace trainyard

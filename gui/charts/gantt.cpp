@@ -1,0 +1,356 @@
+#include "gui/charts/gantt.h"
+
+#include <QKeyEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QScrollBar>
+#include <QWheelEvent>
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "gui/charts/colours.h"
+#include "gui/presenters/text.h"
+#include "scenarios/readable.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kPerSecond = 1e12;  // picoseconds
+constexpr double kClosest = 100;     // picoseconds a pixel
+constexpr double kZoomStep = 0.8;    // of a key or a notch of the wheel
+constexpr int kMemoryHeight = 64;
+constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
+
+QString time_text(double picoseconds) { return qt(with_unit(Seconds(picoseconds / kPerSecond))); }
+
+// 1, 2 or 5 times a power of ten, at least `least`.
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double lead : {1.0, 2.0, 5.0}) {
+    if (lead * power >= least) return lead * power;
+  }
+  return 10 * power;
+}
+
+}  // namespace
+
+Gantt::Gantt(QWidget* parent) : Chart(parent), scroll_(new QScrollBar(Qt::Vertical, this)) {
+  setAccessibleName(tr("Timeline of the step"));
+  setMouseTracking(true);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+  connect(scroll_, &QScrollBar::valueChanged, this, qOverload<>(&QWidget::update));
+}
+
+void Gantt::set_scene(std::shared_ptr<const TimelineScene> scene) {
+  scene_ = std::move(scene);
+  selected_.reset();
+  memory_rank_ = 0;
+  place_scroll_bar();
+  show_all();
+  if (scene_) setAccessibleDescription(tr("%1 tracks").arg(scene_->tracks().size()));
+}
+
+void Gantt::show_all() {
+  from_ = 0;
+  if (scene_) per_pixel_ = std::max(kClosest, scene_->end() * 1.01 / std::max(1, plot_width()));
+  update();
+}
+
+void Gantt::zoom(double factor, double x) {
+  if (!scene_) return;
+  const double at = time_at(x);
+  const double widest = scene_->end() * 1.2 / std::max(1, plot_width());
+  per_pixel_ = std::clamp(per_pixel_ * factor, kClosest, std::max(kClosest, widest));
+  from_ = at - (x - label_width()) * per_pixel_;
+  keep_in_scene();
+}
+
+void Gantt::pan(double pixels) {
+  from_ += pixels * per_pixel_;
+  keep_in_scene();
+}
+
+void Gantt::keep_in_scene() {
+  if (!scene_) return;
+  const double seen = per_pixel_ * plot_width();
+  from_ = std::clamp(from_, -0.1 * seen, std::max(0.0, scene_->end() - 0.9 * seen));
+  update();
+}
+
+void Gantt::show_slice(std::uint32_t slice) {
+  if (!scene_) return;
+  selected_ = slice;
+  const TaskTimes& times = scene_->times_of(slice);
+  const auto start = static_cast<double>(times.start.count());
+  const auto end = static_cast<double>(times.end.count());
+  const double seen = per_pixel_ * plot_width();
+  if (end - start < 8 * per_pixel_ || end - start > seen) {
+    per_pixel_ = std::max(kClosest, (end - start) * 8 / std::max(1, plot_width()));
+  }
+  from_ = (start + end) / 2 - per_pixel_ * plot_width() / 2;
+  for (int i = 0; i < static_cast<int>(scene_->tracks().size()); ++i) {
+    const auto& slices = scene_->tracks()[static_cast<std::size_t>(i)].slices;
+    if (std::ranges::find(slices, slice) == slices.end()) continue;
+    const int shown = (tracks_bottom() - 2 * track_height()) / track_height();
+    if (i < first_track() || i >= first_track() + shown) scroll_->setValue(i);
+    memory_rank_ = scene_->tracks()[static_cast<std::size_t>(i)].rank;
+    break;
+  }
+  keep_in_scene();
+  Q_EMIT selection_changed();
+}
+
+void Gantt::highlight_critical(bool shown) {
+  only_critical_ = shown;
+  update();
+}
+
+QString Gantt::data_text() const {
+  QString text = tr("track\toperation\tstart, s\tend, s") + QLatin1Char('\n');
+  if (!scene_) return text;
+  constexpr std::size_t kMost = 20000;  // of what is visible
+  std::size_t written = 0;
+  for (const TimelineTrack& track : scene_->tracks()) {
+    for (const SliceRun& run : scene_->runs(track, view())) {
+      if (++written > kMost) return text;
+      const TaskTimes& times = scene_->times_of(run.slice);
+      text += QStringLiteral("%1\t%2\t%3\t%4\n")
+                  .arg(track.name, scene_->name_of(run.slice))
+                  .arg(to_seconds(times.start).value(), 0, 'g', 12)
+                  .arg(to_seconds(times.end).value(), 0, 'g', 12);
+    }
+  }
+  return text;
+}
+
+QString Gantt::svg() const {
+  if (!scene_) return {};
+  const int high = track_height();
+  const auto tracks = static_cast<int>(scene_->tracks().size());
+  QString text = QStringLiteral(
+                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%1\" height=\"%2\" "
+                     "font-family=\"sans-serif\" font-size=\"11\">\n")
+                     .arg(width())
+                     .arg(high * (tracks + 1));
+  for (int i = 0; i < tracks; ++i) {
+    const TimelineTrack& track = scene_->tracks()[static_cast<std::size_t>(i)];
+    const int y = high * i;
+    text += QStringLiteral("<text x=\"2\" y=\"%1\">%2</text>\n")
+                .arg(y + high - 6)
+                .arg(track.name.toHtmlEscaped());
+    for (const SliceRun& run : scene_->runs(track, view())) {
+      text += QStringLiteral("<rect x=\"%1\" y=\"%2\" width=\"%3\" height=\"%4\" fill=\"%5\"/>\n")
+                  .arg(label_width() + run.x, 0, 'f', 2)
+                  .arg(y + 1)
+                  .arg(run.width, 0, 'f', 2)
+                  .arg(high - 2)
+                  .arg(colour_of(key_of(run.kind), false).name());
+    }
+  }
+  return text + QStringLiteral("</svg>\n");
+}
+
+int Gantt::label_width() const { return fontMetrics().averageCharWidth() * 26; }
+int Gantt::plot_width() const { return std::max(1, width() - label_width() - scroll_->width()); }
+int Gantt::track_height() const { return fontMetrics().height() + 6; }
+int Gantt::tracks_bottom() const { return height() - kMemoryHeight; }
+int Gantt::first_track() const { return scroll_->value(); }
+
+double Gantt::time_at(double x) const { return from_ + (x - label_width()) * per_pixel_; }
+
+const TimelineTrack* Gantt::track_at(int y) const {
+  if (!scene_ || y < track_height() || y >= tracks_bottom()) return nullptr;
+  const auto at = static_cast<std::size_t>(first_track() + y / track_height() - 1);
+  return at < scene_->tracks().size() ? &scene_->tracks()[at] : nullptr;
+}
+
+const std::uint32_t* Gantt::slice_at(QPoint point) const {
+  const TimelineTrack* track = track_at(point.y());
+  if (track == nullptr || point.x() < label_width()) return nullptr;
+  return scene_->slice_at(*track, time_at(point.x()));
+}
+
+void Gantt::place_scroll_bar() {
+  scroll_->setGeometry(width() - scroll_->sizeHint().width(), 0, scroll_->sizeHint().width(),
+                       tracks_bottom());
+  const int shown = std::max(1, tracks_bottom() / track_height() - 1);
+  const int tracks = scene_ ? static_cast<int>(scene_->tracks().size()) : 0;
+  scroll_->setRange(0, std::max(0, tracks - shown));
+  scroll_->setPageStep(shown);
+}
+
+void Gantt::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  painter.fillRect(rect(), palette().color(QPalette::Base));
+  if (!scene_) {
+    painter.setPen(muted_text(palette()));
+    painter.drawText(rect(), Qt::AlignCenter, tr("Simulate a plan to see its step."));
+    return;
+  }
+  const int high = track_height();
+  int y = high;
+  for (auto at = static_cast<std::size_t>(first_track());
+       at < scene_->tracks().size() && y + high <= tracks_bottom(); ++at, y += high) {
+    paint_track(painter, scene_->tracks()[at], y);
+  }
+  paint_axis(painter);
+  paint_memory(painter);
+}
+
+void Gantt::paint_axis(QPainter& painter) const {
+  const int line = fontMetrics().height();
+  const double step = round_step(per_pixel_ * 110);
+  const double to = from_ + per_pixel_ * plot_width();
+  for (double time = std::max(0.0, std::ceil(from_ / step) * step); time < to; time += step) {
+    const double x = label_width() + (time - from_) / per_pixel_;
+    painter.setPen(grid_colour(palette()));
+    painter.drawLine(QPointF(x, 0), QPointF(x, tracks_bottom()));
+    painter.setPen(muted_text(palette()));
+    painter.drawText(QPointF(x + 3, line - 2), time == 0 ? QStringLiteral("0") : time_text(time));
+  }
+}
+
+QColor Gantt::colour_of_run(const SliceRun& run, bool dark) const {
+  QColor colour = colour_of(key_of(run.kind), dark);
+  if (only_critical_ && !scene_->is_critical(run.slice)) colour.setAlphaF(0.18F);
+  return colour;
+}
+
+void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) const {
+  const bool dark = is_dark(palette());
+  const int high = track_height();
+  painter.setPen(palette().color(QPalette::Text));
+  painter.drawText(QRect(4, y, label_width() - 8, high), Qt::AlignVCenter,
+                   fontMetrics().elidedText(track.name, Qt::ElideMiddle, label_width() - 8));
+  if (track.is_compute) {  // what stays visible of it is waiting
+    const double left = std::max(0.0, -from_ / per_pixel_);
+    const double right = std::min<double>(plot_width(), (scene_->end() - from_) / per_pixel_);
+    QColor idle = colour_of("bubble", dark);
+    idle.setAlphaF(0.35F);
+    painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2), idle);
+  }
+  for (const SliceRun& run : scene_->runs(track, view())) {
+    const QRectF box(label_width() + run.x, y + 1, run.width, high - 2);
+    const QColor colour = colour_of_run(run, dark);
+    painter.fillRect(box, colour);
+    if (run.width > kLabelFrom) {
+      painter.setPen(text_on(colour));
+      painter.drawText(box.adjusted(3, 0, -3, 0), Qt::AlignVCenter,
+                       fontMetrics().elidedText(scene_->name_of(run.slice), Qt::ElideRight,
+                                                static_cast<int>(run.width) - 6));
+    }
+    if (selected_ == run.slice) {
+      painter.setPen(QPen(palette().color(QPalette::Text), 2));
+      painter.drawRect(box.adjusted(1, 1, -1, -1));
+    }
+  }
+}
+
+void Gantt::paint_memory(QPainter& painter) const {
+  const QRectF area(label_width(), tracks_bottom() + 4, plot_width(), kMemoryHeight - 8);
+  const std::vector<MemoryStep>& steps = scene_->memory_of(memory_rank_);
+  painter.setPen(grid_colour(palette()));
+  painter.drawLine(QPointF(0, tracks_bottom()), QPointF(width(), tracks_bottom()));
+  if (steps.empty()) return;
+  double most = 0;
+  for (const MemoryStep& step : steps) most = std::max(most, step.bytes);
+  painter.setPen(palette().color(QPalette::Text));
+  painter.drawText(
+      QRectF(4, area.top(), label_width() - 8, area.height()), Qt::AlignVCenter | Qt::TextWordWrap,
+      tr("memory, rank %1\nat most %2").arg(memory_rank_).arg(qt(with_unit(Bytes(most)))));
+  QPainterPath path(area.bottomLeft());
+  auto step = std::ranges::upper_bound(steps, from_, {}, &MemoryStep::time);
+  double bytes = step == steps.begin() ? 0 : std::prev(step)->bytes;
+  for (int x = 0; x < plot_width(); ++x) {
+    const double to = from_ + (x + 1) * per_pixel_;
+    double peak = bytes;  // within the pixel
+    for (; step != steps.end() && step->time < to; ++step) {
+      bytes = step->bytes;
+      peak = std::max(peak, bytes);
+    }
+    path.lineTo(area.left() + x, area.bottom() - area.height() * peak / most);
+  }
+  path.lineTo(area.bottomRight());
+  path.closeSubpath();
+  QColor fill = colour_of("activations", is_dark(palette()));
+  fill.setAlphaF(0.6F);
+  painter.fillPath(path, fill);
+}
+
+void Gantt::resizeEvent(QResizeEvent* /*event*/) {
+  place_scroll_bar();
+  keep_in_scene();
+}
+
+void Gantt::wheelEvent(QWheelEvent* event) {
+  const double notches = event->angleDelta().y() / 120.0;
+  if ((event->modifiers() & Qt::ControlModifier) != 0) {
+    zoom(std::pow(kZoomStep, notches), event->position().x());
+  } else if ((event->modifiers() & Qt::ShiftModifier) != 0) {
+    pan(-notches * 80);
+  } else {
+    scroll_->setValue(first_track() - static_cast<int>(std::lround(notches * 3)));
+  }
+  event->accept();
+}
+
+void Gantt::keyPressEvent(QKeyEvent* event) {
+  const double middle = label_width() + plot_width() / 2.0;
+  const double under = mapFromGlobal(QCursor::pos()).x();
+  const bool over = underMouse() && under > label_width();
+  const double at = over ? under : middle;
+  const double far = plot_width() / 8.0;
+  switch (event->key()) {
+    case Qt::Key_W:
+    case Qt::Key_Plus:
+      return zoom(kZoomStep, at);
+    case Qt::Key_S:
+    case Qt::Key_Minus:
+      return zoom(1 / kZoomStep, at);
+    case Qt::Key_A:
+    case Qt::Key_Left:
+      return pan(-far);
+    case Qt::Key_D:
+    case Qt::Key_Right:
+      return pan(far);
+    case Qt::Key_Up:
+      return scroll_->setValue(first_track() - 1);
+    case Qt::Key_Down:
+      return scroll_->setValue(first_track() + 1);
+    case Qt::Key_F:
+    case Qt::Key_Home:
+      return show_all();
+    default:
+      return Chart::keyPressEvent(event);
+  }
+}
+
+void Gantt::mousePressEvent(QMouseEvent* event) {
+  setFocus();
+  pressed_ = event->pos();
+  from_when_pressed_ = from_;
+  if (const TimelineTrack* track = track_at(event->pos().y())) memory_rank_ = track->rank;
+  const std::uint32_t* slice = slice_at(event->pos());
+  selected_ = slice == nullptr ? std::nullopt : std::optional(*slice);
+  update();
+  Q_EMIT selection_changed();
+}
+
+void Gantt::mouseMoveEvent(QMouseEvent* event) {
+  if ((event->buttons() & Qt::LeftButton) != 0) {
+    from_ = from_when_pressed_ - (event->pos().x() - pressed_.x()) * per_pixel_;
+    keep_in_scene();
+    return;
+  }
+  const std::uint32_t* slice = slice_at(event->pos());
+  const QString details = slice == nullptr ? QString() : scene_->details_of(*slice);
+  setToolTip(details);
+  Q_EMIT pointed(details);
+}
+
+void Gantt::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (const std::uint32_t* slice = slice_at(event->pos())) show_slice(*slice);
+}
+
+}  // namespace trainyard

@@ -1,0 +1,76 @@
+// A timeline scene drawn as a Gantt chart: tracks below each other, time to the right. Zoom is at
+// the cursor; W and S zoom, A and D and the arrows move, F shows all, as trace viewers do. Only
+// what is visible is painted.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "gui/charts/chart.h"
+#include "gui/presenters/timeline_scene.h"
+
+class QScrollBar;
+
+namespace trainyard {
+
+class Gantt : public Chart {
+  Q_OBJECT
+ public:
+  explicit Gantt(QWidget* parent = nullptr);
+
+  void set_scene(std::shared_ptr<const TimelineScene> scene);
+  const TimelineScene* scene() const { return scene_.get(); }
+  void show_all();
+  void zoom(double factor, double x);  // below 1: closer
+  void pan(double pixels);
+  void show_slice(std::uint32_t slice);
+  void highlight_critical(bool shown);
+  std::optional<std::uint32_t> selected() const { return selected_; }
+  TimelineView view() const { return {from_, per_pixel_, plot_width()}; }
+
+  QString data_text() const override;
+  QString svg() const;
+  QSize sizeHint() const override { return {900, 480}; }
+  QSize minimumSizeHint() const override { return {320, 200}; }
+
+ Q_SIGNALS:
+  void selection_changed();
+  void pointed(const QString& details);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+
+ private:
+  int label_width() const;
+  int plot_width() const;
+  int track_height() const;
+  int tracks_bottom() const;
+  int first_track() const;
+  const TimelineTrack* track_at(int y) const;
+  const std::uint32_t* slice_at(QPoint point) const;
+  double time_at(double x) const;
+  QColor colour_of_run(const SliceRun& run, bool dark) const;
+  void keep_in_scene();
+  void place_scroll_bar();
+  void paint_axis(QPainter& painter) const;
+  void paint_track(QPainter& painter, const TimelineTrack& track, int y) const;
+  void paint_memory(QPainter& painter) const;
+
+  std::shared_ptr<const TimelineScene> scene_;
+  QScrollBar* scroll_;
+  double from_ = 0;  // picoseconds
+  double per_pixel_ = 1;
+  bool only_critical_ = false;
+  std::optional<std::uint32_t> selected_;
+  int memory_rank_ = 0;
+  QPoint pressed_;
+  double from_when_pressed_ = 0;
+};
+
+}  // namespace trainyard

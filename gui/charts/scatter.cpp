@@ -1,0 +1,214 @@
+#include "gui/charts/scatter.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QPainter>
+#include <QPainterPath>
+#include <QToolTip>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "gui/charts/colours.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kRadius = 4;
+constexpr double kNear = 12;  // pixels
+constexpr int kTicks = 4;
+
+}  // namespace
+
+double ScatterAxis::place_of(double value) const {
+  if (!logarithmic) return value;
+  return value > 0 ? std::log10(value) : std::numeric_limits<double>::quiet_NaN();
+}
+
+double ScatterAxis::value_at(double place) const {
+  return logarithmic ? std::pow(10.0, place) : place;
+}
+
+Scatter::Scatter(QWidget* parent) : Chart(parent) {
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
+}
+
+void Scatter::set_points(std::vector<ScatterPoint> points, ScatterAxis x, ScatterAxis y) {
+  points_ = std::move(points);
+  x_ = std::move(x);
+  y_ = std::move(y);
+  selected_ = -1;
+  const auto range = [this](qreal (QPointF::*coordinate)() const) {
+    Range found{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+    for (const ScatterPoint& point : points_) {
+      const QPointF place = place_of(point);
+      const double value = (place.*coordinate)();
+      if (!std::isfinite(value)) continue;
+      found.low = std::min(found.low, value);
+      found.high = std::max(found.high, value);
+    }
+    if (found.low > found.high) return Range{};
+    const double margin = found.high > found.low ? 0.06 * (found.high - found.low)
+                                                 : std::max(std::abs(found.low) * 0.05, 1e-12);
+    return Range{found.low - margin, found.high + margin};
+  };
+  range_x_ = range(&QPointF::x);
+  range_y_ = range(&QPointF::y);
+  if (line_ == ScatterLine::diagonal) {
+    range_x_ =
+        range_y_ = {std::min(range_x_.low, range_y_.low), std::max(range_x_.high, range_y_.high)};
+  }
+  setAccessibleDescription(tr("%1 points: %2 over %3").arg(points_.size()).arg(y_.name, x_.name));
+  update();
+}
+
+void Scatter::select(int point) {
+  selected_ = point;
+  update();
+}
+
+QString Scatter::data_text() const {
+  QString text =
+      x_.name + QLatin1Char('\t') + y_.name + QLatin1Char('\t') + tr("point") + QLatin1Char('\n');
+  for (const ScatterPoint& point : points_) {
+    text += QString::number(point.x, 'g', 17) + QLatin1Char('\t') +
+            QString::number(point.y, 'g', 17) + QLatin1Char('\t') + point.label + QLatin1Char('\n');
+  }
+  return text;
+}
+
+QRectF Scatter::plot() const {
+  const int line = fontMetrics().height();
+  const double left = fontMetrics().horizontalAdvance(QStringLiteral("000.00 GiB")) + 8.0;
+  return QRectF(left, line + 6.0, width() - left - 12, height() - 3.0 * line - 14);
+}
+
+QPointF Scatter::place_of(const ScatterPoint& point) const {
+  return {x_.place_of(point.x), y_.place_of(point.y)};
+}
+
+QPointF Scatter::position(int point) const {
+  const QRectF area = plot();
+  const QPointF at = place_of(points_[static_cast<std::size_t>(point)]);
+  const double x = (at.x() - range_x_.low) / (range_x_.high - range_x_.low);
+  const double y = (at.y() - range_y_.low) / (range_y_.high - range_y_.low);
+  return {area.left() + x * area.width(), area.bottom() - y * area.height()};
+}
+
+void Scatter::paintEvent(QPaintEvent* /*event*/) {
+  QPainter painter(this);
+  painter.setRenderHint(QPainter::Antialiasing);
+  const QRectF area = plot();
+  paint_axes(painter, area);
+  if (points_.empty()) return;
+  paint_front(painter);
+  const bool dark = is_dark(palette());
+  const QColor best = colour_of("compute", dark);
+  const QColor plain = colour_of("bubble", dark);
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
+    const QPointF at = position(i);
+    if (!std::isfinite(at.x()) || !std::isfinite(at.y())) continue;
+    painter.setPen(QPen(palette().color(QPalette::Base), 1));
+    painter.setBrush(point.is_best || line_ != ScatterLine::front ? best : plain);
+    painter.drawEllipse(at, kRadius, kRadius);
+  }
+  const QPointF chosen_at = selected_ >= 0 ? position(selected_) : QPointF();
+  if (selected_ >= 0 && std::isfinite(chosen_at.x()) && std::isfinite(chosen_at.y())) {
+    painter.setPen(QPen(palette().color(QPalette::WindowText), 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawEllipse(chosen_at, kRadius + 4, kRadius + 4);
+  }
+}
+
+void Scatter::paint_axes(QPainter& painter, const QRectF& area) const {
+  const int line = fontMetrics().height();
+  painter.fillRect(area, palette().color(QPalette::Base));
+  for (int tick = 0; tick <= kTicks && !points_.empty(); ++tick) {
+    const double share = static_cast<double>(tick) / kTicks;
+    const double y = area.bottom() - share * area.height();
+    const double x = area.left() + share * area.width();
+    painter.setPen(grid_colour(palette()));
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    painter.setPen(muted_text(palette()));
+    const QString on_y =
+        y_.text(y_.value_at(range_y_.low + share * (range_y_.high - range_y_.low)));
+    painter.drawText(QRectF(0, y - line / 2.0, area.left() - 6, line),
+                     Qt::AlignRight | Qt::AlignVCenter, on_y);
+    const QString on_x =
+        x_.text(x_.value_at(range_x_.low + share * (range_x_.high - range_x_.low)));
+    const double wide = fontMetrics().horizontalAdvance(on_x) + 2.0;
+    const double from = std::min(x - wide / 2, width() - wide);
+    painter.drawText(QRectF(from, area.bottom() + 3, wide, line), Qt::AlignCenter, on_x);
+  }
+  painter.setPen(palette().color(QPalette::WindowText));
+  painter.drawText(QRectF(0, 0, width(), line), Qt::AlignLeft, y_.name);
+  painter.drawText(QRectF(area.left(), area.bottom() + line + 4, area.width(), line),
+                   Qt::AlignRight, x_.name);
+}
+
+void Scatter::paint_front(QPainter& painter) const {
+  if (line_ == ScatterLine::diagonal) {
+    painter.setPen(QPen(muted_text(palette()), 1, Qt::DashLine));
+    painter.drawLine(plot().bottomLeft(), plot().topRight());
+  }
+  if (line_ != ScatterLine::front) return;
+  std::vector<QPointF> front;
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    if (points_[static_cast<std::size_t>(i)].is_best) front.push_back(position(i));
+  }
+  std::ranges::sort(front, {}, &QPointF::x);
+  painter.setPen(QPen(colour_of("compute", is_dark(palette())), 1.5));
+  for (std::size_t i = 1; i < front.size(); ++i) painter.drawLine(front[i - 1], front[i]);
+}
+
+int Scatter::nearest(QPointF place) const {
+  int found = -1;
+  double least = kNear;
+  for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
+    const QPointF away = position(i) - place;
+    const double distance = std::hypot(away.x(), away.y());
+    if (distance < least) {
+      least = distance;
+      found = i;
+    }
+  }
+  return found;
+}
+
+void Scatter::choose(int point) {
+  if (point < 0 || point >= static_cast<int>(points_.size())) return;
+  select(point);
+  Q_EMIT chosen(point);
+}
+
+void Scatter::mousePressEvent(QMouseEvent* event) {
+  if (event->button() == Qt::LeftButton) choose(nearest(event->position()));
+}
+
+void Scatter::keyPressEvent(QKeyEvent* event) {
+  if (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down) {
+    choose(selected_ + 1);
+  } else if (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up) {
+    choose(selected_ - 1);
+  } else {
+    Chart::keyPressEvent(event);
+  }
+}
+
+bool Scatter::event(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return Chart::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const int point = nearest(help->pos());
+  QString text;
+  if (point >= 0) {
+    const ScatterPoint& at = points_[static_cast<std::size_t>(point)];
+    text = tr("%1\n%2: %3\n%4: %5").arg(at.label, x_.name, x_.text(at.x), y_.name, y_.text(at.y));
+  }
+  QToolTip::showText(help->globalPos(), text, this);
+  return true;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,78 @@
+// Points over two axes, the best of both joined by a line; a point can be chosen, by hand or from
+// outside.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "gui/charts/chart.h"
+
+namespace trainyard {
+
+struct ScatterPoint {
+  double x = 0, y = 0;
+  bool is_best = false;  // on the front
+  QString label;
+};
+
+struct ScatterAxis {
+  QString name;
+  std::function<QString(double)> text;
+  bool logarithmic = false;
+
+  // On the axis, and back. What is not above zero has no place on a logarithmic one.
+  double place_of(double value) const;
+  double value_at(double place) const;
+};
+
+enum class ScatterLine {
+  none,
+  front,     // joins the best points
+  diagonal,  // where both axes say the same
+};
+
+class Scatter : public Chart {
+  Q_OBJECT
+ public:
+  explicit Scatter(QWidget* parent = nullptr);
+
+  void set_points(std::vector<ScatterPoint> points, ScatterAxis x, ScatterAxis y);
+  // Before the points are set.
+  void set_line(ScatterLine line) { line_ = line; }
+  void select(int point);  // −1: none
+  int selected() const { return selected_; }
+  QPointF position(int point) const;
+
+  QString data_text() const override;
+  QSize sizeHint() const override { return {420, 320}; }
+  QSize minimumSizeHint() const override { return {220, 160}; }
+
+ Q_SIGNALS:
+  void chosen(int point);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  struct Range {
+    double low = 0, high = 1;
+  };
+  QRectF plot() const;
+  int nearest(QPointF place) const;  // −1: none is near
+  void paint_axes(QPainter& painter, const QRectF& area) const;
+  void paint_front(QPainter& painter) const;
+  void choose(int point);
+
+  std::vector<ScatterPoint> points_;
+  QPointF place_of(const ScatterPoint& point) const;
+
+  ScatterAxis x_, y_;
+  Range range_x_, range_y_;
+  ScatterLine line_ = ScatterLine::front;
+  int selected_ = -1;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,351 @@
+#include "gui/main_window.h"
+
+#include <QCloseEvent>
+#include <QDragEnterEvent>
+#include <QFile>
+#include <QFileDialog>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QSettings>
+#include <QSplitter>
+#include <QStandardPaths>
+#include <QStatusBar>
+#include <QTabWidget>
+
+#include "gui/pages/accuracy_page.h"
+#include "gui/pages/explore_page.h"
+#include "gui/pages/goodput_page.h"
+#include "gui/pages/plan_page.h"
+#include "gui/pages/scenario_page.h"
+#include "gui/pages/timeline_page.h"
+#include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/explore.h"
+#include "gui/presenters/plan_search.h"
+#include "gui/presenters/recovery.h"
+#include "gui/presenters/run_lives.h"
+#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/step_play.h"
+#include "gui/presenters/text.h"
+#include "gui/theme.h"
+#include "planner/request.h"
+#include "scenarios/output.h"
+#include "scenarios/question.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kAutosaveAfter = 400;  // ms after the last change
+constexpr int kMostRecent = 10;
+constexpr int kSayFor = 15000;  // ms
+
+std::filesystem::path recovery_folder() {
+  const QString data = QStandardPaths::writableLocation(QStandardPaths::AppLocalDataLocation);
+  return path_of(data) / "recovery";
+}
+
+}  // namespace
+
+MainWindow::MainWindow(QWidget* parent)
+    : QMainWindow(parent),
+      document_(new ScenarioDocument(this)),
+      explore_(new Explore(this)),
+      search_(new PlanSearch(this)),
+      play_(new StepPlay(this)),
+      accuracy_(new AccuracyCheck(this)),
+      lives_(new RunLives(this)),
+      pages_(new QTabWidget),
+      recovery_(std::make_unique<Recovery>(recovery_folder())) {
+  setAcceptDrops(true);
+  resize(1280, 800);
+  make_pages();
+  make_menus();
+  autosave_.setSingleShot(true);
+  autosave_.setInterval(kAutosaveAfter);
+  connect(&autosave_, &QTimer::timeout, this, &MainWindow::autosave);
+  connect(document_, &ScenarioDocument::changed, this, &MainWindow::show_document);
+  connect(document_, &ScenarioDocument::file_changed, this, &MainWindow::show_title);
+  restore_layout();
+  show_document();
+}
+
+MainWindow::~MainWindow() = default;
+
+void MainWindow::make_pages() {
+  scenario_page_ = new ScenarioPage(*document_);
+  explore_page_ = new ExplorePage(*explore_);
+  plan_page_ = new PlanPage(*document_, *search_);
+  timeline_page_ = new TimelinePage(*play_);
+  pages_->setDocumentMode(true);
+  pages_->addTab(scenario_page_, tr("Scenario"));
+  pages_->addTab(explore_page_, tr("Explore"));
+  pages_->addTab(plan_page_, tr("Plan"));
+  pages_->addTab(timeline_page_, tr("Timeline"));
+  pages_->addTab(new AccuracyPage(*accuracy_), tr("Accuracy"));
+  auto* goodput_page = new GoodputPage(*lives_);
+  pages_->addTab(goodput_page, tr("Goodput"));
+  connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
+  setCentralWidget(pages_);
+  connect(explore_page_, &ExplorePage::use_asked, this,
+          [this] { document_->set_plan(explore_->candidate()->plan); });
+  connect(plan_page_, &PlanPage::use_asked, this,
+          [this] { document_->set_plan(plan_page_->selected()->plan); });
+  connect(plan_page_, &PlanPage::explore_asked, this,
+          [this] { explore_plan(*plan_page_->selected()); });
+  connect(plan_page_, &PlanPage::simulate_asked, this, [this] {
+    explore_->set_request(request_of(plan_page_->selected()->plan));
+    simulate_explored();
+  });
+  connect(explore_page_, &ExplorePage::simulate_asked, this, &MainWindow::simulate_explored);
+  connect(timeline_page_, &TimelinePage::simulate_asked, this, &MainWindow::simulate_explored);
+  connect(timeline_page_, &TimelinePage::said, this, &MainWindow::say);
+  connect(plan_page_, &PlanPage::export_asked, this, &MainWindow::export_selected);
+}
+
+void MainWindow::make_menus() {
+  make_file_menu();
+  QMenu* edit = menuBar()->addMenu(tr("&Edit"));
+  undo_ = edit->addAction(tr("&Undo"), QKeySequence::Undo, document_, &ScenarioDocument::undo);
+  redo_ = edit->addAction(tr("&Redo"), QKeySequence::Redo, document_, &ScenarioDocument::redo);
+  make_view_menu();
+}
+
+void MainWindow::make_file_menu() {
+  QMenu* file = menuBar()->addMenu(tr("&File"));
+  file->addAction(tr("&New from the example"), QKeySequence::New, this, [this] {
+    if (may_leave()) open_example();
+  });
+  file->addAction(tr("&Open …"), QKeySequence::Open, this, &MainWindow::choose_file);
+  recent_ = file->addMenu(tr("Open &recent"));
+  connect(recent_, &QMenu::aboutToShow, this, &MainWindow::show_recent);
+  file->addSeparator();
+  file->addAction(tr("&Save"), QKeySequence::Save, this, &MainWindow::save);
+  file->addAction(tr("Save &as …"), QKeySequence::SaveAs, this, &MainWindow::save_as);
+  file->addSeparator();
+  file->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
+}
+
+void MainWindow::make_view_menu() {
+  QMenu* view = menuBar()->addMenu(tr("&View"));
+  for (int i = 0; i < pages_->count(); ++i) {
+    view->addAction(pages_->tabText(i),
+                    QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_1 + i)), this,
+                    [this, i] { show_page_at(i); });
+  }
+  view->addSeparator();
+  QMenu* colours = view->addMenu(tr("&Colours"));
+  colours->addAction(tr("As the desktop"), this, [] { set_theme(Theme::desktop); });
+  colours->addAction(tr("Light"), this, [] { set_theme(Theme::light); });
+  colours->addAction(tr("Dark"), this, [] { set_theme(Theme::dark); });
+}
+
+void MainWindow::show_page(QWidget* page) { pages_->setCurrentWidget(page); }
+
+void MainWindow::show_page_at(int place) { pages_->setCurrentIndex(place); }
+
+bool MainWindow::open_file(const std::filesystem::path& file) {
+  const auto opened = document_->open(file);
+  if (!opened) {
+    say(qt(opened.error()));
+    return false;
+  }
+  add_recent(file);
+  return true;
+}
+
+void MainWindow::open_example() {
+  QFile example(QStringLiteral(":/example.json"));
+  if (!example.open(QIODevice::ReadOnly)) return;
+  document_->start(example.readAll().toStdString());
+}
+
+bool MainWindow::save_to(const std::filesystem::path& file) {
+  const auto saved = document_->save(file);
+  if (!saved) {
+    say(qt(saved.error()));
+    return false;
+  }
+  recovery_->discard();
+  add_recent(file);
+  say(tr("Saved."));
+  return true;
+}
+
+bool MainWindow::export_plan(const Candidate& candidate, const std::filesystem::path& file) {
+  const auto written = document_->text_with(candidate.plan, file).and_then([&](const auto& text) {
+    return write_file(file, text);
+  });
+  say(written ? tr("Written to %1.").arg(path_text(file)) : qt(written.error()));
+  return written.has_value();
+}
+
+bool MainWindow::offer_recovery() {
+  const std::vector<RecoveryOffer> offers = recovery_->offers();
+  if (offers.empty()) return false;
+  const RecoveryOffer& offer = offers.front();
+  auto* box =
+      new QMessageBox(QMessageBox::Question, tr("Unsaved work"),
+                      tr("The program ended without saving %1 (%2).")
+                          .arg(offer.file.empty() ? tr("a new scenario") : path_text(offer.file),
+                               offer.time.toString(Qt::ISODate)),
+                      QMessageBox::NoButton, this);
+  box->setObjectName(QStringLiteral("recovery"));
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  auto* restore = box->addButton(tr("Restore"), QMessageBox::AcceptRole);
+  box->addButton(tr("Throw away"), QMessageBox::DestructiveRole);
+  connect(box, &QMessageBox::buttonClicked, this,
+          [this, offer, restore](const QAbstractButton* button) {
+            if (static_cast<const void*>(button) == restore) {
+              document_->recover(offer.text, offer.file);
+            }
+            recovery_->forget(offer);
+          });
+  box->open();
+  return true;
+}
+
+void MainWindow::show_document() {
+  explore_->set_question(document_->question());
+  undo_->setEnabled(document_->can_undo());
+  redo_->setEnabled(document_->can_redo());
+  show_title();
+  autosave_.start();
+}
+
+void MainWindow::show_title() {
+  setWindowTitle(tr("%1[*] – Trainyard").arg(document_->title()));
+  setWindowModified(document_->modified());
+}
+
+void MainWindow::autosave() {
+  if (document_->modified()) {
+    recovery_->keep(document_->file(), document_->text());
+  } else {
+    recovery_->discard();
+  }
+}
+
+void MainWindow::say(const QString& message) { statusBar()->showMessage(message, kSayFor); }
+
+void MainWindow::choose_file() {
+  if (!may_leave()) return;
+  const QString file = QFileDialog::getOpenFileName(this, tr("Open a scenario"), QString(),
+                                                    tr("Documents (*.json)"));
+  if (!file.isEmpty()) open_file(path_of(file));
+}
+
+bool MainWindow::save() {
+  return document_->file().empty() ? save_as() : save_to(document_->file());
+}
+
+bool MainWindow::save_as() {
+  const QString file = QFileDialog::getSaveFileName(
+      this, tr("Save the scenario"), path_text(document_->file()), tr("Documents (*.json)"));
+  return !file.isEmpty() && save_to(path_of(file));
+}
+
+bool MainWindow::may_leave() {
+  if (!document_->modified()) return true;
+  const auto answer = QMessageBox::warning(
+      this, tr("Unsaved changes"), tr("%1 has changes that are not saved.").arg(document_->title()),
+      QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, QMessageBox::Save);
+  return answer == QMessageBox::Discard || (answer == QMessageBox::Save && save());
+}
+
+void MainWindow::show_recent() {
+  recent_->clear();
+  const QStringList files = QSettings().value(QStringLiteral("recent")).toStringList();
+  for (const QString& file : files) {
+    recent_->addAction(file, this, [this, file] {
+      if (may_leave()) open_file(path_of(file));
+    });
+  }
+  recent_->setEnabled(!files.isEmpty());
+}
+
+void MainWindow::add_recent(const std::filesystem::path& file) {
+  QSettings settings;
+  QStringList files = settings.value(QStringLiteral("recent")).toStringList();
+  const QString whole = path_text(std::filesystem::absolute(file));
+  files.removeAll(whole);
+  files.prepend(whole);
+  settings.setValue(QStringLiteral("recent"), files.mid(0, kMostRecent));
+}
+
+void MainWindow::explore_plan(const Candidate& candidate) {
+  explore_->set_request(request_of(candidate.plan));
+  show_page(explore_page_);
+}
+
+void MainWindow::simulate_explored() {
+  if (!explore_->candidate()) {
+    say(explore_->problem());
+    return;
+  }
+  StepOptions options;
+  if (timeline_page_->plays_messages()) options.grain = NetworkGrain::message;
+  if (!timeline_page_->folds()) options.fold = Fold::off;
+  play_->start(explore_->question(), explore_->candidate()->plan, options);
+  show_page(timeline_page_);
+}
+
+void MainWindow::live_explored() {
+  if (explore_->candidate()) {
+    lives_->start(explore_->question(), *explore_->candidate());
+  } else {
+    say(explore_->problem());
+  }
+}
+
+void MainWindow::export_selected() {
+  const QString file = QFileDialog::getSaveFileName(this, tr("Export the scenario with this plan"),
+                                                    QString(), tr("Documents (*.json)"));
+  if (!file.isEmpty()) export_plan(*plan_page_->selected(), path_of(file));
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  if (!may_leave()) {
+    event->ignore();
+    return;
+  }
+  remember_layout();
+  autosave_.stop();
+  recovery_->discard();
+  event->accept();
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+// A scenario is opened; any other document becomes part of the one that is open.
+void MainWindow::dropEvent(QDropEvent* event) {
+  for (const QUrl& url : event->mimeData()->urls()) {
+    const std::filesystem::path file = path_of(url.toLocalFile());
+    const auto taken = document_->take(file, [this] { return may_leave(); });
+    if (!taken) say(qt(taken.error()));
+  }
+  event->acceptProposedAction();
+}
+
+void MainWindow::remember_layout() {
+  QSettings settings;
+  settings.setValue(QStringLiteral("geometry"), saveGeometry());
+  settings.setValue(QStringLiteral("page"), pages_->currentIndex());
+  for (const QSplitter* splitter : findChildren<QSplitter*>()) {
+    settings.setValue(QStringLiteral("splitter/") + splitter->objectName(), splitter->saveState());
+  }
+}
+
+void MainWindow::restore_layout() {
+  const QSettings settings;
+  restoreGeometry(settings.value(QStringLiteral("geometry")).toByteArray());
+  pages_->setCurrentIndex(settings.value(QStringLiteral("page"), 0).toInt());
+  for (QSplitter* splitter : findChildren<QSplitter*>()) {
+    const QString key = QStringLiteral("splitter/") + splitter->objectName();
+    splitter->restoreState(settings.value(key).toByteArray());
+  }
+}
+
+}  // namespace trainyard

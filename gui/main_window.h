@@ -1,0 +1,94 @@
+// The window: the document, its pages and what passes between them.
+#pragma once
+
+#include <QMainWindow>
+#include <QTimer>
+#include <filesystem>
+#include <memory>
+
+class QLabel;
+class QMenu;
+class QTabWidget;
+
+namespace trainyard {
+
+class AccuracyCheck;
+class Explore;
+class ExplorePage;
+class PlanPage;
+class PlanSearch;
+class Recovery;
+class RunLives;
+class ScenarioDocument;
+class ScenarioPage;
+class StepPlay;
+class TimelinePage;
+struct Candidate;
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+ public:
+  explicit MainWindow(QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  // A file that cannot be read is said below, and the document stays.
+  bool open_file(const std::filesystem::path& file);
+  void open_example();
+  bool save_to(const std::filesystem::path& file);
+  // The document with the plan, beside it or elsewhere.
+  bool export_plan(const Candidate& candidate, const std::filesystem::path& file);
+  // What a program that died left behind; false: nothing.
+  bool offer_recovery();
+
+  ScenarioDocument& document() { return *document_; }
+  Explore& explore() { return *explore_; }
+  AccuracyCheck& accuracy() { return *accuracy_; }
+  TimelinePage& timeline() { return *timeline_page_; }
+  void show_page(QWidget* page);
+  void show_page_at(int place);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  void make_pages();
+  void make_menus();
+  void make_file_menu();
+  void make_view_menu();
+  void show_document();
+  void show_title();
+  void autosave();
+  void say(const QString& message);
+  void choose_file();
+  bool save();
+  bool save_as();
+  bool may_leave();  // asks where there is something to lose
+  void show_recent();
+  void add_recent(const std::filesystem::path& file);
+  void explore_plan(const Candidate& candidate);
+  void simulate_explored();
+  void live_explored();
+  void export_selected();
+  void remember_layout();
+  void restore_layout();
+
+  ScenarioDocument* document_;
+  Explore* explore_;
+  PlanSearch* search_;
+  StepPlay* play_;
+  AccuracyCheck* accuracy_;
+  RunLives* lives_;
+  ScenarioPage* scenario_page_ = nullptr;
+  ExplorePage* explore_page_ = nullptr;
+  PlanPage* plan_page_ = nullptr;
+  TimelinePage* timeline_page_ = nullptr;
+  QTabWidget* pages_;
+  QMenu* recent_ = nullptr;
+  QAction *undo_ = nullptr, *redo_ = nullptr;
+  std::unique_ptr<Recovery> recovery_;
+  QTimer autosave_;
+};
+
+}  // namespace trainyard

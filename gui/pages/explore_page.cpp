@@ -1,0 +1,190 @@
+#include "gui/pages/explore_page.h"
+
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QListWidget>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "gui/charts/breakdown_bar.h"
+#include "gui/charts/memory_bars.h"
+#include "gui/pages/answer_cards.h"
+#include "gui/pages/plan_controls.h"
+#include "gui/presenters/answer.h"
+#include "gui/presenters/explore.h"
+#include "gui/presenters/variants_model.h"
+#include "planner/request.h"
+#include "scenarios/question.h"
+
+namespace trainyard {
+namespace {
+
+QLabel* heading(const QString& text) {
+  auto* label = new QLabel(text);
+  QFont font = label->font();
+  font.setBold(true);
+  label->setFont(font);
+  return label;
+}
+
+}  // namespace
+
+ExplorePage::ExplorePage(Explore& explore, QWidget* parent)
+    : QWidget(parent),
+      explore_(explore),
+      controls_(new PlanControls),
+      plan_(new QLabel),
+      cards_(new AnswerCards),
+      breakdown_(new BreakdownBar),
+      memory_(new MemoryBars),
+      limits_(new QLabel),
+      remedies_(new QListWidget),
+      table_(new QTableView),
+      variants_(new VariantsModel(this)),
+      use_(new QPushButton(tr("Use in the scenario"))),
+      splitter_(new QSplitter) {
+  splitter_->setObjectName(QStringLiteral("explore"));
+  splitter_->setChildrenCollapsible(false);
+  splitter_->addWidget(make_controls());
+  splitter_->addWidget(make_answer());
+  splitter_->setStretchFactor(1, 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(splitter_);
+  connect(controls_, &PlanControls::chosen, &explore_, &Explore::choose);
+  connect(&explore_, &Explore::changed, this, &ExplorePage::show_answer);
+  connect(&explore_, &Explore::remedies_changed, this, &ExplorePage::show_remedies);
+  show_answer();
+}
+
+QWidget* ExplorePage::make_controls() {
+  auto* left = new QWidget;
+  auto* column = new QVBoxLayout(left);
+  auto* simulate = new QPushButton(tr("Simulate"));
+  simulate->setObjectName(QStringLiteral("simulate"));
+  use_->setObjectName(QStringLiteral("use"));
+  column->addWidget(controls_);
+  column->addStretch(1);
+  column->addWidget(use_);
+  column->addWidget(simulate);
+  connect(use_, &QPushButton::clicked, this, &ExplorePage::use_asked);
+  connect(simulate, &QPushButton::clicked, this, &ExplorePage::simulate_asked);
+  auto* scroll = new QScrollArea;
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  scroll->setWidget(left);
+  scroll->setMinimumWidth(left->fontMetrics().averageCharWidth() * 46);
+  return scroll;
+}
+
+QWidget* ExplorePage::make_answer() {
+  plan_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  plan_->setWordWrap(true);
+  limits_->setWordWrap(true);
+  remedies_->setObjectName(QStringLiteral("remedies"));
+  remedies_->setAccessibleName(tr("What would help"));
+  remedies_->setAlternatingRowColors(true);
+  connect(remedies_, &QListWidget::itemActivated, this, [this](const QListWidgetItem* item) {
+    const int at = item->data(Qt::UserRole).toInt();
+    const auto& plans = explore_.remedies().plans;
+    if (at < 0 || at >= static_cast<int>(plans.size())) return;
+    explore_.set_request(*plans[static_cast<std::size_t>(at)].request);
+  });
+  auto* help = new QVBoxLayout;
+  help->addWidget(heading(tr("What limits this")));
+  help->addWidget(limits_);
+  help->addWidget(heading(tr("What would help (Enter or a double click takes it)")));
+  help->addWidget(remedies_, 1);
+  auto* memory = new QVBoxLayout;
+  memory->addWidget(heading(tr("Memory of each stage")));
+  memory->addWidget(memory_, 1);
+  auto* middle = new QHBoxLayout;
+  middle->addLayout(memory, 3);
+  middle->addLayout(help, 2);
+  auto* right = new QWidget;
+  auto* column = new QVBoxLayout(right);
+  column->addWidget(plan_);
+  column->addWidget(cards_);
+  column->addWidget(heading(tr("Where the time goes")));
+  column->addWidget(breakdown_);
+  column->addLayout(middle, 3);
+  column->addWidget(make_variants(), 2);
+  return right;
+}
+
+QWidget* ExplorePage::make_variants() {
+  auto* pin = new QPushButton(tr("Pin this plan"));
+  auto* back = new QPushButton(tr("Back to it"));
+  auto* unpin = new QPushButton(tr("Unpin"));
+  pin->setObjectName(QStringLiteral("pin"));
+  const auto column_now = [this] { return table_->currentIndex().column(); };
+  connect(pin, &QPushButton::clicked, variants_, &VariantsModel::pin);
+  connect(unpin, &QPushButton::clicked, this,
+          [this, column_now] { variants_->unpin(column_now()); });
+  connect(back, &QPushButton::clicked, this, [this, column_now] {
+    const int column = column_now();
+    if (column < 0 || column >= variants_->pinned()) return;
+    explore_.set_request(request_of(variants_->at(column).plan));
+  });
+  table_->setModel(variants_);
+  table_->setObjectName(QStringLiteral("variants"));
+  table_->setAccessibleName(tr("Pinned variants"));
+  table_->setAlternatingRowColors(true);
+  table_->setTabKeyNavigation(false);
+  table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 6);
+  table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  auto* buttons = new QHBoxLayout;
+  buttons->addWidget(heading(tr("Variants")));
+  buttons->addStretch(1);
+  buttons->addWidget(pin);
+  buttons->addWidget(back);
+  buttons->addWidget(unpin);
+  auto* all = new QWidget;
+  auto* column = new QVBoxLayout(all);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(buttons);
+  column->addWidget(table_);
+  return all;
+}
+
+void ExplorePage::show_answer() {
+  const auto& candidate = explore_.candidate();
+  controls_->show_controls(explore_.controls());
+  variants_->set_now(candidate);
+  use_->setEnabled(candidate.has_value());
+  remedies_->clear();
+  if (!candidate) {
+    plan_->setText(explore_.problem());
+    cards_->show_lines({});
+    breakdown_->set_parts({});
+    memory_->set_stages({}, 0);
+    limits_->clear();
+    return;
+  }
+  const Device& device = explore_.question()->job.job.cluster.device;
+  plan_->setText(plan_text(candidate->plan));
+  cards_->show_lines(answer_lines(*candidate, device));
+  breakdown_->set_parts(breakdown_bar(candidate->estimate));
+  memory_->set_stages(memory_bars(candidate->estimate), device.memory.value());
+  limits_->setText(limits_text(*candidate, device));
+}
+
+void ExplorePage::show_remedies() {
+  remedies_->clear();
+  if (!explore_.candidate()) return;
+  const Estimate& before = explore_.candidate()->estimate;
+  const auto add = [&](const Remedy& remedy, int at) {
+    auto* item = new QListWidgetItem(remedy_text(remedy, before), remedies_);
+    item->setData(Qt::UserRole, at);
+    if (at < 0) item->setFlags(Qt::ItemIsEnabled);
+  };
+  int at = 0;
+  for (const Remedy& remedy : explore_.remedies().plans) add(remedy, at++);
+  for (const Remedy& remedy : explore_.remedies().hardware) add(remedy, -1);
+}
+
+}  // namespace trainyard

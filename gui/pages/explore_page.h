@@ -1,0 +1,55 @@
+// A plan turned by hand: controls at the left, its estimate beside them at once, what would help,
+// and pinned variants to compare with.
+#pragma once
+
+#include <QWidget>
+
+class QLabel;
+class QListWidget;
+class QPushButton;
+class QSplitter;
+class QTableView;
+
+namespace trainyard {
+
+class AnswerCards;
+class BreakdownBar;
+class Explore;
+class MemoryBars;
+class PlanControls;
+class VariantsModel;
+
+class ExplorePage : public QWidget {
+  Q_OBJECT
+ public:
+  ExplorePage(Explore& explore, QWidget* parent = nullptr);
+
+  VariantsModel& variants() { return *variants_; }
+  QSplitter& splitter() { return *splitter_; }
+
+ Q_SIGNALS:
+  void use_asked();       // the plan is to become the scenario's
+  void simulate_asked();  // played, on the timeline
+
+ private:
+  void show_answer();
+  void show_remedies();
+  QWidget* make_controls();
+  QWidget* make_answer();
+  QWidget* make_variants();
+
+  Explore& explore_;
+  PlanControls* controls_;
+  QLabel* plan_;
+  AnswerCards* cards_;
+  BreakdownBar* breakdown_;
+  MemoryBars* memory_;
+  QLabel* limits_;
+  QListWidget* remedies_;
+  QTableView* table_;
+  VariantsModel* variants_;
+  QPushButton* use_;
+  QSplitter* splitter_;
+};
+
+}  // namespace trainyard

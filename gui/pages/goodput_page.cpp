@@ -1,0 +1,74 @@
+#include "gui/pages/goodput_page.h"
+
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "gui/charts/breakdown_bar.h"
+#include "gui/charts/histogram.h"
+#include "gui/presenters/run_lives.h"
+
+namespace trainyard {
+
+GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
+    : QWidget(parent),
+      lives_(lives),
+      simulate_(new QPushButton(tr("Simulate runs"))),
+      cancel_(new QPushButton(tr("Cancel"))),
+      progress_(new QProgressBar),
+      summary_(new QLabel),
+      losses_(new BreakdownBar),
+      dates_(new Histogram) {
+  simulate_->setObjectName(QStringLiteral("simulate"));
+  summary_->setObjectName(QStringLiteral("goodput"));
+  summary_->setWordWrap(true);
+  progress_->setRange(0, 1000);
+  progress_->setTextVisible(false);
+  losses_->setAccessibleName(tr("Where the time of the run goes"));
+  dates_->setAccessibleName(tr("How long the run takes"));
+  auto* bar = new QHBoxLayout;
+  bar->addWidget(simulate_);
+  bar->addWidget(cancel_);
+  bar->addWidget(progress_, 1);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(bar);
+  layout->addWidget(summary_);
+  layout->addWidget(new QLabel(tr("Where the time of the run goes")));
+  layout->addWidget(losses_);
+  layout->addWidget(new QLabel(tr("How long the run takes, over its simulated lives")));
+  layout->addWidget(dates_, 1);
+  connect(simulate_, &QPushButton::clicked, this, &GoodputPage::simulate_asked);
+  connect(cancel_, &QPushButton::clicked, this, [this] { lives_.cancel(); });
+  connect(&lives_, &RunLives::started, this, [this] {
+    simulate_->setEnabled(false);
+    cancel_->setEnabled(true);
+    summary_->setText(tr("Simulating …"));
+  });
+  connect(&lives_, &RunLives::progressed, this, [this](double share) {
+    progress_->setValue(static_cast<int>(std::lround(share * 1000)));
+  });
+  connect(&lives_, &RunLives::finished, this, &GoodputPage::show_answer);
+  show_answer();
+}
+
+void GoodputPage::show_answer() {
+  simulate_->setEnabled(true);
+  cancel_->setEnabled(false);
+  const auto& answer = lives_.answer();
+  losses_->set_parts(answer ? answer->parts : std::vector<BarPart>());
+  dates_->set_values(answer ? answer->days : std::vector<double>(), tr("days"));
+  if (answer) {
+    summary_->setText(answer->summary);
+  } else if (!lives_.problem().isEmpty()) {
+    summary_->setText(lives_.problem());
+  } else {
+    summary_->setText(
+        tr("Failures, checkpoints and restarts of the whole run, under the plan of "
+           "the Explore page."));
+  }
+}
+
+}  // namespace trainyard

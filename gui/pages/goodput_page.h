@@ -1,0 +1,35 @@
+// The life of the whole run: where its time goes, and when it ends.
+#pragma once
+
+#include <QWidget>
+
+class QLabel;
+class QProgressBar;
+class QPushButton;
+
+namespace trainyard {
+
+class BreakdownBar;
+class Histogram;
+class RunLives;
+
+class GoodputPage : public QWidget {
+  Q_OBJECT
+ public:
+  GoodputPage(RunLives& lives, QWidget* parent = nullptr);
+
+ Q_SIGNALS:
+  void simulate_asked();
+
+ private:
+  void show_answer();
+
+  RunLives& lives_;
+  QPushButton *simulate_, *cancel_;
+  QProgressBar* progress_;
+  QLabel* summary_;
+  BreakdownBar* losses_;
+  Histogram* dates_;
+};
+
+}  // namespace trainyard

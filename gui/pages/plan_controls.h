@@ -1,0 +1,40 @@
+// A slider or a list for every key of a plan, limited to the values that are legal now.
+#pragma once
+
+#include <QWidget>
+#include <vector>
+
+#include "gui/presenters/explore.h"
+
+class QComboBox;
+class QGridLayout;
+class QLabel;
+class QSlider;
+
+namespace trainyard {
+
+class PlanControls : public QWidget {
+  Q_OBJECT
+ public:
+  explicit PlanControls(QWidget* parent = nullptr);
+
+  void show_controls(const std::vector<ExploreControl>& controls);
+
+ Q_SIGNALS:
+  void chosen(const QString& key, int at);
+
+ private:
+  struct Row {
+    QLabel* label = nullptr;
+    QLabel* value = nullptr;     // of a slider
+    QSlider* slider = nullptr;   // either this
+    QComboBox* names = nullptr;  // or this
+  };
+  void add_row(const ExploreControl& control);
+  static void show_row(const Row& row, const ExploreControl& control);
+
+  QGridLayout* grid_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,299 @@
+#include "gui/pages/plan_page.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QSplitter>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <cmath>
+
+#include "gui/charts/scatter.h"
+#include "gui/presenters/answer.h"
+#include "gui/presenters/candidate_model.h"
+#include "gui/presenters/plan_search.h"
+#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/text.h"
+#include "scenarios/question.h"
+#include "scenarios/readable.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kMostPlans = 1000;
+constexpr int kPlans = 200;
+
+QString best_text(Objective objective, double value) {
+  switch (objective) {
+    case Objective::step_time:
+      return qt(with_unit(Seconds(value)));
+    case Objective::cost:
+      return PlanPage::tr("%1 USD a step").arg(qt(number(value)));
+    case Objective::energy:
+      return qt(with_unit(Joules(value)));
+    case Objective::memory:
+      break;
+  }
+  return qt(with_unit(Bytes(value)));
+}
+
+}  // namespace
+
+PlanPage::PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* parent)
+    : QWidget(parent),
+      document_(document),
+      search_(search),
+      objective_(new QComboBox),
+      axis_x_(new QComboBox),
+      axis_y_(new QComboBox),
+      top_(new QSpinBox),
+      start_(new QPushButton(tr("Search"))),
+      cancel_(new QPushButton(tr("Cancel"))),
+      progress_(new QProgressBar),
+      status_(new QLabel),
+      why_(new QLabel),
+      filter_text_(new QLineEdit),
+      model_(new CandidateModel(this)),
+      filter_(new CandidateFilter(this)),
+      table_(new QTableView),
+      scatter_(new Scatter),
+      actions_(make_actions()),
+      splitter_(new QSplitter) {
+  splitter_->setObjectName(QStringLiteral("plan"));
+  splitter_->setChildrenCollapsible(false);
+  splitter_->addWidget(make_table());
+  splitter_->addWidget(make_picture());
+  splitter_->setStretchFactor(0, 3);
+  splitter_->setStretchFactor(1, 2);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(make_bar());
+  layout->addWidget(status_);
+  layout->addWidget(splitter_, 1);
+  connect(&search_, &PlanSearch::started, this, &PlanPage::show_started);
+  connect(&search_, &PlanSearch::progressed, this, &PlanPage::show_progress);
+  connect(&search_, &PlanSearch::finished, this, &PlanPage::show_answer);
+  show_selection();
+}
+
+QWidget* PlanPage::make_bar() {
+  objective_->addItem(tr("Step time"), int(Objective::step_time));
+  objective_->addItem(tr("Cost"), int(Objective::cost));
+  objective_->addItem(tr("Energy"), int(Objective::energy));
+  objective_->addItem(tr("Memory"), int(Objective::memory));
+  objective_->setAccessibleName(tr("What is minimised"));
+  top_->setRange(1, kMostPlans);
+  top_->setValue(kPlans);
+  top_->setAccessibleName(tr("Plans to keep"));
+  start_->setObjectName(QStringLiteral("search"));
+  cancel_->setObjectName(QStringLiteral("cancel"));
+  cancel_->setEnabled(false);
+  progress_->setRange(0, 1000);
+  progress_->setTextVisible(false);
+  status_->setObjectName(QStringLiteral("status"));
+  status_->setWordWrap(true);
+  status_->setText(tr("The planner looks for the best plans of this job."));
+  connect(start_, &QPushButton::clicked, this, &PlanPage::start);
+  connect(cancel_, &QPushButton::clicked, &search_, &PlanSearch::cancel);
+  auto* bar = new QWidget;
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->addWidget(new QLabel(tr("Least")));
+  row->addWidget(objective_);
+  row->addWidget(new QLabel(tr("Keep")));
+  row->addWidget(top_);
+  row->addWidget(start_);
+  row->addWidget(cancel_);
+  row->addWidget(progress_, 1);
+  return bar;
+}
+
+QWidget* PlanPage::make_table() {
+  filter_->setSourceModel(model_);
+  filter_text_->setPlaceholderText(tr("Filter: tp=8 zero=1 interleaved"));
+  filter_text_->setAccessibleName(tr("Filter of the plans"));
+  filter_text_->setClearButtonEnabled(true);
+  table_->setModel(filter_);
+  table_->setObjectName(QStringLiteral("plans"));
+  table_->setAccessibleName(tr("Plans"));
+  table_->setSortingEnabled(true);
+  table_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table_->setSelectionMode(QAbstractItemView::SingleSelection);
+  table_->setAlternatingRowColors(true);
+  table_->setTabKeyNavigation(false);
+  table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
+  connect(filter_text_, &QLineEdit::textChanged, filter_, &CandidateFilter::set_filter);
+  connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
+          &PlanPage::show_selection);
+  auto* left = new QWidget;
+  auto* column = new QVBoxLayout(left);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(filter_text_);
+  column->addWidget(table_, 1);
+  column->addWidget(actions_);
+  return left;
+}
+
+QWidget* PlanPage::make_picture() {
+  for (QComboBox* axis : {axis_x_, axis_y_}) {
+    for (int i = 0; i < CandidateModel::axes(); ++i) axis->addItem(CandidateModel::axis_name(i));
+    connect(axis, &QComboBox::currentIndexChanged, this, &PlanPage::show_scatter);
+  }
+  axis_y_->setCurrentIndex(1);
+  axis_x_->setAccessibleName(tr("Horizontal axis"));
+  axis_y_->setAccessibleName(tr("Vertical axis"));
+  scatter_->setAccessibleName(tr("Plans by two figures"));
+  why_->setObjectName(QStringLiteral("why"));
+  why_->setWordWrap(true);
+  why_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  why_->setMinimumHeight(7 * why_->fontMetrics().lineSpacing());
+  why_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  connect(scatter_, &Scatter::chosen, this, &PlanPage::select_row);
+  auto* axes = new QHBoxLayout;
+  axes->addWidget(axis_y_);
+  axes->addWidget(new QLabel(tr("over")));
+  axes->addWidget(axis_x_);
+  axes->addStretch(1);
+  auto* right = new QWidget;
+  auto* column = new QVBoxLayout(right);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addLayout(axes);
+  column->addWidget(scatter_, 1);
+  column->addWidget(why_);
+  return right;
+}
+
+QWidget* PlanPage::make_actions() {
+  auto* bar = new QWidget;
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(0, 0, 0, 0);
+  const auto add = [&](const QString& text, const char* name, void (PlanPage::*asked)()) {
+    auto* button = new QPushButton(text);
+    button->setObjectName(QLatin1String(name));
+    connect(button, &QPushButton::clicked, this, asked);
+    row->addWidget(button);
+  };
+  add(tr("Use in the scenario"), "use", &PlanPage::use_asked);
+  add(tr("Explore"), "explore", &PlanPage::explore_asked);
+  add(tr("Simulate"), "simulate", &PlanPage::simulate_asked);
+  add(tr("Export …"), "export", &PlanPage::export_asked);
+  row->addStretch(1);
+  return bar;
+}
+
+const Candidate* PlanPage::selected() const {
+  const QModelIndex now = filter_->mapToSource(table_->currentIndex());
+  return now.isValid() ? &model_->at(now.row()) : nullptr;
+}
+
+void PlanPage::start() {
+  if (document_.question() == nullptr) {
+    status_->setText(
+        tr("The scenario must be complete first: %1").arg(document_.problem().message));
+    return;
+  }
+  const auto objective = static_cast<Objective>(objective_->currentData().toInt());
+  const Device& device = document_.question()->job.job.cluster.device;
+  if (objective == Objective::cost && !device.price) {
+    status_->setText(tr("The device has no price; set the key price of the scenario."));
+    return;
+  }
+  if (objective == Objective::energy && device.power <= Watts(0)) {
+    status_->setText(tr("The device has no power; set the key power of the scenario."));
+    return;
+  }
+  search_.start(document_.question(), objective, top_->value());
+}
+
+void PlanPage::show_started() {
+  start_->setEnabled(false);
+  cancel_->setEnabled(true);
+  progress_->setValue(0);
+  status_->setText(tr("Searching …"));
+}
+
+void PlanPage::show_progress(const SearchProgress& progress) {
+  progress_->setValue(static_cast<int>(std::lround(progress.fraction * 1000)));
+  const auto objective = static_cast<Objective>(objective_->currentData().toInt());
+  const QString best = std::isfinite(progress.best)
+                           ? tr("best so far %1").arg(best_text(objective, progress.best))
+                           : tr("none that fits so far");
+  status_->setText(
+      tr("%1 % of the space, %2 plans priced, %3")
+          .arg(qt(number(progress.fraction * 100, 3)), qt(count(progress.priced)), best));
+}
+
+void PlanPage::show_answer() {
+  start_->setEnabled(true);
+  cancel_->setEnabled(false);
+  progress_->setValue(progress_->maximum());
+  model_->set_answer(search_.answer());
+  table_->resizeColumnsToContents();
+  const SearchAnswer& answer = *search_.answer();
+  const SearchResult& result = answer.result;
+  QString text = tr("%1 combinations considered of %2, %3 plans priced")
+                     .arg(qt(count(result.considered)), qt(count(result.space_size)),
+                          qt(count(result.evaluated)));
+  if (result.optimal) {
+    text += tr("; the first is the best of the space.");
+  } else {
+    text += tr("; at most %1 can still be gained.").arg(percent_text(result.gap));
+  }
+  if (answer.cancelled) text = tr("Cancelled. ") + text;
+  if (result.plans.empty()) text += tr(" None fits; these miss the memory by the least.");
+  status_->setText(text);
+  show_scatter();
+  if (model_->rowCount() > 0) select_row(0);
+  show_selection();
+}
+
+void PlanPage::show_scatter() {
+  const int x = axis_x_->currentIndex();
+  const int y = axis_y_->currentIndex();
+  if (x < 0 || y < 0) return;
+  const std::vector<bool> front = model_->pareto(x, y);
+  std::vector<ScatterPoint> points;
+  for (int row = 0; row < model_->rowCount(); ++row) {
+    points.push_back({model_->axis_value(row, x), model_->axis_value(row, y),
+                      front[static_cast<std::size_t>(row)], plan_text(model_->at(row).plan)});
+  }
+  const auto axis = [](int at) {
+    return ScatterAxis{CandidateModel::axis_name(at),
+                       [at](double value) { return CandidateModel::axis_text(at, value); }, false};
+  };
+  scatter_->set_points(std::move(points), axis(x), axis(y));
+  show_selection();
+}
+
+void PlanPage::show_selection() {
+  const Candidate* candidate = selected();
+  actions_->setEnabled(candidate != nullptr);
+  if (candidate == nullptr) {
+    scatter_->select(-1);
+    why_->setText(tr("Why not this plan? Select one."));
+    return;
+  }
+  const QModelIndex now = filter_->mapToSource(table_->currentIndex());
+  scatter_->select(now.row());
+  const SearchAnswer& answer = *model_->answer();
+  const Device& device = answer.question->job.job.cluster.device;
+  const QString head = plan_text(candidate->plan) + QLatin1Char('\n');
+  why_->setText(head + (now.row() == 0
+                            ? tr("The best plan. %1").arg(limits_text(*candidate, device))
+                            : why_not_text(model_->at(0), *candidate, device)));
+}
+
+void PlanPage::select_row(int row) {
+  const QModelIndex index = filter_->mapFromSource(model_->index(row, 0));
+  if (index.isValid()) {
+    table_->setCurrentIndex(index);
+    table_->scrollTo(index);
+  }
+}
+
+}  // namespace trainyard

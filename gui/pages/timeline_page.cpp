@@ -1,0 +1,169 @@
+#include "gui/pages/timeline_page.h"
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QFileDialog>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QPixmap>
+#include <QPushButton>
+#include <QSplitter>
+#include <QVBoxLayout>
+
+#include "gui/charts/gantt.h"
+#include "gui/presenters/step_play.h"
+#include "gui/presenters/text.h"
+#include "scenarios/output.h"
+#include "scenarios/write_trace.h"
+
+namespace trainyard {
+
+TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
+    : QWidget(parent),
+      play_(play),
+      gantt_(new Gantt),
+      network_(new QComboBox),
+      ranks_(new QComboBox),
+      simulate_(new QPushButton(tr("Simulate"))),
+      export_(new QPushButton(tr("Export …"))),
+      search_(new QLineEdit),
+      critical_(new QCheckBox(tr("Critical path"))),
+      summary_(new QLabel),
+      details_(new QLabel),
+      shares_(new QListWidget),
+      splitter_(new QSplitter) {
+  splitter_->setObjectName(QStringLiteral("timeline"));
+  splitter_->addWidget(gantt_);
+  splitter_->addWidget(make_side());
+  splitter_->setStretchFactor(0, 1);
+  splitter_->setChildrenCollapsible(false);
+  auto* layout = new QVBoxLayout(this);
+  layout->addWidget(make_bar());
+  layout->addWidget(summary_);
+  layout->addWidget(splitter_, 1);
+  summary_->setWordWrap(true);
+  summary_->setObjectName(QStringLiteral("summary"));
+  connect(&play_, &StepPlay::started, this, &TimelinePage::show_started);
+  connect(&play_, &StepPlay::finished, this, &TimelinePage::show_step);
+  connect(gantt_, &Gantt::pointed, this, &TimelinePage::show_details);
+  show_step();
+}
+
+QWidget* TimelinePage::make_bar() {
+  network_->addItems({tr("Collectives as flows"), tr("Messages as flows")});
+  network_->setAccessibleName(tr("Grain of the network"));
+  ranks_->addItems({tr("A rank for each stage"), tr("Every rank")});
+  ranks_->setAccessibleName(tr("Ranks that are played"));
+  simulate_->setObjectName(QStringLiteral("simulate"));
+  export_->setObjectName(QStringLiteral("export"));
+  search_->setPlaceholderText(tr("Search operations (Enter: next)"));
+  search_->setAccessibleName(tr("Search operations"));
+  search_->setClearButtonEnabled(true);
+  auto* all = new QPushButton(tr("Show all"));
+  connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
+  connect(export_, &QPushButton::clicked, this, &TimelinePage::choose_export);
+  connect(all, &QPushButton::clicked, gantt_, &Gantt::show_all);
+  connect(search_, &QLineEdit::returnPressed, this, &TimelinePage::find_next);
+  connect(critical_, &QCheckBox::toggled, gantt_, &Gantt::highlight_critical);
+  auto* bar = new QWidget;
+  auto* row = new QHBoxLayout(bar);
+  row->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* widget : std::initializer_list<QWidget*>{network_, ranks_, simulate_}) {
+    row->addWidget(widget);
+  }
+  row->addWidget(search_, 1);
+  for (QWidget* widget : std::initializer_list<QWidget*>{critical_, all, export_}) {
+    row->addWidget(widget);
+  }
+  return bar;
+}
+
+QWidget* TimelinePage::make_side() {
+  shares_->setAccessibleName(tr("Critical path by operation"));
+  shares_->setWordWrap(true);
+  shares_->setAlternatingRowColors(true);
+  details_->setWordWrap(true);
+  details_->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  details_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  details_->setMinimumHeight(9 * details_->fontMetrics().lineSpacing());
+  auto* side = new QWidget;
+  auto* column = new QVBoxLayout(side);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(new QLabel(tr("Critical path by operation")));
+  column->addWidget(shares_, 1);
+  column->addWidget(details_);
+  side->setMinimumWidth(side->fontMetrics().averageCharWidth() * 34);
+  return side;
+}
+
+bool TimelinePage::plays_messages() const { return network_->currentIndex() == 1; }
+bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
+
+void TimelinePage::show_started() {
+  simulate_->setEnabled(false);
+  summary_->setText(tr("Simulating …"));
+}
+
+void TimelinePage::show_step() {
+  simulate_->setEnabled(true);
+  const auto& step = play_.step();
+  export_->setEnabled(step != nullptr);
+  gantt_->set_scene(step ? step->scene : nullptr);
+  shares_->clear();
+  show_details({});
+  if (!step) {
+    summary_->setText(play_.problem().isEmpty()
+                          ? tr("The simulator plays the plan of the Explore page.")
+                          : play_.problem());
+    return;
+  }
+  summary_->setText(step->summary);
+  for (const QString& share : step->path_shares) shares_->addItem(share);
+}
+
+void TimelinePage::show_details(const QString& details) {
+  details_->setText(details.isEmpty()
+                        ? tr("Point at an operation. W and S or Ctrl and the wheel zoom at the "
+                             "cursor, A, D and the arrows move, F shows all.")
+                        : details);
+}
+
+void TimelinePage::find_next() {
+  const TimelineScene* scene = gantt_->scene();
+  if (scene == nullptr || search_->text().isEmpty()) return;
+  const auto from = [&] {
+    if (!gantt_->selected()) return -1.0;
+    return static_cast<double>(scene->times_of(*gantt_->selected()).start.count());
+  };
+  const std::uint32_t* found = scene->find_after(search_->text(), from());
+  if (found == nullptr) found = scene->find_after(search_->text(), -1);
+  if (found == nullptr) {
+    Q_EMIT said(tr("No operation is called %1.").arg(search_->text()));
+    return;
+  }
+  gantt_->show_slice(*found);
+  show_details(scene->details_of(*found));
+}
+
+Expected<void> TimelinePage::export_to(const std::filesystem::path& file) {
+  if (!play_.step()) return failure(file.string(), "there is no timeline yet");
+  if (file.extension() == ".svg") return write_file(file, gantt_->svg().toStdString());
+  if (file.extension() == ".png") {
+    if (gantt_->grab().save(path_text(file), "PNG")) return {};
+    return failure(file.string(), "cannot be written");
+  }
+  return write_trace(file, *play_.step()->simulation, [] { return false; });
+}
+
+void TimelinePage::choose_export() {
+  const QString file = QFileDialog::getSaveFileName(
+      this, tr("Export the timeline"), QStringLiteral("timeline.json"),
+      tr("Trace for Perfetto (*.json);;Picture (*.png);;Drawing (*.svg)"));
+  if (file.isEmpty()) return;
+  const auto done = export_to(path_of(file));
+  Q_EMIT said(done ? tr("Written to %1.").arg(file) : qt(done.error()));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,57 @@
+// The simulated step: options and search above, the Gantt chart, and what was pointed at beside it.
+#pragma once
+
+#include <QWidget>
+#include <filesystem>
+
+#include "model/expected.h"
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QListWidget;
+class QPushButton;
+class QSplitter;
+
+namespace trainyard {
+
+class Gantt;
+class StepPlay;
+
+class TimelinePage : public QWidget {
+  Q_OBJECT
+ public:
+  TimelinePage(StepPlay& play, QWidget* parent = nullptr);
+
+  Gantt& gantt() { return *gantt_; }
+  bool plays_messages() const;
+  bool folds() const;
+  // By the ending: .png, .svg, .json (a trace for Perfetto).
+  Expected<void> export_to(const std::filesystem::path& file);
+
+ Q_SIGNALS:
+  void simulate_asked();
+  void said(const QString& message);
+
+ private:
+  QWidget* make_bar();
+  QWidget* make_side();
+  void show_started();
+  void show_step();
+  void show_details(const QString& details);
+  void find_next();
+  void choose_export();
+
+  StepPlay& play_;
+  Gantt* gantt_;
+  QComboBox *network_, *ranks_;
+  QPushButton *simulate_, *export_;
+  QLineEdit* search_;
+  QCheckBox* critical_;
+  QLabel *summary_, *details_;
+  QListWidget* shares_;
+  QSplitter* splitter_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,64 @@
+// Predictions held against the measured runs of validation files, on a thread of its own.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <QObject>
+#include <QString>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "gui/presenters/background.h"
+
+namespace trainyard {
+
+struct ValidationReport;
+struct ValidationRow;
+
+class AccuracyCheck : public QObject {
+  Q_OBJECT
+ public:
+  explicit AccuracyCheck(QObject* parent = nullptr);
+  ~AccuracyCheck() override;
+
+  void start(std::vector<std::filesystem::path> files);
+  void cancel() { work_.stop(); }
+  bool busy() const { return work_.busy(); }
+  // nullptr: none yet.
+  const std::shared_ptr<const ValidationReport>& report() const { return report_; }
+  const QString& problem() const { return problem_; }
+  QString summary() const;
+
+ Q_SIGNALS:
+  void started();
+  void finished();
+
+ private:
+  std::shared_ptr<const ValidationReport> report_;
+  QString problem_;
+  Background work_;
+};
+
+// The rows of a report, worst first, and what they have in common.
+class AccuracyModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  enum Role { sort_role = Qt::UserRole };
+
+  explicit AccuracyModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
+  void set_report(std::shared_ptr<const ValidationReport> report);
+  const ValidationRow& at(int row) const;
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation,
+                      int role = Qt::DisplayRole) const override;
+
+ private:
+  std::shared_ptr<const ValidationReport> report_;
+  std::vector<std::size_t> order_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,181 @@
+#include "gui/presenters/answer.h"
+
+#include <fmt/format.h>
+
+#include <QCoreApplication>
+#include <QStringList>
+#include <utility>
+
+#include "gui/presenters/text.h"
+#include "planner/explain.h"
+#include "scenarios/readable.h"
+
+namespace trainyard {
+namespace {
+
+QString tr(const char* text) { return QCoreApplication::translate("Answer", text); }
+
+QString shown(Seconds time) { return qt(with_unit(time)); }
+QString shown(Bytes bytes) { return qt(with_unit(bytes)); }
+
+AnswerLine money_line(const Estimate& estimate) {
+  if (!estimate.cost_per_step) {
+    return {tr("Cost"), tr("unknown"), tr("the device has no price")};
+  }
+  const QString energy = estimate.energy_per_step
+                             ? tr("%1 a step").arg(qt(with_unit(*estimate.energy_per_step)))
+                             : tr("energy unknown");
+  return {tr("Cost"), tr("%1 USD").arg(qt(number(estimate.cost_per_step->value()))),
+          tr("a step, %1").arg(energy)};
+}
+
+AnswerLine memory_line(const Estimate& estimate, const Device& device) {
+  const QString where =
+      tr("of %1, stage %2 is the fullest").arg(shown(device.memory)).arg(estimate.fullest_stage);
+  return {tr("Memory"), shown(estimate.peak_memory),
+          estimate.feasible ? where : tr("does not fit: ") + where, !estimate.feasible};
+}
+
+struct MemoryPart {
+  const char* key;
+  const char* label;
+  Bytes MemoryByKind::*bytes;
+};
+
+constexpr MemoryPart kMemoryParts[] = {
+    {"parameters", QT_TRANSLATE_NOOP("Answer", "parameters"), &MemoryByKind::parameters},
+    {"gradients", QT_TRANSLATE_NOOP("Answer", "gradients"), &MemoryByKind::gradients},
+    {"optimizer", QT_TRANSLATE_NOOP("Answer", "optimizer states"), &MemoryByKind::optimizer},
+    {"activations", QT_TRANSLATE_NOOP("Answer", "activations"), &MemoryByKind::activations},
+    {"recomputation", QT_TRANSLATE_NOOP("Answer", "recomputation"), &MemoryByKind::recomputation},
+    {"logits", QT_TRANSLATE_NOOP("Answer", "logits"), &MemoryByKind::logits},
+    {"buffers", QT_TRANSLATE_NOOP("Answer", "buffers"), &MemoryByKind::buffers},
+    {"runtime", QT_TRANSLATE_NOOP("Answer", "runtime"), &MemoryByKind::runtime},
+    {"fragmentation", QT_TRANSLATE_NOOP("Answer", "fragmentation"), &MemoryByKind::fragmentation},
+};
+
+QString share_of(Seconds part, Seconds whole) { return percent_text(part / whole); }
+
+}  // namespace
+
+QString percent_text(double fraction) { return qt(percent(fraction) + " %"); }
+
+QString difference_text(double value, double first) {
+  if (first == 0 || value == first) return {};
+  return qt(signed_percent(value / first - 1) + " %");
+}
+
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& device) {
+  const Estimate& found = candidate.estimate;
+  return {
+      {tr("Step time"), shown(found.step_time),
+       tr("%1 to %2 (10–90 %)").arg(shown(found.step_time_low), shown(found.step_time_high))},
+      {tr("MFU"), percent_text(found.mfu), tr("HFU %1").arg(percent_text(found.hfu))},
+      {tr("Throughput"), qt(short_scale(found.tokens_per_second)),
+       tr("tokens a second, %1 TFLOP/s a device")
+           .arg(qt(number(found.model_flops_per_device.value() * 1e-12)))},
+      money_line(found),
+      memory_line(found, device),
+  };
+}
+
+std::vector<BarPart> breakdown_bar(const Estimate& estimate) {
+  std::vector<BarPart> bar;
+  for (const BreakdownPart& part : breakdown_parts()) {
+    const Seconds time = estimate.breakdown.*part.time;
+    if (time <= Seconds(0)) continue;
+    bar.push_back({std::string(part.key), qt(part.label),
+                   tr("%1, %2").arg(shown(time), share_of(time, estimate.step_time)),
+                   time.value()});
+  }
+  return bar;
+}
+
+std::vector<StageBar> memory_bars(const Estimate& estimate) {
+  std::vector<StageBar> bars;
+  for (std::size_t stage = 0; stage < estimate.stages.size(); ++stage) {
+    StageBar bar{.label = QString::number(stage)};
+    const MemoryByKind& memory = estimate.stages[stage].memory.at_peak;
+    for (const MemoryPart& part : kMemoryParts) {
+      const Bytes bytes = memory.*part.bytes;
+      bar.parts.push_back({part.key, tr(part.label), shown(bytes), bytes.value()});
+    }
+    bars.push_back(std::move(bar));
+  }
+  return bars;
+}
+
+QString limits_text(const Candidate& candidate, const Device& device) {
+  const Estimate& found = candidate.estimate;
+  const Limits limit = limits(found);
+  QStringList sentences;
+  if (const auto missing = infeasibility(found, device.memory)) {
+    sentences.append(tr("Memory: stage %1 needs %2 of %3.")
+                         .arg(missing->stage)
+                         .arg(shown(missing->required), shown(missing->available)));
+  }
+  if (limit.largest != nullptr) {
+    sentences.append(tr("Most of the step is %1 (%2).")
+                         .arg(qt(limit.largest->label),
+                              share_of(found.breakdown.*limit.largest->time, found.step_time)));
+  }
+  if (limit.largest_overhead != nullptr) {
+    const Seconds time = found.breakdown.*limit.largest_overhead->time;
+    sentences.append(
+        tr("The largest overhead is %1: %2 (%3).")
+            .arg(qt(limit.largest_overhead->label), shown(time), share_of(time, found.step_time)));
+  }
+  sentences.append(tr("Stage %1 is the slowest.").arg(found.slowest_stage));
+  return sentences.join(QLatin1Char(' '));
+}
+
+QString remedy_text(const Remedy& remedy, const Estimate& before) {
+  const double share = remedy.saved / before.step_time;
+  const QString time = share >= 0 ? tr("%1 faster").arg(percent_text(share))
+                                  : tr("%1 slower").arg(percent_text(-share));
+  const QString memory = remedy.fits ? QString() : tr(", does not fit");
+  return tr("%1: %2%3").arg(qt(remedy.change), time, memory);
+}
+
+QString plan_text(const Plan& plan) {
+  std::string text = fmt::format("TP {}", plan.tensor_parallel);
+  const auto add = [&text](const char* name, int degree) {
+    if (degree > 1) text += fmt::format(" · {} {}", name, degree);
+  };
+  add("CP", plan.context_parallel);
+  add("PP", plan.pipeline_parallel);
+  add("VP", plan.virtual_stages);
+  text += fmt::format(" · DP {}", plan.data_parallel);
+  add("EP", plan.expert_parallel);
+  add("ETP", plan.expert_tensor_parallel);
+  text += fmt::format(" · micro-batch {} · ZeRO {}", plan.micro_batch, plan.zero_stage);
+  return qt(text);
+}
+
+QString why_not_text(const Candidate& winner, const Candidate& other, const Device& device) {
+  const Comparison lost = compare(winner, other, device.memory);
+  QStringList lines;
+  if (lost.memory) {
+    lines.append(tr("Does not fit: stage %1 needs %2 of %3.")
+                     .arg(lost.memory->stage)
+                     .arg(shown(lost.memory->required), shown(lost.memory->available)));
+  }
+  const QString share = percent_text(lost.lost / winner.estimate.step_time);
+  if (lost.lost > Seconds(0)) {
+    lines.append(tr("%1 slower than the best plan (%2).").arg(shown(lost.lost), share));
+  } else {
+    lines.append(tr("As fast as the best plan, or faster by %1.").arg(shown(-lost.lost)));
+  }
+  constexpr std::size_t kShown = 6;
+  for (std::size_t i = 0; i < lost.differences.size() && i < kShown; ++i) {
+    const PartDifference& part = lost.differences[i];
+    const bool more = part.lost() > Seconds(0);
+    lines.append(tr("%1: %2 %3 (%4 against %5)")
+                     .arg(qt(part.part->label), more ? tr("loses") : tr("gains"),
+                          shown(more ? part.lost() : -part.lost()), shown(part.other),
+                          shown(part.winner)));
+  }
+  return lines.join(QLatin1Char('\n'));
+}
+
+}  // namespace trainyard

@@ -1,0 +1,48 @@
+// What an estimate says, in words and in parts that a chart draws. The only place where results
+// become text.
+#pragma once
+
+#include <QString>
+#include <string>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+struct Comparison;
+struct Remedy;
+
+struct AnswerLine {
+  QString label, value, detail;
+  bool is_bad = false;  // such as: does not fit
+};
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& device);
+
+// A part of a bar: `key` chooses the colour.
+struct BarPart {
+  std::string key;
+  QString label, text;
+  double value = 0;
+};
+std::vector<BarPart> breakdown_bar(const Estimate& estimate);  // seconds; the parts above zero
+
+struct StageBar {
+  QString label;
+  std::vector<BarPart> parts;  // bytes
+};
+std::vector<StageBar> memory_bars(const Estimate& estimate);
+
+// "Most of the step is …", in a sentence or two.
+QString limits_text(const Candidate& candidate, const Device& device);
+QString remedy_text(const Remedy& remedy, const Estimate& before);
+// "TP 8 · PP 16 · …"
+QString plan_text(const Plan& plan);
+// Why `other` is not the best plan.
+QString why_not_text(const Candidate& winner, const Candidate& other, const Device& device);
+
+// 13.75 s, 0.4051 as "40.5 %", and differences to a first value: "+3.1 %".
+QString percent_text(double fraction);
+QString difference_text(double value, double first);
+
+}  // namespace trainyard

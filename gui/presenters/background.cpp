@@ -1,0 +1,44 @@
+#include "gui/presenters/background.h"
+
+#include <QMetaObject>
+#include <utility>
+
+namespace trainyard {
+
+Background::~Background() {
+  stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Background::start(Work work) {
+  if (!busy()) {
+    launch(std::move(work));
+    return;
+  }
+  stop();
+  next_ = std::move(work);
+}
+
+void Background::stop() {
+  if (stop_) *stop_ = true;
+}
+
+void Background::launch(Work work) {
+  stop_ = std::make_shared<std::atomic<bool>>(false);
+  thread_ = std::thread([this, stop = stop_, work = std::move(work)] {
+    Done done = work(*stop);
+    const auto show = [this, done = std::move(done)] { finish(done); };
+    QMetaObject::invokeMethod(&receiver_, show, Qt::QueuedConnection);
+  });
+}
+
+void Background::finish(const Done& done) {
+  thread_.join();
+  if (next_) {
+    launch(*std::exchange(next_, std::nullopt));
+  } else if (done) {
+    done();
+  }
+}
+
+}  // namespace trainyard

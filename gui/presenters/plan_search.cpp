@@ -1,0 +1,71 @@
+#include "gui/presenters/plan_search.h"
+
+#include <limits>
+#include <utility>
+
+#include "scenarios/question.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kReportEvery = 60;  // ms
+
+}  // namespace
+
+// What the search's threads write and the window reads.
+struct PlanSearch::Live {
+  std::atomic<double> fraction = 0;
+  std::atomic<std::int64_t> priced = 0;
+  std::atomic<double> best = std::numeric_limits<double>::infinity();
+  std::atomic<bool> cancelled = false;
+
+  void offer(double value) {
+    double best_so_far = best;
+    while (value < best_so_far && !best.compare_exchange_weak(best_so_far, value)) {
+    }
+  }
+};
+
+PlanSearch::PlanSearch(QObject* parent) : QObject(parent), work_(*this) {
+  reports_.setInterval(kReportEvery);
+  connect(&reports_, &QTimer::timeout, this, &PlanSearch::report);
+}
+PlanSearch::~PlanSearch() = default;
+
+void PlanSearch::start(std::shared_ptr<const Question> question, Objective objective, int top) {
+  auto live = std::make_shared<Live>();
+  live_ = live;
+  work_.start(
+      [this, live, question = std::move(question), objective, top](const std::atomic<bool>& stop) {
+        auto answer = std::make_shared<SearchAnswer>();
+        answer->question = question;
+        answer->options = search_options(question->scenario);
+        answer->options.objective = objective;
+        answer->options.top = top;
+        SearchOptions options = answer->options;
+        options.interrupted = &stop;
+        options.progress = [live](double fraction) { live->fraction = fraction; };
+        answer->result = search(question->job, options, [&](const Plan& plan, Estimate& out) {
+          estimate(question->job, plan, out);
+          ++live->priced;
+          if (out.feasible) live->offer(objective_value(objective, out));
+        });
+        answer->cancelled = live->cancelled;
+        return Background::Done([this, answer = std::move(answer)] {
+          reports_.stop();
+          answer_ = answer;
+          Q_EMIT finished();
+        });
+      });
+  reports_.start();
+  Q_EMIT started();
+}
+
+void PlanSearch::cancel() {
+  if (live_) live_->cancelled = true;
+  work_.stop();
+}
+
+void PlanSearch::report() { Q_EMIT progressed({live_->fraction, live_->priced, live_->best}); }
+
+}  // namespace trainyard

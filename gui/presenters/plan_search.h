@@ -1,0 +1,63 @@
+// The planner's search on a thread of its own: how far it is, the best plan so far, and in the end
+// the plans that it kept. A cancelled search ends with what it has found.
+#pragma once
+
+#include <QObject>
+#include <QTimer>
+#include <memory>
+#include <optional>
+
+#include "gui/presenters/background.h"
+#include "planner/planner.h"
+
+namespace trainyard {
+
+struct Question;
+
+struct SearchProgress {
+  double fraction = 0;
+  std::int64_t priced = 0;  // plans so far
+  double best = 0;          // objective's value of the best one that fits; infinite: none yet
+};
+
+// What a search answers, with the question that it was asked of.
+struct SearchAnswer {
+  std::shared_ptr<const Question> question;
+  SearchOptions options;
+  SearchResult result;
+  bool cancelled = false;
+
+  // Those that fit; none does: those that miss the memory by the least.
+  const std::vector<Candidate>& candidates() const {
+    return result.plans.empty() ? result.closest : result.plans;
+  }
+};
+
+class PlanSearch : public QObject {
+  Q_OBJECT
+ public:
+  explicit PlanSearch(QObject* parent = nullptr);
+  ~PlanSearch() override;
+
+  void start(std::shared_ptr<const Question> question, Objective objective, int top);
+  void cancel();
+  bool busy() const { return work_.busy(); }
+  const std::shared_ptr<const SearchAnswer>& answer() const { return answer_; }
+
+ Q_SIGNALS:
+  void started();
+  void progressed(const trainyard::SearchProgress& progress);
+  void finished();
+
+ private:
+  struct Live;
+
+  void report();
+
+  std::shared_ptr<Live> live_;
+  std::shared_ptr<const SearchAnswer> answer_;
+  QTimer reports_;
+  Background work_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,114 @@
+#include "gui/presenters/run_lives.h"
+
+#include <array>
+#include <utility>
+
+#include "gui/presenters/text.h"
+#include "scenarios/question.h"
+#include "scenarios/readable.h"
+#include "simulator/life/bill.h"
+#include "simulator/life/campaign.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kDay = 86400;  // seconds
+
+struct Part {
+  Spent kind;
+  const char* colour;  // key
+  const char* label;
+};
+
+constexpr std::array<Part, kSpentKinds> kParts = {{
+    {Spent::useful, "compute", QT_TRANSLATE_NOOP("trainyard::RunLives", "useful training")},
+    {Spent::checkpoint, "optimizer", QT_TRANSLATE_NOOP("trainyard::RunLives", "checkpoints")},
+    {Spent::lost, "pipeline", QT_TRANSLATE_NOOP("trainyard::RunLives", "work done again")},
+    {Spent::detection, "tensor_parallel", QT_TRANSLATE_NOOP("trainyard::RunLives", "detection")},
+    {Spent::diagnosis, "context_parallel", QT_TRANSLATE_NOOP("trainyard::RunLives", "diagnosis")},
+    {Spent::rescheduling, "expert_parallel",
+     QT_TRANSLATE_NOOP("trainyard::RunLives", "another node")},
+    {Spent::starting, "data_parallel",
+     QT_TRANSLATE_NOOP("trainyard::RunLives", "starting processes")},
+    {Spent::loading, "copy", QT_TRANSLATE_NOOP("trainyard::RunLives", "loading")},
+    {Spent::warming_up, "launch", QT_TRANSLATE_NOOP("trainyard::RunLives", "warm-up")},
+    {Spent::waiting, "bubble", QT_TRANSLATE_NOOP("trainyard::RunLives", "waiting for a repair")},
+    {Spent::maintenance, "other", QT_TRANSLATE_NOOP("trainyard::RunLives", "maintenance")},
+    {Spent::degraded, "embedding_head", QT_TRANSLATE_NOOP("trainyard::RunLives", "stragglers")},
+}};
+
+QString days_text(double seconds) {
+  return RunLives::tr("%1 days").arg(qt(number(seconds / kDay, 3)));
+}
+
+QString summary_of(const Question& question, const Candidate& candidate,
+                   const LifeSettings& settings, const Campaign& campaign) {
+  const Bill bill = bill_of(question.job.job.cluster, candidate.estimate, settings, campaign);
+  QString text = RunLives::tr(
+                     "Goodput %1 (%2 to %3, 10–90 %); the run takes %4 (%5 to %6); %7 "
+                     "interruptions")
+                     .arg(percent_text(campaign.goodput.mean), percent_text(campaign.goodput.low),
+                          percent_text(campaign.goodput.high), days_text(campaign.wall.median),
+                          days_text(campaign.wall.low), days_text(campaign.wall.high),
+                          qt(number(campaign.interruptions.mean, 3)));
+  if (bill.cost) text += RunLives::tr("; %1 USD").arg(qt(short_scale(bill.cost->value())));
+  if (campaign.finished < 1) {
+    text += RunLives::tr("; %1 of the runs end in time").arg(percent_text(campaign.finished));
+  }
+  return text;
+}
+
+std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Candidate& candidate,
+                                             const LifeSettings& settings,
+                                             const std::vector<Life>& lives) {
+  const Campaign campaign = summary_of(lives);
+  auto answer = std::make_shared<LivesAnswer>();
+  for (const Part& part : kParts) {
+    const Seconds time = campaign.of(part.kind);
+    if (time <= Seconds(0)) continue;
+    answer->parts.push_back({part.colour, RunLives::tr(part.label),
+                             RunLives::tr("%1, %2").arg(days_text(time.value()),
+                                                        percent_text(campaign.share(part.kind))),
+                             time.value()});
+  }
+  for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()).value() / kDay);
+  answer->summary = summary_of(question, candidate, settings, campaign);
+  return answer;
+}
+
+}  // namespace
+
+RunLives::RunLives(QObject* parent) : QObject(parent), work_(*this) {}
+RunLives::~RunLives() = default;
+
+void RunLives::start(std::shared_ptr<const Question> question, const Candidate& candidate) {
+  Q_EMIT started();
+  work_.start([this, question = std::move(question), candidate](const std::atomic<bool>& stop) {
+    std::shared_ptr<const LivesAnswer> answer;
+    QString problem;
+    if (const auto settings = settings_of_run(question->scenario, question->job, candidate)) {
+      const RunLength& run = question->scenario.run;
+      CampaignOptions options{.runs = run.runs, .seed = static_cast<std::uint64_t>(run.seed)};
+      options.interrupted = &stop;
+      options.progress = [this](double share) {
+        QMetaObject::invokeMethod(
+            this, [this, share] { Q_EMIT progressed(share); }, Qt::QueuedConnection);
+      };
+      const std::vector<Life> lives = live_many(*settings, options);
+      if (lives.empty()) {
+        problem = tr("Cancelled before the first run.");
+      } else {
+        answer = answer_of(*question, candidate, *settings, lives);
+      }
+    } else {
+      problem = qt(settings.error());
+    }
+    return Background::Done([this, answer = std::move(answer), problem] {
+      answer_ = answer;
+      problem_ = problem;
+      Q_EMIT finished();
+    });
+  });
+}
+
+}  // namespace trainyard

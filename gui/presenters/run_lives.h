@@ -1,0 +1,46 @@
+// Many lives of the whole run, on a thread of their own: where its time goes and when it ends.
+#pragma once
+
+#include <QObject>
+#include <QString>
+#include <memory>
+#include <vector>
+
+#include "gui/presenters/answer.h"
+#include "gui/presenters/background.h"
+
+namespace trainyard {
+
+struct Question;
+
+struct LivesAnswer {
+  std::vector<BarPart> parts;  // of the run's time, mean, seconds
+  std::vector<double> days;    // that each life takes
+  QString summary;
+};
+
+class RunLives : public QObject {
+  Q_OBJECT
+ public:
+  explicit RunLives(QObject* parent = nullptr);
+  ~RunLives() override;
+
+  void start(std::shared_ptr<const Question> question, const Candidate& candidate);
+  void cancel() { work_.stop(); }
+  bool busy() const { return work_.busy(); }
+  // nullptr: none yet, or the last one failed.
+  const std::shared_ptr<const LivesAnswer>& answer() const { return answer_; }
+  const QString& problem() const { return problem_; }
+
+ Q_SIGNALS:
+  void started();
+  void progressed(double share);
+  void finished();
+
+ private:
+  std::shared_ptr<const LivesAnswer> answer_;
+  QString problem_;
+  Background work_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,286 @@
+#include "gui/presenters/timeline_scene.h"
+
+#include <QCoreApplication>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "gui/presenters/text.h"
+#include "scenarios/readable.h"
+#include "simulator/critical_path.h"
+#include "simulator/step.h"
+
+namespace trainyard {
+namespace {
+
+QString tr(const char* text) { return QCoreApplication::translate("TimelineScene", text); }
+
+constexpr std::array<const char*, kSliceKinds> kKeys = {"forward",
+                                                        "backward",
+                                                        "weight_gradient",
+                                                        "recompute",
+                                                        "optimizer",
+                                                        "launch",
+                                                        "tensor_parallel",
+                                                        "context_parallel",
+                                                        "expert_parallel",
+                                                        "pipeline",
+                                                        "data_parallel",
+                                                        "copy",
+                                                        "other"};
+
+constexpr std::array<const char*, kStreams> kStreamNames = {
+    QT_TRANSLATE_NOOP("TimelineScene", "compute"),
+    QT_TRANSLATE_NOOP("TimelineScene", "tensor parallel"),
+    QT_TRANSLATE_NOOP("TimelineScene", "context parallel"),
+    QT_TRANSLATE_NOOP("TimelineScene", "expert parallel"),
+    QT_TRANSLATE_NOOP("TimelineScene", "sends forward"),
+    QT_TRANSLATE_NOOP("TimelineScene", "sends backward"),
+    QT_TRANSLATE_NOOP("TimelineScene", "receives"),
+    QT_TRANSLATE_NOOP("TimelineScene", "data parallel"),
+    QT_TRANSLATE_NOOP("TimelineScene", "copies")};
+
+SliceKind compute_kind(const StepTask& task) {
+  if (task.kind == StepTaskKind::launch) return SliceKind::launch;
+  if (task.kind == StepTaskKind::update_overhead) return SliceKind::optimizer;
+  const Operation& operation = *task.issued.operation;
+  if (operation.recomputed) return SliceKind::recompute;
+  switch (operation.phase) {
+    case Phase::forward:
+      return SliceKind::forward;
+    case Phase::input_gradient:
+      return SliceKind::backward;
+    case Phase::weight_gradient:
+      return SliceKind::weight_gradient;
+    case Phase::update:
+      break;
+  }
+  return SliceKind::optimizer;
+}
+
+SliceKind kind_of_task(const Task& task, const StepTask& what) {
+  switch (task.stream) {
+    case Stream::compute:
+      return compute_kind(what);
+    case Stream::tensor:
+      return SliceKind::tensor_parallel;
+    case Stream::context:
+      return SliceKind::context_parallel;
+    case Stream::expert:
+      return SliceKind::expert_parallel;
+    case Stream::pipeline:
+    case Stream::gradient:
+    case Stream::receive:
+      return SliceKind::pipeline;
+    case Stream::data:
+      return SliceKind::data_parallel;
+    case Stream::copy:
+      break;
+  }
+  return SliceKind::copy;
+}
+
+double ps(Picoseconds time) { return static_cast<double>(time.count()); }
+
+// First place at or after `from` whose slice starts at `time` or later: doubling steps, then
+// halving, since the next pixel is near.
+std::size_t starts_from(std::span<const TaskTimes> times, const std::vector<std::uint32_t>& slices,
+                        std::size_t from, double time) {
+  std::size_t step = 1;
+  std::size_t high = from;
+  while (high < slices.size() && ps(times[slices[high]].start) < time) {
+    from = high + 1;
+    high += step;
+    step *= 2;
+  }
+  high = std::min(high, slices.size());
+  const auto first = slices.begin() + static_cast<std::ptrdiff_t>(from);
+  const auto last = slices.begin() + static_cast<std::ptrdiff_t>(high);
+  const auto found = std::partition_point(
+      first, last, [&](std::uint32_t slice) { return ps(times[slice].start) < time; });
+  return static_cast<std::size_t>(found - slices.begin());
+}
+
+}  // namespace
+
+const char* key_of(SliceKind kind) { return kKeys[static_cast<std::size_t>(kind)]; }
+
+struct TimelineScene::Source {
+  std::shared_ptr<const StepSimulation> simulation;
+
+  int rank_of(std::uint32_t slice) const {
+    const auto& first = simulation->timeline.first;
+    return static_cast<int>(std::ranges::upper_bound(first, slice) - first.begin()) - 1;
+  }
+  std::size_t list_of(int rank) const {
+    return static_cast<std::size_t>(
+        simulation->step.graph.ranks[static_cast<std::size_t>(rank)].list);
+  }
+  std::size_t place_of(std::uint32_t slice, int rank) const {
+    return slice - simulation->timeline.first[static_cast<std::size_t>(rank)];
+  }
+};
+
+TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<SliceKind> kinds,
+                             std::vector<TimelineTrack> tracks)
+    : times_(times), kinds_(std::move(kinds)), tracks_(std::move(tracks)) {
+  find_end();
+}
+
+void TimelineScene::find_end() {
+  for (const TimelineTrack& track : tracks_) {
+    if (!track.slices.empty()) end_ = std::max(end_, ps(times_[track.slices.back()].end));
+  }
+}
+
+std::shared_ptr<const TimelineScene> TimelineScene::of(
+    std::shared_ptr<const StepSimulation> simulation) {
+  const StepGraph& step = simulation->step;
+  const Timeline& timeline = simulation->timeline;
+  std::vector<SliceKind> kinds(timeline.times.size());
+  std::vector<TimelineTrack> tracks;
+  for (std::size_t rank = 0; rank < step.graph.ranks.size(); ++rank) {
+    const auto list = static_cast<std::size_t>(step.graph.ranks[rank].list);
+    const std::vector<Task>& tasks = step.graph.lists[list].tasks;
+    std::array<std::vector<std::uint32_t>, kStreams> slices;
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const auto slice = static_cast<std::uint32_t>(timeline.first[rank] + i);
+      kinds[slice] = kind_of_task(tasks[i], step.tasks[list][i]);
+      const TaskTimes& times = timeline.times[slice];
+      if (times.end > times.start)
+        slices[static_cast<std::size_t>(tasks[i].stream)].push_back(slice);
+    }
+    const QString of = step.folded() ? tr("stage %1").arg(list) : tr("rank %1").arg(rank);
+    for (std::size_t stream = 0; stream < slices.size(); ++stream) {
+      if (slices[stream].empty()) continue;
+      std::ranges::stable_sort(slices[stream], {},
+                               [&](std::uint32_t slice) { return timeline.times[slice].start; });
+      tracks.push_back({tr("%1 · %2").arg(of, tr(kStreamNames[stream])), static_cast<int>(rank),
+                        stream == 0, std::move(slices[stream])});
+    }
+  }
+  auto scene = std::make_shared<TimelineScene>(timeline.times, std::move(kinds), std::move(tracks));
+  scene->critical_.resize(timeline.times.size());
+  for (const PathStep& at : critical_path(step, timeline)) {
+    const std::size_t first = timeline.first[static_cast<std::size_t>(at.rank)];
+    scene->critical_[first + static_cast<std::size_t>(at.task)] = true;
+  }
+  for (const StageUse& stage : simulation->stages) {
+    std::vector<MemoryStep>& steps = scene->memory_.emplace_back();
+    for (const MemoryPoint& point : stage.memory.points) {
+      steps.push_back({ps(point.time), point.bytes.value()});
+    }
+  }
+  scene->end_ = ps(timeline.makespan);
+  scene->source_ = std::make_shared<Source>(Source{std::move(simulation)});
+  return scene;
+}
+
+std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track,
+                                          const TimelineView& view) const {
+  std::vector<SliceRun> runs;
+  const std::vector<std::uint32_t>& slices = track.slices;
+  const double to = view.from + view.per_pixel * view.width;
+  std::size_t i = starts_from(times_, slices, 0, view.from);
+  if (i > 0) --i;  // it may reach into the view
+  while (i < slices.size()) {
+    const TaskTimes& times = times_[slices[i]];
+    if (ps(times.start) >= to) break;
+    const double x = (ps(times.start) - view.from) / view.per_pixel;
+    const double wide = (ps(times.end) - ps(times.start)) / view.per_pixel;
+    const SliceKind kind = kinds_[slices[i]];
+    if (wide >= 1 || x < 0) {
+      const double left = std::max(x, 0.0);
+      const double right = std::min(x + wide, static_cast<double>(view.width));
+      if (right > left) runs.push_back({left, right - left, kind, slices[i]});
+      ++i;
+      continue;
+    }
+    const double pixel = std::floor(x);
+    const bool goes_on = !runs.empty() && runs.back().kind == kind &&
+                         std::abs(runs.back().x + runs.back().width - pixel) < 1e-6;
+    if (goes_on) {
+      runs.back().width += 1;
+    } else {
+      runs.push_back({pixel, 1, kind, slices[i]});
+    }
+    i = starts_from(times_, slices, i + 1, view.from + (pixel + 1) * view.per_pixel);
+  }
+  return runs;
+}
+
+const std::uint32_t* TimelineScene::slice_at(const TimelineTrack& track, double time) const {
+  const std::size_t after = starts_from(times_, track.slices, 0, time);
+  const std::size_t upto = std::min(after + 1, track.slices.size());
+  // Messages to several peers may lie over each other.
+  for (std::size_t i = upto; i > 0 && i + 4 > upto; --i) {
+    const TaskTimes& times = times_[track.slices[i - 1]];
+    if (ps(times.start) <= time && time < ps(times.end)) return &track.slices[i - 1];
+  }
+  return nullptr;
+}
+
+QString TimelineScene::name_of(std::uint32_t slice) const {
+  if (!source_) return {};
+  const int rank = source_->rank_of(slice);
+  return qt(operation_name(
+      source_->simulation->step.tasks[source_->list_of(rank)][source_->place_of(slice, rank)]));
+}
+
+QString TimelineScene::details_of(std::uint32_t slice) const {
+  const TaskTimes& times = times_[slice];
+  const auto shown = [](Picoseconds time) { return qt(with_unit(to_seconds(time))); };
+  QString text = tr("%1 from %2 to %3")
+                     .arg(shown(times.end - times.start), shown(times.start), shown(times.end));
+  if (!source_) return text;
+  const int rank = source_->rank_of(slice);
+  const std::size_t list = source_->list_of(rank);
+  const std::size_t place = source_->place_of(slice, rank);
+  const StepGraph& step = source_->simulation->step;
+  const StepTask& what = step.tasks[list][place];
+  const Task& task = step.graph.lists[list].tasks[place];
+  QStringList lines = {qt(described(what)), text};
+  if (task.call >= 0) {
+    const Call& call = step.graph.calls[static_cast<std::size_t>(task.call)];
+    lines.append(tr("message %1, alone %2")
+                     .arg(qt(with_unit(call.message)),
+                          qt(with_unit(step.alone[static_cast<std::size_t>(task.call)]))));
+  }
+  if (what.kind == StepTaskKind::operation && what.issued.operation->gemm.m > 0) {
+    const GemmShape& gemm = what.issued.operation->gemm;
+    lines.append(tr("GEMM %1 × %2 × %3").arg(gemm.m).arg(gemm.n).arg(gemm.k));
+  }
+  const auto waits = step.graph.lists[list].dependencies_of(static_cast<std::int32_t>(place));
+  constexpr std::size_t kShown = 3;
+  for (std::size_t i = 0; i < waits.size() && i < kShown; ++i) {
+    lines.append(
+        tr("after %1").arg(qt(described(step.tasks[list][static_cast<std::size_t>(waits[i])]))));
+  }
+  if (is_critical(slice)) lines.append(tr("on the critical path"));
+  return lines.join(QLatin1Char('\n'));
+}
+
+const std::vector<MemoryStep>& TimelineScene::memory_of(int rank) const {
+  static const std::vector<MemoryStep> none;
+  if (!source_) return none;
+  const std::size_t list = source_->list_of(rank);
+  return list < memory_.size() ? memory_[list] : none;
+}
+
+const std::uint32_t* TimelineScene::find_after(const QString& text, double time) const {
+  const std::uint32_t* found = nullptr;
+  double earliest = end_ + 1;
+  for (const TimelineTrack& track : tracks_) {
+    for (std::size_t i = starts_from(times_, track.slices, 0, std::nextafter(time, end_ + 1));
+         i < track.slices.size() && ps(times_[track.slices[i]].start) < earliest; ++i) {
+      if (!name_of(track.slices[i]).contains(text, Qt::CaseInsensitive)) continue;
+      found = &track.slices[i];
+      earliest = ps(times_[*found].start);
+      break;
+    }
+  }
+  return found;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,105 @@
+// A step as tracks of slices that can be drawn at any zoom: for every rank and stream the places of
+// its operations in the simulation's own times, in order. Nothing is copied, so ten million
+// operations take five bytes each beside the simulation.
+//
+// What is drawn is found per track and per pixel: a slice wider than a pixel by itself, of narrower
+// ones the first in each pixel; the rest is jumped over by search. The work is that of the pixels,
+// not of the slices.
+#pragma once
+
+#include <QString>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/units.h"
+#include "simulator/timeline.h"
+
+namespace trainyard {
+
+struct StepSimulation;
+
+// For colours; the name of a kind is the key of its colour.
+enum class SliceKind : std::uint8_t {
+  forward,
+  backward,
+  weight_gradient,
+  recompute,
+  optimizer,
+  launch,
+  tensor_parallel,
+  context_parallel,
+  expert_parallel,
+  pipeline,
+  data_parallel,
+  copy,
+  other,
+};
+const char* key_of(SliceKind kind);
+inline constexpr int kSliceKinds = 13;
+
+struct TimelineTrack {
+  QString name;
+  int rank = 0;
+  bool is_compute = false;
+  std::vector<std::uint32_t> slices;  // places in TimelineScene::times, by start
+};
+
+// Pixels of a track that are drawn in one colour.
+struct SliceRun {
+  double x = 0, width = 0;
+  SliceKind kind{};
+  std::uint32_t slice = 0;  // the first one
+};
+
+struct TimelineView {
+  double from = 0;       // picoseconds at the left edge
+  double per_pixel = 1;  // picoseconds
+  int width = 0;         // pixels
+};
+
+struct MemoryStep {
+  double time = 0;  // picoseconds
+  double bytes = 0;
+};
+
+class TimelineScene {
+ public:
+  // Keeps the simulation.
+  static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const StepSimulation> simulation);
+  // Tracks over times that someone else keeps.
+  TimelineScene(std::span<const TaskTimes> times, std::vector<SliceKind> kinds,
+                std::vector<TimelineTrack> tracks);
+
+  const std::vector<TimelineTrack>& tracks() const { return tracks_; }
+  double end() const { return end_; }  // picoseconds
+  const TaskTimes& times_of(std::uint32_t slice) const { return times_[slice]; }
+  SliceKind kind_of(std::uint32_t slice) const { return kinds_[slice]; }
+  bool is_critical(std::uint32_t slice) const { return !critical_.empty() && critical_[slice]; }
+
+  std::vector<SliceRun> runs(const TimelineTrack& track, const TimelineView& view) const;
+  // The slice of a track at a time; nothing: none.
+  const std::uint32_t* slice_at(const TimelineTrack& track, double time) const;
+
+  QString name_of(std::uint32_t slice) const;
+  QString details_of(std::uint32_t slice) const;
+  const std::vector<MemoryStep>& memory_of(int rank) const;
+  // Of the operations whose names hold the text, the first that starts later; nothing: none.
+  const std::uint32_t* find_after(const QString& text, double time) const;
+
+ private:
+  struct Source;
+  void find_end();
+
+  std::span<const TaskTimes> times_;
+  std::vector<SliceKind> kinds_;
+  std::vector<TimelineTrack> tracks_;
+  std::vector<bool> critical_;
+  std::vector<std::vector<MemoryStep>> memory_;  // of each list
+  std::shared_ptr<const Source> source_;         // nullptr: slices have no names
+  double end_ = 0;
+};
+
+}  // namespace trainyard

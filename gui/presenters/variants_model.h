@@ -1,0 +1,42 @@
+// Pinned variants of a plan side by side: a column for each and one for the plan as it is now, a
+// row for each figure and each key in which they differ. Differences are to the first column.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <QStringList>
+#include <optional>
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace trainyard {
+
+class VariantsModel : public QAbstractTableModel {
+  Q_OBJECT
+ public:
+  explicit VariantsModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
+
+  void set_now(const std::optional<Candidate>& candidate);
+  void pin();  // the plan as it is now becomes A, B, C, …
+  void unpin(int column);
+  void clear();
+  int pinned() const { return static_cast<int>(pinned_.size()); }
+  const Candidate& at(int column) const { return pinned_[static_cast<std::size_t>(column)]; }
+
+  int rowCount(const QModelIndex& parent = {}) const override;
+  int columnCount(const QModelIndex& parent = {}) const override;
+  QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  QVariant headerData(int section, Qt::Orientation orientation,
+                      int role = Qt::DisplayRole) const override;
+
+ private:
+  const Candidate* column(int index) const;
+  QString name_of(int column) const;
+
+  std::vector<Candidate> pinned_;
+  std::vector<int> letters_;  // of the pinned: 0 is A
+  int next_letter_ = 0;
+  std::optional<Candidate> now_;
+};
+
+}  // namespace trainyard

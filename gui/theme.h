@@ -1,0 +1,12 @@
+// Light, dark, or as the desktop has it.
+#pragma once
+
+namespace trainyard {
+
+enum class Theme { desktop, light, dark };
+
+// Takes effect at once and is remembered.
+void set_theme(Theme theme);
+void restore_theme();
+
+}  // namespace trainyard

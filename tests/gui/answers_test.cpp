@@ -1,0 +1,83 @@
+// Presenters that ask the core for more than an estimate: measured runs, lives of a run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+
+#include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/run_lives.h"
+#include "scenarios/question.h"
+#include "scenarios/scenario_text.h"
+#include "scenarios/validation.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+std::string measured_run(const std::string& name, const std::string& seconds) {
+  return R"({"trainyard": "scenario/1", "name": ")" + name + R"(", "model": "llama-3.1-8b",
+    "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
+    "training": {"global_batch": 16, "sequence_length": 4096},
+    "plan": {"tensor_parallel": 2}, "measured": {"step_time": ")" +
+         seconds + R"( s", "source": "made up"}})";
+}
+
+TEST(AccuracyCheck, ShowsTheWorstRunFirst) {
+  const auto file = written(
+      "runs.json", "[" + measured_run("near", "1") + ", " + measured_run("far", "1000") + "]");
+  AccuracyCheck check;
+  check.start({file});
+  ASSERT_TRUE(wait_until([&] { return check.report() != nullptr; }))
+      << check.problem().toStdString();
+  AccuracyModel model;
+  const QAbstractItemModelTester tester(&model,
+                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
+  model.set_report(check.report());
+  ASSERT_EQ(model.rowCount(), 2);
+  // The same job: what took 1000 times as long is further from one prediction or the other.
+  const double first = std::abs(*model.at(0).error);
+  EXPECT_GE(first, std::abs(*model.at(1).error));
+  EXPECT_DOUBLE_EQ(*model.at(0).error, *model.at(0).predicted / *model.at(0).measured - 1);
+}
+
+TEST(AccuracyCheck, NamesTheFileThatIsNoDocument) {
+  AccuracyCheck check;
+  check.start({written("no.json", "{\n oops")});
+  ASSERT_TRUE(wait_until([&] { return !check.problem().isEmpty(); }));
+  EXPECT_TRUE(check.summary().contains(QStringLiteral("no.json: line 2")));
+}
+
+TEST(RunLives, BooksEverySecondOfTheRun) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "run": {"work": "2 days", "runs": 8}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan)});
+  ASSERT_TRUE(wait_until([&] { return lives.answer() != nullptr; }))
+      << lives.problem().toStdString();
+  ASSERT_EQ(lives.answer()->days.size(), 8u);
+  double booked = 0;
+  for (const BarPart& part : lives.answer()->parts) booked += part.value / 86400;
+  double mean = 0;
+  for (const double days : lives.answer()->days) mean += days / 8;
+  EXPECT_NEAR(booked, mean, 1e-6);
+  EXPECT_GE(mean, 2);
+}
+
+TEST(RunLives, SaysWhatTheScenarioMustHave) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan)});
+  ASSERT_TRUE(wait_until([&] { return !lives.problem().isEmpty(); }));
+  EXPECT_TRUE(lives.problem().contains(QStringLiteral("length of the run")));
+}
+
+}  // namespace
+}  // namespace trainyard

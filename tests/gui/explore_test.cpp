@@ -1,0 +1,91 @@
+#include "gui/presenters/explore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gui/presenters/answer.h"
+#include "gui/presenters/plan_knobs.h"
+#include "planner/auto_schedule.h"
+#include "planner/request.h"
+#include "scenarios/question.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+class Explored : public testing::Test {
+ protected:
+  void SetUp() override {
+    question_ =
+        std::make_shared<Question>(*read_question(example("llama-3.1-405b-16384-h100.json")));
+    explore_.set_question(question_);
+  }
+  const ExploreControl& control(const QString& key) const {
+    const auto& all = explore_.controls();
+    return *std::ranges::find(all, key, &ExploreControl::key);
+  }
+  void choose(const QString& key, int value) {
+    const std::vector<int>& values = control(key).values;
+    const auto at = std::ranges::find(values, value) - values.begin();
+    explore_.choose(key, static_cast<int>(at));
+  }
+
+  std::shared_ptr<const Question> question_;
+  Explore explore_;
+};
+
+TEST_F(Explored, StartsAtThePlanOfTheScenario) {
+  ASSERT_TRUE(explore_.candidate().has_value());
+  EXPECT_EQ(explore_.candidate()->plan.pipeline_parallel, 16);
+  const Plan plan = *requested_plan(question_->scenario, question_->job);
+  EXPECT_EQ(explore_.candidate()->estimate.step_time, estimate(question_->job, plan).step_time);
+}
+
+TEST_F(Explored, ControlsHaveTheLegalValuesAndNoOthers) {
+  const Job& job = question_->job.job;
+  for (const PlanKnob& knob : plan_knobs()) {
+    const ExploreControl& shown = control(QLatin1String(knob.key));
+    for (const int value : shown.values) {
+      PlanRequest request = turned(request_of(explore_.candidate()->plan), knob, value);
+      EXPECT_TRUE(make_plan(request, job.model, job.cluster, job.training).has_value())
+          << knob.key << " " << value;
+    }
+  }
+  // 128 heads: no tensor parallelism over 3, and 126 layers in 16 stages of 8 chunks are legal.
+  EXPECT_EQ(std::ranges::count(control("tensor_parallel").values, 3), 0);
+  EXPECT_EQ(std::ranges::count(control("tensor_parallel").values, 8), 1);
+}
+
+TEST_F(Explored, AChangeIsAnsweredAtOnceAndFillsTheCluster) {
+  choose("tensor_parallel", 4);
+  ASSERT_TRUE(explore_.candidate().has_value());
+  EXPECT_EQ(explore_.candidate()->plan.tensor_parallel, 4);
+  EXPECT_EQ(explore_.candidate()->plan.devices(), 16384);
+  EXPECT_EQ(explore_.candidate()->estimate.step_time,
+            estimate(question_->job, explore_.candidate()->plan).step_time);
+}
+
+TEST_F(Explored, WhatWouldHelpIsFoundBesideAndCanBeTaken) {
+  ASSERT_TRUE(wait_until([this] { return !explore_.remedies().plans.empty(); }));
+  const Remedy remedy = explore_.remedies().plans.front();
+  const Seconds before = explore_.candidate()->estimate.step_time;
+  explore_.set_request(*remedy.request);
+  EXPECT_DOUBLE_EQ(explore_.candidate()->estimate.step_time.value(),
+                   (before - remedy.saved).value());
+}
+
+TEST_F(Explored, PartsOfTheBarSumToTheStep) {
+  double sum = 0;
+  for (const BarPart& part : breakdown_bar(explore_.candidate()->estimate)) sum += part.value;
+  EXPECT_NEAR(sum, explore_.candidate()->estimate.step_time.value(), 1e-9);
+}
+
+TEST(Explore, HasNothingToTurnWithoutAQuestion) {
+  Explore explore;
+  explore.set_question(nullptr);
+  EXPECT_TRUE(explore.controls().empty());
+  EXPECT_FALSE(explore.problem().isEmpty());
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,144 @@
+// Every model under Qt's own tester, which checks indices, parents and signals at each change.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QSignalSpy>
+
+#include "gui/presenters/candidate_model.h"
+#include "gui/presenters/form_model.h"
+#include "gui/presenters/plan_search.h"
+#include "gui/presenters/variants_model.h"
+#include "model/cost/estimate.h"
+#include "planner/auto_schedule.h"
+#include "scenarios/editing.h"
+#include "scenarios/file.h"
+#include "scenarios/form.h"
+#include "scenarios/question.h"
+#include "scenarios/scenario_text.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+using Mode = QAbstractItemModelTester::FailureReportingMode;
+
+std::string small_scenario() {
+  return R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+             "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+             "training": {"global_batch": 64, "sequence_length": 4096}})";
+}
+
+// The tester aborts through qFatal where a model breaks a rule.
+TEST(FormModel, KeepsTheRulesOfAModelWhileTheDocumentChanges) {
+  FormModel model;
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  model.set_form(*form_of(small_scenario()));
+  const QSignalSpy resets(&model, &QAbstractItemModel::modelReset);
+  model.set_form(*form_of(*with_typed(small_scenario(), "/cluster/nodes", "4")));
+  EXPECT_EQ(resets.count(), 0);  // what is unfolded stays so
+  EXPECT_EQ(model.index_of("/cluster/nodes").siblingAtColumn(1).data().toString(), "4");
+  model.set_form(*form_of(*with_value(small_scenario(), "/model", R"({"layers": 2})")));
+  EXPECT_EQ(resets.count(), 1);
+  EXPECT_TRUE(model.index_of("/model/layers").isValid());
+}
+
+TEST(FormModel, SendsOutWhatIsTyped) {
+  FormModel model;
+  model.set_form(*form_of(small_scenario()));
+  std::string typed;
+  QObject::connect(
+      &model, &FormModel::typed,
+      [&](const std::string& pointer, const std::string& text) { typed = pointer + "=" + text; });
+  const QModelIndex price = model.index_of("/price").siblingAtColumn(FormModel::value_column);
+  EXPECT_TRUE(model.setData(price, QStringLiteral("2.99 USD/h")));
+  EXPECT_EQ(typed, "/price=2.99 USD/h");
+}
+
+TEST(FormModel, MarksTheRowOfAProblem) {
+  FormModel model;
+  model.set_form(*form_of(small_scenario()));
+  model.set_problem("/training/global_batch/0", QStringLiteral("wrong"));
+  EXPECT_TRUE(model.index_of("/training/global_batch").data(Qt::ForegroundRole).isValid());
+  model.set_problem("", {});
+  EXPECT_FALSE(model.index_of("/training/global_batch").data(Qt::ForegroundRole).isValid());
+}
+
+class Candidates : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto question = std::make_shared<Question>(*question_of(small_scenario(), "a.json"));
+    search_.start(question, Objective::step_time, 20);
+    ASSERT_TRUE(wait_until([this] { return search_.answer() != nullptr; }));
+  }
+  PlanSearch search_;
+};
+
+TEST_F(Candidates, AreThePlansOfTheSearchBestFirst) {
+  CandidateModel model;
+  const QAbstractItemModelTester tester(&model, Mode::Fatal);
+  model.set_answer(search_.answer());
+  ASSERT_EQ(model.rowCount(), 20);
+  for (int row = 1; row < model.rowCount(); ++row) {
+    EXPECT_LE(model.axis_value(row - 1, 0), model.axis_value(row, 0));
+  }
+  EXPECT_TRUE(model.pareto(0, 1)[0]);  // nothing is faster than the fastest
+}
+
+// By definition, each pair compared.
+TEST_F(Candidates, OnTheFrontAreThoseThatNoOtherBeatsInBoth) {
+  CandidateModel model;
+  model.set_answer(search_.answer());
+  const std::vector<bool> front = model.pareto(0, 1);
+  for (int row = 0; row < model.rowCount(); ++row) {
+    bool beaten = false;
+    for (int other = 0; other < model.rowCount(); ++other) {
+      const double time = model.axis_value(other, 0) - model.axis_value(row, 0);
+      const double memory = model.axis_value(other, 1) - model.axis_value(row, 1);
+      beaten = beaten || (time <= 0 && memory <= 0 && (time < 0 || memory < 0));
+    }
+    if (front[static_cast<std::size_t>(row)]) {
+      EXPECT_FALSE(beaten) << row;
+    }
+  }
+}
+
+TEST_F(Candidates, AreFilteredByColumnAndSortedByValue) {
+  CandidateModel model;
+  CandidateFilter filter;
+  filter.setSourceModel(&model);
+  const QAbstractItemModelTester tester(&filter, Mode::Fatal);
+  model.set_answer(search_.answer());
+  int with_zero_one = 0;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    with_zero_one += model.at(row).plan.zero_stage == 1 ? 1 : 0;
+  }
+  filter.set_filter(QStringLiteral("zero=1"));
+  EXPECT_EQ(filter.rowCount(), with_zero_one);
+  filter.set_filter({});
+  filter.sort(1, Qt::DescendingOrder);
+  const auto memory = [&](int row) {
+    return filter.index(row, 1).data(CandidateModel::sort_role).toDouble();
+  };
+  for (int row = 1; row < filter.rowCount(); ++row) EXPECT_GE(memory(row - 1), memory(row));
+}
+
+TEST_F(Candidates, ArePinnedAndComparedWithTheFirst) {
+  VariantsModel variants;
+  const QAbstractItemModelTester tester(&variants, Mode::Fatal);
+  const std::vector<Candidate>& plans = search_.answer()->candidates();
+  variants.set_now(plans[0]);
+  variants.pin();
+  variants.set_now(plans[5]);
+  variants.pin();
+  EXPECT_EQ(variants.columnCount(), 3);
+  EXPECT_EQ(variants.headerData(1, Qt::Horizontal).toString(), "B");
+  EXPECT_FALSE(variants.index(0, 0).data().toString().contains(QLatin1Char('(')));
+  const double slower = plans[5].estimate.step_time / plans[0].estimate.step_time;
+  EXPECT_EQ(variants.index(0, 1).data().toString().contains(QLatin1Char('+')), slower > 1.0);
+  variants.unpin(0);
+  EXPECT_EQ(variants.headerData(0, Qt::Horizontal).toString(), "B");
+}
+
+}  // namespace
+}  // namespace trainyard

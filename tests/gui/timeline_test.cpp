@@ -1,0 +1,181 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QTest>
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "gui/charts/gantt.h"
+#include "gui/presenters/step_play.h"
+#include "gui/presenters/timeline_scene.h"
+#include "scenarios/question.h"
+#include "scenarios/scenario_text.h"
+#include "simulator/step.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+// One track of slices of 1 to 50 ps with gaps of 0 to 20 ps.
+struct RandomTrack {
+  std::vector<TaskTimes> times;
+  std::unique_ptr<TimelineScene> scene;
+
+  explicit RandomTrack(int slices) {
+    std::mt19937 random(7);
+    std::int64_t at = 0;
+    TimelineTrack track{.name = QStringLiteral("a")};
+    for (int i = 0; i < slices; ++i) {
+      at += random() % 21;
+      const std::int64_t end = at + 1 + random() % 50;
+      times.push_back({Picoseconds(at), Picoseconds(end)});
+      track.slices.push_back(static_cast<std::uint32_t>(i));
+      at = end;
+    }
+    std::vector<SliceKind> kinds(times.size());
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      kinds[i] = i % 2 == 0 ? SliceKind::forward : SliceKind::backward;
+    }
+    scene = std::make_unique<TimelineScene>(times, std::move(kinds), std::vector{std::move(track)});
+  }
+  const TimelineTrack& track() const { return scene->tracks().front(); }
+};
+
+TEST(TimelineScene, DrawsEverySliceWhereItIsWideEnough) {
+  const RandomTrack random(200);
+  const TimelineView view{.from = 0, .per_pixel = 0.5, .width = 40000};
+  const auto runs = random.scene->runs(random.track(), view);
+  ASSERT_EQ(runs.size(), random.times.size());
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_DOUBLE_EQ(runs[i].x, static_cast<double>(random.times[i].start.count()) / 0.5);
+    EXPECT_EQ(runs[i].slice, i);
+  }
+}
+
+// Against each pixel looked at by itself: a pixel is drawn exactly if a slice touches it.
+TEST(TimelineScene, DrawsExactlyThePixelsThatASliceTouches) {
+  const RandomTrack random(5000);
+  for (const double per_pixel : {3.0, 30.0, 300.0, 3000.0}) {
+    const TimelineView view{.from = 1000, .per_pixel = per_pixel, .width = 60};
+    std::vector<bool> drawn(60);
+    for (const SliceRun& run : random.scene->runs(random.track(), view)) {
+      const int last = static_cast<int>(std::ceil(run.x + run.width - 1e-9));
+      for (int x = static_cast<int>(run.x); x < std::min(last, 60); ++x) {
+        drawn[static_cast<std::size_t>(x)] = true;
+      }
+    }
+    for (int x = 0; x < 60; ++x) {
+      const double left = view.from + x * per_pixel;
+      const bool starts = std::ranges::any_of(random.times, [&](const TaskTimes& times) {
+        const auto start = static_cast<double>(times.start.count());
+        return start >= left && start < left + per_pixel;
+      });
+      if (starts) {
+        EXPECT_TRUE(drawn[static_cast<std::size_t>(x)]) << per_pixel << " " << x;
+      }
+      const bool touches = std::ranges::any_of(random.times, [&](const TaskTimes& times) {
+        return static_cast<double>(
+            times.start.count())<left + per_pixel&& static_cast<double>(times.end.count())>
+            left;
+      });
+      if (!touches) {
+        EXPECT_FALSE(drawn[static_cast<std::size_t>(x)]) << per_pixel << " " << x;
+      }
+    }
+  }
+}
+
+TEST(TimelineScene, LooksAtPixelsNotAtSlices) {
+  const RandomTrack random(200000);
+  const TimelineView view{.from = 0, .per_pixel = random.scene->end() / 500, .width = 500};
+  EXPECT_LE(random.scene->runs(random.track(), view).size(), 500u);
+}
+
+TEST(TimelineScene, FindsTheSliceAtATime) {
+  const RandomTrack random(300);
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const auto middle = static_cast<double>(random.times[i].start.count());
+    const std::uint32_t* found = random.scene->slice_at(random.track(), middle);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(*found, i);
+  }
+  EXPECT_EQ(random.scene->slice_at(random.track(), random.scene->end() + 1), nullptr);
+}
+
+class PlayedTimeline : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+      "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 1},
+      "training": {"global_batch": 8, "sequence_length": 2048},
+      "plan": {"tensor_parallel": 2, "pipeline_parallel": 4}})",
+                                                            "a.json"));
+    const Plan plan = *requested_plan(question->scenario, question->job);
+    play_.start(question, plan, {});
+    ASSERT_TRUE(wait_until([this] { return play_.step() != nullptr; }))
+        << play_.problem().toStdString();
+    gantt_.resize(900, 500);
+    gantt_.set_scene(play_.step()->scene);
+  }
+  StepPlay play_;
+  Gantt gantt_;
+};
+
+TEST_F(PlayedTimeline, HasEveryOperationThatTakesTimeOnce) {
+  const Timeline& timeline = play_.step()->simulation->timeline;
+  const auto lasting = std::ranges::count_if(
+      timeline.times, [](const TaskTimes& times) { return times.end > times.start; });
+  std::ptrdiff_t shown = 0;
+  for (const TimelineTrack& track : play_.step()->scene->tracks()) {
+    shown += static_cast<std::ptrdiff_t>(track.slices.size());
+    EXPECT_TRUE(std::ranges::is_sorted(
+        track.slices, {}, [&](std::uint32_t slice) { return timeline.times[slice].start; }));
+  }
+  EXPECT_EQ(shown, lasting);
+  EXPECT_DOUBLE_EQ(play_.step()->scene->end(), static_cast<double>(timeline.makespan.count()));
+}
+
+TEST_F(PlayedTimeline, ZoomsAtTheCursor) {
+  const double x = 600;
+  const auto time_at = [&] {
+    const TimelineView view = gantt_.view();
+    return view.from + (x - (gantt_.width() - view.width)) * view.per_pixel;
+  };
+  const double before = time_at();
+  const double wide = gantt_.view().per_pixel;
+  gantt_.zoom(0.5, x);
+  EXPECT_NEAR(gantt_.view().per_pixel, wide / 2, wide * 1e-9);
+  EXPECT_NEAR(time_at(), before, 20 * wide);  // the scroll bar's width is beyond the plot
+}
+
+TEST_F(PlayedTimeline, IsMovedByTheKeysOfTraceViewers) {
+  const TimelineView all = gantt_.view();
+  QTest::keyClick(&gantt_, Qt::Key_W);
+  QTest::keyClick(&gantt_, Qt::Key_W);
+  EXPECT_LT(gantt_.view().per_pixel, all.per_pixel);
+  const double from = gantt_.view().from;
+  QTest::keyClick(&gantt_, Qt::Key_D);
+  EXPECT_GT(gantt_.view().from, from);
+  QTest::keyClick(&gantt_, Qt::Key_F);
+  EXPECT_DOUBLE_EQ(gantt_.view().per_pixel, all.per_pixel);
+}
+
+TEST_F(PlayedTimeline, FindsAnOperationByItsName) {
+  const TimelineScene& scene = *play_.step()->scene;
+  const std::uint32_t* found = scene.find_after(QStringLiteral("attention"), -1);
+  ASSERT_NE(found, nullptr);
+  gantt_.show_slice(*found);
+  EXPECT_EQ(gantt_.selected(), *found);
+  EXPECT_TRUE(scene.details_of(*found).contains(QStringLiteral("attention")));
+  EXPECT_EQ(scene.find_after(QStringLiteral("no such operation"), -1), nullptr);
+}
+
+TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
+  const QString svg = gantt_.svg();
+  EXPECT_TRUE(svg.startsWith(QStringLiteral("<svg")));
+  EXPECT_TRUE(svg.contains(QStringLiteral("stage 3")));
+}
+
+}  // namespace
+}  // namespace trainyard

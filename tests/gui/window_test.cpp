@@ -1,0 +1,250 @@
+// The real window without a display, through what people do with it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QComboBox>
+#include <QDropEvent>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QMessageBox>
+#include <QMimeData>
+#include <QProcess>
+#include <QPushButton>
+#include <QSettings>
+#include <QSlider>
+#include <QTableView>
+#include <QTest>
+#include <QTimer>
+#include <QTreeView>
+#include <csignal>
+
+#include "gui/charts/gantt.h"
+#include "gui/main_window.h"
+#include "gui/pages/explore_page.h"
+#include "gui/pages/json_editor.h"
+#include "gui/pages/plan_page.h"
+#include "gui/pages/timeline_page.h"
+#include "gui/presenters/explore.h"
+#include "gui/presenters/form_model.h"
+#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/text.h"
+#include "scenarios/file.h"
+#include "scenarios/question.h"
+#include "scenarios/scenario.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+constexpr const char* kSmall = R"({
+  "trainyard": "scenario/1",
+  "model": "llama-3.1-8b",
+  "cluster": { "node": "dgx-h100-80gb", "nodes": 2 },
+  "training": { "global_batch": 64, "sequence_length": 4096 }
+}
+)";
+
+class Window : public testing::Test {
+ protected:
+  void SetUp() override { open(kSmall); }
+  void open(const std::string& text) {
+    ASSERT_TRUE(window_.open_file(written("case.json", text)));
+    window_.show();
+    window_.activateWindow();  // shortcuts are for the active window
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
+  }
+  template <typename W>
+  W& child(const char* name) {
+    auto* found = window_.findChild<W*>(QLatin1String(name));
+    if (found == nullptr) throw std::runtime_error(name);
+    return *found;
+  }
+  template <typename W>
+  W& child_of(QWidget& page, const char* name) {
+    auto* found = page.findChild<W*>(QLatin1String(name));
+    if (found == nullptr) throw std::runtime_error(name);
+    return *found;
+  }
+  JsonEditor& editor() { return *window_.findChild<JsonEditor*>(); }
+  // A page is shown by its shortcut.
+  void go_to_page(int number) {
+    QTest::keyClick(&window_, static_cast<Qt::Key>(Qt::Key_0 + number), Qt::ControlModifier);
+  }
+
+  MainWindow window_;
+};
+
+TEST_F(Window, ABrokenLineIsMarkedAndMendedInTheText) {
+  editor().go_to_line(5);
+  editor().selectAll();
+  QTest::keyClicks(&editor(), R"({ "trainyard": "scenario/1", "model": "llama-9" )");
+  EXPECT_EQ(window_.document().question(), nullptr);
+  EXPECT_EQ(editor().marked_line(), 1);
+  editor().show_text(kSmall);
+  window_.document().set_text(kSmall);
+  EXPECT_NE(window_.document().question(), nullptr);
+  EXPECT_EQ(editor().marked_line(), 0);
+}
+
+TEST_F(Window, AValueTypedIntoTheFormStandsInTheText) {
+  auto& form = child<QTreeView>("form");
+  auto& model = *qobject_cast<FormModel*>(form.model());
+  const QModelIndex nodes =
+      model.index_of("/cluster/nodes").siblingAtColumn(FormModel::value_column);
+  form.scrollTo(nodes);
+  form.setCurrentIndex(nodes);
+  form.edit(nodes);
+  auto* line = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  if (line == nullptr) line = form.findChild<QLineEdit*>();
+  ASSERT_NE(line, nullptr);
+  line->selectAll();
+  QTest::keyClicks(line, QStringLiteral("4"));
+  QTest::keyClick(line, Qt::Key_Return);
+  ASSERT_TRUE(wait_until([this] { return window_.document().modified(); }));
+  EXPECT_EQ(window_.document().question()->job.job.cluster.nodes, 4);
+  EXPECT_TRUE(editor().toPlainText().contains(QStringLiteral(R"("nodes": 4)")));
+  QTest::keyClick(&editor(), Qt::Key_Z, Qt::ControlModifier);
+  EXPECT_FALSE(window_.document().modified());
+}
+
+TEST_F(Window, ASliderAnswersAtOnce) {
+  go_to_page(2);
+  auto& slider = child<QSlider>("tensor_parallel");
+  const auto before = window_.explore().candidate();
+  ASSERT_TRUE(before.has_value());
+  const int was = slider.value();
+  QTest::keyClick(&slider, was > 0 ? Qt::Key_Left : Qt::Key_Right);
+  ASSERT_TRUE(window_.explore().candidate().has_value());
+  EXPECT_NE(window_.explore().candidate()->plan.tensor_parallel, before->plan.tensor_parallel);
+}
+
+TEST_F(Window, PlansAreFoundInspectedExploredAndExported) {
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& table = child<QTableView>("plans");
+  ASSERT_TRUE(wait_until([&] { return table.model()->rowCount() > 1; }));
+  EXPECT_TRUE(table.currentIndex().isValid());
+  table.setFocus();
+  table.selectRow(1);
+  EXPECT_TRUE(child<QLabel>("why").text().contains(QStringLiteral("best plan")));
+  QTest::mouseClick(&child<QPushButton>("explore"), Qt::LeftButton);
+  ASSERT_TRUE(window_.explore().candidate().has_value());
+  const auto file = gui_home() / "out" / "plan.json";
+  std::filesystem::create_directories(file.parent_path());
+  ASSERT_TRUE(window_.export_plan(*window_.explore().candidate(), file));
+  const auto written_plan = read_question(file);
+  ASSERT_TRUE(written_plan.has_value());
+  const Plan plan = *requested_plan(written_plan->scenario, written_plan->job);
+  EXPECT_EQ(estimate(written_plan->job, plan).step_time,
+            window_.explore().candidate()->estimate.step_time);
+}
+
+TEST_F(Window, ThePlanThatWasChosenIsPlayedZoomedAndExported) {
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& table = child<QTableView>("plans");
+  ASSERT_TRUE(wait_until([&] { return table.model()->rowCount() > 1; }));
+  auto& plan_page = *table.window()->findChild<PlanPage*>();
+  QTest::mouseClick(&child_of<QPushButton>(plan_page, "simulate"), Qt::LeftButton);
+  Gantt& gantt = window_.timeline().gantt();
+  ASSERT_TRUE(wait_until([&] { return gantt.scene() != nullptr; }));
+  EXPECT_TRUE(gantt.isVisible());
+  const double wide = gantt.view().per_pixel;
+  gantt.setFocus();
+  QTest::keyClick(&gantt, Qt::Key_W);
+  EXPECT_LT(gantt.view().per_pixel, wide);
+  for (const char* name : {"timeline.png", "timeline.svg", "timeline.json"}) {
+    ASSERT_TRUE(window_.timeline().export_to(gui_home() / name).has_value()) << name;
+    EXPECT_GT(std::filesystem::file_size(gui_home() / name), 1000u) << name;
+  }
+}
+
+TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {
+  ASSERT_TRUE(window_.open_file(example("llama-3.1-405b-16384-h100.json")));
+  go_to_page(3);
+  QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
+  auto& cancel = child<QPushButton>("cancel");
+  EXPECT_TRUE(cancel.isEnabled());
+  QTest::mouseClick(&cancel, Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return child<QPushButton>("search").isEnabled(); }));
+  EXPECT_FALSE(cancel.isEnabled());
+  EXPECT_TRUE(child<QLabel>("status").text().startsWith(QStringLiteral("Cancelled")));
+}
+
+TEST_F(Window, ADroppedScenarioIsOpenedAndADroppedModelTakenIn) {
+  QMimeData data;
+  data.setUrls({QUrl::fromLocalFile(path_text(example("llama-3.1-405b.config.json")))});
+  QDropEvent drop(QPointF(10, 10), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+  QApplication::sendEvent(&window_, &drop);
+  ASSERT_NE(window_.document().question(), nullptr);
+  EXPECT_EQ(window_.document().question()->job.job.model.layers, 126);
+  EXPECT_TRUE(window_.document().modified());
+}
+
+TEST_F(Window, UnsavedWorkIsAskedForBeforeItCloses) {
+  window_.document().set_text(std::string(kSmall) + "\n");
+  QString asked;
+  QTimer::singleShot(0, [&] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (box == nullptr) return;
+    asked = box->text();
+    box->button(QMessageBox::Cancel)->click();
+  });
+  EXPECT_FALSE(window_.close());
+  EXPECT_TRUE(asked.contains(QStringLiteral("case.json")));
+  ASSERT_TRUE(window_.save_to(gui_home() / "case.json"));
+  EXPECT_TRUE(window_.close());
+}
+
+TEST_F(Window, AFileThatIsOpenedIsAmongTheRecentOnes) {
+  const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
+  ASSERT_FALSE(recent.isEmpty());
+  EXPECT_TRUE(recent.first().endsWith(QStringLiteral("case.json")));
+}
+
+TEST_F(Window, ShowsEveryDocumentOfAStrangerAndGoesOn) {
+  const auto bad = std::filesystem::path(TRAINYARD_SOURCE) / "tests" / "scenarios" / "bad";
+  for (const char* folder : {"meaning", "shape", "text"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(bad / folder)) {
+      if (!entry.is_regular_file() || !window_.open_file(entry.path())) continue;
+      EXPECT_FALSE(window_.document().problem().message.isEmpty()) << entry.path();
+    }
+  }
+  EXPECT_TRUE(window_.open_file(gui_home() / "case.json"));
+  EXPECT_NE(window_.document().question(), nullptr);
+}
+
+// The child is this same test; it edits and kills itself.
+TEST(Crash, UnsavedWorkIsOfferedByTheNextWindow) {
+  constexpr const char* kChild = "TRAINYARD_GUI_CHILD";
+  if (qEnvironmentVariableIsSet(kChild)) {
+    MainWindow window;
+    window.open_file(gui_home() / "crash.json");
+    window.document().set_text("{ \"half\": true }");
+    QTest::qWait(3000);  // the window saves by itself after a moment
+    std::raise(SIGKILL);
+  }
+  written("crash.json", kSmall);
+  QProcess child;
+  QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+  environment.insert(QLatin1String(kChild), QStringLiteral("1"));
+  child.setProcessEnvironment(environment);
+  child.start(QApplication::applicationFilePath(), {QStringLiteral("--gtest_filter=Crash.*")});
+  ASSERT_TRUE(child.waitForFinished(120000));
+  ASSERT_EQ(child.exitStatus(), QProcess::CrashExit);
+  MainWindow window;
+  window.open_file(gui_home() / "crash.json");
+  EXPECT_FALSE(window.document().modified());
+  ASSERT_TRUE(window.offer_recovery());
+  auto* box = window.findChild<QMessageBox*>(QStringLiteral("recovery"));
+  ASSERT_NE(box, nullptr);
+  box->buttons().first()->click();
+  EXPECT_EQ(window.document().text(), "{ \"half\": true }");
+  EXPECT_TRUE(window.document().modified());
+  EXPECT_FALSE(window.offer_recovery());
+}
+
+}  // namespace
+}  // namespace trainyard
