@@ -19,6 +19,7 @@
 #include "gui/pages/plan_page.h"
 #include "gui/pages/scenario_page.h"
 #include "gui/pages/timeline_page.h"
+#include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/plan_search.h"
@@ -82,6 +83,7 @@ void MainWindow::make_pages() {
   pages_->addTab(explore_page_, tr("Explore"));
   pages_->addTab(plan_page_, tr("Plan"));
   pages_->addTab(timeline_page_, tr("Timeline"));
+  pages_->addTab(new TopologyPage(*explore_), tr("Topology"));
   pages_->addTab(new AccuracyPage(*accuracy_), tr("Accuracy"));
   auto* goodput_page = new GoodputPage(*lives_);
   pages_->addTab(goodput_page, tr("Goodput"));

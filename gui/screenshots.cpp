@@ -1,6 +1,7 @@
-// gui_screenshots FOLDER WIDTH HEIGHT: pictures of every page on a real scenario, for docs/images
-// and to be looked at (scripts/screenshots). No display is needed.
+// gui_screenshots FOLDER WIDTH HEIGHT [dark]: pictures of every page on a real scenario, for
+// docs/images and to be looked at (scripts/screenshots). No display is needed.
 #include <QApplication>
+#include <QComboBox>
 #include <QElapsedTimer>
 #include <QLocale>
 #include <QPixmap>
@@ -9,15 +10,24 @@
 #include <QStandardPaths>
 #include <QTabWidget>
 #include <QTableView>
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
+#include <vector>
 
+#include "gui/charts/cluster_chart.h"
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
-#include "gui/pages/explore_page.h"
+#include "gui/pages/goodput_page.h"
 #include "gui/pages/timeline_page.h"
+#include "gui/pages/topology_page.h"
+#include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/explore.h"
+#include "gui/presenters/run_lives.h"
 #include "gui/theme.h"
+#include "scenarios/file.h"
+#include "scenarios/validation.h"
 
 namespace trainyard {
 namespace {
@@ -37,45 +47,77 @@ void press(QWidget& page, const char* button) {
   if (auto* found = page.findChild<QPushButton*>(QLatin1String(button))) found->click();
 }
 
-bool fill(MainWindow& window, QTabWidget& pages) {
-  press(*pages.widget(1), "pin");
+// The runs that publications measured, of scenarios/cases.
+std::vector<std::filesystem::path> measured_runs() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator("scenarios/cases")) {
+    if (entry.path().extension() != ".json") continue;
+    const auto text = read_file(entry.path());
+    if (text && text->find("\"measured\"") != std::string::npos) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+bool fill_explore(MainWindow& window, QWidget& page) {
+  press(page, "pin");
   window.explore().choose(QStringLiteral("tensor_parallel"), 2);
-  press(*pages.widget(1), "pin");
+  press(page, "pin");
   window.explore().choose(QStringLiteral("virtual_stages"), 1);
-  if (!wait_until([&] { return !window.explore().remedies().hardware.empty(); })) return false;
-  press(*pages.widget(2), "search");
-  auto* plans = pages.widget(2)->findChild<QTableView*>();
+  return wait_until([&] { return !window.explore().remedies().hardware.empty(); });
+}
+
+bool fill_plan(QWidget& page) {
+  press(page, "search");
+  auto* plans = page.findChild<QTableView*>();
   if (!wait_until([&] { return plans->model()->rowCount() > 4; })) return false;
   plans->selectRow(3);
-  press(*pages.widget(2), "simulate");
-  if (!wait_until([&] { return window.timeline().gantt().scene() != nullptr; })) return false;
-  Gantt& gantt = window.timeline().gantt();
-  gantt.zoom(0.2, gantt.width() / 3.0);
+  press(page, "simulate");
   return true;
 }
 
-int take(const QString& folder, QSize size) {
+bool fill(MainWindow& window, QTabWidget& pages) {
+  if (!fill_explore(window, *pages.widget(1)) || !fill_plan(*pages.widget(2))) return false;
+  if (!wait_until([&] { return window.timeline().gantt().scene() != nullptr; })) return false;
+  Gantt& gantt = window.timeline().gantt();
+  gantt.zoom(0.2, gantt.width() / 3.0);
+  auto& topology = *window.findChild<TopologyPage*>();
+  window.show_page(&topology);
+  if (!wait_until([&] { return topology.chart().map() != nullptr; })) return false;
+  topology.findChild<QComboBox*>()->setCurrentIndex(static_cast<int>(MapColour::data));
+  topology.chart().choose(0);
+  auto& accuracy = *window.findChild<AccuracyCheck*>();
+  accuracy.start(measured_runs());
+  auto& lives = *window.findChild<RunLives*>();
+  press(*window.findChild<GoodputPage*>(), "simulate");
+  return wait_until([&] { return accuracy.report() && lives.answer(); });
+}
+
+bool take(QTabWidget& pages, QMainWindow& window, const QString& folder, const QString& suffix) {
+  for (int page = 0; page < pages.count(); ++page) {
+    pages.setCurrentIndex(page);
+    for (int i = 0; i < 3; ++i) QApplication::processEvents();
+    const QString name = folder + QStringLiteral("/gui-") + pages.tabText(page).toLower() + suffix +
+                         QStringLiteral(".png");
+    if (!window.grab().toImage().convertToFormat(QImage::Format_RGB888).save(name, "PNG", 0)) {
+      std::fprintf(stderr, "%s: cannot be written\n", qPrintable(name));
+      return false;
+    }
+  }
+  return true;
+}
+
+int take(const QString& folder, QSize size, bool also_dark) {
   MainWindow window;
-  window.open_example();
+  if (!window.open_file("scenarios/cases/llama-3.1-405b-54-days.json")) return 2;
   window.resize(size);
   window.show();
   auto* pages = window.findChild<QTabWidget*>();
   if (!fill(window, *pages)) return 1;
-  for (const Theme theme : {Theme::light, Theme::dark}) {
-    set_theme(theme);
-    for (int page = 0; page < pages->count(); ++page) {
-      pages->setCurrentIndex(page);
-      QApplication::processEvents();
-      const QString name = QStringLiteral("%1/gui-%2%3.png")
-                               .arg(folder, pages->tabText(page).toLower(),
-                                    theme == Theme::dark ? QStringLiteral("-dark") : QString());
-      if (!window.grab().toImage().convertToFormat(QImage::Format_Indexed8).save(name, "PNG")) {
-        std::fprintf(stderr, "%s: cannot be written\n", qPrintable(name));
-        return 3;
-      }
-    }
-  }
-  return 0;
+  if (!take(*pages, window, folder, {})) return 3;
+  if (!also_dark) return 0;
+  set_theme(Theme::dark);
+  return take(*pages, window, folder, QStringLiteral("-dark")) ? 0 : 3;
 }
 
 }  // namespace
@@ -89,10 +131,10 @@ int main(int argc, char** argv) {
   QApplication::setApplicationName(QStringLiteral("trainyard-gui-screenshots"));
   QLocale::setDefault(QLocale::c());
   const QStringList words = QApplication::arguments();
-  if (words.size() != 4) {
-    std::fprintf(stderr, "usage: gui_screenshots FOLDER WIDTH HEIGHT\n");
+  if (words.size() < 4) {
+    std::fprintf(stderr, "usage: gui_screenshots FOLDER WIDTH HEIGHT [dark]\n");
     return 2;
   }
   trainyard::set_theme(trainyard::Theme::light);
-  return trainyard::take(words[1], {words[2].toInt(), words[3].toInt()});
+  return trainyard::take(words[1], {words[2].toInt(), words[3].toInt()}, words.size() > 4);
 }

@@ -12,8 +12,6 @@ namespace trainyard {
 namespace {
 
 constexpr int kBarHeight = 30;
-constexpr int kGap = 6;
-constexpr int kSwatch = 10;
 
 }  // namespace
 
@@ -60,16 +58,16 @@ std::vector<BreakdownBar::Entry> BreakdownBar::legend(int width) const {
   std::vector<Entry> entries;
   const int height = fontMetrics().height();
   int x = 0;
-  int y = kBarHeight + kGap;
+  int y = kBarHeight + kChartGap;
   for (const BarPart& part : parts_) {
     const QString text = tr("%1 %2").arg(part.label, part.text.section(QStringLiteral(", "), 1));
-    const int wide = kSwatch + kGap + fontMetrics().horizontalAdvance(text);
+    const int wide = kSwatch + kChartGap + fontMetrics().horizontalAdvance(text);
     if (x > 0 && x + wide > width) {
       x = 0;
       y += height + 2;
     }
     entries.push_back({QRect(x, y, wide, height), text});
-    x += wide + 3 * kGap;
+    x += wide + 3 * kChartGap;
   }
   return entries;
 }
@@ -85,7 +83,7 @@ void BreakdownBar::paintEvent(QPaintEvent* /*event*/) {
     const QRectF box(at, 0, wide, kBarHeight);
     painter.fillRect(box, colour);
     painter.fillRect(QRectF(box.right() - 1, 0, 1, kBarHeight), palette().color(QPalette::Window));
-    if (fontMetrics().horizontalAdvance(part.label) + 2 * kGap < wide) {
+    if (fontMetrics().horizontalAdvance(part.label) + 2 * kChartGap < wide) {
       painter.setPen(text_on(colour));
       painter.drawText(box, Qt::AlignCenter, part.label);
     }
@@ -97,7 +95,7 @@ void BreakdownBar::paintEvent(QPaintEvent* /*event*/) {
     painter.fillRect(box.x(), box.center().y() - kSwatch / 2, kSwatch, kSwatch,
                      colour_of(parts_[i].key, dark));
     painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(box.adjusted(kSwatch + kGap, 0, 4, 0), Qt::AlignVCenter, entries[i].text);
+    painter.drawText(box.adjusted(kSwatch + kChartGap, 0, 4, 0), Qt::AlignVCenter, entries[i].text);
   }
 }
 

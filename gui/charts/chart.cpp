@@ -6,8 +6,17 @@
 #include <QKeyEvent>
 #include <QMenu>
 #include <QPixmap>
+#include <cmath>
 
 namespace trainyard {
+
+double round_step(double least) {
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double lead : {1.0, 2.0, 5.0}) {
+    if (lead * power >= least) return lead * power;
+  }
+  return 10 * power;
+}
 
 Chart::Chart(QWidget* parent) : QWidget(parent) { setFocusPolicy(Qt::StrongFocus); }
 

@@ -6,6 +6,13 @@
 
 namespace trainyard {
 
+// Of legends, pixels.
+inline constexpr int kChartGap = 6;
+inline constexpr int kSwatch = 10;
+
+// 1, 2 or 5 times a power of ten, at least `least`: the step between ticks.
+double round_step(double least);
+
 class Chart : public QWidget {
   Q_OBJECT
  public:

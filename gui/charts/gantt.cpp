@@ -24,15 +24,6 @@ constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
 
 QString time_text(double picoseconds) { return qt(with_unit(Seconds(picoseconds / kPerSecond))); }
 
-// 1, 2 or 5 times a power of ten, at least `least`.
-double round_step(double least) {
-  const double power = std::pow(10.0, std::floor(std::log10(least)));
-  for (const double lead : {1.0, 2.0, 5.0}) {
-    if (lead * power >= least) return lead * power;
-  }
-  return 10 * power;
-}
-
 }  // namespace
 
 Gantt::Gantt(QWidget* parent) : Chart(parent), scroll_(new QScrollBar(Qt::Vertical, this)) {
@@ -98,7 +89,6 @@ void Gantt::show_slice(std::uint32_t slice) {
     break;
   }
   keep_in_scene();
-  Q_EMIT selection_changed();
 }
 
 void Gantt::highlight_critical(bool shown) {
@@ -334,7 +324,6 @@ void Gantt::mousePressEvent(QMouseEvent* event) {
   const std::uint32_t* slice = slice_at(event->pos());
   selected_ = slice == nullptr ? std::nullopt : std::optional(*slice);
   update();
-  Q_EMIT selection_changed();
 }
 
 void Gantt::mouseMoveEvent(QMouseEvent* event) {

@@ -34,7 +34,6 @@ class Gantt : public Chart {
   QSize minimumSizeHint() const override { return {320, 200}; }
 
  Q_SIGNALS:
-  void selection_changed();
   void pointed(const QString& details);
 
  protected:

@@ -4,7 +4,6 @@
 #include <QPainter>
 #include <QToolTip>
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "gui/charts/colours.h"
@@ -15,21 +14,11 @@ namespace trainyard {
 namespace {
 
 constexpr double kGiB = 1073741824.0;
-constexpr int kGap = 6;
-constexpr int kSwatch = 10;
 
 double sum(const StageBar& bar) {
   double bytes = 0;
   for (const BarPart& part : bar.parts) bytes += part.value;
   return bytes;
-}
-
-// 1, 2 or 5 times a power of ten, about a fifth of the whole.
-double step_of(double whole) {
-  const double raw = std::max(whole / 5, 1e-9);
-  const double power = std::pow(10.0, std::floor(std::log10(raw)));
-  const double lead = raw / power;
-  return power * (lead < 1.5 ? 1 : lead < 3.5 ? 2 : lead < 7.5 ? 5 : 10);
 }
 
 }  // namespace
@@ -66,8 +55,8 @@ QString MemoryBars::data_text() const {
 
 QRectF MemoryBars::plot() const {
   const int line = fontMetrics().height();
-  const int left = fontMetrics().horizontalAdvance(QStringLiteral("000 GiB")) + kGap;
-  return QRectF(left, line / 2.0 + 2, width() - left - 2, height() - 3.5 * line - 2 * kGap);
+  const int left = fontMetrics().horizontalAdvance(QStringLiteral("000 GiB")) + kChartGap;
+  return QRectF(left, line / 2.0 + 2, width() - left - 2, height() - 3.5 * line - 2 * kChartGap);
 }
 
 double MemoryBars::top() const {
@@ -90,13 +79,13 @@ void MemoryBars::paintEvent(QPaintEvent* /*event*/) {
 
 void MemoryBars::paint_axis(QPainter& painter, const QRectF& area) const {
   const int line = fontMetrics().height();
-  const double step = step_of(top() / kGiB);
+  const double step = round_step(top() / kGiB / 6);
   for (double tick = 0; tick * kGiB <= top(); tick += step) {
     const double y = area.bottom() - area.height() * tick * kGiB / top();
     painter.setPen(grid_colour(palette()));
     painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
     painter.setPen(muted_text(palette()));
-    painter.drawText(QRectF(0, y - line / 2.0, area.left() - kGap, line),
+    painter.drawText(QRectF(0, y - line / 2.0, area.left() - kChartGap, line),
                      Qt::AlignRight | Qt::AlignVCenter, tr("%1 GiB").arg(tick));
   }
 }
@@ -130,15 +119,15 @@ void MemoryBars::paint_legend(QPainter& painter) const {
   int x = 0;
   int y = top_of_legend;
   for (const BarPart& part : stages_.front().parts) {
-    const int wide = kSwatch + kGap + fontMetrics().horizontalAdvance(part.label);
+    const int wide = kSwatch + kChartGap + fontMetrics().horizontalAdvance(part.label);
     if (x > 0 && x + wide > width()) {
       x = 0;
       y += line;
     }
     painter.fillRect(x, y + (line - kSwatch) / 2, kSwatch, kSwatch, colour_of(part.key, dark));
     painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(QRect(x + kSwatch + kGap, y, wide, line), Qt::AlignVCenter, part.label);
-    x += wide + 2 * kGap;
+    painter.drawText(QRect(x + kSwatch + kChartGap, y, wide, line), Qt::AlignVCenter, part.label);
+    x += wide + 2 * kChartGap;
   }
 }
 

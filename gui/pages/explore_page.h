@@ -24,9 +24,6 @@ class ExplorePage : public QWidget {
  public:
   ExplorePage(Explore& explore, QWidget* parent = nullptr);
 
-  VariantsModel& variants() { return *variants_; }
-  QSplitter& splitter() { return *splitter_; }
-
  Q_SIGNALS:
   void use_asked();       // the plan is to become the scenario's
   void simulate_asked();  // played, on the timeline

@@ -37,9 +37,11 @@ QString best_text(Objective objective, double value) {
     case Objective::energy:
       return qt(with_unit(Joules(value)));
     case Objective::memory:
+      return qt(with_unit(Bytes(value)));
+    case Objective::goodput:
       break;
   }
-  return qt(with_unit(Bytes(value)));
+  return PlanPage::tr("%1 over goodput").arg(qt(with_unit(Seconds(value))));
 }
 
 }  // namespace
@@ -85,6 +87,7 @@ QWidget* PlanPage::make_bar() {
   objective_->addItem(tr("Cost"), int(Objective::cost));
   objective_->addItem(tr("Energy"), int(Objective::energy));
   objective_->addItem(tr("Memory"), int(Objective::memory));
+  objective_->addItem(tr("Step time over goodput"), int(Objective::goodput));
   objective_->setAccessibleName(tr("What is minimised"));
   top_->setRange(1, kMostPlans);
   top_->setValue(kPlans);
@@ -211,6 +214,7 @@ void PlanPage::start() {
 }
 
 void PlanPage::show_started() {
+  objective_->setEnabled(false);  // progress is told in what is searched by
   start_->setEnabled(false);
   cancel_->setEnabled(true);
   progress_->setValue(0);
@@ -229,6 +233,7 @@ void PlanPage::show_progress(const SearchProgress& progress) {
 }
 
 void PlanPage::show_answer() {
+  objective_->setEnabled(true);
   start_->setEnabled(true);
   cancel_->setEnabled(false);
   progress_->setValue(progress_->maximum());

@@ -28,7 +28,6 @@ class PlanPage : public QWidget {
  public:
   PlanPage(ScenarioDocument& document, PlanSearch& search, QWidget* parent = nullptr);
 
-  QSplitter& splitter() { return *splitter_; }
   // nullptr: none is selected.
   const Candidate* selected() const;
 

@@ -20,7 +20,6 @@ class ScenarioPage : public QWidget {
   ScenarioPage(ScenarioDocument& document, QWidget* parent = nullptr);
 
   JsonEditor& editor() { return *editor_; }
-  QSplitter& splitter() { return *splitter_; }
 
  private:
   void show_document();

@@ -31,7 +31,7 @@ Expected<ValidationReport> report_of(const std::vector<std::filesystem::path>& f
 
 double worst(const ValidationRow& row) { return row.error ? std::abs(*row.error) : -1; }
 
-struct Column {
+struct AccuracyColumn {
   const char* label;
   QString (*text)(const ValidationRow& row);
   double (*number)(const ValidationRow& row);  // nullptr: text
@@ -40,7 +40,7 @@ struct Column {
 constexpr double kNone = -std::numeric_limits<double>::infinity();
 
 template <typename Q>
-QString shown(const std::optional<Q>& value) {
+QString shown_or_dash(const std::optional<Q>& value) {
   return value ? qt(with_unit(*value)) : QStringLiteral("–");
 }
 template <typename Q>
@@ -48,7 +48,7 @@ double plain(const std::optional<Q>& value) {
   return value ? value->value() : kNone;
 }
 
-const Column kColumns[] = {
+const AccuracyColumn kAccuracyColumns[] = {
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Run"),
      [](const ValidationRow& row) { return qt(row.name); }, nullptr},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Error"),
@@ -57,10 +57,10 @@ const Column kColumns[] = {
      },
      worst},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Measured"),
-     [](const ValidationRow& row) { return shown(row.measured); },
+     [](const ValidationRow& row) { return shown_or_dash(row.measured); },
      [](const ValidationRow& row) { return plain(row.measured); }},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Predicted"),
-     [](const ValidationRow& row) { return shown(row.predicted); },
+     [](const ValidationRow& row) { return shown_or_dash(row.predicted); },
      [](const ValidationRow& row) { return plain(row.predicted); }},
     {QT_TRANSLATE_NOOP("trainyard::AccuracyModel", "Memory error"),
      [](const ValidationRow& row) {
@@ -138,12 +138,12 @@ int AccuracyModel::rowCount(const QModelIndex& parent) const {
 }
 
 int AccuracyModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : static_cast<int>(std::size(kColumns));
+  return parent.isValid() ? 0 : static_cast<int>(std::size(kAccuracyColumns));
 }
 
 QVariant AccuracyModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  const Column& column = kColumns[index.column()];
+  const AccuracyColumn& column = kAccuracyColumns[index.column()];
   const ValidationRow& row = at(index.row());
   switch (role) {
     case Qt::DisplayRole:
@@ -162,7 +162,8 @@ QVariant AccuracyModel::data(const QModelIndex& index, int role) const {
 
 QVariant AccuracyModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role != Qt::DisplayRole) return {};
-  return orientation == Qt::Horizontal ? QVariant(tr(kColumns[section].label)) : section + 1;
+  return orientation == Qt::Horizontal ? QVariant(tr(kAccuracyColumns[section].label))
+                                       : section + 1;
 }
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 
 #include <QCoreApplication>
 #include <QStringList>
+#include <cmath>
 #include <utility>
 
 #include "gui/presenters/text.h"
@@ -61,7 +62,7 @@ QString share_of(Seconds part, Seconds whole) { return percent_text(part / whole
 QString percent_text(double fraction) { return qt(percent(fraction) + " %"); }
 
 QString difference_text(double value, double first) {
-  if (first == 0 || value == first) return {};
+  if (first == 0 || value == first || !std::isfinite(value / first)) return {};
   return qt(signed_percent(value / first - 1) + " %");
 }
 

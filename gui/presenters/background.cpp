@@ -20,6 +20,7 @@ void Background::start(Work work) {
 }
 
 void Background::stop() {
+  next_.reset();
   if (stop_) *stop_ = true;
 }
 

@@ -25,7 +25,7 @@ class Background {
 
   // What runs is asked to end and its result dropped.
   void start(Work work);
-  // What runs is asked to end; what it has by then is shown.
+  // What runs is asked to end, and what it has by then is shown; what waits is dropped.
   void stop();
   bool busy() const { return thread_.joinable(); }
 

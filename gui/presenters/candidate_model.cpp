@@ -4,70 +4,27 @@
 #include <limits>
 #include <utility>
 
+#include "gui/presenters/plan_figures.h"
 #include "gui/presenters/plan_search.h"
 #include "gui/presenters/text.h"
 #include "model/schedule/schedule.h"
+#include "scenarios/question.h"
 #include "scenarios/readable.h"
 
 namespace trainyard {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::infinity();
+const int kFigures = static_cast<int>(plan_figures().size());
 
-std::string seconds_text(double value) { return with_unit(Seconds(value)); }
-std::string bytes_text(double value) { return with_unit(Bytes(value)); }
-std::string share_text(double value) { return percent(value) + " %"; }
-std::string dollars_text(double value) { return number(value); }
-std::string energy_text(double value) { return value < kUnknown ? with_unit(Joules(value)) : "–"; }
-std::string whole_text(double value) { return count(static_cast<std::int64_t>(value)); }
+const PlanFigure& figure_of(int column) { return plan_figures()[static_cast<std::size_t>(column)]; }
 
-struct Column {
-  const char* label;
-  const char* meaning;
-  double (*value)(const Candidate& candidate);
-  std::string (*text)(double value);
-  bool is_axis = false;
-};
+// After the figures.
+enum MoreColumns { goodput_column, recompute_column, schedule_column, more_columns };
 
-// The first ones are axes; less is better but for MFU, which is no axis for that reason.
-const Column kColumns[] = {
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Step time"), "",
-     [](const Candidate& c) { return c.estimate.step_time.value(); }, seconds_text, true},
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Memory"), "",
-     [](const Candidate& c) { return c.estimate.peak_memory.value(); }, bytes_text, true},
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Cost, USD"), "",
-     [](const Candidate& c) {
-       return c.estimate.cost_per_step ? c.estimate.cost_per_step->value() : kUnknown;
-     },
-     dollars_text, true},
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Energy"), "",
-     [](const Candidate& c) {
-       return c.estimate.energy_per_step ? c.estimate.energy_per_step->value() : kUnknown;
-     },
-     energy_text, true},
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "Bubble"), "",
-     [](const Candidate& c) { return c.estimate.breakdown.bubble.value(); }, seconds_text, true},
-    {QT_TRANSLATE_NOOP("trainyard::CandidateModel", "MFU"), "",
-     [](const Candidate& c) { return c.estimate.mfu; }, share_text},
-    {"TP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "tensor parallel"),
-     [](const Candidate& c) { return double(c.plan.tensor_parallel); }, whole_text},
-    {"CP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "context parallel"),
-     [](const Candidate& c) { return double(c.plan.context_parallel); }, whole_text},
-    {"PP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "pipeline stages"),
-     [](const Candidate& c) { return double(c.plan.pipeline_parallel); }, whole_text},
-    {"VP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "virtual stages"),
-     [](const Candidate& c) { return double(c.plan.virtual_stages); }, whole_text},
-    {"DP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "data parallel"),
-     [](const Candidate& c) { return double(c.plan.data_parallel); }, whole_text},
-    {"EP", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "expert parallel"),
-     [](const Candidate& c) { return double(c.plan.expert_parallel); }, whole_text},
-    {"MB", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "micro-batch"),
-     [](const Candidate& c) { return double(c.plan.micro_batch); }, whole_text},
-    {"ZeRO", QT_TRANSLATE_NOOP("trainyard::CandidateModel", "ZeRO stage"),
-     [](const Candidate& c) { return double(c.plan.zero_stage); }, whole_text},
-};
-constexpr int kNumbers = static_cast<int>(std::size(kColumns));
-enum NameColumn { recompute_column = kNumbers, schedule_column, all_columns };
+int figure_axes() {
+  return static_cast<int>(
+      std::ranges::count(plan_figures(), PlanFigure::Kind::axis, &PlanFigure::kind));
+}
 
 QString recompute_text(const Recompute& recompute) {
   switch (recompute.mode) {
@@ -84,11 +41,23 @@ QString recompute_text(const Recompute& recompute) {
   return QStringLiteral("auto");
 }
 
+QString name_text(const Plan& plan, int column) {
+  return column == recompute_column ? recompute_text(plan.recompute) : qt(plan.schedule->name);
+}
+
 }  // namespace
 
 void CandidateModel::set_answer(std::shared_ptr<const SearchAnswer> answer) {
   beginResetModel();
   answer_ = std::move(answer);
+  over_goodput_.clear();
+  if (answer_) {
+    const PreparedJob& job = answer_->question->job;
+    for (const Candidate& candidate : answer_->candidates()) {
+      over_goodput_.push_back(objective_value(job, answer_->options.valuation, Objective::goodput,
+                                              candidate.plan, candidate.estimate));
+    }
+  }
   endResetModel();
 }
 
@@ -96,16 +65,21 @@ const Candidate& CandidateModel::at(int row) const {
   return answer_->candidates()[static_cast<std::size_t>(row)];
 }
 
-int CandidateModel::axes() {
-  return static_cast<int>(std::count_if(std::begin(kColumns), std::end(kColumns),
-                                        [](const Column& column) { return column.is_axis; }));
+// The axes among the figures, and the step over goodput, which takes more than an estimate.
+int CandidateModel::axes() { return figure_axes() + 1; }
+
+QString CandidateModel::axis_name(int axis) {
+  return axis == figure_axes() ? tr("Step over goodput") : figure_of(axis).shown_head();
 }
 
-QString CandidateModel::axis_name(int axis) { return tr(kColumns[axis].label); }
+QString CandidateModel::axis_text(int axis, double value) {
+  return qt(axis == figure_axes() ? with_unit(Seconds(value)) : figure_of(axis).text(value));
+}
 
-QString CandidateModel::axis_text(int axis, double value) { return qt(kColumns[axis].text(value)); }
-
-double CandidateModel::axis_value(int row, int axis) const { return kColumns[axis].value(at(row)); }
+double CandidateModel::axis_value(int row, int axis) const {
+  return axis == figure_axes() ? over_goodput_[static_cast<std::size_t>(row)]
+                               : figure_of(axis).value(at(row));
+}
 
 std::vector<bool> CandidateModel::pareto(int axis_x, int axis_y) const {
   const int rows = rowCount();
@@ -116,7 +90,7 @@ std::vector<bool> CandidateModel::pareto(int axis_x, int axis_y) const {
            std::pair(axis_value(b, axis_x), axis_value(b, axis_y));
   });
   std::vector<bool> best(static_cast<std::size_t>(rows));
-  double least = kUnknown;
+  double least = std::numeric_limits<double>::infinity();
   for (const int row : order) {
     const double y = axis_value(row, axis_y);
     if (y >= least) continue;
@@ -131,25 +105,19 @@ int CandidateModel::rowCount(const QModelIndex& parent) const {
 }
 
 int CandidateModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : int(all_columns);
+  return parent.isValid() ? 0 : kFigures + int(more_columns);
 }
 
 QVariant CandidateModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
+  if (index.column() >= kFigures) return more_data(index.row(), index.column() - kFigures, role);
   const Candidate& candidate = at(index.row());
-  const bool shows = role == Qt::DisplayRole || role == sort_role;
-  if (index.column() == recompute_column) {
-    return shows ? recompute_text(candidate.plan.recompute) : QVariant();
-  }
-  if (index.column() == schedule_column) {
-    return shows ? qt(candidate.plan.schedule->name) : QVariant();
-  }
-  const Column& column = kColumns[index.column()];
+  const PlanFigure& figure = figure_of(index.column());
   switch (role) {
     case Qt::DisplayRole:
-      return qt(column.text(column.value(candidate)));
+      return figure.shown(candidate);
     case sort_role:
-      return column.value(candidate);
+      return figure.value(candidate);
     case Qt::TextAlignmentRole:
       return QVariant(Qt::AlignRight | Qt::AlignVCenter);
     default:
@@ -157,17 +125,26 @@ QVariant CandidateModel::data(const QModelIndex& index, int role) const {
   }
 }
 
+QVariant CandidateModel::more_data(int row, int column, int role) const {
+  const bool shows = role == Qt::DisplayRole || role == sort_role;
+  if (column != goodput_column) return shows ? name_text(at(row).plan, column) : QVariant();
+  const double value = axis_value(row, figure_axes());
+  if (role == Qt::DisplayRole) return axis_text(figure_axes(), value);
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignRight | Qt::AlignVCenter);
+  return shows ? QVariant(value) : QVariant();
+}
+
 QVariant CandidateModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation == Qt::Vertical) {
     return role == Qt::DisplayRole ? QVariant(section + 1) : QVariant();
   }
-  if (role == Qt::DisplayRole) {
-    if (section == recompute_column) return tr("Recompute");
-    if (section == schedule_column) return tr("Schedule");
-    return tr(kColumns[section].label);
+  if (section >= kFigures) {
+    if (role != Qt::DisplayRole) return {};
+    if (section - kFigures == goodput_column) return axis_name(figure_axes());
+    return section - kFigures == recompute_column ? tr("Recompute") : tr("Schedule");
   }
-  const bool explained = role == Qt::ToolTipRole && section < kNumbers;
-  return explained ? tr(kColumns[section].meaning) : QVariant();
+  if (role == Qt::DisplayRole) return figure_of(section).shown_head();
+  return role == Qt::ToolTipRole ? figure_of(section).shown_label() : QVariant();
 }
 
 CandidateFilter::CandidateFilter(QObject* parent) : QSortFilterProxyModel(parent) {

@@ -41,7 +41,10 @@ class CandidateModel : public QAbstractTableModel {
                       int role = Qt::DisplayRole) const override;
 
  private:
+  QVariant more_data(int row, int column, int role) const;
+
   std::shared_ptr<const SearchAnswer> answer_;
+  std::vector<double> over_goodput_;  // seconds: a step over the share of time that failures leave
 };
 
 // Rows that hold every word of a filter: "tp=8" names a column and its value, any other word is

@@ -48,7 +48,8 @@ void PlanSearch::start(std::shared_ptr<const Question> question, Objective objec
         answer->result = search(question->job, options, [&](const Plan& plan, Estimate& out) {
           estimate(question->job, plan, out);
           ++live->priced;
-          if (out.feasible) live->offer(objective_value(objective, out));
+          if (!out.feasible) return;
+          live->offer(objective_value(question->job, options.valuation, objective, plan, out));
         });
         answer->cancelled = live->cancelled;
         return Background::Done([this, answer = std::move(answer)] {

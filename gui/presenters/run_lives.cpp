@@ -41,8 +41,8 @@ QString days_text(double seconds) {
   return RunLives::tr("%1 days").arg(qt(number(seconds / kDay, 3)));
 }
 
-QString summary_of(const Question& question, const Candidate& candidate,
-                   const LifeSettings& settings, const Campaign& campaign) {
+QString summary_of_lives(const Question& question, const Candidate& candidate,
+                         const LifeSettings& settings, const Campaign& campaign) {
   const Bill bill = bill_of(question.job.job.cluster, candidate.estimate, settings, campaign);
   QString text = RunLives::tr(
                      "Goodput %1 (%2 to %3, 10–90 %); the run takes %4 (%5 to %6); %7 "
@@ -72,7 +72,7 @@ std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Can
                              time.value()});
   }
   for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()).value() / kDay);
-  answer->summary = summary_of(question, candidate, settings, campaign);
+  answer->summary = summary_of_lives(question, candidate, settings, campaign);
   return answer;
 }
 

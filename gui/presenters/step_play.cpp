@@ -14,7 +14,7 @@
 namespace trainyard {
 namespace {
 
-QString summary_of(const PlayedStep& played) {
+QString summary_of_play(const PlayedStep& played) {
   const StepSimulation& found = *played.simulation;
   const Estimate before = estimate(played.question->job, played.plan);
   const QString ranks =
@@ -55,7 +55,7 @@ void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
       played->plan = plan;
       played->simulation = std::make_shared<const StepSimulation>(*std::move(simulated));
       played->scene = TimelineScene::of(played->simulation);
-      played->summary = summary_of(*played);
+      played->summary = summary_of_play(*played);
       played->path_shares = shares_of(*played->simulation);
     } else {
       problem = qt(simulated.error());

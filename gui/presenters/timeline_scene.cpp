@@ -1,6 +1,5 @@
 #include "gui/presenters/timeline_scene.h"
 
-#include <QCoreApplication>
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,8 +12,6 @@
 
 namespace trainyard {
 namespace {
-
-QString tr(const char* text) { return QCoreApplication::translate("TimelineScene", text); }
 
 constexpr std::array<const char*, kSliceKinds> kKeys = {"forward",
                                                         "backward",

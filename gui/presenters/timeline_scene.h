@@ -7,6 +7,7 @@
 // not of the slices.
 #pragma once
 
+#include <QCoreApplication>
 #include <QString>
 #include <cstdint>
 #include <functional>
@@ -66,6 +67,7 @@ struct MemoryStep {
 };
 
 class TimelineScene {
+  Q_DECLARE_TR_FUNCTIONS(TimelineScene)
  public:
   // Keeps the simulation.
   static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const StepSimulation> simulation);

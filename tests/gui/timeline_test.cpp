@@ -75,9 +75,9 @@ TEST(TimelineScene, DrawsExactlyThePixelsThatASliceTouches) {
         EXPECT_TRUE(drawn[static_cast<std::size_t>(x)]) << per_pixel << " " << x;
       }
       const bool touches = std::ranges::any_of(random.times, [&](const TaskTimes& times) {
-        return static_cast<double>(
-            times.start.count())<left + per_pixel&& static_cast<double>(times.end.count())>
-            left;
+        const auto start = static_cast<double>(times.start.count());
+        const auto end = static_cast<double>(times.end.count());
+        return start < left + per_pixel && end > left;
       });
       if (!touches) {
         EXPECT_FALSE(drawn[static_cast<std::size_t>(x)]) << per_pixel << " " << x;

@@ -1,0 +1,61 @@
+// A cluster from above: racks of nodes of devices, the links between racks, every device in the
+// colour of its place in one kind of process group. The group of the chosen device is outlined and
+// its ring drawn.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gui/charts/chart.h"
+#include "gui/presenters/cluster_map.h"
+
+namespace trainyard {
+
+class ClusterChart : public Chart {
+  Q_OBJECT
+ public:
+  explicit ClusterChart(QWidget* parent = nullptr);
+
+  void set_map(std::shared_ptr<const ClusterMap> map);
+  void set_colour(MapColour colour);
+  void select(int rank);  // −1: none
+  void choose(int rank);  // as by a click
+  const ClusterMap* map() const { return map_.get(); }
+  int selected() const { return selected_; }
+  QRectF box_of(int device) const;
+
+  QString data_text() const override;
+  QSize sizeHint() const override { return {640, 420}; }
+  QSize minimumSizeHint() const override { return {320, 220}; }
+
+ Q_SIGNALS:
+  void chosen(int rank);
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  void place_racks();
+  QColor colour_of_device(int device) const;
+  int device_at(QPointF point) const;
+  void paint_links(QPainter& painter) const;
+  void paint_spines(QPainter& painter) const;
+  void paint_group(QPainter& painter) const;
+  void paint_legend(QPainter& painter) const;
+
+  std::shared_ptr<const ClusterMap> map_;
+  MapColour colour_ = MapColour::stage;
+  int selected_ = -1;
+  std::vector<int> members_;
+  // Of the grid of racks, pixels.
+  std::vector<std::pair<int, int>> place_of_node_;  // rack, place in it
+  std::vector<QRectF> racks_;
+  int columns_of_rack_ = 1;  // nodes beside each other; below each other their devices
+  double cell_wide_ = 1, cell_high_ = 1;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,49 @@
+// The cluster from above, what the plan of the Explore page puts on it, and the rings of its
+// groups.
+#pragma once
+
+#include <QWidget>
+#include <memory>
+
+#include "gui/presenters/background.h"
+
+class QComboBox;
+class QLabel;
+class QSplitter;
+class QTableView;
+
+namespace trainyard {
+
+class ClusterChart;
+class ClusterMap;
+class Explore;
+class PlacementModel;
+
+class TopologyPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit TopologyPage(Explore& explore, QWidget* parent = nullptr);
+
+  ClusterChart& chart() { return *chart_; }
+
+ protected:
+  void showEvent(QShowEvent* event) override;
+
+ private:
+  QWidget* make_side();
+  void show_cluster();
+  void show_map(std::shared_ptr<const ClusterMap> map);
+  void show_group();
+
+  Explore& explore_;
+  Background work_;
+  ClusterChart* chart_;
+  QComboBox* colour_;
+  QLabel *summary_, *group_;
+  PlacementModel* placement_;
+  QTableView* table_;
+  QSplitter* splitter_;
+  bool is_stale_ = true;  // the cluster is read when it is looked at
+};
+
+}  // namespace trainyard

@@ -1,0 +1,125 @@
+// What is drawn of a cluster: racks and links of the topology graph, groups of the plan.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QTest>
+#include <algorithm>
+
+#include "gui/charts/cluster_chart.h"
+#include "gui/presenters/cluster_map.h"
+#include "gui/presenters/placement_model.h"
+#include "model/cost/estimate.h"
+#include "scenarios/question.h"
+#include "scenarios/scenario_text.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+std::shared_ptr<const ClusterMap> map_of(std::shared_ptr<const Question> question) {
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  Estimate found = estimate(question->job, plan);
+  return std::make_shared<const ClusterMap>(std::move(question), Candidate{plan, found, {}});
+}
+
+std::shared_ptr<const ClusterMap> map_of(const std::string& cluster, const std::string& plan) {
+  const auto question = question_of(
+      R"({"trainyard": "scenario/1", "model": "llama-3.1-8b", "cluster": )" + cluster +
+          R"(, "training": {"global_batch": 256, "sequence_length": 4096}, "plan": )" + plan + "}",
+      "a.json");
+  return question ? map_of(std::make_shared<const Question>(*question)) : nullptr;
+}
+
+// 2048 nodes of 8, 32 below a leaf: 64 racks, each with cables to the spines and to no other rack.
+TEST(ClusterMap, FoldsSixteenThousandDevicesIntoTheRacksOfTheFabric) {
+  const auto map = map_of(
+      std::make_shared<const Question>(*read_question(example("llama-3.1-405b-16384-h100.json"))));
+  ASSERT_EQ(map->racks().size(), 64u);
+  for (const MapRack& rack : map->racks()) EXPECT_EQ(rack.nodes.size(), 32u);
+  ASSERT_EQ(map->links().size(), 64u);
+  for (const MapLink& link : map->links()) EXPECT_EQ(link.to, -1);
+  // What leaves a rack is what its nodes' NICs bring, oversubscription taken off: 32 nodes of
+  // 8 × 400 Gbit/s, not oversubscribed in this catalog entry.
+  EXPECT_NEAR(map->links().front().bandwidth.value(), 32 * 8 * 50e9, 1e6);
+}
+
+// A torus has a switch at every node and a link to each of its neighbours: 4 × 4 nodes have 32.
+TEST(ClusterMap, DrawsATorusFromNodeToNode) {
+  const auto map = map_of(R"({"device": "h100-sxm-80gb", "devices_per_node": 4, "nodes": 16,
+    "intra_node": {"kind": "nvswitch", "bandwidth": "450 GB/s"},
+    "inter_node": {"kind": "torus", "nics_per_node": 4, "bandwidth": "400 Gbit/s",
+                   "dimensions": [4, 4]}})",
+                          R"({"tensor_parallel": 4})");
+  ASSERT_NE(map, nullptr);
+  EXPECT_EQ(map->racks().size(), 16u);
+  EXPECT_EQ(map->links().size(), 32u);
+  EXPECT_TRUE(std::ranges::all_of(map->links(), [](const MapLink& link) { return link.to >= 0; }));
+}
+
+class Mapped : public testing::Test {
+ protected:
+  std::shared_ptr<const ClusterMap> map_ =
+      map_of(R"({"node": "dgx-h100-80gb", "nodes": 4})",
+             R"({"tensor_parallel": 2, "pipeline_parallel": 4, "context_parallel": 2})");
+};
+
+// Every rank is in exactly one group of each kind, and stands in it at its own place.
+TEST_F(Mapped, GroupsCutTheRanks) {
+  ASSERT_NE(map_, nullptr);
+  for (const MapColour colour : {MapColour::stage, MapColour::tensor, MapColour::context}) {
+    std::vector<int> seen(32);
+    for (int rank = 0; rank < 32; ++rank) {
+      const std::vector<int> members = map_->members(rank, colour);
+      ASSERT_EQ(static_cast<int>(members.size()), map_->places(colour));
+      EXPECT_EQ(members[static_cast<std::size_t>(map_->place_of(rank, colour))], rank);
+      if (members.front() != rank) continue;
+      for (const int member : members) ++seen[static_cast<std::size_t>(member)];
+    }
+    EXPECT_THAT(seen, ::testing::Each(1));
+  }
+}
+
+TEST_F(Mapped, TheSlowestHopOfARingLeavesTheNode) {
+  const QString inside = map_->describe_group(0, MapColour::tensor);
+  EXPECT_TRUE(inside.contains(QStringLiteral("0 of them between NVLink domains")));
+  const QString across = map_->describe_group(0, MapColour::stage);
+  EXPECT_TRUE(across.contains(QStringLiteral("slowest: rank"))) << across.toStdString();
+  EXPECT_FALSE(across.contains(QStringLiteral(" 0 of them")));
+}
+
+TEST_F(Mapped, TheMatrixHasEveryTensorGroupOnce) {
+  PlacementModel model;
+  const QAbstractItemModelTester tester(&model,
+                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
+  model.set_map(map_);
+  ASSERT_EQ(model.rowCount() * model.columnCount() * 2, 32);
+  std::vector<int> ranks;
+  for (int row = 0; row < model.rowCount(); ++row) {
+    for (int column = 0; column < model.columnCount(); ++column) {
+      const QModelIndex index = model.index(row, column);
+      const int rank = index.data(PlacementModel::rank_role).toInt();
+      EXPECT_EQ(model.index_of(rank), index);
+      EXPECT_EQ(index.data().toString(), QString::number(rank / 8));
+      ranks.push_back(rank);
+    }
+  }
+  std::ranges::sort(ranks);
+  EXPECT_TRUE(std::ranges::adjacent_find(ranks) == ranks.end());
+}
+
+TEST_F(Mapped, AClickedDeviceIsTheOneUnderTheMouse) {
+  ClusterChart chart;
+  chart.resize(700, 500);
+  chart.set_map(map_);
+  chart.show();
+  for (const int rank : {0, 13, 31}) {
+    QTest::mouseClick(&chart, Qt::LeftButton, {}, chart.box_of(rank).center().toPoint());
+    EXPECT_EQ(chart.selected(), rank);
+  }
+  QTest::keyClick(&chart, Qt::Key_Up);
+  EXPECT_EQ(chart.selected(), 30);
+}
+
+}  // namespace
+}  // namespace trainyard
