@@ -205,7 +205,7 @@ void ClusterChart::paint_group(QPainter& painter) const {
   if (members_.empty()) return;
   const QColor ink = palette().color(QPalette::Text);
   painter.setBrush(Qt::NoBrush);
-  painter.setPen(QPen(ink, 1.5));
+  painter.setPen(QPen(ink, std::min(cell_wide_, cell_high_) < 8 ? 1 : 1.5));
   for (const int member : members_) painter.drawRect(box_of(member).adjusted(0, 0, -1, -1));
   const bool is_chain = colour_ == MapColour::stage;
   const std::size_t hops = is_chain ? members_.size() - 1 : members_.size();

@@ -37,6 +37,12 @@ void Gantt::set_scene(std::shared_ptr<const TimelineScene> scene) {
   scene_ = std::move(scene);
   selected_.reset();
   memory_rank_ = 0;
+  label_width_ = fontMetrics().averageCharWidth() * 12;
+  constexpr std::size_t kLookedAt = 200;  // names of further ranks are as long
+  for (std::size_t i = 0; scene_ && i < std::min(kLookedAt, scene_->tracks().size()); ++i) {
+    const int wide = fontMetrics().horizontalAdvance(scene_->tracks()[i].name) + 12;
+    label_width_ = std::max(label_width_, wide);
+  }
   place_scroll_bar();
   show_all();
   if (scene_) setAccessibleDescription(tr("%1 tracks").arg(scene_->tracks().size()));
@@ -141,7 +147,7 @@ QString Gantt::svg() const {
   return text + QStringLiteral("</svg>\n");
 }
 
-int Gantt::label_width() const { return fontMetrics().averageCharWidth() * 26; }
+int Gantt::label_width() const { return std::min(label_width_, width() / 3); }
 int Gantt::plot_width() const { return std::max(1, width() - label_width() - scroll_->width()); }
 int Gantt::track_height() const { return fontMetrics().height() + 6; }
 int Gantt::tracks_bottom() const { return height() - kMemoryHeight; }

@@ -68,6 +68,7 @@ class Gantt : public Chart {
   bool only_critical_ = false;
   std::optional<std::uint32_t> selected_;
   int memory_rank_ = 0;
+  int label_width_ = 0;  // pixels
   QPoint pressed_;
   double from_when_pressed_ = 0;
 };

@@ -30,6 +30,27 @@ double ScatterAxis::value_at(double place) const {
   return logarithmic ? std::pow(10.0, place) : place;
 }
 
+std::vector<double> ScatterAxis::ticks(double low, double high) const {
+  std::vector<double> values;
+  if (!logarithmic) {
+    const double step = round_step((high - low) / unit / kTicks) * unit;
+    for (double tick = std::ceil(low / step); tick * step <= high; ++tick) {
+      values.push_back(tick * step);
+    }
+    return values;
+  }
+  // 1, 2 and 5 where there are few powers of ten.
+  const bool dense = high - low < 2.5;
+  for (double power = std::floor(low); power <= high; ++power) {
+    for (const double lead : {1.0, 2.0, 5.0}) {
+      const double place = power + std::log10(lead);
+      if (place < low || place > high || (lead > 1 && !dense)) continue;
+      values.push_back(std::pow(10.0, power) * lead);
+    }
+  }
+  return values;
+}
+
 Scatter::Scatter(QWidget* parent) : Chart(parent) {
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
@@ -125,28 +146,45 @@ void Scatter::paintEvent(QPaintEvent* /*event*/) {
 void Scatter::paint_axes(QPainter& painter, const QRectF& area) const {
   const int line = fontMetrics().height();
   painter.fillRect(area, palette().color(QPalette::Base));
-  for (int tick = 0; tick <= kTicks && !points_.empty(); ++tick) {
-    const double share = static_cast<double>(tick) / kTicks;
-    const double y = area.bottom() - share * area.height();
-    const double x = area.left() + share * area.width();
-    painter.setPen(grid_colour(palette()));
-    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
-    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
-    painter.setPen(muted_text(palette()));
-    const QString on_y =
-        y_.text(y_.value_at(range_y_.low + share * (range_y_.high - range_y_.low)));
-    painter.drawText(QRectF(0, y - line / 2.0, area.left() - 6, line),
-                     Qt::AlignRight | Qt::AlignVCenter, on_y);
-    const QString on_x =
-        x_.text(x_.value_at(range_x_.low + share * (range_x_.high - range_x_.low)));
-    const double wide = fontMetrics().horizontalAdvance(on_x) + 2.0;
-    const double from = std::min(x - wide / 2, width() - wide);
-    painter.drawText(QRectF(from, area.bottom() + 3, wide, line), Qt::AlignCenter, on_x);
+  if (!points_.empty()) {
+    paint_y_axis(painter, area);
+    paint_x_axis(painter, area);
   }
   painter.setPen(palette().color(QPalette::WindowText));
   painter.drawText(QRectF(0, 0, width(), line), Qt::AlignLeft, y_.name);
   painter.drawText(QRectF(area.left(), area.bottom() + line + 4, area.width(), line),
                    Qt::AlignRight, x_.name);
+}
+
+void Scatter::paint_y_axis(QPainter& painter, const QRectF& area) const {
+  const int line = fontMetrics().height();
+  for (const double tick : y_.ticks(range_y_.low, range_y_.high)) {
+    const double share = (y_.place_of(tick) - range_y_.low) / (range_y_.high - range_y_.low);
+    const double y = area.bottom() - share * area.height();
+    painter.setPen(grid_colour(palette()));
+    painter.drawLine(QPointF(area.left(), y), QPointF(area.right(), y));
+    painter.setPen(muted_text(palette()));
+    painter.drawText(QRectF(0, y - line / 2.0, area.left() - 6, line),
+                     Qt::AlignRight | Qt::AlignVCenter, y_.text(tick));
+  }
+}
+
+void Scatter::paint_x_axis(QPainter& painter, const QRectF& area) const {
+  double free_from = 0;  // labels do not touch
+  for (const double tick : x_.ticks(range_x_.low, range_x_.high)) {
+    const double share = (x_.place_of(tick) - range_x_.low) / (range_x_.high - range_x_.low);
+    const double x = area.left() + share * area.width();
+    painter.setPen(grid_colour(palette()));
+    painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()));
+    const QString text = x_.text(tick);
+    const double wide = fontMetrics().horizontalAdvance(text) + 2.0;
+    const double from = std::min(x - wide / 2, width() - wide);
+    if (from < free_from) continue;
+    free_from = from + wide + 8;
+    painter.setPen(muted_text(palette()));
+    painter.drawText(QRectF(from, area.bottom() + 3, wide, fontMetrics().height()), Qt::AlignCenter,
+                     text);
+  }
 }
 
 void Scatter::paint_front(QPainter& painter) const {

@@ -19,10 +19,13 @@ struct ScatterAxis {
   QString name;
   std::function<QString(double)> text;
   bool logarithmic = false;
+  double unit = 1;  // ticks are round in it
 
   // On the axis, and back. What is not above zero has no place on a logarithmic one.
   double place_of(double value) const;
   double value_at(double place) const;
+  // Round values between two places, a few of them.
+  std::vector<double> ticks(double low, double high) const;
 };
 
 enum class ScatterLine {
@@ -63,6 +66,8 @@ class Scatter : public Chart {
   QRectF plot() const;
   int nearest(QPointF place) const;  // −1: none is near
   void paint_axes(QPainter& painter, const QRectF& area) const;
+  void paint_x_axis(QPainter& painter, const QRectF& area) const;
+  void paint_y_axis(QPainter& painter, const QRectF& area) const;
   void paint_front(QPainter& painter) const;
   void choose(int point);
 

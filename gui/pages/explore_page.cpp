@@ -184,6 +184,11 @@ void ExplorePage::show_remedies() {
   };
   int at = 0;
   for (const Remedy& remedy : explore_.remedies().plans) add(remedy, at++);
+  if (at == 0) {
+    auto* none = new QListWidgetItem(tr("No neighbouring plan is faster."), remedies_);
+    none->setFlags(Qt::ItemIsEnabled);
+    none->setData(Qt::UserRole, -1);
+  }
   for (const Remedy& remedy : explore_.remedies().hardware) add(remedy, -1);
 }
 

@@ -21,6 +21,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
       progress_(new QProgressBar),
       summary_(new QLabel),
       losses_(new BreakdownBar),
+      spread_(new QLabel),
       dates_(new Histogram) {
   simulate_->setObjectName(QStringLiteral("simulate"));
   summary_->setObjectName(QStringLiteral("goodput"));
@@ -28,7 +29,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   progress_->setRange(0, 1000);
   progress_->setTextVisible(false);
   losses_->setAccessibleName(tr("Where the time of the run goes"));
-  dates_->setAccessibleName(tr("How long the run takes"));
+  dates_->setAccessibleName(tr("The simulated lives of the run"));
   auto* bar = new QHBoxLayout;
   bar->addWidget(simulate_);
   bar->addWidget(cancel_);
@@ -38,7 +39,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   layout->addWidget(summary_);
   layout->addWidget(new QLabel(tr("Where the time of the run goes")));
   layout->addWidget(losses_);
-  layout->addWidget(new QLabel(tr("How long the run takes, over its simulated lives")));
+  layout->addWidget(spread_);
   layout->addWidget(dates_, 1);
   connect(simulate_, &QPushButton::clicked, this, &GoodputPage::simulate_asked);
   connect(cancel_, &QPushButton::clicked, this, [this] { lives_.cancel(); });
@@ -59,7 +60,10 @@ void GoodputPage::show_answer() {
   cancel_->setEnabled(false);
   const auto& answer = lives_.answer();
   losses_->set_parts(answer ? answer->parts : std::vector<BarPart>());
-  dates_->set_values(answer ? answer->days : std::vector<double>(), tr("days"));
+  progress_->setValue(answer ? progress_->maximum() : 0);
+  dates_->set_values(answer ? answer->spread : std::vector<double>(),
+                     answer ? answer->spread_unit : QString());
+  spread_->setText(answer ? answer->spread_name : tr("How long the run takes"));
   if (answer) {
     summary_->setText(answer->summary);
   } else if (!lives_.problem().isEmpty()) {

@@ -29,6 +29,7 @@ class GoodputPage : public QWidget {
   QProgressBar* progress_;
   QLabel* summary_;
   BreakdownBar* losses_;
+  QLabel* spread_;  // heading of the histogram
   Histogram* dates_;
 };
 

@@ -269,7 +269,8 @@ void PlanPage::show_scatter() {
   }
   const auto axis = [](int at) {
     return ScatterAxis{CandidateModel::axis_name(at),
-                       [at](double value) { return CandidateModel::axis_text(at, value); }, false};
+                       [at](double value) { return CandidateModel::axis_text(at, value); }, false,
+                       CandidateModel::axis_unit(at)};
   };
   scatter_->set_points(std::move(points), axis(x), axis(y));
   show_selection();

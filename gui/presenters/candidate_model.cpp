@@ -76,6 +76,10 @@ QString CandidateModel::axis_text(int axis, double value) {
   return qt(axis == figure_axes() ? with_unit(Seconds(value)) : figure_of(axis).text(value));
 }
 
+double CandidateModel::axis_unit(int axis) {
+  return axis == figure_axes() ? 1 : figure_of(axis).unit;
+}
+
 double CandidateModel::axis_value(int row, int axis) const {
   return axis == figure_axes() ? over_goodput_[static_cast<std::size_t>(row)]
                                : figure_of(axis).value(at(row));

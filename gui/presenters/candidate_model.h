@@ -30,6 +30,7 @@ class CandidateModel : public QAbstractTableModel {
   static int axes();
   static QString axis_name(int axis);
   static QString axis_text(int axis, double value);
+  static double axis_unit(int axis);  // in which numbers are round
   double axis_value(int row, int axis) const;
   // Of the plans, those that no other one beats in both.
   std::vector<bool> pareto(int axis_x, int axis_y) const;

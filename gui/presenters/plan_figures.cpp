@@ -13,6 +13,8 @@ namespace {
 
 using Kind = PlanFigure::Kind;
 
+constexpr double kGiB = 1073741824;          // bytes
+constexpr double kKilowattHour = 3'600'000;  // joules
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 std::string known(double value, const std::string& text) { return value < kUnknown ? text : "–"; }
@@ -41,13 +43,14 @@ constexpr PlanFigure kPlanFigures[] = {
     {TRAINYARD_FIGURE("Step time"), TRAINYARD_FIGURE("Step time"),
      [](const Candidate& c) { return c.estimate.step_time.value(); }, seconds_text, Kind::axis},
     {TRAINYARD_FIGURE("Memory"), TRAINYARD_FIGURE("Peak memory"),
-     [](const Candidate& c) { return c.estimate.peak_memory.value(); }, bytes_text, Kind::axis},
+     [](const Candidate& c) { return c.estimate.peak_memory.value(); }, bytes_text, Kind::axis,
+     kGiB},
     {TRAINYARD_FIGURE("Cost, USD"), TRAINYARD_FIGURE("Cost of a step, USD"),
      [](const Candidate& c) { return value_or_unknown(c.estimate.cost_per_step); }, dollars_text,
      Kind::axis},
     {TRAINYARD_FIGURE("Energy"), TRAINYARD_FIGURE("Energy of a step"),
      [](const Candidate& c) { return value_or_unknown(c.estimate.energy_per_step); }, energy_text,
-     Kind::axis},
+     Kind::axis, kKilowattHour},
     {TRAINYARD_FIGURE("Bubble"), TRAINYARD_FIGURE("Bubble"),
      [](const Candidate& c) { return c.estimate.breakdown.bubble.value(); }, seconds_text,
      Kind::axis},

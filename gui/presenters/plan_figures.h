@@ -16,6 +16,7 @@ struct PlanFigure {
   double (*value)(const Candidate& candidate);
   std::string (*text)(double value);
   enum class Kind { axis, figure, key } kind;  // less of an axis is better; a key of the plan
+  double unit = 1;                             // in which the text's numbers are round
 
   QString shown_head() const;
   QString shown_label() const;

@@ -52,7 +52,8 @@ QString summary_of_lives(const Question& question, const Candidate& candidate,
                           days_text(campaign.wall.low), days_text(campaign.wall.high),
                           qt(number(campaign.interruptions.mean, 3)));
   if (bill.cost) text += RunLives::tr("; %1 USD").arg(qt(short_scale(bill.cost->value())));
-  if (campaign.finished < 1) {
+  const bool has_an_end = campaign.wall.low < campaign.wall.high;
+  if (has_an_end && campaign.finished < 1) {
     text += RunLives::tr("; %1 of the runs end in time").arg(percent_text(campaign.finished));
   }
   return text;
@@ -72,6 +73,15 @@ std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Can
                              time.value()});
   }
   for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()).value() / kDay);
+  if (campaign.wall.low < campaign.wall.high) {
+    answer->spread = answer->days;
+    answer->spread_unit = RunLives::tr("days");
+    answer->spread_name = RunLives::tr("How long the run takes, over its simulated lives");
+  } else {
+    for (const Life& life : lives) answer->spread.push_back(100 * life.goodput());
+    answer->spread_unit = QStringLiteral("%");
+    answer->spread_name = RunLives::tr("Goodput, over the simulated lives of the run");
+  }
   answer->summary = summary_of_lives(question, candidate, settings, campaign);
   return answer;
 }

@@ -16,6 +16,9 @@ struct Question;
 struct LivesAnswer {
   std::vector<BarPart> parts;  // of the run's time, mean, seconds
   std::vector<double> days;    // that each life takes
+  // What the lives differ in: days, or their goodput where all have the same duration.
+  std::vector<double> spread;
+  QString spread_unit, spread_name;
   QString summary;
 };
 

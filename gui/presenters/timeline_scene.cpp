@@ -68,8 +68,9 @@ SliceKind kind_of_task(const Task& task, const StepTask& what) {
       return SliceKind::expert_parallel;
     case Stream::pipeline:
     case Stream::gradient:
-    case Stream::receive:
       return SliceKind::pipeline;
+    case Stream::receive:
+      return SliceKind::other;  // mostly waiting for the sender
     case Stream::data:
       return SliceKind::data_parallel;
     case Stream::copy:

@@ -26,8 +26,9 @@ class Explored : public testing::Test {
   }
   void choose(const QString& key, int value) {
     const std::vector<int>& values = control(key).values;
-    const auto at = std::ranges::find(values, value) - values.begin();
-    explore_.choose(key, static_cast<int>(at));
+    const auto at = std::ranges::find(values, value);
+    ASSERT_NE(at, values.end()) << key.toStdString() << " " << value;
+    explore_.choose(key, static_cast<int>(at - values.begin()));
   }
 
   std::shared_ptr<const Question> question_;
@@ -57,15 +58,17 @@ TEST_F(Explored, ControlsHaveTheLegalValuesAndNoOthers) {
 }
 
 TEST_F(Explored, AChangeIsAnsweredAtOnceAndFillsTheCluster) {
-  choose("tensor_parallel", 4);
+  choose("tensor_parallel", 16);
   ASSERT_TRUE(explore_.candidate().has_value());
-  EXPECT_EQ(explore_.candidate()->plan.tensor_parallel, 4);
+  EXPECT_EQ(explore_.candidate()->plan.tensor_parallel, 16);
+  EXPECT_EQ(explore_.candidate()->plan.data_parallel, 64);
   EXPECT_EQ(explore_.candidate()->plan.devices(), 16384);
   EXPECT_EQ(explore_.candidate()->estimate.step_time,
             estimate(question_->job, explore_.candidate()->plan).step_time);
 }
 
 TEST_F(Explored, WhatWouldHelpIsFoundBesideAndCanBeTaken) {
+  choose("virtual_stages", 1);  // a long bubble
   ASSERT_TRUE(wait_until([this] { return !explore_.remedies().plans.empty(); }));
   const Remedy remedy = explore_.remedies().plans.front();
   const Seconds before = explore_.candidate()->estimate.step_time;

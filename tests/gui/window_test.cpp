@@ -4,6 +4,7 @@
 
 #include <QApplication>
 #include <QDir>
+#include <QDragEnterEvent>
 #include <QDropEvent>
 #include <QFileDialog>
 #include <QLabel>
@@ -73,6 +74,9 @@ class Window : public testing::Test {
   void drop(const std::filesystem::path& file) {
     QMimeData data;
     data.setUrls({QUrl::fromLocalFile(path_text(file))});
+    QDragEnterEvent enter(QPoint(10, 10), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&window_, &enter);
+    ASSERT_TRUE(enter.isAccepted());
     QDropEvent drop(QPointF(10, 10), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
     QApplication::sendEvent(&window_, &drop);
   }
@@ -142,10 +146,10 @@ void answer_file_dialog(const std::filesystem::path& file) {
 // From a model's own config to a plan in a file, by what a user presses.
 TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   drop(written("config.json", R"({"model_type": "llama", "hidden_size": 4096,
-    "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
+    "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 24,
     "num_key_value_heads": 8, "vocab_size": 128256, "torch_dtype": "bfloat16"})"));
   ASSERT_NE(window_.document().question(), nullptr);
-  EXPECT_EQ(window_.document().question()->job.job.model.layers, 32);
+  EXPECT_EQ(window_.document().question()->job.job.model.layers, 24);
 
   go_to_page(3);
   QTest::mouseClick(&child<QPushButton>("search"), Qt::LeftButton);
