@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QElapsedTimer>
+#include <QImage>
 #include <QLocale>
 #include <QPixmap>
 #include <QPushButton>
@@ -12,8 +13,10 @@
 #include <QTableView>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "gui/charts/cluster_chart.h"
@@ -41,6 +44,37 @@ bool wait_until(const std::function<bool()>& holds) {
     QApplication::processEvents(QEventLoop::AllEvents, 50);
   }
   return holds();
+}
+
+// In the 256 colours that most of its pixels have, so that the file is small.
+QImage with_few_colours(const QImage& picture) {
+  const QImage whole = picture.convertToFormat(QImage::Format_RGB32);
+  std::map<QRgb, int> counts;
+  for (int y = 0; y < whole.height(); ++y) {
+    for (int x = 0; x < whole.width(); ++x) ++counts[whole.pixel(x, y)];
+  }
+  std::vector<std::pair<int, QRgb>> by_count;
+  for (const auto& [colour, count] : counts) by_count.emplace_back(-count, colour);
+  std::ranges::sort(by_count);
+  QList<QRgb> table;
+  for (const auto& [count, colour] : by_count) {
+    if (table.size() < 256) table.append(colour);
+  }
+  const auto nearest = [&](QRgb colour) {
+    const auto distance = [colour](QRgb other) {
+      return std::abs(qRed(colour) - qRed(other)) + std::abs(qGreen(colour) - qGreen(other)) +
+             std::abs(qBlue(colour) - qBlue(other));
+    };
+    return static_cast<uchar>(std::ranges::min_element(table, {}, distance) - table.begin());
+  };
+  std::map<QRgb, uchar> places;
+  for (const auto& [colour, count] : counts) places[colour] = nearest(colour);
+  QImage small(whole.size(), QImage::Format_Indexed8);
+  small.setColorTable(table);
+  for (int y = 0; y < whole.height(); ++y) {
+    for (int x = 0; x < whole.width(); ++x) small.scanLine(y)[x] = places[whole.pixel(x, y)];
+  }
+  return small;
 }
 
 void press(QWidget& page, const char* button) {
@@ -99,7 +133,7 @@ bool take(QTabWidget& pages, QMainWindow& window, const QString& folder, const Q
     for (int i = 0; i < 3; ++i) QApplication::processEvents();
     const QString name = folder + QStringLiteral("/gui-") + pages.tabText(page).toLower() + suffix +
                          QStringLiteral(".png");
-    if (!window.grab().toImage().convertToFormat(QImage::Format_RGB888).save(name, "PNG", 0)) {
+    if (!with_few_colours(window.grab().toImage()).save(name, "PNG", 0)) {
       std::fprintf(stderr, "%s: cannot be written\n", qPrintable(name));
       return false;
     }

@@ -124,8 +124,10 @@ void ClusterChart::place_racks() {
   const double high = cell_high_ * rows_of_rack + kRackGap;
   const double left = std::max(0.0, (width() - wide * best_columns) / 2);
   for (int rack = 0; rack < racks; ++rack) {
-    racks_.emplace_back(left + rack % best_columns * wide + kRackGap / 2,
-                        top + rack / best_columns * high, wide - kRackGap, high - kRackGap);
+    const int row = rack / best_columns;
+    const int column = rack % best_columns;
+    racks_.emplace_back(left + column * wide + kRackGap / 2, top + row * high, wide - kRackGap,
+                        high - kRackGap);
   }
 }
 
