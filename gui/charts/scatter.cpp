@@ -21,16 +21,16 @@ constexpr int kTicks = 4;
 
 }  // namespace
 
-double ScatterAxis::place_of(double value) const {
+double PlotAxis::place_of(double value) const {
   if (!logarithmic) return value;
   return value > 0 ? std::log10(value) : std::numeric_limits<double>::quiet_NaN();
 }
 
-double ScatterAxis::value_at(double place) const {
+double PlotAxis::value_at(double place) const {
   return logarithmic ? std::pow(10.0, place) : place;
 }
 
-std::vector<double> ScatterAxis::ticks(double low, double high) const {
+std::vector<double> PlotAxis::ticks(double low, double high) const {
   std::vector<double> values;
   if (!logarithmic) {
     const double step = round_step((high - low) / unit / kTicks) * unit;
@@ -55,14 +55,14 @@ Scatter::Scatter(QWidget* parent) : Chart(parent) {
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
 }
 
-void Scatter::set_points(std::vector<ScatterPoint> points, ScatterAxis x, ScatterAxis y) {
+void Scatter::set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y) {
   points_ = std::move(points);
   x_ = std::move(x);
   y_ = std::move(y);
   selected_ = -1;
   const auto range = [this](qreal (QPointF::*coordinate)() const) {
     Range found{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
-    for (const ScatterPoint& point : points_) {
+    for (const PlotPoint& point : points_) {
       const QPointF place = place_of(point);
       const double value = (place.*coordinate)();
       if (!std::isfinite(value)) continue;
@@ -92,7 +92,7 @@ void Scatter::select(int point) {
 QString Scatter::data_text() const {
   QString text =
       x_.name + QLatin1Char('\t') + y_.name + QLatin1Char('\t') + tr("point") + QLatin1Char('\n');
-  for (const ScatterPoint& point : points_) {
+  for (const PlotPoint& point : points_) {
     text += QString::number(point.x, 'g', 17) + QLatin1Char('\t') +
             QString::number(point.y, 'g', 17) + QLatin1Char('\t') + point.label + QLatin1Char('\n');
   }
@@ -105,7 +105,7 @@ QRectF Scatter::plot() const {
   return QRectF(left, line + 6.0, width() - left - 12, height() - 3.0 * line - 14);
 }
 
-QPointF Scatter::place_of(const ScatterPoint& point) const {
+QPointF Scatter::place_of(const PlotPoint& point) const {
   return {x_.place_of(point.x), y_.place_of(point.y)};
 }
 
@@ -128,7 +128,7 @@ void Scatter::paintEvent(QPaintEvent* /*event*/) {
   const QColor best = colour_of("compute", dark);
   const QColor plain = colour_of("bubble", dark);
   for (int i = 0; i < static_cast<int>(points_.size()); ++i) {
-    const ScatterPoint& point = points_[static_cast<std::size_t>(i)];
+    const PlotPoint& point = points_[static_cast<std::size_t>(i)];
     const QPointF at = position(i);
     if (!std::isfinite(at.x()) || !std::isfinite(at.y())) continue;
     painter.setPen(QPen(palette().color(QPalette::Base), 1));
@@ -242,7 +242,7 @@ bool Scatter::event(QEvent* event) {
   const int point = nearest(help->pos());
   QString text;
   if (point >= 0) {
-    const ScatterPoint& at = points_[static_cast<std::size_t>(point)];
+    const PlotPoint& at = points_[static_cast<std::size_t>(point)];
     text = tr("%1\n%2: %3\n%4: %5").arg(at.label, x_.name, x_.text(at.x), y_.name, y_.text(at.y));
   }
   QToolTip::showText(help->globalPos(), text, this);

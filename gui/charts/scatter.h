@@ -9,13 +9,13 @@
 
 namespace trainyard {
 
-struct ScatterPoint {
+struct PlotPoint {
   double x = 0, y = 0;
   bool is_best = false;  // on the front
   QString label;
 };
 
-struct ScatterAxis {
+struct PlotAxis {
   QString name;
   std::function<QString(double)> text;
   bool logarithmic = false;
@@ -39,7 +39,7 @@ class Scatter : public Chart {
  public:
   explicit Scatter(QWidget* parent = nullptr);
 
-  void set_points(std::vector<ScatterPoint> points, ScatterAxis x, ScatterAxis y);
+  void set_points(std::vector<PlotPoint> points, PlotAxis x, PlotAxis y);
   // Before the points are set.
   void set_line(ScatterLine line) { line_ = line; }
   void select(int point);  // −1: none
@@ -71,10 +71,10 @@ class Scatter : public Chart {
   void paint_front(QPainter& painter) const;
   void choose(int point);
 
-  std::vector<ScatterPoint> points_;
-  QPointF place_of(const ScatterPoint& point) const;
+  std::vector<PlotPoint> points_;
+  QPointF place_of(const PlotPoint& point) const;
 
-  ScatterAxis x_, y_;
+  PlotAxis x_, y_;
   Range range_x_, range_y_;
   ScatterLine line_ = ScatterLine::front;
   int selected_ = -1;

@@ -136,7 +136,7 @@ void AccuracyPage::show_report() {
 
 void AccuracyPage::show_picture() {
   const int chosen = picture_->currentIndex();
-  std::vector<ScatterPoint> points;
+  std::vector<PlotPoint> points;
   if (chosen <= 0) {
     for (int row = 0; row < model_->rowCount(); ++row) {
       const ValidationRow& run = model_->at(row);
@@ -167,7 +167,7 @@ void AccuracyPage::show_picture() {
     return at < names.size() && std::abs(x - std::round(x)) < 0.2 ? qt(names[at]) : QString();
   };
   const bool is_time = chosen == 1;
-  ScatterAxis x{tr(residuals.label), {}, residuals.name == nullptr};
+  PlotAxis x{tr(residuals.label), {}, residuals.name == nullptr};
   if (residuals.name != nullptr) {
     x.text = name_at;
   } else if (is_time) {

@@ -262,15 +262,15 @@ void PlanPage::show_scatter() {
   const int y = axis_y_->currentIndex();
   if (x < 0 || y < 0) return;
   const std::vector<bool> front = model_->pareto(x, y);
-  std::vector<ScatterPoint> points;
+  std::vector<PlotPoint> points;
   for (int row = 0; row < model_->rowCount(); ++row) {
     points.push_back({model_->axis_value(row, x), model_->axis_value(row, y),
                       front[static_cast<std::size_t>(row)], plan_text(model_->at(row).plan)});
   }
   const auto axis = [](int at) {
-    return ScatterAxis{CandidateModel::axis_name(at),
-                       [at](double value) { return CandidateModel::axis_text(at, value); }, false,
-                       CandidateModel::axis_unit(at)};
+    return PlotAxis{CandidateModel::axis_name(at),
+                    [at](double value) { return CandidateModel::axis_text(at, value); }, false,
+                    CandidateModel::axis_unit(at)};
   };
   scatter_->set_points(std::move(points), axis(x), axis(y));
   show_selection();

@@ -113,9 +113,10 @@ void Explore::find_remedies() {
     Remedies found;
     found.plans = plan_remedies(question->job, candidate, analytic_evaluator(question->job));
     if (!stop) {
-      found.hardware = hardware_remedies(question->job.job, candidate,
-                                         [](const PreparedJob& job, const Plan& plan,
-                                            Estimate& out) { estimate(job, plan, out); });
+      found.hardware = hardware_remedies(
+          question->job, candidate, [](const PreparedJob& job, const Plan& plan, Estimate& out) {
+            estimate(job, plan, out);
+          });
     }
     keep_what_helps(candidate, found);
     return Background::Done([this, found = std::move(found)] {

@@ -179,6 +179,7 @@ class StageOverlap {
         stage_(stage),
         work_(work),
         shape_(pipeline_shape(plan)),
+        split_(plan.schedule->splits_backward && shape_.stages > 1),
         sync_(stage_sync(job, plan, links, stage)) {
     const double all = std::max(1.0, stage.dense + stage.experts);
     embedding_ = stage.embedding_matrix / all;
@@ -207,9 +208,8 @@ class StageOverlap {
   // ZeRO-3.
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
-    const bool split = plan_.schedule->splits_backward;
     add(cost, &PassTimes::forward, {sync_.gather, {}}, forward_, PassWay::forward);
-    if (split) {
+    if (split_) {
       add(cost, &PassTimes::input_gradient, {sync_.gather, {}}, input_, PassWay::backward);
       add(cost, &PassTimes::weight_gradient, {{}, sync_.reduce}, weight_, PassWay::backward);
     } else {
@@ -220,9 +220,8 @@ class StageOverlap {
 
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
-    const bool split = plan_.schedule->splits_backward;
-    add(cost, split ? &PassTimes::weight_gradient : nullptr, {{}, sync_.reduce},
-        split ? weight_ : backward_, PassWay::backward);
+    add(cost, split_ ? &PassTimes::weight_gradient : nullptr, {{}, sync_.reduce},
+        split_ ? weight_ : backward_, PassWay::backward);
     return cost;
   }
 
@@ -247,14 +246,13 @@ class StageOverlap {
   void reduce_at_end(DataParallelCost& cost) const {
     cost.end = sync_.reduce.time;
     if (!plan_.overlap.data_parallel) return;
-    const bool split = plan_.schedule->splits_backward;
-    const Cover cover = split ? weight_ : backward_;
+    const Cover cover = split_ ? weight_ : backward_;
     const bool loops = shape_.route == Route::loop;
     const Seconds between =
         loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units = sequence(split ? &PassTimes::weight_gradient : nullptr,
+      UnitSequence units = sequence(split_ ? &PassTimes::weight_gradient : nullptr,
                                     {{}, sync_.reduce}, cover.rate, chunk);
       std::swap(units.first, units.last);
       std::swap(units.has_first, units.has_last);
@@ -275,7 +273,7 @@ class StageOverlap {
   // In the order of a forward pass, messages in the time of the pass beside them.
   UnitSequence sequence(Part part, const SyncTimes& sync, double rate, int chunk) const {
     const auto unit = [&](Seconds work, double share) {
-      return Unit{work, share * sync.gather.time / rate, share * sync.reduce.time / rate};
+      return PassUnit{work, share * sync.gather.time / rate, share * sync.reduce.time / rate};
     };
     UnitSequence units{.layers = layers_};
     units.has_first = stage_.embedding && chunk == 0;
@@ -320,6 +318,7 @@ class StageOverlap {
   const StageParameters& stage_;
   const StageWork& work_;
   PipelineShape shape_;
+  bool split_;  // without a pipeline every schedule is the same: nothing is gained by splitting
   SyncTimes sync_;
   double embedding_ = 0, head_ = 0, layer_ = 0;  // shares of the traffic; of each layer
   int layers_ = 0;                               // of a chunk

@@ -5,12 +5,12 @@ namespace trainyard {
 Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
   Seconds left = before;
   units.for_each(
-      [&](const Unit& unit) { left = std::max(Seconds(0), left - unit.work) + unit.reduce; });
+      [&](const PassUnit& unit) { left = std::max(Seconds(0), left - unit.work) + unit.reduce; });
   return left;
 }
 
 void GathersAhead::pass(const UnitSequence& units) {
-  units.for_each([this](const Unit& unit) {
+  units.for_each([this](const PassUnit& unit) {
     gathered_ += unit.gather;
     late_ = std::max(late_, gathered_ - worked_);
     worked_ += unit.work;
@@ -25,9 +25,9 @@ ShownInPass shown_in_pass(const UnitSequence& units) {
   Seconds waited;
   Seconds first_gather;
   Seconds left;  // of reductions, where the unit at hand begins
-  Unit before;
+  PassUnit before;
   bool is_first = true;
-  units.for_each([&](const Unit& unit) {
+  units.for_each([&](const PassUnit& unit) {
     if (is_first) {
       first_gather = unit.gather;
     } else {

@@ -13,14 +13,14 @@
 
 namespace trainyard {
 
-struct Unit {
+struct PassUnit {
   Seconds work;
   Seconds gather, reduce;  // its messages, in the time of the pass beside them
 };
 
 // The units of one chunk in the order of a pass.
 struct UnitSequence {
-  Unit first, layer, last;  // an end that the chunk does not have: nothing of all
+  PassUnit first, layer, last;  // an end that the chunk does not have: nothing of all
   int layers = 0;
   bool has_first = false, has_last = false;
 

@@ -42,7 +42,7 @@ std::vector<std::string> launched(const fs::path& sweep, const fs::path& out,
 }
 
 // The process of a rank, of those that the launcher started.
-pid_t process_of(const Background& launcher, int rank) {
+pid_t process_of(const BackgroundProgram& launcher, int rank) {
   const std::string variable = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const pid_t child : children_of(launcher.pid())) {
     const std::string environment = read_text("/proc/" + std::to_string(child) + "/environ");
@@ -61,7 +61,7 @@ TEST(LaunchedSweep, HasTheSamePointsAndWritesThemOnRank0) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
   const fs::path log = scratch_folder() / "log";
-  EXPECT_EQ(Background(launched(sweep, out), log).wait(), 0);
+  EXPECT_EQ(BackgroundProgram(launched(sweep, out), log).wait(), 0);
   EXPECT_EQ(nlohmann::json::parse(read_text(log)).at("answered"), kPoints);
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
@@ -70,7 +70,7 @@ TEST(LaunchedSweep, HasTheSamePointsAndWritesThemOnRank0) {
 TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
   const fs::path sweep = slow_sweep(4);  // a launcher takes its time to end a job
   const fs::path out = scratch_folder() / "results.sqlite";
-  const Background launcher(launched(sweep, out));
+  const BackgroundProgram launcher(launched(sweep, out));
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 4; }));
   const pid_t worker = process_of(launcher, 2);
   ASSERT_GT(worker, 0);
@@ -79,7 +79,7 @@ TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
   const std::int64_t kept = rows_in(out);
   EXPECT_GE(kept, 4);
   EXPECT_LT(kept, kPoints);
-  EXPECT_EQ(Background(launched(sweep, out)).wait(), 0);
+  EXPECT_EQ(BackgroundProgram(launched(sweep, out)).wait(), 0);
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
 
@@ -88,7 +88,7 @@ TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
   const fs::path sweep = slow_sweep();
   const fs::path out = scratch_folder() / "results.sqlite";
   const fs::path log = scratch_folder() / "log";
-  const Background launcher(launched(sweep, out, {"--enable-recovery"}), log);
+  const BackgroundProgram launcher(launched(sweep, out, {"--enable-recovery"}), log);
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 4; }));
   const pid_t worker = process_of(launcher, 3);
   ASSERT_GT(worker, 0);
@@ -101,7 +101,7 @@ TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
 TEST(LaunchedSweep, SaysOnceWhatIsWrong) {
   const fs::path sweep = write_scratch("bad.json", "{ \"trainyard\": \"sweep/1\" }");
   const fs::path out = scratch_folder() / "results.sqlite";
-  EXPECT_EQ(Background(launched(sweep, out)).wait(), 2);
+  EXPECT_EQ(BackgroundProgram(launched(sweep, out)).wait(), 2);
   EXPECT_FALSE(fs::exists(out));
 }
 

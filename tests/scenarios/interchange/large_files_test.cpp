@@ -34,7 +34,7 @@ TEST(ShellText, DoesNotLetManyWordsGrow) {
     variables += fmt::format("B{}=$A ", i);
   }
   EXPECT_THAT(refusal_of_words(words), HasSubstr("more text than a command line has"));
-  EXPECT_THAT(refusal_of_words(variable), HasSubstr("more text than a command line has"));
+  EXPECT_THAT(refusal_of_words(variables), HasSubstr("more text than a command line has"));
   EXPECT_EQ(refusal_of_words(variable + "--a $A $A $A --b ${A:-x}"), "accepted");
 }
 
