@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "gui/presenters/plan_figures.h"
@@ -87,8 +88,8 @@ double CandidateModel::axis_value(int row, int axis) const {
 
 std::vector<bool> CandidateModel::pareto(int axis_x, int axis_y) const {
   const int rows = rowCount();
-  std::vector<int> order;
-  for (int row = 0; row < rows; ++row) order.push_back(row);
+  std::vector<int> order(static_cast<std::size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, [&](int a, int b) {
     return std::pair(axis_value(a, axis_x), axis_value(a, axis_y)) <
            std::pair(axis_value(b, axis_x), axis_value(b, axis_y));
