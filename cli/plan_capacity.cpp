@@ -173,30 +173,31 @@ std::string report(const Question& question, const Points& points, const Style& 
          table_of(points, sizes.deadline.has_value(), style) + "\n" + answers(points, sizes, style);
 }
 
+CsvRow row_of(const Question& question, const CapacityPoint& point) {
+  const auto of_best = [&point](double (*value)(const Estimate&)) {
+    return point.best ? csv_number(value(point.best->estimate)) : "";
+  };
+  return {{"name", question.scenario.name},
+          {"model", point.job.model.name},
+          {"devices", fmt::format("{}", point.job.cluster.devices())},
+          {"global_batch", fmt::format("{}", point.job.training.global_batch)},
+          {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
+          {"fits", point.best ? "true" : "false"},
+          {"optimal", point.optimal ? "true" : "false"},
+          {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
+          {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
+          {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
+          {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
+          {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
+          {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
+          {"in_time", point.in_time ? "true" : "false"},
+          {"plan", point.best ? plan_line(point.best->plan) : ""}};
+}
+
 std::string csv_of(const Question& question, const Points& points) {
   std::vector<CsvRow> rows;
   rows.reserve(points.size());
-  for (const CapacityPoint& point : points) {
-    const auto of_best = [&point](double (*value)(const Estimate&)) {
-      return point.best ? csv_number(value(point.best->estimate)) : "";
-    };
-    rows.push_back(
-        {{"name", question.scenario.name},
-         {"model", point.job.model.name},
-         {"devices", fmt::format("{}", point.job.cluster.devices())},
-         {"global_batch", fmt::format("{}", point.job.training.global_batch)},
-         {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
-         {"fits", point.best ? "true" : "false"},
-         {"optimal", point.optimal ? "true" : "false"},
-         {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
-         {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
-         {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
-         {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
-         {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
-         {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
-         {"in_time", point.in_time ? "true" : "false"},
-         {"plan", point.best ? plan_line(point.best->plan) : ""}});
-  }
+  for (const CapacityPoint& point : points) rows.push_back(row_of(question, point));
   return csv_text(rows);
 }
 

@@ -169,7 +169,7 @@ std::string plans_heading(const PlanAnswer& answer) {
       answer.alike == 0
           ? ""
           : fmt::format("; {} more, each within 1 % of the {} of one shown, are in --format json",
-                        count(answer.alike), second);
+                        count(static_cast<std::int64_t>(answer.alike)), second);
   return wrap(fmt::format("plans that none beats both in {} and in {}{}", first, second, more));
 }
 

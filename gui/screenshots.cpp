@@ -54,6 +54,7 @@ QImage with_few_colours(const QImage& picture) {
     for (int x = 0; x < whole.width(); ++x) ++counts[whole.pixel(x, y)];
   }
   std::vector<std::pair<int, QRgb>> by_count;
+  by_count.reserve(counts.size());
   for (const auto& [colour, count] : counts) by_count.emplace_back(-count, colour);
   std::ranges::sort(by_count);
   QList<QRgb> table;
