@@ -38,8 +38,7 @@ std::vector<int> smaller_jobs(int nodes) {
     if (left >= 1) sizes.push_back(left);
   }
   std::ranges::sort(sizes);
-  const auto repeated = std::ranges::unique(sizes);
-  sizes.erase(repeated.begin(), repeated.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   return sizes;
 }
 
