@@ -48,23 +48,32 @@ StageWork long_passes() {
   return work;
 }
 
-// Overlapped communication hides behind compute that is long enough, all but its last piece.
-TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
+struct Shown {
+  DataParallelCost all, rest;  // without overlap, and with it
+};
+Shown beside_long_passes(const StageParameters& stage) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.overlap_slowdown = 0;
   Plan plan;
   plan.schedule = find_schedule("1f1b");
   plan.zero_stage = 1;
   plan.sharding_group = 64;
+  const PlanLinks links = unit_ring(64);
+  Shown shown;
+  shown.all = data_parallel_cost(job, plan, links, stage, long_passes());
+  plan.overlap.data_parallel = true;
+  shown.rest = data_parallel_cost(job, plan, links, stage, long_passes());
+  return shown;
+}
+
+// Overlapped communication hides behind compute that is long enough, all but its last piece.
+TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
   StageParameters stage;
   stage.dense = 1e9;
   stage.layers = 9;
   stage.embedding_matrix = 1e8;  // as large as a layer
   stage.embedding = true;
-  const PlanLinks links = unit_ring(64);
-  const DataParallelCost all = data_parallel_cost(job, plan, links, stage, long_passes());
-  plan.overlap.data_parallel = true;
-  const DataParallelCost rest = data_parallel_cost(job, plan, links, stage, long_passes());
+  const auto [all, rest] = beside_long_passes(stage);
   // The embedding is reduced last, behind a pass of its own without work; the first layer before it
   // has nothing to hide behind either: 2e8 of 1e9 parameters. They are gathered first.
   EXPECT_NEAR(rest.end / all.end, 0.2, 1e-9);
@@ -74,21 +83,12 @@ TEST(DataParallelCost, HidesBehindLongBackwardPasses) {
 
 // A head is reduced first, and gathered with the first layer.
 TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
-  PreparedJob job = llama_8b_on_h100();
-  job.job.training.stack.overlap_slowdown = 0;
-  Plan plan;
-  plan.schedule = find_schedule("1f1b");
-  plan.zero_stage = 1;
-  plan.sharding_group = 64;
   StageParameters stage;
   stage.dense = 1e9;
   stage.layers = 5;
   stage.head_matrix = 5e8;
   stage.head = true;
-  const PlanLinks links = unit_ring(64);
-  const DataParallelCost all = data_parallel_cost(job, plan, links, stage, long_passes());
-  plan.overlap.data_parallel = true;
-  const DataParallelCost rest = data_parallel_cost(job, plan, links, stage, long_passes());
+  const auto [all, rest] = beside_long_passes(stage);
   EXPECT_NEAR(rest.end / all.end, 0.1, 1e-9);
   EXPECT_NEAR(rest.start / all.start, 0.6, 1e-9);
 }
