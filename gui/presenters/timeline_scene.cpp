@@ -100,6 +100,21 @@ std::size_t starts_from(std::span<const TaskTimes> times, const std::vector<std:
   return static_cast<std::size_t>(found - slices.begin());
 }
 
+using StreamSlices = std::array<std::vector<std::uint32_t>, kStreams>;  // of a rank
+
+// A track for each stream that does anything; `owner`: the rank, or the stage that it stands for.
+void add_tracks(std::span<const TaskTimes> times, const QString& owner, int rank,
+                StreamSlices slices, std::vector<TimelineTrack>& tracks) {
+  for (std::size_t stream = 0; stream < slices.size(); ++stream) {
+    if (slices[stream].empty()) continue;
+    std::ranges::stable_sort(slices[stream], {},
+                             [&](std::uint32_t slice) { return times[slice].start; });
+    const QString name =
+        TimelineScene::tr("%1 · %2").arg(owner, TimelineScene::tr(kStreamNames[stream]));
+    tracks.push_back({name, rank, stream == 0, std::move(slices[stream])});
+  }
+}
+
 }  // namespace
 
 const char* key_of(SliceKind kind) { return kKeys[static_cast<std::size_t>(kind)]; }
@@ -141,7 +156,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
   for (std::size_t rank = 0; rank < step.graph.ranks.size(); ++rank) {
     const auto list = static_cast<std::size_t>(step.graph.ranks[rank].list);
     const std::vector<Task>& tasks = step.graph.lists[list].tasks;
-    std::array<std::vector<std::uint32_t>, kStreams> slices;
+    StreamSlices slices;
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const auto slice = static_cast<std::uint32_t>(timeline.first[rank] + i);
       kinds[slice] = kind_of_task(tasks[i], step.tasks[list][i]);
@@ -149,14 +164,8 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
       if (times.end > times.start)
         slices[static_cast<std::size_t>(tasks[i].stream)].push_back(slice);
     }
-    const QString of = step.folded() ? tr("stage %1").arg(list) : tr("rank %1").arg(rank);
-    for (std::size_t stream = 0; stream < slices.size(); ++stream) {
-      if (slices[stream].empty()) continue;
-      std::ranges::stable_sort(slices[stream], {},
-                               [&](std::uint32_t slice) { return timeline.times[slice].start; });
-      tracks.push_back({tr("%1 · %2").arg(of, tr(kStreamNames[stream])), static_cast<int>(rank),
-                        stream == 0, std::move(slices[stream])});
-    }
+    const QString owner = step.folded() ? tr("stage %1").arg(list) : tr("rank %1").arg(rank);
+    add_tracks(timeline.times, owner, static_cast<int>(rank), std::move(slices), tracks);
   }
   auto scene = std::make_shared<TimelineScene>(timeline.times, std::move(kinds), std::move(tracks));
   scene->critical_.resize(timeline.times.size());
