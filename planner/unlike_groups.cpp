@@ -306,9 +306,9 @@ class ReplicaPricer {
     // A replica may have any number of micro-batches: whether the whole batch divides by this
     // group's replicas is no question.
     Training training = j.training;
-    training.global_batch = j.cluster.devices() /
-                            (request.tensor_parallel * request.pipeline_parallel) *
-                            request.micro_batch;
+    const int replicas =
+        j.cluster.devices() / (request.tensor_parallel * request.pipeline_parallel);
+    training.global_batch = std::int64_t{replicas} * request.micro_batch;
     PlanRequest asked = request;
     for (const RecomputeMode mode :
          {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
