@@ -13,5 +13,7 @@ function(trainyard_test name)
   endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE ${test_LIBS} trainyard::test_support trainyard::options)
+  # What is tested is optimised; a test itself is compiled twice as fast without.
+  target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${test_LABEL} TIMEOUT 300)
 endfunction()
