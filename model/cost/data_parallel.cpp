@@ -178,7 +178,7 @@ class StageOverlap {
         stack_(job.job.training.stack),
         stage_(stage),
         work_(work),
-        shape_(pipeline_shape(plan)),
+        shape_(shape_of(plan)),
         split_(plan.schedule->splits_backward && shape_.stages > 1),
         sync_(stage_sync(job, plan, links, stage)) {
     const double all = std::max(1.0, stage.dense + stage.experts);
@@ -266,6 +266,13 @@ class StageOverlap {
  private:
   using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
 
+  // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
+  static PipelineShape shape_of(const Plan& plan) {
+    PipelineShape shape = pipeline_shape(plan);
+    if (shape.stages == 1) shape.chunks = 1;
+    return shape;
+  }
+
   static Seconds part_of(const PassTimes& times, Part part) {
     return part == nullptr ? times.backward() : times.*part;
   }
@@ -318,7 +325,7 @@ class StageOverlap {
   const StageParameters& stage_;
   const StageWork& work_;
   PipelineShape shape_;
-  bool split_;  // without a pipeline every schedule is the same: nothing is gained by splitting
+  bool split_;
   SyncTimes sync_;
   double embedding_ = 0, head_ = 0, layer_ = 0;  // shares of the traffic; of each layer
   int layers_ = 0;                               // of a chunk
