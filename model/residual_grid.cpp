@@ -94,9 +94,10 @@ double residual_over(const ResidualGrid& grid, std::span<const double> point) {
 
 // The weights of grid_weights written out as nested pairs.
 double residual_at(const ResidualGrid& grid, std::span<const double> point) {
+  if (grid.empty()) return 0;
   assert(point.size() == grid.knots.size() && "a coordinate for every axis");
   static_assert(kMostResidualAxes == 4);
-  switch (grid.empty() ? 0 : grid.knots.size()) {
+  switch (grid.knots.size()) {
     case 1:
       return residual_over<1>(grid, point);
     case 2:
