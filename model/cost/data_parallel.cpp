@@ -175,6 +175,7 @@ class StageOverlap {
   StageOverlap(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                const StageParameters& stage, const StageWork& work)
       : plan_(plan),
+        links_(links),
         stack_(job.job.training.stack),
         stage_(stage),
         work_(work),
@@ -188,40 +189,46 @@ class StageOverlap {
     layers_ = std::max(stage.layers > 0 ? 1 : 0, (stage.layers + chunks / 2) / chunks);
     layer_ = (1 - embedding_ - head_) / (std::max(1, layers_) * chunks);
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
-    const GroupLinks& data = stage.experts > stage.dense ? links.expert_data : group;
-    const PassTimes& layers = work.layers;
-    const auto whole = [&](Seconds PassTimes::*part) {
-      return work.embedding.*part + layers.*part + work.head.*part;
-    };
-    const auto cover = [&](Seconds time, const ExchangeTimes& exchanges, Traffic traffic) {
-      const double contending = traffic.time > Seconds(0) ? traffic.contending / traffic.time : 0.0;
-      return cover_of(time, exchanges, stack_.overlap_slowdown * contending, data, links);
-    };
-    const Seconds input = whole(&PassTimes::input_gradient);
-    const Seconds weight = whole(&PassTimes::weight_gradient);
-    forward_ = cover(whole(&PassTimes::forward), work.forward, sync_.gather);
-    input_ = cover(input, work.backward, sync_.gather);
-    weight_ = cover(weight, {}, sync_.reduce);
-    backward_ = cover(input + weight, work.backward, sync_.gather + sync_.reduce);
+    data_ = stage.experts > stage.dense ? &links.expert_data : &group;
   }
 
   // ZeRO-3.
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
-    add(cost, &PassTimes::forward, {sync_.gather, {}}, forward_, PassWay::forward);
+    add(cost, &PassTimes::forward, {sync_.gather, {}}, forward_cover(), PassWay::forward);
     if (split_) {
-      add(cost, &PassTimes::input_gradient, {sync_.gather, {}}, input_, PassWay::backward);
-      add(cost, &PassTimes::weight_gradient, {{}, sync_.reduce}, weight_, PassWay::backward);
+      const Cover input = cover(&PassTimes::input_gradient, work_.backward, sync_.gather);
+      add(cost, &PassTimes::input_gradient, {sync_.gather, {}}, input, PassWay::backward);
+      const Part weight = &PassTimes::weight_gradient;
+      add(cost, weight, {{}, sync_.reduce}, reduction_cover(), PassWay::backward);
     } else {
-      add(cost, nullptr, sync_, backward_, PassWay::backward);
+      add(cost, nullptr, sync_, reduction_cover(), PassWay::backward);
     }
     return cost;
   }
 
+  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
+  // follow, as long as there are some.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
-    add(cost, split_ ? &PassTimes::weight_gradient : nullptr, {{}, sync_.reduce},
-        split_ ? weight_ : backward_, PassWay::backward);
+    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
+    const Cover cover = reduction_cover();
+    if (shape_.stages == 1 || !plan_.overlap.data_parallel) {
+      add(cost, part, {{}, sync_.reduce}, cover, PassWay::backward);
+      return cost;
+    }
+    const Cover ahead = forward_cover();
+    const double times = plan_.microbatches;
+    const Seconds all = times * share_met(plan_) * sync_.reduce.time;
+    const Seconds backward = times * whole(part);
+    const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
+    const Seconds room = backward * cover.rate + others * ahead.rate;
+    cost.end = left_at_end(cover);
+    cost.queued = all - room;
+    const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
+    const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
+    cost.microbatch.weight_gradient = in_backward * cover.lost;
+    cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
     return cost;
   }
 
@@ -230,7 +237,8 @@ class StageOverlap {
     const Seconds time = sync_.gather.time;
     cost.start = time;
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
-    const double rate = forward_.rate;
+    const Cover cover = forward_cover();
+    const double rate = cover.rate;
     GathersAhead gathers((embedding_ + head_) * time / rate);
     for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
       UnitSequence units = sequence(&PassTimes::forward, {sync_.gather, {}}, rate, chunk);
@@ -239,14 +247,49 @@ class StageOverlap {
       gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
     }
     cost.start = gathers.late() * rate;
-    cost.lost += hidden(sync_.gather, cost.start) * forward_.lost;
+    cost.lost += hidden(sync_.gather, cost.start) * cover.lost;
   }
 
-  // The last micro-batches pass a chunk behind those that passed the chunk after it.
   void reduce_at_end(DataParallelCost& cost) const {
     cost.end = sync_.reduce.time;
     if (!plan_.overlap.data_parallel) return;
-    const Cover cover = split_ ? weight_ : backward_;
+    const Cover cover = reduction_cover();
+    cost.end = left_at_end(cover);
+    cost.lost += hidden(sync_.reduce, cost.end) * cover.lost;
+  }
+
+ private:
+  using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
+
+  // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
+  // turns back, has run the forward passes that are in flight there; the rest of the way there and
+  // back is as long as what the pipeline adds to m passes (handbook §8). Where the halves of a
+  // backward pass are apart, the first gradient waits for the input gradients of all stages.
+  Seconds behind_first_gradient() const {
+    const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
+    const double before =
+        static_cast<double>(plan_.schedule->chunks_in_flight(shape_, turn)) / shape_.chunks;
+    const Seconds forward = whole(&PassTimes::forward);
+    const Seconds weight = whole(&PassTimes::weight_gradient);
+    const Seconds waits = split_ ? (shape_.stages - 1.0) * weight : Seconds(0);
+    return plan_.microbatches * (forward + whole(nullptr)) - before * forward - waits;
+  }
+
+  // What a pass offers to the communication beside it.
+  Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic) const {
+    const double contending = traffic.time > Seconds(0) ? traffic.contending / traffic.time : 0.0;
+    const double slowdown = stack_.overlap_slowdown * contending;
+    return cover_of(whole(part), exchanges, slowdown, *data_, links_);
+  }
+  Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
+  Cover reduction_cover() const {
+    return split_ ? cover(&PassTimes::weight_gradient, {}, sync_.reduce)
+                  : cover(nullptr, work_.backward, sync_.gather + sync_.reduce);
+  }
+
+  // Of the last gradients' reductions, behind the last pass. The last micro-batches pass a chunk
+  // behind those that passed the chunk after it.
+  Seconds left_at_end(Cover cover) const {
     const bool loops = shape_.route == Route::loop;
     const Seconds between =
         loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
@@ -259,12 +302,8 @@ class StageOverlap {
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
       left = left_of_reductions(units, left);
     }
-    cost.end = left * cover.rate;
-    cost.lost += hidden(sync_.reduce, cost.end) * cover.lost;
+    return left * cover.rate;
   }
-
- private:
-  using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
 
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
   static PipelineShape shape_of(const Plan& plan) {
@@ -275,6 +314,11 @@ class StageOverlap {
 
   static Seconds part_of(const PassTimes& times, Part part) {
     return part == nullptr ? times.backward() : times.*part;
+  }
+
+  Seconds whole(Part part) const {
+    return part_of(work_.embedding, part) + part_of(work_.layers, part) +
+           part_of(work_.head, part);
   }
 
   // In the order of a forward pass, messages in the time of the pass beside them.
@@ -321,6 +365,7 @@ class StageOverlap {
   }
 
   const Plan& plan_;
+  const PlanLinks& links_;
   const Stack& stack_;
   const StageParameters& stage_;
   const StageWork& work_;
@@ -329,7 +374,7 @@ class StageOverlap {
   SyncTimes sync_;
   double embedding_ = 0, head_ = 0, layer_ = 0;  // shares of the traffic; of each layer
   int layers_ = 0;                               // of a chunk
-  Cover forward_, input_, weight_, backward_;
+  const GroupLinks* data_ = nullptr;             // those of the greater part of the parameters
 };
 
 }  // namespace

@@ -20,6 +20,9 @@ struct DataParallelCost {
   // micro-batch's passes lose to both.
   Seconds start, end;
   Seconds lost;
+  // Of every micro-batch's reductions, behind the last pass of a stage that never waits: below zero
+  // where there was room for more.
+  Seconds queued;
 };
 
 // What one micro-batch's passes of a stage offer to hide behind.

@@ -131,14 +131,18 @@ Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
 // What one stage adds to the ends of the step, and of its data-parallel traffic of one micro-batch
 // what stands at the ends of its passes.
 struct StageEnds {
-  Seconds start, end, lost, at_ends_of_passes, optimizer;
+  Seconds start, end, lost;
+  // Reductions behind the last pass, and what the passes take from the first gradients on: a stage
+  // that waits for a slower one has as much more time for the former.
+  Seconds queued;
+  Seconds at_ends_of_passes, optimizer;
 };
 
 // Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
 // The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
   Seconds start, end, optimizer;
-  Seconds lost;
+  Seconds lost, queued;
   Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
 };
 
@@ -172,7 +176,12 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   if (shape.route == Route::both_ways) {
     stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
   }
-  return {data.start, data.end, data.lost, data.at_ends, optimizer_time(job, plan, held)};
+  return {.start = data.start,
+          .end = data.end,
+          .lost = data.lost,
+          .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
+          .at_ends_of_passes = data.at_ends,
+          .optimizer = optimizer_time(job, plan, held)};
 }
 
 // Between the ends of a pipeline most stages hold the same layers: only their activations differ.
@@ -194,6 +203,7 @@ class Slack {
   StageEnds off(StageEnds ends) const {
     ends.start = std::max(Seconds(0), ends.start - before_);
     ends.end = std::max(Seconds(0), ends.end - behind_);
+    ends.queued -= behind_;
     return ends;
   }
   void pass(const PassTimes& stage, Seconds lost) {
@@ -207,6 +217,7 @@ class Slack {
     before_ += stage.forward / chunks_;
     behind_ += stage.backward() / chunks_;
   }
+  Seconds longest() const { return longest_; }
   // On the way of the first micro-batch to the slowest stage, and of the last one back from it.
   Seconds lost() const { return applies_ ? lost_to_slowest_ : lost_; }
 
@@ -232,6 +243,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       const StageEnds seen = slack.off(own);
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
+      ends.queued = std::max(ends.queued, seen.queued);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
@@ -240,6 +252,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
     out.passes[i] = stage.passes;
   }
   ends.lost = slack.lost();
+  ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
   return ends;
 }
 

@@ -1,9 +1,11 @@
 // Gradients and weights of which a rank keeps its part only (ZeRO stages 2 and 3, Rajbhandari et
 // al. 2020; FSDP, Zhao et al. 2023). Every backward pass makes whole gradients of a unit and leaves
-// each rank the sum of its part; it ends once all are there, as the engines that do so wait for
-// their reductions (FSDP's and DeepSpeed's last callback of a backward pass). Under stage 3 a
+// each rank the sum of its part. Without a pipeline the pass ends once all are there, as FSDP and
+// DeepSpeed wait in their last callback of a backward pass. In a pipeline only the last pass waits
+// (FSDP2's is_last_backward): reductions go on beside the passes that follow. Under stage 3 a
 // unit's weights are gathered before each pass and forgotten after it; the gather of the next unit
-// runs beside the one at work.
+// runs beside the one at work. There the next pass waits in any case: its first gather goes behind
+// the reductions.
 #include <algorithm>
 #include <utility>
 
@@ -26,6 +28,14 @@ double elements(const ProgramBuffer& buffer) {
 ProgramStream stream_of(const Lowering& lowering) {
   return lowering.plan.overlap.data_parallel ? ProgramStream::data_parallel
                                              : ProgramStream::compute;
+}
+
+// Where the sums are added to what earlier micro-batches left: a pass waits for what is on its own
+// stream.
+ProgramStream additions_stream(const Lowering& lowering) {
+  const Plan& plan = lowering.plan;
+  const bool goes_on = plan.pipeline_parallel > 1 && plan.zero_stage < 3;
+  return goes_on ? stream_of(lowering) : ProgramStream::compute;
 }
 
 // The pass that adds to a gradient, where the two are apart; nobody does: the last.
@@ -85,7 +95,10 @@ Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& par
   across.kind = OperationKind::all_reduce;
   across.group = sharing.replica;
   across.shards = 1;
-  Operation accumulate{.kind = OperationKind::accumulate, .phase = phase, .dtype = Dtype::fp32};
+  Operation accumulate{.kind = OperationKind::accumulate,
+                       .stream = additions_stream(lowering),
+                       .phase = phase,
+                       .dtype = Dtype::fp32};
   for (const Parameter& parameter : parameters) {
     reduce.message += Bytes(elements(buffer_at(lowering, parameter.gradient)) * element);
     reduce.operands.push_back(reads(parameter.gradient));
