@@ -52,8 +52,7 @@ void search_llama_405b(benchmark::State& state) {
   std::int64_t considered = 0;
   for (auto _ : state) {
     const SearchResult result =
-        search(job, {.threads = static_cast<int>(state.range(1))},
-               [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+        search(job, {.threads = static_cast<int>(state.range(1))}, analytic_evaluator(job));
     considered += result.considered;
   }
   state.SetItemsProcessed(considered);
@@ -83,8 +82,9 @@ void evaluate_plans(benchmark::State& state) {
   const std::vector<PlanRequest> requests = spread_requests(job, 4096);
   Estimate out;
   for (auto _ : state) {
+    const Estimator estimator(job);
     for (const PlanRequest& request : requests) {
-      estimate(job, *plan_if_legal(request, j.model, j.cluster, j.training), out);
+      estimator.estimate(*plan_if_legal(request, j.model, j.cluster, j.training), out);
     }
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(requests.size()));

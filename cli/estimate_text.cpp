@@ -122,9 +122,7 @@ std::string limits_sentence(const Estimate& estimate) {
 }
 
 std::string hardware_sentence(const Question& question, const Candidate& candidate) {
-  const auto remedies = hardware_remedies(
-      question.job, candidate,
-      [](const PreparedJob& job, const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+  const auto remedies = hardware_remedies(question.job, candidate, analytic_evaluator);
   const Remedy& best = remedies.front();
   return fmt::format("{} would save {} % of it", best.change,
                      percent(best.saved / candidate.estimate.step_time));

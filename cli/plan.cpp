@@ -169,13 +169,11 @@ void add_searches(const Question& question, SearchOptions options, const SearchR
                   PlanFindings& findings) {
   Progress progress(result.plans.empty() ? "looking for ways out" : "valuing resources");
   options.progress = [&progress](double fraction) { progress.show(fraction); };
-  const JobEvaluator evaluate = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
-    estimate(job, plan, out);
-  };
   if (result.plans.empty()) {
-    findings.ways_out = ways_out(question.job.job, options, evaluate);
+    findings.ways_out = ways_out(question.job.job, options, analytic_evaluator);
   } else {
-    findings.marginal = marginal_values(question.job, options, result.plans.front(), evaluate);
+    findings.marginal =
+        marginal_values(question.job, options, result.plans.front(), analytic_evaluator);
   }
   if (!was_interrupted()) return;
   findings.ways_out.clear();  // of searches that did not end

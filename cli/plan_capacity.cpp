@@ -211,9 +211,7 @@ Points search_sizes(const Question& question, SearchOptions options) {
   Progress progress("searching");
   options.progress = [&progress](double fraction) { progress.show(fraction); };
   options.interrupted = interrupt_flag();
-  return plan_capacity(
-      question.job.job, question.scenario.space, options,
-      [](const PreparedJob& job, const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+  return plan_capacity(question.job.job, question.scenario.space, options, analytic_evaluator);
 }
 
 }  // namespace

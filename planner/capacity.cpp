@@ -38,8 +38,7 @@ std::vector<Job> jobs_of(const Job& job, const CapacitySpace& sizes) {
 CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
                        const SearchOptions& options, const JobEvaluator& evaluate) {
   const PreparedJob prepared = prepare(job);
-  SearchResult found = search(
-      prepared, options, [&](const Plan& plan, Estimate& out) { evaluate(prepared, plan, out); });
+  SearchResult found = search(prepared, options, evaluate(prepared));
   CapacityPoint point{
       .job = std::move(job), .best = {}, .optimal = found.optimal, .run = {}, .in_time = false};
   if (found.plans.empty()) return point;

@@ -62,8 +62,8 @@ struct Remedy {
   std::optional<PlanRequest> request;  // of another plan
 };
 
-// Prices a plan of any job, as `estimate` does.
-using JobEvaluator = std::function<void(const PreparedJob&, const Plan&, Estimate&)>;
+// Prices plans of any job, as `analytic_evaluator` does. The job outlives the evaluator.
+using JobEvaluator = std::function<Evaluator(const PreparedJob& job)>;
 
 // Every hardware figure raised by 10 % (α and host time lowered to match), one at a time; best
 // first.

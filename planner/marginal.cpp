@@ -65,15 +65,14 @@ class MarginalSearch {
 
   Candidate priced(const PreparedJob& job, const Candidate& candidate) const {
     Candidate result{candidate.plan, {}, {}};
-    evaluate_(job, result.plan, result.estimate);
+    evaluate_(job)(result.plan, result.estimate);
     return result;
   }
 
   std::vector<Candidate> found(const PreparedJob& job, double worth) const {
     SearchOptions options = options_;
     options.worth = worth;
-    return search(job, options, [&](const Plan& plan, Estimate& out) { evaluate_(job, plan, out); })
-        .plans;
+    return search(job, options, evaluate_(job)).plans;
   }
 
   void take_if_better(std::size_t resource, Candidate rival, Candidate& best) const {

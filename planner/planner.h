@@ -25,6 +25,9 @@ namespace trainyard {
 // Prices a legal plan. Called from several threads at once, each with its own `out`.
 using Evaluator = std::function<void(const Plan& plan, Estimate& out)>;
 
+// The closed forms of model/cost/estimate.h. `job` outlives it.
+Evaluator analytic_evaluator(const PreparedJob& job);
+
 struct SearchOptions {
   SearchSpace space;
   // The keys of a plan that are not searched (overlap, layers per stage, …).

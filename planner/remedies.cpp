@@ -169,7 +169,8 @@ std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& c
   std::vector<Remedy> remedies;
   Estimate estimate;
   for (const HardwareChange& change : kHardwareChanges) {
-    evaluate(changed(job, change, kMore), candidate.plan, estimate);
+    const PreparedJob with_more = changed(job, change, kMore);
+    evaluate(with_more)(candidate.plan, estimate);
     remedies.push_back(remedy(std::string(change.name), candidate.estimate, estimate));
   }
   std::stable_sort(remedies.begin(), remedies.end(),

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <memory>
 #include <thread>
 
 #include "planner/bound.h"
@@ -51,6 +52,11 @@ double gap_of(const SharedSearch& shared, const SearchResult& result) {
 }
 
 }  // namespace
+
+Evaluator analytic_evaluator(const PreparedJob& job) {
+  const auto estimator = std::make_shared<const Estimator>(job);
+  return [estimator](const Plan& plan, Estimate& out) { estimator->estimate(plan, out); };
+}
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate) {

@@ -433,9 +433,7 @@ void find_alone(const Prepared& own, Watch& watch, GroupedPlans& result) {
     watch.start_way();
     if (g > 0 && watch.is_over(0)) return;
     const PreparedJob& job = own[g];
-    SearchResult found =
-        search(job, watch.search_options(),
-               [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+    SearchResult found = search(job, watch.search_options(), analytic_evaluator(job));
     if (!found.optimal) watch.stop();
     if (found.plans.empty()) continue;
     const auto& [plan, priced, confirmation] = found.plans.front();

@@ -17,8 +17,7 @@ std::optional<WayOut> way(std::string change, Job job, SearchOptions options,
   options.top = 1;
   options.second.reset();
   const PreparedJob prepared = prepare(std::move(job));
-  SearchResult found = search(
-      prepared, options, [&](const Plan& plan, Estimate& out) { evaluate(prepared, plan, out); });
+  SearchResult found = search(prepared, options, evaluate(prepared));
   if (found.plans.empty()) return std::nullopt;
   Candidate best = std::move(found.plans.front());
   const double cost = best.plan.devices() / best.estimate.tokens_per_second;

@@ -64,6 +64,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
     : job(prepared),
       options(asked),
       evaluate(evaluator),
+      estimator(prepared),
       space(all),
       aim(what),
       shares(parameter_shares(prepared)),
@@ -359,7 +360,7 @@ void Worker::price() {
   if (!plan) return;
   if (shared_.aim == Aim::best && plan->schedule->closed_span == nullptr) {
     // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
-    estimate_bound(shared_.job, *plan, estimate_);
+    shared_.estimator.estimate_bound(*plan, estimate_);
     if (estimate_.feasible && !shared_.has_room_for(value_of(*plan, estimate_))) {
       ++counts.pruned_by_time;
       return;

@@ -59,6 +59,7 @@ class SharedSearch {
   const PreparedJob& job;
   const SearchOptions& options;
   const Evaluator& evaluate;
+  const Estimator estimator;  // for bounds
   const Enumeration& space;
   const Aim aim;
   const ParameterShares shares;

@@ -90,10 +90,6 @@ Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job) 
   return complete_plan(job, *scenario.plan);
 }
 
-Evaluator analytic_evaluator(const PreparedJob& job) {
-  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
-}
-
 SearchOptions search_options(const Scenario& scenario) {
   SearchOptions options;
   options.space = scenario.space;

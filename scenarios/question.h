@@ -26,9 +26,6 @@ Expected<Question> read_question(const std::filesystem::path& file,
 // decided.
 Expected<Plan> requested_plan(const Scenario& scenario, const PreparedJob& job);
 
-// The analytic estimate. The evaluator refers to `job`.
-Evaluator analytic_evaluator(const PreparedJob& job);
-
 // The planner's options for a scenario: its `planner` section, and the keys of its plan, if it has
 // one, that are not searched.
 SearchOptions search_options(const Scenario& scenario);

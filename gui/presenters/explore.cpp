@@ -113,10 +113,7 @@ void Explore::find_remedies() {
     Remedies found;
     found.plans = plan_remedies(question->job, candidate, analytic_evaluator(question->job));
     if (!stop) {
-      found.hardware = hardware_remedies(
-          question->job, candidate, [](const PreparedJob& job, const Plan& plan, Estimate& out) {
-            estimate(job, plan, out);
-          });
+      found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator);
     }
     keep_what_helps(candidate, found);
     return Background::Done([this, found = std::move(found)] {

@@ -317,8 +317,7 @@ class StageOverlap {
   }
 
   Seconds whole(Part part) const {
-    return part_of(work_.embedding, part) + part_of(work_.layers, part) +
-           part_of(work_.head, part);
+    return part_of(work_.embedding, part) + part_of(work_.layers, part) + part_of(work_.head, part);
   }
 
   // In the order of a forward pass, messages in the time of the pass beside them.

@@ -19,15 +19,16 @@ struct SharedCosts {
   Seconds send;  // of one micro-batch to the next stage
 };
 
-StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                       const KernelTimeTable* table) {
   StageCosts costs;
   const LayerCounts all = job.layers_between(0, job.job.model.layers);
   for (std::size_t kind = 0; kind < all.size(); ++kind) {
     if (all[kind] == 0) continue;
-    costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
+    costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)), table);
   }
-  costs.embedding = embedding_cost(job, plan, links);
-  costs.head = head_cost(job, plan, links);
+  costs.embedding = embedding_cost(job, plan, links, table);
+  costs.head = head_cost(job, plan, links, table);
   return costs;
 }
 
@@ -398,13 +399,15 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.feasible = out.peak_memory <= job.job.cluster.device.memory;
 }
 
-void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline, Estimate& out) {
+void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
+           const KernelTimeTable* table, Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   stage_parameters(job, plan, out.held);
   out.stages.resize(stages);
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
-  const SharedCosts shared{links, stage_costs(job, plan, links), send_time(job, plan, links)};
+  const SharedCosts shared{links, stage_costs(job, plan, links, table),
+                           send_time(job, plan, links)};
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);
@@ -419,11 +422,15 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline, Estimate
 }  // namespace
 
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
-  price(job, plan, Pipeline::scheduled, out);
+  price(job, plan, Pipeline::scheduled, nullptr, out);
 }
 
-void estimate_bound(const PreparedJob& job, const Plan& plan, Estimate& out) {
-  price(job, plan, Pipeline::never_waits, out);
+void Estimator::estimate(const Plan& plan, Estimate& out) const {
+  price(job_, plan, Pipeline::scheduled, &kernels_, out);
+}
+
+void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
+  price(job_, plan, Pipeline::never_waits, &kernels_, out);
 }
 
 Estimate estimate(const PreparedJob& job, const Plan& plan) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/cost/kernel_times.h"
 #include "model/cost/memory.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -69,9 +70,21 @@ struct Estimate {
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
 Estimate estimate(const PreparedJob& job, const Plan& plan);
 
-// The same, if no stage ever waited for another: a lower bound that spares the playing of schedules
-// without a closed form. Its memory is exact.
-void estimate_bound(const PreparedJob& job, const Plan& plan, Estimate& out);
+// The same for many plans of one job, which share the kernel times of layers that they cut alike.
+// Safe from several threads, each with its own `out`.
+class Estimator {
+ public:
+  // `job` outlives the estimator.
+  explicit Estimator(const PreparedJob& job) : job_(job), kernels_(job) {}
+  void estimate(const Plan& plan, Estimate& out) const;
+  // If no stage ever waited for another: a lower bound that spares the playing of schedules without
+  // a closed form. Its memory is exact.
+  void estimate_bound(const Plan& plan, Estimate& out) const;
+
+ private:
+  const PreparedJob& job_;
+  KernelTimeTable kernels_;
+};
 
 // How much longer kernels take on the slowest of the plan's ranks than on a rank of mean speed.
 double slowest_rank_factor(const Stack& stack, const Plan& plan);

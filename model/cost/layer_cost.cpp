@@ -2,91 +2,8 @@
 
 #include <algorithm>
 
-#include "model/cost/compute.h"
-#include "model/workload/operators.h"
-
 namespace trainyard {
 namespace {
-
-// Kernel times of a list of operators, with what recomputation needs of it.
-struct KernelTimes {
-  OperatorTime all;
-  Seconds attention_core_forward,
-      attention_core_backward;  // the fused kernel that ring steps hide behind
-  Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
-  Seconds every_second_matmul;
-  Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
-  Bytes saved, saved_outside_core;
-  Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's
-  Bytes gradients;              // the most that one operator's backward pass has alive at a time
-};
-
-// Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
-// unfused attention core three score matrices (after dropout, after softmax, before).
-Bytes gradient_bytes(const Training& training, const Operator& op) {
-  const double element = training.precision.activation_bytes;
-  if (op.cls == OperatorClass::attention) {
-    const AttentionShape& a = op.attention;
-    const double rows = a.batch * a.heads * a.queries;
-    const double width =
-        training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim) : 3 * a.keys;
-    return Bytes(rows * width * element);
-  }
-  return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
-}
-
-// Every second GEMM of a layer is repeated, counted in the order of the modules: key, output and
-// second MLP input projection of a gated layer (torchtitan's selective activation checkpointing).
-double every_second_share(const Transformer& model, const Operator& op) {
-  switch (op.kind) {
-    case OperatorKind::qkv_projection:
-      return static_cast<double>(model.kv_heads) / (model.attention_heads + 2.0 * model.kv_heads);
-    case OperatorKind::output_projection:
-      return 1;
-    case OperatorKind::mlp_down:
-      return 0;
-    default:
-      return op.cls == OperatorClass::memory_bound ? 1 : 0.5;
-  }
-}
-
-// What it keeps: the outputs of the other GEMMs, and attention's output and log-sum-exp.
-Bytes saved_by_every_second(const Job& job, const Operator& op) {
-  const double element = job.training.precision.activation_bytes;
-  if (op.cls == OperatorClass::attention) {
-    const AttentionShape& a = op.attention;
-    return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4));
-  }
-  if (op.cls == OperatorClass::memory_bound) return Bytes(0);
-  const GemmShape& g = op.gemm;
-  return Bytes(g.m * g.n * g.groups * element * (1 - every_second_share(job.model, op)));
-}
-
-KernelTimes kernel_times(const PreparedJob& job, const OperatorList& operators) {
-  KernelTimes times;
-  for (const Operator& op : operators) {
-    const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op);
-    times.all.forward += time.forward;
-    times.all.input_gradient += time.input_gradient;
-    times.all.weight_gradient += time.weight_gradient;
-    times.saved += op.saved;
-    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
-    times.saved_by_every_second += saved_by_every_second(job.job, op);
-    if (op.cls == OperatorClass::attention) {
-      times.attention_core_forward += time.forward;
-      times.attention_core_backward += time.input_gradient;
-    } else {
-      times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
-    }
-    if (op.after_last_saved) times.after_last_saved += time.forward;
-    if (op.in_attention_core) {
-      times.recomputed_core += time.forward;
-    } else {
-      times.saved_outside_core += op.saved;
-    }
-  }
-  return times;
-}
 
 // What stays exposed when a share of a communication runs beside compute, and what compute loses to
 // it.
@@ -212,6 +129,11 @@ Bytes selective_saved(const Stack& stack, const KernelTimes& kernels, Bytes inpu
   return (kernels.saved + input) / 2;
 }
 
+KernelTimes kernels_of(const PreparedJob& job, const LayerShard& shard, TimedUnit unit,
+                       const KernelTimeTable* table) {
+  return table == nullptr ? kernel_times(job, shard, unit) : table->times(shard, unit);
+}
+
 LayerCost end_cost(const KernelTimes& kernels, PassTraffic traffic) {
   LayerCost cost;
   cost.forward = pass_cost(kernels.all.forward, traffic.forward, Seconds(0), Seconds(0));
@@ -235,11 +157,10 @@ PassCost& PassCost::add(const PassCost& other, double times) {
 }
 
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     LayerKind kind) {
+                     LayerKind kind, const KernelTimeTable* table) {
   const Training& training = job.job.training;
   const LayerShard shard = layer_shard(plan);
-  const KernelTimes kernels =
-      kernel_times(job, layer_operators(job.job.model, training, shard, kind));
+  const KernelTimes kernels = kernels_of(job, shard, {.kind = index_of(kind)}, table);
   const LayerTraffic whole = layer_traffic(job, plan, links, kind);
   const ExposedTraffic traffic = exposed_traffic(job, plan, whole, kernels);
 
@@ -265,14 +186,16 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   return cost;
 }
 
-LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const auto operators = embedding_operators(job.job.model, job.job.training, layer_shard(plan));
-  return end_cost(kernel_times(job, operators), embedding_traffic(job, plan, links));
+LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                         const KernelTimeTable* table) {
+  return end_cost(kernels_of(job, layer_shard(plan), {TimedUnit::End::embedding}, table),
+                  embedding_traffic(job, plan, links));
 }
 
-LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const auto operators = head_operators(job.job.model, job.job.training, layer_shard(plan));
-  LayerCost cost = end_cost(kernel_times(job, operators), head_traffic(job, plan, links));
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                    const KernelTimeTable* table) {
+  LayerCost cost = end_cost(kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table),
+                            head_traffic(job, plan, links));
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
 }

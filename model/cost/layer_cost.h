@@ -3,6 +3,7 @@
 // costs is a sum of these.
 #pragma once
 
+#include "model/cost/kernel_times.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
@@ -42,9 +43,12 @@ struct LayerCost {
   Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
 };
 
+// `table` is of the same job; without one the kernels are timed anew.
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     LayerKind kind);
-LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
-LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+                     LayerKind kind, const KernelTimeTable* table = nullptr);
+LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                         const KernelTimeTable* table = nullptr);
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                    const KernelTimeTable* table = nullptr);
 
 }  // namespace trainyard

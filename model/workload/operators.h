@@ -101,6 +101,7 @@ struct LayerShard {
   int micro_batch = 1;
   double capacity_factor = 0;  // 0: dropless
   double load_imbalance = 1;   // slowest rank's routed tokens over the mean
+  friend bool operator==(const LayerShard&, const LayerShard&) = default;
 };
 LayerShard layer_shard(const Plan& plan);
 

@@ -14,16 +14,20 @@ namespace {
 constexpr double kTokensPerSecondOfADevice = 1000;
 
 // Every plan fits and is as fast as its devices are many.
-void by_devices(const PreparedJob& /*job*/, const Plan& plan, Estimate& out) {
-  out.step_time = Seconds(1);
-  out.tokens_per_second = kTokensPerSecondOfADevice * plan.devices();
-  out.feasible = true;
+Evaluator by_devices(const PreparedJob& /*job*/) {
+  return [](const Plan& plan, Estimate& out) {
+    out.step_time = Seconds(1);
+    out.tokens_per_second = kTokensPerSecondOfADevice * plan.devices();
+    out.feasible = true;
+  };
 }
 
 // Fits where the network and the sequence are small enough.
-void by_size(const PreparedJob& job, const Plan& plan, Estimate& out) {
-  by_devices(job, plan, out);
-  out.feasible = job.job.training.sequence_length * job.job.model.layers <= 4 * 2048;
+Evaluator by_size(const PreparedJob& prepared) {
+  return [by_devices = by_devices(prepared), &job = prepared.job](const Plan& plan, Estimate& out) {
+    by_devices(plan, out);
+    out.feasible = job.training.sequence_length * job.model.layers <= 4 * 2048;
+  };
 }
 
 TEST(Capacity, SearchesEverySizeInTurn) {
@@ -43,16 +47,12 @@ TEST(Capacity, SearchesEverySizeInTurn) {
 }
 
 TEST(Capacity, FindsForEachSizeWhatASearchOfItAloneFinds) {
-  const auto analytic = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
-    estimate(job, plan, out);
-  };
-  const auto points = plan_capacity(small_moe_job(), {.nodes = {1, 2}}, {}, analytic);
+  const auto points = plan_capacity(small_moe_job(), {.nodes = {1, 2}}, {}, analytic_evaluator);
   ASSERT_EQ(points.size(), 2u);
   Job one_node = small_moe_job();
   one_node.cluster.nodes = 1;
   const PreparedJob alone = prepare(one_node);
-  const SearchResult found = search(
-      alone, {.top = 1}, [&alone](const Plan& plan, Estimate& out) { estimate(alone, plan, out); });
+  const SearchResult found = search(alone, {.top = 1}, analytic_evaluator(alone));
   EXPECT_EQ(points[0].best->estimate.step_time, found.plans.at(0).estimate.step_time);
 }
 

@@ -73,11 +73,12 @@ TEST(HardwareRemedies, RankWhatTheStepDependsOn) {
   // A step of 11 s of arithmetic at 100 TFLOP/s and 5.5 s of traffic over 100 GB/s links: a tenth
   // more saves a tenth of the new time, 1 s and 0.5 s.
   const Job job = small_dense_job();
-  const JobEvaluator price = [](const PreparedJob& j, const Plan&, Estimate& out) {
-    const Cluster& cluster = j.job.cluster;
-    const double flops = cluster.device.peak_of(Dtype::bf16).value() / 100e12;
-    const double link = cluster.intra.bandwidth.value() / 100e9;
-    out.step_time = Seconds(11 / flops + 5.5 / link);
+  const JobEvaluator price = [](const PreparedJob& j) {
+    return [&cluster = j.job.cluster](const Plan&, Estimate& out) {
+      const double flops = cluster.device.peak_of(Dtype::bf16).value() / 100e12;
+      const double link = cluster.intra.bandwidth.value() / 100e9;
+      out.step_time = Seconds(11 / flops + 5.5 / link);
+    };
   };
   Candidate plan;
   plan.estimate.step_time = Seconds(16.5);
@@ -100,9 +101,7 @@ TEST(HardwareRemedies, SaveATenthTogetherWhereEverythingIsARate) {
   ASSERT_TRUE(plan);
   const Candidate start{*plan, estimate(job, *plan), {}};
   Seconds saved;
-  for (const Remedy& remedy : hardware_remedies(
-           job, start,
-           [](const PreparedJob&j, const Plan&p, Estimate&out) { estimate(j, p, out); })) {
+  for (const Remedy& remedy : hardware_remedies(job, start, analytic_evaluator)) {
     EXPECT_GE(remedy.saved, Seconds(-1e-9)) << remedy.change;
     saved += remedy.saved;
   }
@@ -148,7 +147,7 @@ TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
   request.recompute_per_stage.assign(4, {RecomputeMode::none, 0});
   request.recompute_per_stage[0] = request.recompute;
   const Candidate start = candidate_of(request);
-  const auto remedies = plan_remedies(job, start, analytic(job));
+  const auto remedies = plan_remedies(job, start, analytic_evaluator(job));
   const Remedy* none = find_remedy(remedies, "recompute none");
   const Remedy* full = find_remedy(remedies, "recompute full");
   ASSERT_TRUE(none != nullptr && full != nullptr);

@@ -44,10 +44,11 @@ TEST(HardwareRemedies, LowerTheLatencyOfBothProtocols) {
   job.cluster.inter.small_latency = Seconds(11e-6);
   Candidate plan;
   plan.estimate.step_time = Seconds(33e-6);
-  const auto remedies =
-      hardware_remedies(prepare(job), plan, [](const PreparedJob& j, const Plan&, Estimate& out) {
-        out.step_time = j.job.cluster.inter.latency + j.job.cluster.inter.small_latency;
-      });
+  const auto remedies = hardware_remedies(prepare(job), plan, [](const PreparedJob& j) {
+    return [&inter = j.job.cluster.inter](const Plan&, Estimate& out) {
+      out.step_time = inter.latency + inter.small_latency;
+    };
+  });
   const auto lower = std::find_if(remedies.begin(), remedies.end(), [](const Remedy& remedy) {
     return remedy.change == "10 % less network latency";
   });

@@ -35,7 +35,7 @@ Job large_vocabulary_job() {
 TEST(Improvement, TakesLayersFromTheStageWithALargeHead) {
   const PreparedJob job = prepare(large_vocabulary_job());
   const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
-  const auto found = improve(job, with_named_schedules(), {even}, analytic(job));
+  const auto found = improve(job, with_named_schedules(), {even}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->layers);
   EXPECT_FALSE(found->order);
@@ -58,7 +58,7 @@ TEST(Improvement, IsTheBestOfAllSplitsOfThreeStages) {
   const PreparedJob job = prepare(raw);
   PlanRequest request{.pipeline_parallel = 3};
   const Candidate even = candidate(job, request);
-  const auto found = improve(job, with_named_schedules(), {even}, analytic(job));
+  const auto found = improve(job, with_named_schedules(), {even}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   Seconds best(1e9);
   for (int first = 0; first <= 12; ++first) {
@@ -86,7 +86,7 @@ TEST(Improvement, RecomputesOnlyWhereTheMemoryAsksForIt) {
   const Candidate everywhere = candidate(job, full);
   ASSERT_TRUE(everywhere.estimate.feasible);
   ASSERT_FALSE(candidate(job, none).estimate.feasible);
-  const auto found = improve(job, with_named_schedules(), {everywhere}, analytic(job));
+  const auto found = improve(job, with_named_schedules(), {everywhere}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->recompute);
   EXPECT_TRUE(found->candidate.estimate.feasible);
@@ -103,7 +103,7 @@ TEST(Improvement, MakesAPlanFitThatMissedTheMemory) {
   const PreparedJob job = prepare(raw);
   const Candidate closest = candidate(job, none);
   ASSERT_FALSE(closest.estimate.feasible);
-  const auto found = improve(job, with_named_schedules(), {closest}, analytic(job));
+  const auto found = improve(job, with_named_schedules(), {closest}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->candidate.estimate.feasible);
 }
@@ -175,12 +175,12 @@ TEST(Improvement, KeepsTheBestSoFarWhenInterrupted) {
 TEST(Improvement, FindsAnOrderWhereTheStackRunsOne) {
   const PreparedJob job = prepare(llama_8b_job(1));
   const Candidate plan = candidate(job, {.pipeline_parallel = 8});
-  const auto found = improve(job, {}, {plan}, analytic(job));
+  const auto found = improve(job, {}, {plan}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->order);
   PreparedJob plain = job;
   plain.job.training.stack.schedules = {"1f1b"};
-  const auto without = improve(plain, {}, {plan}, analytic(plain));
+  const auto without = improve(plain, {}, {plan}, analytic_evaluator(plain));
   EXPECT_TRUE(!without || !without->order);
 }
 

@@ -97,8 +97,4 @@ Estimate arbitrary_estimate(const Job& job, const Plan& plan) {
   return estimate;
 }
 
-Evaluator analytic(const PreparedJob& job) {
-  return [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); };
-}
-
 }  // namespace trainyard

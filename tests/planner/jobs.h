@@ -16,7 +16,4 @@ Job llama_8b_job(int nodes);
 // Step time, memory and feasibility from a hash of what can make a difference to a plan's cost.
 Estimate arbitrary_estimate(const Job& job, const Plan& plan);
 
-// The estimate; refers to `job`.
-Evaluator analytic(const PreparedJob& job);
-
 }  // namespace trainyard

@@ -21,10 +21,6 @@
 namespace trainyard {
 namespace {
 
-const JobEvaluator kAnalytic = [](const PreparedJob& job, const Plan& plan, Estimate& out) {
-  estimate(job, plan, out);
-};
-
 // All plans of a job that fit: of a search that is told that none does, so that nothing is left out
 // for being slow.
 std::vector<Candidate> all_plans(const PreparedJob& job) {
@@ -67,7 +63,7 @@ TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
       return objective_value(job, options.valuation, options.objective, c.plan, c.estimate);
     };
     for (const Candidate& candidate : all_plans(job)) least = std::min(least, value(candidate));
-    const SearchResult found = search(job, options, analytic(job));
+    const SearchResult found = search(job, options, analytic_evaluator(job));
     ASSERT_EQ(found.plans.empty(), std::isinf(least)) << i;
     if (!found.plans.empty()) {
       EXPECT_EQ(value(found.plans[0]), least) << i;
@@ -77,7 +73,7 @@ TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
 
 TEST(Search, GoodputDividesTheStepByWhatFailuresLeave) {
   const PreparedJob job = prepare(small_dense_job());
-  const Candidate any = search(job, {.top = 1}, analytic(job)).plans.at(0);
+  const Candidate any = search(job, {.top = 1}, analytic_evaluator(job)).plans.at(0);
   Valuation valuation;
   valuation.reliability.device_mtbf = 10 * kHour;
   const double left =
@@ -95,7 +91,7 @@ TEST(ParetoFront, IsThatOfAListOfAllPlans) {
     const std::vector<Candidate> all = all_plans(job);
     SearchOptions options;
     options.second = Objective::memory;
-    const std::vector<Candidate> front = search(job, options, analytic(job)).plans;
+    const std::vector<Candidate> front = search(job, options, analytic_evaluator(job)).plans;
     const auto values = [](const Candidate& c) {
       return Values{c.estimate.step_time.value(), c.estimate.peak_memory.value()};
     };
@@ -150,8 +146,8 @@ TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {
 TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
   const Job job = llama_8b_job(1);
   const PreparedJob prepared = prepare(job);
-  const Candidate winner = search(prepared, {.top = 1}, analytic(prepared)).plans.at(0);
-  const auto values = marginal_values(prepared, {}, winner, kAnalytic);
+  const Candidate winner = search(prepared, {.top = 1}, analytic_evaluator(prepared)).plans.at(0);
+  const auto values = marginal_values(prepared, {}, winner, analytic_evaluator);
   ASSERT_EQ(values.size(), 4u);
   EXPECT_EQ(values[1].resource, "memory capacity");
   constexpr std::array kRaises = {raise_flops, raise_memory_capacity, raise_memory_bandwidth,
@@ -161,7 +157,7 @@ TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
     Job larger = job;
     raise(larger, 1 + kMarginalShare);
     const PreparedJob more = prepare(larger);
-    const Candidate best = search(more, {.top = 1}, analytic(more)).plans.at(0);
+    const Candidate best = search(more, {.top = 1}, analytic_evaluator(more)).plans.at(0);
     EXPECT_DOUBLE_EQ(values[i].gained, 1 - best.estimate.step_time / winner.estimate.step_time)
         << values[i].resource;
     EXPECT_GE(values[i].gained, 0) << values[i].resource;
@@ -180,13 +176,13 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   options.space.pipeline_parallel = {1};
   options.space.micro_batch = {1};
   const PreparedJob ample = prepare(job);
-  const SearchResult least = search(ample, options, analytic(ample));
+  const SearchResult least = search(ample, options, analytic_evaluator(ample));
   // Just too little for the smallest of these plans.
   job.cluster.device.memory = least.plans.at(0).estimate.peak_memory * 0.999;
   const PreparedJob prepared = prepare(job);
   options.objective = Objective::step_time;
-  ASSERT_TRUE(search(prepared, options, analytic(prepared)).plans.empty());
-  const std::vector<WayOut> ways = ways_out(job, options, kAnalytic);
+  ASSERT_TRUE(search(prepared, options, analytic_evaluator(prepared)).plans.empty());
+  const std::vector<WayOut> ways = ways_out(job, options, analytic_evaluator);
   ASSERT_FALSE(ways.empty());
   ASSERT_LE(ways.size(), 3u);
   for (const WayOut& way : ways) EXPECT_TRUE(way.candidate.estimate.feasible) << way.change;

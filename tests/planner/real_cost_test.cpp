@@ -45,7 +45,7 @@ std::vector<Plan> random_plans(const Job& job, int count) {
 
 TEST(Planner, IsNeverBeatenByARandomLegalPlan) {
   const PreparedJob job = prepare(llama_8b_job(2));
-  const SearchResult result = search(job, {.top = 1}, analytic(job));
+  const SearchResult result = search(job, {.top = 1}, analytic_evaluator(job));
   ASSERT_FALSE(result.plans.empty());
   const Seconds best = result.plans[0].estimate.step_time;
   int feasible = 0;
@@ -95,7 +95,7 @@ TEST(ObjectiveBound, OfMemoryIsTheZeroFormula) {
 
 TEST(RuleOfThumb, FillsTheNodeWithTensorParallelismAndAddsStagesUntilItFits) {
   const PreparedJob job = prepare(llama_8b_job(2));
-  const auto candidate = rule_of_thumb(job, {}, analytic(job));
+  const auto candidate = rule_of_thumb(job, {}, analytic_evaluator(job));
   ASSERT_TRUE(candidate);
   EXPECT_TRUE(candidate->estimate.feasible);
   EXPECT_EQ(candidate->plan.tensor_parallel, 8);
@@ -108,7 +108,7 @@ TEST(RuleOfThumb, GivesTheLastThatItTriedWhenNoneFits) {
   Job raw = llama_8b_job(1);
   raw.cluster.device.memory = Bytes(1e9);
   const PreparedJob job = prepare(raw);
-  const auto candidate = rule_of_thumb(job, {}, analytic(job));
+  const auto candidate = rule_of_thumb(job, {}, analytic_evaluator(job));
   ASSERT_TRUE(candidate);
   EXPECT_FALSE(candidate->estimate.feasible);
 }

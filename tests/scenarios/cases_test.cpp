@@ -37,8 +37,7 @@ Expected<Plan> plan_of(const Scenario& scenario, const PreparedJob& job) {
   }
   SearchOptions options = search_options(scenario);
   options.top = 1;
-  SearchResult found =
-      search(job, options, [&job](const Plan& plan, Estimate& out) { estimate(job, plan, out); });
+  SearchResult found = search(job, options, analytic_evaluator(job));
   std::vector<Candidate>& plans = found.plans.empty() ? found.closest : found.plans;
   if (plans.empty()) return failure(scenario.name, "no plan is legal");
   return std::move(plans.front().plan);

@@ -52,6 +52,16 @@ std::int64_t allocations_of_second_estimate(const PreparedJob& job, const PlanRe
   return allocations - before;
 }
 
+std::int64_t allocations_of_estimator(const PreparedJob& job, const PlanRequest& request) {
+  const Plan plan = legal_plan(job, request);
+  const Estimator estimator(job);
+  Estimate out;
+  estimator.estimate(plan, out);
+  const std::int64_t before = allocations;
+  estimator.estimate(plan, out);
+  return allocations - before;
+}
+
 TEST(EstimateAllocation, IsCounted) {
   const std::int64_t before = allocations;
   void* volatile memory = ::operator new(8);  // volatile: an unused pair may be optimised away
@@ -63,6 +73,7 @@ TEST(EstimateAllocation, IsNoneForAPlanOf16384Devices) {
   const PreparedJob job = llama_405b_job();
   EXPECT_EQ(allocations_of_second_estimate(job, {.tensor_parallel = 8, .pipeline_parallel = 16}),
             0);
+  EXPECT_EQ(allocations_of_estimator(job, {.tensor_parallel = 8, .pipeline_parallel = 16}), 0);
   EXPECT_EQ(allocations_of_second_estimate(
                 job, {.tensor_parallel = 8, .pipeline_parallel = 8, .virtual_stages = 4}),
             0);

@@ -165,7 +165,7 @@ TEST(EstimateBound, IsNeverAboveTheEstimateAndHasItsMemory) {
                                        .virtual_stages = schedule->needs_chunks ? 2 : 1,
                                        .schedule = std::string(schedule->name)});
     Estimate bound;
-    estimate_bound(job, plan, bound);
+    Estimator(job).estimate_bound(plan, bound);
     const Estimate exact = estimate(job, plan);
     EXPECT_LE(bound.step_time, exact.step_time) << schedule->name;
     EXPECT_EQ(bound.breakdown.bubble, Seconds(0));

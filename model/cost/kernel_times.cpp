@@ -1,0 +1,139 @@
+#include "model/cost/kernel_times.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kTableEntries = 4096;
+constexpr std::size_t kProbes = 4;
+
+// Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
+// unfused attention core three score matrices (after dropout, after softmax, before).
+Bytes gradient_bytes(const Training& training, const Operator& op) {
+  const double element = training.precision.activation_bytes;
+  if (op.cls == OperatorClass::attention) {
+    const AttentionShape& a = op.attention;
+    const double rows = a.batch * a.heads * a.queries;
+    const double width =
+        training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim) : 3 * a.keys;
+    return Bytes(rows * width * element);
+  }
+  return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);
+}
+
+// Every second GEMM of a layer is repeated, counted in the order of the modules: key, output and
+// second MLP input projection of a gated layer (torchtitan's selective activation checkpointing).
+double every_second_share(const Transformer& model, const Operator& op) {
+  switch (op.kind) {
+    case OperatorKind::qkv_projection:
+      return static_cast<double>(model.kv_heads) / (model.attention_heads + 2.0 * model.kv_heads);
+    case OperatorKind::output_projection:
+      return 1;
+    case OperatorKind::mlp_down:
+      return 0;
+    default:
+      return op.cls == OperatorClass::memory_bound ? 1 : 0.5;
+  }
+}
+
+// What it keeps: the outputs of the other GEMMs, and attention's output and log-sum-exp.
+Bytes saved_by_every_second(const Job& job, const Operator& op) {
+  const double element = job.training.precision.activation_bytes;
+  if (op.cls == OperatorClass::attention) {
+    const AttentionShape& a = op.attention;
+    return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4));
+  }
+  if (op.cls == OperatorClass::memory_bound) return Bytes(0);
+  const GemmShape& g = op.gemm;
+  return Bytes(g.m * g.n * g.groups * element * (1 - every_second_share(job.model, op)));
+}
+
+KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators) {
+  KernelTimes times;
+  for (const Operator& op : operators) {
+    const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op);
+    times.all.forward += time.forward;
+    times.all.input_gradient += time.input_gradient;
+    times.all.weight_gradient += time.weight_gradient;
+    times.saved += op.saved;
+    times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    times.saved_by_every_second += saved_by_every_second(job.job, op);
+    if (op.cls == OperatorClass::attention) {
+      times.attention_core_forward += time.forward;
+      times.attention_core_backward += time.input_gradient;
+    } else {
+      times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
+    }
+    if (op.after_last_saved) times.after_last_saved += time.forward;
+    if (op.in_attention_core) {
+      times.recomputed_core += time.forward;
+    } else {
+      times.saved_outside_core += op.saved;
+    }
+  }
+  return times;
+}
+
+OperatorList operators_of(const PreparedJob& job, const LayerShard& shard, TimedUnit unit) {
+  const Transformer& model = job.job.model;
+  const Training& training = job.job.training;
+  switch (unit.end) {
+    case TimedUnit::End::embedding:
+      return embedding_operators(model, training, shard);
+    case TimedUnit::End::head:
+      return head_operators(model, training, shard);
+    case TimedUnit::End::none:
+      break;
+  }
+  return layer_operators(model, training, shard, layer_kind_at(unit.kind));
+}
+
+std::size_t place_of(const LayerShard& shard, TimedUnit unit) {
+  std::uint64_t hash = 0;
+  const auto mix = [&](auto part) {
+    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
+  };
+  mix(shard.tensor);
+  mix(shard.sequence_parallel);
+  mix(shard.context);
+  mix(shard.context_algorithm);
+  mix(shard.expert);
+  mix(shard.expert_tensor);
+  mix(shard.micro_batch);
+  mix(unit.end);
+  mix(unit.kind);
+  return static_cast<std::size_t>(hash >> 32) % kTableEntries;
+}
+
+}  // namespace
+
+KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit) {
+  return sum_of(job, operators_of(job, shard, unit));
+}
+
+KernelTimeTable::KernelTimeTable(const PreparedJob& job)
+    : job_(job), entries_(std::make_unique<Entry[]>(kTableEntries)) {}
+
+KernelTimes KernelTimeTable::times(const LayerShard& shard, TimedUnit unit) const {
+  const std::size_t place = place_of(shard, unit);
+  for (std::size_t probe = 0; probe < kProbes; ++probe) {
+    Entry& entry = entries_[(place + probe) % kTableEntries];
+    State state = entry.state.load(std::memory_order_acquire);
+    if (state == State::ready) {
+      if (entry.shard == shard && entry.unit == unit) return entry.times;
+      continue;
+    }
+    const KernelTimes times = kernel_times(job_, shard, unit);
+    if (state == State::empty && entry.state.compare_exchange_strong(state, State::being_filled)) {
+      entry.shard = shard;
+      entry.unit = unit;
+      entry.times = times;
+      entry.state.store(State::ready, std::memory_order_release);
+    }
+    return times;
+  }
+  return kernel_times(job_, shard, unit);
+}
+
+}  // namespace trainyard

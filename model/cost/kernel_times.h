@@ -1,0 +1,60 @@
+// Kernel times of one layer (or the embedding, or the output head) on one rank for one micro-batch,
+// before any communication: the sum over its operators (model/workload/operators.h). They depend on
+// the job and on how the layer is cut, so that the many plans that cut it alike share them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "model/cost/compute.h"
+#include "model/job.h"
+#include "model/units.h"
+#include "model/workload/operators.h"
+
+namespace trainyard {
+
+// Of one micro-batch's passes, with what recomputation needs of them.
+struct KernelTimes {
+  OperatorTime all;
+  Seconds attention_core_forward,
+      attention_core_backward;  // the fused kernel that ring steps hide behind
+  Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
+  Seconds every_second_matmul;
+  Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
+  Bytes saved, saved_outside_core;
+  Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's
+  Bytes gradients;              // the most that one operator's backward pass has alive at a time
+};
+
+// What is timed: an end of the network, or a layer, by the index of its kind.
+struct TimedUnit {
+  enum class End : std::uint8_t { none, embedding, head };
+  End end = End::none;
+  int kind = 0;
+  friend bool operator==(TimedUnit, TimedUnit) = default;
+};
+
+KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit);
+
+// Times of one job that were asked for before, as many as there is room for. Safe from several
+// threads.
+class KernelTimeTable {
+ public:
+  // `job` outlives the table.
+  explicit KernelTimeTable(const PreparedJob& job);
+  KernelTimes times(const LayerShard& shard, TimedUnit unit) const;
+
+ private:
+  enum class State : std::uint8_t { empty, being_filled, ready };
+  struct Entry {
+    std::atomic<State> state = State::empty;
+    LayerShard shard;
+    TimedUnit unit;
+    KernelTimes times;
+  };
+  const PreparedJob& job_;
+  std::unique_ptr<Entry[]> entries_;
+};
+
+}  // namespace trainyard
