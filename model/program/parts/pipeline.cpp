@@ -22,6 +22,20 @@ Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
       .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
 }
 
+// A backward pass that begins with forward work again needs no gradient for that; the engines hand
+// it to the pass all the same, and begin when it is there.
+std::vector<Operation> waited_for(Lowering& lowering, Operation receive) {
+  const int received =
+      lowering.activation("received gradient", lowering.local_tokens, lowering.model.hidden_size);
+  lowering.program.buffers.back().scope = Scope::microbatch;
+  receive.operands = {creates(received)};
+  Operation wait{
+      .kind = OperationKind::move, .phase = Phase::input_gradient, .dtype = lowering.dtype};
+  wait.operands = {reads(received), creates(lowering.gradient)};
+  wait.operands.front().frees = true;
+  return {std::move(receive), std::move(wait)};
+}
+
 }  // namespace
 
 std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
@@ -34,6 +48,9 @@ std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
 std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
   Operation receive = boundary(lowering, OperationKind::receive, buffer);
   if (!scattered(lowering)) {
+    if (buffer == lowering.gradient && recomputes(lowering.plan, RecomputeMode::full)) {
+      return waited_for(lowering, receive);
+    }
     receive.operands = {creates(buffer)};
     return {receive};
   }
