@@ -53,7 +53,8 @@ Expected<PlayedStep> played(const std::filesystem::path& file) {
   auto plan = plan_of(file, out.question);
   if (!plan) return tl::unexpected(plan.error());
   out.plan = *std::move(plan);
-  auto simulation = simulate(out.question.job, out.plan);
+  auto simulation =
+      simulate(out.question.job, out.plan, {.conditions = out.question.scenario.simulation});
   if (!simulation) return tl::unexpected(in_file(file, simulation.error()));
   out.simulation = *std::move(simulation);
   return out;

@@ -189,9 +189,10 @@ void confirm_by_simulation(const Question& question, const SearchOptions& option
       question.job, options, count,
       [&](const Plan& plan) -> Expected<Estimate> {
         progress.show(static_cast<double>(done++) / count);
-        return simulate(question.job, plan).map([&](const StepSimulation& simulation) {
-          return as_estimate(question.job, plan, simulation);
-        });
+        return simulate(question.job, plan, {.conditions = question.scenario.simulation})
+            .map([&](const StepSimulation& simulation) {
+              return as_estimate(question.job, plan, simulation);
+            });
       },
       result.plans);
 }

@@ -61,7 +61,9 @@ int run(const SimulateOptions& options) {
   const auto plan = plan_of(options.file, *question);
   if (was_interrupted()) return kInterrupted;
   if (!plan) return fail(plan.error());
-  const auto simulation = simulate(question->job, *plan, options.step);
+  StepOptions step = options.step;
+  step.conditions = question->scenario.simulation;
+  const auto simulation = simulate(question->job, *plan, step);
   if (!simulation) return fail(in_file(options.file, simulation.error()));
   if (!options.trace.empty()) {
     const InterruptGuard guard;  // what was written so far is taken away

@@ -285,7 +285,7 @@ void MainWindow::simulate_explored() {
     say(explore_->problem());
     return;
   }
-  StepOptions options;
+  StepOptions options{.conditions = explore_->question()->scenario.simulation};
   if (timeline_page_->plays_messages()) options.grain = NetworkGrain::message;
   if (!timeline_page_->folds()) options.fold = Fold::off;
   play_->start(explore_->question(), explore_->candidate()->plan, options);

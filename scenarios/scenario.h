@@ -16,6 +16,7 @@
 #include "planner/capacity.h"
 #include "planner/search_space.h"
 #include "planner/unlike_groups.h"
+#include "simulator/step_conditions.h"
 
 namespace trainyard {
 
@@ -55,6 +56,7 @@ struct Scenario {
   RunLength run;
   Reliability reliability;
   Checkpointing checkpoint;
+  StepConditions simulation;
   std::optional<double> carbon_intensity;  // g of CO2 a joule
   std::vector<std::string> assumptions;    // what an imported model's config did not say
   std::string job_text;  // `model`, `cluster`, `training` as written: tells jobs apart

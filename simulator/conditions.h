@@ -1,6 +1,7 @@
 // The conditions of a simulation: the network that carries the calls, and what makes ranks unlike:
 // slow devices, thermal throttling, jitter, compute that loses time to communication beside it.
-// (A slow NIC or a degraded cable is a property of the topology: degrade() in simulator/fabric.h.)
+// (A slow NIC or a degraded cable is a property of the topology: degrade() in simulator/fabric.h.
+// What users say: simulator/step_conditions.h.)
 #pragma once
 
 #include <cstdint>

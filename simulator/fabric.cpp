@@ -19,12 +19,18 @@ bool at_most(double a, double b) { return a <= b * (1 + 1e-9); }
 
 }  // namespace
 
-void degrade(TopologyGraph& graph, VertexKind kind, int index, double rate) {
-  assert(rate > 0 && "a dead link is no degraded link");
+void degrade(TopologyGraph& graph, const DegradedLinks& links) {
+  assert(links.rate > 0 && "a dead link is no degraded link");
+  const auto is = [](const Vertex& vertex, const TopologyPlace& place) {
+    return vertex.kind == place.kind && vertex.index == place.index;
+  };
+  const auto is_meant = [&](const Vertex& from, const Vertex& to) {
+    return is(from, links.of) && (!links.to || is(to, *links.to));
+  };
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
-    for (const auto end : {source(edge, graph), target(edge, graph)}) {
-      if (graph[end].kind == kind && graph[end].index == index) graph[edge].bandwidth *= rate;
-    }
+    const Vertex& a = graph[source(edge, graph)];
+    const Vertex& b = graph[target(edge, graph)];
+    if (is_meant(a, b) || is_meant(b, a)) graph[edge].bandwidth *= links.rate;
   }
 }
 

@@ -18,13 +18,13 @@
 #include "model/cluster/topology.h"
 #include "model/cost/transfer_rounds.h"
 #include "model/expected.h"
+#include "simulator/degraded_links.h"
 #include "simulator/flow_network.h"
 
 namespace trainyard {
 
-// All links of one device, NIC or switch of the graph at `rate` times their bandwidth: a slow NIC,
-// a degraded cable. Requires: 0 < rate.
-void degrade(TopologyGraph& graph, VertexKind kind, int index, double rate);
+// Requires: 0 < rate.
+void degrade(TopologyGraph& graph, const DegradedLinks& links);
 
 class Fabric {
  public:

@@ -15,25 +15,23 @@ namespace {
 // Why ranks are unlike from the start; empty: they may be alike.
 std::string unlike_because(const StepOptions& options) {
   if (options.grain == NetworkGrain::message) return "every message is a flow of its own";
-  if (!options.conditions.speeds.empty()) return "ranks differ in speed";
+  if (!options.conditions.stragglers.empty()) return "ranks differ in speed";
   if (options.conditions.jitter > 0) return "kernels jitter";
   return {};
 }
 
 TopologyGraph topology_of(const Cluster& cluster, const StepConditions& conditions) {
   TopologyGraph topology = make_topology(cluster);
-  for (const Degraded& degraded : conditions.degraded) {
-    degrade(topology, degraded.kind, degraded.index, degraded.rate);
-  }
+  for (const DegradedLinks& links : conditions.links) degrade(topology, links);
   return topology;
 }
 
 Expected<Timeline> play(const PreparedJob& job, const StepGraph& step, const StepOptions& options,
                         const TopologyGraph& topology) {
   return simulate(step.graph, {.network = NetworkModel{job.job.cluster, topology, options.grain},
-                               .speeds = options.conditions.speeds,
+                               .speeds = speeds_of(options.conditions, job.job.cluster),
                                .jitter = options.conditions.jitter,
-                               .seed = options.conditions.seed,
+                               .seed = static_cast<std::uint64_t>(options.conditions.seed),
                                .overlap_slowdown = job.job.training.stack.overlap_slowdown});
 }
 
@@ -185,6 +183,9 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
 
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options) {
+  if (auto done = check(options.conditions, job.job.cluster); !done) {
+    return tl::unexpected(done.error());
+  }
   StepSimulation out;
   out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
   const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();

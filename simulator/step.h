@@ -11,34 +11,20 @@
 
 #include "model/cost/estimate.h"
 #include "model/expected.h"
-#include "simulator/conditions.h"
 #include "simulator/memory_timeline.h"
+#include "simulator/network.h"
+#include "simulator/step_conditions.h"
 #include "simulator/step_graph.h"
 #include "simulator/timeline.h"
 
 namespace trainyard {
-
-// All links of one device, NIC or switch at `rate` times their bandwidth.
-struct Degraded {
-  VertexKind kind = VertexKind::nic;
-  int index = 0;
-  double rate = 1;
-};
-
-// What makes the ranks or links of a step unlike; nothing of it: all are alike.
-struct StepConditions {
-  std::vector<SpeedChange> speeds;
-  double jitter = 0;  // standard deviation of a kernel's time over its mean
-  std::uint64_t seed = 0;
-  std::vector<Degraded> degraded;
-};
 
 enum class Fold { automatic, off };
 
 struct StepOptions {
   NetworkGrain grain = NetworkGrain::collective;
   Fold fold = Fold::automatic;
-  StepConditions conditions;
+  StepConditions conditions;  // none: ranks and links are alike
 };
 
 struct StageUse {
@@ -68,7 +54,8 @@ struct StepSimulation {
 };
 
 // Requires: `plan` comes from make_plan for the same job, recompute `auto` decided. Fails, with one
-// sentence, on what cannot be lowered, on a dead-lock and on a rank out of reach.
+// sentence, on what cannot be lowered, on conditions that name what the cluster has not, on a
+// dead-lock and on a rank out of reach.
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options = {});
 

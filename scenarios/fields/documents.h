@@ -85,6 +85,7 @@ const Section<Measured>& measured_section();
 const Section<RunLength>& run_section();
 const Section<Reliability>& reliability_section();
 const Section<Checkpointing>& checkpoint_section();
+const Section<StepConditions>& simulation_section();
 
 // Parts that two sections share.
 const Section<IntraNode>& intra_node_section();

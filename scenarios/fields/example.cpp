@@ -48,6 +48,11 @@ constexpr std::array kExamples = {
     Example{"sweep_column", "from", R"("1 USD/h")"},
     Example{"sweep_column", "to", R"("4 USD/h")"},
     Example{"sweep", "where", R"(["plan.tensor_parallel * plan.pipeline_parallel <= 64"])"},
+    Example{"slow_devices", "from", R"("1.5 s")"},
+    Example{"slow_devices", "until", R"("2.5 s")"},
+    Example{"slow_devices", "speed", "0.8"},
+    Example{"degraded_links", "of", R"("nic 3")"},
+    Example{"degraded_links", "to", R"("leaf 0")"},
     Example{"sweep", "overrides", R"("points.csv")"},
 };
 

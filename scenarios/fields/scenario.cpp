@@ -123,8 +123,19 @@ void choose_release(Scenario& scenario) {
   training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
 }
 
+// Groups of unlike nodes are not simulated; a sweep's point may read this section without a
+// cluster.
+Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
+  if (scenario.unlike || scenario.job.cluster.devices() == 0) return {};
+  const auto checked = check(scenario.simulation, scenario.job.cluster);
+  if (checked) return {};
+  return Place{place.document, place.pointer + checked.error().where}.error(
+      checked.error().message);
+}
+
 Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
   choose_release(scenario);
+  if (auto done = check_simulation(scenario, place); !done) return done;
   return check_sizes(scenario, place);
 }
 
@@ -187,6 +198,9 @@ const Section<Scenario>& scenario_section() {
               .absent("the defaults of its keys"),
           object<checkpoint_section>("checkpoint", &S::checkpoint, "how work is saved")
               .absent("the defaults of its keys"),
+          object<simulation_section>("simulation", &S::simulation,
+                                     "what `trainyard simulate` disturbs the step with")
+              .absent("nothing: all ranks and links are alike"),
       },
       {.finish = finish_scenario});
   return section;

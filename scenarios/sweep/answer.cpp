@@ -62,7 +62,8 @@ Expected<void> candidate_of(const PointQuestion& point, Objective objective, Can
 }
 
 Expected<void> simulate_step(const PointQuestion& point, Candidate& candidate) {
-  const auto simulation = simulate(point.job(), candidate.plan);
+  const auto simulation =
+      simulate(point.job(), candidate.plan, {.conditions = point.settings->simulation});
   if (!simulation) return tl::unexpected(simulation.error());
   candidate.estimate = as_estimate(point.job(), candidate.plan, *simulation);
   return {};

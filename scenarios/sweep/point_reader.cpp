@@ -51,6 +51,9 @@ constexpr std::array kKeyGroups = {
     KeyGroup{{"checkpoint"},
              false,
              [](Scenario& to, const Scenario& from) { to.checkpoint = from.checkpoint; }},
+    KeyGroup{{"simulation"},
+             false,
+             [](Scenario& to, const Scenario& from) { to.simulation = from.simulation; }},
 };
 
 bool has_key(const KeyGroup& group, std::string_view key) {

@@ -86,6 +86,42 @@ TEST(SimulateCommand, SaysWhereATraceCannotBeWritten) {
   EXPECT_NE(ran.err.find("/nowhere/trace.json: cannot be written"), std::string::npos) << ran.err;
 }
 
+std::filesystem::path disturbed(const std::string& conditions) {
+  return small_scenario(R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2 },
+                            "simulation": )" +
+                        conditions);
+}
+
+TEST(SimulateCommand, HonoursWhatDisturbsTheStep) {
+  const auto step = [](const PrintedJson& json) { return json.at("step_time_s").get<double>(); };
+  const PrintedJson alike =
+      PrintedJson::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
+  EXPECT_FALSE(alike.contains("unfolded_because"));
+  const auto slow = disturbed(R"({ "stragglers": [{ "rank": 7, "speed": 0.5 }], "seed": 3 })");
+  const PrintedJson one = PrintedJson::parse(run_trainyard(simulate(slow, "--format json")).out);
+  EXPECT_EQ(one.at("unfolded_because"), "ranks differ in speed");
+  EXPECT_EQ(one.at("ranks"), 8);
+  // The last stage has the head, so it is the longest: no faster than half of it, no slower than
+  // everything at half speed.
+  const double busy = alike.at("stages").at(1).at("busy_s").get<double>();
+  EXPECT_GT(step(one), step(alike) + 0.95 * busy);
+  EXPECT_LT(step(one), 2 * step(alike));
+  const Ran compared = run_trainyard("compare '" + slow.string() + "' '" + two_stages().string() +
+                                     "' --format json");
+  EXPECT_EQ(compared.status, 0) << compared.err;
+}
+
+TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
+  const Ran ran =
+      run_trainyard(simulate(disturbed(R"({ "stragglers": [{ "rank": 8, "speed": 0.5 }] })")));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.out.empty());
+  EXPECT_EQ(lines_of(ran.err).size(), 1U);
+  EXPECT_NE(ran.err.find("/simulation/stragglers/0/rank: found rank 8, allowed 0 to 7"),
+            std::string::npos)
+      << ran.err;
+}
+
 TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
   const std::string file = "'" + two_stages().string() + "' ";
   const Ran ran = run_trainyard("compare " + file + file + "--format json");

@@ -99,7 +99,7 @@ TEST_P(AtGrain, RingsOfOtherDevicesOfOneSwitchDoNotMeet) {
 TEST_P(AtGrain, ASlowNicHoldsUpTheRingThatUsesItAndNoOther) {
   const Cluster cluster = fat_tree_cluster(4, 4, 1);
   TopologyGraph topology = make_topology(cluster);
-  degrade(topology, VertexKind::nic, 3, 0.5);  // device 3 of node 0
+  degrade(topology, {.of = {VertexKind::nic, 3}, .rate = 0.5});  // device 3 of node 0
   const auto groups = sibling_groups(cluster.devices(), {8, 4});
   const Call call = named_call(all_reduce, "ring", Bytes(1e9));
   const auto taken = seconds(cluster, topology, groups, call);
@@ -112,7 +112,7 @@ TEST_P(AtGrain, ASlowNicHoldsUpTheRingThatUsesItAndNoOther) {
 TEST_P(AtGrain, ADegradedSwitchHoldsUpWhatCrossesIt) {
   const Cluster cluster = fat_tree_cluster(4, 2, 1);
   TopologyGraph topology = make_topology(cluster);
-  degrade(topology, VertexKind::leaf, 1, 0.25);
+  degrade(topology, {.of = {VertexKind::leaf, 1}, .rate = 0.25});
   const auto taken =
       seconds(cluster, topology, {{0, 8}, {16, 24}}, named_call(send, "direct", kMessage));
   EXPECT_NEAR(taken[0], kAlpha + 1e9 / kNic, 1e-9);

@@ -105,7 +105,7 @@ TEST(Folding, HappensWhereRanksAreAlike) {
 }
 
 TEST(Folding, RefusesItselfForAStraggler) {
-  EXPECT_FALSE(under({.speeds = {{5, 0.9}}}).step.folded());
+  EXPECT_FALSE(under({.stragglers = {{.rank = 5, .speed = 0.9}}}).step.folded());
 }
 
 TEST(Folding, RefusesItselfForJitter) {
@@ -113,7 +113,7 @@ TEST(Folding, RefusesItselfForJitter) {
 }
 
 TEST(Folding, RefusesItselfForASlowNicAndTheStepShowsIt) {
-  const StepSimulation slow = under({.degraded = {{VertexKind::nic, 3, 0.1}}});
+  const StepSimulation slow = under({.links = {{.of = {VertexKind::nic, 3}, .rate = 0.1}}});
   EXPECT_FALSE(slow.step.folded());
   EXPECT_NE(slow.unfolded_because.find("unlike links"), std::string::npos) << slow.unfolded_because;
   EXPECT_GT(slow.step_time, under({}).step_time);

@@ -80,7 +80,7 @@ TEST(Step, WaitsForASlowRank) {
   const Plan plan = legal_plan(job, degrees(2, 2));
   const StepSimulation alike = played(job, plan);
   StepOptions options;
-  options.conditions.speeds = {{7, 0.5, Picoseconds(0)}};  // of the last stage
+  options.conditions.stragglers = {{.rank = 7, .speed = 0.5}};  // of the last stage
   const StepSimulation slow = played(job, plan, options);
   EXPECT_FALSE(slow.step.folded());
   EXPECT_EQ(slow.unfolded_because, "ranks differ in speed");
