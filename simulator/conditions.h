@@ -3,6 +3,7 @@
 // (A slow NIC or a degraded cable is a property of the topology: degrade() in simulator/fabric.h.)
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -36,6 +37,7 @@ struct Conditions {
   std::uint64_t seed = 0;  // of the jitter
   // Seconds of compute lost a second of communication beside it that contends in full.
   double overlap_slowdown = 0;
+  const std::atomic<bool>* interrupted = nullptr;  // stop early, without a result
 };
 
 // Requires of the numbers: speeds positive, jitter not negative, the slow-down from 0 to 1.

@@ -34,7 +34,8 @@ Expected<Timeline> play(const PreparedJob& job, const StepGraph& step, const Ste
                                .speeds = options.conditions.speeds,
                                .jitter = options.conditions.jitter,
                                .seed = options.conditions.seed,
-                               .overlap_slowdown = job.job.training.stack.overlap_slowdown});
+                               .overlap_slowdown = job.job.training.stack.overlap_slowdown,
+                               .interrupted = options.interrupted});
 }
 
 // From the first task of a rank that takes time to the end of its last.

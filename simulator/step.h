@@ -6,6 +6,7 @@
 // times, a picosecond an operation apart at most.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct StepOptions {
   NetworkGrain grain = NetworkGrain::collective;
   Fold fold = Fold::automatic;
   StepConditions conditions;
+  const std::atomic<bool>* interrupted = nullptr;  // give up: an error that says "interrupted"
 };
 
 struct StageUse {
