@@ -11,6 +11,7 @@
 #include "cli/plan_search.h"
 #include "cli/progress.h"
 #include "cli/question.h"
+#include "cli/rank_reporter.h"
 #include "cli/run_profile.h"
 #include "cli/run_text.h"
 #include "executor/scale_down.h"
@@ -34,6 +35,7 @@ struct RunOptions {
   double timeout = 60;  // s
   std::uint64_t seed = 0;
   bool scale_down = false, alone = false;
+  bool watch = false;
   int rank = 0;              // that runs alone
   double learning_rate = 0;  // 0: the optimizer's own
   fs::path profile;          // empty: none is written
@@ -233,8 +235,13 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   };
   what.interrupted = was_interrupted;
   what.progress = [&progress](double fraction) { progress.show(fraction); };
+  RankReporter reporter(what.described);
+  if (options.watch) {
+    what.looked = [&reporter](auto& boards) { reporter.look(boards); };
+  }
   auto launched = launch(what);
   if (!launched) return fail(launched.error(), kMachineFailed);
+  if (options.watch) reporter.say(launched->boards);
   return answer(options, question, setting, std::move(launched->boards), launched->failure,
                 launched->interrupted);
 }
@@ -340,6 +347,8 @@ void add_options(CLI::App& command, RunOptions& options) {
       .add_option("--trace", options.trace,
                   "the last step of each rank, predicted beside measured, for ui.perfetto.dev")
       ->type_name("FILE");
+  command.add_flag("--watch", options.watch,
+                   "a line of JSON on stderr, five times a second, that says where every rank is");
   add_format(command, options.format);
 }
 

@@ -273,6 +273,7 @@ class Supervision {
     if (all_steps > 0) {
       what_.progress(static_cast<double>(steps) / static_cast<double>(all_steps));
     }
+    if (what_.looked) what_.looked(launched_.boards);
   }
 
   bool all_done() const {

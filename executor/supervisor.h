@@ -28,6 +28,8 @@ struct RankLaunch {
   std::function<std::string(int rank, std::int64_t operation)> described;
   std::function<bool()> interrupted;
   std::function<void(double fraction)> progress;
+  // Many times a second, with what the ranks have published; may be empty.
+  std::function<void(std::vector<std::optional<Board>>& boards)> looked;
 };
 
 struct Launched {

@@ -1,5 +1,6 @@
 #include "gui/main_window.h"
 
+#include <QAbstractButton>
 #include <QCloseEvent>
 #include <QDragEnterEvent>
 #include <QFile>
@@ -14,6 +15,7 @@
 #include <QTabWidget>
 
 #include "gui/pages/accuracy_page.h"
+#include "gui/pages/execute_page.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/goodput_page.h"
 #include "gui/pages/plan_page.h"
@@ -21,6 +23,7 @@
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/plan_search.h"
 #include "gui/presenters/recovery.h"
@@ -56,6 +59,7 @@ MainWindow::MainWindow(QWidget* parent)
       play_(new StepPlay(this)),
       accuracy_(new AccuracyCheck(this)),
       lives_(new RunLives(this)),
+      execution_(new Execution(this)),
       pages_(new QTabWidget),
       recovery_(std::make_unique<Recovery>(recovery_folder())) {
   setAcceptDrops(true);
@@ -84,10 +88,12 @@ void MainWindow::make_pages() {
   pages_->addTab(plan_page_, tr("Plan"));
   pages_->addTab(timeline_page_, tr("Timeline"));
   pages_->addTab(new TopologyPage(*explore_), tr("Topology"));
-  pages_->addTab(new AccuracyPage(*accuracy_), tr("Accuracy"));
+  auto* accuracy_page = new AccuracyPage(*accuracy_);
+  pages_->addTab(accuracy_page, tr("Accuracy"));
   auto* goodput_page = new GoodputPage(*lives_);
   pages_->addTab(goodput_page, tr("Goodput"));
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
+  make_execute_page(accuracy_page);
   setCentralWidget(pages_);
   connect(explore_page_, &ExplorePage::use_asked, this,
           [this] { document_->set_plan(explore_->candidate()->plan); });
@@ -103,6 +109,21 @@ void MainWindow::make_pages() {
   connect(timeline_page_, &TimelinePage::simulate_asked, this, &MainWindow::simulate_explored);
   connect(timeline_page_, &TimelinePage::said, this, &MainWindow::say);
   connect(plan_page_, &PlanPage::export_asked, this, &MainWindow::export_selected);
+}
+
+void MainWindow::make_execute_page(QWidget* accuracy_page) {
+  execute_page_ = new ExecutePage(*execution_, *explore_);
+  pages_->addTab(execute_page_, tr("Execute"));
+  connect(execute_page_, &ExecutePage::run_asked, this, &MainWindow::run_explored);
+  connect(execute_page_, &ExecutePage::said, this, &MainWindow::say);
+  connect(execute_page_, &ExecutePage::timeline_asked, this, [this] {
+    play_->open(execution_->trace());
+    show_page(timeline_page_);
+  });
+  connect(execute_page_, &ExecutePage::accuracy_asked, this, [this, accuracy_page] {
+    accuracy_->start({execution_->profile()});
+    show_page(accuracy_page);
+  });
 }
 
 void MainWindow::make_menus() {
@@ -297,6 +318,23 @@ void MainWindow::live_explored() {
     lives_->start(explore_->question(), *explore_->candidate());
   } else {
     say(explore_->problem());
+  }
+}
+
+// A document that is wrong says so at its line; nothing is started.
+void MainWindow::run_explored() {
+  if (!explore_->candidate()) {
+    const DocumentProblem& problem = document_->problem();
+    const QString line = problem.line > 0 ? tr("Line %1: %2").arg(problem.line).arg(problem.message)
+                                          : problem.message;
+    execute_page_->say(line.isEmpty() ? explore_->problem() : line);
+    return;
+  }
+  const auto text = document_->text_with(explore_->candidate()->plan, execution_->scenario_file());
+  if (text) {
+    execution_->run(*text, execute_page_->order());
+  } else {
+    execute_page_->say(qt(text.error()));
   }
 }
 

@@ -13,6 +13,8 @@ class QTabWidget;
 namespace trainyard {
 
 class AccuracyCheck;
+class Execution;
+class ExecutePage;
 class Explore;
 class ExplorePage;
 class PlanPage;
@@ -43,6 +45,7 @@ class MainWindow : public QMainWindow {
   ScenarioDocument& document() { return *document_; }
   Explore& explore() { return *explore_; }
   AccuracyCheck& accuracy() { return *accuracy_; }
+  Execution& execution() { return *execution_; }
   TimelinePage& timeline() { return *timeline_page_; }
   void show_page(QWidget* page);
   void show_page_at(int place);
@@ -54,6 +57,7 @@ class MainWindow : public QMainWindow {
 
  private:
   void make_pages();
+  void make_execute_page(QWidget* accuracy_page);
   void make_menus();
   void make_file_menu();
   void make_view_menu();
@@ -70,6 +74,7 @@ class MainWindow : public QMainWindow {
   void explore_plan(const Candidate& candidate);
   void simulate_explored();
   void live_explored();
+  void run_explored();
   void export_selected();
   void remember_layout();
   void restore_layout();
@@ -80,10 +85,12 @@ class MainWindow : public QMainWindow {
   StepPlay* play_;
   AccuracyCheck* accuracy_;
   RunLives* lives_;
+  Execution* execution_;
   ScenarioPage* scenario_page_ = nullptr;
   ExplorePage* explore_page_ = nullptr;
   PlanPage* plan_page_ = nullptr;
   TimelinePage* timeline_page_ = nullptr;
+  ExecutePage* execute_page_ = nullptr;
   QTabWidget* pages_;
   QMenu* recent_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr;

@@ -8,6 +8,7 @@
 #include <QPixmap>
 #include <QPushButton>
 #include <QSettings>
+#include <QSpinBox>
 #include <QStandardPaths>
 #include <QTabWidget>
 #include <QTableView>
@@ -22,10 +23,12 @@
 #include "gui/charts/cluster_chart.h"
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
+#include "gui/pages/execute_page.h"
 #include "gui/pages/goodput_page.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/run_lives.h"
 #include "gui/theme.h"
@@ -128,18 +131,48 @@ bool fill(MainWindow& window, QTabWidget& pages) {
   return wait_until([&] { return accuracy.report() && lives.answer(); });
 }
 
+bool take(QMainWindow& window, const QString& file) {
+  for (int i = 0; i < 3; ++i) QApplication::processEvents();
+  if (with_few_colours(window.grab().toImage()).save(file, "PNG", 0)) return true;
+  std::fprintf(stderr, "%s: cannot be written\n", qPrintable(file));
+  return false;
+}
+
 bool take(QTabWidget& pages, QMainWindow& window, const QString& folder, const QString& suffix) {
   for (int page = 0; page < pages.count(); ++page) {
     pages.setCurrentIndex(page);
-    for (int i = 0; i < 3; ++i) QApplication::processEvents();
-    const QString name = folder + QStringLiteral("/gui-") + pages.tabText(page).toLower() + suffix +
-                         QStringLiteral(".png");
-    if (!with_few_colours(window.grab().toImage()).save(name, "PNG", 0)) {
-      std::fprintf(stderr, "%s: cannot be written\n", qPrintable(name));
+    const QString name = pages.tabText(page).toLower();
+    if (!take(window, folder + QStringLiteral("/gui-") + name + suffix + QStringLiteral(".png"))) {
       return false;
     }
   }
   return true;
+}
+
+// A run on ranks of this machine while it goes, and then measured beside predicted.
+bool take_run(MainWindow& window, const QString& folder, const QString& suffix) {
+  auto& page = *window.findChild<ExecutePage*>();
+  page.findChild<QSpinBox*>(QStringLiteral("steps"))->setValue(100000);
+  window.show_page(&page);
+  press(page, "run");
+  const auto steps_done = [&] {
+    const auto& ranks = window.execution().watch().ranks();
+    return ranks.empty() ? 0 : ranks.front().steps_done;
+  };
+  if (!wait_until([&] { return steps_done() > 12; })) return false;
+  if (!take(window, folder + QStringLiteral("/gui-execute") + suffix + QStringLiteral(".png"))) {
+    return false;
+  }
+  press(page, "cancel");
+  if (!wait_until([&] { return !window.execution().trace().empty(); })) return false;
+  press(page, "show_timeline");
+  const auto compares = [&] {
+    const TimelineScene* scene = window.timeline().gantt().scene();
+    return scene != nullptr && scene->compares() && window.timeline().isVisible();
+  };
+  if (!wait_until(compares)) return false;
+  return take(window,
+              folder + QStringLiteral("/gui-timeline-measured") + suffix + QStringLiteral(".png"));
 }
 
 int take(const QString& folder, QSize size, bool also_dark) {
@@ -150,9 +183,13 @@ int take(const QString& folder, QSize size, bool also_dark) {
   auto* pages = window.findChild<QTabWidget*>();
   if (!fill(window, *pages)) return 1;
   if (!take(*pages, window, folder, {})) return 3;
-  if (!also_dark) return 0;
-  set_theme(Theme::dark);
-  return take(*pages, window, folder, QStringLiteral("-dark")) ? 0 : 3;
+  const QString dark = QStringLiteral("-dark");
+  set_theme(also_dark ? Theme::dark : Theme::light);
+  if (also_dark && !take(*pages, window, folder, dark)) return 3;
+  if (!window.open_file("scenarios/examples/tiny-llama-8-ranks.json")) return 2;
+  if (also_dark && !take_run(window, folder, dark)) return 3;
+  set_theme(Theme::light);
+  return take_run(window, folder, {}) ? 0 : 3;
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/critical_path.h"
+#include "simulator/link_load.h"
 
 namespace trainyard {
 namespace {
@@ -78,20 +79,16 @@ class TraceWriter {
   void add_tasks(int rank) {
     const std::size_t list = list_of(rank);
     const std::vector<Task>& tasks = step_.graph.lists[list].tasks;
-    std::vector<std::pair<Picoseconds, double>> rates;  // bytes a second that begin and end
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const TaskTimes times = timeline_.of(rank)[i];
       if (times.end > times.start || tasks[i].channel >= 0) {
         add_slice(rank, tasks[i], step_.tasks[list][i], times);
       }
       if (tasks[i].channel >= 0) add_flow(rank, tasks[i], times);
-      if (tasks[i].call < 0 || times.end <= times.start) continue;
-      const Bytes message = step_.graph.calls[static_cast<std::size_t>(tasks[i].call)].message;
-      const double rate = (message / to_seconds(times.end - times.start)).value();
-      rates.emplace_back(times.start, rate);
-      rates.emplace_back(times.end, -rate);
     }
-    add_load(rank, rates);
+    for (const LoadPoint& point : link_load(step_, timeline_, rank)) {
+      add_counter(rank, "link load", point.time, "GB/s", point.rate.value() * 1e-9);
+    }
   }
 
   void add_slice(int rank, const Task& task, const StepTask& what, TaskTimes times) {
@@ -123,17 +120,6 @@ class TraceWriter {
                    double value) {
     add(fmt::format(R"({{"ph":"C","pid":{},"ts":{},"name":"{}","args":{{"{}":{:.6g}}}}})", rank,
                     microseconds(time), name, unit, value));
-  }
-
-  void add_load(int rank, std::vector<std::pair<Picoseconds, double>>& rates) {
-    std::sort(rates.begin(), rates.end());
-    double rate = 0;
-    for (std::size_t i = 0; i < rates.size(); ++i) {
-      rate += rates[i].second;
-      const bool last_of_its_time = i + 1 == rates.size() || rates[i + 1].first > rates[i].first;
-      if (!last_of_its_time) continue;
-      add_counter(rank, "link load", rates[i].first, "GB/s", std::max(0.0, rate * 1e-9));
-    }
   }
 
   void add_memory(int rank) {

@@ -4,6 +4,7 @@
 // What users say: simulator/step_conditions.h.)
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -37,6 +38,7 @@ struct Conditions {
   std::uint64_t seed = 0;  // of the jitter
   // Seconds of compute lost a second of communication beside it that contends in full.
   double overlap_slowdown = 0;
+  const std::atomic<bool>* interrupted = nullptr;  // stop early, without a result
 };
 
 // Requires of the numbers: speeds positive, jitter not negative, the slow-down from 0 to 1.

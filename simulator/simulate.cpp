@@ -56,6 +56,9 @@ class Player {
   }
 
  private:
+  bool is_interrupted() const {
+    return conditions_.interrupted != nullptr && *conditions_.interrupted;
+  }
   const TaskList& list_of(const TaskRank& rank) const {
     return graph_.lists[static_cast<std::size_t>(rank.list)];
   }
@@ -133,7 +136,11 @@ class Player {
   }
 
   void handle(Event event) {
-    ++timeline_.events;
+    constexpr std::int64_t kBetweenLooks = 4096;  // events
+    if (++timeline_.events % kBetweenLooks == 0 && is_interrupted()) {
+      error_ = Error{"", "interrupted"};
+      return;
+    }
     switch (event.kind()) {
       case EventKind::task_ends:
         if (event.is_version(0) || clock_.ends(event)) end(event.index());

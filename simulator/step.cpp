@@ -32,7 +32,8 @@ Expected<Timeline> play(const PreparedJob& job, const StepGraph& step, const Ste
                                .speeds = speeds_of(options.conditions, job.job.cluster),
                                .jitter = options.conditions.jitter,
                                .seed = static_cast<std::uint64_t>(options.conditions.seed),
-                               .overlap_slowdown = job.job.training.stack.overlap_slowdown});
+                               .overlap_slowdown = job.job.training.stack.overlap_slowdown,
+                               .interrupted = options.interrupted});
 }
 
 // From the first task of a rank that takes time to the end of its last.

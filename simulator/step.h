@@ -6,6 +6,7 @@
 // times, a picosecond an operation apart at most.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ enum class Fold { automatic, off };
 struct StepOptions {
   NetworkGrain grain = NetworkGrain::collective;
   Fold fold = Fold::automatic;
-  StepConditions conditions;  // none: ranks and links are alike
+  StepConditions conditions;                       // none: ranks and links are alike
+  const std::atomic<bool>* interrupted = nullptr;  // give up: an error that says "interrupted"
 };
 
 struct StageUse {

@@ -19,7 +19,7 @@ namespace {
 constexpr double kPerSecond = 1e12;  // picoseconds
 constexpr double kClosest = 100;     // picoseconds a pixel
 constexpr double kZoomStep = 0.8;    // of a key or a notch of the wheel
-constexpr int kMemoryHeight = 64;
+constexpr int kCurveHeight = 64;
 constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
 
 QString time_text(double picoseconds) { return qt(with_unit(Seconds(picoseconds / kPerSecond))); }
@@ -36,7 +36,7 @@ Gantt::Gantt(QWidget* parent) : Chart(parent), scroll_(new QScrollBar(Qt::Vertic
 void Gantt::set_scene(std::shared_ptr<const TimelineScene> scene) {
   scene_ = std::move(scene);
   selected_.reset();
-  memory_rank_ = 0;
+  choose_rank(0);
   label_width_ = fontMetrics().averageCharWidth() * 12;
   constexpr std::size_t kLookedAt = 200;  // names of further ranks are as long
   for (std::size_t i = 0; scene_ && i < std::min(kLookedAt, scene_->tracks().size()); ++i) {
@@ -91,10 +91,16 @@ void Gantt::show_slice(std::uint32_t slice) {
     if (std::ranges::find(slices, slice) == slices.end()) continue;
     const int shown = (tracks_bottom() - 2 * track_height()) / track_height();
     if (i < first_track() || i >= first_track() + shown) scroll_->setValue(i);
-    memory_rank_ = scene_->tracks()[static_cast<std::size_t>(i)].rank;
+    choose_rank(scene_->tracks()[static_cast<std::size_t>(i)].rank);
     break;
   }
   keep_in_scene();
+}
+
+void Gantt::choose_rank(int rank) {
+  rank_ = rank;
+  curves_ = scene_ ? scene_->curves_of(rank) : std::vector<TimelineCurve>();
+  place_scroll_bar();
 }
 
 void Gantt::highlight_critical(bool shown) {
@@ -135,22 +141,34 @@ QString Gantt::svg() const {
     text += QStringLiteral("<text x=\"2\" y=\"%1\">%2</text>\n")
                 .arg(y + high - 6)
                 .arg(track.name.toHtmlEscaped());
-    for (const SliceRun& run : scene_->runs(track, view())) {
-      text += QStringLiteral("<rect x=\"%1\" y=\"%2\" width=\"%3\" height=\"%4\" fill=\"%5\"/>\n")
-                  .arg(label_width() + run.x, 0, 'f', 2)
-                  .arg(y + 1)
-                  .arg(run.width, 0, 'f', 2)
-                  .arg(high - 2)
-                  .arg(colour_of(key_of(run.kind), false).name());
-    }
+    text += svg_of(track.slices, y, band_of(track, false));
+    if (!track.predicted.empty()) text += svg_of(track.predicted, y, band_of(track, true));
   }
   return text + QStringLiteral("</svg>\n");
 }
 
+QString Gantt::svg_of(const std::vector<std::uint32_t>& slices, int y, Band band) const {
+  QString text;
+  for (const SliceRun& run : scene_->runs(slices, view())) {
+    text += QStringLiteral("<rect x=\"%1\" y=\"%2\" width=\"%3\" height=\"%4\" fill=\"%5\"/>\n")
+                .arg(label_width() + run.x, 0, 'f', 2)
+                .arg(y + band.top)
+                .arg(run.width, 0, 'f', 2)
+                .arg(band.height)
+                .arg(colour_of(key_of(run.kind), false).name());
+  }
+  return text;
+}
+
 int Gantt::label_width() const { return std::min(label_width_, width() / 3); }
 int Gantt::plot_width() const { return std::max(1, width() - label_width() - scroll_->width()); }
-int Gantt::track_height() const { return fontMetrics().height() + 6; }
-int Gantt::tracks_bottom() const { return height() - kMemoryHeight; }
+int Gantt::track_height() const {
+  const int line = fontMetrics().height() + 6;
+  return scene_ && scene_->compares() ? line * 5 / 3 : line;
+}
+int Gantt::tracks_bottom() const {
+  return height() - kCurveHeight * static_cast<int>(curves_.size());
+}
 int Gantt::first_track() const { return scroll_->value(); }
 
 double Gantt::time_at(double x) const { return from_ + (x - label_width()) * per_pixel_; }
@@ -164,7 +182,16 @@ const TimelineTrack* Gantt::track_at(int y) const {
 const std::uint32_t* Gantt::slice_at(QPoint point) const {
   const TimelineTrack* track = track_at(point.y());
   if (track == nullptr || point.x() < label_width()) return nullptr;
-  return scene_->slice_at(*track, time_at(point.x()));
+  const bool predicted =
+      !track->predicted.empty() && point.y() % track_height() >= band_of(*track, true).top;
+  return scene_->slice_at(predicted ? track->predicted : track->slices, time_at(point.x()));
+}
+
+Gantt::Band Gantt::band_of(const TimelineTrack& track, bool predicted) const {
+  const int high = track_height() - 2;
+  if (track.predicted.empty()) return {1, high};
+  const int measured = high * 6 / 10;
+  return predicted ? Band{1 + measured + 1, high - measured - 1} : Band{1, measured};
 }
 
 void Gantt::place_scroll_bar() {
@@ -181,7 +208,7 @@ void Gantt::paintEvent(QPaintEvent* /*event*/) {
   painter.fillRect(rect(), palette().color(QPalette::Base));
   if (!scene_) {
     painter.setPen(muted_text(palette()));
-    painter.drawText(rect(), Qt::AlignCenter, tr("Simulate a plan to see its step."));
+    painter.drawText(rect(), Qt::AlignCenter, tr("Simulate a plan or open a trace to see a step."));
     return;
   }
   const int high = track_height();
@@ -191,7 +218,11 @@ void Gantt::paintEvent(QPaintEvent* /*event*/) {
     paint_track(painter, scene_->tracks()[at], y);
   }
   paint_axis(painter);
-  paint_memory(painter);
+  int below = tracks_bottom();
+  for (const TimelineCurve& curve : curves_) {
+    paint_curve(painter, curve, below);
+    below += kCurveHeight;
+  }
 }
 
 void Gantt::paint_axis(QPainter& painter) const {
@@ -226,11 +257,19 @@ void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) co
     idle.setAlphaF(0.35F);
     painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2), idle);
   }
-  for (const SliceRun& run : scene_->runs(track, view())) {
-    const QRectF box(label_width() + run.x, y + 1, run.width, high - 2);
+  paint_slices(painter, track.slices, y, band_of(track, false));
+  if (!track.predicted.empty()) paint_slices(painter, track.predicted, y, band_of(track, true));
+}
+
+void Gantt::paint_slices(QPainter& painter, const std::vector<std::uint32_t>& slices, int y,
+                         Band band) const {
+  const bool dark = is_dark(palette());
+  const bool is_named = band.height >= fontMetrics().height();
+  for (const SliceRun& run : scene_->runs(slices, view())) {
+    const QRectF box(label_width() + run.x, y + band.top, run.width, band.height);
     const QColor colour = colour_of_run(run, dark);
     painter.fillRect(box, colour);
-    if (run.width > kLabelFrom) {
+    if (run.width > kLabelFrom && is_named) {
       painter.setPen(text_on(colour));
       painter.drawText(box.adjusted(3, 0, -3, 0), Qt::AlignVCenter,
                        fontMetrics().elidedText(scene_->name_of(run.slice), Qt::ElideRight,
@@ -243,33 +282,30 @@ void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) co
   }
 }
 
-void Gantt::paint_memory(QPainter& painter) const {
-  const QRectF area(label_width(), tracks_bottom() + 4, plot_width(), kMemoryHeight - 8);
-  const std::vector<MemoryStep>& steps = scene_->memory_of(memory_rank_);
+void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const {
+  const QRectF area(label_width(), y + 4, plot_width(), kCurveHeight - 8);
+  const std::vector<CurvePoint>& points = curve.points;
   painter.setPen(grid_colour(palette()));
-  painter.drawLine(QPointF(0, tracks_bottom()), QPointF(width(), tracks_bottom()));
-  if (steps.empty()) return;
-  double most = 0;
-  for (const MemoryStep& step : steps) most = std::max(most, step.bytes);
+  painter.drawLine(QPointF(0, y), QPointF(width(), y));
   painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(
-      QRectF(4, area.top(), label_width() - 8, area.height()), Qt::AlignVCenter | Qt::TextWordWrap,
-      tr("memory, rank %1\nat most %2").arg(memory_rank_).arg(qt(with_unit(Bytes(most)))));
+  painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
+                   Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
+  const double most = std::ranges::max_element(points, {}, &CurvePoint::value)->value;
   QPainterPath path(area.bottomLeft());
-  auto step = std::ranges::upper_bound(steps, from_, {}, &MemoryStep::time);
-  double bytes = step == steps.begin() ? 0 : std::prev(step)->bytes;
+  auto point = std::ranges::upper_bound(points, from_, {}, &CurvePoint::time);
+  double value = point == points.begin() ? 0 : std::prev(point)->value;
   for (int x = 0; x < plot_width(); ++x) {
     const double to = from_ + (x + 1) * per_pixel_;
-    double peak = bytes;  // within the pixel
-    for (; step != steps.end() && step->time < to; ++step) {
-      bytes = step->bytes;
-      peak = std::max(peak, bytes);
+    double peak = value;  // within the pixel
+    for (; point != points.end() && point->time < to; ++point) {
+      value = point->value;
+      peak = std::max(peak, value);
     }
     path.lineTo(area.left() + x, area.bottom() - area.height() * peak / most);
   }
   path.lineTo(area.bottomRight());
   path.closeSubpath();
-  QColor fill = colour_of("activations", is_dark(palette()));
+  QColor fill = colour_of(curve.colour, is_dark(palette()));
   fill.setAlphaF(0.6F);
   painter.fillPath(path, fill);
 }
@@ -326,9 +362,10 @@ void Gantt::mousePressEvent(QMouseEvent* event) {
   setFocus();
   pressed_ = event->pos();
   from_when_pressed_ = from_;
-  if (const TimelineTrack* track = track_at(event->pos().y())) memory_rank_ = track->rank;
+  const TimelineTrack* track = track_at(event->pos().y());
   const std::uint32_t* slice = slice_at(event->pos());
   selected_ = slice == nullptr ? std::nullopt : std::optional(*slice);
+  if (track != nullptr && track->rank != rank_) choose_rank(track->rank);
   update();
 }
 

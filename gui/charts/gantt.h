@@ -1,6 +1,7 @@
 // A timeline scene drawn as a Gantt chart: tracks below each other, time to the right. Zoom is at
 // the cursor; W and S zoom, A and D and the arrows move, F shows all, as trace viewers do. Only
-// what is visible is painted.
+// what is visible is painted. Of a measured track the upper part is what was measured, the lower
+// what was predicted.
 #pragma once
 
 #include <memory>
@@ -53,13 +54,22 @@ class Gantt : public Chart {
   int first_track() const;
   const TimelineTrack* track_at(int y) const;
   const std::uint32_t* slice_at(QPoint point) const;
+  // Where in a row of the chart slices lie: all of it, or the measured or predicted part.
+  struct Band {
+    int top = 0, height = 0;  // from that of the row
+  };
+  Band band_of(const TimelineTrack& track, bool predicted) const;
   double time_at(double x) const;
+  QString svg_of(const std::vector<std::uint32_t>& slices, int y, Band band) const;
   QColor colour_of_run(const SliceRun& run, bool dark) const;
   void keep_in_scene();
   void place_scroll_bar();
   void paint_axis(QPainter& painter) const;
   void paint_track(QPainter& painter, const TimelineTrack& track, int y) const;
-  void paint_memory(QPainter& painter) const;
+  void paint_slices(QPainter& painter, const std::vector<std::uint32_t>& slices, int y,
+                    Band band) const;
+  void paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const;
+  void choose_rank(int rank);  // whose curves are shown
 
   std::shared_ptr<const TimelineScene> scene_;
   QScrollBar* scroll_;
@@ -67,8 +77,9 @@ class Gantt : public Chart {
   double per_pixel_ = 1;
   bool only_critical_ = false;
   std::optional<std::uint32_t> selected_;
-  int memory_rank_ = 0;
-  int label_width_ = 0;  // pixels
+  int rank_ = 0;
+  std::vector<TimelineCurve> curves_;  // of the rank
+  int label_width_ = 0;                // pixels
   QPoint pressed_;
   double from_when_pressed_ = 0;
 };

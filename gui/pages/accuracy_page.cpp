@@ -120,7 +120,7 @@ QWidget* AccuracyPage::make_bar() {
 
 void AccuracyPage::choose_files() {
   const QStringList chosen = QFileDialog::getOpenFileNames(
-      this, tr("Open measured runs"), QString(), tr("Validation files (*.json)"));
+      this, tr("Open measured runs"), QString(), tr("Measured runs and profiles (*.json)"));
   std::vector<std::filesystem::path> files;
   for (const QString& file : chosen) files.push_back(path_of(file));
   if (!files.empty()) check_.start(std::move(files));

@@ -27,11 +27,14 @@ TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
       network_(new QComboBox),
       ranks_(new QComboBox),
       simulate_(new QPushButton(tr("Simulate"))),
+      cancel_(new QPushButton(tr("Cancel"))),
+      open_(new QPushButton(tr("Open a trace …"))),
       export_(new QPushButton(tr("Export …"))),
       search_(new QLineEdit),
       critical_(new QCheckBox(tr("Critical path"))),
       summary_(new QLabel),
       details_(new QLabel),
+      shares_title_(new QLabel),
       shares_(new QListWidget),
       splitter_(new QSplitter) {
   splitter_->setObjectName(QStringLiteral("timeline"));
@@ -63,6 +66,9 @@ QWidget* TimelinePage::make_bar() {
   search_->setClearButtonEnabled(true);
   auto* all = new QPushButton(tr("Show all"));
   connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
+  cancel_->setObjectName(QStringLiteral("cancel"));
+  connect(cancel_, &QPushButton::clicked, this, [this] { play_.cancel(); });
+  connect(open_, &QPushButton::clicked, this, &TimelinePage::choose_trace);
   connect(export_, &QPushButton::clicked, this, &TimelinePage::choose_export);
   connect(all, &QPushButton::clicked, gantt_, &Gantt::show_all);
   connect(search_, &QLineEdit::returnPressed, this, &TimelinePage::find_next);
@@ -70,7 +76,8 @@ QWidget* TimelinePage::make_bar() {
   auto* bar = new QWidget;
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(0, 0, 0, 0);
-  for (QWidget* widget : std::initializer_list<QWidget*>{network_, ranks_, simulate_}) {
+  for (QWidget* widget :
+       std::initializer_list<QWidget*>{network_, ranks_, simulate_, cancel_, open_}) {
     row->addWidget(widget);
   }
   row->addWidget(search_, 1);
@@ -81,7 +88,7 @@ QWidget* TimelinePage::make_bar() {
 }
 
 QWidget* TimelinePage::make_side() {
-  shares_->setAccessibleName(tr("Critical path by operation"));
+  shares_title_->setBuddy(shares_);
   shares_->setWordWrap(true);
   shares_->setAlternatingRowColors(true);
   details_->setWordWrap(true);
@@ -91,7 +98,7 @@ QWidget* TimelinePage::make_side() {
   auto* side = new QWidget;
   auto* column = new QVBoxLayout(side);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(new QLabel(tr("Critical path by operation")));
+  column->addWidget(shares_title_);
   column->addWidget(shares_, 1);
   column->addWidget(details_);
   side->setMinimumWidth(side->fontMetrics().averageCharWidth() * 34);
@@ -103,24 +110,34 @@ bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
 
 void TimelinePage::show_started() {
   simulate_->setEnabled(false);
-  summary_->setText(tr("Simulating …"));
+  open_->setEnabled(false);
+  cancel_->setEnabled(true);
+  summary_->setText(tr("Working …"));
 }
 
 void TimelinePage::show_step() {
   simulate_->setEnabled(true);
+  open_->setEnabled(true);
+  cancel_->setEnabled(false);
   const auto& step = play_.step();
+  const bool is_simulated = step && step->simulation;
+  critical_->setEnabled(is_simulated);
+  if (!is_simulated) critical_->setChecked(false);
+  shares_title_->setText(step ? step->shares_title : tr("Critical path by operation"));
+  shares_->setAccessibleName(shares_title_->text());
   export_->setEnabled(step != nullptr);
   gantt_->set_scene(step ? step->scene : nullptr);
   shares_->clear();
   show_details({});
   if (!step) {
     summary_->setText(play_.problem().isEmpty()
-                          ? tr("The simulator plays the plan of the Explore page.")
+                          ? tr("The simulator plays the plan of the Explore page; a trace of "
+                               "a run or a simulation can be opened.")
                           : play_.problem());
     return;
   }
-  summary_->setText(step->summary);
-  for (const QString& share : step->path_shares) shares_->addItem(share);
+  summary_->setText(play_.problem().isEmpty() ? step->summary : play_.problem());
+  for (const QString& share : step->shares) shares_->addItem(share);
 }
 
 void TimelinePage::show_details(const QString& details) {
@@ -154,7 +171,16 @@ Expected<void> TimelinePage::export_to(const std::filesystem::path& file) {
     if (gantt_->grab().save(path_text(file), "PNG")) return {};
     return failure(file.string(), "cannot be written");
   }
+  if (!play_.step()->simulation) {
+    return failure(file.string(), "the timeline was read from a trace; export a picture of it");
+  }
   return write_trace(file, *play_.step()->simulation, [] { return false; });
+}
+
+void TimelinePage::choose_trace() {
+  const QString file =
+      QFileDialog::getOpenFileName(this, tr("Open a trace"), QString(), tr("Traces (*.json)"));
+  if (!file.isEmpty()) play_.open(path_of(file));
 }
 
 void TimelinePage::choose_export() {

@@ -1,4 +1,5 @@
-// The simulated step: options and search above, the Gantt chart, and what was pointed at beside it.
+// The simulated step or a saved trace: options and search above, the Gantt chart, and what was
+// pointed at beside it.
 #pragma once
 
 #include <QWidget>
@@ -41,15 +42,16 @@ class TimelinePage : public QWidget {
   void show_step();
   void show_details(const QString& details);
   void find_next();
+  void choose_trace();
   void choose_export();
 
   StepPlay& play_;
   Gantt* gantt_;
   QComboBox *network_, *ranks_;
-  QPushButton *simulate_, *export_;
+  QPushButton *simulate_, *cancel_, *open_, *export_;
   QLineEdit* search_;
   QCheckBox* critical_;
-  QLabel *summary_, *details_;
+  QLabel *summary_, *details_, *shares_title_;
   QListWidget* shares_;
   QSplitter* splitter_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -10,15 +11,50 @@
 #include "scenarios/priced_run.h"
 #include "scenarios/readable.h"
 #include "scenarios/validation.h"
+#include "scenarios/write_profile.h"
 
 namespace trainyard {
 namespace {
+
+// The step and every kind of operation of a run on real ranks, as the simulation predicted it.
+std::vector<PricedRun> runs_of(const std::filesystem::path& file, const Profile& profile) {
+  std::vector<PricedRun> runs;
+  runs.reserve(profile.operations.size() + 1);
+  const auto add = [&](const std::string& name, Seconds predicted, Seconds measured) {
+    if (predicted <= Seconds(0) || measured <= Seconds(0)) return;  // a part only one of them has
+    ValidationRow row{.file = file.filename().string(), .name = name, .job = name};
+    row.source = profile.name;
+    row.device = profile.backend;
+    row.devices = static_cast<int>(profile.ranks.size());
+    row.predicted = predicted;
+    row.measured = measured;
+    row.error = predicted / measured - 1;
+    row.note = profile.failure;
+    runs.push_back({std::move(row), {}});
+  };
+  add("step of " + profile.name, profile.predicted_step_time, mean_step_time(profile));
+  for (const ProfiledOperation& of : profile.operations) {
+    add("stage " + std::to_string(of.stage) + ": " + of.operation, of.predicted, of.measured);
+  }
+  return runs;
+}
+
+Expected<void> add_profile(const std::filesystem::path& file, std::vector<PricedRun>& runs) {
+  auto profile = read_profile(file);
+  if (!profile) return tl::unexpected(profile.error());
+  std::ranges::move(runs_of(file, *profile), std::back_inserter(runs));
+  return {};
+}
 
 // Reads and prices; nothing where it was stopped.
 Expected<ValidationReport> report_of(const std::vector<std::filesystem::path>& files,
                                      const std::atomic<bool>& stop) {
   std::vector<PricedRun> runs;
   for (const std::filesystem::path& file : files) {
+    if (is_profile(file)) {
+      if (auto added = add_profile(file, runs); !added) return tl::unexpected(added.error());
+      continue;
+    }
     auto scenarios = read_scenarios(file);
     if (!scenarios) return tl::unexpected(scenarios.error());
     for (const Scenario& scenario : *scenarios) {
@@ -105,7 +141,8 @@ void AccuracyCheck::start(std::vector<std::filesystem::path> files) {
 
 QString AccuracyCheck::summary() const {
   if (!problem_.isEmpty()) return problem_;
-  if (!report_) return tr("Open a file of measured runs to hold the predictions against it.");
+  if (!report_)
+    return tr("Open a file of measured runs or a profile to hold the predictions against it.");
   const ErrorSummary& all = report_->all;
   const auto share = [](const std::optional<double>& value) {
     return value ? qt(percent(*value) + " %") : QStringLiteral("–");

@@ -1,12 +1,14 @@
 #include "gui/presenters/step_play.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "gui/presenters/answer.h"
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline_scene.h"
 #include "scenarios/question.h"
+#include "scenarios/read_trace.h"
 #include "scenarios/readable.h"
 #include "simulator/critical_path.h"
 #include "simulator/step.h"
@@ -25,17 +27,67 @@ QString summary_of_play(const PlayedStep& played) {
            qt(count(found.operations)), ranks, qt(count(found.timeline.events)));
 }
 
-std::vector<QString> shares_of(const StepSimulation& found) {
+constexpr std::size_t kSharesShown = 12;
+
+std::vector<QString> path_shares_of(const StepSimulation& found) {
   std::vector<QString> lines;
-  constexpr std::size_t kShown = 12;
   const auto shares = path_shares(found.step, critical_path(found.step, found.timeline));
   for (const PathShare& share : shares) {
-    if (lines.size() == kShown) break;
+    if (lines.size() == kSharesShown) break;
     lines.push_back(StepPlay::tr("%1 %2 (%3 ×)")
                         .arg(qt(with_unit(share.time)), qt(share.operation))
                         .arg(share.tasks));
   }
   return lines;
+}
+
+std::shared_ptr<const PlayedStep> played_plan(std::shared_ptr<const Question> question,
+                                              const Plan& plan, StepSimulation simulation) {
+  auto played = std::make_shared<PlayedStep>();
+  played->question = std::move(question);
+  played->plan = plan;
+  played->simulation = std::make_shared<const StepSimulation>(std::move(simulation));
+  played->scene = TimelineScene::of(played->simulation);
+  played->summary = summary_of_play(*played);
+  played->shares_title = StepPlay::tr("Critical path by operation");
+  played->shares = path_shares_of(*played->simulation);
+  return played;
+}
+
+std::vector<QString> sums_of(const TimelineScene& scene) {
+  std::vector<QString> lines;
+  for (const TimelineSum& sum : scene.sums(kSharesShown)) {
+    const QString predicted = sum.predicted > Seconds(0)
+                                  ? StepPlay::tr(", predicted %1").arg(qt(with_unit(sum.predicted)))
+                                  : QString();
+    lines.push_back(
+        StepPlay::tr("%1 %2 (%3 ×%4)")
+            .arg(qt(with_unit(sum.time)), sum.name, qt(count(sum.operations)), predicted));
+  }
+  return lines;
+}
+
+QString summary_of_trace(const std::filesystem::path& file, const SavedTrace& trace,
+                         const TimelineScene& scene) {
+  const QString text = StepPlay::tr("%1: %2 operations on %3 tracks over %4")
+                           .arg(path_text(file.filename()), qt(count(std::ssize(trace.times))),
+                                qt(count(std::ssize(scene.tracks()))),
+                                qt(with_unit(to_seconds(Picoseconds(std::llround(scene.end()))))));
+  return scene.compares()
+             ? StepPlay::tr("%1; in a track above what was measured, below what was predicted")
+                   .arg(text)
+             : text;
+}
+
+std::shared_ptr<const PlayedStep> played_trace(const std::filesystem::path& file,
+                                               SavedTrace trace) {
+  auto kept = std::make_shared<const SavedTrace>(std::move(trace));
+  auto played = std::make_shared<PlayedStep>();
+  played->scene = TimelineScene::of(kept);
+  played->summary = summary_of_trace(file, *kept, *played->scene);
+  played->shares_title = StepPlay::tr("Longest operations");
+  played->shares = sums_of(*played->scene);
+  return played;
 }
 
 }  // namespace
@@ -46,26 +98,38 @@ StepPlay::~StepPlay() = default;
 void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
                      const StepOptions& options) {
   Q_EMIT started();
-  work_.start([this, question = std::move(question), plan, options](const std::atomic<bool>&) {
-    auto simulated = simulate(question->job, plan, options);
-    auto played = std::make_shared<PlayedStep>();
-    QString problem;
-    if (simulated) {
-      played->question = question;
-      played->plan = plan;
-      played->simulation = std::make_shared<const StepSimulation>(*std::move(simulated));
-      played->scene = TimelineScene::of(played->simulation);
-      played->summary = summary_of_play(*played);
-      played->path_shares = shares_of(*played->simulation);
-    } else {
-      problem = qt(simulated.error());
-      played = nullptr;
-    }
-    return Background::Done([this, played = std::move(played), problem] {
-      step_ = played;
-      problem_ = problem;
-      Q_EMIT finished();
-    });
+  work_.start([this, question = std::move(question), plan, options](const std::atomic<bool>& stop) {
+    StepOptions watched = options;
+    watched.interrupted = &stop;
+    auto simulated = simulate(question->job, plan, watched);
+    if (!simulated && stop) return cancelled();
+    return shown(simulated ? played_plan(question, plan, *std::move(simulated)) : nullptr,
+                 simulated ? QString() : qt(simulated.error()));
+  });
+}
+
+Background::Done StepPlay::shown(std::shared_ptr<const PlayedStep> step, const QString& problem) {
+  return [this, step = std::move(step), problem] {
+    step_ = step;
+    problem_ = problem;
+    Q_EMIT finished();
+  };
+}
+
+Background::Done StepPlay::cancelled() {
+  return [this] {
+    problem_ = tr("Cancelled.");
+    Q_EMIT finished();
+  };
+}
+
+void StepPlay::open(const std::filesystem::path& trace) {
+  Q_EMIT started();
+  work_.start([this, trace](const std::atomic<bool>& stop) {
+    auto saved = read_trace(trace);
+    if (stop) return cancelled();
+    return shown(saved ? played_trace(trace, *std::move(saved)) : nullptr,
+                 saved ? QString() : qt(saved.error()));
   });
 }
 

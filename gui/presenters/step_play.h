@@ -1,8 +1,10 @@
-// A plan's step played by the simulator on a thread of its own, and what the timeline shows of it.
+// A plan's step played by the simulator, or a saved trace, on a thread of its own, and what the
+// timeline shows of it.
 #pragma once
 
 #include <QObject>
 #include <QString>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -17,12 +19,13 @@ struct StepOptions;
 struct StepSimulation;
 
 struct PlayedStep {
-  std::shared_ptr<const Question> question;
+  std::shared_ptr<const Question> question;  // null: of a trace, as plan and simulation
   Plan plan;
   std::shared_ptr<const StepSimulation> simulation;
   std::shared_ptr<const TimelineScene> scene;
-  QString summary;                   // in a line
-  std::vector<QString> path_shares;  // of the critical path, the longest first
+  QString summary;  // in a line
+  QString shares_title;
+  std::vector<QString> shares;  // of the critical path, or operations; the longest first
 };
 
 class StepPlay : public QObject {
@@ -33,6 +36,9 @@ class StepPlay : public QObject {
 
   void start(std::shared_ptr<const Question> question, const Plan& plan,
              const StepOptions& options);
+  void open(const std::filesystem::path& trace);
+  // What was there before stays, and a problem says so.
+  void cancel() { work_.stop(); }
   bool busy() const { return work_.busy(); }
   // nullptr: none yet, or the last one failed.
   const std::shared_ptr<const PlayedStep>& step() const { return step_; }
@@ -43,6 +49,10 @@ class StepPlay : public QObject {
   void finished();
 
  private:
+  // What the window is told when the work is done.
+  Background::Done shown(std::shared_ptr<const PlayedStep> step, const QString& problem);
+  Background::Done cancelled();
+
   std::shared_ptr<const PlayedStep> step_;
   QString problem_;
   Background work_;

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "gui/presenters/text.h"
+#include "scenarios/read_trace.h"
 #include "scenarios/readable.h"
 #include "simulator/critical_path.h"
+#include "simulator/link_load.h"
 #include "simulator/step.h"
 
 namespace trainyard {
@@ -119,6 +121,7 @@ void add_tracks(std::span<const TaskTimes> times, const QString& owner, int rank
 
 const char* key_of(SliceKind kind) { return kKeys[static_cast<std::size_t>(kind)]; }
 
+// Of a simulation.
 struct TimelineScene::Source {
   std::shared_ptr<const StepSimulation> simulation;
 
@@ -133,6 +136,13 @@ struct TimelineScene::Source {
   std::size_t place_of(std::uint32_t slice, int rank) const {
     return slice - simulation->timeline.first[static_cast<std::size_t>(rank)];
   }
+  std::vector<CurvePoint> load_of(int rank) const {
+    std::vector<CurvePoint> points;
+    for (const LoadPoint& point : link_load(simulation->step, simulation->timeline, rank)) {
+      points.push_back({ps(point.time), point.rate.value()});
+    }
+    return points;
+  }
 };
 
 TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<SliceKind> kinds,
@@ -143,7 +153,9 @@ TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<Slice
 
 void TimelineScene::find_end() {
   for (const TimelineTrack& track : tracks_) {
-    if (!track.slices.empty()) end_ = std::max(end_, ps(times_[track.slices.back()].end));
+    for (const auto* slices : {&track.slices, &track.predicted}) {
+      if (!slices->empty()) end_ = std::max(end_, ps(times_[slices->back()].end));
+    }
   }
 }
 
@@ -174,7 +186,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
     scene->critical_[first + static_cast<std::size_t>(at.task)] = true;
   }
   for (const StageUse& stage : simulation->stages) {
-    std::vector<MemoryStep>& steps = scene->memory_.emplace_back();
+    std::vector<CurvePoint>& steps = scene->memory_.emplace_back();
     for (const MemoryPoint& point : stage.memory.points) {
       steps.push_back({ps(point.time), point.bytes.value()});
     }
@@ -184,10 +196,9 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
   return scene;
 }
 
-std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track,
+std::vector<SliceRun> TimelineScene::runs(const std::vector<std::uint32_t>& slices,
                                           const TimelineView& view) const {
   std::vector<SliceRun> runs;
-  const std::vector<std::uint32_t>& slices = track.slices;
   const double to = view.from + view.per_pixel * view.width;
   std::size_t i = starts_from(times_, slices, 0, view.from);
   if (i > 0) --i;  // it may reach into the view
@@ -217,18 +228,20 @@ std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track,
   return runs;
 }
 
-const std::uint32_t* TimelineScene::slice_at(const TimelineTrack& track, double time) const {
-  const std::size_t after = starts_from(times_, track.slices, 0, time);
-  const std::size_t upto = std::min(after + 1, track.slices.size());
+const std::uint32_t* TimelineScene::slice_at(const std::vector<std::uint32_t>& slices,
+                                             double time) const {
+  const std::size_t after = starts_from(times_, slices, 0, time);
+  const std::size_t upto = std::min(after + 1, slices.size());
   // Messages to several peers may lie over each other.
   for (std::size_t i = upto; i > 0 && i + 4 > upto; --i) {
-    const TaskTimes& times = times_[track.slices[i - 1]];
-    if (ps(times.start) <= time && time < ps(times.end)) return &track.slices[i - 1];
+    const TaskTimes& times = times_[slices[i - 1]];
+    if (ps(times.start) <= time && time < ps(times.end)) return &slices[i - 1];
   }
   return nullptr;
 }
 
 QString TimelineScene::name_of(std::uint32_t slice) const {
+  if (trace_) return qt(trace_->names[trace_->name[slice]]);
   if (!source_) return {};
   const int rank = source_->rank_of(slice);
   return qt(operation_name(
@@ -236,6 +249,7 @@ QString TimelineScene::name_of(std::uint32_t slice) const {
 }
 
 QString TimelineScene::details_of(std::uint32_t slice) const {
+  if (trace_) return trace_details_of(slice);
   const TaskTimes& times = times_[slice];
   const auto shown = [](Picoseconds time) { return qt(with_unit(to_seconds(time))); };
   QString text = tr("%1 from %2 to %3")
@@ -268,11 +282,25 @@ QString TimelineScene::details_of(std::uint32_t slice) const {
   return lines.join(QLatin1Char('\n'));
 }
 
-const std::vector<MemoryStep>& TimelineScene::memory_of(int rank) const {
-  static const std::vector<MemoryStep> none;
-  if (!source_) return none;
-  const std::size_t list = source_->list_of(rank);
-  return list < memory_.size() ? memory_[list] : none;
+std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
+  if (!source_ && !trace_) return {};
+  const auto at = source_ ? source_->list_of(rank) : static_cast<std::size_t>(rank);
+  const std::vector<CurvePoint> load = source_ ? source_->load_of(rank) : load_[at];
+  std::vector<TimelineCurve> curves;
+  const auto add = [&](const QString& title, const char* colour, const auto& points,
+                       const auto& text) {
+    if (points.empty()) return;
+    const double most = std::ranges::max_element(points, {}, &CurvePoint::value)->value;
+    if (most <= 0) return;
+    curves.push_back({tr("%1, rank %2\nat most %3").arg(title).arg(rank).arg(text(most)),
+                      colour,
+                      {points.begin(), points.end()}});
+  };
+  const auto bytes = [](double value) { return qt(with_unit(Bytes(value))); };
+  const auto rate = [](double value) { return qt(number(value * 1e-9) + " GB/s"); };
+  if (at < memory_.size()) add(tr("memory"), "activations", memory_[at], bytes);
+  add(tr("link load"), "tensor_parallel", load, rate);
+  return curves;
 }
 
 const std::uint32_t* TimelineScene::find_after(const QString& text, double time) const {

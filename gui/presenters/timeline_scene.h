@@ -20,6 +20,7 @@
 
 namespace trainyard {
 
+struct SavedTrace;
 struct StepSimulation;
 
 // For colours; the name of a kind is the key of its colour.
@@ -46,6 +47,8 @@ struct TimelineTrack {
   int rank = 0;
   bool is_compute = false;
   std::vector<std::uint32_t> slices;  // places in TimelineScene::times, by start
+  // Of a measured track: the same operations as predicted, by start.
+  std::vector<std::uint32_t> predicted;
 };
 
 // Pixels of a track that are drawn in one colour.
@@ -61,9 +64,22 @@ struct TimelineView {
   int width = 0;         // pixels
 };
 
-struct MemoryStep {
-  double time = 0;  // picoseconds
-  double bytes = 0;
+struct CurvePoint {
+  double time = 0;   // picoseconds
+  double value = 0;  // from then on
+};
+// What a rank holds or moves over time.
+struct TimelineCurve {
+  QString title;       // in two lines, with the most there is
+  const char* colour;  // key
+  std::vector<CurvePoint> points;
+};
+
+// Operations of one name.
+struct TimelineSum {
+  QString name;
+  std::int64_t operations = 0;
+  Seconds time, predicted;  // the latter 0: unknown
 };
 
 class TimelineScene {
@@ -71,6 +87,8 @@ class TimelineScene {
  public:
   // Keeps the simulation.
   static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const StepSimulation> simulation);
+  // Keeps the trace. What was measured and what was predicted for it share a track.
+  static std::shared_ptr<const TimelineScene> of(std::shared_ptr<const SavedTrace> trace);
   // Tracks over times that someone else keeps.
   TimelineScene(std::span<const TaskTimes> times, std::vector<SliceKind> kinds,
                 std::vector<TimelineTrack> tracks);
@@ -81,27 +99,44 @@ class TimelineScene {
   SliceKind kind_of(std::uint32_t slice) const { return kinds_[slice]; }
   bool is_critical(std::uint32_t slice) const { return !critical_.empty() && critical_[slice]; }
 
-  std::vector<SliceRun> runs(const TimelineTrack& track, const TimelineView& view) const;
+  std::vector<SliceRun> runs(const TimelineTrack& track, const TimelineView& view) const {
+    return runs(track.slices, view);
+  }
+  std::vector<SliceRun> runs(const std::vector<std::uint32_t>& slices,
+                             const TimelineView& view) const;
   // The slice of a track at a time; nothing: none.
-  const std::uint32_t* slice_at(const TimelineTrack& track, double time) const;
+  const std::uint32_t* slice_at(const TimelineTrack& track, double time) const {
+    return slice_at(track.slices, time);
+  }
+  const std::uint32_t* slice_at(const std::vector<std::uint32_t>& slices, double time) const;
 
   QString name_of(std::uint32_t slice) const;
   QString details_of(std::uint32_t slice) const;
-  const std::vector<MemoryStep>& memory_of(int rank) const;
+  // Memory and link load, where they are known.
+  std::vector<TimelineCurve> curves_of(int rank) const;
+  // Whether what was measured is beside what was predicted.
+  bool compares() const { return compares_; }
+  // Of a trace, the operations of all tracks by name, at most so many, the longest first.
+  std::vector<TimelineSum> sums(std::size_t most) const;
   // Of the operations whose names hold the text, the first that starts later; nothing: none.
   const std::uint32_t* find_after(const QString& text, double time) const;
 
  private:
   struct Source;
   void find_end();
+  QString trace_details_of(std::uint32_t slice) const;
 
   std::span<const TaskTimes> times_;
   std::vector<SliceKind> kinds_;
   std::vector<TimelineTrack> tracks_;
   std::vector<bool> critical_;
-  std::vector<std::vector<MemoryStep>> memory_;  // of each list
-  std::shared_ptr<const Source> source_;         // nullptr: slices have no names
+  std::vector<std::vector<CurvePoint>> memory_;  // of each list, or owner of a trace
+  std::vector<std::vector<CurvePoint>> load_;    // of each owner of a trace
+  std::shared_ptr<const SavedTrace> trace_;
+  std::vector<std::uint32_t> partners_;   // of a measured slice the predicted one, or itself
+  std::shared_ptr<const Source> source_;  // nullptr: slices have no names
   double end_ = 0;
+  bool compares_ = false;
 };
 
 }  // namespace trainyard

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "executor/supervisor.h"
+#include "scenarios/rank_status.h"
 #include "tests/cli/program.h"
 
 namespace trainyard {
@@ -109,6 +110,33 @@ TEST(RunCommand, TrainsOnTheTokensOfAFile) {
   EXPECT_EQ(refused.status, 2);
   EXPECT_NE(refused.err.find("token 1: found 29; allowed are 0 to 28"), std::string::npos)
       << refused.err;
+}
+
+// A line for each look: the ranks in their order, and steps never fewer than before.
+TEST(RunCommand, SaysWhereEveryRankIsWhereItIsWatched) {
+  const Ran ran =
+      run_trainyard(fmt::format("run {} --steps 2 --warmup 1 --watch", tiny_scenario("", 2)));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  std::int64_t before = 0;
+  std::vector<RankStatus> last;
+  for (const std::string& line : lines_of(ran.err)) {
+    const auto ranks = read_rank_status(line);
+    ASSERT_TRUE(ranks) << line;
+    ASSERT_EQ(ranks->size(), 2U) << line;
+    EXPECT_EQ(ranks->at(0).rank, 0);
+    EXPECT_EQ(ranks->at(1).rank, 1);
+    EXPECT_GE(ranks->at(0).steps_done, before);
+    before = ranks->at(0).steps_done;
+    last = *ranks;
+  }
+  ASSERT_EQ(last.size(), 2U);
+  for (const RankStatus& status : last) {
+    EXPECT_EQ(status.state, "done");
+    EXPECT_EQ(status.steps_done, 3);
+    EXPECT_EQ(status.steps, 3);
+    EXPECT_GT(status.step_time, Seconds(0));
+    EXPECT_FALSE(status.host.empty());
+  }
 }
 
 // ---- When things go wrong -----------------------------------------------------------------------

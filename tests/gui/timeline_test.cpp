@@ -171,6 +171,32 @@ TEST_F(PlayedTimeline, FindsAnOperationByItsName) {
   EXPECT_EQ(scene.find_after(QStringLiteral("no such operation"), -1), nullptr);
 }
 
+TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
+  const StepSimulation& simulation = *play_.step()->simulation;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto curves = play_.step()->scene->curves_of(rank);
+    ASSERT_EQ(curves.size(), 2u);
+    const auto stage = static_cast<std::size_t>(rank);  // folded: a rank for each
+    EXPECT_EQ(curves[0].points.size(), simulation.stages[stage].memory.points.size());
+    EXPECT_TRUE(curves[0].title.contains(QStringLiteral("memory, rank %1").arg(rank)));
+    EXPECT_TRUE(curves[1].title.endsWith(QStringLiteral("GB/s")));
+    EXPECT_TRUE(std::ranges::is_sorted(curves[1].points, {}, &CurvePoint::time));
+  }
+}
+
+// What was there stays.
+TEST_F(PlayedTimeline, IsKeptWhereTheNextOneIsCancelled) {
+  const auto before = play_.step();
+  auto question =
+      std::make_shared<Question>(*read_question(example("llama-3.1-405b-16384-h100.json")));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  play_.start(question, plan, {});
+  play_.cancel();
+  ASSERT_TRUE(wait_until([this] { return !play_.busy(); }));
+  EXPECT_EQ(play_.step(), before);
+  EXPECT_EQ(play_.problem(), QStringLiteral("Cancelled."));
+}
+
 TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
   const QString svg = gantt_.svg();
   EXPECT_TRUE(svg.startsWith(QStringLiteral("<svg")));

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "simulator/critical_path.h"
 #include "tests/model/cost/example_jobs.h"
 
@@ -22,6 +24,16 @@ PlanRequest degrees(int tensor, int pipeline) {
   request.pipeline_parallel = pipeline;
   request.zero_stage = 0;
   return request;
+}
+
+TEST(Step, IsGivenUpWhenItIsAskedTo) {
+  const PreparedJob job = gpt3_on_a100(8, 32);
+  const Plan plan = legal_plan(job, degrees(8, 4));
+  const std::atomic<bool> asked = true, not_asked = false;
+  const auto given_up = simulate(job, plan, {.interrupted = &asked});
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().message, "interrupted");
+  EXPECT_TRUE(simulate(job, plan, {.interrupted = &not_asked}));
 }
 
 // One rank: nothing waits for anything, and both roads add up the same kernels.

@@ -1,0 +1,196 @@
+// A saved trace as a timeline scene.
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "gui/presenters/text.h"
+#include "gui/presenters/timeline_scene.h"
+#include "scenarios/read_trace.h"
+#include "scenarios/readable.h"
+
+namespace trainyard {
+namespace {
+
+// Ends of the names of processes that a run's trace has for each rank.
+constexpr std::string_view kMeasured = " measured";
+constexpr std::string_view kPredicted = " predicted";
+
+struct NamedStream {
+  std::string_view start;  // of its name in a trace
+  SliceKind kind;
+};
+constexpr std::array<NamedStream, 10> kNamedStreams = {{
+    {"tensor", SliceKind::tensor_parallel},
+    {"context", SliceKind::context_parallel},
+    {"expert", SliceKind::expert_parallel},
+    {"data", SliceKind::data_parallel},
+    {"pipeline", SliceKind::pipeline},
+    {"gradient", SliceKind::pipeline},
+    {"sends", SliceKind::pipeline},
+    {"receive", SliceKind::other},
+    {"cop", SliceKind::copy},
+    {"launch", SliceKind::launch},
+}};
+
+SliceKind kind_of_computation(std::string_view operation) {
+  const auto has = [operation](std::string_view part) {
+    return operation.find(part) != std::string_view::npos;
+  };
+  if (has(" again")) return SliceKind::recompute;
+  if (has("weight gradient")) return SliceKind::weight_gradient;
+  if (operation == "launch") return SliceKind::launch;
+  if (has("optimizer") || operation.ends_with(", finish")) return SliceKind::optimizer;
+  if (operation.ends_with(", forward")) return SliceKind::forward;
+  const bool back = operation.ends_with(", backward") || operation.ends_with(", input gradient");
+  return back ? SliceKind::backward : SliceKind::other;
+}
+
+// What the processes of a rank have in common: "rank 3" of "rank 3 measured".
+std::string_view owner_of(std::string_view process) {
+  for (const std::string_view end : {kMeasured, kPredicted}) {
+    if (process.ends_with(end)) return process.substr(0, process.size() - end.size());
+  }
+  return process;
+}
+
+using Owners = std::map<std::string_view, int>;  // their places
+
+Owners owners_of(const SavedTrace& trace) {
+  Owners owners;
+  int next = 0;
+  for (const SavedTrack& track : trace.tracks) {
+    if (owners.try_emplace(owner_of(track.process), next).second) ++next;
+  }
+  return owners;
+}
+
+std::vector<SliceKind> kinds_of(const SavedTrace& trace) {
+  std::vector<SliceKind> kinds(trace.times.size()), of_names(trace.names.size());
+  std::ranges::transform(trace.names, of_names.begin(), kind_of_computation);
+  for (const SavedTrack& track : trace.tracks) {
+    const auto stream = std::ranges::find_if(kNamedStreams, [&](const NamedStream& known) {
+      return track.name.starts_with(known.start);
+    });
+    for (const std::uint32_t span : track.spans) {
+      kinds[span] = stream == kNamedStreams.end() ? of_names[trace.name[span]] : stream->kind;
+    }
+  }
+  return kinds;
+}
+
+// The track that predicts a measured one; nullptr: there is none.
+const SavedTrack* prediction_of(const SavedTrace& trace, const SavedTrack& measured) {
+  if (!measured.process.ends_with(kMeasured)) return nullptr;
+  const std::string process = std::string(owner_of(measured.process)) + std::string(kPredicted);
+  const auto found = std::ranges::find_if(trace.tracks, [&](const SavedTrack& track) {
+    return track.process == process && track.name == measured.name;
+  });
+  return found == trace.tracks.end() ? nullptr : &*found;
+}
+
+// Both list the same operations in the order of the program.
+void pair_up(std::vector<std::uint32_t> measured, std::vector<std::uint32_t> predicted,
+             std::vector<std::uint32_t>& partners) {
+  if (measured.size() != predicted.size()) return;
+  std::ranges::sort(measured);
+  std::ranges::sort(predicted);
+  for (std::size_t i = 0; i < measured.size(); ++i) partners[measured[i]] = predicted[i];
+}
+
+struct CounterKind {
+  std::string_view name, unit;
+  double scale = 1;
+};
+constexpr CounterKind kMemoryCounter = {"memory", "GiB", 1 << 30};
+constexpr CounterKind kLoadCounter = {"link load", "GB/s", 1e9};
+
+std::vector<CurvePoint> curve_in(const SavedTrace& trace, std::string_view owner,
+                                 const CounterKind& kind) {
+  std::vector<CurvePoint> points;
+  for (const SavedCounter& counter : trace.counters) {
+    if (counter.name != kind.name || counter.unit != kind.unit) continue;
+    if (owner_of(counter.process) != owner) continue;
+    for (const SavedPoint& point : counter.points) {
+      points.push_back({static_cast<double>(point.time.count()), point.value * kind.scale});
+    }
+  }
+  return points;
+}
+
+}  // namespace
+
+std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const SavedTrace> trace) {
+  const Owners owners = owners_of(*trace);
+  std::vector<TimelineTrack> tracks;
+  std::vector<std::uint32_t> partners(trace->times.size());
+  for (std::uint32_t i = 0; i < partners.size(); ++i) partners[i] = i;
+  std::vector<const SavedTrack*> beneath;  // another one
+  for (const SavedTrack& saved : trace->tracks) {
+    if (const SavedTrack* predicted = prediction_of(*trace, saved)) beneath.push_back(predicted);
+  }
+  for (const SavedTrack& saved : trace->tracks) {
+    if (std::ranges::find(beneath, &saved) != beneath.end()) continue;
+    const SavedTrack* predicted = prediction_of(*trace, saved);
+    const std::string_view owner = predicted != nullptr ? owner_of(saved.process) : saved.process;
+    tracks.push_back({.name = tr("%1 · %2").arg(qt(owner), qt(saved.name)),
+                      .rank = owners.at(owner_of(saved.process)),
+                      .is_compute = saved.name == "compute",
+                      .slices = saved.spans,
+                      .predicted = {}});
+    if (predicted == nullptr) continue;
+    tracks.back().predicted = predicted->spans;
+    pair_up(saved.spans, predicted->spans, partners);
+  }
+  // Of a rank, what nobody measured comes last.
+  std::ranges::stable_sort(tracks, {}, [](const TimelineTrack& track) {
+    return std::pair(track.rank, track.predicted.empty());
+  });
+  auto scene = std::make_shared<TimelineScene>(trace->times, kinds_of(*trace), std::move(tracks));
+  scene->memory_.resize(owners.size());
+  scene->load_.resize(owners.size());
+  for (const auto& [owner, place] : owners) {
+    const auto at = static_cast<std::size_t>(place);
+    scene->memory_[at] = curve_in(*trace, owner, kMemoryCounter);
+    scene->load_[at] = curve_in(*trace, owner, kLoadCounter);
+  }
+  scene->compares_ = !beneath.empty();
+  scene->partners_ = std::move(partners);
+  scene->trace_ = std::move(trace);
+  return scene;
+}
+
+QString TimelineScene::trace_details_of(std::uint32_t slice) const {
+  const auto shown = [this](std::uint32_t of) {
+    const TaskTimes& times = times_[of];
+    const auto text = [](Picoseconds time) { return qt(with_unit(to_seconds(time))); };
+    return tr("%1 from %2 to %3")
+        .arg(text(times.end - times.start), text(times.start), text(times.end));
+  };
+  QStringList lines = {name_of(slice), shown(slice)};
+  if (partners_[slice] != slice) lines.append(tr("predicted %1").arg(shown(partners_[slice])));
+  return lines.join(QLatin1Char('\n'));
+}
+
+std::vector<TimelineSum> TimelineScene::sums(std::size_t most) const {
+  if (!trace_) return {};
+  std::vector<TimelineSum> by_name(trace_->names.size());
+  for (const TimelineTrack& track : tracks_) {
+    for (const std::uint32_t slice : track.slices) {
+      TimelineSum& sum = by_name[trace_->name[slice]];
+      const std::uint32_t partner = partners_[slice];
+      ++sum.operations;
+      sum.time += to_seconds(times_[slice].end - times_[slice].start);
+      if (partner == slice) continue;
+      sum.predicted += to_seconds(times_[partner].end - times_[partner].start);
+    }
+  }
+  for (std::size_t i = 0; i < by_name.size(); ++i) by_name[i].name = qt(trace_->names[i]);
+  std::ranges::stable_sort(by_name, std::greater<>(), &TimelineSum::time);
+  by_name.resize(std::min(most, by_name.size()));
+  return by_name;
+}
+
+}  // namespace trainyard

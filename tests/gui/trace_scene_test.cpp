@@ -1,0 +1,101 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "gui/charts/gantt.h"
+#include "gui/presenters/step_play.h"
+#include "gui/presenters/timeline_scene.h"
+#include "scenarios/write_spans.h"
+#include "tests/gui/application.h"
+
+namespace trainyard {
+namespace {
+
+// Two ranks as predicted and as measured; the second one's messages were not measured.
+std::string trace_of_a_run() {
+  std::vector<Span> spans;
+  for (const char* rank : {"rank 0", "rank 1"}) {
+    for (const char* what : {" predicted", " measured"}) {
+      const double slow = std::string(what) == " measured" ? 3 : 1;
+      const std::string process = std::string(rank) + what;
+      spans.push_back(
+          {process, "compute", "linear (mlp up), forward", Seconds(0), Seconds(1e-3 * slow)});
+      spans.push_back({process, "compute", "linear weight gradient (mlp up), backward",
+                       Seconds(1e-3 * slow), Seconds(3e-3 * slow)});
+      if (process == "rank 1 measured") continue;
+      spans.push_back({process, "tensor", "all-reduce (tensor), forward", Seconds(3e-3 * slow),
+                       Seconds(4e-3 * slow)});
+    }
+  }
+  return span_trace(spans);
+}
+
+class OpenedTrace : public testing::Test {
+ protected:
+  void SetUp() override {
+    play_.open(written("run-trace.json", trace_of_a_run()));
+    ASSERT_TRUE(wait_until([this] { return !play_.busy(); }));
+    ASSERT_NE(play_.step(), nullptr) << play_.problem().toStdString();
+  }
+  const TimelineScene& scene() { return *play_.step()->scene; }
+  const TimelineTrack& track(const char* name) {
+    return *std::ranges::find(scene().tracks(), QString::fromUtf8(name), &TimelineTrack::name);
+  }
+  StepPlay play_;
+};
+
+TEST_F(OpenedTrace, PutsWhatWasMeasuredAndPredictedOnOneTrack) {
+  QStringList names;
+  for (const TimelineTrack& track : scene().tracks()) names.append(track.name);
+  EXPECT_EQ(names,
+            QStringList({QStringLiteral("rank 0 · compute"), QStringLiteral("rank 0 · tensor"),
+                         QStringLiteral("rank 1 · compute"),
+                         QStringLiteral("rank 1 predicted · tensor")}));
+  EXPECT_TRUE(scene().compares());
+  const TimelineTrack& compute = track("rank 1 · compute");
+  ASSERT_EQ(compute.slices.size(), 2u);
+  ASSERT_EQ(compute.predicted.size(), 2u);
+  EXPECT_EQ(scene().times_of(compute.slices[0]).end, Picoseconds(3'000'000'000));
+  EXPECT_EQ(scene().times_of(compute.predicted[0]).end, Picoseconds(1'000'000'000));
+  EXPECT_TRUE(track("rank 1 predicted · tensor").predicted.empty());
+}
+
+TEST_F(OpenedTrace, SaysOfAnOperationWhatWasPredicted) {
+  const TimelineTrack& compute = track("rank 0 · compute");
+  const QString details = scene().details_of(compute.slices[1]);
+  EXPECT_EQ(details, QStringLiteral("linear weight gradient (mlp up), backward\n"
+                                    "6.000 ms from 3.000 ms to 9.000 ms\n"
+                                    "predicted 2.000 ms from 1.000 ms to 3.000 ms"));
+  EXPECT_EQ(scene().kind_of(compute.slices[0]), SliceKind::forward);
+  EXPECT_EQ(scene().kind_of(compute.slices[1]), SliceKind::weight_gradient);
+  EXPECT_EQ(scene().kind_of(track("rank 0 · tensor").slices[0]), SliceKind::tensor_parallel);
+}
+
+// By hand: two ranks, 6 ms each measured and 2 ms each predicted.
+TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
+  const auto sums = scene().sums(2);
+  ASSERT_EQ(sums.size(), 2u);
+  EXPECT_EQ(sums[0].name, QStringLiteral("linear weight gradient (mlp up), backward"));
+  EXPECT_EQ(sums[0].operations, 2);
+  EXPECT_NEAR(sums[0].time.value(), 12e-3, 1e-12);
+  EXPECT_NEAR(sums[0].predicted.value(), 4e-3, 1e-12);
+}
+
+TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
+  Gantt gantt;
+  gantt.resize(900, 500);
+  gantt.set_scene(play_.step()->scene);
+  EXPECT_EQ(gantt.svg().count(QStringLiteral("<rect")), 11);  // the spans of the trace
+  EXPECT_FALSE(gantt.grab().isNull());
+}
+
+TEST_F(OpenedTrace, LeavesNothingOfItselfWhereTheNextOneIsNone) {
+  play_.open(written("no-trace.json", "{}"));
+  ASSERT_TRUE(wait_until([this] { return !play_.busy(); }));
+  EXPECT_EQ(play_.step(), nullptr);
+  EXPECT_TRUE(play_.problem().contains(QStringLiteral("no-trace.json: found no \"traceEvents\"")))
+      << play_.problem().toStdString();
+}
+
+}  // namespace
+}  // namespace trainyard

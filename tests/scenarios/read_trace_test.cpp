@@ -1,0 +1,90 @@
+#include "scenarios/read_trace.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "scenarios/output.h"
+#include "scenarios/write_spans.h"
+
+namespace trainyard {
+namespace {
+
+Expected<SavedTrace> read_back(const std::string& text) {
+  const auto file = std::filesystem::path(testing::TempDir()) /
+                    ("saved_trace." + std::to_string(::getpid()) + ".json");
+  if (const auto written = write_file(file, text); !written) {
+    return tl::unexpected(written.error());
+  }
+  auto trace = read_trace(file);
+  std::filesystem::remove(file);
+  return trace;
+}
+
+Picoseconds microseconds(std::int64_t count) { return Picoseconds(count * 1'000'000); }
+
+TEST(SavedTrace, HasTheSpansThatWereWritten) {
+  const std::vector<Span> spans = {
+      {"rank 0 predicted", "compute", "linear", Seconds(0), Seconds(3e-6)},
+      {"rank 0 predicted", "tensor", "all-reduce", Seconds(3e-6), Seconds(5e-6)},
+      {"rank 0 measured", "compute", "linear", Seconds(1e-6), Seconds(9e-6)},
+      {"rank 0 measured", "compute", "norm", Seconds(0), Seconds(1e-6)}};
+  const auto trace = read_back(span_trace(spans));
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_EQ(trace->tracks.size(), 3u);
+  EXPECT_EQ(trace->names, (std::vector<std::string>{"linear", "all-reduce", "norm"}));
+  EXPECT_EQ(trace->tracks[2].process, "rank 0 measured");
+  EXPECT_EQ(trace->tracks[2].name, "compute");
+  EXPECT_EQ(trace->tracks[2].spans, (std::vector<std::uint32_t>{3, 2}));  // by start
+  EXPECT_EQ(trace->times[2], (TaskTimes{microseconds(1), microseconds(9)}));
+  EXPECT_EQ(trace->names[trace->name[2]], "linear");
+}
+
+// Clocks of profilers begin long ago.
+TEST(SavedTrace, CountsFromTheEarliestSpan) {
+  const auto trace = read_back(R"({"traceEvents": [
+    {"ph": "X", "name": "b", "pid": 1, "tid": "s", "ts": 1700000000000002, "dur": 4},
+    {"ph": "X", "name": "a", "pid": 1, "tid": "s", "ts": 1700000000000000, "dur": 1},
+    {"ph": "C", "name": "memory", "pid": 1, "ts": 1700000000000001, "args": {"GiB": 2.5}}]})");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->times[0], (TaskTimes{microseconds(2), microseconds(6)}));
+  EXPECT_EQ(trace->times[1], (TaskTimes{microseconds(0), microseconds(1)}));
+  ASSERT_EQ(trace->counters.size(), 1u);
+  EXPECT_EQ(trace->counters[0].unit, "GiB");
+  ASSERT_EQ(trace->counters[0].points.size(), 1u);
+  EXPECT_EQ(trace->counters[0].points[0].time, microseconds(1));
+  EXPECT_EQ(trace->counters[0].points[0].value, 2.5);
+}
+
+TEST(SavedTrace, PassesOverEventsThatAreNoSpans) {
+  const auto trace = read_back(R"({"traceEvents": [
+    {"ph": "X", "name": "no time"}, {"ph": "X", "ts": "0", "dur": 1}, {"ph": 7},
+    {"ph": "X", "name": "backwards", "ts": 5, "dur": -1}, {"ph": "C", "args": {}},
+    {"ph": "M", "name": "process_name", "pid": 1, "args": 3},
+    {"ph": "X", "name": "a", "ts": 5, "dur": 1, "args": {"deep": {"er": [1]}}}],
+    "other": {"ph": "X"}})");
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->times.size(), 1u);
+}
+
+TEST(SavedTrace, SaysInALineWhyAFileIsNone) {
+  for (const char* text : {"", "{", "[]", "7", "{\"traceEvents\": [}", "{\"events\": []}"}) {
+    const auto trace = read_back(text);
+    ASSERT_FALSE(trace) << text;
+    EXPECT_THAT(trace.error().message, testing::HasSubstr("traceEvents")) << text;
+  }
+  EXPECT_THAT(read_back(R"({"traceEvents": []})").error().message,
+              testing::HasSubstr("no span of time"));
+  EXPECT_THAT(read_back(R"({"traceEvents": [{"ph": "X", "ts": 0, "dur": 1},
+                            {"ph": "X", "ts": 1e14, "dur": 1}]})")
+                  .error()
+                  .message,
+              testing::HasSubstr("apart"));
+  EXPECT_FALSE(read_trace("/nowhere/trace.json"));
+  std::string deep = R"({"traceEvents": [)";
+  for (int i = 0; i < 100000; ++i) deep += "[";
+  EXPECT_FALSE(read_back(deep));
+}
+
+}  // namespace
+}  // namespace trainyard
