@@ -14,31 +14,18 @@ namespace {
 constexpr std::string_view kStack = "megatron-core";
 
 // Options that change time or memory and are not read below.
-constexpr auto kChangingMegatronKeys =
-    std::to_array<std::string_view>({"mtp_num_layers",
-                                     "encoder_num_layers",
-                                     "decoder_num_layers",
-                                     "encoder_seq_length",
-                                     "decoder_seq_length",
-                                     "hybrid_override_pattern",
-                                     "hybrid_layer_pattern",
-                                     "is_hybrid_model",
-                                     "spec",
-                                     "retro_add_retriever",
-                                     "hierarchical_context_parallel_sizes",
-                                     "heterogeneous_layers_config_path",
-                                     "use_legacy_models",
-                                     "use_torch_fsdp2",
-                                     "fp32_residual_connection",
-                                     "distribute_saved_activations",
-                                     "moe_layer_recompute",
-                                     "moe_extended_tp",
-                                     "moe_use_upcycling",
-                                     "no_persist_layer_norm_fusion",
-                                     "squared_relu_with_gate",
-                                     "relative_attention_num_buckets",
-                                     "experimental_attention_variant",
-                                     "batch_size"});
+constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
+    {"mtp_num_layers", "encoder_num_layers", "decoder_num_layers", "encoder_seq_length",
+     "decoder_seq_length", "hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model",
+     "spec", "retro_add_retriever", "hierarchical_context_parallel_sizes",
+     "heterogeneous_layers_config_path", "use_legacy_models", "use_torch_fsdp2",
+     "fp32_residual_connection", "distribute_saved_activations", "moe_layer_recompute",
+     "moe_extended_tp", "moe_use_upcycling", "no_persist_layer_norm_fusion",
+     "squared_relu_with_gate", "relative_attention_num_buckets", "experimental_attention_variant",
+     "batch_size",
+     // of Megatron-DeepSpeed and earlier releases
+     "zero_stage", "deepspeed", "cpu_optimizer", "checkpoint_activations",
+     "deepspeed_activation_checkpointing"});
 
 // Beginnings of those that change neither, and of those that the stack stands for.
 constexpr auto kNeutralMegatronKeys = std::to_array<std::string_view>({"accumulate_allreduce",
@@ -541,6 +528,7 @@ Expected<Imported> import_megatron(const ForeignFile& file, const ImportSettings
   auto options = read_options(file);
   if (!options) return tl::unexpected(options.error());
   ScenarioDraft draft{.name = file.stem};
+  draft.assumptions = options->assumptions();
   Transformer model = read_network(*options, file.stem, draft);
   read_training(*options, draft);
   read_plan(*options, model, draft);

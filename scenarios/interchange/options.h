@@ -55,6 +55,10 @@ class Options {
   const std::optional<Error>& error() const { return error_; }
   const std::string& file() const { return file_; }
 
+  // What was taken for granted where the options were read.
+  void assume(std::vector<std::string> assumptions) { assumptions_ = std::move(assumptions); }
+  const std::vector<std::string>& assumptions() const { return assumptions_; }
+
   // Names that nobody read, in order.
   std::vector<std::string> unread() const;
 
@@ -65,6 +69,7 @@ class Options {
   Flags flags_;
   std::map<std::string, Option, std::less<>> options_;
   std::optional<Error> error_;
+  std::vector<std::string> assumptions_;
 };
 
 }  // namespace trainyard

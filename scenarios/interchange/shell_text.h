@@ -1,6 +1,5 @@
-// Options on a command line, as a file holds them: one command, a script that assembles it from
-// variables and arrays, or a bare list. Nothing is run: quotes, comments, continued lines and
-// variables that the file itself sets are resolved, any other expansion stays as it is written.
+// Options on a command line, as a file holds them: one command, a script that assembles it
+// (scenarios/interchange/shell_script.h), or a bare list.
 #pragma once
 
 #include <string>

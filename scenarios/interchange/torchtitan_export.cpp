@@ -76,10 +76,25 @@ void check_sharding(const Plan& plan, Refusals& refusals) {
   }
 }
 
+// torchtitan/distributed/parallel_dims.py: experts are spread over the ranks that shard, and with
+// expert_tensor_parallel 1 over those of tensor parallelism too; the group has whole context
+// groups.
 void check_experts(const Plan& plan, bool experts, Refusals& refusals) {
-  if (experts && plan.expert_tensor_parallel != plan.tensor_parallel) {
+  if (!experts) return;
+  const bool cut = plan.expert_tensor_parallel == plan.tensor_parallel;
+  if (!cut && (plan.expert_parallel == 1 || plan.expert_tensor_parallel != 1)) {
     refusals.add("/plan/expert_tensor_parallel", fmt::format("{}", plan.expert_tensor_parallel),
-                 fmt::format("tensor_parallel ({})", plan.tensor_parallel));
+                 fmt::format("tensor_parallel ({}){}", plan.tensor_parallel,
+                             plan.expert_parallel == 1 ? "" : " or 1"));
+  }
+  if (plan.expert_parallel == 1) return;
+  const int ranks = plan.context_parallel * (cut ? 1 : plan.tensor_parallel);
+  const int shards = plan.zero_stage > 0 ? plan.sharding_group : plan.context_parallel;
+  const int most = shards * (cut ? 1 : plan.tensor_parallel);
+  if (plan.expert_parallel % ranks != 0 || most % plan.expert_parallel != 0) {
+    refusals.add(
+        "/plan/expert_parallel", fmt::format("{}", plan.expert_parallel),
+        fmt::format("a multiple of {} that divides the {} ranks of the sharding", ranks, most));
   }
 }
 
@@ -151,6 +166,9 @@ Json parallelism_section(const Scenario& scenario, const Plan& plan) {
       {"context_parallel_degree", plan.context_parallel},
       {"context_parallel_rotate_method", gathers ? "allgather" : "alltoall"},
       {"expert_parallel_degree", plan.expert_parallel}};
+  if (scenario.job.model.experts > 0 && plan.expert_parallel > 1) {
+    section["expert_tensor_parallel_degree"] = plan.expert_tensor_parallel;
+  }
   add_pipeline(plan, scenario.job.model.layers, section);
   return section;
 }

@@ -47,16 +47,15 @@ Expected<Transformer> network(const std::string& name) {
   return done ? Expected<Transformer>(model) : tl::unexpected(done.error());
 }
 
-void read_model(Options& options, ScenarioDraft& draft) {
+void read_model(Options& options, const ImportSettings& settings, ScenarioDraft& draft) {
   const std::string name = options.text("model.name");
   const std::string flavour = options.text("model.flavor");
   for (const TorchtitanNetwork& known : kTorchtitanNetworks) {
     if (known.name == name && known.flavour == flavour) draft.model = std::string(known.model);
   }
-  if (draft.model.is_null() && !name.empty()) {
-    draft.assumptions.push_back(fmt::format("model {} {} is not in the catalog",
-                                            shown(std::string_view(name)),
-                                            shown(std::string_view(flavour))));
+  if (draft.model.is_null() && !name.empty() && settings.model.empty()) {
+    options.refuse(flavour.empty() ? "model.name" : "model.flavor",
+                   "llama3, deepseek_v3 and qwen3 in their published sizes, or --model NAME");
   }
 }
 
@@ -77,6 +76,25 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   training["optimizer"] = optimizer == "Adam" ? "adam" : "adamw";
   const bool compiled = options.flag("training.compile") || options.flag("compile.enable");
   training["stack"] = compiled ? "torchtitan" : "torchtitan-eager";
+}
+
+// Without expert parallelism the experts are cut as everything else is.
+void read_experts(Options& options, bool experts, ScenarioDraft& draft) {
+  constexpr std::string_view kKey = "parallelism.expert_tensor_parallel_degree";
+  PlanRequest& plan = draft.plan;
+  plan.expert_parallel = options.degree("parallelism.expert_parallel_degree");
+  const bool said = options.has(kKey);
+  const int degree = options.degree(kKey);
+  if (!experts) return;
+  plan.expert_tensor_parallel = plan.expert_parallel == 1 ? plan.tensor_parallel : degree;
+  if (plan.expert_parallel == 1 || plan.tensor_parallel == 1) return;
+  if (degree != 1 && degree != plan.tensor_parallel) {
+    return options.refuse(kKey,
+                          fmt::format("1 or tensor_parallel_degree ({})", plan.tensor_parallel));
+  }
+  if (!said) {
+    draft.assumptions.emplace_back("expert_tensor_parallel_degree 1: torchtitan's default");
+  }
 }
 
 void read_torchtitan_context(Options& options, PlanRequest& plan) {
@@ -211,7 +229,8 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
   if (!description.empty() && description.find_first_of("\r\n") == std::string::npos) {
     draft.name = description;
   }
-  read_model(options, draft);
+  read_model(options, settings, draft);
+  if (options.error()) return tl::unexpected(*options.error());
   read_torchtitan_training(options, draft);
   const auto model = network(!settings.model.empty()   ? settings.model
                              : draft.model.is_string() ? draft.model.get<std::string>()
@@ -224,8 +243,7 @@ Expected<Imported> import_torchtitan(const ForeignFile& file, const ImportSettin
     plan.sequence_parallel = true;
     plan.overlap.tensor_parallel = async;
   }
-  if (model->experts > 0) plan.expert_tensor_parallel = plan.tensor_parallel;
-  plan.expert_parallel = options.degree("parallelism.expert_parallel_degree");
+  read_experts(options, model->experts > 0, draft);
   read_torchtitan_context(options, plan);
   read_pipeline(options, model->layers, plan);
   const auto devices = planned_devices(draft, settings);

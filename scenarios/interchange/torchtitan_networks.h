@@ -25,6 +25,8 @@ inline constexpr std::array kTorchtitanNetworks = {
     TorchtitanNetwork{"qwen3", "8B", "qwen3-8b"},
     TorchtitanNetwork{"qwen3", "14B", "qwen3-14b"},
     TorchtitanNetwork{"qwen3", "32B", "qwen3-32b"},
+    TorchtitanNetwork{"qwen3", "30B-A3B", "qwen3-30b-a3b"},
+    TorchtitanNetwork{"qwen3", "235B-A22B", "qwen3-235b-a22b"},
 };
 
 }  // namespace trainyard

@@ -179,6 +179,38 @@ mode = "none"
   EXPECT_EQ(scenario.plan->zero_stage, 2);  // "default" keeps parameters under a pipeline
 }
 
+// A mixture with its experts apart: the tensor-parallel ranks hold other experts, not slices.
+TEST(TorchtitanImport, ReadsHowExpertsAreCut) {
+  const std::string config = R"([model]
+name = "qwen3"
+flavor = "30B-A3B"
+[parallelism]
+tensor_parallel_degree = 4
+data_parallel_shard_degree = 16
+expert_parallel_degree = 8
+)";
+  const auto plan_by = [&](const std::string& more) {
+    return *scenario_from(import_torchtitan(foreign(config + more), {})).plan;
+  };
+  EXPECT_EQ(plan_by("").expert_parallel, 8);
+  EXPECT_EQ(plan_by("").expert_tensor_parallel, 1);
+  EXPECT_EQ(plan_by("expert_tensor_parallel_degree = 4\n").expert_tensor_parallel, 4);
+  const auto read = import_torchtitan(foreign(config + "expert_tensor_parallel_degree = 2\n"), {});
+  ASSERT_FALSE(read.has_value());
+  EXPECT_THAT(line_of(read.error()), HasSubstr("allowed: 1 or tensor_parallel_degree (4)"));
+}
+
+// Another network in the place of one that is not known would be another question.
+TEST(TorchtitanImport, RefusesANetworkThatItDoesNotKnow) {
+  const ForeignFile config =
+      foreign("[model]\nname = 'llama3'\nflavor = 'debugmodel'\n[training]\n");
+  const auto read = import_torchtitan(config, {});
+  ASSERT_FALSE(read.has_value());
+  EXPECT_THAT(line_of(read.error()),
+              HasSubstr("/model/flavor: found model.flavor \"debugmodel\"; allowed: llama3"));
+  EXPECT_TRUE(import_torchtitan(config, {.model = "llama-3.1-8b"}).has_value());
+}
+
 TEST(TorchtitanImport, GivesOneLineForWhatCannotBe) {
   EXPECT_THAT(refusal(import_torchtitan, "[training\n"),
               HasSubstr("foreign: line 1: found text that is not TOML"));
@@ -381,7 +413,7 @@ TEST_P(FrameworkRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
     ASSERT_TRUE(read.has_value()) << line_of(read.error()) << text;
     const Scenario back = scenario_from(read);
     Plan again = plan_of(back);
-    if (plan.tensor_parallel == 1 || framework.name != std::string("torchtitan")) {
+    if (plan.tensor_parallel == 1 || !std::string_view(framework.name).starts_with("torchtitan")) {
       again.overlap.tensor_parallel = plan.overlap.tensor_parallel;
     }
     if (plan.context_parallel == 1) {
@@ -395,15 +427,16 @@ TEST_P(FrameworkRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FrameworkRoundTrip,
-                         ::testing::Values(Framework{"deepspeed", "deepspeed", "llama-3.1-70b",
-                                                     import_deepspeed, export_deepspeed},
-                                           Framework{"torchtitan", "torchtitan", "llama-3.1-70b",
-                                                     import_torchtitan, export_torchtitan, true,
-                                                     false},
-                                           Framework{"fsdp", "fsdp", "llama-3.1-8b", import_fsdp,
-                                                     export_fsdp, false, false}),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, FrameworkRoundTrip,
+    ::testing::Values(
+        Framework{"deepspeed", "deepspeed", "llama-3.1-70b", import_deepspeed, export_deepspeed},
+        Framework{"torchtitan", "torchtitan", "llama-3.1-70b", import_torchtitan, export_torchtitan,
+                  true, false},
+        Framework{"torchtitan_experts", "torchtitan", "qwen3-30b-a3b", import_torchtitan,
+                  export_torchtitan, true, false},
+        Framework{"fsdp", "fsdp", "llama-3.1-8b", import_fsdp, export_fsdp, false, false}),
+    [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
 }  // namespace trainyard

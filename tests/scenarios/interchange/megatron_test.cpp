@@ -106,6 +106,9 @@ vocab_size: 50304
 TEST(MegatronImport, RefusesWhatItDoesNotModel) {
   EXPECT_THAT(megatron_refusal(with("--mtp-num-layers 1")),
               HasSubstr("found mtp_num_layers, which changes"));
+  // Megatron-DeepSpeed's scripts hold such options in a string.
+  EXPECT_THAT(megatron_refusal("DS=\" --zero-stage=3\"\nrun " + with("$DS")),
+              HasSubstr("found zero_stage, which changes"));
   EXPECT_THAT(
       megatron_refusal(with("--recompute-granularity selective --recompute-modules core_attn mlp")),
       HasSubstr("line 1: found recompute_modules \"core_attn mlp\"; allowed: core_attn"));
