@@ -122,7 +122,7 @@ QWidget* ExecutePage::make_controls() {
 QWidget* ExecutePage::make_bar() {
   run_->setObjectName(QStringLiteral("run"));
   calibrate_->setObjectName(QStringLiteral("calibrate"));
-  cancel_->setObjectName(QStringLiteral("cancel"));
+  cancel_->setObjectName(QStringLiteral("cancel_run"));
   progress_->setTextVisible(false);
   progress_->setAccessibleName(tr("Progress of the run"));
   connect(run_, &QPushButton::clicked, this, &ExecutePage::run_asked);
