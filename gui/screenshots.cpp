@@ -163,7 +163,7 @@ bool take_run(MainWindow& window, const QString& folder, const QString& suffix) 
   if (!take(window, folder + QStringLiteral("/gui-execute") + suffix + QStringLiteral(".png"))) {
     return false;
   }
-  press(page, "cancel");
+  press(page, "cancel_run");
   if (!wait_until([&] { return !window.execution().trace().empty(); })) return false;
   press(page, "show_timeline");
   const auto compares = [&] {

@@ -1,5 +1,6 @@
 #include "gui/pages/execute_page.h"
 
+#include <QApplication>
 #include <QCheckBox>
 #include <QComboBox>
 #include <QFileDialog>
@@ -121,7 +122,7 @@ QWidget* ExecutePage::make_controls() {
 QWidget* ExecutePage::make_bar() {
   run_->setObjectName(QStringLiteral("run"));
   calibrate_->setObjectName(QStringLiteral("calibrate"));
-  cancel_->setObjectName(QStringLiteral("cancel"));
+  cancel_->setObjectName(QStringLiteral("cancel_run"));
   progress_->setTextVisible(false);
   progress_->setAccessibleName(tr("Progress of the run"));
   connect(run_, &QPushButton::clicked, this, &ExecutePage::run_asked);
@@ -228,6 +229,7 @@ void ExecutePage::say(const QString& problem) { summary_->setText(problem); }
 void ExecutePage::show_started() {
   log_->clear();
   model_->set_watch({});
+  alert_->clear();
   alert_->hide();
   summary_->setText(tr("Starting …"));
   progress_->setRange(0, 0);  // how far it is is not known yet
@@ -251,6 +253,7 @@ void ExecutePage::show_look() {
   QPalette colours = palette();
   colours.setColor(QPalette::WindowText, alarm_colour(palette()));
   alert_->setPalette(colours);
+  if (alert_->text().isEmpty() && !watch.alert().isEmpty()) QApplication::alert(window());
   alert_->setText(watch.alert());
   alert_->setVisible(!watch.alert().isEmpty());
 }

@@ -66,7 +66,7 @@ QWidget* TimelinePage::make_bar() {
   search_->setClearButtonEnabled(true);
   auto* all = new QPushButton(tr("Show all"));
   connect(simulate_, &QPushButton::clicked, this, &TimelinePage::simulate_asked);
-  cancel_->setObjectName(QStringLiteral("cancel"));
+  cancel_->setObjectName(QStringLiteral("cancel_simulation"));
   connect(cancel_, &QPushButton::clicked, this, [this] { play_.cancel(); });
   connect(open_, &QPushButton::clicked, this, &TimelinePage::choose_trace);
   connect(export_, &QPushButton::clicked, this, &TimelinePage::choose_export);

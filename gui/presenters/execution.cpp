@@ -208,7 +208,9 @@ void Execution::take_line(const QString& line) {
 }
 
 void Execution::take_status(std::vector<RankStatus> ranks) {
+  const bool was_well = watch_.alert().isEmpty();
   watch_.look(static_cast<double>(since_.elapsed()) / 1000, std::move(ranks));
+  if (was_well && !watch_.alert().isEmpty()) Q_EMIT logged(watch_.alert());
   const std::int64_t done = steps_of_all(watch_.ranks());
   if (done > steps_logged_) {
     steps_logged_ = done;

@@ -1,6 +1,7 @@
 #include "gui/presenters/rank_watch.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -46,6 +47,11 @@ QString where_of(const RankStatus& status) {
   return status.at.empty() ? step : RankWatch::tr("%1, %2").arg(step, qt(status.at));
 }
 
+// Runs before it does not, computes before it waits, has done less before it has done more.
+std::tuple<bool, bool, std::int64_t, std::int64_t> progress_of(const RankStatus& status) {
+  return {!is_running(status), !is_computing(status), status.steps_done, status.operation};
+}
+
 }  // namespace
 
 void RankWatch::look(double time, std::vector<RankStatus> ranks) {
@@ -62,28 +68,28 @@ double RankWatch::share(std::size_t rank) const {
   return static_cast<double>(held) / static_cast<double>(looks_.size());
 }
 
-int RankWatch::furthest_behind() const {
-  const auto key = [](const RankStatus& status) {
-    return std::tuple(!is_running(status), !is_computing(status), status.steps_done,
-                      status.operation);
-  };
-  const auto latest = std::ranges::min_element(ranks_, {}, key);
-  return latest != ranks_.end() && is_running(*latest) ? static_cast<int>(latest - ranks_.begin())
-                                                       : -1;
+void RankWatch::judge_standstill(double seconds) {
+  const auto latest = std::ranges::min_element(ranks_, {}, progress_of);
+  if (latest == ranks_.end() || !is_running(*latest)) return;
+  const QString time = qt(number(seconds, 2));
+  const QString call = latest->call.empty() ? QString() : tr(", in %1").arg(qt(latest->call));
+  if (std::ranges::count(ranks_, progress_of(*latest), progress_of) > 1) {
+    alert_ = tr("No rank has begun an operation for %1 s; they are at %2%3.")
+                 .arg(time, where_of(*latest), call);
+    return;
+  }
+  behind_ = static_cast<int>(latest - ranks_.begin());
+  alert_ = tr("No rank has begun an operation for %1 s; rank %2 on %3 is at %4%5.")
+               .arg(time)
+               .arg(latest->rank)
+               .arg(qt(latest->host), where_of(*latest), call);
 }
 
 void RankWatch::judge(double time) {
   behind_ = -1;
   alert_.clear();
   if (time - changed_ >= kStandstill) {
-    behind_ = furthest_behind();
-    if (behind_ < 0) return;
-    const RankStatus& status = ranks_[static_cast<std::size_t>(behind_)];
-    const QString call = status.call.empty() ? QString() : tr(", in %1").arg(qt(status.call));
-    alert_ = tr("No rank has begun an operation for %1 s; rank %2 on %3 is at %4%5.")
-                 .arg(qt(number(time - changed_, 2)))
-                 .arg(status.rank)
-                 .arg(qt(status.host), where_of(status), call);
+    judge_standstill(time - changed_);
     return;
   }
   if (looks_.size() < kFewestLooks) return;

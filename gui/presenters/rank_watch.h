@@ -2,7 +2,7 @@
 //
 // A rank falls behind where in most of the looks of the last seconds it alone computed and every
 // other rank waited in a call. Where no rank has begun an operation for some seconds, the one that
-// computes is named, or else the one that has done least.
+// computes is named, or else the one that has done least; where that is more than one, their place.
 #pragma once
 
 #include <QCoreApplication>
@@ -33,7 +33,7 @@ class RankWatch {
     int waited_for = -1;  // −1: nobody, or more than one
   };
   void judge(double time);
-  int furthest_behind() const;
+  void judge_standstill(double seconds);
 
   std::vector<RankStatus> ranks_;
   std::deque<Look> looks_;

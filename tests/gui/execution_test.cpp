@@ -110,7 +110,7 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   child<QSpinBox>("steps").setValue(100000);
   press("run");
   ASSERT_TRUE(wait_until([&] { return window_->execution().progress() > 0; }));
-  press("cancel");
+  press("cancel_run");
   ASSERT_TRUE(wait_until([&] { return child<QPushButton>("run").isEnabled(); }));
   EXPECT_TRUE(summary().startsWith(QStringLiteral("Cancelled after"))) << summary().toStdString();
   const auto profile = read_profile(window_->execution().profile());

@@ -88,6 +88,16 @@ TEST(RankWatch, NamesTheRankFurthestBehindWhereNothingGoesOn) {
   EXPECT_TRUE(watch.alert().endsWith(QStringLiteral(", in send."))) << watch.alert().toStdString();
 }
 
+TEST(RankWatch, NamesNobodyWhereAllWaitAtOnePlace) {
+  const RankWatch watch = watched([](int) {
+    return std::vector{running(0, 50, "all-gather"), running(1, 50, "all-gather")};
+  });
+  EXPECT_EQ(watch.behind(), -1);
+  EXPECT_TRUE(watch.alert().endsWith(
+      QStringLiteral("they are at step 4, linear (mlp up), forward, in all-gather.")))
+      << watch.alert().toStdString();
+}
+
 TEST(RankModel, ShowsARowForEachRank) {
   RankModel model;
   const QAbstractItemModelTester tester(&model,
