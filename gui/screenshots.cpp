@@ -116,15 +116,15 @@ bool fill_plan(QWidget& page) {
   return true;
 }
 
-// The degrees of the open scenario's plan, answered into a file that is thrown away.
+// Variations of the open scenario, answered into a file that is thrown away.
 bool fill_sweep(MainWindow& window) {
   auto& form = *window.findChild<SweepForm*>();
-  form.axes().set_axes({{.key = "plan.tensor_parallel", .values = "1, 2, 4, 8"},
-                        {.key = "plan.pipeline_parallel", .values = "4, 8, 16, 32"},
+  form.axes().set_axes({{.key = "plan.virtual_stages", .values = "1, 2, 4, 8"},
                         {.key = "cluster.node.nic_bandwidth",
-                         .values = "100 Gbit/s .. 800 Gbit/s",
-                         .steps = 4,
-                         .scale = Scale::geometric}});
+                         .values = "50 Gbit/s .. 800 Gbit/s",
+                         .steps = 5,
+                         .scale = Scale::geometric},
+                        {.key = "plan.zero_stage", .values = "1, 2"}});
   auto& run = *window.findChild<SweepRun*>();
   const QTemporaryDir folder;
   run.start({.scenario = window.document().text(),

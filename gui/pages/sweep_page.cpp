@@ -75,8 +75,7 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
   results_->setChildrenCollapsible(false);
   results_->addWidget(make_picture());
   results_->addWidget(table_);
-  results_->setStretchFactor(0, 3);
-  results_->setStretchFactor(1, 2);
+  results_->setSizes({1200, 1000});  // of each other
   splitter_->setObjectName(QStringLiteral("sweep"));
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(make_builder());
@@ -136,10 +135,10 @@ QWidget* SweepPage::make_builder() {
 }
 
 QWidget* SweepPage::make_bar() {
-  start_->setObjectName(QStringLiteral("run"));
-  cancel_->setObjectName(QStringLiteral("cancel"));
-  save_->setObjectName(QStringLiteral("save"));
-  open_->setObjectName(QStringLiteral("open"));
+  start_->setObjectName(QStringLiteral("sweep_run"));
+  cancel_->setObjectName(QStringLiteral("sweep_cancel"));
+  save_->setObjectName(QStringLiteral("sweep_save"));
+  open_->setObjectName(QStringLiteral("sweep_open"));
   progress_->setRange(0, 1000);
   progress_->setTextVisible(false);
   connect(start_, &QPushButton::clicked, this, &SweepPage::choose_results);

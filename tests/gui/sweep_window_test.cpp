@@ -59,7 +59,7 @@ class SweepWindow : public Window {
   }
   void run_into(const std::string& name) {
     answer_file_dialog(folder_ / name);
-    press("run");
+    press("sweep_run");
   }
   void wait_for_the_end() {
     ASSERT_TRUE(wait_until([this] { return !run().busy(); }));
@@ -95,10 +95,10 @@ TEST_F(SweepWindow, TwoKeysAreVariedAndTheMapIsWhatTheCommandAnswers) {
   type(1, SweepAxes::values_column, QStringLiteral("100 Gbit/s, 400 Gbit/s"));
   ASSERT_TRUE(wait_until([&] { return verdict() == "6 points"; })) << verdict();
   answer_file_dialog(folder_ / "sweep.json");
-  press("save");
+  press("sweep_save");
   ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(folder_ / "sweep.json"); }));
   run_into("results.sqlite");
-  EXPECT_TRUE(child_of<QPushButton>(page(), "cancel").isEnabled());
+  EXPECT_TRUE(child_of<QPushButton>(page(), "sweep_cancel").isEnabled());
   wait_for_the_end();
   EXPECT_THAT(status(), HasSubstr("6 of 6 points"));
 
@@ -168,16 +168,16 @@ TEST_F(SweepWindow, ALongSweepFillsIsCancelledAndGoesOn) {
   // Every value has its place before its point has come.
   ASSERT_TRUE(wait_until([&] { return run().points() != nullptr; }));
   EXPECT_EQ(run().points()->keys[0].values.size(), 40);
-  press("cancel");
+  press("sweep_cancel");
   wait_for_the_end();
-  EXPECT_TRUE(child_of<QPushButton>(page(), "run").isEnabled());
-  EXPECT_FALSE(child_of<QPushButton>(page(), "cancel").isEnabled());
+  EXPECT_TRUE(child_of<QPushButton>(page(), "sweep_run").isEnabled());
+  EXPECT_FALSE(child_of<QPushButton>(page(), "sweep_cancel").isEnabled());
   const std::int64_t kept = run().points()->answered;
   if (kept < 80) {
     EXPECT_THAT(status(), HasSubstr("Cancelled"));
   }
   run_into("long.sqlite");
-  press("cancel");
+  press("sweep_cancel");
   wait_for_the_end();
   EXPECT_GE(run().points()->answered, kept);
 }
@@ -192,7 +192,7 @@ TEST_F(SweepWindow, ResultsAreDroppedAndABrokenFileIsALine) {
   ASSERT_TRUE(wait_until([&] { return status().find("broken.sqlite: ") != std::string::npos; }));
   EXPECT_EQ(run().points(), before);
   answer_file_dialog(folder_ / "results.sqlite");
-  press("open");
+  press("sweep_open");
   ASSERT_TRUE(wait_until([&] { return run().points() != before; }));
   EXPECT_EQ(run().points()->points.size(), before->points.size());
 }
