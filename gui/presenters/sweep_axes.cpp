@@ -84,12 +84,15 @@ QVariant SweepAxes::data(const QModelIndex& index, int role) const {
   const DraftAxis& axis = axes_[static_cast<std::size_t>(index.row())];
   const int column = index.column();
   const bool is_text = column <= steps_column;
+  const bool is_box = !is_text && (flags(index) & Qt::ItemIsUserCheckable);
   switch (role) {
     case Qt::DisplayRole:
+      if (is_box) return checked(index.row(), column) ? tr("yes") : tr("no");
+      [[fallthrough]];
     case Qt::EditRole:
       return text_at(axis, column, role == Qt::EditRole);
     case Qt::CheckStateRole:
-      if (is_text || !(flags(index) & Qt::ItemIsUserCheckable)) return {};
+      if (!is_box) return {};
       return checked(index.row(), column) ? Qt::Checked : Qt::Unchecked;
     case Qt::ForegroundRole: {
       const bool is_example = (column == key_column && axis.key.empty()) ||
