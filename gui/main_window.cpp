@@ -20,6 +20,7 @@
 #include "gui/pages/goodput_page.h"
 #include "gui/pages/plan_page.h"
 #include "gui/pages/scenario_page.h"
+#include "gui/pages/sweep_page.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
@@ -30,6 +31,7 @@
 #include "gui/presenters/run_lives.h"
 #include "gui/presenters/scenario_document.h"
 #include "gui/presenters/step_play.h"
+#include "gui/presenters/sweep_run.h"
 #include "gui/presenters/text.h"
 #include "gui/theme.h"
 #include "planner/request.h"
@@ -60,6 +62,7 @@ MainWindow::MainWindow(QWidget* parent)
       accuracy_(new AccuracyCheck(this)),
       lives_(new RunLives(this)),
       execution_(new Execution(this)),
+      sweep_(new SweepRun(this)),
       pages_(new QTabWidget),
       recovery_(std::make_unique<Recovery>(recovery_folder())) {
   setAcceptDrops(true);
@@ -90,6 +93,8 @@ void MainWindow::make_pages() {
   pages_->addTab(new TopologyPage(*explore_), tr("Topology"));
   auto* accuracy_page = new AccuracyPage(*accuracy_);
   pages_->addTab(accuracy_page, tr("Accuracy"));
+  sweep_page_ = new SweepPage(*document_, *sweep_);
+  pages_->addTab(sweep_page_, tr("Sweep"));
   auto* goodput_page = new GoodputPage(*lives_);
   pages_->addTab(goodput_page, tr("Goodput"));
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
@@ -359,10 +364,16 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   if (event->mimeData()->hasUrls()) event->acceptProposedAction();
 }
 
-// A scenario is opened; any other document becomes part of the one that is open.
+// A scenario and the results of a sweep are opened; any other document becomes part of the one that
+// is open.
 void MainWindow::dropEvent(QDropEvent* event) {
   for (const QUrl& url : event->mimeData()->urls()) {
     const std::filesystem::path file = path_of(url.toLocalFile());
+    if (SweepPage::is_result_file(file)) {
+      sweep_->open(file);
+      show_page(sweep_page_);
+      continue;
+    }
     const auto taken = document_->take(file, [this] { return may_leave(); });
     if (!taken) say(qt(taken.error()));
   }

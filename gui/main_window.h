@@ -24,6 +24,8 @@ class RunLives;
 class ScenarioDocument;
 class ScenarioPage;
 class StepPlay;
+class SweepPage;
+class SweepRun;
 class TimelinePage;
 struct Candidate;
 
@@ -86,11 +88,13 @@ class MainWindow : public QMainWindow {
   AccuracyCheck* accuracy_;
   RunLives* lives_;
   Execution* execution_;
+  SweepRun* sweep_;
   ScenarioPage* scenario_page_ = nullptr;
   ExplorePage* explore_page_ = nullptr;
   PlanPage* plan_page_ = nullptr;
   TimelinePage* timeline_page_ = nullptr;
   ExecutePage* execute_page_ = nullptr;
+  SweepPage* sweep_page_ = nullptr;
   QTabWidget* pages_;
   QMenu* recent_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr;

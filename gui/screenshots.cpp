@@ -12,6 +12,7 @@
 #include <QStandardPaths>
 #include <QTabWidget>
 #include <QTableView>
+#include <QTemporaryDir>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -25,12 +26,16 @@
 #include "gui/main_window.h"
 #include "gui/pages/execute_page.h"
 #include "gui/pages/goodput_page.h"
+#include "gui/pages/sweep_form.h"
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/run_lives.h"
+#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/sweep_run.h"
+#include "gui/presenters/text.h"
 #include "gui/theme.h"
 #include "scenarios/file.h"
 #include "scenarios/validation.h"
@@ -114,6 +119,24 @@ bool fill_plan(QWidget& page) {
   return true;
 }
 
+// Variations of the open scenario, answered into a file that is thrown away.
+bool fill_sweep(MainWindow& window) {
+  auto& form = *window.findChild<SweepForm*>();
+  form.axes().set_axes({{.key = "plan.virtual_stages", .values = "1, 2, 4, 8"},
+                        {.key = "cluster.node.nic_bandwidth",
+                         .values = "50 Gbit/s .. 800 Gbit/s",
+                         .steps = 5,
+                         .scale = Scale::geometric},
+                        {.key = "plan.zero_stage", .values = "1, 2"}});
+  auto& run = *window.findChild<SweepRun*>();
+  const QTemporaryDir folder;
+  run.start({.scenario = window.document().text(),
+             .file = window.document().file(),
+             .draft = form.draft()},
+            path_of(folder.filePath(QStringLiteral("results.sqlite"))));
+  return wait_until([&] { return !run.busy(); }) && run.points() != nullptr;
+}
+
 bool fill(MainWindow& window, QTabWidget& pages) {
   if (!fill_explore(window, *pages.widget(1)) || !fill_plan(*pages.widget(2))) return false;
   if (!wait_until([&] { return window.timeline().gantt().scene() != nullptr; })) return false;
@@ -124,6 +147,7 @@ bool fill(MainWindow& window, QTabWidget& pages) {
   if (!wait_until([&] { return topology.chart().map() != nullptr; })) return false;
   topology.findChild<QComboBox*>()->setCurrentIndex(static_cast<int>(MapColour::data));
   topology.chart().choose(0);
+  if (!fill_sweep(window)) return false;
   auto& accuracy = *window.findChild<AccuracyCheck*>();
   accuracy.start(measured_runs());
   auto& lives = *window.findChild<RunLives*>();

@@ -8,10 +8,8 @@
 #include "gui/presenters/form_model.h"
 
 namespace trainyard {
-namespace {
 
-// Any text may be typed: a path, a number beside "none", a list.
-QComboBox* chooser(QWidget* parent, const QStringList& choices, FormDelegate* delegate) {
+QComboBox* chooser(QWidget* parent, const QStringList& choices, QAbstractItemDelegate* delegate) {
   auto* box = new QComboBox(parent);
   box->setEditable(true);
   box->addItem(QString());
@@ -26,8 +24,6 @@ QComboBox* chooser(QWidget* parent, const QStringList& choices, FormDelegate* de
   });
   return box;
 }
-
-}  // namespace
 
 QWidget* FormDelegate::createEditor(QWidget* parent, const QStyleOptionViewItem& /*option*/,
                                     const QModelIndex& index) const {

@@ -4,7 +4,12 @@
 
 #include <QStyledItemDelegate>
 
+class QComboBox;
+
 namespace trainyard {
+
+// A searchable list where any text may be typed; what is chosen is committed at once.
+QComboBox* chooser(QWidget* parent, const QStringList& choices, QAbstractItemDelegate* delegate);
 
 class FormDelegate : public QStyledItemDelegate {
   Q_OBJECT

@@ -1,17 +1,15 @@
 // The real window without a display, through what people do with it.
+#include "tests/gui/window.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <QApplication>
 #include <QDir>
-#include <QDragEnterEvent>
-#include <QDropEvent>
-#include <QFileDialog>
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
 #include <QMessageBox>
-#include <QMimeData>
 #include <QProcess>
 #include <QPushButton>
 #include <QSettings>
@@ -41,53 +39,6 @@
 
 namespace trainyard {
 namespace {
-
-constexpr const char* kSmall = R"({
-  "trainyard": "scenario/1",
-  "model": "llama-3.1-8b",
-  "cluster": { "node": "dgx-h100-80gb", "nodes": 2 },
-  "training": { "global_batch": 64, "sequence_length": 4096 }
-}
-)";
-
-class Window : public testing::Test {
- protected:
-  void SetUp() override { open(kSmall); }
-  void open(const std::string& text) {
-    ASSERT_TRUE(window_.open_file(written("case.json", text)));
-    window_.show();
-    window_.activateWindow();  // shortcuts are for the active window
-    ASSERT_TRUE(QTest::qWaitForWindowActive(&window_));
-  }
-  template <typename W>
-  W& child(const char* name) {
-    auto* found = window_.findChild<W*>(QLatin1String(name));
-    if (found == nullptr) throw std::runtime_error(name);
-    return *found;
-  }
-  template <typename W>
-  W& child_of(QWidget& page, const char* name) {
-    auto* found = page.findChild<W*>(QLatin1String(name));
-    if (found == nullptr) throw std::runtime_error(name);
-    return *found;
-  }
-  void drop(const std::filesystem::path& file) {
-    QMimeData data;
-    data.setUrls({QUrl::fromLocalFile(path_text(file))});
-    QDragEnterEvent enter(QPoint(10, 10), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window_, &enter);
-    ASSERT_TRUE(enter.isAccepted());
-    QDropEvent drop(QPointF(10, 10), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window_, &drop);
-  }
-  JsonEditor& editor() { return *window_.findChild<JsonEditor*>(); }
-  // A page is shown by its shortcut.
-  void go_to_page(int number) {
-    QTest::keyClick(&window_, static_cast<Qt::Key>(Qt::Key_0 + number), Qt::ControlModifier);
-  }
-
-  MainWindow window_;
-};
 
 TEST_F(Window, ABrokenLineIsMarkedAndMendedInTheText) {
   editor().go_to_line(5);
@@ -131,16 +82,6 @@ TEST_F(Window, ASliderAnswersAtOnce) {
   QTest::keyClick(&slider, was > 0 ? Qt::Key_Left : Qt::Key_Right);
   ASSERT_TRUE(window_.explore().candidate().has_value());
   EXPECT_NE(window_.explore().candidate()->plan.tensor_parallel, before->plan.tensor_parallel);
-}
-
-// A file dialog that the code at hand is about to open is answered with that file.
-void answer_file_dialog(const std::filesystem::path& file) {
-  QTimer::singleShot(0, qApp, [file] {
-    auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-    ASSERT_NE(dialog, nullptr);
-    dialog->selectFile(path_text(file));
-    static_cast<QDialog*>(dialog)->accept();
-  });
 }
 
 // From a model's own config to a plan in a file, by what a user presses.

@@ -1,0 +1,44 @@
+// Builds a sweep: the keys that vary in a table, how they combine, how each point is answered.
+#pragma once
+
+#include <QWidget>
+
+#include "gui/presenters/sweep_axes.h"
+
+class QComboBox;
+class QLabel;
+class QLineEdit;
+class QPushButton;
+class QSpinBox;
+class QTableView;
+
+namespace trainyard {
+
+class SweepForm : public QWidget {
+  Q_OBJECT
+ public:
+  explicit SweepForm(QWidget* parent = nullptr);
+
+  SweepDraft draft() const;
+  SweepAxes& axes() { return *axes_; }
+  void show_verdict(const QString& verdict);
+
+ Q_SIGNALS:
+  void changed();
+
+ private:
+  QWidget* make_buttons();
+  QWidget* make_settings();
+  void add_key();
+  void show_settings();
+
+  SweepAxes* axes_;
+  QTableView* table_;
+  QPushButton *add_, *remove_;
+  QComboBox *combine_, *evaluate_;
+  QLabel *drawn_, *seeded_, *verdict_;
+  QSpinBox *samples_, *seed_;
+  QLineEdit* where_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,70 @@
+// Many variations of the open scenario answered into a result file, and the points of a result
+// file, while they come, as a heat map or lines over any two keys and as a table, with one
+// selection.
+#pragma once
+
+#include <QWidget>
+#include <filesystem>
+
+class QCheckBox;
+class QComboBox;
+class QLabel;
+class QProgressBar;
+class QPushButton;
+class QSplitter;
+class QStackedWidget;
+class QTableView;
+
+namespace trainyard {
+
+class HeatMap;
+class LineChart;
+class ScenarioDocument;
+class SweepForm;
+class SweepRun;
+class SweepTable;
+struct CellChoice;
+struct SweepQuestion;
+
+class SweepPage : public QWidget {
+  Q_OBJECT
+ public:
+  SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent = nullptr);
+
+  // By its name: a result file is nothing that the rest of the window opens.
+  static bool is_result_file(const std::filesystem::path& file);
+
+ private:
+  QWidget* make_builder();
+  QWidget* make_bar();
+  QWidget* make_picture();
+  QWidget* make_choices();
+  void make_table();
+  SweepQuestion question() const;
+  CellChoice choice() const;
+  void choose_results();
+  void choose_document();
+  void open_results();
+  void show_running(bool runs);
+  void show_points();
+  void show_picture();
+  void show_selection();
+  void select_point(int column, int row);
+
+  ScenarioDocument& document_;
+  SweepRun& run_;
+  SweepForm* form_;
+  QPushButton *start_, *cancel_, *save_, *open_;
+  QProgressBar* progress_;
+  QLabel* status_;
+  QComboBox *picture_, *figure_, *value_, *x_, *y_;
+  QCheckBox* fitting_;
+  HeatMap* heat_;
+  LineChart* lines_;
+  QStackedWidget* pictures_;
+  SweepTable* model_;
+  QTableView* table_;
+  QSplitter *results_, *splitter_;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,134 @@
+#include "scenarios/sweep/sweep_draft.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "scenarios/fields/documents.h"
+#include "scenarios/form.h"
+#include "scenarios/sweep/point_reader.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::string_view kTo = "..";
+constexpr std::size_t kDeepestKey = 4;  // steps: cluster.node.device.memory
+
+Expected<Json> typed_json(std::string_view typed) {
+  return parse_json(json_of_typed({.editor = FormEditor::json}, typed));
+}
+
+// A list in brackets, JSON values with commas between them, or text with commas.
+Expected<Json> listed_values(const std::string& typed) {
+  if (auto list = parse_json(typed); list && list->is_array()) return list;
+  if (auto list = parse_json("[" + typed + "]")) return list;
+  auto list = typed_json(typed);
+  return list && !list->is_array() ? Json::array({*std::move(list)}) : list;
+}
+
+Expected<Json> axis_json(const DraftAxis& axis) {
+  Json json = {{"key", axis.key}};
+  if (!is_range(axis.values)) {
+    auto values = listed_values(axis.values);
+    if (!values) return failure(axis.key, values.error().message);
+    json["values"] = *std::move(values);
+    return json;
+  }
+  const std::size_t to = axis.values.find(kTo);
+  const std::array<std::pair<const char*, std::string>, 2> ends = {
+      {{"from", axis.values.substr(0, to)}, {"to", axis.values.substr(to + kTo.size())}}};
+  for (const auto& [name, typed] : ends) {
+    auto end = typed_json(typed);
+    if (!end) return failure(axis.key, end.error().message);
+    json[name] = *std::move(end);
+  }
+  if (axis.steps > 0) json["steps"] = axis.steps;
+  if (axis.scale == Scale::geometric) json["scale"] = "geometric";
+  return json;
+}
+
+// Axes that take their values together are one entry.
+Expected<Json> vary_json(const std::vector<DraftAxis>& axes) {
+  Json vary = Json::array();
+  for (const DraftAxis& axis : axes) {
+    auto json = axis_json(axis);
+    if (!json) return json;
+    if (!axis.with_previous || vary.empty()) {
+      vary.push_back(*std::move(json));
+      continue;
+    }
+    Json& before = vary.back();
+    if (!before.contains("zip")) before = Json{{"zip", Json::array({before})}};
+    before["zip"].push_back(*std::move(json));
+  }
+  return vary;
+}
+
+class KeyList {
+ public:
+  // Keys of the section, and of those inside it.
+  void add(const SectionSpec& section, const std::string& prefix, std::size_t depth) {
+    if (section.name.ends_with("_sources")) return;
+    for (const FieldSpec& field : section.fields) {
+      const bool describes =
+          field.key == "name" || field.key == "source" || field.key == "question";
+      const bool is_ours = depth > 1 || (is_read_by_point(field.key) && field.key != "measured");
+      if (!describes && is_ours) add_field(field, prefix + field.key, depth);
+    }
+  }
+
+  std::vector<SweepKey> keys;
+
+ private:
+  void add_field(const FieldSpec& field, const std::string& name, std::size_t depth) {
+    const auto* any = std::get_if<AnyShape>(&field.shape.form);
+    const bool is_object = std::holds_alternative<ObjectShape>(field.shape.form);
+    if (!is_object && seen_.insert(name).second) {
+      keys.push_back({name, field.doc, allowed(field.shape)});
+    }
+    if (depth == kDeepestKey) return;
+    if (is_object) add_object(field.shape, name, depth);
+    if (any == nullptr) return;
+    for (const Shape& shape : any->alternatives) add_object(shape, name, depth);
+  }
+  void add_object(const Shape& shape, const std::string& name, std::size_t depth) {
+    const auto* object = std::get_if<ObjectShape>(&shape.form);
+    if (object != nullptr) add(object->section(), name + ".", depth + 1);
+  }
+
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+bool is_range(std::string_view values) { return values.find(kTo) != std::string_view::npos; }
+
+Expected<Sweep> drafted_sweep(std::string_view text, const std::filesystem::path& file,
+                              const SweepDraft& draft) {
+  auto scenario = parse_json(text);
+  if (!scenario) return tl::unexpected(scenario.error());
+  if (scenario->is_object()) scenario->erase("trainyard");
+  auto vary = vary_json(draft.axes);
+  if (!vary) return tl::unexpected(vary.error());
+  const SweepDocument settings{.evaluate = draft.evaluate,
+                               .combine = draft.combine,
+                               .samples = draft.samples,
+                               .seed = draft.seed};
+  Json document = {{"trainyard", "sweep/1"}, {"scenario", *std::move(scenario)}};
+  document.update(sweep_section().write(settings, Keys::said));
+  document["vary"] = *std::move(vary);
+  if (!draft.where.empty()) document["where"] = Json::array({draft.where});
+  return sweep_of_text(text_of(document), "", file);
+}
+
+const std::vector<SweepKey>& sweep_keys() {
+  static const std::vector<SweepKey> keys = [] {
+    KeyList list;
+    list.add(scenario_section().spec(), "", 1);
+    return std::move(list.keys);
+  }();
+  return keys;
+}
+
+}  // namespace trainyard

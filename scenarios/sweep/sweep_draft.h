@@ -1,0 +1,44 @@
+// A sweep as a person builds it in a window: keys of the open scenario with the values that each of
+// them takes, as typed. It becomes a sweep/1 document (docs/sweeps.md) and is checked as one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/sweep/sweep.h"
+
+namespace trainyard {
+
+struct DraftAxis {
+  std::string key;     // dotted: "plan.tensor_parallel"
+  std::string values;  // "1, 2, 4", or the ends of a range: "100 Gbit/s .. 800 Gbit/s"
+  int steps = 0;       // of a range; 0: none, as where points are drawn
+  Scale scale = Scale::linear;
+  bool with_previous = false;  // takes its values together with the axis before it
+};
+
+struct SweepDraft {
+  std::vector<DraftAxis> axes;
+  Combination combine = Combination::grid;
+  std::int64_t samples = 0, seed = 0;  // of points drawn
+  Evaluation evaluate = Evaluation::estimate;
+  std::string where;  // a condition; empty: none
+};
+
+// Whether what is typed are the ends of a range.
+bool is_range(std::string_view values);
+
+// Of the scenario `text` at `file`.
+Expected<Sweep> drafted_sweep(std::string_view text, const std::filesystem::path& file,
+                              const SweepDraft& draft);
+
+// A key that a sweep can vary, from the tables of fields.
+struct SweepKey {
+  std::string name;  // dotted
+  std::string doc, allowed;
+};
+const std::vector<SweepKey>& sweep_keys();
+
+}  // namespace trainyard

@@ -1,0 +1,214 @@
+// The Sweep page of the real window, by what a user presses.
+#include <gmock/gmock.h>
+
+#include <QClipboard>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTableView>
+#include <cmath>
+
+#include "gui/charts/heat_map.h"
+#include "gui/charts/line_chart.h"
+#include "gui/pages/sweep_form.h"
+#include "gui/pages/sweep_page.h"
+#include "gui/presenters/scenario_document.h"
+#include "gui/presenters/sweep_run.h"
+#include "scenarios/sweep/result_file.h"
+#include "scenarios/sweep/run_sweep.h"
+#include "tests/gui/window.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SweepWindow : public Window {
+ protected:
+  void SetUp() override {
+    Window::SetUp();
+    go_to_page(7);
+    ASSERT_TRUE(page().isVisible());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  SweepPage& page() { return *window_.findChild<SweepPage*>(); }
+  SweepRun& run() { return *window_.findChild<SweepRun*>(); }
+  HeatMap& heat_map() { return *page().findChild<HeatMap*>(); }
+  std::string status() { return child_of<QLabel>(page(), "sweep_status").text().toStdString(); }
+  std::string verdict() { return child_of<QLabel>(page(), "verdict").text().toStdString(); }
+  void press(const char* button) {
+    QTest::mouseClick(&child_of<QPushButton>(page(), button), Qt::LeftButton);
+  }
+  // Types into a cell of the table of axes.
+  void type(int row, int column, const QString& text) {
+    auto& table = child_of<QTableView>(page(), "axes");
+    const QModelIndex cell = table.model()->index(row, column);
+    table.setCurrentIndex(cell);
+    table.edit(cell);
+    auto* line = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+    if (line == nullptr) line = table.viewport()->findChild<QLineEdit*>();
+    ASSERT_NE(line, nullptr);
+    line->selectAll();
+    QTest::keyClicks(line, text);
+    QTest::keyClick(line, Qt::Key_Return);
+    ASSERT_TRUE(wait_until([&] { return cell.data(Qt::EditRole).toString() == text; }));
+  }
+  void run_into(const std::string& name) {
+    answer_file_dialog(folder_ / name);
+    press("sweep_run");
+  }
+  void wait_for_the_end() {
+    ASSERT_TRUE(wait_until([this] { return !run().busy(); }));
+  }
+
+  const std::filesystem::path folder_ = gui_home() / "sweeps";
+};
+
+// A saved sweep document answered as `trainyard sweep` answers it.
+std::vector<PointRow> rows_of_document(const std::filesystem::path& document,
+                                       const std::filesystem::path& results) {
+  const auto sweep = read_sweep(document);
+  EXPECT_TRUE(sweep.has_value()) << sweep.error().where << sweep.error().message;
+  {
+    auto store = SweepStore::open(results, *sweep, {.version = "1", .host = "h", .workers = 1});
+    EXPECT_TRUE(run_sweep(*sweep, *store, {})->complete());
+  }
+  std::vector<PointRow> rows;
+  auto file = ResultFile::open(results);
+  EXPECT_TRUE(file->each({},
+                         [&](const PointRow& row) {
+                           rows.push_back(row);
+                           return true;
+                         })
+                  .has_value());
+  return rows;
+}
+
+TEST_F(SweepWindow, TwoKeysAreVariedAndTheMapIsWhatTheCommandAnswers) {
+  type(0, SweepAxes::key_column, QStringLiteral("plan.tensor_parallel"));
+  type(0, SweepAxes::values_column, QStringLiteral("2, 4, 8"));
+  type(1, SweepAxes::key_column, QStringLiteral("cluster.node.nic_bandwidth"));
+  type(1, SweepAxes::values_column, QStringLiteral("100 Gbit/s, 400 Gbit/s"));
+  ASSERT_TRUE(wait_until([&] { return verdict() == "6 points"; })) << verdict();
+  answer_file_dialog(folder_ / "sweep.json");
+  press("sweep_save");
+  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(folder_ / "sweep.json"); }));
+  run_into("results.sqlite");
+  EXPECT_TRUE(child_of<QPushButton>(page(), "sweep_cancel").isEnabled());
+  wait_for_the_end();
+  EXPECT_THAT(status(), HasSubstr("6 of 6 points"));
+
+  const auto rows = rows_of_document(folder_ / "sweep.json", folder_ / "other.sqlite");
+  ASSERT_EQ(rows.size(), 6u);
+  const ChartCells& cells = heat_map().cells();
+  EXPECT_EQ(cells.x, (QStringList{"2", "4", "8"}));
+  EXPECT_EQ(cells.y, (QStringList{"100 Gbit/s", "400 Gbit/s"}));
+  int compared = 0;
+  for (std::size_t x = 0; x < 3; ++x) {
+    for (std::size_t y = 0; y < 2; ++y) {
+      const PointRow& row = rows[2 * x + y];
+      if (row.status != PointStatus::done) {
+        EXPECT_TRUE(std::isnan(cells.values[y][x])) << x << ", " << y;
+        continue;
+      }
+      EXPECT_EQ(cells.values[y][x], row.figure("step_time_s")) << x << ", " << y;
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 4);
+}
+
+TEST_F(SweepWindow, AnyFigureOverAnyKeysIsShownChosenAndCopied) {
+  run_into("results.sqlite");
+  wait_for_the_end();
+  auto& figure = child_of<QComboBox>(page(), "figure");
+  const int mfu = figure.findText(QStringLiteral("MFU"));
+  ASSERT_GE(mfu, 0) << status();
+  figure.setCurrentIndex(mfu);
+  child_of<QComboBox>(page(), "key_x").setCurrentIndex(1);
+  child_of<QComboBox>(page(), "key_y").setCurrentIndex(0);
+  EXPECT_EQ(heat_map().cells().x_name, "plan.pipeline_parallel");
+  EXPECT_EQ(heat_map().cells().y_name, "plan.tensor_parallel");
+  EXPECT_EQ(heat_map().cells().value.name, "MFU");
+  // A click on a cell chooses its point in the table.
+  QTest::mouseClick(&heat_map(), Qt::LeftButton, {},
+                    heat_map().centre_of({.column = 0, .row = 2}).toPoint());
+  const QModelIndex row = child_of<QTableView>(page(), "points").currentIndex();
+  EXPECT_EQ(row.siblingAtColumn(0).data().toString(), "4");
+  EXPECT_EQ(row.siblingAtColumn(1).data().toString(), "1");
+  QTest::keyClick(&heat_map(), Qt::Key_Up);
+  EXPECT_EQ(child_of<QTableView>(page(), "points").currentIndex().siblingAtColumn(0).data(), "2");
+  QTest::keyClick(&heat_map(), Qt::Key_C, Qt::ControlModifier);
+  EXPECT_TRUE(QApplication::clipboard()->text().startsWith(
+      QStringLiteral("plan.tensor_parallel\\plan.pipeline_parallel\t1\t2")));
+  child_of<QComboBox>(page(), "picture").setCurrentIndex(1);
+  auto& lines = *page().findChild<LineChart*>();
+  EXPECT_TRUE(lines.isVisible());
+  EXPECT_EQ(lines.data_text(), heat_map().data_text());
+  EXPECT_FALSE(lines.grab().isNull());
+  child_of<QComboBox>(page(), "key_y").setCurrentIndex(2);  // nothing else
+  EXPECT_EQ(lines.cells().values.size(), 1u);
+}
+
+TEST_F(SweepWindow, ALongSweepFillsIsCancelledAndGoesOn) {
+  type(0, SweepAxes::key_column, QStringLiteral("training.global_batch"));
+  type(0, SweepAxes::values_column, QStringLiteral("64 .. 64000"));
+  child_of<QTableView>(page(), "axes")
+      .model()
+      ->setData(child_of<QTableView>(page(), "axes").model()->index(0, SweepAxes::steps_column),
+                40);
+  type(1, SweepAxes::values_column, QStringLiteral("1, 2"));
+  auto& evaluate = child_of<QComboBox>(page(), "evaluate");
+  evaluate.setCurrentIndex(evaluate.findText(QStringLiteral("the best plan")));
+  run_into("long.sqlite");
+  // Every value has its place before its point has come.
+  ASSERT_TRUE(wait_until([&] { return run().points() != nullptr; }));
+  EXPECT_EQ(run().points()->keys[0].values.size(), 40);
+  press("sweep_cancel");
+  wait_for_the_end();
+  EXPECT_TRUE(child_of<QPushButton>(page(), "sweep_run").isEnabled());
+  EXPECT_FALSE(child_of<QPushButton>(page(), "sweep_cancel").isEnabled());
+  const std::int64_t kept = run().points()->answered;
+  if (kept < 80) {
+    EXPECT_THAT(status(), HasSubstr("Cancelled"));
+  }
+  run_into("long.sqlite");
+  press("sweep_cancel");
+  wait_for_the_end();
+  EXPECT_GE(run().points()->answered, kept);
+}
+
+TEST_F(SweepWindow, ResultsAreDroppedAndABrokenFileIsALine) {
+  run_into("results.sqlite");
+  wait_for_the_end();
+  const auto before = run().points();
+  go_to_page(1);
+  drop(written("broken.sqlite", "SQLite format 3 and then nothing"));
+  EXPECT_TRUE(page().isVisible());
+  ASSERT_TRUE(wait_until([&] { return status().find("broken.sqlite: ") != std::string::npos; }));
+  EXPECT_EQ(run().points(), before);
+  answer_file_dialog(folder_ / "results.sqlite");
+  press("sweep_open");
+  ASSERT_TRUE(wait_until([&] { return run().points() != before; }));
+  EXPECT_EQ(run().points()->points.size(), before->points.size());
+}
+
+TEST_F(SweepWindow, SaysWhatIsWrongWhileItIsTyped) {
+  type(0, SweepAxes::values_column, QStringLiteral("2, two"));
+  ASSERT_TRUE(wait_until([&] { return verdict().find("two") != std::string::npos; })) << verdict();
+  press("add_key");
+  EXPECT_EQ(child_of<QTableView>(page(), "axes").model()->rowCount(), 3);
+  press("remove_key");
+  EXPECT_EQ(child_of<QTableView>(page(), "axes").model()->rowCount(), 2);
+  run_into("none.sqlite");
+  wait_for_the_end();
+  EXPECT_THAT(status(), HasSubstr("two"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.sqlite"));
+}
+
+}  // namespace
+}  // namespace trainyard
