@@ -50,6 +50,7 @@ void Gantt::set_scene(std::shared_ptr<const TimelineScene> scene) {
 
 void Gantt::show_all() {
   from_ = 0;
+  shows_all_ = true;
   if (scene_) per_pixel_ = std::max(kClosest, scene_->end() * 1.01 / std::max(1, plot_width()));
   update();
 }
@@ -60,11 +61,13 @@ void Gantt::zoom(double factor, double x) {
   const double widest = scene_->end() * 1.2 / std::max(1, plot_width());
   per_pixel_ = std::clamp(per_pixel_ * factor, kClosest, std::max(kClosest, widest));
   from_ = at - (x - label_width()) * per_pixel_;
+  shows_all_ = false;
   keep_in_scene();
 }
 
 void Gantt::pan(double pixels) {
   from_ += pixels * per_pixel_;
+  shows_all_ = false;
   keep_in_scene();
 }
 
@@ -78,6 +81,7 @@ void Gantt::keep_in_scene() {
 void Gantt::show_slice(std::uint32_t slice) {
   if (!scene_) return;
   selected_ = slice;
+  shows_all_ = false;
   const TaskTimes& times = scene_->times_of(slice);
   const auto start = static_cast<double>(times.start.count());
   const auto end = static_cast<double>(times.end.count());
@@ -312,6 +316,7 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
 
 void Gantt::resizeEvent(QResizeEvent* /*event*/) {
   place_scroll_bar();
+  if (shows_all_) show_all();
   keep_in_scene();
 }
 
@@ -372,6 +377,7 @@ void Gantt::mousePressEvent(QMouseEvent* event) {
 void Gantt::mouseMoveEvent(QMouseEvent* event) {
   if ((event->buttons() & Qt::LeftButton) != 0) {
     from_ = from_when_pressed_ - (event->pos().x() - pressed_.x()) * per_pixel_;
+    shows_all_ = false;
     keep_in_scene();
     return;
   }

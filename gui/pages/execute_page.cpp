@@ -151,6 +151,7 @@ void ExecutePage::make_lists() {
   table_->verticalHeader()->hide();
   table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
   table_->horizontalHeader()->setStretchLastSection(true);
+  table_->resizeColumnsToContents();
   log_->setObjectName(QStringLiteral("log"));
   log_->setAccessibleName(tr("Log"));
   log_->setReadOnly(true);
@@ -241,9 +242,8 @@ void ExecutePage::show_started() {
 
 void ExecutePage::show_look() {
   const RankWatch& watch = execution_.watch();
-  const bool first = model_->rowCount() == 0;
   model_->set_watch(watch);
-  if (first) table_->resizeColumnsToContents();
+  widen_columns();
   const double progress = execution_.progress();
   if (progress >= 0) {
     progress_->setRange(0, kProgressParts);
@@ -258,6 +258,16 @@ void ExecutePage::show_look() {
   alert_->setVisible(!watch.alert().isEmpty());
 }
 
+// To what they hold; never narrower again, so that nothing jumps while a run goes.
+void ExecutePage::widen_columns() {
+  const QAbstractItemView& cells = *table_;
+  const QHeaderView& heads = *table_->horizontalHeader();
+  for (int column = 0; column + 1 < model_->columnCount(); ++column) {
+    const int needed = std::max(cells.sizeHintForColumn(column), heads.sectionSizeHint(column));
+    if (table_->columnWidth(column) < needed) table_->setColumnWidth(column, needed);
+  }
+}
+
 void ExecutePage::show_finished() {
   const bool can_start = execution_.can_start();
   run_->setEnabled(can_start);
@@ -267,7 +277,8 @@ void ExecutePage::show_finished() {
   accuracy_->setEnabled(!execution_.profile().empty());
   save_->setEnabled(!execution_.profile().empty() || !execution_.device().empty());
   progress_->setRange(0, kProgressParts);
-  progress_->setValue(execution_.summary().isEmpty() || execution_.failed() ? 0 : kProgressParts);
+  const double done = execution_.is_complete() ? 1 : std::max(0.0, execution_.progress());
+  progress_->setValue(static_cast<int>(std::lround(done * kProgressParts)));
   alert_->hide();
   summary_->setText(execution_.summary().isEmpty()
                         ? tr("A run executes the plan on this machine, every operation timed; a "

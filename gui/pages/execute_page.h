@@ -47,6 +47,7 @@ class ExecutePage : public QWidget {
   void show_hint();
   void show_started();
   void show_look();
+  void widen_columns();
   void show_finished();
 
   Execution& execution_;

@@ -158,8 +158,9 @@ void Execution::begin(const QStringList& arguments, const QString& name) {
   cancelled_ = failed_ = false;
   since_.start();
   Q_EMIT started();
-  Q_EMIT logged(QStringLiteral("trainyard ") +
-                arguments.join(QLatin1Char(' ')).replace(path_text(scenario_file()), name_));
+  QString words = arguments.join(QLatin1Char(' ')).replace(path_text(scenario_file()), name_);
+  words.remove(folder_.path() + QLatin1Char('/'));
+  Q_EMIT logged(QStringLiteral("trainyard ") + words);
 }
 
 void Execution::cancel() {

@@ -57,6 +57,7 @@ class Execution : public QObject {
   // How it ended, in a line.
   const QString& summary() const { return summary_; }
   bool failed() const { return failed_; }
+  bool is_complete() const { return !summary_.isEmpty() && !failed_ && !cancelled_; }
   // What it wrote; empty: nothing.
   std::filesystem::path profile() const { return if_there("profile.json"); }
   std::filesystem::path trace() const { return if_there("trace.json"); }

@@ -80,6 +80,7 @@ TEST_F(ExecutedInAWindow, ARunIsWatchedAndGoesOnToTimelineAndAccuracy) {
   EXPECT_FALSE(child<QPushButton>("run").isEnabled());
   ASSERT_TRUE(wait_until([&] { return child<QPushButton>("run").isEnabled(); }));
   EXPECT_TRUE(summary().startsWith(QStringLiteral("Done in"))) << summary().toStdString();
+  EXPECT_TRUE(window_->execution().is_complete());
   ASSERT_EQ(table.model()->rowCount(), 2);
   EXPECT_EQ(table.model()->index(1, 2).data().toString(), QStringLiteral("done"));
   EXPECT_EQ(table.model()->index(1, 3).data().toString(), QStringLiteral("4 of 4"));
@@ -117,6 +118,7 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   ASSERT_TRUE(profile);
   EXPECT_EQ(profile->failure, "interrupted");
   EXPECT_FALSE(profile->steps.empty());
+  EXPECT_FALSE(window_->execution().is_complete());
 }
 
 TEST_F(ExecutedInAWindow, ABrokenScenarioSaysItsLineAndStartsNothing) {

@@ -161,6 +161,18 @@ TEST_F(PlayedTimeline, IsMovedByTheKeysOfTraceViewers) {
   EXPECT_DOUBLE_EQ(gantt_.view().per_pixel, all.per_pixel);
 }
 
+TEST_F(PlayedTimeline, ShowsAllInAnySizeUntilItIsMoved) {
+  const auto shown = [&] { return gantt_.view().per_pixel * gantt_.view().width; };
+  const double all = shown();
+  gantt_.show();
+  gantt_.resize(1800, 500);
+  EXPECT_NEAR(shown(), all, 0.01 * all);
+  QTest::keyClick(&gantt_, Qt::Key_W);
+  const double per_pixel = gantt_.view().per_pixel;
+  gantt_.resize(900, 500);
+  EXPECT_DOUBLE_EQ(gantt_.view().per_pixel, per_pixel);
+}
+
 TEST_F(PlayedTimeline, FindsAnOperationByItsName) {
   const TimelineScene& scene = *play_.step()->scene;
   const std::uint32_t* found = scene.find_after(QStringLiteral("attention"), -1);
