@@ -90,6 +90,11 @@ std::string played_line(const StepSimulation& simulation, const Estimate& estima
                           signed_percent(estimated.step_time / simulation.step_time - 1)));
 }
 
+std::string disturbed_line(const StepConditions& conditions) {
+  if (conditions.stragglers.empty() && conditions.jitter == 0) return {};
+  return wrap("What kernels lose on slow devices and to jitter stands among the other times.");
+}
+
 }  // namespace
 
 std::string simulation_report(const Question& question, const Plan& plan,
@@ -103,7 +108,8 @@ std::string simulation_report(const Question& question, const Plan& plan,
   text += link_table(simulation, style);
   text += "\n" + memory_bars(candidate.estimate, capacity, style);
   text += "\n" + verdict(candidate.estimate, capacity, style);
-  return text + played_line(simulation, estimate(question.job, plan));
+  return text + played_line(simulation, estimate(question.job, plan)) +
+         disturbed_line(question.scenario.simulation);
 }
 
 }  // namespace trainyard

@@ -60,11 +60,20 @@ StreamUses uses_of(const TaskList& list) {
   return uses;
 }
 
+std::int32_t last_load_of(const TaskList& list) {
+  std::int32_t last = -1;
+  for (const Task& task : list.tasks) last = std::max(last, task.load);
+  return last;
+}
+
 class RankCheck {
  public:
   explicit RankCheck(const TaskGraph& graph) : graph_(graph), sorted_(graph.groups) {
     for (TaskGroup& group : sorted_) std::sort(group.begin(), group.end());
-    for (const TaskList& list : graph.lists) uses_.push_back(uses_of(list));
+    for (const TaskList& list : graph.lists) {
+      uses_.push_back(uses_of(list));
+      last_load_.push_back(last_load_of(list));
+    }
   }
 
   Expected<void> check(std::size_t rank) const {
@@ -72,6 +81,7 @@ class RankCheck {
     if (!within(of.list, graph_.lists.size())) {
       return failure(fmt::format("rank {}", rank), fmt::format("found no list {}", of.list));
     }
+    if (auto checked = check_loads(rank); !checked) return checked;
     for (const auto& [channel, kind] : uses_[static_cast<std::size_t>(of.list)]) {
       auto checked = check_use(static_cast<std::int32_t>(rank), channel, kind);
       if (!checked) return checked;
@@ -80,6 +90,17 @@ class RankCheck {
   }
 
  private:
+  Expected<void> check_loads(std::size_t rank) const {
+    const TaskRank& of = graph_.ranks[rank];
+    if (of.loads < 0) return {};
+    const bool has_all =
+        within(of.loads, graph_.loads.size()) &&
+        last_load_[static_cast<std::size_t>(of.list)] <
+            static_cast<std::int64_t>(graph_.loads[static_cast<std::size_t>(of.loads)].size());
+    if (has_all) return {};
+    return failure(fmt::format("rank {}", rank), "found no load for some of its tasks");
+  }
+
   Expected<void> check_use(std::int32_t rank, std::int32_t channel, TaskKind kind) const {
     const std::vector<std::int32_t>& groups = graph_.ranks[static_cast<std::size_t>(rank)].groups;
     const std::string where = fmt::format("rank {}", rank);
@@ -106,6 +127,7 @@ class RankCheck {
   const TaskGraph& graph_;
   std::vector<TaskGroup> sorted_;
   std::vector<StreamUses> uses_;
+  std::vector<std::int32_t> last_load_;  // of each list
 };
 
 Expected<void> check_groups(const TaskGraph& graph) {

@@ -34,6 +34,7 @@ Meetings::Id Meetings::make(std::int32_t group, std::int32_t call) {
   free_.pop_back();
   meetings_[id].group = group;
   meetings_[id].call = call;
+  meetings_[id].load = 0;
   meetings_[id].held.clear();
   return id;
 }
@@ -54,6 +55,7 @@ Expected<std::optional<Meetings::Id>> Meetings::join(StreamId who, const Task& t
                                rank_of(meeting.held.front()), rank_of(who)));
   }
   meeting.held.push_back(who);
+  meeting.load = std::max(meeting.load, graph_.load_of(rank_of(who), task));
   if (meeting.held.size() < graph_.groups[static_cast<std::size_t>(index)].size()) {
     return std::optional<Id>();
   }
@@ -66,6 +68,7 @@ Expected<std::optional<Meetings::Id>> Meetings::join(StreamId who, const Task& t
 Meetings::Id Meetings::send(StreamId who, const Task& task) {
   const Id id = make(group_of(who, task), task.call);
   meetings_[id].held.push_back(who);
+  meetings_[id].load = graph_.load_of(rank_of(who), task);
   return id;
 }
 

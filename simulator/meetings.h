@@ -24,6 +24,7 @@ inline std::int32_t stream_of(StreamId id) { return static_cast<std::int32_t>(id
 struct Meeting {
   std::int32_t group = 0;
   std::int32_t call = 0;
+  double load = 0;  // of its bytes: that of the busiest member (TaskGraph::loads)
   std::vector<StreamId> held;
 };
 

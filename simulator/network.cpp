@@ -157,7 +157,7 @@ Network::Pending Network::take(std::uint32_t pending) {
   return pending_[pending];
 }
 
-void Network::start(std::int32_t group, std::int32_t call, std::uint32_t token) {
+void Network::start(std::int32_t group, std::int32_t call, double load, std::uint32_t token) {
   if (free_active_.empty()) {
     free_active_.push_back(static_cast<std::uint32_t>(active_.size()));
     active_.emplace_back();
@@ -167,6 +167,7 @@ void Network::start(std::int32_t group, std::int32_t call, std::uint32_t token) 
   Active& active = active_[id];
   active.plan = &plan_of(group, call);
   active.token = token;
+  active.load = load;
   active.round = 0;
   const bool waits = !active.plan->empty() &&
                      (grain_ == NetworkGrain::collective || active.plan->front().flows.empty());
@@ -237,7 +238,7 @@ bool Network::begin_flows(std::uint32_t id) {
 void Network::start_flow(std::uint32_t id, std::int32_t index) {
   const Active& active = active_[id];
   const Flow& flow = (*active.plan)[active.round].flows[static_cast<std::size_t>(index)];
-  flows_.start(flow.path, flow.bytes, make_pending(id, index));
+  flows_.start(flow.path, flow.bytes * active.load, make_pending(id, index));
 }
 
 void Network::arrive(std::uint32_t pending, std::vector<std::uint32_t>& ended) {

@@ -31,8 +31,8 @@ class Network {
   static Expected<std::unique_ptr<Network>> make(const TaskGraph& graph, Fabric fabric,
                                                  NetworkGrain grain, Events& events);
 
-  // A call of a group begins now; `token` comes back from handle().
-  void start(std::int32_t group, std::int32_t call, std::uint32_t token);
+  // A call of a group begins now, with `load` times its bytes; `token` comes back from handle().
+  void start(std::int32_t group, std::int32_t call, double load, std::uint32_t token);
   // Of a latency_ends or transfer_ends event: appends the calls that are done to `ended`.
   void handle(Event event, std::vector<std::uint32_t>& ended);
   // Before the clock moves.
@@ -62,6 +62,7 @@ class Network {
   struct Active {
     const Plan* plan = nullptr;
     std::uint32_t token = 0;
+    double load = 1;
     std::size_t round = 0;
     int left = 0;  // members that have repeats of this round to come
     struct Member {

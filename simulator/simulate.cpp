@@ -1,5 +1,6 @@
 #include "simulator/simulate.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -82,9 +83,9 @@ class Player {
   void begin(StreamId id, std::int32_t index, const Task& task) {
     switch (task.kind) {
       case TaskKind::compute:
-        return clock_.begin(id, index, task.duration);
+        return clock_.begin(id, index, duration_of(id, task));
       case TaskKind::copy:
-        return end_at(events_.now() + task.duration, id);
+        return end_at(events_.now() + duration_of(id, task), id);
       case TaskKind::collective:
         return join(id, task);
       case TaskKind::send:
@@ -93,6 +94,12 @@ class Player {
         if (meetings_.receive(id, task)) end_at(events_.now(), id);
         return;
     }
+  }
+
+  Picoseconds duration_of(StreamId id, const Task& task) const {
+    if (task.load < 0) return task.duration;
+    const double load = graph_.load_of(rank_of(id), task);
+    return Picoseconds(std::llround(static_cast<double>(task.duration.count()) * load));
   }
 
   void join(StreamId id, const Task& task) {
@@ -110,7 +117,7 @@ class Player {
     });
     if (!network_) return events_.push(events_.now(), Event(EventKind::call_ends, id));
     const Meeting& meeting = meetings_.at(id);
-    network_->start(meeting.group, meeting.call, id);
+    network_->start(meeting.group, meeting.call, meeting.load, id);
   }
 
   // What communication costs compute is asked of every rank that takes part.

@@ -26,14 +26,24 @@ TopologyGraph topology_of(const Cluster& cluster, const StepConditions& conditio
   return topology;
 }
 
-Expected<Timeline> play(const PreparedJob& job, const StepGraph& step, const StepOptions& options,
-                        const TopologyGraph& topology) {
-  return simulate(step.graph, {.network = NetworkModel{job.job.cluster, topology, options.grain},
-                               .speeds = speeds_of(options.conditions, job.job.cluster),
-                               .jitter = options.conditions.jitter,
-                               .seed = static_cast<std::uint64_t>(options.conditions.seed),
-                               .overlap_slowdown = job.job.training.stack.overlap_slowdown,
-                               .interrupted = options.interrupted});
+struct Played {
+  StepGraph step;
+  Timeline timeline;
+};
+
+Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOptions& options,
+                      const TopologyGraph& topology, bool folded) {
+  auto step = step_graph(job, plan, folded, options.conditions);
+  if (!step) return tl::unexpected(step.error());
+  const Conditions conditions{.network = NetworkModel{job.job.cluster, topology, options.grain},
+                              .speeds = speeds_of(options.conditions, job.job.cluster),
+                              .jitter = options.conditions.jitter,
+                              .seed = static_cast<std::uint64_t>(options.conditions.seed),
+                              .overlap_slowdown = job.job.training.stack.overlap_slowdown,
+                              .interrupted = options.interrupted};
+  auto timeline = simulate(step->graph, conditions);
+  if (!timeline) return tl::unexpected(timeline.error());
+  return Played{*std::move(step), *std::move(timeline)};
 }
 
 // From the first task of a rank that takes time to the end of its last.
@@ -184,24 +194,21 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
 
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options) {
-  if (auto done = check(options.conditions, job.job.cluster); !done) {
+  if (auto done = check(options.conditions, job.job); !done) {
     return tl::unexpected(done.error());
   }
   StepSimulation out;
   out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
   const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
-  auto step = step_graph(job, plan, folds);
-  if (!step) return tl::unexpected(step.error());
   const TopologyGraph topology = topology_of(job.job.cluster, options.conditions);
-  auto timeline = play(job, *step, options, topology);
-  if (folds && !timeline && timeline.error().where == "fold") {
-    out.unfolded_because = timeline.error().message;
-    step = step_graph(job, plan, false);
-    timeline = play(job, *step, options, topology);
+  auto played = play(job, plan, options, topology, folds);
+  if (folds && !played && played.error().where == "fold") {
+    out.unfolded_because = played.error().message;
+    played = play(job, plan, options, topology, false);
   }
-  if (!timeline) return tl::unexpected(timeline.error());
-  out.step = *std::move(step);
-  out.timeline = *std::move(timeline);
+  if (!played) return tl::unexpected(played.error());
+  out.step = std::move(played->step);
+  out.timeline = std::move(played->timeline);
   out.operations = static_cast<std::int64_t>(out.timeline.times.size());
   fill_times(job, plan, out);
   fill_memory(out);
@@ -216,9 +223,10 @@ Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulat
   out.step_time_low *= slower;
   out.step_time_high *= slower;
   out.breakdown = simulation.breakdown;
-  out.tokens_per_second /= slower;
-  out.model_flops_per_device = out.model_flops_per_device / slower;
-  for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate /= slower;
+  out.tokens_per_second *= simulation.step.tokens / slower;
+  const double faster = simulation.step.flop / slower;
+  out.model_flops_per_device = out.model_flops_per_device * faster;
+  for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate *= faster;
   set_memory(job, simulation, out);
   const Cluster& cluster = job.job.cluster;
   const Breakdown& parts = out.breakdown;

@@ -13,6 +13,7 @@ class RankBreakdown {
  public:
   RankBreakdown(const StepGraph& step, const Timeline& timeline, int rank)
       : step_(step),
+        rank_(rank),
         list_(step.graph.lists[list_of(step, rank)]),
         tasks_(step.tasks[list_of(step, rank)]),
         times_(timeline.of(rank)) {}
@@ -37,7 +38,8 @@ class RankBreakdown {
   void add_task(std::size_t index) {
     const Seconds time = to_seconds(times_[index].end - times_[index].start);
     if (!computes(list_.tasks[index])) return add_wait(static_cast<std::int32_t>(index), time);
-    const Seconds own = to_seconds(list_.tasks[index].duration);
+    const Task& of = list_.tasks[index];
+    const Seconds own = to_seconds(of.duration) * step_.graph.load_of(rank_, of);
     const StepTask& task = tasks_[index];
     if (task.kind == StepTaskKind::launch) {
       parts_.launch += own;
@@ -141,7 +143,8 @@ class RankBreakdown {
       return;
     }
     const bool to_other_stages = task.kind == TaskKind::receive || joins_stages(task, index);
-    const Seconds moving = to_other_stages ? std::min(time, alone(index)) : time;
+    const Seconds moving =
+        to_other_stages ? std::min(time, alone(index) * step_.graph.load_of(rank_, task)) : time;
     part_of(what, task) += moving;
     parts_.bubble += time - moving;
   }
@@ -189,6 +192,7 @@ class RankBreakdown {
   }
 
   const StepGraph& step_;
+  int rank_ = 0;
   const TaskList& list_;
   const std::vector<StepTask>& tasks_;
   std::span<const TaskTimes> times_;

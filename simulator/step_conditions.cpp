@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "model/cluster/cluster.h"
 #include "model/cluster/topology.h"
+#include "model/job.h"
 #include "simulator/conditions.h"
 
 namespace trainyard {
@@ -59,6 +61,17 @@ Expected<void> check_place(const TopologyPlace& place, const std::string& where,
                                     described(place), kinds));
 }
 
+std::vector<TopologyPlace> neighbours_of(const TopologyPlace& place, const TopologyGraph& graph) {
+  std::vector<TopologyPlace> others;
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const Vertex& a = graph[source(edge, graph)];
+    const Vertex& b = graph[target(edge, graph)];
+    if (is(a, place)) others.push_back({b.kind, b.index});
+    if (is(b, place)) others.push_back({a.kind, a.index});
+  }
+  return others;
+}
+
 Expected<void> check_link(const DegradedLinks& links, const std::string& where,
                           const TopologyGraph& graph) {
   if (!(links.rate > 0)) {
@@ -67,20 +80,56 @@ Expected<void> check_link(const DegradedLinks& links, const std::string& where,
   if (auto done = check_place(links.of, where + "/of", graph); !done) return done;
   if (!links.to) return {};
   if (auto done = check_place(*links.to, where + "/to", graph); !done) return done;
+  std::vector<TopologyPlace> others = neighbours_of(links.of, graph);
+  const auto is_meant = [&](const TopologyPlace& other) {
+    return other.kind == links.to->kind && other.index == links.to->index;
+  };
+  if (std::any_of(others.begin(), others.end(), is_meant)) return {};
   constexpr std::size_t kShown = 8;
-  std::vector<std::string> others;
-  for (const auto edge : boost::make_iterator_range(edges(graph))) {
-    const Vertex& a = graph[source(edge, graph)];
-    const Vertex& b = graph[target(edge, graph)];
-    if (!is(a, links.of) && !is(b, links.of)) continue;
-    const Vertex& other = is(a, links.of) ? b : a;
-    if (is(other, *links.to)) return {};
-    if (others.size() <= kShown) others.push_back(described({other.kind, other.index}));
-  }
-  if (others.size() > kShown) others.back() = "…";
+  const bool more = others.size() > kShown;
+  if (more) others.resize(kShown);
+  std::vector<std::string> names;
+  names.reserve(others.size());
+  for (const TopologyPlace& other : others) names.push_back(described(other));
   return failure(where + "/to",
-                 fmt::format("found {}, allowed what {} has a link to: {}", described(*links.to),
-                             described(links.of), fmt::join(others, ", ")));
+                 fmt::format("found {}, allowed what {} has a link to: {}{}", described(*links.to),
+                             described(links.of), fmt::join(names, ", "), more ? ", …" : ""));
+}
+
+Expected<void> check_length(std::string_view key, std::int64_t found, std::int64_t longest) {
+  if (found >= 1 && found <= longest) return {};
+  return failure(fmt::format("/simulation/sequences/{}", key),
+                 fmt::format("found {}, allowed 1 to {}, the sequence length", found, longest));
+}
+
+Expected<void> check_sequences(const SequenceMix& mix, std::int64_t longest) {
+  if (mix.law.has_value() == !mix.lengths.empty()) {
+    return failure("/simulation/sequences",
+                   fmt::format("found {} of \"distribution\" and \"lengths\", allowed one of them",
+                               mix.law ? "both" : "none"));
+  }
+  if (mix.law == LengthLaw::uniform) return check_length("shortest", mix.shortest, longest);
+  if (mix.law == LengthLaw::lognormal) return check_length("mean", mix.mean, longest);
+  return {};
+}
+
+Expected<void> check_routing(const ExpertRouting& routing, const Transformer& model) {
+  constexpr const char* kWhere = "/simulation/routing";
+  if (model.experts == 0) {
+    return failure(kWhere, "found it for a model without experts, allowed with experts");
+  }
+  if (routing.shares.empty()) return {};
+  const std::string where = std::string(kWhere) + "/shares";
+  if (routing.shares.size() != static_cast<std::size_t>(model.experts)) {
+    return failure(where, fmt::format("found {} shares, allowed {}, one for each expert",
+                                      routing.shares.size(), model.experts));
+  }
+  const double sum = std::accumulate(routing.shares.begin(), routing.shares.end(), 0.0);
+  const double most = *std::max_element(routing.shares.begin(), routing.shares.end());
+  if (sum > 0 && most * model.experts_per_token <= sum * (1 + 1e-9)) return {};
+  return failure(where, fmt::format("found a share of {:.3g} of all, allowed up to 1/{}: a token "
+                                    "goes to an expert once",
+                                    sum > 0 ? most / sum : 0, model.experts_per_token));
 }
 
 bool is_about(const Straggler& of, int rank, const Cluster& cluster) {
@@ -115,7 +164,8 @@ std::string_view word_of(VertexKind kind) {
   return "spine";
 }
 
-Expected<void> check(const StepConditions& conditions, const Cluster& cluster) {
+Expected<void> check(const StepConditions& conditions, const Job& job) {
+  const Cluster& cluster = job.cluster;
   for (std::size_t i = 0; i < conditions.stragglers.size(); ++i) {
     const std::string where = fmt::format("/simulation/stragglers/{}", i);
     if (auto done = check_straggler(conditions.stragglers[i], where, cluster); !done) return done;
@@ -123,6 +173,13 @@ Expected<void> check(const StepConditions& conditions, const Cluster& cluster) {
   if (!(conditions.jitter >= 0)) {
     return failure("/simulation/jitter",
                    fmt::format("found {}, allowed 0 or more", conditions.jitter));
+  }
+  if (conditions.sequences) {
+    auto done = check_sequences(*conditions.sequences, job.training.sequence_length);
+    if (!done) return done;
+  }
+  if (conditions.routing) {
+    if (auto done = check_routing(*conditions.routing, job.model); !done) return done;
   }
   if (conditions.links.empty()) return {};
   const TopologyGraph graph = make_topology(cluster);

@@ -11,6 +11,7 @@
 #include "model/program/lower.h"
 #include "simulator/step_calls.h"
 #include "simulator/step_list.h"
+#include "simulator/step_loads.h"
 
 namespace trainyard {
 namespace {
@@ -127,19 +128,35 @@ class Grouping {
   std::vector<std::vector<std::vector<std::int32_t>*>> tables_;    // by stage and channel
 };
 
+// A folded rank stands for ranks of one row.
+void set_loads(StepLoads loads, StepGraph& step) {
+  step.tokens = loads.tokens;
+  step.flop = loads.flop;
+  if (loads.rows.empty()) return;
+  const bool folded = step.folded();
+  for (std::size_t rank = 0; rank < step.graph.ranks.size(); ++rank) {
+    step.graph.ranks[rank].loads = folded ? 0 : loads.of_rank[rank];
+  }
+  step.graph.loads = std::move(loads.rows);
+}
+
 }  // namespace
 
-Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded) {
+Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
+                               const StepConditions& conditions) {
+  const RankLayout layout(plan, job.job.model.kv_heads);
+  auto loads = step_loads(job, plan, layout, conditions);
+  if (!loads) return tl::unexpected(loads.error());
+  if (folded && !loads->unlike_because.empty()) return failure("fold", loads->unlike_because);
   auto program = lower(job.job.model, job.job.training, plan);
   if (!program) return tl::unexpected(program.error());
   StepGraph step;
   step.program = std::make_unique<const Program>(*std::move(program));
-  const RankLayout layout(plan, job.job.model.kv_heads);
   const StepTimes times(job, plan, *step.program);
   StepCalls calls = step_calls(job, plan, *step.program, layout);
   std::vector<std::vector<StepChannel>> channels;
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
-    StepList list = step_list(*step.program, stage, times, calls);
+    StepList list = step_list(*step.program, stage, times, calls, *loads);
     step.graph.lists.push_back(std::move(list.list));
     step.tasks.push_back(std::move(list.tasks));
     channels.push_back(std::move(list.channels));
@@ -153,6 +170,7 @@ Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool fo
   } else {
     grouping.unfolded(step.graph);
   }
+  set_loads(*std::move(loads), step);
   return step;
 }
 

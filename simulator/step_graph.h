@@ -14,6 +14,7 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/program/view.h"
+#include "simulator/step_conditions.h"
 #include "simulator/task_graph.h"
 
 namespace trainyard {
@@ -31,12 +32,17 @@ struct StepGraph {
   std::vector<std::vector<StepTask>> tasks;  // of each list; owners of buffers: Program::buffers
   std::vector<Seconds> alone;                // of each call: its time without other traffic
   double kernel_stretch = 1;                 // of compute tasks, by the spread of ranks' speeds
+  double tokens =
+      1;  // of the batch, over the plan's; and of model FLOP: where sequences are unlike
+  double flop = 1;
   bool folded() const { return graph.folded(); }
 };
 
 // Folded: a rank for each stage. Requires: `plan` comes from make_plan for the same job, recompute
-// `auto` decided. Fails where the plan cannot be lowered, or its passes dead-lock.
-Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded);
+// `auto` decided; check() of the conditions. Fails where the plan cannot be lowered, or its passes
+// dead-lock; and at "fold" where ranks of a stage have unlike work.
+Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
+                               const StepConditions& conditions = {});
 
 // "linear (qkv projection) of layer 3, micro-batch 1, forward"; "launch of layer 3, …".
 std::string described(const StepTask& task);

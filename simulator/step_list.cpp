@@ -85,12 +85,14 @@ class Uses {
 
 class ListBuilder {
  public:
-  ListBuilder(const Program& program, int stage, const StepTimes& times, const StepCalls& calls)
+  ListBuilder(const Program& program, int stage, const StepTimes& times, const StepCalls& calls,
+              const StepLoads& loads)
       : program_(program),
         stage_(program.stages[static_cast<std::size_t>(stage)]),
         number_(stage),
         times_(times),
         calls_(calls),
+        loads_(loads),
         uses_(stage_.instances) {
     const auto operations = static_cast<std::size_t>(stage_.operations);
     out_.tasks.reserve(operations);
@@ -196,7 +198,8 @@ class ListBuilder {
     const int block = issued.call->block;
     const auto at = static_cast<std::size_t>(&operation - issued.block->operations.data());
     const int call = calls_.of[static_cast<std::size_t>(block)][at];
-    Task task{.stream = stream_of(operation, times_.sends_beside())};
+    Task task{.stream = stream_of(operation, times_.sends_beside()),
+              .load = loads_.of(program_, issued)};
     if (operation.kind == OperationKind::receive) {
       task.kind = TaskKind::receive;
     } else if (call >= 0) {
@@ -259,6 +262,7 @@ class ListBuilder {
   int number_ = 0;
   const StepTimes& times_;
   const StepCalls& calls_;
+  const StepLoads& loads_;
   Uses uses_;
   Latest latest_;
   std::int32_t last_kernel_ = kNobody;
@@ -362,8 +366,8 @@ Picoseconds StepTimes::launch(int block, StepPass pass) const {
 }
 
 StepList step_list(const Program& program, int stage, const StepTimes& times,
-                   const StepCalls& calls) {
-  return ListBuilder(program, stage, times, calls).build();
+                   const StepCalls& calls, const StepLoads& loads) {
+  return ListBuilder(program, stage, times, calls, loads).build();
 }
 
 }  // namespace trainyard

@@ -8,6 +8,7 @@
 #include "model/program/price.h"
 #include "simulator/step_calls.h"
 #include "simulator/step_graph.h"
+#include "simulator/step_loads.h"
 
 namespace trainyard {
 
@@ -56,6 +57,6 @@ class StepTimes {
 };
 
 StepList step_list(const Program& program, int stage, const StepTimes& times,
-                   const StepCalls& calls);
+                   const StepCalls& calls, const StepLoads& loads);
 
 }  // namespace trainyard

@@ -58,6 +58,7 @@ struct Call {
 struct Task {
   TaskKind kind = TaskKind::compute;
   Stream stream = Stream::compute;
+  std::int32_t load = -1;     // in its rank's row of TaskGraph::loads; −1: it does what it says
   Picoseconds duration{0};    // compute, copy
   std::int32_t channel = -1;  // others: which of its rank's groups
   std::int32_t call = -1;     // collective, send: in TaskGraph::calls
@@ -89,6 +90,7 @@ struct TaskList {
 struct TaskRank {
   std::int32_t list = 0;             // in TaskGraph::lists
   std::vector<std::int32_t> groups;  // channel -> TaskGraph::groups
+  std::int32_t loads = -1;           // in TaskGraph::loads; −1: all its tasks do what they say
   friend bool operator==(const TaskRank&, const TaskRank&) = default;
 };
 
@@ -104,6 +106,15 @@ struct TaskGraph {
   std::vector<TaskGroup> groups;
   std::vector<Call> calls;
   std::vector<std::vector<TaskGroup>> copies = {};  // by group; empty: nothing is folded
+  // Of ranks whose work is uneven: how much of its duration, or of the bytes of its call, a task
+  // has. A call has as much as the busiest of its members.
+  std::vector<std::vector<double>> loads = {};
+
+  double load_of(std::int32_t rank, const Task& task) const {
+    const std::int32_t row = ranks[static_cast<std::size_t>(rank)].loads;
+    if (task.load < 0 || row < 0) return 1;
+    return loads[static_cast<std::size_t>(row)][static_cast<std::size_t>(task.load)];
+  }
 
   bool folded() const { return !copies.empty(); }
 };

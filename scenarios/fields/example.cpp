@@ -51,6 +51,8 @@ constexpr std::array kExamples = {
     Example{"slow_devices", "from", R"("1.5 s")"},
     Example{"slow_devices", "until", R"("2.5 s")"},
     Example{"slow_devices", "speed", "0.8"},
+    Example{"sequences", "mean", "2048"},
+    Example{"sequences", "lengths", "[4096, 512, 1024]"},
     Example{"degraded_links", "of", R"("nic 3")"},
     Example{"degraded_links", "to", R"("leaf 0")"},
     Example{"sweep", "overrides", R"("points.csv")"},

@@ -127,7 +127,7 @@ void choose_release(Scenario& scenario) {
 // cluster.
 Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
   if (scenario.unlike || scenario.job.cluster.devices() == 0) return {};
-  const auto checked = check(scenario.simulation, scenario.job.cluster);
+  const auto checked = check(scenario.simulation, scenario.job);
   if (checked) return {};
   return Place{place.document, place.pointer + checked.error().where}.error(
       checked.error().message);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <sstream>
 
 #include "model/cluster/topology.h"
 #include "scenarios/fields/documents.h"
+#include "scenarios/fields/reference.h"
 
 namespace trainyard {
 namespace {
@@ -72,6 +74,110 @@ const Section<DegradedLinks>& degraded_links_section() {
   return section;
 }
 
+using Law = Named<LengthLaw>;
+constexpr std::array kLengthLaws = {Law{"uniform", LengthLaw::uniform},
+                                    Law{"lognormal", LengthLaw::lognormal}};
+constexpr CountShape kLength{.most = 1e8};
+
+// A number a line; empty lines are passed over.
+Expected<void> read_length_lines(const std::string& path, SequenceMix& mix, const Place& place) {
+  const auto opened = open_text(path, place);
+  if (!opened) return tl::unexpected(opened.error());
+  std::istringstream lines(opened->text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (line.empty()) continue;
+    std::int64_t length = 0;
+    const auto [end, problem] = std::from_chars(line.data(), line.data() + line.size(), length);
+    const bool whole = problem == std::errc() && end == line.data() + line.size();
+    if (!whole || length < 1 || length > static_cast<std::int64_t>(kLength.most)) {
+      return failure(fmt::format("{}: line {}", opened->document.name, number),
+                     fmt::format("found {}; allowed: {}", shown(std::string_view(line)),
+                                 allowed(Shape{kLength})));
+    }
+    mix.lengths.push_back(length);
+  }
+  if (!mix.lengths.empty()) return {};
+  return failure(opened->document.name, "found no lengths; allowed: one a line");
+}
+
+Field<SequenceMix> lengths_field() {
+  return {{.key = "lengths",
+           .shape = {AnyShape{{Shape{ListShape{{Shape{kLength}}}},
+                               Shape{PathShape{"a text file of lengths, one a line"}}}}},
+           .doc = "tokens of one sequence after the other, and from the first again",
+           .absent = "`distribution` says them"},
+          [](const Json& value, SequenceMix& mix, const Place& place) -> Expected<void> {
+            if (value.is_string()) return read_length_lines(value.get<std::string>(), mix, place);
+            for (const Json& length : value) {
+              mix.lengths.push_back(static_cast<std::int64_t>(length.get<double>()));
+            }
+            return {};
+          },
+          [](const SequenceMix& mix) -> std::optional<Json> {
+            return mix.lengths.empty() ? std::nullopt : std::optional<Json>(mix.lengths);
+          }};
+}
+
+const Section<SequenceMix>& sequences_section() {
+  using S = SequenceMix;
+  static const Section<S> section(
+      "sequences",
+      "Sequences of unlike lengths, cut at the training's `sequence_length`; `global_batch` counts "
+      "them, or the rows that they are packed into. Nothing is padded: a micro-batch has the "
+      "tokens "
+      "of its sequences, and attention stays inside each.",
+      {
+          choice("distribution", &S::law, kLengthLaws, "of the lengths")
+              .absent("`lengths` says them"),
+          count("shortest", &S::shortest, "uniform: lengths from here to `sequence_length`",
+                kLength),
+          count("mean", &S::mean, "lognormal: tokens", kLength).absent("only without lognormal"),
+          number("deviation", &S::deviation, "lognormal: standard deviation over the mean",
+                 {0, 10}),
+          lengths_field(),
+          flag("packed", &S::packed,
+               "documents one behind the other in rows of `sequence_length`, cut where a row ends"),
+          flag("balanced", &S::balanced,
+               "micro-batches made as even as they can be: the longest first, each to the one with "
+               "least work; else in order"),
+      });
+  return section;
+}
+
+Field<ExpertRouting> shares_field() {
+  return {{.key = "shares",
+           .shape = {ListShape{{Shape{NumberShape{0, 1e12}}}}},
+           .doc = "of each expert, in any unit, as a run counted them; the same in every layer",
+           .absent = "by `skew`"},
+          [](const Json& value, ExpertRouting& routing, const Place&) -> Expected<void> {
+            routing.shares = value.get<std::vector<double>>();
+            return {};
+          },
+          [](const ExpertRouting& routing) -> std::optional<Json> {
+            return routing.shares.empty() ? std::nullopt : std::optional<Json>(routing.shares);
+          }};
+}
+
+const Section<ExpertRouting>& routing_section() {
+  static const Section<ExpertRouting> section(
+      "routing",
+      "How tokens spread over the experts of each layer; in the place of the plan's "
+      "`load_imbalance`. What comes to a rank's experts sets its kernels, what comes to the "
+      "busiest "
+      "rank the exchange.",
+      {
+          number("skew", &ExpertRouting::skew,
+                 "z: the k-th most popular expert of a layer has a share as k^-z, drawn which that "
+                 "is; 0: all alike",
+                 {0, 10}),
+          shares_field(),
+      });
+  return section;
+}
+
 }  // namespace
 
 const Section<StepConditions>& simulation_section() {
@@ -89,6 +195,10 @@ const Section<StepConditions>& simulation_section() {
                                           "NICs, switches and cables below "
                                           "their bandwidth")
               .absent("none"),
+          object<sequences_section>("sequences", &S::sequences, "lengths of the sequences")
+              .absent("all of the full length"),
+          object<routing_section>("routing", &S::routing, "tokens of each expert")
+              .absent("even, or as the plan's `load_imbalance` says"),
       });
   return section;
 }

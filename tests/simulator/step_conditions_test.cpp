@@ -15,7 +15,7 @@ namespace {
 using namespace literals;
 
 std::string refusal_of(const StepConditions& conditions) {
-  const auto checked = check(conditions, llama_8b_on_h100(4).job.cluster);
+  const auto checked = check(conditions, llama_8b_on_h100(4).job);
   return checked ? "none" : checked.error().where + ": " + checked.error().message;
 }
 
