@@ -81,13 +81,21 @@ constexpr std::array kArchitectures = {
     Architecture{.type = "granite", .tied = true},
     Architecture{.type = "internlm2"},
     Architecture{.type = "stablelm", .layer_norm = true},
+    Architecture{.type = "cohere", .layer_norm = true, .tied = true},
+    Architecture{.type = "cohere2", .layer_norm = true, .tied = true, .full_attention_every = 4},
+    Architecture{.type = "dbrx", .layer_norm = true},
     Architecture{.type = "yi"},
 };
 
 // Families whose layers are not (only) softmax attention and an MLP of a decoder.
-constexpr std::array<std::string_view, 14> kNotDecoders = {
-    "bert", "t5",    "bart",  "whisper",    "vit",       "clip",      "mamba",
-    "rwkv", "jamba", "zamba", "nemotron_h", "falcon_h1", "recurrent", "qwen3_next"};
+constexpr auto kNotDecoders = std::to_array<std::string_view>(
+    {"bert",         "t5",          "bart",  "whisper",    "vit",       "clip",      "mamba",
+     "rwkv",         "jamba",       "zamba", "nemotron_h", "falcon_h1", "recurrent", "qwen3_next",
+     "minimax_text", "kimi_linear", "bamba", "hybrid",     "lfm2",      "xlstm"});
+
+// Layers that `layer_types` may name.
+constexpr auto kSoftmaxLayers =
+    std::to_array<std::string_view>({"full_attention", "sliding_attention", "chunked_attention"});
 
 // Reads keys of the config; remembers the first error instead of stopping at it.
 class Config {
@@ -186,11 +194,26 @@ void refuse_other_networks(Config& config) {
                       .value());
 }
 
+void refuse_other_layers(Config& config) {
+  const Json* types = config.find({"layer_types"});
+  if (types == nullptr || !types->is_array()) return;
+  for (std::size_t i = 0; i < types->size(); ++i) {
+    const Json& type = (*types)[i];
+    if (std::ranges::find(kSoftmaxLayers, type) != kSoftmaxLayers.end()) continue;
+    return config.remember((config.place() / "layer_types" / i)
+                               .error(fmt::format("found {}; allowed: full_attention, "
+                                                  "sliding_attention, chunked_attention",
+                                                  shown(type)))
+                               .value());
+  }
+}
+
 void read_attention(Config& config, Transformer& model) {
   model.attention_heads = config.required({"num_attention_heads", "n_head", "n_heads"});
   const int heads = config.flag({"multi_query"}, false) ? 1 : model.attention_heads;
   model.kv_heads = config.small_count(
-      {"num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_head_kv"}, heads);
+      {"num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_head_kv", "kv_n_heads"},
+      heads);
   model.head_dim = config.small_count({"head_dim", "kv_channels"}, 0);
   if (config.find({"kv_lora_rank"}) == nullptr) return;
   model.latent_attention = LatentAttention{
@@ -284,10 +307,10 @@ void read_experts(Config& config, Transformer& model) {
   model.experts = config.small_count(
       {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"}, 0);
   if (model.experts == 0) return;
-  model.experts_per_token =
-      config.required({"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"});
+  model.experts_per_token = config.required(
+      {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k", "moe_top_k"});
   model.expert_ffn_size = config.count({"moe_intermediate_size", "expert_ffn_hidden_size"},
-                                       config.count({"intermediate_size"}, 0));
+                                       config.count({"intermediate_size", "ffn_hidden_size"}, 0));
   model.router_correction_bias =
       config.text("topk_method") == "noaux_tc" || config.text("model_type") == "glm4_moe";
   read_shared_experts(config, model);
@@ -296,9 +319,10 @@ void read_experts(Config& config, Transformer& model) {
 
 void read_decoder(Config& config, Transformer& model) {
   refuse_other_networks(config);
+  refuse_other_layers(config);
   const Architecture& architecture = architecture_of(config);
   model.layers = config.required({"num_hidden_layers", "n_layer", "num_layers", "n_layers"});
-  model.hidden_size = config.required({"hidden_size", "n_embd", "d_model"});
+  model.hidden_size = config.required({"hidden_size", "n_embd", "n_embed", "d_model"});
   model.vocabulary = config.required({"vocab_size", "padded_vocab_size"});
   model.ffn_size = config.count(
       {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"}, 0);
@@ -327,12 +351,26 @@ std::string name_of(const std::filesystem::path& file) {
   return stem.extension() == ".config" ? stem.stem().string() : stem.string();
 }
 
+// MPT and DBRX say some of their sizes in parts of the config.
+Json flattened(const Json& config) {
+  Json flat = config;
+  for (const char* part : {"attn_config", "ffn_config"}) {
+    const auto found = config.find(part);
+    if (found == config.end() || !found->is_object()) continue;
+    for (const auto& [key, value] : found->items()) {
+      if (!flat.contains(key)) flat[key] = value;
+    }
+  }
+  return flat;
+}
+
 Expected<ImportedModel> read_config(const OpenDocument& document) {
   if (!document.value.is_object()) {
     return document.root().error(
         fmt::format("found {}; allowed: a Hugging Face config", shown(document.value)));
   }
-  Config whole(document.value, document.root());
+  const Json value = flattened(document.value);
+  Config whole(value, document.root());
   const Json* tower = whole.find({"text_config", "llm_config", "language_config"});
   const bool nested = tower != nullptr && tower->is_object();
   Config config = nested ? Config(*tower, document.root() / "text_config") : std::move(whole);

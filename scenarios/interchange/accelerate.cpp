@@ -199,7 +199,8 @@ Expected<Imported> import_fsdp(const ForeignFile& file, const ImportSettings& se
   draft.training["optimizer"] = "adamw";
   draft.training["stack"] = "fsdp";
   draft.devices = options.degree("num_processes", 0);
-  options.count("num_machines", 1, 1'000'000);
+  const auto machines = static_cast<int>(options.count("num_machines", 1, 1'000'000).value_or(1));
+  if (draft.devices % machines == 0) draft.devices_per_node = draft.devices / machines;
   draft.assumptions.emplace_back("micro-batch 1, one accumulated, adamw: the file has no batch");
   if (options.error()) return tl::unexpected(*options.error());
   if (auto done = note_unread(options, kChangingAccelerateKeys, kNeutralAccelerateKeys, draft);

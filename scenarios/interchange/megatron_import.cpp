@@ -497,6 +497,7 @@ void read_launch(Options& options, ScenarioDraft& draft) {
   const auto per_node = options.count("nproc_per_node", 1, 10'000);
   const auto nodes = options.count("nnodes", 1, 1'000'000);
   const auto world = options.count("world_size", 1, 16'777'216);
+  draft.devices_per_node = static_cast<int>(per_node.value_or(0));
   if (world) draft.devices = static_cast<int>(*world);
   if (!world && per_node) {
     draft.devices =

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 
@@ -146,6 +147,14 @@ void Options::refuse(std::string_view name, std::string_view allowed) {
 
 void Options::fail(Error error) {
   if (!error_) error_ = std::move(error);
+}
+
+bool Options::is_off(std::string_view name) const {
+  constexpr auto kNothing =
+      std::to_array<std::string_view>({"false", "False", "0", "none", "None", "null", "no", ""});
+  const auto found = options_.find(name);
+  return found != options_.end() && found->second.words.size() == 1 &&
+         std::ranges::find(kNothing, found->second.words.front()) != kNothing.end();
 }
 
 std::vector<std::string> Options::unread() const {

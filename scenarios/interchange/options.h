@@ -59,6 +59,8 @@ class Options {
   void assume(std::vector<std::string> assumptions) { assumptions_ = std::move(assumptions); }
   const std::vector<std::string>& assumptions() const { return assumptions_; }
 
+  // Set to nothing: false, 0, none.
+  bool is_off(std::string_view name) const;
   // Names that nobody read, in order.
   std::vector<std::string> unread() const;
 

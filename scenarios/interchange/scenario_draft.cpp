@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "scenarios/catalog.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/scenario.h"
@@ -30,18 +31,40 @@ std::string node_of(const ImportSettings& settings) {
   return settings.node.empty() ? std::string(kDefaultNode) : settings.node;
 }
 
+// Of the devices of a node those that the run uses.
+int used_of_node(const ScenarioDraft& draft, const ImportSettings& settings, int of_node) {
+  const bool fewer = draft.devices_per_node > 0 && draft.devices_per_node < of_node;
+  return fewer && find_in_catalog("node", node_of(settings)) ? draft.devices_per_node : of_node;
+}
+
+// The node as the document has it: by its name, or with fewer devices than the catalog's.
+Json used_node(const std::string& name, int used, int of_node) {
+  const CatalogEntry* const entry = find_in_catalog("node", name);
+  auto node = entry != nullptr && used < of_node ? parse_json(entry->text) : Json(name);
+  if (!node || !node->is_object()) return Json(name);
+  node->erase("trainyard");
+  (*node)["name"] = fmt::format("{} of {}", used, name);
+  (*node)["devices"] = used;
+  return *std::move(node);
+}
+
 Json cluster_of(ScenarioDraft& draft, const ImportSettings& settings, int of_node) {
-  const std::string node = node_of(settings);
-  const int nodes = settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node);
+  const std::string name = node_of(settings);
+  const int used = used_of_node(draft, settings, of_node);
+  const int nodes = settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, used);
   if (settings.node.empty()) {
-    draft.assumptions.push_back(fmt::format("nodes {}: the file names no machine (--node)", node));
+    draft.assumptions.push_back(fmt::format("nodes {}: the file names no machine (--node)", name));
+  }
+  if (used < of_node) {
+    draft.assumptions.push_back(fmt::format(
+        "{} of the {} devices of a node: as many as the file starts on it", used, of_node));
   }
   if (settings.nodes == 0) {
     draft.assumptions.push_back(fmt::format(
         "{} node{}: {} (--nodes)", nodes, nodes == 1 ? "" : "s",
         draft.devices > 0 ? "what the file launches" : "the fewest that its degrees fill"));
   }
-  return Json{{"node", node}, {"nodes", nodes}};
+  return Json{{"node", used_node(name, used, of_node)}, {"nodes", nodes}};
 }
 
 void add_batch(ScenarioDraft& draft, int devices) {
@@ -138,7 +161,8 @@ Expected<int> devices_of_node(const ImportSettings& settings) {
 
 Expected<int> planned_devices(const ScenarioDraft& draft, const ImportSettings& settings) {
   return devices_of_node(settings).map([&](int of_node) {
-    return ranks_of({of_node, settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, of_node)});
+    const int used = used_of_node(draft, settings, of_node);
+    return ranks_of({used, settings.nodes > 0 ? settings.nodes : fewest_nodes(draft, used)});
   });
 }
 
@@ -148,7 +172,8 @@ Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& setti
   const auto of_node = devices_of_node(settings);
   if (!of_node) return tl::unexpected(of_node.error());
   const Json cluster = cluster_of(draft, settings, *of_node);
-  add_batch(draft, ranks_of({cluster["nodes"].get<int>(), *of_node}));
+  add_batch(draft,
+            ranks_of({cluster["nodes"].get<int>(), used_of_node(draft, settings, *of_node)}));
   const std::string text = text_of(document_of(draft, cluster));
   const auto scenario = parse_scenario(text, file);
   if (!scenario) return tl::unexpected(scenario.error());
@@ -165,14 +190,15 @@ Expected<void> note_unread(const Options& options, std::span<const std::string_v
                            std::span<const std::string_view> neutral, ScenarioDraft& draft) {
   std::vector<std::string> harmless, unknown;
   for (const std::string& name : options.unread()) {
-    if (std::ranges::any_of(changing,
-                            [&](std::string_view key) { return means_option(key, name); })) {
+    const bool changes = std::ranges::any_of(
+        changing, [&](std::string_view key) { return means_option(key, name); });
+    if (changes && !options.is_off(name)) {
       return failure(options.file(),
                      fmt::format("found {}, which changes time or memory in a way that is not "
                                  "modelled; allowed: a configuration without it",
                                  name));
     }
-    (begins_with_one_of(name, neutral) ? harmless : unknown).push_back(name);
+    (changes || begins_with_one_of(name, neutral) ? harmless : unknown).push_back(name);
   }
   if (!harmless.empty()) draft.ignored.push_back(fmt::format("{}", fmt::join(harmless, ", ")));
   if (!unknown.empty()) {

@@ -32,7 +32,8 @@ struct ScenarioDraft {
   Json model;     // null: the file does not say it
   Json training;  // an object; what is absent is added
   PlanRequest plan;
-  int devices = 0;  // of the run; 0: not said
+  int devices = 0;           // of the run; 0: not said
+  int devices_per_node = 0;  // that the run uses; 0: not said
   // global_batch, where the file says it in micro-batches a rank instead.
   int accumulation = 0;
   std::vector<std::string> assumptions;
@@ -57,8 +58,8 @@ Expected<Imported> finish_draft(ScenarioDraft draft, const ImportSettings& setti
                                 const std::string& file);
 
 // Names of a tree or command line that nobody read, in three kinds: those in `changing` (ending in
-// "." or "_": the beginning of names) are refused, those that begin with one of `neutral` change
-// nothing, the rest is not known.
+// "." or "_": the beginning of names) are refused unless they are off, those that begin with one of
+// `neutral` change nothing, the rest is not known.
 Expected<void> note_unread(const Options& options, std::span<const std::string_view> changing,
                            std::span<const std::string_view> neutral, ScenarioDraft& draft);
 

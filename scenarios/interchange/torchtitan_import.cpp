@@ -12,8 +12,9 @@
 namespace trainyard {
 namespace {
 
-constexpr auto kChangingTorchtitanKeys = std::to_array<std::string_view>(
-    {"parallelism.pipeline_parallel_schedule_csv", "training.dtype"});
+constexpr auto kChangingTorchtitanKeys =
+    std::to_array<std::string_view>({"parallelism.pipeline_parallel_schedule_csv", "training.dtype",
+                                     "optimizer.state_dtype", "optimizer.early_step_in_backward"});
 constexpr auto kNeutralTorchtitanKeys =
     std::to_array<std::string_view>({"activation_checkpoint.per_op",
                                      "activation_checkpoint.early_stop",
@@ -65,6 +66,8 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   constexpr auto kTypes = std::to_array<std::string_view>({"bfloat16", "float32"});
   const bool half =
       options.choice("training.mixed_precision_param", kTypes, "bfloat16") == "bfloat16";
+  constexpr auto kReduced = std::to_array<std::string_view>({"float32"});
+  options.choice("training.mixed_precision_reduce", kReduced, "float32");
   std::string precision = half ? "bf16" : "fp32";
   for (const std::string& converter : options.words("model.converters")) {
     if (converter == "float8" || converter.starts_with("quantize.linear.float8")) precision = "fp8";
@@ -74,7 +77,10 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
   std::string optimizer = options.has("optimizer.name") ? options.text("optimizer.name") : "AdamW";
   if (optimizer != "Adam" && optimizer != "AdamW") options.refuse("optimizer.name", "Adam, AdamW");
   training["optimizer"] = optimizer == "Adam" ? "adam" : "adamw";
-  const bool compiled = options.flag("training.compile") || options.flag("compile.enable");
+  const std::vector<std::string> parts = options.words("compile.components");  // absent: all
+  const bool network = parts.empty() || std::ranges::find(parts, "model") != parts.end();
+  const bool compiled =
+      options.flag("training.compile") || (options.flag("compile.enable") && network);
   training["stack"] = compiled ? "torchtitan" : "torchtitan-eager";
 }
 

@@ -98,6 +98,28 @@ TEST(LaunchedSweep, GivesADeadWorkersPointsToTheOthers) {
   EXPECT_EQ(dump(out), whole_sweep(sweep));
 }
 
+// The variables of srun's tasks and of MPICH's launcher, without their server: every process would
+// be rank 0 of one, and all of them write the same file.
+TEST(LaunchedSweep, RefusesProcessesThatDoNotKnowEachOther) {
+  for (const char* launcher : {"SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=3", "PMI_RANK=1 PMI_SIZE=3"}) {
+    const fs::path out = scratch_folder() / "results.sqlite";
+    const Ran ran = run_trainyard(sweep_command(slow_sweep(), out),
+                                  launcher + std::string(" ASAN_OPTIONS=detect_leaks=0"));
+    EXPECT_NE(ran.status, 0);
+    EXPECT_THAT(ran.err, HasSubstr("3 processes were started and do not know each other"));
+    EXPECT_FALSE(fs::exists(out));
+  }
+}
+
+// The lines of a batch script are not tasks of a step, whatever the job's size is.
+TEST(LaunchedSweep, IsOneProcessInABatchScript) {
+  const fs::path out = scratch_folder() / "results.sqlite";
+  const Ran ran = run_trainyard(sweep_command(slow_sweep(), out),
+                                "SLURM_PROCID=0 SLURM_NTASKS=3 SLURM_JOB_ID=1");
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(rows_in(out), kPoints);
+}
+
 TEST(LaunchedSweep, SaysOnceWhatIsWrong) {
   const fs::path sweep = write_scratch("bad.json", "{ \"trainyard\": \"sweep/1\" }");
   const fs::path out = scratch_folder() / "results.sqlite";

@@ -142,5 +142,46 @@ TEST_F(HuggingFace, ImportedModelIsADocumentOfTheSameParameters) {
   }
 }
 
+// Sums by hand: 40 · (4 · 6144² …) = the 131,596,523,520 of databricks/dbrx-base (132 B).
+TEST(HuggingFaceText, ReadsTheExpertsOfDbrxFromTheirPartOfTheConfig) {
+  const auto read = parse_huggingface(R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48,
+      "n_layers": 40, "vocab_size": 100352, "attn_config": {"kv_n_heads": 8, "clip_qkv": 8},
+      "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
+                                      "dbrx");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->model.kv_heads, 8);
+  EXPECT_EQ(read->model.experts_per_token, 4);
+  EXPECT_NEAR(static_cast<double>(parameter_count(read->model, 8192)), 131'596'523'520.0, 2e6);
+}
+
+// CohereForAI/c4ai-command-r-v01: 34,980,831,232 parameters; its block has one norm, ours two.
+TEST(HuggingFaceText, TiesTheEmbeddingsOfCommandR) {
+  const auto read = parse_huggingface(R"({"model_type": "cohere", "hidden_size": 8192,
+      "intermediate_size": 22528, "num_hidden_layers": 40, "num_attention_heads": 64,
+      "num_key_value_heads": 64, "vocab_size": 256000})",
+                                      "command-r");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_NEAR(static_cast<double>(parameter_count(read->model, 8192)), 34'980'831'232.0, 2e6);
+}
+
+// As bigscience/bloom spells its width.
+TEST(HuggingFaceText, ReadsBloomAsItWasPublished) {
+  const auto read = parse_huggingface(R"({"model_type": "bloom", "n_embed": 14336, "n_layer": 70,
+      "num_attention_heads": 112, "vocab_size": 250880})",
+                                      "bloom");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_NEAR(static_cast<double>(parameter_count(read->model, 2048)), 176'247'271'424.0, 2e6);
+}
+
+TEST(HuggingFaceText, RefusesLayersThatAreNoSoftmaxAttention) {
+  const auto read = parse_huggingface(R"({"model_type": "minimax", "num_hidden_layers": 2,
+      "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100,
+      "layer_types": ["full_attention", "linear_attention"]})",
+                                      "minimax");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().where, "minimax: /layer_types/1");
+  EXPECT_THAT(read.error().message, ::testing::HasSubstr("found \"linear_attention\""));
+}
+
 }  // namespace
 }  // namespace trainyard

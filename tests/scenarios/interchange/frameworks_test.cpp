@@ -179,6 +179,21 @@ mode = "none"
   EXPECT_EQ(scenario.plan->zero_stage, 2);  // "default" keeps parameters under a pipeline
 }
 
+// What is not priced, and what is compiled only in name.
+TEST(TorchtitanImport, LooksAtWhatChangesMemoryAndTime) {
+  EXPECT_THAT(refusal(import_torchtitan, "[training]\n[optimizer]\nstate_dtype = 'bfloat16'\n"),
+              HasSubstr("found optimizer.state_dtype, which changes"));
+  EXPECT_THAT(refusal(import_torchtitan, "[training]\nmixed_precision_reduce = 'bfloat16'\n"),
+              HasSubstr("allowed: float32"));
+  const auto stack = [](const std::string& components) {
+    return read_by(import_torchtitan, "[training]\n[compile]\nenable = true\n" + components)
+        .job.training.stack.name;
+  };
+  EXPECT_EQ(stack(""), "torchtitan");
+  EXPECT_EQ(stack("components = ['model', 'loss']\n"), "torchtitan");
+  EXPECT_EQ(stack("components = ['loss']\n"), "torchtitan-eager");
+}
+
 // A mixture with its experts apart: the tensor-parallel ranks hold other experts, not slices.
 TEST(TorchtitanImport, ReadsHowExpertsAreCut) {
   const std::string config = R"([model]

@@ -103,6 +103,51 @@ vocab_size: 50304
   EXPECT_EQ(scenario.plan->micro_batch, 2);
 }
 
+// Two processes on each of two machines are not one machine of four.
+TEST(MegatronImport, TakesOfANodeTheDevicesThatTheFileStarts) {
+  const auto read = imported("torchrun --nproc_per_node 2 --nnodes 2 x " + with(""));
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  const Cluster& cluster = scenario_from(*read).job.cluster;
+  EXPECT_EQ(cluster.devices_per_node, 2);
+  EXPECT_EQ(cluster.nodes, 2);
+  EXPECT_THAT(read->assumptions,
+              Contains(HasSubstr("2 of the 8 devices of a node: as many as the file starts")));
+}
+
+// examples/gpt3/gpt_config.yaml of Megatron-LM, shortened: it names everything, most of it off.
+TEST(MegatronImport, ReadsItsOwnYamlWhereMostIsOff) {
+  const auto read = imported(R"(# experimental
+language_model:
+  num_layers: 24
+  hidden_size: 1024
+  num_attention_heads: 16
+  num_query_groups: null
+  fp32_residual_connection: False
+  distribute_saved_activations: null
+  add_bias_linear: False
+  activation_func: swiglu
+  normalization: "LayerNorm"  # or "RMSNorm"
+  moe_router_topk: 2
+model_parallel:
+  sequence_parallel: True
+  bf16: True
+use_legacy_models: False
+spec: null
+micro_batch_size: 2
+global_batch_size: 128
+rampup_batch_size: [32, 32, 65324160]
+position_embedding_type: rope
+untie_embeddings_and_output_weights: True
+swiglu: True
+seq_length: 4096
+)");
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  const Transformer& model = scenario_from(*read).job.model;
+  EXPECT_TRUE(model.gated_mlp);
+  EXPECT_EQ(model.experts, 0);
+  EXPECT_EQ(model.norm, Norm::layer_norm);
+}
+
 TEST(MegatronImport, RefusesWhatItDoesNotModel) {
   EXPECT_THAT(megatron_refusal(with("--mtp-num-layers 1")),
               HasSubstr("found mtp_num_layers, which changes"));
