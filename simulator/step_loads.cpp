@@ -80,19 +80,20 @@ class LoadMaker {
 
   // Tokens and attention of each micro-batch, then routed tokens of each micro-batch and layer.
   std::vector<double> row_of(int rank) const {
+    const bool routes = out_.has_routing || (out_.has_sequences && plan_.expert_parallel > 1);
+    const auto microbatches = static_cast<std::size_t>(out_.microbatches);
+    const std::size_t routed = routes ? static_cast<std::size_t>(out_.layers) : 0;
     std::vector<double> row;
+    row.reserve(microbatches * (2 + routed));
     const RankCoordinates at = layout_.coordinates(rank);
     if (out_.has_sequences) {
       const auto& work = dealt_.work[static_cast<std::size_t>(at.data)];
       for (const SequenceWork& of : work) row.push_back(of.tokens);
       for (const SequenceWork& of : work) row.push_back(of.attention);
     } else {
-      row.assign(2 * static_cast<std::size_t>(out_.microbatches), 1);
+      row.assign(2 * microbatches, 1);
     }
-    const bool routes = out_.has_routing || (out_.has_sequences && plan_.expert_parallel > 1);
     if (!routes) return row;
-    row.reserve(row.size() + static_cast<std::size_t>(out_.microbatches) *
-                                 static_cast<std::size_t>(out_.layers));
     for (int microbatch = 0; microbatch < out_.microbatches; ++microbatch) {
       const double tokens = tokens_around(rank, microbatch);
       for (int layer = 0; layer < out_.layers; ++layer) {
