@@ -22,7 +22,7 @@ constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
      "fp32_residual_connection", "distribute_saved_activations", "moe_layer_recompute",
      "moe_extended_tp", "moe_use_upcycling", "no_persist_layer_norm_fusion",
      "squared_relu_with_gate", "relative_attention_num_buckets", "experimental_attention_variant",
-     "batch_size",
+     "batch_size", "cpu_offloading_weights",
      // of Megatron-DeepSpeed and earlier releases
      "zero_stage", "deepspeed", "cpu_optimizer", "checkpoint_activations",
      "deepspeed_activation_checkpointing"});
@@ -41,6 +41,7 @@ constexpr auto kNeutralMegatronKeys = std::to_array<std::string_view>({"accumula
                                                                        "check_",
                                                                        "ckpt_",
                                                                        "clip_grad",
+                                                                       "cpu_offloading",
                                                                        "cross_entropy_",
                                                                        "cuda_graph",
                                                                        "data_",

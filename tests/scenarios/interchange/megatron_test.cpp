@@ -151,6 +151,8 @@ seq_length: 4096
 TEST(MegatronImport, RefusesWhatItDoesNotModel) {
   EXPECT_THAT(megatron_refusal(with("--mtp-num-layers 1")),
               HasSubstr("found mtp_num_layers, which changes"));
+  EXPECT_THAT(megatron_refusal(with("--cpu-offloading-weights")),
+              HasSubstr("found cpu_offloading_weights, which changes"));
   // Megatron-DeepSpeed's scripts hold such options in a string.
   EXPECT_THAT(megatron_refusal("DS=\" --zero-stage=3\"\nrun " + with("$DS")),
               HasSubstr("found zero_stage, which changes"));
