@@ -48,6 +48,10 @@ std::vector<std::string> change_words(const Improvement& improvement) {
   const Plan& plan = improvement.candidate.plan;
   if (improvement.layers) words.push_back(layers_words(plan));
   if (improvement.recompute) words.push_back(recompute_of_stages(plan));
+  if (improvement.placement) words.push_back(fmt::format("rank order {}", plan.rank_order));
+  if (improvement.sharding) {
+    words.push_back(fmt::format("states sharded over groups of {}", plan.sharding_group));
+  }
   if (improvement.order) words.emplace_back("a pass order found for its stages (schedule auto)");
   return words;
 }
@@ -63,8 +67,8 @@ std::string improvement_words(const Improvement& improvement, const Candidate& b
                              : fmt::format("{} and {}", with_unit(found.step_time),
                                            found.feasible ? "fits" : "misses the memory by less");
   return fmt::format(
-      "plan {} with {}: {}, memory {}. Of its degrees no other layers, recomputation or order take "
-      "less than {}.",
+      "plan {} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
+      "placement take less than {}.",
       improvement.of + 1, fmt::join(change_words(improvement), "; "), against,
       with_unit(found.peak_memory), with_unit(improvement.bound));
 }

@@ -145,11 +145,19 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   return explained;
 }
 
+// Of what is added to the search: until Ctrl-C or the end of the time limit of all.
+SearchOptions added_options(const PlanOptions& options, const Scenario& scenario) {
+  SearchOptions added = planner_options(options, scenario);
+  added.time_limit = Seconds(0);
+  added.interrupted = stop_flag();
+  return added;
+}
+
 // Nothing after a search that was stopped: its time is over.
 std::optional<Improvement> improvement_of(const PlanOptions& options, const Question& question,
                                           const SearchResult& result) {
   if (!result.optimal) return std::nullopt;
-  SearchOptions planner = planner_options(options, question.scenario);
+  SearchOptions planner = added_options(options, question.scenario);
   Progress progress("improving");
   planner.progress = [&progress](double fraction) { progress.show(fraction); };
   return improve(question.job, planner, best_of(result), analytic_evaluator(question.job));
@@ -175,7 +183,7 @@ void add_searches(const Question& question, SearchOptions options, const SearchR
     findings.marginal =
         marginal_values(question.job, options, result.plans.front(), analytic_evaluator);
   }
-  if (!was_interrupted()) return;
+  if (!was_stopped()) return;
   findings.ways_out.clear();  // of searches that did not end
   findings.marginal.clear();
 }
@@ -207,11 +215,14 @@ PlanFindings findings_of(const PlanOptions& options, const Question& question,
       {"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
       {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
       {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
-  if (result.optimal) add_searches(question, planner, result, findings);
+  findings.improvement = improvement_of(options, question, result);
+  if (result.optimal && !was_stopped()) {
+    add_searches(question, added_options(options, question.scenario), result, findings);
+  }
+  findings.cut_short = result.optimal && was_stopped();
   if (!pinned.empty()) {
     findings.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
-  findings.improvement = improvement_of(options, question, result);
   return findings;
 }
 
@@ -250,6 +261,16 @@ Expected<void> write_best(const PlanOptions& options, const SearchResult& result
       .and_then([&](const std::string& text) { return write_file(options.out, text); });
 }
 
+// With what is refused of plain data parallelism: mostly what is refused of all.
+std::string why_nothing(const Question& question, const SearchOptions& options, bool complete) {
+  if (!complete) return "the time limit came before any plan that fits was found";
+  const Job& job = question.job.job;
+  const auto plain = make_plan(options.base, job.model, job.cluster, job.training);
+  const std::string_view none = "no plan of the space is legal for this job";
+  if (plain) return std::string(none);
+  return fmt::format("{}; {}: {}", none, plain.error().where, plain.error().message);
+}
+
 int run(const PlanOptions& options) {
   std::vector<PinnedKey> pinned;
   if (!options.explain.empty()) {
@@ -278,14 +299,17 @@ int run(const PlanOptions& options) {
   SearchResult result = run_search(*question, planner);
   // There is an answer: from here on Ctrl-C cuts short only what is added to it.
   const InterruptGuard guard;
-  if (options.confirm > 0) confirm_by_simulation(*question, planner, options.confirm, result);
+  std::optional<AddedTime> added;
+  if (options.time_limit > 0) added.emplace(Seconds(options.time_limit) - elapsed());
+  if (options.confirm > 0) {
+    confirm_by_simulation(*question, added_options(options, question->scenario), options.confirm,
+                          result);
+  }
   if (was_interrupted() && result.plans.empty()) {
     return kInterrupted;
   }
   if (best_of(result).empty()) {
-    return fail({options.file.string(),
-                 result.optimal ? "no plan of the space is legal for this job"
-                                : "the time limit came before any plan that fits was found"},
+    return fail({options.file.string(), why_nothing(*question, planner, result.optimal)},
                 kAnswerIsNo);
   }
   if (const auto written = write_best(options, result); !written) {

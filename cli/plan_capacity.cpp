@@ -78,9 +78,8 @@ std::vector<std::string> cells_of(const CapacityPoint& point) {
 std::string plan_cell(const CapacityPoint& point, const Style& style) {
   if (!point.best) return style.bad("no plan fits");
   const Plan& plan = point.best->plan;
-  const std::string recompute = plan.recompute.mode == RecomputeMode::none
-                                    ? ""
-                                    : fmt::format(" · {}", recompute_name(plan.recompute));
+  const std::string recompute =
+      plan.recompute.mode == RecomputeMode::none ? "" : fmt::format(" · {}", recompute_value(plan));
   const std::string chunks =
       plan.virtual_stages > 1 ? fmt::format(" · vp {}", plan.virtual_stages) : "";
   return fmt::format("{}{} · mb {}{}", degrees_line(plan), chunks, plan.micro_batch, recompute);

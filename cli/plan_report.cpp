@@ -203,6 +203,12 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   if (findings.improvement) {
     text += paragraph("improved", improvement_words(*findings.improvement, plans[0]), style);
   }
+  if (findings.cut_short) {
+    text += paragraph("cut short",
+                      "the search was complete, but its time was over before all was added to it: "
+                      "improvements are the best so far, and resources or ways out are missing.",
+                      style);
+  }
   return text + paragraph("search", search_words(answer), style);
 }
 

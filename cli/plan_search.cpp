@@ -1,5 +1,7 @@
 #include "cli/plan_search.h"
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -12,10 +14,13 @@ namespace {
 // A signal handler can reach nothing but globals.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> interrupt_requested = false;
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
 void request_interrupt(int /*signal*/) {
   interrupt_requested = true;
+  stop_requested = true;
   std::signal(SIGINT, SIG_DFL);
 }
 
@@ -30,11 +35,29 @@ InterruptGuard::~InterruptGuard() {
 
 const std::atomic<bool>* interrupt_flag() { return &interrupt_requested; }
 
+AddedTime::AddedTime(Seconds left) {
+  if (left <= Seconds(0)) {
+    stop_requested = true;
+    return;
+  }
+  constexpr Seconds kMost(1e9);  // beyond, the clock's own range would be left
+  const auto most = std::chrono::duration<double>(std::min(left, kMost).value());
+  clock_ = std::jthread([this, most](const std::stop_token& token) {
+    std::unique_lock lock(mutex_);
+    ended_.wait_for(lock, token, most, [] { return false; });
+    if (!token.stop_requested()) stop_requested = true;
+  });
+}
+
+const std::atomic<bool>* stop_flag() { return &stop_requested; }
+
+bool was_stopped() { return stop_requested; }
+
 SearchResult run_search(const Question& question, SearchOptions options) {
   const InterruptGuard guard;
   Progress progress("searching");
   options.progress = [&progress](double fraction) { progress.show(fraction); };
-  options.interrupted = interrupt_flag();
+  if (options.interrupted == nullptr) options.interrupted = interrupt_flag();
   return search(question.job, options, analytic_evaluator(question.job));
 }
 

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
+#include <mutex>
+#include <thread>
 
 #include "cli/question.h"
 #include "planner/planner.h"
@@ -24,7 +27,21 @@ class InterruptGuard {
 };
 const std::atomic<bool>* interrupt_flag();
 
-// `options` without progress and interruption, which are filled in.
+// While it lives, what is added to an answer is to end when `left` is over, as Ctrl-C ends it.
+class AddedTime {
+ public:
+  explicit AddedTime(Seconds left);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any ended_;
+  std::jthread clock_;
+};
+// Set when either came.
+const std::atomic<bool>* stop_flag();
+bool was_stopped();
+
+// `options` without progress, which is filled in, and so is Ctrl-C where nothing else interrupts.
 SearchResult run_search(const Question& question, SearchOptions options);
 // Whether Ctrl-C ended a search.
 bool was_interrupted();

@@ -209,7 +209,7 @@ std::string plans_table(const Question& question, const std::vector<Candidate>& 
       row.push_back(fmt::format("{}", plan.*column.degree));
     }
     for (const FinerCells& column : finer) row.push_back(column.cells[i]);
-    row.emplace_back(recompute_name(plan.recompute));
+    row.push_back(recompute_value(plan));
     row.emplace_back(plan.pipeline_parallel > 1 ? plan.schedule->name : "–");
     for (const ResultColumn& column : results) {
       row.push_back(column.cell(question, order, plans[i]));

@@ -101,8 +101,7 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan) {
   for (const auto& [key, number] : numbers) {
     fields.emplace_back(key, fmt::format("{}", number));
   }
-  fields.emplace_back("recompute", plan.recompute_per_stage.empty() ? recompute_name(plan.recompute)
-                                                                    : "stage by stage");
+  fields.emplace_back("recompute", recompute_value(plan));
   fields.emplace_back("schedule", plan.schedule->name);
   for (auto& field : finer_fields(plan)) fields.push_back(std::move(field));
   return fields;
@@ -121,6 +120,15 @@ std::string plan_differences(const Plan& plan, const Plan& from) {
     words.push_back(fmt::format("{} {}{}", fields[i].first, value, instead));
   }
   return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string recompute_value(const Plan& plan) {
+  const Recompute& recompute = plan.recompute;
+  if (!plan.recompute_per_stage.empty()) return "stage by stage";
+  if (recompute.mode == RecomputeMode::full && recompute.full_layers > 0) {
+    return fmt::format("full {}", recompute.full_layers);
+  }
+  return std::string(recompute_name(recompute));
 }
 
 std::string_view recompute_name(const Recompute& recompute) {

@@ -17,6 +17,8 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan);
 std::string plan_differences(const Plan& plan, const Plan& from);
 
 std::string_view recompute_name(const Recompute& recompute);
+// With the number of layers where it is of some: "full 2".
+std::string recompute_value(const Plan& plan);
 
 // "tp 8 · pp 16 · dp 16 · micro-batch 1 × 64 · interleaved-1f1b, 4 virtual stages · ZeRO-1 · …";
 // degrees of 1 are left out.

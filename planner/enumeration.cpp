@@ -323,24 +323,25 @@ Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const Pl
   return Enumerator(job, space, base).run();
 }
 
-std::vector<std::string> searched_dimensions() {
-  return {"tensor_parallel",
-          "sequence_parallel",
-          "context_parallel",
-          "context_parallel_algorithm",
-          "pipeline_parallel",
-          "virtual_stages",
-          "data_parallel",
-          "expert_parallel",
-          "expert_tensor_parallel",
-          "micro_batch",
-          "zero_stage",
-          "sharding_group",
-          "offload",
-          "recompute",
-          "schedule",
-          "rank_order",
-          "collective"};
+std::vector<std::string> searched_dimensions(const SearchSpace& space) {
+  std::vector<std::string> dimensions = {"tensor_parallel",
+                                         "sequence_parallel",
+                                         "context_parallel",
+                                         "context_parallel_algorithm",
+                                         "pipeline_parallel",
+                                         "virtual_stages",
+                                         "data_parallel",
+                                         "expert_parallel",
+                                         "expert_tensor_parallel",
+                                         "micro_batch",
+                                         "zero_stage",
+                                         "recompute",
+                                         "schedule",
+                                         "collective"};
+  if (!space.sharding_group.empty()) dimensions.emplace_back("sharding_group");
+  if (!space.offload.empty()) dimensions.emplace_back("offload");
+  if (!space.rank_order.empty()) dimensions.emplace_back("rank_order");
+  return dimensions;
 }
 
 std::vector<int> divisors(std::int64_t number) {

@@ -84,8 +84,9 @@ struct Enumeration {
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
                       const PlanRequest& base = {});
 
-// The names of the dimensions, as documents spell them.
-std::vector<std::string> searched_dimensions();
+// The dimensions of which every value is searched that the space allows, as documents spell them.
+// Of those with one value unless the space names more, only where it does.
+std::vector<std::string> searched_dimensions(const SearchSpace& space);
 
 // All divisors, ascending. Requires: number > 0.
 std::vector<int> divisors(std::int64_t number);

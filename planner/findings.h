@@ -40,6 +40,7 @@ struct PlanFindings {
   std::vector<WayOut> ways_out;         // when nothing fits
   std::optional<Explained> explained;   // when it was asked for
   std::optional<Improvement> improvement;
+  bool cut_short = false;  // by a time limit or an interruption, after a search that was complete
 };
 
 }  // namespace trainyard

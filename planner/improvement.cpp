@@ -7,6 +7,9 @@
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
 #include "planner/auto_schedule.h"
+#include "planner/node.h"
+#include "planner/rank_orders.h"
+#include "planner/request.h"
 
 namespace trainyard {
 namespace {
@@ -34,25 +37,16 @@ class Improver {
       : job_(job), options_(options), evaluate_(evaluate), first_(first) {}
 
   void change(const Candidate& candidate, std::size_t index) {
-    const Plan& plan = candidate.plan;
-    auto problem = allocation_problem(job_, plan);
-    if (!problem || plan.pipeline_parallel == 1) return;
-    problem->none = allows(options_.space.recompute, "none");
-    problem->selective = allows(options_.space.recompute, "selective");
-    problem->full = allows(options_.space.recompute, "full");
-    Improvement change{.candidate = candidate, .of = index, .bound = bound_of(*problem, plan)};
-    const bool may_deal = options_.base.layers_per_stage.empty();
-    if (const auto dealt = may_deal ? allocate_layers(*problem) : std::nullopt) {
-      if (auto allocated = with_allocation(plan, *dealt)) {
-        change.candidate.plan = *std::move(allocated);
-        change.recompute = change.candidate.plan.recompute != plan.recompute ||
-                           !change.candidate.plan.recompute_per_stage.empty();
-        change.layers = counts(change.candidate.plan) != counts(plan);
-        if (change.layers || change.recompute) offer(change);
-      }
+    Improvement change{.candidate = candidate, .of = index, .bound = bound_of(candidate.plan)};
+    deal(change);
+    if (change.layers || change.recompute) {
+      offer(change);
+      reorder(change);
+      place(change);
     }
-    if (change.layers || change.recompute) reorder(change);
-    reorder({.candidate = candidate, .of = index, .bound = change.bound});
+    change = {.candidate = candidate, .of = index, .bound = change.bound};
+    reorder(change);
+    place(change);
   }
 
   bool interrupted() const {
@@ -62,9 +56,65 @@ class Improver {
   std::optional<Improvement> best() && { return std::move(best_); }
 
  private:
+  std::optional<AllocationProblem> problem_of(const Plan& plan) const {
+    auto problem = allocation_problem(job_, plan);
+    if (!problem) return problem;
+    problem->none = allows(options_.space.recompute, "none");
+    problem->selective = allows(options_.space.recompute, "selective");
+    problem->full = allows(options_.space.recompute, "full");
+    return problem;
+  }
+
+  // The layers and the recomputation of each stage.
+  void deal(Improvement& change) const {
+    const Plan& plan = change.candidate.plan;
+    if (plan.pipeline_parallel == 1 || !options_.base.layers_per_stage.empty()) return;
+    const auto problem = problem_of(plan);
+    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
+    auto allocated = dealt ? with_allocation(plan, *dealt) : std::nullopt;
+    if (!allocated) return;
+    change.recompute =
+        allocated->recompute != plan.recompute || !allocated->recompute_per_stage.empty();
+    change.layers = counts(*allocated) != counts(plan);
+    change.candidate.plan = *std::move(allocated);
+  }
+
+  // Other orders of the ranks, then other groups that share the states.
+  void place(Improvement change) {
+    const Plan& plan = change.candidate.plan;
+    const PlanRequest base = request_of(plan);
+    if (options_.space.rank_order.empty()) {
+      change.placement = true;
+      for (const std::string& order : other_rank_orders(plan)) {
+        PlanRequest request = base;
+        request.rank_order = order;
+        offer_request(request, change);
+      }
+      change.placement = false;
+    }
+    if (plan.zero_stage == 0 || !options_.space.sharding_group.empty()) return;
+    change.sharding = true;
+    for (const int group : divisors(plan.data_parallel * plan.context_parallel)) {
+      PlanRequest request = base;
+      request.sharding_group = group;
+      if (group != plan.sharding_group) offer_request(request, change);
+    }
+  }
+
+  void offer_request(const PlanRequest& request, Improvement change) {
+    if (interrupted()) return;
+    const Job& j = job_.job;
+    auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
+    if (!plan) return;
+    change.candidate.plan = *std::move(plan);
+    offer(std::move(change));
+  }
+
   void reorder(Improvement change) {
     const Plan& plan = change.candidate.plan;
-    if (interrupted() || !may_reorder(job_, options_, plan)) return;
+    const bool splits =
+        may_reorder(job_, options_, plan) && plan.offload.activations == OffloadTarget::none;
+    if (interrupted() || !splits) return;
     const bool barrier = options_.base.optimizer_barrier.value_or(false);
     auto ordered = with_found_order(job_, plan, barrier, options_.interrupted);
     if (!ordered) return;
@@ -76,7 +126,9 @@ class Improver {
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
     const Candidate& rival = best_ ? best_->candidate : first_;
-    if (is_better(change.candidate, rival)) best_ = std::move(change);
+    if (!is_better(change.candidate, rival)) return;
+    if (change.placement) change.bound = bound_of_places(change.candidate.plan);
+    best_ = std::move(change);
   }
 
   bool is_better(const Candidate& a, const Candidate& b) const {
@@ -106,13 +158,43 @@ class Improver {
 
   // If no stage ever waited, and nothing but passes took any time, under the best balance that the
   // memory allows; another order may keep as little as one micro-batch.
-  Seconds bound_of(AllocationProblem problem, const Plan& plan) const {
-    problem.fill = 0;
+  Seconds bound_of(const Plan& plan) const {
+    auto problem = plan.pipeline_parallel > 1 ? problem_of(plan) : std::nullopt;
+    if (!problem) return even_bound(plan);
+    problem->fill = 0;
     if (may_reorder(job_, options_, plan)) {
-      for (AllocatedStage& stage : problem.stages) stage.in_flight = 1;
+      for (AllocatedStage& stage : problem->stages) stage.in_flight = 1;
     }
-    const auto balanced = allocate_layers(problem);
+    const auto balanced = allocate_layers(*problem);
     return (balanced ? balanced->step : Seconds(0)) + job_.job.training.stack.step_overhead;
+  }
+
+  // Where layers cannot be dealt: shared out evenly, nothing repeated, states over the best group.
+  Seconds even_bound(Plan plan) const {
+    plan.recompute = {};
+    const StageCosts costs = stage_costs(job_, plan, plan_links(job_, plan));
+    const PassSums sums = pass_sums(job_, costs);
+    const ParameterShares shares = parameter_shares(job_);
+    Seconds bound(1e300);
+    for (const int group : divisors(plan.data_parallel * plan.context_parallel)) {
+      plan.sharding_group = group;
+      bound = std::min(bound, plan_bound(job_, shares, sums, plan).step);
+    }
+    return bound;
+  }
+
+  // The least of all orders of the ranks; those that put no layer's group elsewhere are as good.
+  Seconds bound_of_places(Plan plan) const {
+    Seconds bound = bound_of(plan);
+    std::vector<LayerGroups> seen = {layer_groups(plan)};
+    for (std::string& order : other_rank_orders(plan)) {
+      plan.rank_order = std::move(order);
+      const LayerGroups groups = layer_groups(plan);
+      if (std::find(seen.begin(), seen.end(), groups) != seen.end()) continue;
+      seen.push_back(groups);
+      bound = std::min(bound, bound_of(plan));
+    }
+    return bound;
   }
 
   const PreparedJob& job_;

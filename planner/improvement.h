@@ -1,8 +1,9 @@
 // What the search leaves out and can still be gained on its best plans: other layers on each stage,
 // a recomputation of each stage's own (planner/allocation.h), a pass order found by search
-// (planner/auto_schedule.h). Every change is priced by the caller's evaluator; what `optimal` says
-// of the search does not cover it, so it carries a bound of its own. Of a long list only the first
-// plans are changed: each takes up to a second.
+// (planner/auto_schedule.h), another order of the ranks or another sharding group. Every change is
+// priced by the caller's evaluator; what `optimal` says of the search does not cover it, so it
+// carries a bound of its own. Of a long list only the first plans are changed: each takes up to a
+// second.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,8 @@ struct Improvement {
   Candidate candidate;
   std::size_t of = 0;                                     // the plan that was changed
   bool layers = false, recompute = false, order = false;  // what was
-  Seconds bound;  // of the step with these degrees, whatever the layers, recomputation and order
+  bool placement = false, sharding = false;               // and of where ranks and states lie
+  Seconds bound;  // of the step with these degrees, whatever else of this is changed
 };
 
 constexpr std::size_t kMostImproved = 5;

@@ -215,6 +215,12 @@ Bytes StageBounds::memory(const Plan& plan) const {
   return most;
 }
 
+int StageBounds::most_layers() const {
+  int most = 0;
+  for (const StageParameters& held : held_) most = std::max(most, held.layers);
+  return most;
+}
+
 double objective_bound(const PreparedJob& job, Objective objective, const PlanBound& bound) {
   const Cluster& cluster = job.job.cluster;
   switch (objective) {

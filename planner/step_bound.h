@@ -73,6 +73,8 @@ class StageBounds {
   Seconds pipeline(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
   Bytes memory(const Plan& plan) const;
+  // Of any stage.
+  int most_layers() const;
 
  private:
   const PreparedJob& job_;

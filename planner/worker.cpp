@@ -44,6 +44,18 @@ void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
   ++(states >= activations ? shortfall.by_states : shortfall.by_activations);
 }
 
+// Repeating some layers is between repeating none and all in time and in memory: where the step
+// counts and nothing else, as few as fit are the best.
+bool some_layers_may_help(const SearchOptions& options, Aim aim) {
+  return aim == Aim::best && !options.second && options.objective != Objective::memory &&
+         options.space.recompute.empty();
+}
+
+std::int64_t size_of(const Enumeration& space, bool repeats_some_layers) {
+  const std::int64_t all = space.size();
+  return repeats_some_layers ? all + all / static_cast<std::int64_t>(space.recomputes.size()) : all;
+}
+
 }  // namespace
 
 SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
@@ -68,7 +80,8 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       space(all),
       aim(what),
       shares(parameter_shares(prepared)),
-      space_size(all.size()),
+      repeats_some_layers(some_layers_may_help(asked, what)),
+      space_size(size_of(all, repeats_some_layers)),
       families(families_of(all.degrees)),
       first_open(std::numeric_limits<std::size_t>::max()),
       ranking_(asked.top),
@@ -192,7 +205,8 @@ Worker::Worker(SharedSearch& shared, bool reports)
 
 std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
   const Enumeration& space = shared_.space;
-  return static_cast<std::int64_t>(space.shardings_of(degrees).size() * space.recomputes.size() *
+  const std::size_t recomputes = space.recomputes.size() + (shared_.repeats_some_layers ? 1 : 0);
+  return static_cast<std::int64_t>(space.shardings_of(degrees).size() * recomputes *
                                    (range.last - range.first));
 }
 
@@ -321,17 +335,86 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 
 // All plans of a node and a shape: bounds first.
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
+  const std::vector<Sharding> shardings = shared_.space.shardings_of(node.degrees);
+  too_large_.clear();
   for (const Recompute& recompute : shared_.space.recomputes) {
     request_.recompute = plan.recompute = recompute;
     node.stages.set_passes(plan);
-    for (const Sharding& sharding : shared_.space.shardings_of(node.degrees)) {
+    for (const Sharding& sharding : shardings) {
       set_sharding(sharding, request_);
       set_sharding(sharding, node.degrees, plan);
+      const std::int64_t before = too_large_so_far();
       if (can_enter(node, plan)) price();
+      if (recompute.mode == RecomputeMode::none && too_large_so_far() > before) {
+        too_large_.push_back(sharding);
+      }
       if (count(1) && shared_.pricing_is_over()) return false;
     }
   }
+  return !shared_.repeats_some_layers ||
+         expand_repeated_layers(node, plan, static_cast<std::int64_t>(shardings.size()));
+}
+
+std::int64_t Worker::too_large_so_far() const {
+  return counts.pruned_by_memory + counts.infeasible.plans;
+}
+
+// The same with full recomputation of some layers of each stage, for the shardings that are too
+// large without: nothing repeated takes no longer.
+bool Worker::expand_repeated_layers(const Expansion& node, Plan& plan, std::int64_t shardings) {
+  const std::int64_t others = shardings - static_cast<std::int64_t>(too_large_.size());
+  counts.pruned_by_time += others;
+  if (count(others) && shared_.pricing_is_over()) return false;
+  for (const Sharding& sharding : too_large_) {
+    set_sharding(sharding, request_);
+    set_sharding(sharding, node.degrees, plan);
+    price_fewest_layers(node, plan);
+    if (count(1) && shared_.pricing_is_over()) return false;
+  }
   return true;
+}
+
+bool Worker::has_time(const Expansion& node, const Plan& plan) {
+  constexpr double kRounding = 1 - 1e-9;
+  PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  bound.step = std::max(bound.step, node.stages.pipeline(plan) * kRounding);
+  bound.memory = Bytes(0);
+  return shared_.has_room_for(value_of(bound));
+}
+
+// The fewest layers that fit by the stages that are mostly the fullest; more where another is.
+void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
+  const int most = node.stages.most_layers();
+  const auto is_short = [&](int layers) {
+    plan.recompute = {RecomputeMode::full, layers};
+    return node.stages.memory(plan) * (1 - 1e-9) > capacity_;
+  };
+  int least = 1, end = most;  // all of them are a recomputation of the space
+  while (least < end) {
+    const int middle = least + (end - least) / 2;
+    if (is_short(middle)) {
+      least = middle + 1;
+    } else {
+      end = middle;
+    }
+  }
+  const Job& job = shared_.job.job;
+  for (int layers = least; layers < most; ++layers) {
+    request_.recompute = plan.recompute = {RecomputeMode::full, layers};
+    node.stages.set_passes(plan);
+    const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
+    if (!legal) return;
+    if (!has_time(node, plan) || !is_promising(*legal)) {
+      ++counts.pruned_by_time;
+      return;
+    }
+    shared_.evaluate(*legal, estimate_);
+    if (!estimate_.feasible) continue;
+    ++counts.evaluated;
+    shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
+    return;
+  }
+  ++counts.pruned_by_memory;
 }
 
 bool Worker::can_enter(const Expansion& node, const Plan& plan) {
@@ -358,15 +441,18 @@ void Worker::price() {
   const Job& job = shared_.job.job;
   const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
   if (!plan) return;
-  if (shared_.aim == Aim::best && plan->schedule->closed_span == nullptr) {
-    // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
-    shared_.estimator.estimate_bound(*plan, estimate_);
-    if (estimate_.feasible && !shared_.has_room_for(value_of(*plan, estimate_))) {
-      ++counts.pruned_by_time;
-      return;
-    }
+  if (is_promising(*plan)) {
+    judge(*plan);
+  } else {
+    ++counts.pruned_by_time;
   }
-  judge(*plan);
+}
+
+// Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
+bool Worker::is_promising(const Plan& plan) {
+  if (shared_.aim == Aim::closest || plan.schedule->closed_span != nullptr) return true;
+  shared_.estimator.estimate_bound(plan, estimate_);
+  return !estimate_.feasible || shared_.has_room_for(value_of(plan, estimate_));
 }
 
 void Worker::judge(const Plan& plan) {

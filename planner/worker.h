@@ -63,6 +63,8 @@ class SharedSearch {
   const Enumeration& space;
   const Aim aim;
   const ParameterShares shares;
+  // Whether full recomputation of some layers of each stage is searched as well: of as few as fit.
+  const bool repeats_some_layers;
   const std::int64_t space_size;
   std::vector<Family> families;
   std::size_t families_of_round = 0;  // those before are of this round or of one before
@@ -108,7 +110,12 @@ class Worker {
   };
   bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
+  bool expand_repeated_layers(const Expansion& node, Plan& plan, std::int64_t shardings);
+  std::int64_t too_large_so_far() const;
   bool can_enter(const Expansion& node, const Plan& plan);
+  bool has_time(const Expansion& node, const Plan& plan);
+  void price_fewest_layers(const Expansion& node, Plan& plan);
+  bool is_promising(const Plan& plan);
   void price();
   void judge(const Plan& plan);
   // Counts; whether it was time to look at the clock.
@@ -123,6 +130,7 @@ class Worker {
   NodeFloors floors_;
   NodeBounds bounds_;
   std::vector<SearchNode> found_;
+  std::vector<Sharding> too_large_;  // of a shape, with nothing recomputed
   PlanRequest request_;
   Bytes capacity_;
   Estimate estimate_;

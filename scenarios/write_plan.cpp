@@ -46,6 +46,8 @@ Json improvement_json(const Scenario& scenario, const PreparedJob& job,
   Json changed = Json::array();
   if (improvement->layers) changed.push_back("layers_per_stage");
   if (improvement->recompute) changed.push_back("recompute");
+  if (improvement->placement) changed.push_back("rank_order");
+  if (improvement->sharding) changed.push_back("sharding_group");
   if (improvement->order) changed.push_back("schedule");
   Json one = candidate_json(scenario, job, improvement->candidate);
   one.update({{"of", improvement->of},

@@ -249,6 +249,18 @@ TEST(Plan, EndsWithTheCheapestWayOutWhereNothingFits) {
   EXPECT_EQ(ran.out.find("No single change"), std::string::npos);
 }
 
+TEST(Plan, SaysWhyNoPlanIsLegal) {
+  const std::filesystem::path file = write_scratch("illegal.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "node": "dgx1-v100", "nodes": 1 },
+    "training": { "global_batch": 8, "sequence_length": 2048, "precision": "bf16" } })");
+  const Ran ran = run_trainyard("plan " + quoted(file));
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_NE(ran.err.find("found bf16, which v100-sxm-32gb does not support"), std::string::npos)
+      << ran.err;
+}
+
 // Bounding an exhaustive space of a job that no device can hold: stopped, it has nothing to show.
 TEST(Plan, EndsWith130WhenInterruptedWithNothingFound) {
   const std::filesystem::path file = write_scratch("nothing.json", R"({
@@ -266,6 +278,24 @@ TEST(Plan, EndsWith130WhenInterruptedWithNothingFound) {
   program.send(SIGINT);
   EXPECT_EQ(program.wait(), 130);
   EXPECT_EQ(read_text(printed), "");
+}
+
+// The pass orders of five plans take a second: 0.3 s are over before, in the search or behind it. A
+// day is not.
+TEST(Plan, KeepsToItsTimeLimitWhenTheSearchIsDone) {
+  const std::string file = quoted(write_scratch("limit.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "planner": { "pipeline_parallel": 8, "virtual_stages": 1 },
+    "training": { "global_batch": 4096, "sequence_length": 8192, "stack": "internevo" } })"));
+  const Ran cut = run_trainyard("plan --time-limit 0.3 " + file);
+  EXPECT_EQ(cut.status, 0) << cut.err;
+  const bool in_search = cut.out.find("Stopped after") != std::string::npos;
+  EXPECT_NE(in_search, cut.out.find("cut short") != std::string::npos) << cut.out;
+  EXPECT_EQ(cut.out.find("1 % more "), std::string::npos) << cut.out;
+  const Ran all = run_trainyard("plan --time-limit 86400 --top 1 " + file);
+  EXPECT_EQ(all.out.find("cut short"), std::string::npos) << all.out;
+  EXPECT_NE(all.out.find("1 % more "), std::string::npos) << all.out;
 }
 
 // Once the best plan is written, what is left are the pass orders of five plans: seconds.

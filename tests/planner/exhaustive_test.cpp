@@ -73,7 +73,20 @@ class EveryPlan {
         request_.recompute.mode = mode;
         visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
       }
+      repeat_some_layers();
     }
+  }
+
+  // Full recomputation of one layer of each stage, of two, …
+  void repeat_some_layers() {
+    const int pipeline = request_.pipeline_parallel;
+    const int most = job_.model.layers - (request_.layers_per_stage.empty() ? pipeline - 1 : 0);
+    request_.recompute = {.mode = RecomputeMode::full};
+    for (int layers = 1; layers < most; ++layers) {
+      request_.recompute.full_layers = layers;
+      visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+    }
+    request_.recompute = {};
   }
 
   const Job& job_;

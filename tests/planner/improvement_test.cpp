@@ -22,6 +22,7 @@ Candidate candidate(const PreparedJob& job, const PlanRequest& request) {
 SearchOptions with_named_schedules() {
   SearchOptions options;
   options.space.schedule = {"1f1b"};
+  options.space.rank_order = {"tp-cp-ep-dp-pp"};
   return options;
 }
 
@@ -170,6 +171,56 @@ TEST(Improvement, KeepsTheBestSoFarWhenInterrupted) {
   EXPECT_EQ(priced, 1);
   EXPECT_FALSE(improve(job, options, {even}, stopping));
   EXPECT_EQ(priced, 1);
+}
+
+// Tensor groups over two nodes, where they could stay inside one.
+TEST(Improvement, FindsTheFastestOrderOfTheRanks) {
+  const PreparedJob job = prepare(llama_8b_job(2));
+  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .rank_order = "dp-pp-cp-ep-tp"};
+  const Candidate apart = candidate(job, request);
+  Seconds best = apart.estimate.step_time;
+  for (const char* order :
+       {"tp-dp-pp-cp-ep", "tp-pp-dp-cp-ep", "dp-tp-pp-cp-ep", "pp-tp-dp-cp-ep", "pp-dp-tp-cp-ep"}) {
+    request.rank_order = order;
+    best = std::min(best, candidate(job, request).estimate.step_time);
+  }
+  ASSERT_LT(best, apart.estimate.step_time);
+  SearchOptions options = with_named_schedules();
+  options.base.layers_per_stage = {16, 16};
+  EXPECT_FALSE(improve(job, options, {apart}, analytic(job)));  // the order is given
+  options.space.rank_order.clear();
+  options.space.sharding_group = {8};
+  const auto found = improve(job, options, {apart}, analytic(job));
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->placement);
+  EXPECT_FALSE(found->layers || found->recompute || found->order || found->sharding);
+  EXPECT_EQ(found->candidate.estimate.step_time, best);
+  EXPECT_LE(found->bound, best);
+}
+
+// A list of all groups is the other road.
+TEST(Improvement, FindsTheFastestShardingGroup) {
+  for (const int nodes : {2, 16}) {
+    const PreparedJob job = prepare(llama_8b_job(nodes));
+    for (const int stage : {1, 2, 3}) {
+      PlanRequest request{.zero_stage = stage, .overlap = {.data_parallel = false}};
+      const Candidate over_all = candidate(job, request);
+      if (!over_all.estimate.feasible) continue;
+      Seconds best = over_all.estimate.step_time;
+      for (int group = 1; group < 8 * nodes; group *= 2) {
+        request.sharding_group = group;
+        const Candidate other = candidate(job, request);
+        if (other.estimate.feasible) best = std::min(best, other.estimate.step_time);
+      }
+      SearchOptions options = with_named_schedules();
+      const auto found = improve(job, options, {over_all}, analytic(job));
+      EXPECT_EQ(found ? found->candidate.estimate.step_time : over_all.estimate.step_time, best);
+      EXPECT_LE(found ? found->bound : Seconds(0), best);
+      EXPECT_TRUE(!found || found->sharding);
+      options.space.sharding_group = {8 * nodes};
+      EXPECT_FALSE(improve(job, options, {over_all}, analytic(job)));
+    }
+  }
 }
 
 TEST(Improvement, FindsAnOrderWhereTheStackRunsOne) {

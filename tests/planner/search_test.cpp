@@ -120,6 +120,54 @@ TEST(Search, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
+// `"recompute": "auto"` is the other road to the fewest layers that fit.
+TEST(Search, RepeatsAsFewLayersAsFit) {
+  Job raw = llama_8b_job(1);
+  PlanRequest request{.tensor_parallel = 8, .micro_batch = 4};
+  const auto memory = [&](RecomputeMode mode) {
+    request.recompute = {.mode = mode};
+    const Plan plan = make_plan(request, raw.model, raw.cluster, raw.training).value();
+    return estimate(prepare(raw), plan).peak_memory;
+  };
+  const Bytes most = memory(RecomputeMode::none), least = memory(RecomputeMode::full);
+  raw.cluster.device.memory = least + (most - least) * 0.6;
+  request.recompute = {.mode = RecomputeMode::automatic};
+  const PreparedJob job = prepare(raw);
+  const Plan expected =
+      resolve_recompute(job, make_plan(request, raw.model, raw.cluster, raw.training).value());
+  ASSERT_GT(expected.recompute.full_layers, 0);
+  SearchOptions options{.top = 1};
+  options.space.tensor_parallel = {8};
+  options.space.sequence_parallel = {expected.sequence_parallel};
+  options.space.micro_batch = {4};
+  options.space.zero_stage = {expected.zero_stage};
+  const SearchResult found = search(job, options, analytic(job));
+  ASSERT_EQ(found.plans.size(), 1u);
+  EXPECT_EQ(found.plans[0].plan.recompute, expected.recompute);
+  EXPECT_EQ(found.considered, found.space_size);
+  options.space.recompute = {"full"};  // all layers
+  EXPECT_EQ(search(job, options, analytic(job)).plans.at(0).plan.recompute.full_layers, 0);
+}
+
+TEST(Search, NamesTheDimensionsThatItCovers) {
+  const PreparedJob job = prepare(small_dense_job());
+  const auto covers = [&](const SearchOptions& options, const char* name) {
+    const std::vector<std::string> space = search(job, options, analytic(job)).space;
+    return std::find(space.begin(), space.end(), name) != space.end();
+  };
+  SearchOptions options;
+  EXPECT_TRUE(covers(options, "zero_stage"));
+  for (const char* one_value : {"sharding_group", "offload", "rank_order"}) {
+    EXPECT_FALSE(covers(options, one_value)) << one_value;
+  }
+  options.space.sharding_group = {2, 4};
+  options.space.offload = {"none", "all"};
+  options.space.rank_order = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  for (const char* named : {"sharding_group", "offload", "rank_order"}) {
+    EXPECT_TRUE(covers(options, named)) << named;
+  }
+}
+
 TEST(Search, OrdersEqualPlansByMemoryThenByThePlan) {
   const Job job = small_dense_job();
   const auto equal = [](const Plan&, Estimate& out) {
@@ -145,7 +193,9 @@ TEST(Search, ReturnsTheTopPlansInOrder) {
 }
 
 TEST(Search, CountsWhatItDid) {
-  const SearchResult result = search_arbitrarily(small_dense_job(), {});
+  SearchOptions options;
+  options.space.recompute = {"none", "selective"};  // full: as few layers as fit, the rest pruned
+  const SearchResult result = search_arbitrarily(small_dense_job(), options);
   EXPECT_EQ(result.considered, result.space_size);
   EXPECT_EQ(result.pruned, 0) << "the states of this network are small";
   EXPECT_LE(result.evaluated, result.considered);

@@ -1,0 +1,58 @@
+#include "planner/rank_orders.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace trainyard {
+namespace {
+
+// Dimensions of a plan that have several ranks, in its own order; experts re-use the places of
+// tensor and data parallelism for theirs.
+struct Dimensions {
+  std::vector<std::string_view> several, single;
+};
+
+Dimensions dimensions_of(const Plan& plan) {
+  const int experts = plan.expert_parallel * plan.expert_tensor_parallel;
+  const int stage = plan.tensor_parallel * plan.context_parallel * plan.data_parallel;
+  const auto has_several = [&](std::string_view name) {
+    if (name == "tp") return std::max(plan.tensor_parallel, plan.expert_tensor_parallel) > 1;
+    if (name == "cp") return plan.context_parallel > 1;
+    if (name == "ep") return plan.expert_parallel > 1;
+    if (name == "pp") return plan.pipeline_parallel > 1;
+    return plan.data_parallel > 1 || (experts > 1 && stage > experts);
+  };
+  Dimensions dimensions;
+  const std::string_view order = plan.rank_order;
+  for (std::size_t i = 0; i < order.size(); i += 3) {
+    const std::string_view name = order.substr(i, 2);
+    (has_several(name) ? dimensions.several : dimensions.single).push_back(name);
+  }
+  return dimensions;
+}
+
+std::string joined(const Dimensions& dimensions) {
+  std::string order;
+  for (const auto* names : {&dimensions.several, &dimensions.single}) {
+    for (const std::string_view name : *names) {
+      if (!order.empty()) order += '-';
+      order += name;
+    }
+  }
+  return order;
+}
+
+}  // namespace
+
+std::vector<std::string> other_rank_orders(const Plan& plan) {
+  Dimensions dimensions = dimensions_of(plan);
+  const std::vector<std::string_view> own = dimensions.several;
+  std::sort(dimensions.several.begin(), dimensions.several.end());
+  std::vector<std::string> orders;
+  do {
+    if (dimensions.several != own) orders.push_back(joined(dimensions));
+  } while (std::next_permutation(dimensions.several.begin(), dimensions.several.end()));
+  return orders;
+}
+
+}  // namespace trainyard

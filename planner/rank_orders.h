@@ -1,0 +1,15 @@
+// The orders of the ranks that put some group elsewhere: dimensions of one rank may stand anywhere
+// in `rank_order` without any effect, so only the others change places (handbook §1).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/plan/plan.h"
+
+namespace trainyard {
+
+// Those of a plan but for its own, each once.
+std::vector<std::string> other_rank_orders(const Plan& plan);
+
+}  // namespace trainyard
