@@ -187,10 +187,10 @@ TEST(Improvement, FindsTheFastestOrderOfTheRanks) {
   ASSERT_LT(best, apart.estimate.step_time);
   SearchOptions options = with_named_schedules();
   options.base.layers_per_stage = {16, 16};
-  EXPECT_FALSE(improve(job, options, {apart}, analytic(job)));  // the order is given
+  EXPECT_FALSE(improve(job, options, {apart}, analytic_evaluator(job)));  // the order is given
   options.space.rank_order.clear();
   options.space.sharding_group = {8};
-  const auto found = improve(job, options, {apart}, analytic(job));
+  const auto found = improve(job, options, {apart}, analytic_evaluator(job));
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->placement);
   EXPECT_FALSE(found->layers || found->recompute || found->order || found->sharding);
@@ -213,12 +213,12 @@ TEST(Improvement, FindsTheFastestShardingGroup) {
         if (other.estimate.feasible) best = std::min(best, other.estimate.step_time);
       }
       SearchOptions options = with_named_schedules();
-      const auto found = improve(job, options, {over_all}, analytic(job));
+      const auto found = improve(job, options, {over_all}, analytic_evaluator(job));
       EXPECT_EQ(found ? found->candidate.estimate.step_time : over_all.estimate.step_time, best);
       EXPECT_LE(found ? found->bound : Seconds(0), best);
       EXPECT_TRUE(!found || found->sharding);
       options.space.sharding_group = {8 * nodes};
-      EXPECT_FALSE(improve(job, options, {over_all}, analytic(job)));
+      EXPECT_FALSE(improve(job, options, {over_all}, analytic_evaluator(job)));
     }
   }
 }

@@ -141,18 +141,19 @@ TEST(Search, RepeatsAsFewLayersAsFit) {
   options.space.sequence_parallel = {expected.sequence_parallel};
   options.space.micro_batch = {4};
   options.space.zero_stage = {expected.zero_stage};
-  const SearchResult found = search(job, options, analytic(job));
+  const SearchResult found = search(job, options, analytic_evaluator(job));
   ASSERT_EQ(found.plans.size(), 1u);
   EXPECT_EQ(found.plans[0].plan.recompute, expected.recompute);
   EXPECT_EQ(found.considered, found.space_size);
   options.space.recompute = {"full"};  // all layers
-  EXPECT_EQ(search(job, options, analytic(job)).plans.at(0).plan.recompute.full_layers, 0);
+  EXPECT_EQ(search(job, options, analytic_evaluator(job)).plans.at(0).plan.recompute.full_layers,
+            0);
 }
 
 TEST(Search, NamesTheDimensionsThatItCovers) {
   const PreparedJob job = prepare(small_dense_job());
   const auto covers = [&](const SearchOptions& options, const char* name) {
-    const std::vector<std::string> space = search(job, options, analytic(job)).space;
+    const std::vector<std::string> space = search(job, options, analytic_evaluator(job)).space;
     return std::find(space.begin(), space.end(), name) != space.end();
   };
   SearchOptions options;
