@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
 #include "simulator/phases.h"
 
@@ -36,10 +37,32 @@ const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
   return find_collective_algorithm(operation, name);
 }
 
+struct ShownShares {
+  double forward = 1, backward = 1;
+};
+
+// Of the exchanges of experts' tokens that stand beside another micro-batch's compute, what the
+// estimate leaves to be seen: no operation of this micro-batch covers them.
+ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const LayerKind kind = layer_kind_at(static_cast<int>(i));
+    if (all[i] == 0 || !kind.moe) continue;
+    const PassTraffic whole = layer_traffic(job, plan, links, kind).expert_parallel;
+    if (whole.forward <= Seconds(0)) return {};
+    const LayerCost cost = layer_cost(job, plan, links, kind);
+    return {cost.forward.expert_parallel / whole.forward,
+            cost.input_gradient.expert_parallel / whole.backward};
+  }
+  return {};
+}
+
 class CallMaker {
  public:
   CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
-      : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {}
+      : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {
+    if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
+  }
 
   // Of an operation between ranks; `in_layer`: of a layer of the network.
   void add(StepCalls& out, const Operation& operation, bool in_layer) const {
@@ -91,11 +114,14 @@ class CallMaker {
   // What fused kernels leave of the exchanges that a stack overlaps, and what they lose to them: a
   // calibrated share of all of them (Stack::tensor_parallel_hidden).
   double shown_share(const Operation& operation) const {
+    if (operation.phase == Phase::weight_gradient) return 1;
+    if (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel) {
+      return operation.phase == Phase::forward ? exchanges_.forward : exchanges_.backward;
+    }
+    if (operation.stream != ProgramStream::tensor_parallel || !plan_.overlap.tensor_parallel) {
+      return 1;
+    }
     const Stack& stack = job_.job.training.stack;
-    const bool fused =
-        (operation.stream == ProgramStream::tensor_parallel && plan_.overlap.tensor_parallel) ||
-        (operation.stream == ProgramStream::expert_parallel && plan_.overlap.expert_parallel);
-    if (!fused || operation.phase == Phase::weight_gradient) return 1;
     return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
   }
 
@@ -113,6 +139,7 @@ class CallMaker {
   const Plan& plan_;
   const RankLayout& layout_;
   PlanLinks links_;
+  ShownShares exchanges_;
 };
 
 bool is_of_layer(const Program& program, int block) {
