@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <utility>
 
 #include "model/plan/plan.h"
 #include "model/workload/flop.h"
@@ -60,8 +61,8 @@ struct Row {
 
 class Pricing {
  public:
-  Pricing(const Transformer& model, const Training& training)
-      : model_(model), training_(training) {}
+  Pricing(const Transformer& model, Training training)
+      : model_(model), training_(std::move(training)) {}
 
   const Row& of(std::int64_t length) {
     const auto [found, is_new] = known_.try_emplace(length);
