@@ -102,9 +102,8 @@ void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
     StepOptions watched = options;
     watched.interrupted = &stop;
     auto simulated = simulate(question->job, plan, watched);
-    if (!simulated && stop) return cancelled();
-    return shown(simulated ? played_plan(question, plan, *std::move(simulated)) : nullptr,
-                 simulated ? QString() : qt(simulated.error()));
+    if (!simulated) return stop ? cancelled() : shown(nullptr, qt(simulated.error()));
+    return shown(played_plan(question, plan, *std::move(simulated)), QString());
   });
 }
 
@@ -128,8 +127,8 @@ void StepPlay::open(const std::filesystem::path& trace) {
   work_.start([this, trace](const std::atomic<bool>& stop) {
     auto saved = read_trace(trace);
     if (stop) return cancelled();
-    return shown(saved ? played_trace(trace, *std::move(saved)) : nullptr,
-                 saved ? QString() : qt(saved.error()));
+    if (!saved) return shown(nullptr, qt(saved.error()));
+    return shown(played_trace(trace, *std::move(saved)), QString());
   });
 }
 

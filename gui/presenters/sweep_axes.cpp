@@ -79,26 +79,27 @@ QString SweepAxes::help_of(const DraftAxis& axis, int column) const {
   return qt(found->name + ": " + found->doc + "\n" + found->allowed);
 }
 
+bool SweepAxes::shows_example(const DraftAxis& axis, int column) {
+  return (column == key_column && axis.key.empty()) ||
+         (column == values_column && axis.values.empty());
+}
+
 QVariant SweepAxes::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
   const DraftAxis& axis = axes_[static_cast<std::size_t>(index.row())];
   const int column = index.column();
-  const bool is_text = column <= steps_column;
-  const bool is_box = !is_text && (flags(index) & Qt::ItemIsUserCheckable);
+  const bool is_box = column > steps_column && (flags(index) & Qt::ItemIsUserCheckable);
+  if (is_box && role == Qt::DisplayRole) return checked(index.row(), column) ? tr("yes") : tr("no");
+  if (is_box && role == Qt::CheckStateRole) {
+    return checked(index.row(), column) ? Qt::Checked : Qt::Unchecked;
+  }
   switch (role) {
     case Qt::DisplayRole:
-      if (is_box) return checked(index.row(), column) ? tr("yes") : tr("no");
-      [[fallthrough]];
     case Qt::EditRole:
       return text_at(axis, column, role == Qt::EditRole);
-    case Qt::CheckStateRole:
-      if (!is_box) return {};
-      return checked(index.row(), column) ? Qt::Checked : Qt::Unchecked;
-    case Qt::ForegroundRole: {
-      const bool is_example = (column == key_column && axis.key.empty()) ||
-                              (column == values_column && axis.values.empty());
-      return is_example ? QVariant(QGuiApplication::palette().placeholderText()) : QVariant();
-    }
+    case Qt::ForegroundRole:
+      return shows_example(axis, column) ? QVariant(QGuiApplication::palette().placeholderText())
+                                         : QVariant();
     case Qt::ToolTipRole:
       return help_of(axis, column);
     case choices_role:

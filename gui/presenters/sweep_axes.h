@@ -44,6 +44,7 @@ class SweepAxes : public QAbstractTableModel {
   QVariant text_at(const DraftAxis& axis, int column, bool edited) const;
   QString help_of(const DraftAxis& axis, int column) const;
   bool checked(int row, int column) const;
+  static bool shows_example(const DraftAxis& axis, int column);
 
   std::vector<DraftAxis> axes_;
   QStringList keys_;
