@@ -24,7 +24,7 @@ constexpr int kLastPatience = 5000;  // ms, when this program ends
 constexpr int kAnswerIsNo = 1;       // exit status of a run whose numbers differ
 
 QString found_program() {
-  const QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/trainyard");
+  QString beside = QCoreApplication::applicationDirPath() + QStringLiteral("/trainyard");
   if (QFileInfo(beside).isExecutable()) return beside;
   return QStandardPaths::findExecutable(QStringLiteral("trainyard"));
 }

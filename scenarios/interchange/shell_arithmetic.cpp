@@ -42,15 +42,23 @@ Number calculated(char sign, std::int64_t a, std::int64_t b) {
   return too_large ? std::nullopt : Number(result);
 }
 
+struct TruthOperator {
+  std::string_view sign;
+  bool (*holds)(std::int64_t a, std::int64_t b);
+};
+constexpr auto kTruthOperators = std::to_array<TruthOperator>(
+    {{"||", [](std::int64_t a, std::int64_t b) { return a != 0 || b != 0; }},
+     {"&&", [](std::int64_t a, std::int64_t b) { return a != 0 && b != 0; }},
+     {"==", [](std::int64_t a, std::int64_t b) { return a == b; }},
+     {"!=", [](std::int64_t a, std::int64_t b) { return a != b; }},
+     {"<=", [](std::int64_t a, std::int64_t b) { return a <= b; }},
+     {">=", [](std::int64_t a, std::int64_t b) { return a >= b; }},
+     {"<", [](std::int64_t a, std::int64_t b) { return a < b; }},
+     {">", [](std::int64_t a, std::int64_t b) { return a > b; }}});
+
 Number applied(std::string_view sign, std::int64_t a, std::int64_t b) {
-  if (sign == "||") return a != 0 || b != 0 ? 1 : 0;
-  if (sign == "&&") return a != 0 && b != 0 ? 1 : 0;
-  if (sign == "==") return a == b ? 1 : 0;
-  if (sign == "!=") return a != b ? 1 : 0;
-  if (sign == "<=") return a <= b ? 1 : 0;
-  if (sign == ">=") return a >= b ? 1 : 0;
-  if (sign == "<") return a < b ? 1 : 0;
-  if (sign == ">") return a > b ? 1 : 0;
+  const auto* const truth = std::ranges::find(kTruthOperators, sign, &TruthOperator::sign);
+  if (truth != kTruthOperators.end()) return truth->holds(a, b) ? 1 : 0;
   return calculated(sign.front(), a, b);
 }
 

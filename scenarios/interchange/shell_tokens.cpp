@@ -235,6 +235,15 @@ std::string ShellTokens::value_of_name(std::string_view name, std::string_view w
   return empty_ ? std::string() : std::string(whole);
 }
 
+std::string ShellTokens::joined(const std::vector<ShellToken>& elements) {
+  std::string text;
+  for (const ShellToken& element : elements) {
+    if (text.size() > kLongestWord) break;
+    text += (text.empty() ? "" : " ") + element.text;
+  }
+  return text;
+}
+
 // NAME, NAME[@], NAME:-default, NAME-default, NAME:=default.
 std::string ShellTokens::value_of_braces(std::string_view inside, std::string_view whole) {
   const std::string_view name = shell_name(inside);
@@ -242,12 +251,7 @@ std::string ShellTokens::value_of_braces(std::string_view inside, std::string_vi
   if (rest.empty() || name.empty()) return value_of_name(name, whole);
   if (const auto array = variables_.arrays.find(name);
       array != variables_.arrays.end() && (rest == "[@]" || rest == "[*]")) {
-    std::string joined;
-    for (const ShellToken& element : array->second) {
-      if (joined.size() > kLongestWord) break;
-      joined += (joined.empty() ? "" : " ") + element.text;
-    }
-    return joined;
+    return joined(array->second);
   }
   const auto known = variables_.texts.find(name);
   const bool colon = rest.starts_with(":-") || rest.starts_with(":=");

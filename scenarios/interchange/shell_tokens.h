@@ -66,6 +66,7 @@ class ShellTokens {
   void read_expansion(std::string& word, bool quoted);
   std::string_view bracket(char open, char close);
   void append(std::string& word, std::string_view value, bool quoted);
+  static std::string joined(const std::vector<ShellToken>& elements);
   std::string value_of_braces(std::string_view inside, std::string_view whole);
   std::string value_of_name(std::string_view name, std::string_view whole) const;
   std::string value_of_arithmetic(std::string_view inside, std::string_view whole);

@@ -60,9 +60,7 @@ void read_model(Options& options, const ImportSettings& settings, ScenarioDraft&
   }
 }
 
-void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
-  Json& training = draft.training = Json::object();
-  training["sequence_length"] = options.count("training.seq_len", 1).value_or(2048);
+std::string torchtitan_precision(Options& options) {
   constexpr auto kTypes = std::to_array<std::string_view>({"bfloat16", "float32"});
   const bool half =
       options.choice("training.mixed_precision_param", kTypes, "bfloat16") == "bfloat16";
@@ -73,7 +71,13 @@ void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
     if (converter == "float8" || converter.starts_with("quantize.linear.float8")) precision = "fp8";
     if (converter == "mx" || converter.starts_with("quantize.linear.mx")) precision = "mxfp8";
   }
-  training["precision"] = precision;
+  return precision;
+}
+
+void read_torchtitan_training(Options& options, ScenarioDraft& draft) {
+  Json& training = draft.training = Json::object();
+  training["sequence_length"] = options.count("training.seq_len", 1).value_or(2048);
+  training["precision"] = torchtitan_precision(options);
   std::string optimizer = options.has("optimizer.name") ? options.text("optimizer.name") : "AdamW";
   if (optimizer != "Adam" && optimizer != "AdamW") options.refuse("optimizer.name", "Adam, AdamW");
   training["optimizer"] = optimizer == "Adam" ? "adam" : "adamw";
