@@ -14,6 +14,10 @@
 namespace trainyard {
 namespace {
 
+std::vector<int> sharding_groups_of(const Plan& plan) {
+  return divisors(std::int64_t{plan.data_parallel} * plan.context_parallel);
+}
+
 bool allows(const std::vector<std::string>& names, std::string_view name) {
   return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -94,7 +98,7 @@ class Improver {
     }
     if (plan.zero_stage == 0 || !options_.space.sharding_group.empty()) return;
     change.sharding = true;
-    for (const int group : divisors(plan.data_parallel * plan.context_parallel)) {
+    for (const int group : sharding_groups_of(plan)) {
       PlanRequest request = base;
       request.sharding_group = group;
       if (group != plan.sharding_group) offer_request(request, change);
@@ -176,7 +180,7 @@ class Improver {
     const PassSums sums = pass_sums(job_, costs);
     const ParameterShares shares = parameter_shares(job_);
     Seconds bound(1e300);
-    for (const int group : divisors(plan.data_parallel * plan.context_parallel)) {
+    for (const int group : sharding_groups_of(plan)) {
       plan.sharding_group = group;
       bound = std::min(bound, plan_bound(job_, shares, sums, plan).step);
     }
