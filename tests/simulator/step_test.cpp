@@ -8,6 +8,8 @@
 
 #include "simulator/critical_path.h"
 #include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+#include "tests/simulator/disturbed_step.h"
 
 namespace trainyard {
 namespace {
@@ -62,6 +64,27 @@ TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
     EXPECT_NEAR(found.tensor_parallel / expected.tensor_parallel, 1, 1e-3);
     EXPECT_NEAR(found.compute / expected.compute, 1, 1e-6);
   }
+}
+
+// Exchanges beside another micro-batch's compute show what that does not cover (DeepSeek-V3 report,
+// section 3.2.1), whatever share of tensor parallelism's fused kernels hide. Over a slow network
+// that is most of them.
+TEST(Step, ShowsOfOverlappedExchangesWhatComputeDoesNotCover) {
+  Job job = job_of(8, 1, 32).job;
+  job.model = mixtral_8x7b();
+  job.model.layers = 4;
+  job.cluster.inter.bandwidth = job.cluster.inter.bandwidth / 10;
+  job.training.stack.tensor_parallel_hidden = 1;
+  job.training.stack.overlap_slowdown = 0;
+  const PreparedJob prepared = prepare(job);
+  PlanRequest request = degrees(1, 1);
+  request.expert_parallel = 8;
+  Plan plan = legal_plan(prepared, request);
+  plan.overlap.expert_parallel = true;
+  const Breakdown expected = estimate(prepared, plan).breakdown;
+  ASSERT_GT(expected.expert_parallel, expected.compute);
+  const Breakdown found = played(prepared, plan).breakdown;
+  EXPECT_NEAR(found.expert_parallel / expected.expert_parallel, 1, 0.02);
 }
 
 TEST(Step, IsTheSumOfItsBreakdown) {
