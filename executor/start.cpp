@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -23,6 +24,10 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
+
+// mpirun gives its ranks a second to end after it told them to, but ends that second, and with it
+// every rank that is left, as soon as the first of them is gone.
+constexpr std::chrono::seconds kOthersSave(2);
 
 sigset_t termination() {
   sigset_t signals;
@@ -98,12 +103,21 @@ struct RankWorld {
   const BoardFolder& folder;
 };
 
+// NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets one
+const char* variable(const char* name) { return std::getenv(name); }
+
+bool is_under_mpi() {
+  return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
+         variable("PMIX_RANK") != nullptr;
+}
+
 Expected<RankResult> run_on(const RankWorld& world, const Program& program,
                             const RankLayout& layout, Transport& transport, Board& board) {
   const TerminationWatch watch([&world, &board] {
     board.head().state = RankState::terminated;
     if (!world.started.folder) world.save(board);
     world.folder.remove();
+    if (!world.started.folder && is_under_mpi()) std::this_thread::sleep_for(kOthersSave);
   });
   RankResult result{.rank = transport.rank()};
   auto done = run_rank(world.setting, world.plan, program, layout, transport, board);
@@ -114,14 +128,6 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
     result.boards = *std::move(boards);
   }
   return result;
-}
-
-// NOLINTNEXTLINE(concurrency-mt-unsafe): before any thread
-const char* variable(const char* name) { return std::getenv(name); }
-
-bool is_under_mpi() {
-  return variable("OMPI_COMM_WORLD_SIZE") != nullptr || variable("PMI_SIZE") != nullptr ||
-         variable("PMIX_RANK") != nullptr;
 }
 
 Error wrong_ranks(int of_plan, int started) {

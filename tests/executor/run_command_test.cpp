@@ -361,7 +361,8 @@ TEST(RunCommand, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
   const fs::path profile = scratch_folder() / "profile.json";
   Running running(
       fmt::format("run {} --steps 100000 -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
-      kMpirun);
+      fmt::format("{} --mca odls_base_sigkill_timeout 3",
+                  kMpirun));  // 1 s unless told: a busy host
   const auto board = running.board(1);
   ASSERT_TRUE(board);
   kill(running.process(), SIGTERM);
