@@ -35,7 +35,8 @@ class Enumerator {
     result_.has_experts = job_.model.experts > 0;
     add_recomputes();
     for (const int stage : {0, 1, 2, 3}) {
-      if (allowed(space_.zero_stage, stage)) {
+      const bool runs = stage == 0 || job_.training.stack.zero_stack.empty();
+      if (runs && allowed(space_.zero_stage, stage)) {
         result_.zero_stages.push_back(stage);
       }
     }

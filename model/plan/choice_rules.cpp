@@ -25,6 +25,20 @@ constexpr PlanRule kZeroStage = {
                                                std::clamp(stage, 0, 3)));
     }};
 
+constexpr PlanRule kStackHasZero = {
+    [](const Proposal& p) {
+      return p.training.stack.zero_stack.empty() ||
+             (p.request.zero_stage.value_or(0) == 0 && !p.request.sharding_group);
+    },
+    [](const Proposal& p) {
+      const Stack& stack = p.training.stack;
+      const bool staged = p.request.zero_stage.value_or(0) > 0;
+      return refusal(staged ? "zero_stage" : "sharding_group",
+                     fmt::format("found {}, allowed none with {}, which has no ZeRO; {} has it",
+                                 staged ? *p.request.zero_stage : *p.request.sharding_group,
+                                 stack.name, stack.zero_stack));
+    }};
+
 constexpr PlanRule kShardingGroup = {
     [](const Proposal& p) {
       return divides(p.request.sharding_group.value_or(1),
@@ -173,9 +187,10 @@ constexpr PlanRule kPrecision = {
                                p.training.precision.name, p.device.name, fmt::join(names, ", "))};
     }};
 
-constexpr std::array kChoiceRules = {
-    kPrecision,      kZeroStage,      kShardingGroup, kRecomputedLayers, kRecomputeEntries,
-    kRecomputeEntry, kCapacityFactor, kLoadImbalance, kRankOrder,        kCollective};
+constexpr std::array kChoiceRules = {kPrecision,      kZeroStage,        kStackHasZero,
+                                     kShardingGroup,  kRecomputedLayers, kRecomputeEntries,
+                                     kRecomputeEntry, kCapacityFactor,   kLoadImbalance,
+                                     kRankOrder,      kCollective};
 
 }  // namespace
 

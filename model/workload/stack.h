@@ -105,6 +105,8 @@ struct Stack {
   bool offloads_activations = false;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
+  // The stack of the catalog that runs plans with ZeRO instead; empty: this one does.
+  std::string zero_stack;
 
   std::vector<std::string> schedules;  // pipeline schedules it runs, by name; empty: any
 

@@ -134,12 +134,24 @@ Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
 }
 
 Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
+  if (auto done = choose_zero_stack(scenario, place); !done) return done;
   choose_release(scenario);
   if (auto done = check_simulation(scenario, place); !done) return done;
   return check_sizes(scenario, place);
 }
 
 }  // namespace
+
+Expected<void> choose_zero_stack(Scenario& scenario, const Place& place) {
+  Stack& stack = scenario.job.training.stack;
+  const bool sharded = scenario.plan && (scenario.plan->zero_stage.value_or(0) > 0 ||
+                                         scenario.plan->sharding_group.has_value());
+  if (!sharded || stack.zero_stack.empty()) return {};
+  const Stack own = std::exchange(stack, Stack{});
+  scenario.assumptions.push_back(
+      fmt::format("{} has no ZeRO: the plan runs on {}", own.name, own.zero_stack));
+  return read_reference(stack_section(), Json(own.zero_stack), stack, place / "training" / "stack");
+}
 
 Field<Scenario> model_field() {
   return {{.key = "model",

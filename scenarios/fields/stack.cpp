@@ -170,6 +170,9 @@ std::vector<Field<Stack>> runtime_fields() {
   return {
       flag("sequence_parallel", &S::sequence_parallel, "default of the plan's key when t > 1"),
       count("zero_stage", &S::zero_stage, "default of the plan's key", {0, 3}),
+      text("zero_stack", &S::zero_stack,
+           "stack of the catalog that runs plans with ZeRO instead, since this one cannot")
+          .absent("it runs them itself"),
       schedules_field(),
       object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
       flag("quantised_gathers", &S::quantised_gathers,

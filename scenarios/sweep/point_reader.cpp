@@ -158,6 +158,9 @@ Expected<Question> PointReader::read_job(const Values& values) {
   if (!read) return tl::unexpected(read.error());
   Scenario scenario = sweep_.scenario;
   for (const std::size_t group : changed) kKeyGroups[group].take(scenario, *read);
+  if (auto done = choose_zero_stack(scenario, {&document_, ""}); !done) {
+    return tl::unexpected(done.error());
+  }
   const auto tiers = tiers_of(scenario.job.cluster, values);
   PreparedJob job = prepare(scenario.job, *tiers);
   return Question{std::move(scenario), std::move(job)};

@@ -6,7 +6,7 @@
 namespace trainyard {
 namespace {
 
-// Rows by file: measured/README.md.
+// But for BLOOM's, whose stack has no ZeRO while their plans do. Rows by file: measured/README.md.
 TEST(MeasuredRuns, AreAllReadWithoutAnAssumption) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   std::size_t rows = 0;
@@ -17,7 +17,12 @@ TEST(MeasuredRuns, AreAllReadWithoutAnAssumption) {
     for (const Scenario& scenario : *scenarios) {
       EXPECT_TRUE(scenario.plan.has_value() && scenario.measured.has_value()) << scenario.name;
       EXPECT_TRUE(measured_step_time(scenario).has_value()) << scenario.name;
-      EXPECT_TRUE(scenario.assumptions.empty()) << scenario.name;
+      const bool bloom = entry.path().stem() == "bigscience";
+      EXPECT_EQ(scenario.assumptions,
+                bloom ? std::vector<std::string>{"megatron-2021 has no ZeRO: the plan runs on "
+                                                 "megatron-deepspeed"}
+                      : std::vector<std::string>{})
+          << scenario.name;
     }
   }
   EXPECT_EQ(rows, 294U);

@@ -87,8 +87,8 @@ TEST_P(FittedStack, WritesADocumentThatReadsBack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, FittedStack,
-                         testing::Values("megatron-2021", "megatron-2022", "megatron-core", "fsdp",
-                                         "torchtitan", "torchtitan-eager", "internevo"),
+                         testing::Values("megatron-deepspeed", "megatron-2022", "megatron-core",
+                                         "fsdp", "torchtitan", "torchtitan-eager", "internevo"),
                          [](const auto& instance) {
                            std::string name = instance.param;
                            std::ranges::replace(name, '-', '_');

@@ -51,6 +51,25 @@ TEST(PlanRefusal, AScheduleThatTheStackDoesNotRun) {
   EXPECT_EQ(question.refusal(), "legal");
 }
 
+TEST(PlanRefusal, ZeroOnAStackThatHasNone) {
+  PlanQuestion question;
+  question.training.stack.name = "a stack";
+  question.training.stack.zero_stack = "another";
+  question.request.zero_stage = 0;
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.zero_stage = 1;
+  EXPECT_EQ(question.refusal(),
+            "/plan/zero_stage: found 1, allowed none with a stack, which has no ZeRO; another has "
+            "it");
+  question.request.zero_stage.reset();
+  question.request.sharding_group = 2;
+  EXPECT_EQ(question.refusal(),
+            "/plan/sharding_group: found 2, allowed none with a stack, which has no ZeRO; another "
+            "has it");
+  question.training.stack.zero_stack.clear();
+  EXPECT_EQ(question.refusal(), "legal");
+}
+
 TEST(PlanRefusal, KvHeadsThatNeitherSplitNorReplicate) {
   PlanQuestion question;
   question.model.kv_heads = 6;
