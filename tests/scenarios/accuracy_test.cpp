@@ -72,6 +72,21 @@ TEST(Accuracy, OfEachPublishedFileIsWithinItsClaim) {
   EXPECT_EQ(claimed, claims.size()) << "a claimed file is not there";
 }
 
+// Nothing was fitted to these: what the claim for runs never seen is worth.
+TEST(Accuracy, OfTheTenRunsOfNarayanan2021IsWithinItsClaim) {
+  const auto scenarios =
+      read_scenarios(source_folder() / "tests" / "scenarios" / "narayanan_2021.json");
+  ASSERT_TRUE(scenarios.has_value()) << scenarios.error().message;
+  std::vector<PricedRun> runs;
+  for (const Scenario& scenario : *scenarios) runs.push_back(priced_run("Narayanan", scenario));
+  const ValidationReport report = summarise(rows_of(runs));
+  ASSERT_EQ(report.rows.size(), 10U);
+  for (const ValidationRow& row : report.rows) {
+    EXPECT_TRUE(row.predicted.has_value()) << row.name << ": " << row.note;
+  }
+  EXPECT_LE(report.all.mape.value(), tolerances().at("claimed_unfitted").get<double>());
+}
+
 TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   EXPECT_LE(report_of(shared).all.memory_mape.value(),
