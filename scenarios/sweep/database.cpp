@@ -2,15 +2,22 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace trainyard {
 namespace {
 
+// One line, whatever of a broken file the message repeats.
 tl::unexpected<Error> error_of(sqlite3* connection) {
-  return failure("", sqlite3_errmsg(connection));
+  constexpr std::size_t kLongest = 200;
+  std::string message = std::string(sqlite3_errmsg(connection)).substr(0, kLongest);
+  const auto control = [](unsigned char c) { return c < ' '; };
+  std::ranges::replace_if(message, control, '?');
+  return failure("", std::move(message));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "scenarios/sweep/database.h"
 #include "scenarios/sweep/lease_queue.h"
 #include "scenarios/sweep/result_file.h"
 #include "tests/scenarios/sweep/sweeps.h"
@@ -78,6 +79,15 @@ TEST(SweepStore, RefusesAnotherSweepAnotherVersionAndOtherFiles) {
   EXPECT_THAT(ResultFile::open(text).error().message, HasSubstr("is no result file"));
   EXPECT_THAT(ResultFile::open(sweep_folder() / "none").error().message,
               HasSubstr("does not exist"));
+}
+
+TEST(SweepStore, SaysWhatIsWrongWithADatabaseInOneLine) {
+  auto database = Database::open(sweep_folder() / "lines.sqlite", Database::Access::write);
+  ASSERT_TRUE(database.has_value()) << database.error().message;
+  const std::string name(5000, 'x');
+  EXPECT_EQ(database->run("SELECT 1 FROM \"no\nsuch\ttable\"").error().message,
+            "no such table: no?such?table");
+  EXPECT_EQ(database->run("SELECT 1 FROM " + name).error().message.size(), 200U);
 }
 
 TEST(SweepStore, IsWrittenByOneSweepAtATime) {
