@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMostPlans = 1000;
 constexpr int kPlans = 200;
-constexpr int kMeasuredRows = 50;  // for the widths of columns
+constexpr int kRowsForWidths = 50;  // for the widths of columns
 
 QString best_text(Objective objective, double value) {
   switch (objective) {
@@ -130,7 +130,7 @@ QWidget* PlanPage::make_table() {
   table_->setAlternatingRowColors(true);
   table_->setTabKeyNavigation(false);
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
-  table_->horizontalHeader()->setResizeContentsPrecision(kMeasuredRows);
+  table_->horizontalHeader()->setResizeContentsPrecision(kRowsForWidths);
   table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
   connect(filter_text_, &QLineEdit::textChanged, filter_, &CandidateFilter::set_filter);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
