@@ -4,10 +4,10 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include <QApplication>
 #include <QImage>
 #include <memory>
 
+#include "benchmarks/gui_application.h"
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
 #include "gui/presenters/explore.h"
@@ -15,15 +15,6 @@
 
 namespace trainyard {
 namespace {
-
-QApplication& application() {
-  static int count = 1;
-  static char name[] = "gui_benchmark";
-  static char* arguments[] = {name, nullptr};
-  qputenv("QT_QPA_PLATFORM", "offscreen");
-  static QApplication application(count, arguments);
-  return application;
-}
 
 void show_answer(MainWindow& window) {
   window.open_file(TRAINYARD_EXAMPLE);

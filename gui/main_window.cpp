@@ -110,6 +110,10 @@ void MainWindow::make_pages() {
     explore_->set_request(request_of(plan_page_->selected()->plan));
     simulate_explored();
   });
+  connect(plan_page_, &PlanPage::run_asked, this, [this] {
+    explore_->set_request(request_of(plan_page_->selected()->plan));
+    show_page(execute_page_);
+  });
   connect(explore_page_, &ExplorePage::simulate_asked, this, &MainWindow::simulate_explored);
   connect(timeline_page_, &TimelinePage::simulate_asked, this, &MainWindow::simulate_explored);
   connect(timeline_page_, &TimelinePage::said, this, &MainWindow::say);

@@ -51,6 +51,8 @@ class MainWindow : public QMainWindow {
   TimelinePage& timeline() { return *timeline_page_; }
   void show_page(QWidget* page);
   void show_page_at(int place);
+  // The plan of the Explore page, as the Timeline page says.
+  void simulate_explored();
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -74,7 +76,6 @@ class MainWindow : public QMainWindow {
   void show_recent();
   void add_recent(const std::filesystem::path& file);
   void explore_plan(const Candidate& candidate);
-  void simulate_explored();
   void live_explored();
   void run_explored();
   void export_selected();

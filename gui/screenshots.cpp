@@ -1,5 +1,6 @@
 // gui_screenshots FOLDER WIDTH HEIGHT [dark]: pictures of every page on a real scenario, for
-// docs/images and to be looked at (scripts/screenshots). No display is needed.
+// docs/images and to be looked at (scripts/screenshots). Without QT_QPA_PLATFORM no display is
+// needed.
 #include <QApplication>
 #include <QComboBox>
 #include <QElapsedTimer>
@@ -220,7 +221,7 @@ int take(const QString& folder, QSize size, bool also_dark) {
 }  // namespace trainyard
 
 int main(int argc, char** argv) {
-  qputenv("QT_QPA_PLATFORM", "offscreen");
+  if (!qEnvironmentVariableIsSet("QT_QPA_PLATFORM")) qputenv("QT_QPA_PLATFORM", "offscreen");
   QStandardPaths::setTestModeEnabled(true);
   QApplication application(argc, argv);
   QApplication::setOrganizationName(QStringLiteral("trainyard"));

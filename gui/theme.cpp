@@ -1,10 +1,13 @@
 #include "gui/theme.h"
 
 #include <QApplication>
+#include <QPainter>
 #include <QPalette>
+#include <QProxyStyle>
 #include <QSettings>
-#include <QStyle>
-#include <QStyleFactory>
+#include <QStyleOption>
+
+#include "gui/charts/colours.h"
 
 namespace trainyard {
 namespace {
@@ -15,8 +18,10 @@ struct Shades {
 
 constexpr Shades kLight = {0xfff4f3ef, 0xfffcfcfb, 0xfff0efe9, 0xffeceae4,
                            0xff0b0b0b, 0xff898781, 0xff1c5cab};
-constexpr Shades kDark = {0xff232322, 0xff1a1a19, 0xff21211f, 0xff30302e,
+constexpr Shades kDark = {0xff32322f, 0xff1a1a19, 0xff232321, 0xff454541,
                           0xfff5f4ef, 0xff898781, 0xff86b6ef};
+
+constexpr QRgb kEdgeInDark = 0xff7a7872;
 
 QPalette palette_of(const Shades& shades) {
   QPalette palette(QColor::fromRgb(shades.button), QColor::fromRgb(shades.window));
@@ -40,8 +45,27 @@ QPalette palette_of(const Shades& shades) {
   return palette;
 }
 
+// Fusion draws edges darker than the window, which nobody sees on a dark one: boxes to tick and
+// fields get one that is lighter.
+class EdgedStyle : public QProxyStyle {
+ public:
+  EdgedStyle() : QProxyStyle(QStringLiteral("Fusion")) {}
+
+  void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
+                     const QWidget* widget) const override {
+    QProxyStyle::drawPrimitive(element, option, painter, widget);
+    const bool has_edge = element == PE_IndicatorCheckBox || element == PE_FrameLineEdit;
+    if (!has_edge || !is_dark(option->palette)) return;
+    painter->save();
+    painter->setBrush(Qt::NoBrush);
+    painter->setPen(QColor::fromRgb(kEdgeInDark));
+    painter->drawRect(option->rect.adjusted(0, 0, -1, -1));
+    painter->restore();
+  }
+};
+
 void apply(Theme theme) {
-  QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
+  QApplication::setStyle(new EdgedStyle);
   QApplication::setPalette(
       theme == Theme::desktop ? QPalette() : palette_of(theme == Theme::dark ? kDark : kLight));
 }

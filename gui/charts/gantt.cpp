@@ -1,11 +1,13 @@
 #include "gui/charts/gantt.h"
 
+#include <QImage>
 #include <QKeyEvent>
 #include <QPainter>
 #include <QPainterPath>
 #include <QScrollBar>
 #include <QWheelEvent>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -23,6 +25,39 @@ constexpr int kCurveHeight = 64;
 constexpr double kLabelFrom = 40;  // pixels that a slice must have to be named
 
 QString time_text(double picoseconds) { return qt(with_unit(Seconds(picoseconds / kPerSecond))); }
+
+// Of every kind of slice; those that are not on the critical path may fade.
+struct Inks {
+  std::array<QColor, kSliceKinds> plain, faded;
+
+  explicit Inks(bool dark) {
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      plain[i] = faded[i] = colour_of(key_of(static_cast<SliceKind>(i)), dark);
+      faded[i].setAlphaF(0.18F);
+    }
+  }
+};
+
+bool is_in_pixels(const SliceRun& run) {
+  return run.x == std::floor(run.x) && run.width == std::floor(run.width);
+}
+
+// Runs of whole pixels as a picture of one line that is drawn over the row: a track may have a
+// thousand of them.
+template <typename Colour>
+void paint_pixels(QPainter& painter, QRect row, const std::vector<SliceRun>& runs,
+                  const Colour& colour_of_run) {
+  if (std::ranges::none_of(runs, is_in_pixels)) return;
+  QImage line(row.width(), 1, QImage::Format_ARGB32_Premultiplied);
+  line.fill(0);
+  auto* pixels = reinterpret_cast<QRgb*>(line.scanLine(0));
+  for (const SliceRun& run : runs) {
+    if (!is_in_pixels(run)) continue;
+    std::fill_n(pixels + static_cast<int>(run.x), static_cast<int>(run.width),
+                qPremultiply(colour_of_run(run).rgba()));
+  }
+  painter.drawImage(row, line);
+}
 
 }  // namespace
 
@@ -90,13 +125,10 @@ void Gantt::show_slice(std::uint32_t slice) {
     per_pixel_ = std::max(kClosest, (end - start) * 8 / std::max(1, plot_width()));
   }
   from_ = (start + end) / 2 - per_pixel_ * plot_width() / 2;
-  for (int i = 0; i < static_cast<int>(scene_->tracks().size()); ++i) {
-    const auto& slices = scene_->tracks()[static_cast<std::size_t>(i)].slices;
-    if (std::ranges::find(slices, slice) == slices.end()) continue;
+  if (const int track = scene_->track_of(slice); track >= 0) {
     const int shown = (tracks_bottom() - 2 * track_height()) / track_height();
-    if (i < first_track() || i >= first_track() + shown) scroll_->setValue(i);
-    choose_rank(scene_->tracks()[static_cast<std::size_t>(i)].rank);
-    break;
+    if (track < first_track() || track >= first_track() + shown) scroll_->setValue(track);
+    choose_rank(scene_->tracks()[static_cast<std::size_t>(track)].rank);
   }
   keep_in_scene();
 }
@@ -130,38 +162,8 @@ QString Gantt::data_text() const {
   return text;
 }
 
-QString Gantt::svg() const {
-  if (!scene_) return {};
-  const int high = track_height();
-  const auto tracks = static_cast<int>(scene_->tracks().size());
-  QString text = QStringLiteral(
-                     "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%1\" height=\"%2\" "
-                     "font-family=\"sans-serif\" font-size=\"11\">\n")
-                     .arg(width())
-                     .arg(high * (tracks + 1));
-  for (int i = 0; i < tracks; ++i) {
-    const TimelineTrack& track = scene_->tracks()[static_cast<std::size_t>(i)];
-    const int y = high * i;
-    text += QStringLiteral("<text x=\"2\" y=\"%1\">%2</text>\n")
-                .arg(y + high - 6)
-                .arg(track.name.toHtmlEscaped());
-    text += svg_of(track.slices, y, band_of(track, false));
-    if (!track.predicted.empty()) text += svg_of(track.predicted, y, band_of(track, true));
-  }
-  return text + QStringLiteral("</svg>\n");
-}
-
-QString Gantt::svg_of(const std::vector<std::uint32_t>& slices, int y, Band band) const {
-  QString text;
-  for (const SliceRun& run : scene_->runs(slices, view())) {
-    text += QStringLiteral("<rect x=\"%1\" y=\"%2\" width=\"%3\" height=\"%4\" fill=\"%5\"/>\n")
-                .arg(label_width() + run.x, 0, 'f', 2)
-                .arg(y + band.top)
-                .arg(run.width, 0, 'f', 2)
-                .arg(band.height)
-                .arg(colour_of(key_of(run.kind), false).name());
-  }
-  return text;
+GanttDrawing Gantt::drawing() const {
+  return {scene_, view(), width(), label_width(), track_height()};
 }
 
 int Gantt::label_width() const { return std::min(label_width_, width() / 3); }
@@ -186,16 +188,9 @@ const TimelineTrack* Gantt::track_at(int y) const {
 const std::uint32_t* Gantt::slice_at(QPoint point) const {
   const TimelineTrack* track = track_at(point.y());
   if (track == nullptr || point.x() < label_width()) return nullptr;
-  const bool predicted =
-      !track->predicted.empty() && point.y() % track_height() >= band_of(*track, true).top;
-  return scene_->slice_at(predicted ? track->predicted : track->slices, time_at(point.x()));
-}
-
-Gantt::Band Gantt::band_of(const TimelineTrack& track, bool predicted) const {
-  const int high = track_height() - 2;
-  if (track.predicted.empty()) return {1, high};
-  const int measured = high * 6 / 10;
-  return predicted ? Band{1 + measured + 1, high - measured - 1} : Band{1, measured};
+  const bool predicted = !track->predicted.empty() &&
+                         point.y() % track_height() >= band_of(*track, true, track_height()).top;
+  return scene_->slice_at(*track, time_at(point.x()), predicted);
 }
 
 void Gantt::place_scroll_bar() {
@@ -242,12 +237,6 @@ void Gantt::paint_axis(QPainter& painter) const {
   }
 }
 
-QColor Gantt::colour_of_run(const SliceRun& run, bool dark) const {
-  QColor colour = colour_of(key_of(run.kind), dark);
-  if (only_critical_ && !scene_->is_critical(run.slice)) colour.setAlphaF(0.18F);
-  return colour;
-}
-
 void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) const {
   const bool dark = is_dark(palette());
   const int high = track_height();
@@ -261,20 +250,27 @@ void Gantt::paint_track(QPainter& painter, const TimelineTrack& track, int y) co
     idle.setAlphaF(0.35F);
     painter.fillRect(QRectF(label_width() + left, y + 1, right - left, high - 2), idle);
   }
-  paint_slices(painter, track.slices, y, band_of(track, false));
-  if (!track.predicted.empty()) paint_slices(painter, track.predicted, y, band_of(track, true));
+  paint_slices(painter, track, y, false);
+  if (!track.predicted.empty()) paint_slices(painter, track, y, true);
 }
 
-void Gantt::paint_slices(QPainter& painter, const std::vector<std::uint32_t>& slices, int y,
-                         Band band) const {
-  const bool dark = is_dark(palette());
-  const bool is_named = band.height >= fontMetrics().height();
-  for (const SliceRun& run : scene_->runs(slices, view())) {
-    const QRectF box(label_width() + run.x, y + band.top, run.width, band.height);
-    const QColor colour = colour_of_run(run, dark);
-    painter.fillRect(box, colour);
-    if (run.width > kLabelFrom && is_named) {
-      painter.setPen(text_on(colour));
+void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
+                         bool predicted) const {
+  const GanttBand band = band_of(track, predicted, track_height());
+  const QRect row(label_width(), y + band.top, plot_width(), band.height);
+  const std::vector<SliceRun> runs = scene_->runs(track, view(), predicted);
+  const Inks inks(is_dark(palette()));
+  const auto colour_of_run = [&](const SliceRun& run) {
+    const bool fades = only_critical_ && !scene_->is_critical(run.slice);
+    return (fades ? inks.faded : inks.plain)[static_cast<std::size_t>(run.kind)];
+  };
+  paint_pixels(painter, row, runs, colour_of_run);
+  for (const SliceRun& run : runs) {
+    const QRectF box(row.left() + run.x, row.top(), run.width, row.height());
+    const bool is_named = run.width > kLabelFrom && band.height >= fontMetrics().height();
+    if (!is_in_pixels(run)) painter.fillRect(box, colour_of_run(run));
+    if (is_named) {
+      painter.setPen(text_on(colour_of_run(run)));
       painter.drawText(box.adjusted(3, 0, -3, 0), Qt::AlignVCenter,
                        fontMetrics().elidedText(scene_->name_of(run.slice), Qt::ElideRight,
                                                 static_cast<int>(run.width) - 6));
@@ -294,7 +290,6 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
   painter.setPen(palette().color(QPalette::Text));
   painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
                    Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
-  const double most = std::ranges::max_element(points, {}, &CurvePoint::value)->value;
   QPainterPath path(area.bottomLeft());
   auto point = std::ranges::upper_bound(points, from_, {}, &CurvePoint::time);
   double value = point == points.begin() ? 0 : std::prev(point)->value;
@@ -305,7 +300,7 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
       value = point->value;
       peak = std::max(peak, value);
     }
-    path.lineTo(area.left() + x, area.bottom() - area.height() * peak / most);
+    path.lineTo(area.left() + x, area.bottom() - area.height() * peak / curve.most);
   }
   path.lineTo(area.bottomRight());
   path.closeSubpath();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "gui/charts/chart.h"
+#include "gui/charts/gantt_drawing.h"
 #include "gui/presenters/timeline_scene.h"
 
 class QScrollBar;
@@ -30,7 +31,8 @@ class Gantt : public Chart {
   TimelineView view() const { return {from_, per_pixel_, plot_width()}; }
 
   QString data_text() const override;
-  QString svg() const;
+  // What is shown, as vectors.
+  GanttDrawing drawing() const;
   QSize sizeHint() const override { return {900, 480}; }
   QSize minimumSizeHint() const override { return {320, 200}; }
 
@@ -54,20 +56,12 @@ class Gantt : public Chart {
   int first_track() const;
   const TimelineTrack* track_at(int y) const;
   const std::uint32_t* slice_at(QPoint point) const;
-  // Where in a row of the chart slices lie: all of it, or the measured or predicted part.
-  struct Band {
-    int top = 0, height = 0;  // from that of the row
-  };
-  Band band_of(const TimelineTrack& track, bool predicted) const;
   double time_at(double x) const;
-  QString svg_of(const std::vector<std::uint32_t>& slices, int y, Band band) const;
-  QColor colour_of_run(const SliceRun& run, bool dark) const;
   void keep_in_scene();
   void place_scroll_bar();
   void paint_axis(QPainter& painter) const;
   void paint_track(QPainter& painter, const TimelineTrack& track, int y) const;
-  void paint_slices(QPainter& painter, const std::vector<std::uint32_t>& slices, int y,
-                    Band band) const;
+  void paint_slices(QPainter& painter, const TimelineTrack& track, int y, bool predicted) const;
   void paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const;
   void choose_rank(int rank);  // whose curves are shown
 

@@ -86,6 +86,7 @@ AccuracyPage::AccuracyPage(AccuracyCheck& check, QWidget* parent)
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(table_);
   splitter_->addWidget(scatter_);
+  splitter_->setSizes({1100, 1000});  // of each other
   auto* layout = new QVBoxLayout(this);
   layout->addWidget(make_bar());
   layout->addWidget(summary_);

@@ -19,6 +19,7 @@
 #include <cmath>
 
 #include "gui/charts/colours.h"
+#include "gui/pages/emphasis_delegate.h"
 #include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/rank_model.h"
@@ -142,6 +143,7 @@ QWidget* ExecutePage::make_bar() {
 
 void ExecutePage::make_lists() {
   table_->setModel(model_);
+  table_->setItemDelegate(new EmphasisDelegate(table_));
   table_->setObjectName(QStringLiteral("ranks_table"));
   table_->setAccessibleName(tr("Ranks of the run"));
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);

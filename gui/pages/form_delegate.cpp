@@ -1,10 +1,10 @@
 #include "gui/pages/form_delegate.h"
 
+#include <QAbstractItemView>
 #include <QComboBox>
 #include <QCompleter>
 #include <QLineEdit>
 
-#include "gui/charts/colours.h"
 #include "gui/presenters/form_model.h"
 
 namespace trainyard {
@@ -23,6 +23,13 @@ QComboBox* chooser(QWidget* parent, const QStringList& choices, QAbstractItemDel
     Q_EMIT delegate->closeEditor(box);
   });
   return box;
+}
+
+void edit_when_asked(QAbstractItemView& view) {
+  view.setEditTriggers(QAbstractItemView::EditKeyPressed | QAbstractItemView::AnyKeyPressed);
+  QObject::connect(&view, &QAbstractItemView::clicked, &view, [&view](const QModelIndex& at) {
+    if ((at.flags() & Qt::ItemIsEditable) != 0) view.edit(at);
+  });
 }
 
 QWidget* FormDelegate::createEditor(QWidget* parent, const QStyleOptionViewItem& /*option*/,
@@ -59,19 +66,9 @@ void FormDelegate::setModelData(QWidget* editor, QAbstractItemModel* model,
 }
 
 QSize FormDelegate::sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const {
-  QSize size = QStyledItemDelegate::sizeHint(option, index);
+  QSize size = EmphasisDelegate::sizeHint(option, index);
   size.setHeight(option.fontMetrics.height() + 10);
   return size;
-}
-
-void FormDelegate::initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const {
-  QStyledItemDelegate::initStyleOption(option, index);
-  const bool absent = !index.data(FormModel::present_role).toBool();
-  const bool marked = index.data(Qt::ForegroundRole).isValid();
-  if (absent && !marked) {
-    option->palette.setColor(QPalette::Text, muted_text(option->palette));
-    if (index.column() == FormModel::value_column) option->font.setItalic(true);
-  }
 }
 
 }  // namespace trainyard

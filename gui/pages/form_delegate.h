@@ -2,8 +2,9 @@
 // for references, else a line.
 #pragma once
 
-#include <QStyledItemDelegate>
+#include "gui/pages/emphasis_delegate.h"
 
+class QAbstractItemView;
 class QComboBox;
 
 namespace trainyard {
@@ -11,10 +12,13 @@ namespace trainyard {
 // A searchable list where any text may be typed; what is chosen is committed at once.
 QComboBox* chooser(QWidget* parent, const QStringList& choices, QAbstractItemDelegate* delegate);
 
-class FormDelegate : public QStyledItemDelegate {
+// A cell is edited once it is clicked or typed into; Tab goes through without opening one.
+void edit_when_asked(QAbstractItemView& view);
+
+class FormDelegate : public EmphasisDelegate {
   Q_OBJECT
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
+  using EmphasisDelegate::EmphasisDelegate;
 
   QWidget* createEditor(QWidget* parent, const QStyleOptionViewItem& option,
                         const QModelIndex& index) const override;
@@ -22,9 +26,6 @@ class FormDelegate : public QStyledItemDelegate {
   void setModelData(QWidget* editor, QAbstractItemModel* model,
                     const QModelIndex& index) const override;
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
-
- protected:
-  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override;
 };
 
 }  // namespace trainyard

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int kMostPlans = 1000;
 constexpr int kPlans = 200;
+constexpr int kRowsForWidths = 50;  // for the widths of columns
 
 QString best_text(Objective objective, double value) {
   switch (objective) {
@@ -129,6 +130,7 @@ QWidget* PlanPage::make_table() {
   table_->setAlternatingRowColors(true);
   table_->setTabKeyNavigation(false);
   table_->horizontalHeader()->setSortIndicator(-1, Qt::AscendingOrder);
+  table_->horizontalHeader()->setResizeContentsPrecision(kRowsForWidths);
   table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 8);
   connect(filter_text_, &QLineEdit::textChanged, filter_, &CandidateFilter::set_filter);
   connect(table_->selectionModel(), &QItemSelectionModel::currentRowChanged, this,
@@ -184,6 +186,7 @@ QWidget* PlanPage::make_actions() {
   add(tr("Use in the scenario"), "use", &PlanPage::use_asked);
   add(tr("Explore"), "explore", &PlanPage::explore_asked);
   add(tr("Simulate"), "simulate", &PlanPage::simulate_asked);
+  add(tr("Run …"), "run", &PlanPage::run_asked);
   add(tr("Export …"), "export", &PlanPage::export_asked);
   row->addStretch(1);
   return bar;

@@ -34,6 +34,7 @@ class PlanPage : public QWidget {
  Q_SIGNALS:
   void explore_asked();
   void simulate_asked();
+  void run_asked();
   void use_asked();
   void export_asked();
 

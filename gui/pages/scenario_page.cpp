@@ -64,7 +64,7 @@ QWidget* ScenarioPage::make_form() {
   tree_->setObjectName(QStringLiteral("form"));
   tree_->setAccessibleName(tr("Document as a form"));
   tree_->setItemDelegate(new FormDelegate(tree_));
-  tree_->setEditTriggers(QAbstractItemView::AllEditTriggers);
+  edit_when_asked(*tree_);
   tree_->setUniformRowHeights(true);
   tree_->setAlternatingRowColors(true);
   tree_->header()->setStretchLastSection(true);

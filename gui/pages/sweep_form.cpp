@@ -18,9 +18,9 @@ namespace trainyard {
 namespace {
 
 // Keys are looked up among those that there are; the rest is typed.
-class AxisDelegate : public QStyledItemDelegate {
+class AxisDelegate : public EmphasisDelegate {
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
+  using EmphasisDelegate::EmphasisDelegate;
 
   QWidget* createEditor(QWidget* parent, const QStyleOptionViewItem& option,
                         const QModelIndex& index) const override {
@@ -71,7 +71,7 @@ SweepForm::SweepForm(QWidget* parent)
   table_->setObjectName(QStringLiteral("axes"));
   table_->setAccessibleName(tr("Keys that vary"));
   table_->setTabKeyNavigation(false);
-  table_->setEditTriggers(QAbstractItemView::AllEditTriggers);
+  edit_when_asked(*table_);
   table_->verticalHeader()->setDefaultSectionSize(table_->fontMetrics().height() + 10);
   table_->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table_->horizontalHeader()->setSectionResizeMode(SweepAxes::key_column, QHeaderView::Interactive);

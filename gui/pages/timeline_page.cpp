@@ -15,8 +15,10 @@
 #include "gui/charts/gantt.h"
 #include "gui/presenters/step_play.h"
 #include "gui/presenters/text.h"
+#include "gui/presenters/timeline_scene.h"
 #include "scenarios/output.h"
 #include "scenarios/write_trace.h"
+#include "simulator/step.h"
 
 namespace trainyard {
 
@@ -36,7 +38,9 @@ TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
       details_(new QLabel),
       shares_title_(new QLabel),
       shares_(new QListWidget),
-      splitter_(new QSplitter) {
+      splitter_(new QSplitter),
+      finding_(*this),
+      exporting_(*this) {
   splitter_->setObjectName(QStringLiteral("timeline"));
   splitter_->addWidget(gantt_);
   splitter_->addWidget(make_side());
@@ -60,7 +64,7 @@ QWidget* TimelinePage::make_bar() {
   ranks_->addItems({tr("A rank for each stage"), tr("Every rank")});
   ranks_->setAccessibleName(tr("Ranks that are played"));
   simulate_->setObjectName(QStringLiteral("simulate"));
-  export_->setObjectName(QStringLiteral("export"));
+  export_->setObjectName(QStringLiteral("export_timeline"));
   search_->setPlaceholderText(tr("Search operations (Enter: next)"));
   search_->setAccessibleName(tr("Search operations"));
   search_->setClearButtonEnabled(true);
@@ -107,6 +111,7 @@ QWidget* TimelinePage::make_side() {
 
 bool TimelinePage::plays_messages() const { return network_->currentIndex() == 1; }
 bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
+void TimelinePage::play_every_rank() { ranks_->setCurrentIndex(1); }
 
 void TimelinePage::show_started() {
   simulate_->setEnabled(false);
@@ -125,7 +130,7 @@ void TimelinePage::show_step() {
   if (!is_simulated) critical_->setChecked(false);
   shares_title_->setText(step ? step->shares_title : tr("Critical path by operation"));
   shares_->setAccessibleName(shares_title_->text());
-  export_->setEnabled(step != nullptr);
+  export_->setEnabled(step != nullptr && !exporting_.busy());
   gantt_->set_scene(step ? step->scene : nullptr);
   shares_->clear();
   show_details({});
@@ -147,34 +152,55 @@ void TimelinePage::show_details(const QString& details) {
                         : details);
 }
 
+// Beside the window: names of ten million operations are compared one by one.
 void TimelinePage::find_next() {
-  const TimelineScene* scene = gantt_->scene();
-  if (scene == nullptr || search_->text().isEmpty()) return;
-  const auto from = [&] {
-    if (!gantt_->selected()) return -1.0;
-    return static_cast<double>(scene->times_of(*gantt_->selected()).start.count());
-  };
-  const std::uint32_t* found = scene->find_after(search_->text(), from());
-  if (found == nullptr) found = scene->find_after(search_->text(), -1);
-  if (found == nullptr) {
-    Q_EMIT said(tr("No operation is called %1.").arg(search_->text()));
-    return;
-  }
-  gantt_->show_slice(*found);
-  show_details(scene->details_of(*found));
+  if (gantt_->scene() == nullptr || search_->text().isEmpty()) return;
+  const std::optional<std::uint32_t> now = gantt_->selected();
+  finding_.start([this, scene = play_.step()->scene, text = search_->text(),
+                  now](const std::atomic<bool>& /*stop*/) {
+    const double from = now ? static_cast<double>(scene->times_of(*now).start.count()) : -1;
+    const std::uint32_t* found = scene->find_after(text, from);
+    if (found == nullptr) found = scene->find_after(text, -1);
+    const auto slice = found == nullptr ? std::nullopt : std::optional(*found);
+    return Background::Done([this, scene, slice, text] {
+      if (gantt_->scene() == scene.get()) show_found(slice, text);
+    });
+  });
 }
 
-Expected<void> TimelinePage::export_to(const std::filesystem::path& file) {
-  if (!play_.step()) return failure(file.string(), "there is no timeline yet");
-  if (file.extension() == ".svg") return write_file(file, gantt_->svg().toStdString());
+void TimelinePage::show_found(std::optional<std::uint32_t> slice, const QString& text) {
+  if (!slice) {
+    Q_EMIT said(tr("No operation is called %1.").arg(text));
+    return;
+  }
+  gantt_->show_slice(*slice);
+  show_details(gantt_->scene()->details_of(*slice));
+}
+
+void TimelinePage::export_to(const std::filesystem::path& file) {
+  const auto say = [this, file](const Expected<void>& done) {
+    Q_EMIT said(done ? tr("Written to %1.").arg(path_text(file)) : qt(done.error()));
+  };
+  if (!play_.step()) return say(failure(file.string(), "there is no timeline yet"));
   if (file.extension() == ".png") {
-    if (gantt_->grab().save(path_text(file), "PNG")) return {};
-    return failure(file.string(), "cannot be written");
+    const bool done = gantt_->grab().save(path_text(file), "PNG");
+    return say(done ? Expected<void>{} : failure(file.string(), "cannot be written"));
   }
-  if (!play_.step()->simulation) {
-    return failure(file.string(), "the timeline was read from a trace; export a picture of it");
+  const bool is_drawing = file.extension() == ".svg";
+  if (!is_drawing && !play_.step()->simulation) {
+    return say(
+        failure(file.string(), "the timeline was read from a trace; export a picture of it"));
   }
-  return write_trace(file, *play_.step()->simulation, [] { return false; });
+  export_->setEnabled(false);
+  exporting_.start([this, file, is_drawing, say, drawing = gantt_->drawing(),
+                    simulation = play_.step()->simulation](const std::atomic<bool>& stop) {
+    const auto done = is_drawing ? write_file(file, drawing.svg().toStdString())
+                                 : write_trace(file, *simulation, [&stop] { return stop.load(); });
+    return Background::Done([this, say, done] {
+      export_->setEnabled(play_.step() != nullptr);
+      say(done);
+    });
+  });
 }
 
 void TimelinePage::choose_trace() {
@@ -187,9 +213,7 @@ void TimelinePage::choose_export() {
   const QString file = QFileDialog::getSaveFileName(
       this, tr("Export the timeline"), QStringLiteral("timeline.json"),
       tr("Trace for Perfetto (*.json);;Picture (*.png);;Drawing (*.svg)"));
-  if (file.isEmpty()) return;
-  const auto done = export_to(path_of(file));
-  Q_EMIT said(done ? tr("Written to %1.").arg(file) : qt(done.error()));
+  if (!file.isEmpty()) export_to(path_of(file));
 }
 
 }  // namespace trainyard

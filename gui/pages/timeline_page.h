@@ -3,9 +3,11 @@
 #pragma once
 
 #include <QWidget>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 
-#include "model/expected.h"
+#include "gui/presenters/background.h"
 
 class QCheckBox;
 class QComboBox;
@@ -28,8 +30,10 @@ class TimelinePage : public QWidget {
   Gantt& gantt() { return *gantt_; }
   bool plays_messages() const;
   bool folds() const;
-  // By the ending: .png, .svg, .json (a trace for Perfetto).
-  Expected<void> export_to(const std::filesystem::path& file);
+  void play_every_rank();
+  // By the ending: .png, .svg, .json (a trace for Perfetto), in the background; how it went is
+  // said.
+  void export_to(const std::filesystem::path& file);
 
  Q_SIGNALS:
   void simulate_asked();
@@ -42,6 +46,7 @@ class TimelinePage : public QWidget {
   void show_step();
   void show_details(const QString& details);
   void find_next();
+  void show_found(std::optional<std::uint32_t> slice, const QString& text);
   void choose_trace();
   void choose_export();
 
@@ -54,6 +59,7 @@ class TimelinePage : public QWidget {
   QLabel *summary_, *details_, *shares_title_;
   QListWidget* shares_;
   QSplitter* splitter_;
+  Background finding_, exporting_;
 };
 
 }  // namespace trainyard

@@ -70,7 +70,7 @@ std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& d
   const Estimate& found = candidate.estimate;
   return {
       {tr("Step time"), shown(found.step_time),
-       tr("%1 to %2 (10–90 %)").arg(shown(found.step_time_low), shown(found.step_time_high))},
+       tr("%1 to %2 (10–90\u00a0%)").arg(shown(found.step_time_low), shown(found.step_time_high))},
       {tr("MFU"), percent_text(found.mfu), tr("HFU %1").arg(percent_text(found.hfu))},
       {tr("Throughput"), qt(short_scale(found.tokens_per_second)),
        tr("tokens a second, %1 TFLOP/s a device")

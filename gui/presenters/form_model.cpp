@@ -1,18 +1,15 @@
 #include "gui/presenters/form_model.h"
 
-#include <QBrush>
-#include <QFont>
 #include <QStringList>
 #include <algorithm>
 #include <utility>
 
+#include "gui/presenters/emphasis.h"
 #include "gui/presenters/text.h"
 #include "scenarios/form.h"
 
 namespace trainyard {
 namespace {
-
-const QColor kProblemColour(0xd0, 0x3b, 0x3b);
 
 QStringList choices_of(const FormRow& row) {
   QStringList choices;
@@ -97,25 +94,20 @@ QVariant FormModel::data(const QModelIndex& index, int role) const {
       return choices_of(row);
     case catalog_role:
       return qt(row.catalog);
-    case present_role:
-      return row.present;
+    case muted_role:
+      return !row.present;
+    case problem_role:
+      return int(index.internalId()) == problem_row_;
+    case strong_role:
+      return index.column() == key_column && (row.editor == FormEditor::section || row.required);
     case help_role:
     case Qt::ToolTipRole:
       return help(row);
     default:
       break;
   }
-  if (role == Qt::ForegroundRole && int(index.internalId()) == problem_row_) {
-    return QBrush(kProblemColour);
-  }
   if (index.column() == value_column) return value_data(row, role);
-  if (role == Qt::DisplayRole) return qt(row.key);
-  if (role == Qt::FontRole && (row.editor == FormEditor::section || row.required)) {
-    QFont font;
-    font.setBold(true);
-    return font;
-  }
-  return {};
+  return role == Qt::DisplayRole ? QVariant(qt(row.key)) : QVariant();
 }
 
 QVariant FormModel::value_data(const FormRow& row, int role) const {

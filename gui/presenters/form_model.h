@@ -21,8 +21,7 @@ class FormModel : public QAbstractItemModel {
     editor_role,                  // int(FormEditor)
     choices_role,
     catalog_role,  // kind of document, of a reference
-    present_role,
-    help_role,  // meaning, what is allowed, what absence means
+    help_role,     // meaning, what is allowed, what absence means
   };
 
   explicit FormModel(QObject* parent = nullptr);

@@ -1,8 +1,8 @@
 #include "gui/presenters/rank_model.h"
 
-#include <QFont>
 #include <utility>
 
+#include "gui/presenters/emphasis.h"
 #include "gui/presenters/text.h"
 #include "scenarios/readable.h"
 
@@ -117,12 +117,8 @@ QVariant RankModel::data(const QModelIndex& index, int role) const {
       return column.text(watch_, watch_.ranks()[row], row);
     case Qt::ToolTipRole:
       return watch_.behind() == index.row() ? watch_.alert() : QVariant();
-    case Qt::FontRole: {
-      if (watch_.behind() != index.row()) return {};
-      QFont bold;
-      bold.setBold(true);
-      return bold;
-    }
+    case strong_role:
+      return watch_.behind() == index.row();
     case Qt::TextAlignmentRole:
       return QVariant((column.is_number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
     default:

@@ -13,6 +13,8 @@ namespace trainyard {
 namespace {
 
 constexpr qint64 kSameKeystrokes = 1000;  // ms between two that are undone at once
+// A document is read anew at every keystroke, so the window takes fewer bytes than the commands do.
+constexpr std::size_t kLargestShown = std::size_t{1} << 20;
 
 // "/plan/tensor_parallel" of "a.json: /plan/tensor_parallel".
 std::string pointer_of(const std::string& where) {
@@ -27,7 +29,7 @@ ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {}
 ScenarioDocument::~ScenarioDocument() = default;
 
 Expected<void> ScenarioDocument::open(const std::filesystem::path& file) {
-  auto text = read_file(file);
+  auto text = read_file(file, kLargestShown);
   if (!text) return failure(file.string(), text.error().message);
   saved_ = *text;
   replace(*std::move(text), file);
@@ -92,6 +94,8 @@ Expected<std::string> ScenarioDocument::text_with(const Plan& plan,
 
 Expected<void> ScenarioDocument::take(const std::filesystem::path& file,
                                       const std::function<bool()>& may_leave) {
+  const auto shown = read_file(file, kLargestShown);
+  if (!shown) return failure(file.string(), shown.error().message);
   auto taken = with_document(text(), place(), file);
   if (!taken) return tl::unexpected(taken.error());
   if (taken->empty()) return may_leave() ? open(file) : Expected<void>{};

@@ -34,7 +34,7 @@ std::vector<QString> path_shares_of(const StepSimulation& found) {
   const auto shares = path_shares(found.step, critical_path(found.step, found.timeline));
   for (const PathShare& share : shares) {
     if (lines.size() == kSharesShown) break;
-    lines.push_back(StepPlay::tr("%1 %2 (%3 ×)")
+    lines.push_back(StepPlay::tr("%1 %2 (%3\u00a0×)")
                         .arg(qt(with_unit(share.time)), qt(share.operation))
                         .arg(share.tasks));
   }

@@ -1,10 +1,9 @@
 #include "gui/presenters/sweep_axes.h"
 
-#include <QGuiApplication>
-#include <QPalette>
 #include <algorithm>
 #include <utility>
 
+#include "gui/presenters/emphasis.h"
 #include "gui/presenters/text.h"
 
 namespace trainyard {
@@ -97,9 +96,8 @@ QVariant SweepAxes::data(const QModelIndex& index, int role) const {
     case Qt::DisplayRole:
     case Qt::EditRole:
       return text_at(axis, column, role == Qt::EditRole);
-    case Qt::ForegroundRole:
-      return shows_example(axis, column) ? QVariant(QGuiApplication::palette().placeholderText())
-                                         : QVariant();
+    case muted_role:
+      return shows_example(axis, column);
     case Qt::ToolTipRole:
       return help_of(axis, column);
     case choices_role:

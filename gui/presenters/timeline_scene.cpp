@@ -83,23 +83,76 @@ SliceKind kind_of_task(const Task& task, const StepTask& what) {
 
 double ps(Picoseconds time) { return static_cast<double>(time.count()); }
 
-// First place at or after `from` whose slice starts at `time` or later: doubling steps, then
-// halving, since the next pixel is near.
-std::size_t starts_from(std::span<const TaskTimes> times, const std::vector<std::uint32_t>& slices,
-                        std::size_t from, double time) {
-  std::size_t step = 1;
-  std::size_t high = from;
-  while (high < slices.size() && ps(times[slices[high]].start) < time) {
-    from = high + 1;
-    high += step;
-    step *= 2;
+constexpr std::size_t kMarkEvery = 64;  // slices
+
+// Slices of a track by start, and the starts of every 64th in a row: what a pixel jumps over is not
+// looked at, since each look at a slice is one at far memory.
+struct Row {
+  std::span<const TaskTimes> times;
+  const std::vector<std::uint32_t>& slices;
+  const std::vector<double>& marks;
+
+  double start(std::size_t place) const { return ps(times[slices[place]].start); }
+
+  // First mark at or after the place that starts at `time` or later: doubling steps, then halving,
+  // since the next pixel is near.
+  std::size_t mark_from(std::size_t place, double time) const {
+    std::size_t low = (place + kMarkEvery - 1) / kMarkEvery;
+    std::size_t high = low;
+    for (std::size_t step = 1; high < marks.size() && marks[high] < time; step *= 2) {
+      low = high + 1;
+      high += step;
+    }
+    const auto first = marks.begin() + static_cast<std::ptrdiff_t>(low);
+    const auto last = marks.begin() + static_cast<std::ptrdiff_t>(std::min(high, marks.size()));
+    return static_cast<std::size_t>(std::lower_bound(first, last, time) - marks.begin());
   }
-  high = std::min(high, slices.size());
-  const auto first = slices.begin() + static_cast<std::ptrdiff_t>(from);
-  const auto last = slices.begin() + static_cast<std::ptrdiff_t>(high);
-  const auto found = std::partition_point(
-      first, last, [&](std::uint32_t slice) { return ps(times[slice].start) < time; });
-  return static_cast<std::size_t>(found - slices.begin());
+
+  // First place at or after `from` whose slice starts at `time` or later, before the mark.
+  std::size_t before_mark(std::size_t mark, std::size_t from, double time) const {
+    std::size_t low = std::max(from, mark == 0 ? 0 : (mark - 1) * kMarkEvery + 1);
+    std::size_t high = std::min(mark * kMarkEvery, slices.size());
+    while (low < high) {
+      const std::size_t middle = low + (high - low) / 2;
+      if (start(middle) < time) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  std::size_t starts_from(std::size_t from, double time) const {
+    return before_mark(mark_from(from, time), from, time);
+  }
+};
+
+Row row_of(std::span<const TaskTimes> times, const TimelineTrack& track, bool predicted) {
+  return predicted ? Row{times, track.predicted, track.predicted_marks}
+                   : Row{times, track.slices, track.marks};
+}
+
+std::vector<double> marks_of(std::span<const TaskTimes> times,
+                             const std::vector<std::uint32_t>& slices) {
+  std::vector<double> marks;
+  marks.reserve(slices.size() / kMarkEvery + 1);
+  for (std::size_t i = 0; i < slices.size(); i += kMarkEvery) {
+    marks.push_back(ps(times[slices[i]].start));
+  }
+  return marks;
+}
+
+// What is drawn after a slice narrower than a pixel: the first that starts in a later pixel, or,
+// where more than a mark lies in the next one, that of the mark; but a wide one that starts in the
+// same pixel comes first.
+std::size_t after_pixel(const Row& row, std::size_t at, double next, double per_pixel) {
+  const std::size_t mark = row.mark_from(at + 1, next);
+  if (mark < row.marks.size() && row.marks[mark] < next + per_pixel) return mark * kMarkEvery;
+  const std::size_t place = row.before_mark(mark, at + 1, next);
+  if (place <= at + 1) return place;
+  const TaskTimes& last = row.times[row.slices[place - 1]];
+  return ps(last.end) - ps(last.start) >= per_pixel ? place - 1 : place;
 }
 
 using StreamSlices = std::array<std::vector<std::uint32_t>, kStreams>;  // of a rank
@@ -152,7 +205,9 @@ TimelineScene::TimelineScene(std::span<const TaskTimes> times, std::vector<Slice
 }
 
 void TimelineScene::find_end() {
-  for (const TimelineTrack& track : tracks_) {
+  for (TimelineTrack& track : tracks_) {
+    track.marks = marks_of(times_, track.slices);
+    track.predicted_marks = marks_of(times_, track.predicted);
     for (const auto* slices : {&track.slices, &track.predicted}) {
       if (!slices->empty()) end_ = std::max(end_, ps(times_[slices->back()].end));
     }
@@ -196,11 +251,13 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
   return scene;
 }
 
-std::vector<SliceRun> TimelineScene::runs(const std::vector<std::uint32_t>& slices,
-                                          const TimelineView& view) const {
+std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track, const TimelineView& view,
+                                          bool predicted) const {
+  const Row row = row_of(times_, track, predicted);
+  const std::vector<std::uint32_t>& slices = row.slices;
   std::vector<SliceRun> runs;
   const double to = view.from + view.per_pixel * view.width;
-  std::size_t i = starts_from(times_, slices, 0, view.from);
+  std::size_t i = row.starts_from(0, view.from);
   if (i > 0) --i;  // it may reach into the view
   while (i < slices.size()) {
     const TaskTimes& times = times_[slices[i]];
@@ -223,14 +280,16 @@ std::vector<SliceRun> TimelineScene::runs(const std::vector<std::uint32_t>& slic
     } else {
       runs.push_back({pixel, 1, kind, slices[i]});
     }
-    i = starts_from(times_, slices, i + 1, view.from + (pixel + 1) * view.per_pixel);
+    i = after_pixel(row, i, view.from + (pixel + 1) * view.per_pixel, view.per_pixel);
   }
   return runs;
 }
 
-const std::uint32_t* TimelineScene::slice_at(const std::vector<std::uint32_t>& slices,
-                                             double time) const {
-  const std::size_t after = starts_from(times_, slices, 0, time);
+const std::uint32_t* TimelineScene::slice_at(const TimelineTrack& track, double time,
+                                             bool predicted) const {
+  const Row row = row_of(times_, track, predicted);
+  const std::vector<std::uint32_t>& slices = row.slices;
+  const std::size_t after = row.starts_from(0, time);
   const std::size_t upto = std::min(after + 1, slices.size());
   // Messages to several peers may lie over each other.
   for (std::size_t i = upto; i > 0 && i + 4 > upto; --i) {
@@ -238,6 +297,20 @@ const std::uint32_t* TimelineScene::slice_at(const std::vector<std::uint32_t>& s
     if (ps(times.start) <= time && time < ps(times.end)) return &slices[i - 1];
   }
   return nullptr;
+}
+
+int TimelineScene::track_of(std::uint32_t slice) const {
+  const double start = ps(times_[slice].start);
+  for (std::size_t at = 0; at < tracks_.size(); ++at) {
+    for (const bool predicted : {false, true}) {
+      const Row row = row_of(times_, tracks_[at], predicted);
+      for (std::size_t i = row.starts_from(0, start); i < row.slices.size(); ++i) {
+        if (row.slices[i] == slice) return static_cast<int>(at);
+        if (row.start(i) > start) break;
+      }
+    }
+  }
+  return -1;
 }
 
 QString TimelineScene::name_of(std::uint32_t slice) const {
@@ -294,7 +367,8 @@ std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
     if (most <= 0) return;
     curves.push_back({tr("%1, rank %2\nat most %3").arg(title).arg(rank).arg(text(most)),
                       colour,
-                      {points.begin(), points.end()}});
+                      {points.begin(), points.end()},
+                      most});
   };
   const auto bytes = [](double value) { return qt(with_unit(Bytes(value))); };
   const auto rate = [](double value) { return qt(number(value * 1e-9) + " GB/s"); };
@@ -307,8 +381,9 @@ const std::uint32_t* TimelineScene::find_after(const QString& text, double time)
   const std::uint32_t* found = nullptr;
   double earliest = end_ + 1;
   for (const TimelineTrack& track : tracks_) {
-    for (std::size_t i = starts_from(times_, track.slices, 0, std::nextafter(time, end_ + 1));
-         i < track.slices.size() && ps(times_[track.slices[i]].start) < earliest; ++i) {
+    const Row row = row_of(times_, track, false);
+    for (std::size_t i = row.starts_from(0, std::nextafter(time, end_ + 1));
+         i < row.slices.size() && row.start(i) < earliest; ++i) {
       if (!name_of(track.slices[i]).contains(text, Qt::CaseInsensitive)) continue;
       found = &track.slices[i];
       earliest = ps(times_[*found].start);

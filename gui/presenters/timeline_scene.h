@@ -3,8 +3,8 @@
 // operations take five bytes each beside the simulation.
 //
 // What is drawn is found per track and per pixel: a slice wider than a pixel by itself, of narrower
-// ones the first in each pixel; the rest is jumped over by search. The work is that of the pixels,
-// not of the slices.
+// ones one in each pixel; the rest is jumped over by search. The work is that of the pixels, not of
+// the slices.
 #pragma once
 
 #include <QCoreApplication>
@@ -49,6 +49,8 @@ struct TimelineTrack {
   std::vector<std::uint32_t> slices;  // places in TimelineScene::times, by start
   // Of a measured track: the same operations as predicted, by start.
   std::vector<std::uint32_t> predicted;
+  // Starts of some slices of either, for search; the scene fills them.
+  std::vector<double> marks, predicted_marks;
 };
 
 // Pixels of a track that are drawn in one colour.
@@ -73,6 +75,7 @@ struct TimelineCurve {
   QString title;       // in two lines, with the most there is
   const char* colour;  // key
   std::vector<CurvePoint> points;
+  double most = 0;
 };
 
 // Operations of one name.
@@ -99,16 +102,14 @@ class TimelineScene {
   SliceKind kind_of(std::uint32_t slice) const { return kinds_[slice]; }
   bool is_critical(std::uint32_t slice) const { return !critical_.empty() && critical_[slice]; }
 
-  std::vector<SliceRun> runs(const TimelineTrack& track, const TimelineView& view) const {
-    return runs(track.slices, view);
-  }
-  std::vector<SliceRun> runs(const std::vector<std::uint32_t>& slices,
-                             const TimelineView& view) const;
+  // Of a measured track also what was predicted.
+  std::vector<SliceRun> runs(const TimelineTrack& track, const TimelineView& view,
+                             bool predicted = false) const;
   // The slice of a track at a time; nothing: none.
-  const std::uint32_t* slice_at(const TimelineTrack& track, double time) const {
-    return slice_at(track.slices, time);
-  }
-  const std::uint32_t* slice_at(const std::vector<std::uint32_t>& slices, double time) const;
+  const std::uint32_t* slice_at(const TimelineTrack& track, double time,
+                                bool predicted = false) const;
+  // Place of the track that has it; below 0: none.
+  int track_of(std::uint32_t slice) const;
 
   QString name_of(std::uint32_t slice) const;
   QString details_of(std::uint32_t slice) const;

@@ -6,6 +6,7 @@
 #include <QSignalSpy>
 
 #include "gui/presenters/candidate_model.h"
+#include "gui/presenters/emphasis.h"
 #include "gui/presenters/form_model.h"
 #include "gui/presenters/plan_search.h"
 #include "gui/presenters/variants_model.h"
@@ -59,9 +60,9 @@ TEST(FormModel, MarksTheRowOfAProblem) {
   FormModel model;
   model.set_form(*form_of(small_scenario()));
   model.set_problem("/training/global_batch/0", QStringLiteral("wrong"));
-  EXPECT_TRUE(model.index_of("/training/global_batch").data(Qt::ForegroundRole).isValid());
+  EXPECT_TRUE(model.index_of("/training/global_batch").data(problem_role).toBool());
   model.set_problem("", {});
-  EXPECT_FALSE(model.index_of("/training/global_batch").data(Qt::ForegroundRole).isValid());
+  EXPECT_FALSE(model.index_of("/training/global_batch").data(problem_role).toBool());
 }
 
 class Candidates : public testing::Test {

@@ -4,6 +4,7 @@
 
 #include <QAbstractItemModelTester>
 
+#include "gui/presenters/emphasis.h"
 #include "gui/presenters/rank_model.h"
 
 namespace trainyard {
@@ -120,8 +121,8 @@ TEST(RankModel, ShowsARowForEachRank) {
   EXPECT_TRUE(cells.contains(QStringLiteral("30 of 100: linear (mlp up), forward")))
       << cells.join('|').toStdString();
   EXPECT_FALSE(heads.contains(QString()));
-  EXPECT_TRUE(model.index(1, 0).data(Qt::FontRole).isValid());  // falls behind
-  EXPECT_FALSE(model.index(0, 0).data(Qt::FontRole).isValid());
+  EXPECT_TRUE(model.index(1, 0).data(strong_role).toBool());  // falls behind
+  EXPECT_FALSE(model.index(0, 0).data(strong_role).toBool());
   model.set_watch({});
   EXPECT_EQ(model.rowCount(), 0);
 }

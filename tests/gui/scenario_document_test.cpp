@@ -94,7 +94,7 @@ TEST(ScenarioDocument, RefusesAFileThatIsTooLargeAtOnce) {
   ScenarioDocument document;
   const auto opened = document.open(file);
   ASSERT_FALSE(opened.has_value());
-  EXPECT_THAT(opened.error().message, HasSubstr("16"));
+  EXPECT_THAT(opened.error().message, HasSubstr("1 MiB"));
 }
 
 TEST(ScenarioDocument, SurvivesACycleOfReferences) {

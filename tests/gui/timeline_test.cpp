@@ -86,6 +86,32 @@ TEST(TimelineScene, DrawsExactlyThePixelsThatASliceTouches) {
   }
 }
 
+// A launch of a picosecond before each operation of 600, ten picoseconds a pixel: of an operation
+// no pixel is left out.
+TEST(TimelineScene, DrawsWhatStartsInThePixelOfSomethingNarrow) {
+  std::vector<TaskTimes> times;
+  TimelineTrack track{.name = QStringLiteral("a")};
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t at = i * 700;
+    times.push_back({Picoseconds(at), Picoseconds(at + 1)});
+    times.push_back({Picoseconds(at + 1), Picoseconds(at + 601)});
+    track.slices.push_back(static_cast<std::uint32_t>(2 * i));
+    track.slices.push_back(static_cast<std::uint32_t>(2 * i + 1));
+  }
+  std::vector<SliceKind> kinds(times.size(), SliceKind::forward);
+  const TimelineScene scene(times, std::move(kinds), std::vector{std::move(track)});
+  double drawn = 0;
+  for (const SliceRun& run : scene.runs(scene.tracks().front(), {0, 10, 7000})) {
+    if (run.slice % 2 == 1) drawn += run.width;
+  }
+  EXPECT_DOUBLE_EQ(drawn, 100 * 60);
+}
+
+TEST(TimelineScene, KnowsTheTrackOfASlice) {
+  const RandomTrack random(300);
+  EXPECT_EQ(random.scene->track_of(299), 0);
+}
+
 TEST(TimelineScene, LooksAtPixelsNotAtSlices) {
   const RandomTrack random(200000);
   const TimelineView view{.from = 0, .per_pixel = random.scene->end() / 500, .width = 500};
@@ -210,7 +236,7 @@ TEST_F(PlayedTimeline, IsKeptWhereTheNextOneIsCancelled) {
 }
 
 TEST_F(PlayedTimeline, DrawsAsVectorsWhatItPaints) {
-  const QString svg = gantt_.svg();
+  const QString svg = gantt_.drawing().svg();
   EXPECT_TRUE(svg.startsWith(QStringLiteral("<svg")));
   EXPECT_TRUE(svg.contains(QStringLiteral("stage 3")));
 }

@@ -85,7 +85,7 @@ TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   Gantt gantt;
   gantt.resize(900, 500);
   gantt.set_scene(play_.step()->scene);
-  EXPECT_EQ(gantt.svg().count(QStringLiteral("<rect")), 11);  // the spans of the trace
+  EXPECT_EQ(gantt.drawing().svg().count(QStringLiteral("<rect")), 11);  // the spans of the trace
   EXPECT_FALSE(gantt.grab().isNull());
 }
 

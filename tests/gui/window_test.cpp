@@ -25,6 +25,7 @@
 
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
+#include "gui/pages/execute_page.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/json_editor.h"
 #include "gui/pages/plan_page.h"
@@ -116,8 +117,11 @@ TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   QTest::keyClick(&gantt, Qt::Key_W);
   EXPECT_LT(gantt.view().per_pixel, wide);
   for (const char* name : {"timeline.png", "timeline.svg", "timeline.json"}) {
-    ASSERT_TRUE(window_.timeline().export_to(gui_home() / name).has_value()) << name;
-    EXPECT_GT(std::filesystem::file_size(gui_home() / name), 1000u) << name;
+    const auto file = gui_home() / name;
+    window_.timeline().export_to(file);
+    ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(file); })) << name;
+    EXPECT_GT(std::filesystem::file_size(file), 1000u) << name;
+    ASSERT_TRUE(wait_until([&] { return child<QPushButton>("export_timeline").isEnabled(); }));
   }
 
   go_to_page(3);
@@ -129,6 +133,11 @@ TEST_F(Window, AConfigBecomesAPlanThatIsUnderstoodPlayedAndExported) {
   ASSERT_TRUE(exported.has_value()) << exported.error().message;
   const Plan plan = *requested_plan(exported->scenario, exported->job);
   EXPECT_EQ(estimate(exported->job, plan).step_time, runner_up.estimate.step_time);
+
+  QTest::mouseClick(&child_of<QPushButton>(page, "run"), Qt::LeftButton);
+  auto& execute = *window_.findChild<ExecutePage*>();
+  EXPECT_TRUE(execute.isVisible());
+  EXPECT_EQ(window_.explore().candidate()->estimate.step_time, runner_up.estimate.step_time);
 }
 
 TEST_F(Window, ALongSearchIsCancelledAndShowsWhatItHas) {

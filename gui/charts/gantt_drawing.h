@@ -1,0 +1,28 @@
+// A timeline as vectors (SVG): what a Gantt chart shows, all its tracks, as values that may be
+// written on another thread.
+#pragma once
+
+#include <memory>
+
+#include "gui/presenters/timeline_scene.h"
+
+namespace trainyard {
+
+// Where in a row of the chart slices lie: all of it, or the measured or predicted part.
+struct GanttBand {
+  int top = 0, height = 0;  // from that of the row
+};
+GanttBand band_of(const TimelineTrack& track, bool predicted, int row_height);
+
+struct GanttDrawing {
+  std::shared_ptr<const TimelineScene> scene;
+  TimelineView view;
+  int width = 0, label_width = 0, row_height = 0;
+
+  QString svg() const;
+
+ private:
+  void add_slices(QString& text, const TimelineTrack& track, int y, bool predicted) const;
+};
+
+}  // namespace trainyard

@@ -1,0 +1,144 @@
+// The whole window without a mouse and without eyes: every control is reached by Tab and has a
+// name, every chart can be copied, and what was arranged is there again.
+#include <gtest/gtest.h>
+
+#include <QAbstractScrollArea>
+#include <QAbstractSpinBox>
+#include <QAccessible>
+#include <QClipboard>
+#include <QComboBox>
+#include <QContextMenuEvent>
+#include <QHeaderView>
+#include <QMenu>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QSplitter>
+#include <QTabBar>
+#include <QTabWidget>
+#include <set>
+
+#include "gui/charts/chart.h"
+#include "gui/presenters/text.h"
+#include "tests/gui/window.h"
+
+namespace trainyard {
+namespace {
+
+constexpr std::size_t kCharts = 10;
+constexpr int kMostTabs = 120;
+
+// Not a part of another control, such as the line of a box or the head of a table.
+bool is_control(const QWidget& widget) {
+  const QWidget* parent = widget.parentWidget();
+  const bool is_part = qobject_cast<const QComboBox*>(parent) != nullptr ||
+                       qobject_cast<const QAbstractSpinBox*>(parent) != nullptr ||
+                       qobject_cast<const QScrollBar*>(&widget) != nullptr ||
+                       qobject_cast<const QHeaderView*>(&widget) != nullptr ||
+                       qobject_cast<const QScrollArea*>(&widget) != nullptr;
+  return !is_part && widget.isVisible() && widget.isEnabled() &&
+         (widget.focusPolicy() & Qt::TabFocus) != 0;
+}
+
+QString described(const QWidget& widget) {
+  return QStringLiteral("%1 %2").arg(QLatin1String(widget.metaObject()->className()),
+                                     widget.objectName());
+}
+
+class Reach : public Window {
+ protected:
+  QTabWidget& pages() { return *window_.findChild<QTabWidget*>(); }
+
+  // All that has the focus once while Tab is pressed, from the tabs on.
+  std::set<const QWidget*> reached_by_tab() {
+    pages().tabBar()->setFocus();
+    std::set<const QWidget*> reached;
+    for (int i = 0; i < kMostTabs; ++i) {
+      QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+      const QWidget* now = QApplication::focusWidget();
+      if (now == pages().tabBar()) break;
+      for (; now != nullptr; now = now->parentWidget()) reached.insert(now);
+    }
+    return reached;
+  }
+};
+
+TEST_F(Reach, EveryControlHasANameAndIsReachedByTab) {
+  for (int page = 0; page < pages().count(); ++page) {
+    pages().setCurrentIndex(page);
+    QApplication::processEvents();
+    const std::set<const QWidget*> reached = reached_by_tab();
+    int controls = 0;
+    for (const QWidget* widget : pages().widget(page)->findChildren<QWidget*>()) {
+      if (!is_control(*widget)) continue;
+      ++controls;
+      const std::string of =
+          (pages().tabText(page) + QStringLiteral(": ") + described(*widget)).toStdString();
+      auto* face = QAccessible::queryAccessibleInterface(const_cast<QWidget*>(widget));
+      ASSERT_NE(face, nullptr) << of;
+      EXPECT_FALSE(face->text(QAccessible::Name).isEmpty()) << of << " has no accessible name";
+      EXPECT_TRUE(reached.contains(widget)) << of << " is not reached by Tab";
+    }
+    EXPECT_GE(controls, 2) << page;
+  }
+}
+
+TEST_F(Reach, EveryChartIsCopiedAsPictureAndAsData) {
+  const QList<Chart*> charts = window_.findChildren<Chart*>();
+  EXPECT_EQ(static_cast<std::size_t>(charts.size()), kCharts);
+  for (Chart* chart : charts) {
+    const std::string of = described(*chart).toStdString();
+    chart->resize(chart->size().expandedTo({200, 120}));
+    QStringList entries;
+    for (int entry = 0; entry < 2; ++entry) {
+      QApplication::clipboard()->clear();
+      QTimer::singleShot(0, qApp, [&] {
+        auto* menu = qobject_cast<QMenu*>(QApplication::activePopupWidget());
+        if (menu == nullptr || menu->actions().size() <= entry) return;
+        entries.append(menu->actions()[entry]->text());
+        menu->setActiveAction(menu->actions()[entry]);
+        QTest::keyClick(menu, Qt::Key_Return);
+      });
+      QContextMenuEvent event(QContextMenuEvent::Keyboard, {5, 5},
+                              chart->mapToGlobal(QPoint(5, 5)));
+      QApplication::sendEvent(chart, &event);
+      if (entry == 0) {
+        EXPECT_EQ(QApplication::clipboard()->pixmap().size(), chart->size()) << of;
+      } else {
+        EXPECT_EQ(QApplication::clipboard()->text(), chart->data_text()) << of;
+      }
+    }
+    EXPECT_EQ(entries,
+              (QStringList{QStringLiteral("Copy as picture"), QStringLiteral("Copy as data")}))
+        << of;
+  }
+}
+
+TEST_F(Reach, SizesAndSplittersAreThereAgain) {
+  std::set<QString> names;
+  const QList<QSplitter*> splitters = window_.findChildren<QSplitter*>();
+  for (QSplitter* splitter : splitters) {
+    EXPECT_FALSE(splitter->objectName().isEmpty());
+    EXPECT_TRUE(names.insert(splitter->objectName()).second)
+        << splitter->objectName().toStdString();
+  }
+  EXPECT_GE(names.size(), 8u);
+  auto& plan = child<QSplitter>("plan");
+  window_.resize(1111, 777);
+  go_to_page(3);
+  QApplication::processEvents();
+  QList<int> sizes = plan.sizes();
+  sizes[0] -= 60;
+  sizes[1] += 60;
+  plan.setSizes(sizes);
+  const QList<int> arranged = plan.sizes();
+  ASSERT_TRUE(window_.close());
+  MainWindow next;
+  next.show();
+  EXPECT_EQ(next.size(), QSize(1111, 777));
+  auto& pages_of_next = *next.findChild<QTabWidget*>();
+  EXPECT_EQ(pages_of_next.tabText(pages_of_next.currentIndex()), QStringLiteral("Plan"));
+  EXPECT_EQ(next.findChild<QSplitter*>(QStringLiteral("plan"))->sizes(), arranged);
+}
+
+}  // namespace
+}  // namespace trainyard
