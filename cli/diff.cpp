@@ -4,10 +4,10 @@
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/diff_text.h"
+#include "cli/plan_groups.h"
 #include "cli/plan_search.h"
 #include "cli/question.h"
 #include "model/cost/estimate.h"
-#include "scenarios/sweep/write_difference.h"
 
 namespace trainyard {
 namespace {
@@ -17,13 +17,25 @@ struct DiffOptions {
   Format format = Format::text;
 };
 
+Expected<NamedAnswer> answer_through_groups(const std::filesystem::path& file,
+                                            const Scenario& scenario) {
+  auto answer = search_groups(scenario);
+  if (!answer) return tl::unexpected(in_file(file, answer.error()));
+  const std::string table = groups_table(scenario, {answer->best}, style_for(stdout));
+  return NamedAnswer{
+      {std::move(answer->candidate), UseOfGroups{*scenario.unlike, std::move(answer->best)}},
+      scenario.name,
+      table};
+}
+
 Expected<NamedAnswer> answer_of(const std::filesystem::path& file) {
-  const auto question = read_question(file);
+  const auto question = read_question(file, NodeKinds::any);
   if (!question) return tl::unexpected(question.error());
+  if (question->scenario.unlike) return answer_through_groups(file, question->scenario);
   auto plan = plan_of(file, *question);
   if (!plan) return tl::unexpected(plan.error());
   Estimate result = estimate(question->job, *plan);
-  return NamedAnswer{question->scenario.name, {std::move(*plan), std::move(result)}};
+  return NamedAnswer{{{std::move(*plan), std::move(result), {}}, {}}, question->scenario.name, ""};
 }
 
 std::string csv_of(const std::vector<KeyChange>& changes) {
@@ -47,7 +59,7 @@ int compare_scenarios(const DiffOptions& options) {
   const std::vector<KeyChange> changes = changes_between(*before, *after);
   switch (options.format) {
     case Format::json:
-      return print(scenario_difference_json(changes, a->candidate, b->candidate), kDone);
+      return print(scenario_difference_json(changes, *a, *b), kDone);
     case Format::csv:
       return print(csv_of(changes), kDone);
     case Format::text:

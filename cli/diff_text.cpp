@@ -56,12 +56,27 @@ std::vector<PartMove> moves(const Breakdown& before, const Breakdown& after) {
   return found;
 }
 
-std::string why(const Candidate& before, const Candidate& after, const Style& style) {
+// Groups of unlike nodes have no parts of the step in common: what each group does tells why.
+std::string groups_of(const NamedAnswer& before, const NamedAnswer& after) {
+  std::string text;
+  for (const auto& [side, answer] : {std::pair("A", &before), std::pair("B", &after)}) {
+    if (!answer->groups) continue;
+    text += fmt::format("\nhow {} uses its groups\n{}", side, answer->groups_table);
+  }
+  return text;
+}
+
+std::string why(const NamedAnswer& named_before, const NamedAnswer& named_after,
+                const Style& style) {
+  const Candidate& before = named_before.candidate;
+  const Candidate& after = named_after.candidate;
   const double a = before.estimate.step_time.value();
   const double b = after.estimate.step_time.value();
-  if (a == b) return "the step takes as long as before\n";
+  const std::string groups = groups_of(named_before, named_after);
+  if (a == b) return "the step takes as long as before\n" + groups;
   std::string text = fmt::format("the step: {} s to {} s, {} %\n", number(a), number(b),
                                  signed_percent(b / a - 1));
+  if (!groups.empty()) return text + groups;
   Table table({{"part of the step", "", Align::left},
                {"A", "s"},
                {"B", "s"},
@@ -121,7 +136,7 @@ std::string scenario_difference_text(const std::vector<KeyChange>& changes,
   add_answer("A", before, answers);
   add_answer("B", after, answers);
   return answers.render(style) + "\n" + changes_table(changes, style) + "\n" +
-         why(before.candidate, after.candidate, style);
+         why(before, after, style);
 }
 
 std::string result_difference_text(const ResultDifference& difference, const Style& style) {

@@ -4,15 +4,14 @@
 #include <string>
 
 #include "cli/style.h"
-#include "planner/planner.h"
-#include "scenarios/sweep/difference.h"
+#include "scenarios/sweep/write_difference.h"
 
 namespace trainyard {
 
-// A scenario's name and its answer.
-struct NamedAnswer {
+// A scenario's name and its answer; of groups of unlike nodes, how they are used.
+struct NamedAnswer : ComparedAnswer {
   std::string name;
-  Candidate candidate;
+  std::string groups_table;
 };
 
 std::string scenario_difference_text(const std::vector<KeyChange>& changes,

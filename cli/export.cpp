@@ -25,15 +25,15 @@ struct ExportOptions {
 };
 
 struct ExportKind {
-  std::string_view name, what;
+  std::string_view name, what, target;
   Expected<Exported> (*write)(const Scenario& scenario, const Plan& plan);
 };
 
 constexpr std::array kExportKinds = {
-    ExportKind{"megatron", "Megatron-LM arguments", export_megatron},
-    ExportKind{"deepspeed", "DeepSpeed JSON", export_deepspeed},
-    ExportKind{"torchtitan", "torchtitan TOML", export_torchtitan},
-    ExportKind{"fsdp", "Accelerate YAML for FSDP", export_fsdp},
+    ExportKind{"megatron", "Megatron-LM arguments", "Megatron-LM", export_megatron},
+    ExportKind{"deepspeed", "DeepSpeed JSON", "DeepSpeed", export_deepspeed},
+    ExportKind{"torchtitan", "torchtitan TOML", "torchtitan", export_torchtitan},
+    ExportKind{"fsdp", "Accelerate YAML for FSDP and DDP", "Accelerate", export_fsdp},
 };
 
 Expected<std::vector<std::string>> write_all(const std::filesystem::path& folder,
@@ -66,8 +66,16 @@ std::string answer(const std::vector<std::string>& names, const Exported& export
 }
 
 int run(const ExportKind& kind, const ExportOptions& options) {
-  const auto question = read_question(options.scenario);
+  const auto question = read_question(options.scenario, NodeKinds::any);
   if (!question) return fail(question.error());
+  if (question->scenario.unlike) {
+    return fail(
+        in_file(options.scenario,
+                {"/cluster/groups",
+                 fmt::format("found groups of unlike nodes, whose unlike shares of layers "
+                             "and micro-batches {} cannot be told; allowed: one kind of node",
+                             kind.target)}));
+  }
   const auto plan = plan_of(options.scenario, *question);
   if (was_interrupted()) return kInterrupted;
   if (!plan) return fail(plan.error());

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/estimate_text.h"
 #include "cli/goodput_text.h"
+#include "cli/plan_groups.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
 #include "cli/question.h"
@@ -59,31 +60,58 @@ std::optional<RunReport> simulate(const Question& question, const Candidate& can
   return report;
 }
 
+// What is simulated: the job with its plan, the settings of its life.
+struct LivedJob {
+  Question question;
+  Candidate candidate;
+  LifeSettings settings;
+  std::optional<GroupedPlan> groups;
+};
+
+Expected<LivedJob> subject_of_groups(const GoodputOptions& options, Question question) {
+  const GroupedJob job = grouped_job(question.scenario);
+  const auto answer = search_groups(question.scenario);
+  if (!answer) return tl::unexpected(in_file(options.file, answer.error()));
+  auto settings = settings_of_run(question.scenario, job, *answer);
+  if (!settings) return tl::unexpected(in_file(options.file, settings.error()));
+  question.job = answer->stand_in;
+  return LivedJob{std::move(question), answer->candidate, *std::move(settings), answer->best};
+}
+
+Expected<LivedJob> subject_of(const GoodputOptions& options) {
+  auto question = read_question(options.file, NodeKinds::any);
+  if (!question) return tl::unexpected(question.error());
+  if (question->scenario.unlike) return subject_of_groups(options, *std::move(question));
+  auto candidate = candidate_of(options, *question);
+  if (!candidate) return tl::unexpected(candidate.error());
+  auto settings = settings_of_run(question->scenario, question->job, *candidate);
+  if (!settings) return tl::unexpected(in_file(options.file, settings.error()));
+  return LivedJob{*std::move(question), *std::move(candidate), *std::move(settings), {}};
+}
+
 int run(const GoodputOptions& options) {
-  const auto question = read_question(options.file);
-  if (!question) return fail(question.error());
-  const auto candidate = candidate_of(options, *question);
+  const auto subject = subject_of(options);
   if (was_interrupted()) return kInterrupted;
-  if (!candidate) return fail(candidate.error());
-  const auto settings = settings_of_run(question->scenario, question->job, *candidate);
-  if (!settings) return fail(in_file(options.file, settings.error()));
-  const auto report = simulate(*question, *candidate, *settings);
+  if (!subject) return fail(subject.error());
+  const auto& [question, candidate, settings, groups] = *subject;
+  auto report = simulate(question, candidate, settings);
   if (!report) return kInterrupted;
-  const bool finished = settings->limit.has_value() || report->campaign.finished == 1;
-  const bool fits = candidate->estimate.feasible;
+  report->groups = groups;
+  const bool finished = settings.limit.has_value() || report->campaign.finished == 1;
+  const bool fits = candidate.estimate.feasible;
   const int status = finished && fits ? kDone : kAnswerIsNo;
   switch (options.format) {
     case Format::json:
-      return print(goodput_json(question->scenario, candidate->plan, *report), status);
+      return print(goodput_json(question.scenario, candidate.plan, *report), status);
     case Format::csv:
-      return print(csv_text({goodput_row(*question, *report)}), status);
+      return print(csv_text({goodput_row(question, *report)}), status);
     case Format::text:
       break;
   }
   const Style style = style_for(stdout);
-  const Bytes capacity = question->job.job.cluster.device.memory;
-  const std::string caveat = fits ? "" : "\n" + verdict(candidate->estimate, capacity, style);
-  return print(goodput_text(*question, *report, style) + caveat, status);
+  const Bytes capacity = question.job.job.cluster.device.memory;
+  const std::string caveat = fits ? "" : "\n" + verdict(candidate.estimate, capacity, style);
+  return print(goodput_text(question, *report, style) + caveat, status);
 }
 
 }  // namespace

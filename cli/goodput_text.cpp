@@ -66,6 +66,12 @@ std::string time_words(const RunReport& report, int asked) {
   words += calendar ? fmt::format(", the calendar's, in {} runs", count(campaign.runs))
                     : fmt::format("; {} of {} runs did all their work", count(done),
                                   count(campaign.runs));
+  if (!report.settings.limit && campaign.finished < 1) {
+    words += fmt::format(
+        ". {} were given up: at their pace they would take more than 100 times as "
+        "long as their work",
+        count(campaign.runs - done));
+  }
   if (campaign.runs < asked)
     words += fmt::format(", stopped before {} more", count(asked - campaign.runs));
   return words;

@@ -100,6 +100,8 @@ Expected<void> check_layers(const PlanOptions& options, const Scenario& scenario
 Expected<void> check(const PlanOptions& options, const Question& question) {
   const Scenario& scenario = question.scenario;
   if (auto checked = check_layers(options, scenario); !checked) return checked;
+  if (scenario.unlike && scenario.plan)
+    return tl::unexpected(in_file(options.file, plan_of_groups()));
   if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
   if (asks_for_sizes(scenario.space)) {
     auto checked = check_options(options, "sizes in the planner section", true);

@@ -84,21 +84,8 @@ std::string report(const Question& question, const std::vector<GroupedPlan>& pla
            ", neither with both groups nor with one of them\n" +
            paragraph("search", search_words(found), style);
   }
-  Table table({{"#"},
-               {"use of the groups", "", Align::left},
-               {"step", "s"},
-               {"tokens", "/s"},
-               {"devices", "", Align::left},
-               {"stages"},
-               {"layers"},
-               {"replicas"},
-               {"micro-batches", "each"},
-               {"memory", "GiB"}});
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    add_rows(question.scenario, plans[i], i + 1, table);
-  }
   std::string text = heading + "the best plan of every way to use the groups\n";
-  text += table.render(style) + "\n";
+  text += groups_table(question.scenario, plans, style) + "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) {
     text += paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front()), style);
   }
@@ -126,19 +113,46 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
   return csv_text(rows);
 }
 
-GroupedPlans search_groups(const Scenario& scenario, Seconds time_limit) {
+// `work` with the options of a search that shows its progress.
+template <typename Work>
+auto with_progress(Seconds time_limit, const Work& work) {
   const InterruptGuard guard;
   Progress progress("searching");
   GroupSearchOptions options{.time_limit = time_limit, .interrupted = interrupt_flag()};
   options.progress = [&progress](double fraction) { progress.show(fraction); };
-  return plan_groups({scenario.job.model, scenario.job.training, *scenario.unlike}, options);
+  return work(options);
 }
 
 }  // namespace
 
+std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                         const Style& style) {
+  Table table({{"#"},
+               {"use of the groups", "", Align::left},
+               {"step", "s"},
+               {"tokens", "/s"},
+               {"devices", "", Align::left},
+               {"stages"},
+               {"layers"},
+               {"replicas"},
+               {"micro-batches", "each"},
+               {"memory", "GiB"}});
+  for (std::size_t i = 0; i < plans.size(); ++i) add_rows(scenario, plans[i], i + 1, table);
+  return table.render(style);
+}
+
+Expected<UnlikeAnswer> search_groups(const Scenario& scenario) {
+  return with_progress(Seconds(0), [&scenario](const GroupSearchOptions& options) {
+    return answer_of_groups(grouped_job(scenario), scenario, options);
+  });
+}
+
 int answer_for_groups(const Question& question, const GroupAnswerOptions& options) {
   const Scenario& scenario = question.scenario;
-  const GroupedPlans found = search_groups(scenario, options.time_limit);
+  const GroupedPlans found =
+      with_progress(options.time_limit, [&scenario](const GroupSearchOptions& search) {
+        return plan_groups(grouped_job(scenario), search);
+      });
   std::vector<GroupedPlan> plans = in_order(found);
   if (was_interrupted() && plans.empty()) return kInterrupted;
   plans.resize(std::min(plans.size(), static_cast<std::size_t>(options.top)));

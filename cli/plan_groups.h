@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/question.h"
+#include "cli/style.h"
 
 namespace trainyard {
 
@@ -12,6 +13,14 @@ struct GroupAnswerOptions {
   Seconds time_limit{0};
   Format format = Format::text;
 };
+
+// The best plan as sweeps, lives and comparisons take it, with progress; Ctrl-C ends the search.
+// Requires: scenario.unlike.
+Expected<UnlikeAnswer> search_groups(const Scenario& scenario);
+
+// Group by group, what each does.
+std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                         const Style& style);
 
 // Requires: question.scenario.unlike. Returns the exit status.
 int answer_for_groups(const Question& question, const GroupAnswerOptions& options);

@@ -91,6 +91,12 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
                                         options.ranks, options.file.string(), ranks));
 }
 
+// What the steps look at of a file, targets included.
+std::int64_t tokens_of(const Training& training, const RunPlan& plan) {
+  const std::int64_t steps = std::int64_t{plan.steps} + plan.warmup + 1;
+  return steps * training.global_batch * training.sequence_length;
+}
+
 Expected<Setting> setting_of(const RunOptions& options, Question& question) {
   auto plan = plan_for(options, question);
   if (!plan) return tl::unexpected(plan.error());
@@ -99,7 +105,8 @@ Expected<Setting> setting_of(const RunOptions& options, Question& question) {
   setting.seed = options.seed;
   setting.descent = descent_of(job.training, options.learning_rate);
   if (!options.tokens.empty()) {
-    auto tokens = read_tokens(options.tokens, job.model.vocabulary);
+    auto tokens =
+        read_tokens(options.tokens, job.model.vocabulary, tokens_of(job.training, options.plan));
     if (!tokens) return tl::unexpected(tokens.error());
     setting.tokens = *std::move(tokens);
   }

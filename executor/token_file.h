@@ -10,8 +10,9 @@
 
 namespace trainyard {
 
-// The error names the file, and where a token is no word of the vocabulary.
+// The first `most` of a regular file: a run reads no more of it than it trains on, however large it
+// is. The error names the file, and where a token is no word of the vocabulary.
 Expected<std::shared_ptr<const std::vector<std::uint32_t>>> read_tokens(
-    const std::filesystem::path& file, std::int64_t vocabulary);
+    const std::filesystem::path& file, std::int64_t vocabulary, std::int64_t most);
 
 }  // namespace trainyard

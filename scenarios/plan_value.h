@@ -1,7 +1,8 @@
-// A plan as the JSON object of a document's `plan`.
+// A plan as the JSON object of a document's `plan`, and one for groups of unlike nodes.
 #pragma once
 
 #include "model/plan/plan.h"
+#include "planner/unlike_groups.h"
 #include "scenarios/json_document.h"
 
 namespace trainyard {
@@ -9,5 +10,8 @@ namespace trainyard {
 // Every key, so that it reads back to the same plan under any defaults.
 // Requires: `plan` comes from make_plan.
 Json plan_value(const Plan& plan);
+
+// An entry of group-plans/1: how the groups are used, the plan, and the share of each.
+Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan);
 
 }  // namespace trainyard

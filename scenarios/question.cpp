@@ -63,6 +63,30 @@ std::vector<Replan> replans_of(const Scenario& scenario, const PreparedJob& job,
   return replans;
 }
 
+// `replans`: what the job does on fewer nodes, of the settings without that.
+template <typename Replans>
+Expected<LifeSettings> run_settings(const Scenario& scenario, const PreparedJob& job,
+                                    const Candidate& candidate, const Replans& replans) {
+  LifeSettings settings =
+      life_settings(job, candidate.plan, scenario.reliability, scenario.checkpoint);
+  const auto tokens = static_cast<double>(job.job.training.tokens);
+  settings.step = candidate.estimate.step_time;
+  settings.interval = std::max(settings.interval, settings.step);
+  settings.limit = scenario.run.duration;
+  settings.replans = replans(settings);
+  if (scenario.run.work) {
+    settings.work = *scenario.run.work;
+  } else if (tokens > 0) {
+    settings.work = Seconds(tokens / candidate.estimate.tokens_per_second);
+  } else if (settings.limit) {
+    settings.work = *settings.limit;
+  } else {
+    return failure("/run",
+                   "found no length of the run; allowed: `work`, `duration` or /training/tokens");
+  }
+  return of_bearable_length(std::move(settings));
+}
+
 Expected<Question> prepared_question(Scenario scenario, const std::string& file, NodeKinds nodes) {
   if (const auto like = check_like_nodes(scenario); nodes == NodeKinds::alike && !like) {
     const Error& error = like.error();
@@ -108,24 +132,23 @@ SearchOptions search_options(const Scenario& scenario) {
 
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJob& job,
                                        const Candidate& candidate) {
-  LifeSettings settings =
-      life_settings(job, candidate.plan, scenario.reliability, scenario.checkpoint);
-  const auto tokens = static_cast<double>(job.job.training.tokens);
-  settings.step = candidate.estimate.step_time;
-  settings.interval = std::max(settings.interval, settings.step);
-  settings.limit = scenario.run.duration;
-  settings.replans = replans_of(scenario, job, settings, candidate.estimate.step_time);
-  if (scenario.run.work) {
-    settings.work = *scenario.run.work;
-  } else if (tokens > 0) {
-    settings.work = Seconds(tokens / candidate.estimate.tokens_per_second);
-  } else if (settings.limit) {
-    settings.work = *settings.limit;
-  } else {
-    return failure("/run",
-                   "found no length of the run; allowed: `work`, `duration` or /training/tokens");
-  }
-  return of_bearable_length(std::move(settings));
+  return run_settings(scenario, job, candidate, [&](const LifeSettings& settings) {
+    return replans_of(scenario, job, settings, candidate.estimate.step_time);
+  });
+}
+
+GroupedJob grouped_job(const Scenario& scenario) {
+  return {scenario.job.model, scenario.job.training, *scenario.unlike};
+}
+
+Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,
+                                       const UnlikeAnswer& answer) {
+  return run_settings(scenario, answer.stand_in, answer.candidate, [&](const LifeSettings& life) {
+    const bool replanned = life.reliability.elastic == ElasticPolicy::replan &&
+                           std::ranges::all_of(job.cluster.groups, can_be_smaller);
+    return replanned ? replans_of_groups(job, answer, smaller_jobs(life.nodes))
+                     : std::vector<Replan>();
+  });
 }
 
 }  // namespace trainyard

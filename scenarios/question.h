@@ -8,6 +8,7 @@
 #include "model/job.h"
 #include "planner/planner.h"
 #include "scenarios/scenario.h"
+#include "scenarios/unlike_answer.h"
 #include "simulator/life/settings.h"
 
 namespace trainyard {
@@ -17,7 +18,7 @@ struct Question {
   PreparedJob job;
 };
 
-// Only the planner knows groups of unlike nodes: they are refused elsewhere.
+// Groups of unlike nodes are refused where only like ones are known.
 enum class NodeKinds { alike, any };
 Expected<Question> read_question(const std::filesystem::path& file,
                                  NodeKinds nodes = NodeKinds::alike);
@@ -33,5 +34,10 @@ SearchOptions search_options(const Scenario& scenario);
 // The settings of a run's life that `run` and the estimate add to the plan's.
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJob& job,
                                        const Candidate& candidate);
+
+// Of groups of unlike nodes, with the best plans for what is left of either.
+GroupedJob grouped_job(const Scenario& scenario);
+Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,
+                                       const UnlikeAnswer& answer);
 
 }  // namespace trainyard

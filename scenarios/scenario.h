@@ -68,7 +68,7 @@ Expected<Scenario> read_scenario(const std::filesystem::path& file);
 // The same from text; relative paths are of the working folder. `name` is what error lines call it.
 Expected<Scenario> parse_scenario(std::string_view text, const std::string& name);
 
-// The error of what only `trainyard plan` can do with groups of unlike nodes.
+// The error of what cannot be done with groups of unlike nodes.
 Expected<void> check_like_nodes(const Scenario& scenario);
 
 // A validation file: a JSON array of scenarios (or one scenario), in order.

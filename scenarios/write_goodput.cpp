@@ -48,7 +48,8 @@ std::string goodput_json(const Scenario& scenario, const Plan& plan, const RunRe
   return text_of(Json{{"trainyard", "goodput/1"},
                       {"name", scenario.name},
                       {"devices", plan.devices()},
-                      {"plan", plan_value(plan)},
+                      {"plan", report.groups ? grouped_plan_value(*scenario.unlike, *report.groups)
+                                             : plan_value(plan)},
                       {"feasible", report.feasible},
                       {"runs", campaign.runs},
                       {"finished", campaign.finished},

@@ -12,7 +12,8 @@
 namespace trainyard {
 
 struct RunReport {
-  bool feasible = true;  // the plan fits the memory
+  bool feasible = true;               // the plan fits the memory
+  std::optional<GroupedPlan> groups;  // of unlike nodes
   LifeSettings settings;
   Campaign campaign;
   GoodputEstimate closed_form;

@@ -15,7 +15,9 @@ Json share_json(const Cluster& cluster, const GroupShare& share) {
           {"peak_memory_bytes", share.peak_memory.value()}};
 }
 
-Json plan_json(const UnlikeCluster& cluster, const GroupedPlan& plan) {
+}  // namespace
+
+Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
   Json groups = Json::array();
   for (std::size_t g = 0; g < kGroups; ++g) {
     groups.push_back(share_json(cluster.groups[g], plan.shares[g]));
@@ -27,8 +29,6 @@ Json plan_json(const UnlikeCluster& cluster, const GroupedPlan& plan) {
           {"plan", plan_value(plan.plan)},
           {"groups", std::move(groups)}};
 }
-
-}  // namespace
 
 std::string_view name_of(GroupUse use) {
   switch (use) {
@@ -45,7 +45,7 @@ std::string_view name_of(GroupUse use) {
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found) {
   Json list = Json::array();
-  for (const GroupedPlan& plan : plans) list.push_back(plan_json(*scenario.unlike, plan));
+  for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
   const Json search = {{"complete", found.complete},
                        {"gap", gap_of(found)},
                        {"step_time_bound_s", found.bound.value()}};

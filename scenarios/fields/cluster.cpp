@@ -178,7 +178,7 @@ Field<ClusterOfGroups> groups_field() {
       {.key = "groups",
        .shape = {ListShape{{Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, kGroups}},
        .doc = "two groups of nodes with as many devices each, such as two generations; for "
-              "`trainyard plan`"},
+              "`trainyard plan`, `goodput`, `diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           ClusterOfNodes& group = all.groups.emplace_back();

@@ -85,6 +85,14 @@ const Section<Power>& power_section() {
   return section;
 }
 
+// The cluster that was read before, or both its groups.
+template <typename Change>
+void change_clusters(Scenario& scenario, const Change& change) {
+  change(scenario.job.cluster);
+  if (!scenario.unlike) return;
+  for (Cluster& group : scenario.unlike->groups) change(group);
+}
+
 Field<Scenario> price_field() {
   return {
       {.key = "price",
@@ -92,8 +100,9 @@ Field<Scenario> price_field() {
        .doc = "of one device",
        .absent = "as its document says"},
       [](const Json& value, Scenario& scenario, const Place&) -> Expected<void> {
-        scenario.job.cluster.device.price = DollarsPerSecond(
+        const DollarsPerSecond price(
             parse_quantity(value.get<std::string>(), Dimension::dollars_per_second, false).value());
+        change_clusters(scenario, [price](Cluster& cluster) { cluster.device.price = price; });
         return {};
       },
       not_written};
@@ -107,9 +116,10 @@ Field<Scenario> power_field() {
           [](const Json& value, Scenario& scenario, const Place& place) {
             Power power;
             auto done = power_section().read(value, power, place);
-            Cluster& cluster = scenario.job.cluster;
-            cluster.device.power = power.device.value_or(cluster.device.power);
-            cluster.pue = power.pue;
+            change_clusters(scenario, [&power](Cluster& cluster) {
+              cluster.device.power = power.device.value_or(cluster.device.power);
+              cluster.pue = power.pue;
+            });
             scenario.carbon_intensity = power.carbon_intensity;
             return done;
           },

@@ -112,6 +112,26 @@ void read_rest(Options& options, PlanRequest& plan) {
   plan.offload.parameters = plan.offload.gradients = plan.offload.optimizer = OffloadTarget::host;
 }
 
+// Plain DDP has replicas and nothing else.
+void check_ddp(const Plan& plan, Refusals& refusals) {
+  const auto refuse_degree = [&refusals](const char* key, int degree) {
+    if (degree > 1) {
+      refusals.add(key, fmt::format("{}", degree), "1 without sharding, or zero_stage 2, 3");
+    }
+  };
+  refuse_degree("/plan/tensor_parallel", plan.tensor_parallel);
+  refuse_degree("/plan/context_parallel", plan.context_parallel);
+  if (plan.recompute.mode == RecomputeMode::full) {
+    refusals.add("/plan/recompute", "\"full\"", "none without sharding, or zero_stage 2, 3");
+  }
+  if (plan.offload.parameters != OffloadTarget::none) {
+    refusals.add("/plan/offload", "the states", "none without sharding, or zero_stage 2, 3");
+  }
+  if (plan.sharding_group != plan.data_parallel * plan.context_parallel) {
+    refusals.add("/plan/sharding_group", "one without ZeRO", "zero_stage 2 or 3");
+  }
+}
+
 void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
   const Training& training = scenario.job.training;
   refuse_pipeline(plan, refusals);
@@ -120,9 +140,8 @@ void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refu
   refuse_names(refusals, "/training/precision", training.precision.name,
                {"bf16", "fp16", "fp32", "fp8"});
   if (plan.sequence_parallel) refusals.add("/plan/sequence_parallel", "true", "false");
-  if (plan.zero_stage < 2) {
-    refusals.add("/plan/zero_stage", fmt::format("{}", plan.zero_stage), "2, 3");
-  }
+  if (plan.zero_stage == 1) refusals.add("/plan/zero_stage", "1", "0, 2, 3");
+  if (plan.zero_stage == 0) check_ddp(plan, refusals);
   if (plan.sharding_group % plan.context_parallel != 0) {
     refusals.add("/plan/sharding_group", fmt::format("{}", plan.sharding_group),
                  fmt::format("a multiple of context_parallel ({})", plan.context_parallel));
@@ -142,11 +161,33 @@ void check_accelerate(const Scenario& scenario, const Plan& plan, Refusals& refu
   }
 }
 
+std::string_view accelerate_precision(const Scenario& scenario) {
+  const std::string_view precision = scenario.job.training.precision.name;
+  return precision == "fp32" ? "no" : precision;
+}
+
+int machines_of(const Scenario& scenario, const Plan& plan) {
+  const int per_node = scenario.job.cluster.devices_per_node;
+  return (plan.devices() + per_node - 1) / per_node;
+}
+
+// One process alone is no distributed run.
+std::string ddp_yaml(const Scenario& scenario, const Plan& plan) {
+  return fmt::format(
+      R"(compute_environment: LOCAL_MACHINE
+distributed_type: '{}'
+mixed_precision: '{}'
+num_machines: {}
+num_processes: {}
+)",
+      plan.devices() > 1 ? "MULTI_GPU" : "NO", accelerate_precision(scenario),
+      machines_of(scenario, plan), plan.devices());
+}
+
 // Every value is a number, a flag or a name of ours: nothing of a user's stands in it.
 std::string yaml_of(const Scenario& scenario, const Plan& plan) {
+  if (plan.zero_stage == 0) return ddp_yaml(scenario, plan);
   const int shards = plan.sharding_group / plan.context_parallel;
-  const int per_node = scenario.job.cluster.devices_per_node;
-  const std::string_view precision = scenario.job.training.precision.name;
   return fmt::format(
       R"(compute_environment: LOCAL_MACHINE
 distributed_type: FSDP
@@ -169,9 +210,9 @@ parallelism_config:
   parallelism_config_cp_comm_strategy: {}
 )",
       plan.zero_stage == 3, plan.recompute.mode == RecomputeMode::full,
-      plan.offload.parameters == OffloadTarget::host, precision == "fp32" ? "no" : precision,
-      (plan.devices() + per_node - 1) / per_node, plan.devices(), plan.data_parallel / shards,
-      shards, plan.tensor_parallel, plan.context_parallel,
+      plan.offload.parameters == OffloadTarget::host, accelerate_precision(scenario),
+      machines_of(scenario, plan), plan.devices(), plan.data_parallel / shards, shards,
+      plan.tensor_parallel, plan.context_parallel,
       plan.context_parallel_algorithm == ContextAlgorithm::all_gather ? "allgather" : "alltoall");
 }
 

@@ -1,6 +1,6 @@
-// FSDP as Hugging Face Accelerate configures it: YAML in, YAML out. Keys as in accelerate 1.11
-// (commands/config/config_args.py, utils/dataclasses.py: FullyShardedDataParallelPlugin,
-// ParallelismConfig).
+// FSDP and plain DDP as Hugging Face Accelerate configures them: YAML in, YAML out. Keys as in
+// accelerate 1.11 (commands/config/config_args.py, utils/dataclasses.py:
+// FullyShardedDataParallelPlugin, ParallelismConfig).
 //
 // The YAML knows neither network, batch nor sequence: a micro-batch of 1 is taken and printed.
 #pragma once

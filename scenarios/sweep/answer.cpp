@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <utility>
 
 #include "planner/explain.h"
 #include "scenarios/plan_value.h"
+#include "scenarios/write_groups.h"
 #include "simulator/life/bill.h"
 #include "simulator/step.h"
 
@@ -87,13 +89,45 @@ void fill_life(const PointQuestion& point, const LifeSettings& settings, const C
   set_carbon(*point.settings, "energy_joule", "carbon_g", row);
 }
 
-Expected<void> live(const PointQuestion& point, const Candidate& candidate, PointRow& row) {
-  const auto settings = settings_of_run(*point.settings, point.job(), candidate);
+Expected<void> live(const PointQuestion& point, const Expected<LifeSettings>& settings,
+                    const Candidate& candidate, PointRow& row) {
   if (!settings) return tl::unexpected(settings.error());
   const RunLength& run = point.settings->run;
   const CampaignOptions options{
       .runs = run.runs, .seed = static_cast<std::uint64_t>(run.seed), .threads = 1};
   fill_life(point, *settings, summary_of(live_many(*settings, options)), candidate, row);
+  return {};
+}
+
+// Parts of a step that groups of unlike nodes do not have in common.
+void forget_parts(PointRow& row) {
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  for (const std::string_view name : {"hfu", "peak_allocated_bytes", "peak_reserved_bytes"}) {
+    row.figure(name) = unknown;
+  }
+  for (std::size_t i = figure_at("compute_s"); i <= figure_at("other_s"); ++i) {
+    row.figures[i] = unknown;
+  }
+}
+
+// By the best plan of the groups.
+Expected<void> answer_groups(const PointQuestion& point, const SweepDocument& sweep,
+                             PointRow& row) {
+  const Scenario& asked = point.question->scenario;
+  if (auto known = check_groups_are_answered(sweep, *point.settings); !known) return known;
+  const GroupedJob job = grouped_job(asked);
+  const auto answer = answer_of_groups(job, *point.settings);
+  if (!answer) return tl::unexpected(answer.error());
+  if (sweep.evaluate == Evaluation::goodput) {
+    const PointQuestion stand_in{
+        point.settings, std::make_shared<const Question>(Question{asked, answer->stand_in})};
+    auto done =
+        live(stand_in, settings_of_run(*point.settings, job, *answer), answer->candidate, row);
+    if (!done) return done;
+  }
+  fill_row(answer->stand_in, *point.settings, answer->candidate, row);
+  forget_parts(row);
+  row.plan = grouped_plan_value(*asked.unlike, answer->best).dump();
   return {};
 }
 
@@ -108,7 +142,8 @@ Expected<void> evaluate(const PointQuestion& point, const SweepDocument& sweep,
   }
   if (auto done = candidate_of(point, sweep.objective, candidate); !done) return done;
   if (sweep.evaluate == Evaluation::simulate) return simulate_step(point, candidate);
-  return sweep.evaluate == Evaluation::goodput ? live(point, candidate, row) : Expected<void>{};
+  if (sweep.evaluate != Evaluation::goodput) return {};
+  return live(point, settings_of_run(*point.settings, point.job(), candidate), candidate, row);
 }
 
 }  // namespace
@@ -148,6 +183,10 @@ void PointAnswerer::answer_asked(PointRow& row) {
   };
   const auto point = reader_.read(values_);
   if (!point) return refuse(point.error());
+  if (point->question->scenario.unlike) {
+    const auto done = answer_groups(*point, sweep_.document, row);
+    return done ? void() : refuse(done.error());
+  }
   auto done = evaluate(*point, sweep_.document, candidate_, row);
   if (done && sweep_.document.evaluate == Evaluation::run) done = run(row);
   if (!done) return refuse(done.error());

@@ -31,6 +31,7 @@ constexpr std::array kKeyGroups = {
              true,
              [](Scenario& to, const Scenario& from) {
                to.job.cluster = from.job.cluster;
+               to.unlike = from.unlike;
                to.carbon_intensity = from.carbon_intensity;
              }},
     KeyGroup{{"training", "measured"},
@@ -135,9 +136,7 @@ Expected<Scenario> PointReader::read_groups(const Values& values,
   }
   if (auto fits = check_sections(sections, place); !fits) return tl::unexpected(fits.error());
   Scenario scenario;
-  auto read = scenario_section().read(sections, scenario, place).and_then([&] {
-    return check_like_nodes(scenario);
-  });
+  const auto read = scenario_section().read(sections, scenario, place);
   return read ? Expected<Scenario>(std::move(scenario)) : tl::unexpected(read.error());
 }
 

@@ -65,6 +65,38 @@ std::optional<PlanRequest> request_of_text(const std::string& text) {
   return request;
 }
 
+// "replicas: 12 x 3 micro-batches on 24 dgx-a100-80gb, …", of what the sweep wrote of groups.
+// Absent where that is not what the row has.
+std::optional<std::string> shares_in_words(const Json& plan) {
+  std::vector<std::string> shares;
+  if (!plan.is_object() || !plan.contains("groups")) return std::nullopt;
+  for (const Json& group : plan.at("groups")) {
+    const auto known = [&group](const char* key) {
+      return group.is_object() && group.contains(key) && group.at(key).is_number_integer();
+    };
+    if (!known("stages") || !known("layers") || !known("replicas") || !known("devices") ||
+        !group.contains("name") || !group.at("name").is_string()) {
+      return std::nullopt;
+    }
+    if (group.at("stages") == 0) continue;
+    const auto number = [&group](const char* key) { return group.at(key).get<std::int64_t>(); };
+    shares.push_back(fmt::format("{} devices of {}: DP {}, PP {}, {} layers", number("devices"),
+                                 group.at("name").get<std::string>(), number("replicas"),
+                                 number("stages"), number("layers")));
+  }
+  return fmt::format("{}", fmt::join(shares, "; "));
+}
+
+// Strategy and plan of groups of unlike nodes, as the row says them.
+void describe_groups(ReportedPoint& reported) {
+  const auto plan = parse_json(reported.row.plan);
+  if (!plan) return;
+  const auto words = shares_in_words(*plan);
+  if (!words || !plan->contains("use") || !plan->at("use").is_string()) return;
+  reported.strategy = "unlike groups, " + plan->at("use").get<std::string>();
+  reported.plan = *words;
+}
+
 void widen(double value, double& least, double& most, bool first) {
   least = first ? value : std::min(least, value);
   most = first ? value : std::max(most, value);
@@ -121,6 +153,10 @@ ReportedPoint SweepReport::describe(const PointRow& row) {
   values_at(sweep_, row.point, values_);
   const auto point = reader_.read(values_);
   if (!point) return reported;
+  if (point->question->scenario.unlike) {
+    describe_groups(reported);
+    return reported;
+  }
   const Baselines& baselines = baselines_of(point->question);
   reported.plain = baselines.plain;
   reported.rule = baselines.rule;

@@ -34,9 +34,6 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
   }
   if (auto fits = check(scenario_section().spec(), base, at); !fits) return fits;
   if (auto read = scenario_section().read(base, sweep.scenario, at); !read) return read;
-  if (const auto like = check_like_nodes(sweep.scenario); !like) {
-    return (at / "cluster" / "groups").error(like.error().message);
-  }
   if (refers) {
     sweep.inputs.push_back(
         {shown_path(opened->document.file), sha256(read_file(opened->document.file).value_or(""))});
@@ -287,6 +284,10 @@ Expected<void> make_sweep(Json value, const std::string* kept_csv, Sweep& sweep)
   const auto points = count_points(sweep, place);
   if (!points) return tl::unexpected(points.error());
   sweep.points = *points;
+  if (sweep.scenario.unlike) {
+    const auto known = check_groups_are_answered(sweep.document, sweep.scenario);
+    if (!known) return Place{place.document, known.error().where}.error(known.error().message);
+  }
   sweep.name = sweep.document.name.empty() ? sweep.scenario.name : sweep.document.name;
   sweep.text = self_contained(std::move(value), sweep);
   return {};
@@ -336,6 +337,22 @@ void cross(const Sweep& sweep, std::int64_t point, std::vector<SweepValue>& valu
 }
 
 }  // namespace
+
+Expected<void> check_groups_are_answered(const SweepDocument& sweep, const Scenario& scenario) {
+  const auto refused = [](std::string_view where, std::string_view found,
+                          std::string_view allowed) {
+    return tl::unexpected(not_for_groups(where, found, allowed));
+  };
+  if (sweep.evaluate == Evaluation::simulate || sweep.evaluate == Evaluation::run) {
+    return refused("/evaluate", sweep.evaluate == Evaluation::run ? "run" : "simulate",
+                   "estimate, plan, goodput");
+  }
+  if (sweep.objective != Objective::step_time) {
+    return refused("/objective", "another objective", "step-time");
+  }
+  if (scenario.plan) return refused("/scenario/plan", "a plan", "none: the planner finds it");
+  return {};
+}
 
 Expected<Sweep> read_sweep(const fs::path& file) {
   auto opened = open_file(file);

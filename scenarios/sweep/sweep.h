@@ -41,6 +41,9 @@ Expected<Sweep> read_sweep(const std::filesystem::path& file);
 Expected<Sweep> sweep_of_text(const std::string& text, const std::string& csv,
                               const std::filesystem::path& file);
 
+// Groups of unlike nodes have the step of the planner's best plan, and no other answer.
+Expected<void> check_groups_are_answered(const SweepDocument& sweep, const Scenario& scenario);
+
 // The values of point `point`, one of each column; an empty text: as the scenario has it.
 void values_at(const Sweep& sweep, std::int64_t point, std::vector<SweepValue>& values);
 

@@ -31,26 +31,36 @@ Json inputs_json(const std::vector<SweepInput>& inputs) {
   return list;
 }
 
-Json answer_json(const Candidate& candidate) {
+Json answer_json(const ComparedAnswer& answer) {
+  const Candidate& candidate = answer.candidate;
   const Estimate& estimate = candidate.estimate;
   return {{"step_time_s", estimate.step_time.value()},
           {"mfu", estimate.mfu},
           {"peak_memory_bytes", estimate.peak_memory.value()},
           {"feasible", estimate.feasible},
           {"devices", candidate.plan.devices()},
-          {"plan", plan_value(candidate.plan)}};
+          {"plan", answer.groups ? grouped_plan_value(answer.groups->cluster, answer.groups->plan)
+                                 : plan_value(candidate.plan)}};
+}
+
+Json parts_json(const Breakdown& before, const Breakdown& after) {
+  Json parts = Json::array();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    const double a = (before.*part.time).value();
+    const double b = (after.*part.time).value();
+    parts.push_back(
+        {{"part", fmt::format("{}_s", part.key)}, {"a", a}, {"b", b}, {"change", b - a}});
+  }
+  return parts;
 }
 
 }  // namespace
 
-std::string scenario_difference_json(const std::vector<KeyChange>& changes, const Candidate& before,
-                                     const Candidate& after) {
-  Json parts = Json::array();
-  for (const BreakdownPart& part : breakdown_parts()) {
-    const double a = (before.estimate.breakdown.*part.time).value();
-    const double b = (after.estimate.breakdown.*part.time).value();
-    parts.push_back(
-        {{"part", fmt::format("{}_s", part.key)}, {"a", a}, {"b", b}, {"change", b - a}});
+std::string scenario_difference_json(const std::vector<KeyChange>& changes,
+                                     const ComparedAnswer& before, const ComparedAnswer& after) {
+  Json parts = nullptr;
+  if (!before.groups && !after.groups) {
+    parts = parts_json(before.candidate.estimate.breakdown, after.candidate.estimate.breakdown);
   }
   return text_of(Json{{"trainyard", "diff/1"},
                       {"changes", changes_json(changes)},

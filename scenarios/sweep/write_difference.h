@@ -1,13 +1,26 @@
 // What `trainyard diff` found, as JSON (`diff/1`).
 #pragma once
 
+#include <optional>
+
 #include "planner/planner.h"
 #include "scenarios/sweep/difference.h"
+#include "scenarios/unlike_answer.h"
 
 namespace trainyard {
 
-std::string scenario_difference_json(const std::vector<KeyChange>& changes, const Candidate& before,
-                                     const Candidate& after);
+// Of groups of unlike nodes also how they are used: they have no parts of the step in common.
+struct UseOfGroups {
+  UnlikeCluster cluster;
+  GroupedPlan plan;
+};
+struct ComparedAnswer {
+  Candidate candidate;
+  std::optional<UseOfGroups> groups;
+};
+
+std::string scenario_difference_json(const std::vector<KeyChange>& changes,
+                                     const ComparedAnswer& before, const ComparedAnswer& after);
 std::string result_difference_json(const ResultDifference& difference);
 
 }  // namespace trainyard

@@ -32,7 +32,7 @@ Quantiles quantiles_of(std::vector<double> values);
 
 struct Campaign {
   int runs = 0;
-  double finished = 0;  // share of the runs
+  double finished = 0;  // share of the runs; without a calendar the others were given up
   Quantiles goodput;    // effective training-time ratio
   Quantiles wall;       // s
   Quantiles interruptions, planned, nodes_lost, checkpoints;

@@ -11,8 +11,16 @@ namespace trainyard {
 namespace {
 
 constexpr std::uint64_t kDetectionStream = 1002;
-// A run that took this many times its work will not end in any useful time.
+// A run that takes this many times its work does not end in any useful time.
 constexpr double kGivenUp = 100;
+
+// Whether a run will take more than that, by what it has done until now. Where restarts are struck
+// again and again, one attempt in a hundred that gets through is that pace; of `interruptions`
+// attempts √(interruptions/100) more or fewer do: three times that is no chance.
+bool is_hopeless(Nanoseconds done, Nanoseconds now, std::int64_t interruptions) {
+  const double doubt = 3 / std::sqrt(static_cast<double>(interruptions) / kGivenUp);
+  return to_seconds(done) * kGivenUp < to_seconds(now) * (1 - doubt);
+}
 
 class Run {
  public:
@@ -40,7 +48,7 @@ class Run {
  private:
   bool over() const {
     const bool stop = interrupted_ != nullptr && interrupted_->load(std::memory_order_relaxed);
-    return done_ == work_ || now_ >= limit_ || stop;
+    return done_ == work_ || now_ >= limit_ || given_up_ || stop;
   }
 
   // Until something stops the job.
@@ -134,6 +142,7 @@ class Run {
     stopped_ = true;
     unexpected_ = true;
     ++life_.interruptions;
+    given_up_ = !settings_.limit && is_hopeless(done_, now_, life_.interruptions);
     detect_ = detection;
     lose(nodes);
     checkpoints_.drop_unwritten(now_);
@@ -265,6 +274,7 @@ class Run {
 
   Life life_;
   Nanoseconds now_{0}, done_{0}, since_checkpoint_{0};
+  bool given_up_ = false;
   bool stopped_ = false;     // the job does not run
   bool unexpected_ = false;  // … and nobody meant it to
   Nanoseconds detect_{0};

@@ -2,8 +2,10 @@
 // is done or its calendar ends. The same settings and seed give the same life to the nanosecond.
 //
 // Assumes that any failure stops the whole job, that work lost is done again at full price, and
-// that nodes are alike. A straggler slows the whole job and is evicted, with all others, once
-// detected; a job that has shrunk grows back after a checkpoint as soon as a node is repaired.
+// that nodes are alike. A run without a calendar that gets on so slowly that it would take a
+// hundred times its work is given up as soon as that is sure. A straggler slows the whole job and
+// is evicted, with all others, once detected; a job that has shrunk grows back after a checkpoint
+// as soon as a node is repaired.
 #pragma once
 
 #include <atomic>

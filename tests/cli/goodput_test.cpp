@@ -1,4 +1,5 @@
 // trainyard goodput: the life of a whole run.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -42,12 +43,51 @@ TEST(GoodputCommand, GivesPartsThatSumToTheRunAndTheSameAnswerTwice) {
   EXPECT_EQ(lines_of(csv.out).size(), 2u);
 }
 
+// 32 devices of 2 + 2 nodes that fail every 64 days each: every second day one of them.
+TEST(GoodputCommand, AnswersForGroupsOfUnlikeNodes) {
+  const auto file = unlike_groups(2, R"(, "run": { "duration": "60 days", "runs": 20 },
+    "reliability": { "device_mtbf": "64 days", "elastic": "replan", "spares": 0 })");
+  const Ran ran = run_trainyard(goodput(file, "--format json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  EXPECT_EQ(json.at("devices"), 32);
+  EXPECT_NEAR(json.at("closed_form").at("mtbf_s").get<double>(), 2 * 86400.0, 1e-6);
+  EXPECT_NEAR(json.at("interruptions").at("mean").get<double>(), 30, 6);
+  const PrintedJson plan =
+      PrintedJson::parse(run_trainyard("plan '" + file.string() + "' --format json").out);
+  EXPECT_EQ(json.at("plan"), plan.at("plans").at(0));
+  EXPECT_NE(run_trainyard(goodput(file)).out.find("a100"), std::string::npos);
+}
+
+// The planner deals layers and micro-batches to the groups: a plan of the document's own says
+// neither.
+TEST(GoodputCommand, RefusesAPlanForGroupsOfUnlikeNodesAsPlanDoes) {
+  const auto file = unlike_groups(2, R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "duration": "60 days" })");
+  for (const char* command : {"goodput", "plan"}) {
+    const Ran ran = run_trainyard(fmt::format("{} '{}'", command, file.string()));
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u);
+    EXPECT_NE(ran.err.find("/plan: found a plan with groups of unlike nodes"), std::string::npos)
+        << ran.err;
+  }
+}
+
 TEST(GoodputCommand, AsksForTheLengthOfTheRun) {
   const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 })")));
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(lines_of(ran.err).size(), 1u);
   EXPECT_NE(ran.err.find("/run: found no length"), std::string::npos) << ran.err;
+}
+
+// Eight devices that fail every minute each, restarts that take twenty.
+TEST(GoodputCommand, SaysWhenRunsAreGivenUp) {
+  const Ran ran = run_trainyard(goodput(small_scenario(R"(, "plan": { "tensor_parallel": 2 },
+    "run": { "work": "30 days", "runs": 20 },
+    "reliability": { "device_mtbf": "8 min", "restart": { "start": "20 min" } })")));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("20 were given up"), std::string::npos) << ran.out;
 }
 
 TEST(GoodputCommand, RefusesARunThatIsStruckAllTheTime) {

@@ -41,6 +41,23 @@ INSTANTIATE_TEST_SUITE_P(All, ImportKinds,
                            return name;
                          });
 
+TEST(ExportCommand, RefusesGroupsOfUnlikeNodesByTheTargetsName) {
+  const std::string file = unlike_groups(2).string();
+  for (const auto& [kind, name] : {std::pair("megatron", "Megatron-LM"),
+                                   {"deepspeed", "DeepSpeed"},
+                                   {"torchtitan", "torchtitan"},
+                                   {"fsdp", "Accelerate"}}) {
+    const fs::path folder = scratch_folder() / kind;
+    const Ran ran =
+        run_trainyard(std::string("export ") + kind + " " + file + " -o " + folder.string());
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_THAT(lines_of(ran.err), SizeIs(1));
+    EXPECT_THAT(ran.err, HasSubstr(std::string("/cluster/groups: found groups of unlike nodes")));
+    EXPECT_THAT(ran.err, HasSubstr(name));
+    EXPECT_FALSE(fs::exists(folder));
+  }
+}
+
 class ExportKinds : public ::testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 // A scenario goes out, comes back in, and is priced.

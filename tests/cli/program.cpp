@@ -78,4 +78,14 @@ std::filesystem::path small_scenario(const std::string& extra) {
                                                  extra));
 }
 
+std::filesystem::path unlike_groups(int old_nodes, const std::string& extra) {
+  return write_scratch(fmt::format("groups-{}.json", old_nodes), fmt::format(R"({{
+    "trainyard": "scenario/1", "name": "groups", "model": "llama-3.1-8b",
+    "cluster": {{ "groups": [{{ "node": "dgx-a100-80gb", "nodes": {} }},
+                             {{ "node": "dgx-h100-80gb", "nodes": 2 }}] }},
+    "training": {{ "global_batch": 128, "sequence_length": 8192, "precision": "bf16",
+                   "optimizer": "adamw", "stack": "megatron-core" }}{} }})",
+                                                                             old_nodes, extra));
+}
+
 }  // namespace trainyard

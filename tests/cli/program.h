@@ -30,5 +30,7 @@ std::vector<std::string> lines_of(const std::string& text);
 
 // Llama-3.1-8B on one node of eight H100; `extra` are further sections, with a leading comma.
 std::filesystem::path small_scenario(const std::string& extra = "");
+// The same on `old_nodes` nodes of eight A100 beside two of eight H100.
+std::filesystem::path unlike_groups(int old_nodes, const std::string& extra = "");
 
 }  // namespace trainyard

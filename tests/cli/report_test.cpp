@@ -140,6 +140,22 @@ TEST(DiffCommand, SaysWhatChangedAndWhichPartsMoved) {
   EXPECT_THAT(text.out, HasSubstr("plan.tensor_parallel"));
 }
 
+// Four and two nodes of A100 beside two of H100.
+TEST(DiffCommand, SaysHowGroupsOfUnlikeNodesAreUsed) {
+  const fs::path a = unlike_groups(2);
+  const fs::path b = unlike_groups(4);
+  const std::string files = "diff '" + a.string() + "' '" + b.string() + "'";
+  const PrintedJson json = PrintedJson::parse(run_trainyard(files + " --format json").out);
+  EXPECT_TRUE(json.at("parts").is_null());
+  const PrintedJson plan =
+      PrintedJson::parse(run_trainyard("plan '" + b.string() + "' --format json").out);
+  EXPECT_EQ(json.at("b").at("plan"), plan.at("plans").at(0));
+  EXPECT_EQ(json.at("b").at("step_time_s"), plan.at("plans").at(0).at("step_time_s"));
+  EXPECT_LT(json.at("b").at("step_time_s"), json.at("a").at("step_time_s"));
+  const Ran text = run_trainyard(files);
+  EXPECT_NE(text.out.find("how B uses its groups"), std::string::npos) << text.out;
+}
+
 TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   const fs::path fast = swept("small");
   const fs::path slow = swept("small", "100 Gbit/s");

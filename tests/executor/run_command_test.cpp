@@ -112,6 +112,21 @@ TEST(RunCommand, TrainsOnTheTokensOfAFile) {
       << refused.err;
 }
 
+// A device has no end; a sparse file of a terabyte is no more than its first tokens.
+TEST(RunCommand, ReadsOfAFileWhatItTrainsOn) {
+  const std::string command = fmt::format("run {} --steps 1 --tokens ", tiny_scenario("", 2));
+  for (const std::string file : {std::string("/dev/zero"), scratch_folder().string()}) {
+    const Ran refused = run_trainyard(command + file);
+    EXPECT_EQ(refused.status, 2);
+    EXPECT_NE(refused.err.find(file + ": found no regular file"), std::string::npos) << refused.err;
+    EXPECT_EQ(lines_of(refused.err).size(), 1U);
+  }
+  const fs::path huge = write_scratch("huge.bin", "");
+  fs::resize_file(huge, std::uintmax_t{1} << 40);
+  const Ran ran = run_trainyard(command + huge.string());
+  EXPECT_EQ(ran.status, 0) << ran.err;
+}
+
 // A line for each look: the ranks in their order, and steps never fewer than before.
 TEST(RunCommand, SaysWhereEveryRankIsWhereItIsWatched) {
   const Ran ran =

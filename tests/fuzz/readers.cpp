@@ -196,7 +196,7 @@ bool results_reader(const std::string& text) {
 
 bool tokens_reader(const std::string& text) {
   const OutsideFile file(text, "tokens.bin");
-  return check_answer(read_tokens(file.path(), 1000));
+  return check_answer(read_tokens(file.path(), 1000, 1 << 20));
 }
 
 }  // namespace trainyard

@@ -362,7 +362,31 @@ TEST(AccelerateImport, RefusesAliasesAndOtherTrouble) {
 TEST(AccelerateExport, RefusesByNameWhatItCannotSay) {
   EXPECT_EQ(export_refusal(export_fsdp, {.pipeline_parallel = 2}),
             "/plan/pipeline_parallel: found 2; allowed in Accelerate's YAML: 1");
-  EXPECT_THAT(export_refusal(export_fsdp, {.zero_stage = 1}), HasSubstr("/plan/zero_stage"));
+  EXPECT_THAT(export_refusal(export_fsdp, {.zero_stage = 1}),
+              HasSubstr("/plan/zero_stage: found 1; allowed in Accelerate's YAML: 0, 2, 3"));
+  EXPECT_THAT(export_refusal(export_fsdp,
+                             {.tensor_parallel = 2, .sequence_parallel = false, .zero_stage = 0}),
+              HasSubstr("/plan/tensor_parallel: found 2; allowed in Accelerate's YAML: 1 without"));
+  EXPECT_THAT(export_refusal(export_fsdp, {.zero_stage = 0, .recompute = {RecomputeMode::full, 0}}),
+              HasSubstr("/plan/recompute"));
+}
+
+// `accelerate config` calls plain DDP MULTI_GPU, and one process alone NO.
+TEST(AccelerateExport, SaysPlainDataParallelism) {
+  const Scenario scenario = scenario_of("llama-3.1-8b", "fsdp", 8, 512);
+  const Job& job = scenario.job;
+  const Plan plan = make_plan({.zero_stage = 0}, job.model, job.cluster, job.training).value();
+  const auto exported = export_fsdp(scenario, plan);
+  ASSERT_TRUE(exported.has_value()) << exported.error().message;
+  const std::string& text = exported->files.front().text;
+  EXPECT_THAT(text, HasSubstr("distributed_type: 'MULTI_GPU'\n"));
+  EXPECT_THAT(text, HasSubstr("num_machines: 8\nnum_processes: 64\n"));
+  EXPECT_EQ(text.find("fsdp"), std::string::npos);
+  const Plan back = plan_of(read_by(import_fsdp, text));
+  EXPECT_EQ(back.zero_stage, 0);
+  EXPECT_EQ(back.data_parallel, 64);
+  EXPECT_EQ(plan_of(read_by(import_fsdp, "distributed_type: 'NO'\nnum_processes: 1\n")).zero_stage,
+            0);
 }
 
 // ---- Round trips ------------------------------------------------------------------------------

@@ -26,6 +26,43 @@ TEST(ALife, WithoutTroubleIsWorkAndCheckpoints) {
   EXPECT_NEAR(wall(life), 1090, kNanosecond);
 }
 
+// One attempt at a restart in e^10.8 gets through 180 s of it where a failure comes every 16.7 s:
+// what shows within a thousand of them, not after a hundred times a month.
+TEST(ALife, IsGivenUpOnceItIsSureToTakeAHundredTimesItsWork) {
+  LifeSettings settings = quiet_run();
+  settings.work = Seconds(30 * 86400.0);
+  settings.spares = 1'000'000;
+  settings.reliability.device_mtbf = Seconds(64 * 16.7);
+  settings.reliability.restart.start = Seconds(180);
+  const Life life = live(settings, 1);
+  EXPECT_FALSE(life.finished);
+  EXPECT_GT(life.interruptions, 900);
+  EXPECT_LT(life.interruptions, 1100);
+  EXPECT_LT(life.goodput(), 0.01);
+  settings.limit = Seconds(200'000);  // a calendar is lived to its end
+  EXPECT_NEAR(wall(live(settings, 1)), 200'000, kNanosecond);
+}
+
+// A restart of 15 s gets through once in e^3 times where a failure comes every 5 s, 2 s of work
+// after it without a checkpoint on average: slow, but within a hundred times its work.
+TEST(ALife, IsNotGivenUpWhileItGetsOn) {
+  LifeSettings settings = quiet_run();
+  settings.work = Seconds(20'000);
+  settings.spares = 1'000'000;
+  settings.interval = Seconds(1);
+  settings.tiers[0].write = Seconds(0.1);
+  settings.copy = Seconds(0.1);
+  settings.reliability.device_mtbf = Seconds(64 * 5.0);
+  const Life life = live(settings, 1);
+  EXPECT_TRUE(life.finished);
+  EXPECT_GT(life.interruptions, 10'000);
+  const double closed = goodput({.interval = Seconds(1),
+                                 .checkpoint = Seconds(0.1),
+                                 .restart = Seconds(15),
+                                 .mtbf = Seconds(5)});
+  EXPECT_NEAR(life.goodput() / closed, 1, 0.08);  // of 5,000 that get through, each four intervals
+}
+
 // Two checkpoints are done at 220 s, so that a failure at 250 s loses 30 s and 15 s of restart.
 TEST(ALife, LosesTheWorkSinceTheLastCheckpoint) {
   const Life life = live(with_trace({{.at = Seconds(250), .nodes = 1}}), 1);

@@ -1,0 +1,113 @@
+// What groups of unlike nodes give a sweep, a life and a comparison: two groups of the same nodes
+// against one cluster, rates and bill by hand.
+#include "scenarios/unlike_answer.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/cost/estimate.h"
+#include "scenarios/question.h"
+#include "simulator/life/settings.h"
+
+namespace trainyard {
+namespace {
+
+using ::testing::HasSubstr;
+
+Scenario with_groups(const std::string& first, const std::string& second,
+                     const std::string& more = "", const std::string& model = "llama-3.1-8b") {
+  const auto scenario = parse_scenario(fmt::format(R"({{ "trainyard": "scenario/1", "model": "{}",
+        "cluster": {{ "groups": [{{ "node": "{}", "nodes": 2 }}, {{ "node": "{}", "nodes": 2 }}] }},
+        "training": {{ "global_batch": 128, "sequence_length": 8192, "precision": "bf16",
+                       "optimizer": "adamw", "stack": "megatron-core" }}{} }})",
+                                                   model, first, second, more),
+                                       "test");
+  EXPECT_TRUE(scenario.has_value()) << scenario.error().where << scenario.error().message;
+  return *scenario;
+}
+
+UnlikeAnswer answer_to(const Scenario& scenario) {
+  auto answer = answer_of_groups(grouped_job(scenario), scenario);
+  EXPECT_TRUE(answer.has_value()) << answer.error().message;
+  return *std::move(answer);
+}
+
+// 4 nodes of 8 H100 either way: failures, checkpoints and spares are those of 32 devices.
+TEST(UnlikeAnswer, OfLikeNodesLivesAsOneCluster) {
+  const Scenario scenario = with_groups("dgx-h100-80gb", "dgx-h100-80gb");
+  const UnlikeAnswer answer = answer_to(scenario);
+  ASSERT_NE(answer.best.use, GroupUse::alone);
+  Cluster cluster = scenario.unlike->groups[0];
+  cluster.nodes = 4;
+  const PreparedJob whole = prepare({scenario.job.model, cluster, scenario.job.training});
+  const LifeSettings found = life_settings(answer.stand_in, answer.candidate.plan, {}, {});
+  const LifeSettings expected = life_settings(whole, answer.candidate.plan, {}, {});
+  EXPECT_EQ(found.devices, 32);
+  EXPECT_EQ(found.nodes, expected.nodes);
+  EXPECT_EQ(found.interval, expected.interval);
+  EXPECT_EQ(found.tiers[0].write, expected.tiers[0].write);
+  const Estimate& rates = answer.candidate.estimate;
+  EXPECT_NEAR(rates.mfu,
+              whole.model_flop / rates.step_time /
+                  (32.0 * cluster.device.peak_of(scenario.job.training.precision.layer_gemm)),
+              1e-12);
+}
+
+// Full power is the most that a device draws, the share of one that waits the least (model/cost/
+// money.cpp); 16 A100 of 400 W and 16 H100 of 700 W.
+TEST(UnlikeAnswer, PaysForTheDevicesOfBothGroups) {
+  const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb",
+                                        R"(, "price": "3.6 USD/h", "power": { "pue": 1 })");
+  const UnlikeAnswer answer = answer_to(scenario);
+  ASSERT_NE(answer.best.use, GroupUse::alone);
+  const double step = answer.best.step_time.value();
+  EXPECT_NEAR(answer.candidate.estimate.cost_per_step->value(), 32 * 1e-3 * step, 1e-9 * step);
+  const double most = 16 * (400.0 + 700.0) * step;
+  EXPECT_LT(answer.candidate.estimate.energy_per_step->value(), most);
+  EXPECT_GT(answer.candidate.estimate.energy_per_step->value(), 0.35 * most);
+}
+
+// One group alone is a cluster like any other.
+TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
+  const Scenario scenario =
+      with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "price": "3.6 USD/h")");
+  GroupedJob job = grouped_job(scenario);
+  job.cluster.boundary = BytesPerSecond(1e3);  // nothing crosses it in useful time
+  const auto answer = answer_of_groups(job, scenario);
+  ASSERT_TRUE(answer.has_value());
+  ASSERT_EQ(answer->best.use, GroupUse::alone);
+  const PreparedJob alone =
+      prepare({job.model, job.cluster.groups[answer->best.first], job.training});
+  const Estimate whole = estimate(alone, answer->best.plan);
+  const Estimate& found = answer->candidate.estimate;
+  EXPECT_EQ(found.step_time, whole.step_time);
+  EXPECT_DOUBLE_EQ(found.mfu, whole.mfu);
+  EXPECT_DOUBLE_EQ(found.tokens_per_second, whole.tokens_per_second);
+  EXPECT_NEAR(*found.cost_per_step / *whole.cost_per_step, 1, 1e-12);
+  EXPECT_EQ(found.peak_memory, whole.peak_memory);
+}
+
+TEST(UnlikeAnswer, IsRefusedWithAPlanAndWhereNothingFits) {
+  const Scenario planned =
+      with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "plan": { "tensor_parallel": 2 })");
+  EXPECT_EQ(answer_of_groups(grouped_job(planned), planned).error().where, "/plan");
+  const Scenario large = with_groups("dgx-a100-80gb", "dgx-h100-80gb", "", "llama-3.1-405b");
+  EXPECT_THAT(answer_of_groups(grouped_job(large), large).error().message,
+              HasSubstr("found no plan that fits"));
+}
+
+// The fewer are left, the less is done; none is faster than the whole.
+TEST(UnlikeAnswer, IsPlannedAnewForTheNodesThatAreLeft) {
+  const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb");
+  const UnlikeAnswer answer = answer_to(scenario);
+  const auto replans = replans_of_groups(grouped_job(scenario), answer, {3, 4});
+  ASSERT_EQ(replans.size(), 2u);
+  EXPECT_EQ(replans[0].nodes, 3);
+  EXPECT_GT(replans[0].speed, 0);
+  EXPECT_LT(replans[0].speed, 1);
+  EXPECT_DOUBLE_EQ(replans[1].speed, 1);
+}
+
+}  // namespace
+}  // namespace trainyard
