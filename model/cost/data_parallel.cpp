@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/cost/offload.h"
 #include "model/workload/optimizer_flop.h"
 
 namespace trainyard {
@@ -156,14 +157,12 @@ Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parame
   const Cluster& cluster = job.job.cluster;
   const Training& training = job.job.training;
   const double devices = cluster.devices_per_node;
-  const Bytes crossing(parameters *
-                       (training.stack.gradient_bytes + training.precision.weight_bytes));
   const Bytes states(parameters * step_bytes(training));
   const BytesPerSecond memory =
       plan.offload.optimizer == OffloadTarget::nvme
           ? std::min(cluster.nvme_bandwidth, cluster.host_memory_bandwidth)
           : cluster.host_memory_bandwidth;
-  return crossing / cluster.device.host_bandwidth + states / (memory / devices);
+  return states / (memory / devices);
 }
 
 // The ways of a pass along the units of a stage.
@@ -420,6 +419,10 @@ Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StagePara
     const Device& device = job.job.cluster.device;
     time = Bytes(parameters * step_bytes(job.job.training)) /
            (device.memory_bandwidth * device.rates.memory);
+  }
+  if (plan.offload != Offload{}) {
+    time += optimizer_crossing(job.job.training, plan) * parameters /
+            job.job.cluster.device.host_bandwidth;
   }
   time += orthogonalisation_time(job, plan, stage);
   if (plan.zero_stage == 1) {

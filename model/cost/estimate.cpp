@@ -7,6 +7,7 @@
 #include "model/cost/data_parallel.h"
 #include "model/cost/interval.h"
 #include "model/cost/money.h"
+#include "model/cost/offload.h"
 #include "model/cost/traffic.h"
 
 namespace trainyard {
@@ -89,21 +90,22 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   stage.passes.weight_gradient += share * w.total();
 }
 
-// Activations that are copied to the host in forward and back in backward, beside the compute.
-void add_activation_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                            const StageParameters& held, double share, StageEstimate& stage) {
-  if (plan.offload.activations == OffloadTarget::none) return;
-  Bytes kept;
-  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] > 0) kept += costs.layers[kind].saved.everything * held.kinds[kind];
-  }
-  const double away = offloaded_share(plan.offload, held.layers);
-  const Seconds copy = share * away * (kept / job.job.cluster.device.host_bandwidth);
-  const Seconds forward = std::max(Seconds(0), copy - stage.passes.forward);
-  const Seconds backward = std::max(Seconds(0), copy - stage.passes.input_gradient);
-  stage.passes.forward += forward;
-  stage.passes.input_gradient += backward;
-  stage.exposed.offload += forward + backward;
+// Copies to the host and from it that outlast the passes they run beside.
+void add_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                 const StageParameters& held, Recompute recompute, StageEstimate& stage) {
+  if (plan.offload == Offload{}) return;
+  const PipelineShape shape = pipeline_shape(plan);
+  const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
+  const Bytes activations = activations_sent_away(plan, costs, held, recompute);
+  PassTimes copies = offload_copies(job, plan, held, activations);
+  copies.forward *= share;
+  copies.input_gradient *= share;
+  copies.weight_gradient *= share;
+  const PassTimes exposed = exposed_copies(copies, stage.passes);
+  stage.passes.forward += exposed.forward;
+  stage.passes.input_gradient += exposed.input_gradient;
+  stage.passes.weight_gradient += exposed.weight_gradient;
+  stage.exposed.offload += exposed.total();
 }
 
 // Sends that the stack does not overlap stand in every pass; the others show only in the fill and
@@ -167,7 +169,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     add_end(costs.head, share, stage);
     work.head = passes_of(costs.head, share);
   }
-  add_activation_offload(job, plan, costs, held, share, stage);
+  add_offload(job, plan, costs, held, recompute_of(plan, static_cast<int>(index)), stage);
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(plan, shared.send, stage);
   stage.passes.forward += data.microbatch.forward;

@@ -15,10 +15,7 @@ bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
 MemoryByKind sharded_states(const Training& training, const Plan& plan, double parameters,
                             ShardDivisors by) {
   const PrecisionRecipe& precision = training.precision;
-  // FSDP keeps only the sharded master weights and casts what it gathers.
-  const bool copy =
-      training.stack.keeps_weight_copy || precision.master_weight_bytes == 0 || plan.zero_stage < 3;
-  const double weights = copy ? precision.weight_bytes : 0;
+  const double weights = keeps_weights(training, plan) ? precision.weight_bytes : 0;
   const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
   MemoryByKind memory;
   if (on_device(plan.offload.parameters)) {
@@ -30,29 +27,6 @@ MemoryByKind sharded_states(const Training& training, const Plan& plan, double p
   if (on_device(plan.offload.optimizer))
     memory.optimizer = Bytes(parameters * states / by.optimizer);
   return memory;
-}
-
-// What one layer of the stage keeps, on average over its kinds, under the plan's recomputation.
-Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
-  Bytes everything, selective, input;
-  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
-    if (stage.kinds[kind] == 0) continue;
-    const SavedBytes& saved = costs.layers[kind].saved;
-    everything += saved.everything * stage.kinds[kind];
-    selective += saved.selective * stage.kinds[kind];
-    input += saved.input_only * stage.kinds[kind];
-  }
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-    case RecomputeMode::automatic:
-      return everything;
-    case RecomputeMode::selective:
-      return selective;
-    case RecomputeMode::full:
-      break;
-  }
-  const double share = full_recompute_share(recompute, stage.layers);
-  return input * share + everything * (1 - share);
 }
 
 Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
@@ -123,6 +97,33 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
 }
 
 }  // namespace
+
+bool keeps_weights(const Training& training, const Plan& plan) {
+  return training.stack.keeps_weight_copy || training.precision.master_weight_bytes == 0 ||
+         plan.zero_stage < 3;
+}
+
+Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
+  Bytes everything, selective, input;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    if (stage.kinds[kind] == 0) continue;
+    const SavedBytes& saved = costs.layers[kind].saved;
+    everything += saved.everything * stage.kinds[kind];
+    selective += saved.selective * stage.kinds[kind];
+    input += saved.input_only * stage.kinds[kind];
+  }
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+    case RecomputeMode::automatic:
+      return everything;
+    case RecomputeMode::selective:
+      return selective;
+    case RecomputeMode::full:
+      break;
+  }
+  const double share = full_recompute_share(recompute, stage.layers);
+  return input * share + everything * (1 - share);
+}
 
 double offloaded_share(const Offload& offload, int layers) {
   if (offload.activations == OffloadTarget::none) return 0;

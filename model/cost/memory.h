@@ -61,6 +61,13 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                       const StageParameters& stage, int index, MemoryByKind& memory);
 
+// Whether weights in the dtype of the passes are kept: FSDP keeps only the sharded master weights
+// and casts what it gathers.
+bool keeps_weights(const Training& training, const Plan& plan);
+
+// What the layers of a stage keep of one micro-batch for backward.
+Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute);
+
 // Of the stage's layers, whose activations leave the device.
 double offloaded_share(const Offload& offload, int layers);
 

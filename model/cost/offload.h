@@ -1,0 +1,32 @@
+// What it costs that states and activations live outside the device: copies over the link to the
+// host, beside the passes that need them. Both directions run at once; weights come for forward and
+// again for backward, activations go in forward and come back, the gradients summed so far come and
+// go beside the weight gradients. The memory of the hosts is not limited. ZeRO-Infinity
+// (Rajbhandari et al. 2021), handbook §7.
+#pragma once
+
+#include "model/cost/memory.h"
+#include "model/cost/stage_parameters.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+
+// What the layers of a stage keep of one micro-batch for backward and send away.
+Bytes activations_sent_away(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                            Recompute recompute);
+
+// The copies of one micro-batch on a rank of a stage that visits all its chunks, by the passes they
+// run beside.
+PassTimes offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
+                         Bytes activations);
+
+// What of them outlasts its pass.
+PassTimes exposed_copies(const PassTimes& copies, const PassTimes& passes);
+
+// Once a step, a parameter of the rank's shard: what the optimizer needs or writes and does not
+// find where it lives itself.
+Bytes optimizer_crossing(const Training& training, const Plan& plan);
+
+}  // namespace trainyard

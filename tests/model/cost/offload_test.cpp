@@ -1,0 +1,94 @@
+// What lies in the memory of the host is copied over its link: bytes by hand over a link so slow
+// that the copies show, beside the passes of the same plan without.
+#include "model/cost/offload.h"
+
+#include <gtest/gtest.h>
+
+#include "model/cost/data_parallel.h"
+#include "model/cost/estimate.h"
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kParameters = 8030261248;  // Llama-3.1-8B
+constexpr OffloadTarget kHost = OffloadTarget::host;
+
+struct Offloaded {
+  PreparedJob job = llama_8b_on_h100();
+  Plan plan, without;
+  PassTimes passes;  // of the only stage, without
+
+  Offloaded(Offload offload, double bandwidth, int zero_stage = 0) {
+    job.job.cluster.device.host_bandwidth = BytesPerSecond(bandwidth);
+    PlanRequest request{.zero_stage = zero_stage};
+    without = legal_plan(job, request);
+    request.offload = offload;
+    plan = legal_plan(job, request);
+    passes = estimate(job, without).stages[0].passes;
+  }
+  double shown() const { return estimate(job, plan).breakdown.offload.value(); }
+};
+
+TEST(Offload, FetchesTheWeightsForEveryPass) {
+  const Offloaded weights({.parameters = kHost}, 1e9);
+  const double copy = 2 * kParameters / 1e9;
+  const double one = 2 * copy - (weights.passes.forward + weights.passes.input_gradient).value();
+  EXPECT_NEAR(weights.shown(), weights.plan.microbatches * one, 1e-9 * weights.shown());
+}
+
+TEST(Offload, CopiesTheGradientsOfEveryMicroBatch) {
+  const Offloaded gradients({.gradients = kHost}, 1e9);
+  const double bytes = gradients.job.job.training.stack.gradient_bytes;
+  const double one = bytes * kParameters / 1e9 - gradients.passes.weight_gradient.value();
+  EXPECT_NEAR(gradients.shown(), gradients.plan.microbatches * one, 1e-9 * gradients.shown());
+}
+
+TEST(Offload, FetchesAShardOfTheWeightsUnderZeRO3) {
+  const Offloaded whole({.parameters = kHost}, 1e9);
+  const Offloaded shard({.parameters = kHost}, 1e9 / 8, 3);
+  const StageParameters stage{.dense = kParameters};
+  const auto copies = [&](const Offloaded& of) {
+    return offload_copies(of.job, of.plan, stage, {}).forward.value();
+  };
+  EXPECT_DOUBLE_EQ(copies(whole), copies(shard));
+}
+
+TEST(Offload, HidesBehindThePassesWhereTheLinkIsFast) {
+  EXPECT_EQ(Offloaded({.parameters = kHost, .gradients = kHost}, 1e15).shown(), 0);
+}
+
+TEST(Offload, OfMoreIsNeverFaster) {
+  for (const double bandwidth : {1e9, 25e9, 450e9}) {
+    const Offloaded weights({.parameters = kHost}, bandwidth);
+    const Offloaded both({.parameters = kHost, .activations = kHost}, bandwidth);
+    EXPECT_LE(weights.shown(), both.shown());
+    EXPECT_LE(estimate(weights.job, weights.without).step_time,
+              estimate(weights.job, weights.plan).step_time);
+  }
+}
+
+TEST(Offload, OnDisksIsNoFasterThanTheDisks) {
+  Offloaded disks({.parameters = OffloadTarget::nvme}, 55e9);
+  disks.job.job.cluster.nvme_bandwidth = BytesPerSecond(8e9);  // 1 GB/s for each of 8 devices
+  const Offloaded slow({.parameters = kHost}, 1e9);
+  EXPECT_DOUBLE_EQ(disks.shown(), slow.shown());
+}
+
+// The update itself, then the gradients (4 bytes) on their way and the weights (2) back: what lies
+// on the host already does not cross.
+TEST(Offload, CrossesOnceAStepWhereTheOptimizerLiesElsewhere) {
+  const auto crossing = [](Offload offload) {
+    const Offloaded job(offload, 1e9);
+    return optimizer_crossing(job.job.job.training, job.plan).value();
+  };
+  const double gradient = llama_8b_on_h100().job.training.stack.gradient_bytes;
+  EXPECT_EQ(crossing({}), 0);
+  EXPECT_EQ(crossing({.optimizer = kHost}), gradient + 2);
+  EXPECT_EQ(crossing({.gradients = kHost, .optimizer = kHost}), 2);
+  EXPECT_EQ(crossing({.parameters = kHost, .gradients = kHost, .optimizer = kHost}), 0);
+  EXPECT_EQ(crossing({.parameters = kHost}), 2);
+}
+
+}  // namespace
+}  // namespace trainyard
