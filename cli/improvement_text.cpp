@@ -66,10 +66,13 @@ std::string improvement_words(const Improvement& improvement, const Candidate& b
                                            percent(std::abs(gained)), gained < 0 ? "more" : "less")
                              : fmt::format("{} and {}", with_unit(found.step_time),
                                            found.feasible ? "fits" : "misses the memory by less");
+  const Plan& plan = improvement.candidate.plan;
+  const std::string which =
+      same_split(plan, best.plan) ? "" : fmt::format(" ({})", plan_line(plan));
   return fmt::format(
-      "plan {} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
+      "plan {}{} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
       "placement take less than {}.",
-      improvement.of + 1, fmt::join(change_words(improvement), "; "), against,
+      improvement.of + 1, which, fmt::join(change_words(improvement), "; "), against,
       with_unit(found.peak_memory), with_unit(improvement.bound));
 }
 

@@ -208,16 +208,14 @@ void confirm_by_simulation(const Question& question, const SearchOptions& option
 }
 
 // Everything that people want to know beside the plans themselves.
-PlanFindings findings_of(const PlanOptions& options, const Question& question,
-                         const SearchResult& result, const std::vector<PinnedKey>& pinned) {
+void add_findings(const PlanOptions& options, const Question& question, const SearchResult& result,
+                  const std::vector<PinnedKey>& pinned, PlanFindings& findings) {
   const SearchOptions planner = planner_options(options, question.scenario);
   const Evaluator evaluate = analytic_evaluator(question.job);
-  PlanFindings findings;
   findings.baselines = {
       {"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
       {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
       {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
-  findings.improvement = improvement_of(options, question, result);
   if (result.optimal && !was_stopped()) {
     add_searches(question, added_options(options, question.scenario), result, findings);
   }
@@ -225,18 +223,29 @@ PlanFindings findings_of(const PlanOptions& options, const Question& question,
   if (!pinned.empty()) {
     findings.explained = explain(question, planner, pinned, best_of(result).front().plan);
   }
-  return findings;
 }
 
 PlanOrder order_of(const PlanOptions& options, const Scenario& scenario) {
   return {options.objective, options.second(), planner_options(options, scenario).valuation};
 }
 
+// Of the plans that were kept for the improvement those that are asked for.
+void keep_shown(const PlanOptions& options, SearchResult& result) {
+  for (std::vector<Candidate>* plans : {&result.plans, &result.closest}) {
+    const auto shown = std::min(plans->size(), static_cast<std::size_t>(options.top));
+    plans->erase(plans->begin() + static_cast<std::ptrdiff_t>(shown), plans->end());
+  }
+}
+
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
                  const std::vector<PinnedKey>& pinned) {
   const int status = result.plans.empty() ? kAnswerIsNo : kDone;
-  if (options.format == Format::csv) return print(csv_of(question, result), status);
   PlanAnswer answer;
+  if (options.format != Format::csv) {
+    answer.findings.improvement = improvement_of(options, question, result);
+  }
+  if (!options.second()) keep_shown(options, result);
+  if (options.format == Format::csv) return print(csv_of(question, result), status);
   answer.wall_time = elapsed();
   answer.top = static_cast<std::size_t>(options.top);
   answer.order = order_of(options, question.scenario);
@@ -245,7 +254,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
     result.plans = distinct_plans(question, std::move(result.plans), answer.order);
     answer.alike = all - result.plans.size();
   }
-  answer.findings = findings_of(options, question, result, pinned);
+  add_findings(options, question, result, pinned, answer.findings);
   if (options.format == Format::json) {
     return print(
         plan_json(question.scenario, question.job, result, answer.findings, answer.wall_time),
@@ -298,7 +307,9 @@ int run(const PlanOptions& options) {
   if (asks_for_sizes(question->scenario.space)) {
     return answer_for_sizes(*question, planner, options.format);
   }
-  SearchResult result = run_search(*question, planner);
+  SearchOptions kept = planner;
+  kept.top = std::max(planner.top, kImprovedAmong);
+  SearchResult result = run_search(*question, kept);
   // There is an answer: from here on Ctrl-C cuts short only what is added to it.
   const InterruptGuard guard;
   std::optional<AddedTime> added;

@@ -208,16 +208,40 @@ class Improver {
   std::optional<Improvement> best_;
 };
 
+// The first plan of each split of the network, then the others: what a change gains is much alike
+// for plans of one split.
+std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) {
+  std::vector<std::size_t> first;
+  std::vector<std::size_t> others;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const bool known = std::any_of(first.begin(), first.end(), [&](std::size_t j) {
+      return same_split(plans[i].plan, plans[j].plan);
+    });
+    (known ? others : first).push_back(i);
+  }
+  first.insert(first.end(), others.begin(), others.end());
+  first.resize(std::min(plans.size(), kMostImproved));
+  return first;
+}
+
 }  // namespace
+
+bool same_split(const Plan& a, const Plan& b) {
+  return a.tensor_parallel == b.tensor_parallel && a.context_parallel == b.context_parallel &&
+         a.pipeline_parallel == b.pipeline_parallel && a.expert_parallel == b.expert_parallel &&
+         a.expert_tensor_parallel == b.expert_tensor_parallel && a.data_parallel == b.data_parallel;
+}
 
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate) {
   if (plans.empty()) return std::nullopt;
   Improver improver(job, options, evaluate, plans.front());
-  const std::size_t count = std::min(plans.size(), kMostImproved);
-  for (std::size_t i = 0; i < count && !improver.interrupted(); ++i) {
-    if (options.progress) options.progress(static_cast<double>(i) / static_cast<double>(count));
-    improver.change(plans[i], i);
+  const std::vector<std::size_t> order = improvement_order(plans);
+  for (std::size_t i = 0; i < order.size() && !improver.interrupted(); ++i) {
+    if (options.progress) {
+      options.progress(static_cast<double>(i) / static_cast<double>(order.size()));
+    }
+    improver.change(plans[order[i]], order[i]);
   }
   return std::move(improver).best();
 }

@@ -2,8 +2,8 @@
 // a recomputation of each stage's own (planner/allocation.h), a pass order found by search
 // (planner/auto_schedule.h), another order of the ranks or another sharding group. Every change is
 // priced by the caller's evaluator; what `optimal` says of the search does not cover it, so it
-// carries a bound of its own. Of a long list only the first plans are changed: each takes up to a
-// second.
+// carries a bound of its own. Of a long list only five plans are changed, for each takes up to a
+// second: the first of each split of the network over devices, then the first of the others.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +23,14 @@ struct Improvement {
 };
 
 constexpr std::size_t kMostImproved = 5;
+constexpr int kImprovedAmong = 16;  // plans of a search that are worth giving to improve()
 
-// The best change of the first kMostImproved of `plans` (best first, or those that miss the memory
-// by the least) that beats the first of them in the objective of the search; nothing: there is
-// none. `options` are those of the search; once interrupted, the best so far.
+// Whether all degrees of parallelism are the same.
+bool same_split(const Plan& a, const Plan& b);
+
+// The best change of kMostImproved of `plans` (best first, or those that miss the memory by the
+// least) that beats the first of them in the objective of the search; nothing: there is none.
+// `options` are those of the search; once interrupted, the best so far.
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate);
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <vector>
@@ -137,6 +138,24 @@ TEST(Improvement, PricesNoPlanTwice) {
     estimate(job, plan, out);
   });
   EXPECT_EQ(priced, 1);
+}
+
+// The sixth of the list is changed although five stand before it, all of one split.
+TEST(Improvement, LooksAtTheFirstPlanOfEachSplit) {
+  const PreparedJob job = prepare(large_vocabulary_job());
+  const Candidate four = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
+  const Candidate eight = candidate(job, {.tensor_parallel = 1, .pipeline_parallel = 8});
+  std::vector<Candidate> plans(kMostImproved, four);
+  plans.push_back(eight);
+  std::vector<int> stages;
+  improve(job, with_named_schedules(), plans, [&](const Plan& plan, Estimate& out) {
+    stages.push_back(plan.pipeline_parallel);
+    estimate(job, plan, out);
+  });
+  ASSERT_EQ(stages.size(), kMostImproved);
+  EXPECT_EQ(stages[0], 4);
+  EXPECT_EQ(stages[1], 8);
+  EXPECT_EQ(std::count(stages.begin(), stages.end(), 4), 4);
 }
 
 TEST(Improvement, LooksAtTheFirstPlansOfALongList) {
