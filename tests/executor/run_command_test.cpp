@@ -115,7 +115,7 @@ TEST(RunCommand, TrainsOnTheTokensOfAFile) {
 // A device has no end; a sparse file of a terabyte is no more than its first tokens.
 TEST(RunCommand, ReadsOfAFileWhatItTrainsOn) {
   const std::string command = fmt::format("run {} --steps 1 --tokens ", tiny_scenario("", 2));
-  for (const std::string file : {std::string("/dev/zero"), scratch_folder().string()}) {
+  for (const std::string& file : {std::string("/dev/zero"), scratch_folder().string()}) {
     const Ran refused = run_trainyard(command + file);
     EXPECT_EQ(refused.status, 2);
     EXPECT_NE(refused.err.find(file + ": found no regular file"), std::string::npos) << refused.err;
