@@ -13,8 +13,9 @@ namespace trainyard {
 namespace {
 
 constexpr qint64 kSameKeystrokes = 1000;  // ms between two that are undone at once
-// A document is read anew at every keystroke, so the window takes fewer bytes than the commands do.
-constexpr std::size_t kLargestShown = std::size_t{1} << 20;
+// A scenario is read anew at every keystroke, so the window takes fewer bytes than the commands do.
+constexpr std::size_t kLargestDropped = std::size_t{1} << 20;
+constexpr std::size_t kLargestScenario = std::size_t{128} << 10;
 
 // "/plan/tensor_parallel" of "a.json: /plan/tensor_parallel".
 std::string pointer_of(const std::string& where) {
@@ -29,8 +30,13 @@ ScenarioDocument::ScenarioDocument(QObject* parent) : QObject(parent) {}
 ScenarioDocument::~ScenarioDocument() = default;
 
 Expected<void> ScenarioDocument::open(const std::filesystem::path& file) {
-  auto text = read_file(file, kLargestShown);
+  auto text = read_file(file, kLargestDropped);
   if (!text) return failure(file.string(), text.error().message);
+  if (text->size() > kLargestScenario) {
+    return failure(file.string(), "has " + std::to_string(text->size()) +
+                                      " bytes; allowed in the window: a scenario of at most " +
+                                      std::to_string(kLargestScenario));
+  }
   saved_ = *text;
   replace(*std::move(text), file);
   return {};
@@ -94,7 +100,7 @@ Expected<std::string> ScenarioDocument::text_with(const Plan& plan,
 
 Expected<void> ScenarioDocument::take(const std::filesystem::path& file,
                                       const std::function<bool()>& may_leave) {
-  const auto shown = read_file(file, kLargestShown);
+  const auto shown = read_file(file, kLargestDropped);
   if (!shown) return failure(file.string(), shown.error().message);
   auto taken = with_document(text(), place(), file);
   if (!taken) return tl::unexpected(taken.error());

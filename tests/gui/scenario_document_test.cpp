@@ -95,6 +95,10 @@ TEST(ScenarioDocument, RefusesAFileThatIsTooLargeAtOnce) {
   const auto opened = document.open(file);
   ASSERT_FALSE(opened.has_value());
   EXPECT_THAT(opened.error().message, HasSubstr("1 MiB"));
+  std::filesystem::resize_file(file, 200'000);
+  const auto shorter = document.open(file);
+  ASSERT_FALSE(shorter.has_value());
+  EXPECT_THAT(shorter.error().message, HasSubstr("200000 bytes"));
 }
 
 TEST(ScenarioDocument, SurvivesACycleOfReferences) {
