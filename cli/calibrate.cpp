@@ -4,29 +4,29 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "cli/calibrate_text.h"
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/cuda_program.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
 #include "cli/provenance_date.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "executor/calibration.h"
 #include "executor/collective_rank.h"
+#include "executor/cpu/neighbours.h"
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"
 #include "executor/start.h"
 #include "executor/supervisor.h"
-#include "model/calibration/fit_collectives.h"
-#include "model/calibration/fit_gemm.h"
-#include "model/cost/kernels/attention.h"
 #include "scenarios/device_document.h"
+#include "scenarios/machine_documents.h"
 #include "scenarios/output.h"
 
 namespace trainyard {
@@ -41,62 +41,15 @@ struct CalibrateOptions {
   int ranks = 2;
   Format format = Format::text;
 };
+constexpr BytesPerSecond kAssumedNic(1.25e9);
 
-constexpr double kCollectiveShare = 0.2;  // of the time
+// Shares of the time.
+constexpr double kCollectiveShare = 0.2, kStepShare = 0.3;
 
-// Fitted beside measured, of one family of operations.
-struct FamilyScore {
-  std::string name;
-  std::size_t samples = 0;
-  double mape = 0;
-};
+// ---- Measuring ----------------------------------------------------------------------------
 
-template <typename Sample, typename Predict>
-FamilyScore score_of(const std::string& name, const std::vector<Sample>& samples,
-                     const Predict& predict) {
-  FamilyScore score{name, samples.size(), 0};
-  for (const Sample& sample : samples) {
-    score.mape += std::abs(predict(sample) / sample.time - 1) / static_cast<double>(samples.size());
-  }
-  return score;
-}
-
-std::vector<FamilyScore> scores_of(const Device& device, const HostSamples& host,
-                                   const std::vector<CollectiveSample>& collectives) {
-  return {
-      score_of("GEMM", host.gemm, [&](const GemmSample& s) { return gemm_sample_time(device, s); }),
-      score_of("attention", host.attention,
-               [&](const AttentionSample& s) { return attention_prefill_time(device, s.shape); }),
-      score_of("collectives", collectives,
-               [&](const CollectiveSample& s) { return collective_sample_time(device, s); })};
-}
-
-std::string text_of(const CalibrateOptions& options, const Device& device, const HostSamples& host,
-                    const std::vector<FamilyScore>& scores, const Style& style) {
-  Table table({{"operations", "", Align::left}, {"measured", "shapes"}, {"mean error", "%"}});
-  for (const FamilyScore& score : scores) {
-    table.add_row({score.name, fmt::format("{}", score.samples), percent(score.mape)});
-  }
-  return fmt::format(
-      "{}\n{}\nBest GEMM {} GFLOP/s, copies {} GB/s, attention's gradient takes {} times as long "
-      "as attention.\nwritten to {}\n",
-      device.name, table.render(style), number(device.peak_of(Dtype::bf16).value() * 1e-9),
-      number(host.copy.value() * 1e-9), number(host.attention_backward, 3), options.out.string());
-}
-
-std::vector<CsvRow> rows_of(const std::vector<FamilyScore>& scores) {
-  std::vector<CsvRow> rows;
-  rows.reserve(scores.size());
-  for (const FamilyScore& score : scores) {
-    rows.push_back({{"operations", score.name},
-                    {"samples", fmt::format("{}", score.samples)},
-                    {"mape", csv_number(score.mape)}});
-  }
-  return rows;
-}
-
-Expected<std::vector<CollectiveSample>> measured_collectives(const CalibrateOptions& options) {
-  if (options.ranks < 2) return std::vector<CollectiveSample>{};
+Expected<GroupSamples> measured_groups(const CalibrateOptions& options) {
+  if (options.ranks < 2) return GroupSamples{};
   std::error_code error;
   RankLaunch what;
   what.command = {fs::read_symlink("/proc/self/exe", error).string(),
@@ -113,48 +66,46 @@ Expected<std::vector<CollectiveSample>> measured_collectives(const CalibrateOpti
   auto launched = launch(what);
   if (!launched) return tl::unexpected(launched.error());
   if (!launched->failure.empty()) return failure("", launched->failure);
-  if (launched->interrupted) return std::vector<CollectiveSample>{};
-  return collective_samples(*launched->boards.front(), options.ranks);
-}
-
-void describe(const CalibrateOptions& options, Device& device) {
-  std::array<char, 64> host{};
-  gethostname(host.data(), host.size() - 1);
-  if (options.backend == BackendKind::cuda) {
-    device.name = fmt::format("GPU of {}", host.data());
-    device.source =
-        fmt::format("measured by trainyard calibrate on {}, {}: {}; GEMMs in bf16 and fp32",
-                    host.data(), provenance_date({}), cuda_provenance());
-    return;
-  }
-  device.name = fmt::format("one thread of {}", host.data());
-  device.source = fmt::format(
-      "measured by trainyard calibrate on {} ({} threads), {}: {}, collectives among {} ranks; "
-      "bf16 "
-      "and experts are derived from fp32 GEMMs",
-      host.data(), std::thread::hardware_concurrency(), provenance_date({}), built_with(),
-      options.ranks);
+  if (launched->interrupted) return GroupSamples{};
+  return group_samples(*launched->boards.front());
 }
 
 // What is measured of the backend, with what is known of it.
 struct Subject {
   HostSamples samples;
-  std::vector<CollectiveSample> collectives;
+  GroupSamples groups;
   DeviceFrame frame;
+
+  std::vector<CollectiveSample> collectives() const {
+    std::vector<CollectiveSample> list;
+    list.reserve(groups.collectives.size());
+    for (const TimedCollective& of : groups.collectives) list.push_back(of.sample);
+    return list;
+  }
 };
 
-MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, double share) {
+// A part of the work, from `from` on, that has `share` of the time and of the progress.
+MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, double from,
+                        double share) {
   return {Seconds(options.time_limit * share),
-          [&progress](double fraction) { progress.show(fraction); }, was_interrupted};
+          [&progress, from, share](double fraction) { progress.show(from + share * fraction); },
+          was_interrupted};
 }
 
 Expected<Subject> measured_host(const CalibrateOptions& options) {
-  auto collectives = measured_collectives(options);
-  if (!collectives) return tl::unexpected(collectives.error());
-  Subject subject{.samples = {}, .collectives = *std::move(collectives), .frame = {}};
-  if (was_interrupted()) return subject;
   Progress progress("measuring");
-  subject.samples = measure_host(limits_of(options, progress, 1 - kCollectiveShare));
+  progress.show(0);
+  auto groups = measured_groups(options);
+  if (!groups) return tl::unexpected(groups.error());
+  Subject subject{.samples = {}, .groups = *std::move(groups), .frame = {}};
+  if (was_interrupted()) return subject;
+  const Neighbours neighbours(options.ranks - 1);
+  const double alone = 1 - kCollectiveShare - kStepShare;
+  subject.samples = measure_host(limits_of(options, progress, kCollectiveShare, alone));
+  const MeasureLimits rest = limits_of(options, progress, 1 - kStepShare, kStepShare);
+  auto steps = measure_steps({rest.budget, rest.progress, rest.interrupted});
+  if (!steps) return tl::unexpected(steps.error());
+  subject.samples.steps = *std::move(steps);
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
   subject.frame.memory = Bytes(pages * page / std::max(1, options.ranks));
@@ -163,11 +114,121 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
 
 Expected<Subject> measured_device(const CalibrateOptions& options) {
   Progress progress("measuring");
-  auto measured = measure_device(limits_of(options, progress, 1));
+  auto measured = measure_device(limits_of(options, progress, 0, 1));
   if (!measured) return tl::unexpected(measured.error());
   return Subject{std::move(measured->samples),
                  {},
                  {measured->memory, measured->multiprocessors, measured->link}};
+}
+
+// ---- Writing ------------------------------------------------------------------------------
+
+// Of any of the documents: what was measured where, when and with what.
+std::string provenance(const CalibrateOptions& options) {
+  const std::string begin =
+      fmt::format("measured by trainyard calibrate on {}, {}", host_name(), provenance_date({}));
+  if (options.backend == BackendKind::cuda) return fmt::format("{}: {}", begin, cuda_provenance());
+  return fmt::format("{}: {}, {} threads; one thread while {} others train", begin,
+                     host_provenance(), std::thread::hardware_concurrency(), options.ranks - 1);
+}
+
+// "cpu.json" and "node": "cpu.node.json".
+fs::path beside(const fs::path& device, std::string_view kind) {
+  fs::path path = device;
+  return path.replace_extension(fmt::format(".{}{}", kind, device.extension().string()));
+}
+
+std::string device_text(const CalibrateOptions& options, Device& device) {
+  const bool cuda = options.backend == BackendKind::cuda;
+  device.name = fmt::format("{} of {}", cuda ? "GPU" : "one thread", host_name());
+  device.source =
+      fmt::format("{}; {}", provenance(options),
+                  cuda ? "GEMMs in bf16 and fp32" : "bf16 and experts are derived from fp32 GEMMs");
+  return device_document(device, {}, {});
+}
+
+std::string node_text(const CalibrateOptions& options, const Device& device,
+                      const Subject& subject) {
+  const bool cuda = options.backend == BackendKind::cuda;
+  const bool linked = !subject.groups.collectives.empty();
+  const int devices = cuda ? 1 : options.ranks;
+  const std::string links = linked ? "links from messages between two ranks there and back"
+                                   : "no second rank: the device's link";
+  return node_document(
+      {.name = fmt::format("{} x {}", devices, device.name),
+       .source = fmt::format("{}; {}; the NIC is assumed, nothing was measured between hosts",
+                             provenance(options), links),
+       .device = options.out.filename().string(),
+       .devices = devices,
+       .intra = fitted_links(subject.collectives(), device),
+       .nic_bandwidth = kAssumedNic,
+       .host_memory_bandwidth = cuda ? Cluster{}.host_memory_bandwidth : subject.samples.copy});
+}
+
+std::string stack_text(const CalibrateOptions& options, const Device& device,
+                       const Subject& subject) {
+  Stack stack = fitted_stack(subject.samples, device, subject.groups.overlap_slowdown);
+  stack.name = fmt::format("trainyard executor on {}", host_name());
+  stack.source = provenance(options);
+  const std::string steps = "fitted to operations inside steps of eight small networks";
+  FigureSources sources = {{"attention_backward", "measured"}};
+  if (options.backend == BackendKind::cpu) {
+    sources = {{"attention_backward", steps},
+               {"memory_traffic", steps},
+               {"cross_entropy_forward_bytes", steps},
+               {"cross_entropy_backward_bytes", steps},
+               {"overlap", "a rank of the CPU backend is one thread: nothing overlaps"},
+               {"overlap_slowdown",
+                options.ranks > 1 ? "pace that products lose while another thread reduces 1 MiB "
+                                    "among all ranks"
+                                  : "not measured with one rank"}};
+  }
+  return measured_stack_document(stack, sources);
+}
+
+Expected<void> write_documents(const CalibrateOptions& options, Device& device,
+                               const Subject& subject) {
+  const std::string text = device_text(options, device);
+  const std::array<std::pair<fs::path, std::string>, 3> documents = {
+      {{options.out, text},
+       {beside(options.out, "node"), node_text(options, device, subject)},
+       {beside(options.out, "stack"), stack_text(options, device, subject)}}};
+  for (const auto& [file, content] : documents) {
+    if (auto written = write_file(file, content); !written) return written;
+  }
+  return {};
+}
+
+std::string text_of(const CalibrateOptions& options, const Device& device, const Subject& subject,
+                    std::span<const ScoredPoint> points) {
+  const HostSamples& host = subject.samples;
+  std::string overlap;
+  if (options.ranks > 1 && options.backend == BackendKind::cpu) {
+    overlap = fmt::format("Beside an all-reduce arithmetic loses {} % of its pace. ",
+                          percent(subject.groups.overlap_slowdown));
+  }
+  return fmt::format(
+      "{}\n{}\nBest GEMM {} GFLOP/s, copies {} GB/s, attention's gradient takes {} times as long "
+      "as attention.\n{}Written: {}, {} and {}\n",
+      device.name, calibration_table(points, style_for(stdout)),
+      number(device.peak_of(Dtype::bf16).value() * 1e-9), number(host.copy.value() * 1e-9),
+      number(host.attention_backward, 3), overlap, options.out.string(),
+      beside(options.out, "node").string(), beside(options.out, "stack").string());
+}
+
+int answer(const CalibrateOptions& options, Device& device, const Subject& subject) {
+  const auto written = write_documents(options, device, subject);
+  if (!written) return fail(written.error(), kMachineFailed);
+  const auto points = scored_points(device, subject.samples, subject.groups.collectives);
+  switch (options.format) {
+    case Format::json:
+      return print(device_document(device, {}, {}), kDone);
+    case Format::csv:
+      return print(calibration_csv(points), kDone);
+    case Format::text:
+      break;
+  }
+  return print(text_of(options, device, subject, points), kDone);
 }
 
 int run(const CalibrateOptions& options) {
@@ -185,32 +246,22 @@ int run(const CalibrateOptions& options) {
   const auto subject = cuda ? measured_device(options) : measured_host(options);
   if (was_interrupted()) return kInterrupted;
   if (!subject) return fail(subject.error(), kMachineFailed);
-  auto device = fitted_device(subject->samples, subject->collectives, subject->frame);
+  auto device = fitted_device(subject->samples, subject->collectives(), subject->frame);
   if (!device) return fail(device.error(), kMachineFailed);
-  describe(options, *device);
-  const auto written = write_file(options.out, device_document(*device, {}, {}));
-  if (!written) return fail(written.error(), kMachineFailed);
-  const std::vector<FamilyScore> scores =
-      scores_of(*device, subject->samples, subject->collectives);
-  switch (options.format) {
-    case Format::json:
-      return print(device_document(*device, {}, {}), kDone);
-    case Format::csv:
-      return print(csv_text(rows_of(scores)), kDone);
-    case Format::text:
-      break;
-  }
-  return print(text_of(options, *device, subject->samples, scores, style_for(stdout)), kDone);
+  return answer(options, *device, *subject);
 }
 
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "calibrate", "measures this machine's kernels and collectives and writes it as a device");
+      "calibrate", "measures this machine and writes it as a device, a node and a stack");
   auto options = std::make_shared<CalibrateOptions>();
   add_backend(*command, options->backend, "what is measured: a thread and its ranks, or a GPU");
-  command->add_option("-o,--output", options->out, "a device/1 document that a scenario can name")
+  command
+      ->add_option(
+          "-o,--output", options->out,
+          "the device/1 document; beside it FILE.node and FILE.stack of the same extension")
       ->required()
       ->type_name("FILE");
   command
@@ -219,7 +270,9 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->check(CLI::PositiveNumber)
       ->type_name("S")
       ->capture_default_str();
-  command->add_option("--ranks", options->ranks, "among which collectives are measured; 1: none")
+  command
+      ->add_option("--ranks", options->ranks,
+                   "that run together: collectives among 2 to N, kernels while N - 1 others train")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();

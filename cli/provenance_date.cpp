@@ -2,7 +2,9 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <ctime>
@@ -18,6 +20,11 @@ std::string provenance_date(const std::string& named) {
     std::from_chars(text.data(), text.data() + text.size(), time);
   }
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(time));
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 }  // namespace trainyard

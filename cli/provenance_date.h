@@ -1,4 +1,4 @@
-// The date that fitted documents carry.
+// The date and the host that measured documents carry.
 #pragma once
 
 #include <string>
@@ -7,5 +7,6 @@ namespace trainyard {
 
 // `named` ("2026-01-31"), else SOURCE_DATE_EPOCH (reproducible-builds.org), else today.
 std::string provenance_date(const std::string& named);
+std::string host_name();  // "unknown" where the system does not say
 
 }  // namespace trainyard

@@ -1,9 +1,7 @@
 // trainyard sweep SWEEP -o RESULTS.sqlite
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "cli/launched_sweep.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
+#include "cli/provenance_date.h"
 #include "cli/sweep_run.h"
 #include "cli/sweep_text.h"
 #include "executor/meeting.h"
@@ -26,11 +25,6 @@ struct SweepCommand {
   int threads = 0, ranks = 0;  // 0: not said
   Format format = Format::text;
 };
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 // Threads of this process, or processes of their own.
 Expected<SweepOutcome> answer(const Sweep& sweep, SweepStore& store, WorkerPool* ranks,

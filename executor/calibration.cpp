@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "model/calibration/fit_attention.h"
@@ -35,6 +36,46 @@ void fit_traffic(const HostSamples& samples, Device& device) {
       device.rates.launch = part * least;
     }
   }
+}
+
+// What the operations between its own cost a step is shared out among its operations.
+double stretch(const StepSamples& steps) { return 1 + steps.between; }
+
+// The rate of large arrays that come from memory, where whole steps were measured.
+void fit_update(const HostSamples& samples, Device& device) {
+  const TrafficSample& update = samples.steps.update;
+  if (update.time.value() <= 0) return;
+  const double share = update.traffic / (update.time * stretch(samples.steps)) / samples.copy;
+  device.rates.memory = std::clamp(share, 0.01, 1.0);
+}
+
+BytesPerSecond memory_rate(const Device& device) {
+  return device.memory_bandwidth * device.rates.memory;
+}
+
+// Those of steps without what accumulating costs, which the cost model adds.
+std::vector<GemmSample> gemm_samples(const HostSamples& samples, const Device& device) {
+  constexpr double kLeast = 0.5;  // of the measured time, that is the product's
+  std::vector<GemmSample> all = samples.gemm;
+  const StepSamples& steps = samples.steps;
+  all.reserve(all.size() + steps.gemm.size());
+  for (std::size_t i = 0; i < steps.gemm.size(); ++i) {
+    GemmSample sample = steps.gemm[i];
+    const Seconds time = sample.time * stretch(steps);
+    sample.time = std::max(time - steps.accumulated[i] / memory_rate(device), kLeast * time);
+    all.push_back(sample);
+  }
+  return all;
+}
+
+std::vector<AttentionSample> attention_samples(const HostSamples& samples) {
+  std::vector<AttentionSample> all = samples.attention;
+  all.reserve(all.size() + samples.steps.attention.size());
+  for (AttentionSample sample : samples.steps.attention) {
+    sample.time = sample.time * stretch(samples.steps);
+    all.push_back(sample);
+  }
+  return all;
 }
 
 FlopsPerSecond best_gemm(const HostSamples& samples, Dtype dtype) {
@@ -80,17 +121,23 @@ Expected<Device> fitted_device(const HostSamples& samples,
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
     device.peak[static_cast<std::size_t>(dtype)] = best_gemm(samples, static_cast<Dtype>(dtype));
   }
-  if (auto done = fit_gemm(device, samples.gemm, silent); !done)
+  fit_traffic(samples, device);
+  fit_update(samples, device);
+  if (auto done = fit_gemm(device, gemm_samples(samples, device), silent); !done) {
     return tl::unexpected(done.error());
+  }
   const auto bf16 = device.peak_of(Dtype::bf16);
   if (bf16 > FlopsPerSecond(0)) device.peak[static_cast<std::size_t>(Dtype::fp16)] = bf16;
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16}) borrow_from_float(device, dtype);
-  if (auto done = fit_attention(device, samples.attention, silent); !done) {
+  if (auto done = fit_attention(device, attention_samples(samples), silent); !done) {
     return tl::unexpected(done.error());
   }
-  fit_traffic(samples, device);
-  if (!collectives.empty()) {
-    if (auto done = fit_collectives(device, collectives, silent); !done) {
+  std::vector<CollectiveSample> together = collectives;
+  std::erase_if(together, [](const CollectiveSample& sample) {
+    return sample.operation == CollectiveOperation::send;  // the links', see fitted_links
+  });
+  if (!together.empty()) {
+    if (auto done = fit_collectives(device, together, silent); !done) {
       return tl::unexpected(done.error());
     }
   }
@@ -99,6 +146,52 @@ Expected<Device> fitted_device(const HostSamples& samples,
   device.rates.experts.per_multiprocessor = gemm.per_multiprocessor;
   device.rates.experts.overhead = 2 * gemm.overhead;
   return device;
+}
+
+Stack fitted_stack(const HostSamples& samples, const Device& device, double overlap_slowdown) {
+  Stack stack;
+  stack.attention_backward = samples.attention_backward;
+  stack.saved_logit_bytes = stack.cross_entropy_forward_bytes = 4;
+  stack.cross_entropy_backward_bytes = 8;
+  stack.overlap_slowdown = overlap_slowdown;
+  stack.fragmentation = 0;
+  stack.host_backward = 1;
+  stack.interval_low = stack.interval_high = stack.interval_moe = 1;
+  const StepSamples& steps = samples.steps;
+  if (steps.memory_bound.traffic.value() <= 0 || steps.logits <= 0) return stack;
+  stack.attention_backward = steps.attention_gradient / steps.attention_forward;
+  const double more = stretch(steps);
+  const BytesPerSecond rate = memory_rate(device);
+  const Seconds memory_bound =
+      steps.memory_bound.time * more - steps.memory_bound_runs * device.rates.launch;
+  stack.memory_traffic = std::max(0.01, memory_bound * rate / steps.memory_bound.traffic);
+  const double per_logit = 1 / (steps.logits * stack.memory_traffic);
+  const Bytes forward = steps.cross_entropy * more * rate;
+  const Bytes backward = steps.cross_entropy_gradient * more * rate;
+  stack.cross_entropy_forward_bytes = forward.value() * per_logit;
+  stack.cross_entropy_backward_bytes = backward.value() * per_logit;
+  return stack;
+}
+
+IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const Device& device) {
+  IntraNode links{.kind = IntraNodeKind::pcie, .bandwidth = device.link_bandwidth};
+  std::vector<CollectiveSample> sends;
+  std::ranges::copy_if(collectives, std::back_inserter(sends), [](const CollectiveSample& sample) {
+    return sample.operation == CollectiveOperation::send;
+  });
+  if (sends.size() < 2) return links;
+  std::ranges::sort(sends, {}, &CollectiveSample::bytes);
+  const CollectiveSample& least = sends.front();
+  // The larger half: there time is bytes.
+  std::vector<double> rates;
+  for (std::size_t i = sends.size() / 2; i < sends.size(); ++i) {
+    const Seconds longer = sends[i].time - least.time;
+    if (longer > Seconds(0)) rates.push_back(((sends[i].bytes - least.bytes) / longer).value());
+  }
+  if (rates.empty()) return links;
+  links.latency = least.time;
+  links.bandwidth = BytesPerSecond(median_of(rates));
+  return links;
 }
 
 }  // namespace trainyard

@@ -1,10 +1,13 @@
-// From measured operations of a backend to a device as the cost model knows it. Fits with the code
-// that fits tables of kernels (model/calibration). On the host a rank is one thread, so the device
-// has one multiprocessor.
+// From measured operations of a backend to a device, a software stack and the links of a node as
+// the cost model knows them. Fits with the code that fits tables of kernels (model/calibration). On
+// the host a rank is one thread, so the device has one multiprocessor; kernels that are not bound
+// by memory there, such as exponentials, count as traffic all the same: the stack says how much.
 #pragma once
 
 #include "executor/cpu/measure.h"
-#include "model/cluster/device.h"
+#include "model/calibration/kernel_samples.h"
+#include "model/cluster/cluster.h"
+#include "model/workload/stack.h"
 
 namespace trainyard {
 
@@ -17,5 +20,12 @@ struct DeviceFrame {
 Expected<Device> fitted_device(const HostSamples& samples,
                                const std::vector<CollectiveSample>& collectives,
                                const DeviceFrame& frame);
+
+// What the executor is to the cost model, on `device`, which was fitted to the same samples. On the
+// host nothing runs beside anything else.
+Stack fitted_stack(const HostSamples& samples, const Device& device, double overlap_slowdown);
+
+// Messages from one rank to another; as `device` has them where none were measured.
+IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const Device& device);
 
 }  // namespace trainyard

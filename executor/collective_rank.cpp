@@ -1,55 +1,87 @@
 #include "executor/collective_rank.h"
 
-#include "executor/cpu/measure.h"
+#include <algorithm>
+#include <array>
+#include <cmath>
+
 #ifdef TRAINYARD_HAS_MPI
+#include <mpi.h>
+
 #include "executor/cpu/mpi_transport.h"
 #endif
 
 namespace trainyard {
 namespace {
 
-constexpr std::int64_t kMostSamples = 256;
+constexpr std::int64_t kMostRecords = 4096;
+
+// A collective is two records, what and how long; behind the last one stands the slow-down.
+void write(const GroupSamples& samples, Board& board) {
+  OperationRecord* record = board.operations();
+  for (const auto& [sample, timing] : samples.collectives) {
+    *record++ = {static_cast<double>(sample.operation), static_cast<double>(sample.gpus),
+                 sample.bytes.value()};
+    *record++ = {timing.median.value(), timing.deviation.value(),
+                 timing.runs + 1e-3 * timing.outliers};
+  }
+  *record++ = {samples.overlap_slowdown, 0, 0};
+  board.head().operation = record - board.operations();
+}
 
 }  // namespace
 
 #ifdef TRAINYARD_HAS_MPI
 Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget) {
   const MpiWorld world;
-  auto board = Board::create(folder, world.rank(), kMostSamples, 1);
+  auto board = Board::create(folder, world.rank(), kMostRecords, 1);
   if (!board) return tl::unexpected(board.error());
-  Plan plan;
-  plan.data_parallel = world.ranks();
-  const Program nothing;
-  const RankLayout layout(plan, 1);
-  const auto transport = make_mpi_transport(world, nothing, layout, board->head().call);
+  const auto group = [&](int ranks) {
+    Plan plan;
+    plan.data_parallel = ranks;
+    return make_mpi_transport(world, {}, RankLayout(plan, 1), board->head().call);
+  };
+  const auto all = group(world.ranks());
   board->head().state = RankState::running;
-  const auto samples = measure_collectives(*transport, budget);
+  const auto samples = measure_collectives({*all, group}, budget);
   if (!samples) {
     set_text(board->head().message, samples.error().message);
     board->head().state = RankState::failed;
     return tl::unexpected(samples.error());
   }
-  OperationRecord* record = board->operations();
-  for (const CollectiveSample& sample : *samples) {
-    *record++ = {static_cast<double>(sample.operation), sample.bytes.value(), sample.time.value()};
-  }
-  board->head().operation = static_cast<std::int64_t>(samples->size());
+  write(*samples, *board);
   board->head().state = RankState::done;
   return {};
 }
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  const std::string_view all(text.data(), static_cast<std::size_t>(length));
+  return std::string(all.substr(0, all.find_first_of(",\n")));
+}
 #else
+std::string mpi_library() { return "no MPI"; }
+
 Expected<void> run_collective_rank(const std::filesystem::path&, Seconds) {
   return failure("", "built without MPI: there is one rank, and nobody to talk to");
 }
 #endif
 
-std::vector<CollectiveSample> collective_samples(Board& board, int ranks) {
-  std::vector<CollectiveSample> samples;
+GroupSamples group_samples(Board& board) {
+  GroupSamples samples;
   const OperationRecord* record = board.operations();
-  for (std::int64_t i = 0; i < board.head().operation; ++i, ++record) {
-    samples.push_back({static_cast<CollectiveOperation>(record->begin), ranks, Bytes(record->end),
-                       Seconds(record->total)});
+  const OperationRecord* last = record + std::max<std::int64_t>(board.head().operation, 1) - 1;
+  for (; record < last; record += 2) {
+    const OperationRecord &what = record[0], &how_long = record[1];
+    const double runs = std::floor(how_long.total);
+    const Timing timing{Seconds(how_long.begin), Seconds(how_long.end), static_cast<int>(runs),
+                        static_cast<int>(std::lround(1e3 * (how_long.total - runs)))};
+    samples.collectives.push_back({{static_cast<CollectiveOperation>(what.begin),
+                                    static_cast<int>(what.end), Bytes(what.total), timing.median},
+                                   timing});
   }
+  samples.overlap_slowdown = last->begin;
   return samples;
 }
 

@@ -5,13 +5,16 @@
 #include <filesystem>
 
 #include "executor/board.h"
-#include "model/calibration/kernel_samples.h"
+#include "executor/cpu/measure_collectives.h"
 
 namespace trainyard {
 
 // In a rank process: measures, for about `budget`.
 Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget);
 // In the supervisor's, when the ranks are done.
-std::vector<CollectiveSample> collective_samples(Board& board, int ranks);
+GroupSamples group_samples(Board& board);
+
+// "Open MPI v4.1.4", "no MPI". Initialises nothing.
+std::string mpi_library();
 
 }  // namespace trainyard

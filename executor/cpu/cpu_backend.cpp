@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "executor/cpu/exchange.h"
 #include "executor/cpu/kernels/kernels.h"
@@ -169,6 +173,12 @@ class CpuBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cpu_backend(const Setting& setting, const Program& program,
                                           const RankLayout& layout, Transport& transport) {
+#ifdef __GLIBC__
+  // Buffers come and go in every step: their pages stay, else each is new to the process and
+  // faulted in again. The largest thresholds that are allowed.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
   return std::make_unique<CpuBackend>(setting, program, layout, transport);
 }
 

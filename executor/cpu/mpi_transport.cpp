@@ -154,7 +154,9 @@ class MpiTransport final : public Transport {
 }  // namespace
 
 MpiWorld::MpiWorld() {
-  MPI_Init(nullptr, nullptr);
+  // A rank speaks from one thread at a time, which calibration's is not always the first one.
+  int level = MPI_THREAD_SINGLE;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level);
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);

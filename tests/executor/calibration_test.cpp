@@ -1,7 +1,14 @@
-// What a calibrated device has as its link, of samples made by hand.
+// What samples made by hand are fitted to: a device's link and memory, a stack, links of a node;
+// and what repeated times say.
 #include "executor/calibration.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cmath>
+
+#include "executor/cpu/neighbours.h"
 
 namespace trainyard {
 namespace {
@@ -48,6 +55,109 @@ TEST(CalibratedDevice, HasTheLinkThatWasMeasuredWithoutCollectives) {
 
 TEST(CalibratedDevice, HasACopyAsItsLinkWhereNothingIsKnownOfIt) {
   EXPECT_EQ(link_of({.memory = Bytes(1e9)}), 1e12);
+}
+
+// Memory at 0.5 TB/s in a step, norms and the like at 0.25 TB/s, so that they count twice. Logits
+// at 0.1 ns forward: 1e-10 · 5e11 / 2 = 25 bytes; backward twice as many.
+HostSamples samples_of_steps() {
+  HostSamples samples = plain_samples();
+  StepSamples& steps = samples.steps;
+  steps.update = {Bytes(5e9), Seconds(1e-2)};
+  steps.memory_bound = {Bytes(1e9), Seconds(4e-3)};
+  steps.logits = 1e6;
+  steps.cross_entropy = Seconds(1e-4);
+  steps.cross_entropy_gradient = Seconds(2e-4);
+  steps.attention_forward = Seconds(1e-3);
+  steps.attention_gradient = Seconds(3e-3);
+  return samples;
+}
+
+TEST(CalibratedStack, GivesBackTheStepsItWasFittedTo) {
+  const HostSamples samples = samples_of_steps();
+  const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
+  ASSERT_TRUE(device) << device.error().message;
+  EXPECT_NEAR(device->rates.memory, 0.5, 1e-9);
+  const Stack stack = fitted_stack(samples, *device, 0.25);
+  EXPECT_NEAR(stack.memory_traffic, 2, 1e-9);
+  EXPECT_NEAR(stack.cross_entropy_forward_bytes, 25, 1e-6);
+  EXPECT_NEAR(stack.cross_entropy_backward_bytes, 50, 1e-6);
+  EXPECT_NEAR(stack.attention_backward, 3, 1e-9);
+  EXPECT_EQ(stack.overlap_slowdown, 0.25);
+  EXPECT_FALSE(stack.overlap.data_parallel);
+}
+
+// A tenth of a step between its operations makes each of them a tenth longer.
+TEST(CalibratedStack, SharesOutTheTimeBetweenOperations) {
+  HostSamples samples = samples_of_steps();
+  samples.steps.between = 0.1;
+  const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
+  ASSERT_TRUE(device) << device.error().message;
+  EXPECT_NEAR(device->rates.memory, 0.5 / 1.1, 1e-9);
+  EXPECT_NEAR(fitted_stack(samples, *device, 0).memory_traffic, 2, 1e-9);
+}
+
+TEST(CalibratedStack, KnowsOnlyAttentionWhereNoStepsWereMeasured) {
+  const HostSamples samples = plain_samples();
+  const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
+  ASSERT_TRUE(device) << device.error().message;
+  const Stack stack = fitted_stack(samples, *device, 0);
+  EXPECT_EQ(stack.attention_backward, 2);
+  EXPECT_EQ(stack.memory_traffic, 1);
+}
+
+// 2 µs and 1 GB/s: 1 kB takes 3 µs, 1 MB takes 1002 µs.
+TEST(CalibratedLinks, HaveTheLatencyOfTheLeastMessageAndTheRateOfTheRest) {
+  const std::vector<CollectiveSample> sends = {
+      {CollectiveOperation::send, 2, Bytes(1e3), Seconds(3e-6)},
+      {CollectiveOperation::send, 2, Bytes(1e6), Seconds(1002e-6)},
+      {CollectiveOperation::all_reduce, 2, Bytes(1e9), Seconds(1)}};
+  const IntraNode links = fitted_links(sends, {});
+  EXPECT_NEAR(links.latency.value(), 3e-6, 1e-12);
+  EXPECT_NEAR(links.bandwidth.value(), 1e9, 1);
+}
+
+TEST(CalibratedLinks, AreTheDevicesWhereNoMessageWasMeasured) {
+  Device device;
+  device.link_bandwidth = BytesPerSecond(7e9);
+  EXPECT_EQ(fitted_links({}, device).bandwidth.value(), 7e9);
+}
+
+// ---- Repeated times -----------------------------------------------------------------------
+
+// Median 10; the distances from it are 1, 1, 0, 1, 1, 0, 990: their median is 1, so that what is
+// more than 3 · 1.4826 away is left out.
+TEST(RepeatedTimes, LeaveOutWhatIsFarFromTheirMedian) {
+  const Timing timing = timing_of({9, 11, 10, 9, 11, 10, 1000});
+  EXPECT_EQ(timing.outliers, 1);
+  EXPECT_EQ(timing.runs, 7);
+  EXPECT_EQ(timing.median.value(), 10);
+}
+
+// The standard error of a median of n normal values is σ·√(π/2n); σ is 1.4826 median deviations.
+TEST(RepeatedTimes, SayHowCertainTheirMedianIs) {
+  const Timing timing = timing_of({9, 11, 10, 9, 11});
+  const double error = 1.4826 * std::sqrt(3.14159265358979 / 2 / 5);
+  EXPECT_NEAR(timing.deviation.value(), error, 1e-12);
+  EXPECT_NEAR(timing.uncertainty(), 1.96 * error / 10, 1e-12);
+}
+
+TEST(RepeatedTimes, EndWhenTheyAreCertainAndWhenTheBudgetIsSpent) {
+  EXPECT_EQ(repeated_timing([] { return Seconds(1); }, Seconds(1e9)).runs, 5);
+  int i = 0;
+  const auto unsteady = [&i] { return Seconds(1 << (++i % 5)); };
+  EXPECT_EQ(repeated_timing(unsteady, Seconds(0)).runs, 2);
+  EXPECT_EQ(repeated_timing(unsteady, Seconds(1e9)).runs, 200);
+}
+
+// ---- Beside others ------------------------------------------------------------------------
+
+TEST(NeighbourRanks, AreGoneWhenTheirTimeIsOver) {
+  {
+    const Neighbours two(2);
+    EXPECT_EQ(two.count(), 2);
+  }
+  EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1);
+  EXPECT_EQ(errno, ECHILD);
 }
 
 }  // namespace

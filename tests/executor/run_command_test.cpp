@@ -421,19 +421,40 @@ TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
 // ---- Measured for a device
 // ------------------------------------------------------------------------
 
-TEST(CalibrateCommand, WritesADeviceThatAScenarioCanName) {
-  const fs::path device = scratch_folder() / "device.json";
+// The node names the device beside it, the stack is the executor's own; a scenario names both.
+TEST(CalibrateCommand, WritesANodeAndAStackThatAScenarioCanNameAtOnce) {
+  const fs::path device = scratch_folder() / "machine.json";
   const Ran ran =
       run_trainyard(fmt::format("calibrate --backend cpu --time-limit 2 -o {}", device.string()));
   EXPECT_EQ(ran.status, 0) << ran.err;
-  const fs::path scenario = tiny_scenario("", 2);
-  std::string text = read_text(scenario);
-  const std::string named = "h100-sxm-80gb";
-  text.replace(text.find(named), named.size(), device.string());
+  EXPECT_NE(ran.out.find("all-reduce, 2 ranks"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("send, 2 ranks"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("Beside an all-reduce arithmetic loses"), std::string::npos) << ran.out;
+  std::string text = read_text(tiny_scenario(R"("tensor_parallel": 2)", 2));
+  const auto cluster = text.find(R"("cluster": )"), training = text.find(R"("training": )");
+  text.replace(cluster, training - cluster,
+               R"("cluster": { "node": "machine.node.json", "nodes": 1 },)");
+  const std::string stack = "megatron-core";
+  text.replace(text.find(stack), stack.size(), "machine.stack.json");
   const fs::path own = write_scratch("own.json", text);
   const Ran priced = run_trainyard(fmt::format("simulate {}", own.string()));
   EXPECT_LE(priced.status, 1) << priced.err;
   EXPECT_NE(priced.out.find("step"), std::string::npos) << priced.out;
+}
+
+// One rank: no second one to speak to, and every point with its interval.
+TEST(CalibrateCommand, ListsEveryPointWithItsInterval) {
+  const fs::path device = scratch_folder() / "alone.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "calibrate --backend cpu --ranks 1 --time-limit 1 --format csv -o {}", device.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::vector<std::string> lines = lines_of(ran.out);
+  ASSERT_GT(lines.size(), 300U);
+  EXPECT_EQ(lines.front(), "operations,what,median_s,low_s,high_s,runs,outliers,fitted_s");
+  EXPECT_EQ(ran.out.find("all-reduce"), std::string::npos);
+  EXPECT_NE(ran.out.find("GEMM in a step,weight gradient "), std::string::npos);
+  EXPECT_NE(read_text(scratch_folder() / "alone.node.json").find("no second rank"),
+            std::string::npos);
 }
 
 }  // namespace
