@@ -1,5 +1,10 @@
 // The fields of a scenario: the job, perhaps a plan, what the planner may choose, and what a real
 // run measured. Design §3.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 
@@ -133,6 +138,14 @@ void choose_release(Scenario& scenario) {
   training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
 }
 
+// Whether the plan, or every plan that the planner may choose, shards something.
+bool asks_for_zero(const Scenario& scenario) {
+  const std::vector<int>& allowed = scenario.space.zero_stage;
+  const bool planned = scenario.plan && (scenario.plan->zero_stage.value_or(0) > 0 ||
+                                         scenario.plan->sharding_group.has_value());
+  return planned || (!allowed.empty() && std::ranges::find(allowed, 0) == allowed.end());
+}
+
 // Groups of unlike nodes are not simulated; a sweep's point may read this section without a
 // cluster.
 Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
@@ -154,9 +167,7 @@ Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
 
 Expected<void> choose_zero_stack(Scenario& scenario, const Place& place) {
   Stack& stack = scenario.job.training.stack;
-  const bool sharded = scenario.plan && (scenario.plan->zero_stage.value_or(0) > 0 ||
-                                         scenario.plan->sharding_group.has_value());
-  if (!sharded || stack.zero_stack.empty()) return {};
+  if (stack.zero_stack.empty() || !asks_for_zero(scenario)) return {};
   const Stack own = std::exchange(stack, Stack{});
   scenario.assumptions.push_back(
       fmt::format("{} has no ZeRO: the plan runs on {}", own.name, own.zero_stack));

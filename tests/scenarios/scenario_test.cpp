@@ -180,6 +180,25 @@ TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
 }
 
 // All give the same second: 64 · 8,192 tokens on 16 devices.
+// Megatron-LM of 2021 had whole optimizer states on every rank; its fork with DeepSpeed shards
+// them.
+TEST_F(Scenarios, APlanWithZeroRunsOnTheForkThatHasIt) {
+  const auto stack_of = [this](const std::string& sections) {
+    return scenario_with(sections, "megatron-2021").job.training.stack.name;
+  };
+  EXPECT_EQ(stack_of(R"("plan": {})"), "megatron-2021");
+  EXPECT_EQ(stack_of(R"("plan": { "zero_stage": 0 })"), "megatron-2021");
+  EXPECT_EQ(stack_of(R"("plan": { "zero_stage": 1 })"), "megatron-deepspeed");
+  EXPECT_EQ(stack_of(R"("plan": { "sharding_group": 2 })"), "megatron-deepspeed");
+  EXPECT_EQ(stack_of(R"("planner": { "zero_stage": [0, 1] })"), "megatron-2021");
+  EXPECT_EQ(stack_of(R"("planner": { "zero_stage": [1, 2] })"), "megatron-deepspeed");
+  const Scenario forked = scenario_with(R"("plan": { "zero_stage": 1 })", "megatron-2021");
+  EXPECT_THAT(forked.assumptions,
+              ElementsAre("megatron-2021 has no ZeRO: the plan runs on megatron-deepspeed"));
+  EXPECT_EQ(scenario_with(R"("plan": { "zero_stage": 1 })").job.training.stack.name,
+            "megatron-core");
+}
+
 TEST_F(Scenarios, MeasuredThroughputInAnyFormIsAStepTime) {
   const Scenario direct = scenario_with(R"("measured": {"step_time": "2 s"})");
   EXPECT_EQ(measured_step_time(direct), Seconds(2));
