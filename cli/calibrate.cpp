@@ -38,7 +38,11 @@ struct CalibrateOptions {
   BackendKind backend = BackendKind::cpu;
   fs::path out;
   double time_limit = 600;  // s
+#ifdef TRAINYARD_HAS_MPI
   int ranks = 2;
+#else
+  int ranks = 1;
+#endif
   Format format = Format::text;
 };
 constexpr BytesPerSecond kAssumedNic(1.25e9);

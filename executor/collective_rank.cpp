@@ -11,6 +11,8 @@
 #endif
 
 namespace trainyard {
+
+#ifdef TRAINYARD_HAS_MPI
 namespace {
 
 constexpr std::int64_t kMostRecords = 4096;
@@ -30,7 +32,6 @@ void write(const GroupSamples& samples, Board& board) {
 
 }  // namespace
 
-#ifdef TRAINYARD_HAS_MPI
 Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget) {
   const MpiWorld world;
   auto board = Board::create(folder, world.rank(), kMostRecords, 1);
