@@ -75,11 +75,8 @@ std::string with_unit(Seconds time) {
 }
 
 std::string with_unit(Bytes bytes) {
-  constexpr double kKibi = 1024;
-  constexpr std::array<ReadableUnit, 4> kUnits = {{{kKibi * kKibi * kKibi * kKibi, "TiB"},
-                                                   {kKibi * kKibi * kKibi, "GiB"},
-                                                   {kKibi * kKibi, "MiB"},
-                                                   {kKibi, "KiB"}}};
+  constexpr std::array<ReadableUnit, 4> kUnits = {
+      {{0x1p40, "TiB"}, {0x1p30, "GiB"}, {0x1p20, "MiB"}, {0x1p10, "KiB"}}};
   return in_unit(bytes.value(), kUnits);
 }
 

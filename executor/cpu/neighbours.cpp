@@ -1,9 +1,10 @@
 #include "executor/cpu/neighbours.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "executor/cpu/step_measure.h"
 
