@@ -29,8 +29,8 @@ std::vector<PlanRequest> spread_requests(const PreparedJob& job, std::int64_t co
       set_shape(shape, request);
       for (const Sharding& sharding : space.shardings_of(degrees)) {
         set_sharding(sharding, request);
-        for (const Recompute& recompute : space.recomputes) {
-          request.recompute = recompute;
+        for (const RecomputeChoice& recompute : space.recomputes) {
+          set_recompute(recompute, request);
           if (turn++ % stride != 0) continue;
           if (plan_if_legal(request, j.model, j.cluster, j.training)) requests.push_back(request);
         }

@@ -16,7 +16,7 @@ namespace {
 
 struct NumberKey {
   std::string_view name, short_name;
-  std::vector<int> SearchSpace::*space;
+  Numbers SearchSpace::*space;
   void (*set)(PlanRequest& request, int value);
 };
 
@@ -45,6 +45,12 @@ constexpr std::pair<std::string_view, RecomputeMode> kRecomputes[] = {
     {"none", RecomputeMode::none},
     {"selective", RecomputeMode::selective},
     {"full", RecomputeMode::full}};
+
+RecomputeMode recompute_mode(std::string_view name) {
+  return std::find_if(std::begin(kRecomputes), std::end(kRecomputes),
+                      [name](const auto& entry) { return entry.first == name; })
+      ->second;
+}
 
 const NumberKey* find_number_key(std::string_view name) {
   const auto* found = std::find_if(
@@ -142,7 +148,7 @@ Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text) {
 SearchSpace pinned_space(SearchSpace space, const std::vector<PinnedKey>& pinned) {
   for (const PinnedKey& pin : pinned) {
     if (pin.key == "recompute") {
-      space.recompute = {pin.value};
+      space.recompute = {{{.mode = recompute_mode(pin.value)}, {}}};
     } else if (pin.key == "schedule") {
       space.schedule = {pin.value};
     } else {
@@ -157,9 +163,7 @@ PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pi
   request.schedule.clear();
   for (const PinnedKey& pin : pinned) {
     if (pin.key == "recompute") {
-      const auto* mode = std::find_if(std::begin(kRecomputes), std::end(kRecomputes),
-                                      [&](const auto& entry) { return entry.first == pin.value; });
-      request.recompute = {.mode = mode->second};
+      request.recompute = {.mode = recompute_mode(pin.value)};
     } else if (pin.key == "schedule") {
       request.schedule = pin.value;
     } else {

@@ -15,11 +15,10 @@ bool allowed(const std::vector<T>& values, const U& value) {
 }
 
 // The divisors of `number` that the space allows and that divide `of` as well (heads, tokens, …).
-std::vector<int> degrees_within(const std::vector<int>& space, std::int64_t number,
-                                std::int64_t of) {
+std::vector<int> degrees_within(const Numbers& space, std::int64_t number, std::int64_t of) {
   std::vector<int> result;
   for (const int divisor : divisors(number)) {
-    if (of % divisor == 0 && allowed(space, divisor)) {
+    if (of % divisor == 0 && space.has(divisor)) {
       result.push_back(divisor);
     }
   }
@@ -36,7 +35,7 @@ class Enumerator {
     add_recomputes();
     for (const int stage : {0, 1, 2, 3}) {
       const bool runs = stage == 0 || job_.training.stack.zero_stack.empty();
-      if (runs && allowed(space_.zero_stage, stage)) {
+      if (runs && space_.zero_stage.has(stage)) {
         result_.zero_stages.push_back(stage);
       }
     }
@@ -57,20 +56,27 @@ class Enumerator {
 
  private:
   void add_recomputes() {
+    std::vector<RecomputeChoice> choices = space_.recompute;
+    if (choices.empty()) {
+      choices = {{{RecomputeMode::none, 0}, {}},
+                 {{RecomputeMode::selective, 0}, {}},
+                 {{RecomputeMode::full, 0}, {}}};
+    }
+    const RecomputeChoice none, selective{{RecomputeMode::selective, 0}, {}};
     const bool selective_is_none =
         job_.training.stack.flash_attention &&
         job_.training.stack.selective == SelectiveRecompute::core_attention &&
-        allowed(space_.recompute, "none");
-    const std::pair<std::string_view, RecomputeMode> modes[] = {
-        {"none", RecomputeMode::none},
-        {"selective", RecomputeMode::selective},
-        {"full", RecomputeMode::full}};
-    for (const auto& [name, mode] : modes) {
-      const bool repeats = mode == RecomputeMode::selective && selective_is_none;
-      if (!repeats && allowed(space_.recompute, name)) {
-        result_.recomputes.push_back({.mode = mode});
-      }
+        allowed(choices, none);
+    for (const RecomputeChoice& choice : choices) {
+      const bool repeats = (choice == selective && selective_is_none) ||
+                           (!result_.recomputes.empty() && allowed(result_.recomputes, choice));
+      if (!repeats) result_.recomputes.push_back(choice);
     }
+  }
+
+  bool may_recompute(int stages) const {
+    return std::any_of(result_.recomputes.begin(), result_.recomputes.end(),
+                       [stages](const RecomputeChoice& choice) { return choice.is_for(stages); });
   }
 
   void add_offloads() {
@@ -143,7 +149,8 @@ class Enumerator {
     for (const int pipeline : divisors(replicas)) {
       const int data = replicas / pipeline;
       if (pipeline > job_.model.layers + 2 || job_.training.global_batch % data != 0 ||
-          !allowed(space_.pipeline_parallel, pipeline) || !allowed(space_.data_parallel, data)) {
+          !space_.pipeline_parallel.has(pipeline) || !space_.data_parallel.has(data) ||
+          !may_recompute(pipeline)) {
         continue;
       }
       const std::size_t shapes = shapes_of(pipeline, data);
@@ -159,7 +166,7 @@ class Enumerator {
 
   void add_experts(Degrees degrees) {
     if (job_.model.experts == 0) {
-      if (allowed(space_.expert_parallel, 1) && allowed(space_.expert_tensor_parallel, 1)) {
+      if (space_.expert_parallel.has(1) && space_.expert_tensor_parallel.has(1)) {
         add_variants(degrees);
       }
       return;
@@ -218,7 +225,7 @@ class Enumerator {
   // activations of one of them only.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
-    if (!allowed(space_.virtual_stages, 1) || !may_have_layers(1, 1)) {
+    if (!space_.virtual_stages.has(1) || !may_have_layers(1, 1)) {
       return;
     }
     const Schedule* best = nullptr;
@@ -240,7 +247,7 @@ class Enumerator {
     const int most = (job_.model.layers + 2) / shape.stages;
     for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {
       const PipelineShape cut = schedule.shape(shape.stages, shape.chunks, shape.microbatches);
-      if (allowed(space_.virtual_stages, shape.chunks) && schedule.accepts(shape).has_value() &&
+      if (space_.virtual_stages.has(shape.chunks) && schedule.accepts(shape).has_value() &&
           may_have_layers(shape.stages, layer_chunks(cut))) {
         shapes.push_back(
             {.micro_batch = micro_batch, .virtual_stages = shape.chunks, .schedule = &schedule});
@@ -293,18 +300,25 @@ std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
         result.push_back({stage, 0, offload});
         continue;
       }
-      for (const int group : sharding_groups) {
-        if (d.data * d.context % group == 0) result.push_back({stage, group, offload});
+      for (const int group : divisors(std::int64_t{d.data} * d.context)) {
+        if (sharding_groups.has(group)) result.push_back({stage, group, offload});
       }
     }
   }
   return result;
 }
 
+std::size_t Enumeration::recomputes_of(const Degrees& d) const {
+  const auto fit =
+      std::count_if(recomputes.begin(), recomputes.end(),
+                    [&d](const RecomputeChoice& choice) { return choice.is_for(d.pipeline); });
+  return static_cast<std::size_t>(fit);
+}
+
 std::int64_t Enumeration::size() const {
   std::size_t size = 0;
   for (const Degrees& d : degrees) {
-    size += shardings_of(d).size() * shapes[d.shapes].size() * recomputes.size();
+    size += shardings_of(d).size() * shapes[d.shapes].size() * recomputes_of(d);
   }
   return static_cast<std::int64_t>(size);
 }

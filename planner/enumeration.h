@@ -67,9 +67,9 @@ struct Enumeration {
   std::vector<Degrees> degrees;
   std::vector<std::vector<StepShape>> shapes;   // one list for every p and D that occurs
   std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending
-  std::vector<Recompute> recomputes;
+  std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
-  std::vector<int> sharding_groups;  // empty: all ranks
+  Numbers sharding_groups;  // empty: all ranks
   std::vector<Offload> offloads;
   std::vector<Placement> placements;
   bool has_experts = false;
@@ -77,6 +77,8 @@ struct Enumeration {
   // ZeRO stages that differ for these degrees.
   std::vector<int> zero_stages_of(const Degrees& degrees) const;
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
+  // How many of `recomputes` these degrees can have.
+  std::size_t recomputes_of(const Degrees& degrees) const;
   std::int64_t size() const;
 };
 

@@ -1,7 +1,6 @@
 #include "planner/improvement.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include "model/schedule/schedule.h"
@@ -18,8 +17,16 @@ std::vector<int> sharding_groups_of(const Plan& plan) {
   return divisors(std::int64_t{plan.data_parallel} * plan.context_parallel);
 }
 
-bool allows(const std::vector<std::string>& names, std::string_view name) {
-  return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+bool allows(const std::vector<RecomputeChoice>& choices, RecomputeMode mode) {
+  const RecomputeChoice wanted{{mode, 0}, {}};
+  return choices.empty() || std::find(choices.begin(), choices.end(), wanted) != choices.end();
+}
+
+// Whether the caller says how many layers are repeated, or on which stages.
+bool names_layers(const std::vector<RecomputeChoice>& choices) {
+  return std::any_of(choices.begin(), choices.end(), [](const RecomputeChoice& choice) {
+    return choice.every_stage.full_layers > 0 || !choice.per_stage.empty();
+  });
 }
 
 // Whether the plan's software may run a pass order that splits the backward pass.
@@ -61,11 +68,12 @@ class Improver {
 
  private:
   std::optional<AllocationProblem> problem_of(const Plan& plan) const {
+    if (names_layers(options_.space.recompute)) return std::nullopt;
     auto problem = allocation_problem(job_, plan);
     if (!problem) return problem;
-    problem->none = allows(options_.space.recompute, "none");
-    problem->selective = allows(options_.space.recompute, "selective");
-    problem->full = allows(options_.space.recompute, "full");
+    problem->none = allows(options_.space.recompute, RecomputeMode::none);
+    problem->selective = allows(options_.space.recompute, RecomputeMode::selective);
+    problem->full = allows(options_.space.recompute, RecomputeMode::full);
     return problem;
   }
 

@@ -27,6 +27,16 @@ void set_shape(const StepShape& shape, PlanRequest& request) {
   request.schedule = shape.schedule->name;
 }
 
+void set_recompute(const RecomputeChoice& choice, PlanRequest& request) {
+  request.recompute = choice.every_stage;
+  request.recompute_per_stage = choice.per_stage;
+}
+
+void set_recompute(const RecomputeChoice& choice, Plan& plan) {
+  plan.recompute = choice.every_stage;
+  plan.recompute_per_stage = choice.per_stage;
+}
+
 void set_sharding(const Sharding& sharding, PlanRequest& request) {
   request.zero_stage = sharding.zero_stage;
   request.sharding_group.reset();
@@ -130,8 +140,9 @@ PlanBound NodeBounds::bound(const Degrees& degrees, Found found) const {
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   for (const Sharding& sharding : space_.shardings_of(degrees)) {
     set_sharding(sharding, degrees, found.plan);
-    for (const Recompute& recompute : space_.recomputes) {
-      found.plan.recompute = recompute;
+    for (const RecomputeChoice& choice : space_.recomputes) {
+      if (!choice.is_for(degrees.pipeline)) continue;
+      found.plan.recompute = choice.every_stage;
       const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan);
       least.step = std::min(least.step, one.step);
       least.busy = std::min(least.busy, one.busy);

@@ -38,7 +38,15 @@ bool better(const Offer& offer, const RankedCandidate& entry) {
 
 }  // namespace
 
-bool plan_before(const Plan& a, const Plan& b) { return plan_key(a) < plan_key(b); }
+bool plan_before(const Plan& a, const Plan& b) {
+  const auto first = plan_key(a), second = plan_key(b);
+  if (first != second) return first < second;
+  return std::lexicographical_compare(
+      a.recompute_per_stage.begin(), a.recompute_per_stage.end(), b.recompute_per_stage.begin(),
+      b.recompute_per_stage.end(), [](const Recompute& x, const Recompute& y) {
+        return std::tuple(x.mode, x.full_layers) < std::tuple(y.mode, y.full_layers);
+      });
+}
 
 void Ranking::offer(double value, const Plan& plan, const Estimate& estimate) {
   const Offer offer{value, plan, estimate};

@@ -1,8 +1,11 @@
-// What the planner may choose: for every dimension of a plan the values allowed. An empty list
+// What the planner may choose: for every dimension of a plan the values allowed. An empty one
 // means every legal value, unless it says otherwise. Fields are named after the keys of `plan`.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,20 +34,54 @@ inline constexpr std::array kOffloads = {
                    .activations = OffloadTarget::host}},
 };
 
+// Whole numbers: those of a list, or all from one to another, both included.
+struct Numbers {
+  std::vector<int> values;  // empty: all from `least` to `most`
+  int least = 0, most = std::numeric_limits<int>::max();
+
+  Numbers() = default;
+  Numbers(std::initializer_list<int> list) : values(list) {}
+  static Numbers between(int least, int most) {
+    Numbers numbers;
+    numbers.least = least;
+    numbers.most = most;
+    return numbers;
+  }
+
+  bool empty() const { return *this == Numbers(); }
+  void clear() { *this = {}; }
+  bool has(int value) const {
+    if (values.empty()) return value >= least && value <= most;
+    return std::find(values.begin(), values.end(), value) != values.end();
+  }
+  friend bool operator==(const Numbers&, const Numbers&) = default;
+};
+
+// What backward computes again: the same on every stage, or on each stage its own.
+struct RecomputeChoice {
+  Recompute every_stage;
+  std::vector<Recompute> per_stage;  // p entries; empty: `every_stage`
+
+  bool is_for(int stages) const {
+    return per_stage.empty() || per_stage.size() == static_cast<std::size_t>(stages);
+  }
+  friend bool operator==(const RecomputeChoice&, const RecomputeChoice&) = default;
+};
+
 struct SearchSpace {
-  std::vector<int> tensor_parallel;
+  Numbers tensor_parallel;
   std::vector<bool> sequence_parallel;
-  std::vector<int> context_parallel;
+  Numbers context_parallel;
   std::vector<std::string> context_parallel_algorithm;  // "ring", "all-gather", "ulysses"
-  std::vector<int> pipeline_parallel;
-  std::vector<int> virtual_stages;
-  std::vector<int> data_parallel;
-  std::vector<int> expert_parallel;
-  std::vector<int> expert_tensor_parallel;
-  std::vector<int> micro_batch;
-  std::vector<int> zero_stage;
-  std::vector<int> sharding_group;     // empty: all ranks that hold the same parameters
-  std::vector<std::string> recompute;  // "none", "selective", "full"
+  Numbers pipeline_parallel;
+  Numbers virtual_stages;
+  Numbers data_parallel;
+  Numbers expert_parallel;
+  Numbers expert_tensor_parallel;
+  Numbers micro_batch;
+  Numbers zero_stage;
+  Numbers sharding_group;  // empty: all ranks that hold the same parameters
+  std::vector<RecomputeChoice> recompute;
   std::vector<std::string> schedule;
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
   std::vector<std::string> collective;  // empty: the fastest for every message

@@ -193,8 +193,9 @@ void StageBounds::set_passes(const Plan& plan) {
   busy_ = span_ = Seconds(0);
   if (shape.route == Route::both_ways) return;
   passes_.clear();
-  for (const StageParameters& held : held_) {
-    passes_.push_back(stage_passes(costs_, held, plan.recompute));
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+    passes_.push_back(stage_passes(costs_, held_[stage], recompute));
     busy_ = std::max(busy_, passes_.back().total() * plan.microbatches);
   }
   const Schedule& schedule = *plan.schedule;

@@ -205,7 +205,8 @@ Worker::Worker(SharedSearch& shared, bool reports)
 
 std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
   const Enumeration& space = shared_.space;
-  const std::size_t recomputes = space.recomputes.size() + (shared_.repeats_some_layers ? 1 : 0);
+  const std::size_t recomputes =
+      space.recomputes_of(degrees) + (shared_.repeats_some_layers ? 1 : 0);
   return static_cast<std::int64_t>(space.shardings_of(degrees).size() * recomputes *
                                    (range.last - range.first));
 }
@@ -337,15 +338,17 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   const std::vector<Sharding> shardings = shared_.space.shardings_of(node.degrees);
   too_large_.clear();
-  for (const Recompute& recompute : shared_.space.recomputes) {
-    request_.recompute = plan.recompute = recompute;
+  for (const RecomputeChoice& recompute : shared_.space.recomputes) {
+    if (!recompute.is_for(node.degrees.pipeline)) continue;
+    set_recompute(recompute, request_);
+    set_recompute(recompute, plan);
     node.stages.set_passes(plan);
     for (const Sharding& sharding : shardings) {
       set_sharding(sharding, request_);
       set_sharding(sharding, node.degrees, plan);
       const std::int64_t before = too_large_so_far();
       if (can_enter(node, plan)) price();
-      if (recompute.mode == RecomputeMode::none && too_large_so_far() > before) {
+      if (plan.recompute.mode == RecomputeMode::none && too_large_so_far() > before) {
         too_large_.push_back(sharding);
       }
       if (count(1) && shared_.pricing_is_over()) return false;

@@ -93,6 +93,11 @@ std::vector<Field<InterNode>> inter_node_fields();
 // What fields alone cannot say: keys that do not go with the kind of fabric.
 Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
 
+// What backward computes again, `plan.recompute`; the shape of one stage's.
+Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place);
+Json recompute_value(const PlanRequest& plan);
+Shape stage_recompute_shape();
+
 // Sizes that a cluster and a planner section may have; `place` holds their `nodes`.
 Expected<void> check_size(const Cluster& cluster, const Place& place);
 // The sizes of the planner section, when all else is read.

@@ -97,22 +97,6 @@ Json policy_value(const Recompute& recompute) {
   return std::string(mode->name);
 }
 
-Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place) {
-  if (!value.is_array()) return read_policy(value, plan.recompute, place);
-  for (std::size_t stage = 0; stage < value.size(); ++stage) {
-    Recompute& policy = plan.recompute_per_stage.emplace_back();
-    if (auto done = read_policy(value[stage], policy, place / stage); !done) return done;
-  }
-  return {};
-}
-
-std::optional<Json> write_recompute(const PlanRequest& plan) {
-  if (plan.recompute_per_stage.empty()) return policy_value(plan.recompute);
-  Json stages = Json::array();
-  for (const Recompute& policy : plan.recompute_per_stage) stages.push_back(policy_value(policy));
-  return stages;
-}
-
 Shape policy_shape(bool with_auto) {
   ChoiceShape modes;
   for (const Mode& mode : kRecomputeModes) {
@@ -129,7 +113,7 @@ Field<PlanRequest> recompute_field() {
            .doc = "what backward computes again: `selective` as the stack means it, `auto` the "
                   "least that fits the memory; or a list, one entry a stage"},
           read_recompute,
-          write_recompute};
+          [](const PlanRequest& plan) { return std::optional(recompute_value(plan)); }};
 }
 
 Field<PlanRequest> layers_per_stage_field() {
@@ -237,6 +221,24 @@ std::vector<Field<PlanRequest>> memory_and_order_fields() {
 }
 
 }  // namespace
+
+Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place) {
+  if (!value.is_array()) return read_policy(value, plan.recompute, place);
+  for (std::size_t stage = 0; stage < value.size(); ++stage) {
+    Recompute& policy = plan.recompute_per_stage.emplace_back();
+    if (auto done = read_policy(value[stage], policy, place / stage); !done) return done;
+  }
+  return {};
+}
+
+Json recompute_value(const PlanRequest& plan) {
+  if (plan.recompute_per_stage.empty()) return policy_value(plan.recompute);
+  Json stages = Json::array();
+  for (const Recompute& policy : plan.recompute_per_stage) stages.push_back(policy_value(policy));
+  return stages;
+}
+
+Shape stage_recompute_shape() { return policy_shape(false); }
 
 const Section<PlanRequest>& plan_section() {
   static const Section<PlanRequest> section = [] {

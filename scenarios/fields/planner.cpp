@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "model/cluster/fabric_shape.h"
 #include "planner/auto_schedule.h"
@@ -42,6 +44,110 @@ template <typename Value>
 Field<PlannerKeys> dimension_like_plan(const char* key, std::vector<Value> SearchSpace::*member) {
   const FieldSpec& of_plan = key_of_plan(key);
   return dimension(key, member, of_plan.shape, of_plan.doc).absent("every legal value");
+}
+
+// All numbers from one to another.
+struct Bounds {
+  int from = 0, to = std::numeric_limits<int>::max();
+};
+
+const Section<Bounds>& bounds_section() {
+  static const Section<Bounds> section(
+      "bounds", "Every number from one to another that is legal, both included.",
+      {
+          count("from", &Bounds::from, "the least", {0, 1e6}).absent("no bound"),
+          count("to", &Bounds::to, "the most", {0, 1e6}).absent("no bound"),
+      },
+      {.finish = [](Bounds& bounds, const Place& place) -> Expected<void> {
+        if (bounds.from <= bounds.to) return {};
+        return (place / "to")
+            .error(fmt::format("found {}; allowed: at least `from`, {}", bounds.to, bounds.from));
+      }});
+  return section;
+}
+
+Expected<void> read_numbers(const Json& value, Numbers& numbers, const Place& place) {
+  if (value.is_object()) {
+    Bounds bounds;
+    if (auto done = bounds_section().read(value, bounds, place); !done) return done;
+    numbers = Numbers::between(bounds.from, bounds.to);
+    return {};
+  }
+  const auto add = [&numbers](const Json& number) {
+    numbers.values.push_back(static_cast<int>(number.get<double>()));
+  };
+  if (value.is_array()) {
+    std::for_each(value.begin(), value.end(), add);
+  } else {
+    add(value);
+  }
+  return {};
+}
+
+std::optional<Json> write_numbers(const Numbers& numbers) {
+  if (numbers.empty()) return std::nullopt;
+  if (!numbers.values.empty()) return Json(numbers.values);
+  Json bounds = Json::object();
+  const Numbers all;
+  if (numbers.least != all.least) bounds["from"] = numbers.least;
+  if (numbers.most != all.most) bounds["to"] = numbers.most;
+  return bounds;
+}
+
+// A dimension that is a number: a value, a list of values or bounds.
+Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*member) {
+  const FieldSpec& of_plan = key_of_plan(key);
+  const Shape list{ListShape{{of_plan.shape}}};
+  const Shape bounds{ObjectShape{&spec_of<bounds_section>, {}}};
+  return Field<PlannerKeys>{
+      {.key = key, .shape = {AnyShape{{of_plan.shape, list, bounds}}}, .doc = of_plan.doc},
+      [member](const Json& value, PlannerKeys& keys, const Place& place) {
+        return read_numbers(value, keys.*member, place);
+      },
+      [member](const PlannerKeys& keys) { return write_numbers(keys.*member); }}
+      .absent("every legal value");
+}
+
+Expected<void> add_recompute(const Json& value, PlannerKeys& keys, const Place& place) {
+  PlanRequest read;
+  if (auto done = read_recompute(value, read, place); !done) return done;
+  keys.recompute.push_back({read.recompute, std::move(read.recompute_per_stage)});
+  return {};
+}
+
+Expected<void> read_recomputes(const Json& value, PlannerKeys& keys, const Place& place) {
+  if (!value.is_array()) return add_recompute(value, keys, place);
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (auto done = add_recompute(value[i], keys, place / i); !done) return done;
+  }
+  return {};
+}
+
+// A list is one of choices; a list among them says it stage by stage.
+Field<PlannerKeys> recompute_dimension() {
+  AnyShape one = std::get<AnyShape>(stage_recompute_shape().form);
+  AnyShape choice = one;
+  choice.alternatives.push_back(Shape{ListShape{{Shape{one}}}});
+  AnyShape any = one;
+  any.alternatives.push_back(Shape{ListShape{{Shape{choice}}}});
+  return Field<PlannerKeys>{
+      {.key = "recompute",
+       .shape = {any},
+       .doc = "what backward computes again; a list among the values has one entry a stage, and "
+              "the search takes as many stages"},
+      read_recomputes,
+      [](const PlannerKeys& keys) -> std::optional<Json> {
+        if (keys.recompute.empty()) return std::nullopt;
+        Json choices = Json::array();
+        for (const RecomputeChoice& one_choice : keys.recompute) {
+          PlanRequest plan;
+          plan.recompute = one_choice.every_stage;
+          plan.recompute_per_stage = one_choice.per_stage;
+          choices.push_back(recompute_value(plan));
+        }
+        return choices;
+      }}
+      .absent("every legal value, and full on as few layers as fit");
 }
 
 // Named schedules only: an order that is found or listed is no dimension of the search.
@@ -175,8 +281,8 @@ const Section<PlannerKeys>& planner_section() {
   using C = CapacitySpace;
   static const Section<PlannerKeys> section(
       "planner",
-      "What the planner may choose: for a key of `plan` a value or a list of values. And sizes, of "
-      "which `trainyard plan` finds the best plan each.",
+      "What the planner may choose: for a key of `plan` a value, a list of values or, of numbers, "
+      "bounds. And sizes, of which `trainyard plan` finds the best plan each.",
       {
           dimension_like_plan("tensor_parallel", &S::tensor_parallel),
           dimension_like_plan("sequence_parallel", &S::sequence_parallel)
@@ -192,9 +298,7 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("zero_stage", &S::zero_stage),
           dimension_like_plan("sharding_group", &S::sharding_group)
               .absent("all ranks that hold the same parameters"),
-          dimension("recompute", &S::recompute, {ChoiceShape{{"none", "selective", "full"}}},
-                    "what backward computes again")
-              .absent("every legal value"),
+          recompute_dimension(),
           dimension(
               "offload", &S::offload,
               {ChoiceShape{{"none", "optimizer", "activations", "states", "all"}}},

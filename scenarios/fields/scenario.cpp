@@ -140,10 +140,9 @@ void choose_release(Scenario& scenario) {
 
 // Whether the plan, or every plan that the planner may choose, shards something.
 bool asks_for_zero(const Scenario& scenario) {
-  const std::vector<int>& allowed = scenario.space.zero_stage;
   const bool planned = scenario.plan && (scenario.plan->zero_stage.value_or(0) > 0 ||
                                          scenario.plan->sharding_group.has_value());
-  return planned || (!allowed.empty() && std::ranges::find(allowed, 0) == allowed.end());
+  return planned || !scenario.space.zero_stage.has(0);
 }
 
 // Groups of unlike nodes are not simulated; a sweep's point may read this section without a

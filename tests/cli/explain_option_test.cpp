@@ -24,15 +24,15 @@ TEST(ExplainOption, NarrowsTheSpace) {
   before.tensor_parallel = {1, 2};
   before.zero_stage = {1};
   const SearchSpace space = pinned_space(before, *pinned);
-  EXPECT_EQ(space.tensor_parallel, std::vector<int>({8}));
-  EXPECT_EQ(space.micro_batch, std::vector<int>({2}));
+  EXPECT_EQ(space.tensor_parallel, Numbers({8}));
+  EXPECT_EQ(space.micro_batch, Numbers({2}));
   EXPECT_EQ(space.schedule, std::vector<std::string>({"1f1b"}));
-  EXPECT_EQ(space.expert_parallel, std::vector<int>({4}));
-  EXPECT_EQ(space.expert_tensor_parallel, std::vector<int>({2}));
-  EXPECT_EQ(space.context_parallel, std::vector<int>({1}));
-  EXPECT_EQ(space.data_parallel, std::vector<int>({16}));
-  EXPECT_EQ(space.virtual_stages, std::vector<int>({3}));
-  EXPECT_EQ(space.zero_stage, std::vector<int>({1})) << "what is not pinned stays";
+  EXPECT_EQ(space.expert_parallel, Numbers({4}));
+  EXPECT_EQ(space.expert_tensor_parallel, Numbers({2}));
+  EXPECT_EQ(space.context_parallel, Numbers({1}));
+  EXPECT_EQ(space.data_parallel, Numbers({16}));
+  EXPECT_EQ(space.virtual_stages, Numbers({3}));
+  EXPECT_EQ(space.zero_stage, Numbers({1})) << "what is not pinned stays";
 }
 
 TEST(ExplainOption, ReplacesKeysOfARequest) {

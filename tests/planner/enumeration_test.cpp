@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "tests/planner/jobs.h"
 
@@ -71,7 +72,7 @@ TEST(Enumeration, KeepsToTheSpace) {
   space.tensor_parallel = {2};
   space.pipeline_parallel = {2, 4};
   space.zero_stage = {1};
-  space.recompute = {"full"};
+  space.recompute = {{{RecomputeMode::full, 0}, {}}};
   space.micro_batch = {1};
   space.schedule = {"1f1b"};
   space.context_parallel_algorithm = {"ring"};
@@ -79,10 +80,44 @@ TEST(Enumeration, KeepsToTheSpace) {
   const Enumeration all = enumerate(prepare(small_dense_job()), space);
   EXPECT_EQ(all.zero_stages, vector<int>({1}));
   ASSERT_EQ(all.recomputes.size(), 1u);
-  EXPECT_EQ(all.recomputes[0].mode, RecomputeMode::full);
+  EXPECT_EQ(all.recomputes[0].every_stage.mode, RecomputeMode::full);
   // c·p·D = 4 with p ≥ 2: (c, D) of (1,2) (2,1) at p = 2 and (1,1) at p = 4, one shape each.
   EXPECT_EQ(all.degrees.size(), 3u);
   EXPECT_EQ(all.size(), 3);
+}
+
+// 8 = t·c·p·D with 2 ≤ t ≤ 7 and p ≤ 2: t is 2 or 4, and ZeRO stages below 2 are left.
+TEST(Enumeration, KeepsToTheBoundsOfTheSpace) {
+  SearchSpace space;
+  space.tensor_parallel = Numbers::between(2, 7);
+  space.pipeline_parallel = Numbers::between(0, 2);
+  space.zero_stage = Numbers::between(0, 1);
+  space.sharding_group = Numbers::between(2, 5);
+  const Enumeration all = enumerate(prepare(small_dense_job()), space);
+  EXPECT_EQ(all.zero_stages, vector<int>({0, 1}));
+  std::set<int> tensors, pipelines;
+  for (const Degrees& degrees : all.degrees) {
+    tensors.insert(degrees.tensor);
+    pipelines.insert(degrees.pipeline);
+  }
+  EXPECT_EQ(tensors, std::set<int>({2, 4}));
+  EXPECT_EQ(pipelines, std::set<int>({1, 2}));
+  const auto shardings = all.shardings_of({.context = 2, .data = 4});
+  ASSERT_EQ(shardings.size(), 3u);  // stage 0; stage 1 over 2 and over 4 of the 8 ranks
+  EXPECT_EQ(shardings[1].group, 2);
+  EXPECT_EQ(shardings[2].group, 4);
+}
+
+TEST(Enumeration, TakesAsManyStagesAsRecomputationIsNamedFor) {
+  SearchSpace space;
+  space.recompute = {{{}, {{RecomputeMode::full, 1}, {}}}};
+  const Enumeration all = enumerate(prepare(small_dense_job()), space);
+  ASSERT_FALSE(all.degrees.empty());
+  for (const Degrees& degrees : all.degrees) EXPECT_EQ(degrees.pipeline, 2);
+  space.recompute.push_back({{RecomputeMode::full, 2}, {}});
+  const Enumeration more = enumerate(prepare(small_dense_job()), space);
+  EXPECT_EQ(more.recomputes_of({.pipeline = 2}), 2u);
+  EXPECT_EQ(more.recomputes_of({.pipeline = 4}), 1u);
 }
 
 TEST(Enumeration, ListsAZeroStageOnceWhereThereIsNothingToShard) {

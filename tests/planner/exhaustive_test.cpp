@@ -16,8 +16,13 @@ namespace {
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
 class EveryPlan {
  public:
-  EveryPlan(const Job& job, const std::vector<int>& layers, std::function<void(const Plan&)> visit)
-      : job_(job), devices_(job.cluster.devices()), visit_(std::move(visit)) {
+  // `recomputes`: empty for every way there is.
+  EveryPlan(const Job& job, const std::vector<int>& layers,
+            const std::vector<RecomputeChoice>& recomputes, std::function<void(const Plan&)> visit)
+      : job_(job),
+        recomputes_(recomputes),
+        devices_(job.cluster.devices()),
+        visit_(std::move(visit)) {
     request_.layers_per_stage = layers;
     each(request_.tensor_parallel, devices_, [this] {
       each(request_.pipeline_parallel, devices_ / request_.tensor_parallel,
@@ -68,13 +73,24 @@ class EveryPlan {
 
   void memory() {
     for (int stage = 0; stage <= 3; ++stage) {
+      request_.zero_stage = stage;
+      for (const RecomputeChoice& choice : recomputes_) repeat(choice);
+      if (!recomputes_.empty()) continue;
       for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-        request_.zero_stage = stage;
         request_.recompute.mode = mode;
         visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
       }
       repeat_some_layers();
     }
+  }
+
+  void repeat(const RecomputeChoice& choice) {
+    request_.recompute = choice.every_stage;
+    request_.recompute_per_stage = choice.per_stage;
+    const auto plan = plan_if_legal(request_, job_.model, job_.cluster, job_.training);
+    if (plan) visit_(*plan);
+    request_.recompute = {};
+    request_.recompute_per_stage.clear();
   }
 
   // Full recomputation of one layer of each stage, of two, …
@@ -90,6 +106,7 @@ class EveryPlan {
   }
 
   const Job& job_;
+  const std::vector<RecomputeChoice>& recomputes_;
   int devices_;
   std::function<void(const Plan&)> visit_;
   PlanRequest request_;
@@ -101,10 +118,16 @@ struct Lowest {
   Bytes memory = Bytes(1e300);
 };
 
-Lowest lowest(const PreparedJob& job, Objective objective, const std::vector<int>& layers) {
+// What a user named; empty: nothing.
+struct Named {
+  std::vector<int> layers;  // of each stage or chunk
+  std::vector<RecomputeChoice> recomputes;
+};
+
+Lowest lowest(const PreparedJob& job, Objective objective, const Named& named) {
   Lowest found;
   Estimate priced;
-  EveryPlan(job.job, layers, [&](const Plan& plan) {
+  EveryPlan(job.job, named.layers, named.recomputes, [&](const Plan& plan) {
     estimate(job, plan, priced);
     found.memory = std::min(found.memory, priced.peak_memory);
     if (priced.feasible) {
@@ -114,12 +137,12 @@ Lowest lowest(const PreparedJob& job, Objective objective, const std::vector<int
   return found;
 }
 
-// `layers`: of each stage or chunk, named by the user; empty: even.
 void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
-                     const std::vector<int>& layers = {}) {
-  const Lowest expected = lowest(job, objective, layers);
+                     const Named& named = {}) {
+  const Lowest expected = lowest(job, objective, named);
   SearchOptions options{.objective = objective, .top = 1};
-  options.base.layers_per_stage = layers;
+  options.base.layers_per_stage = named.layers;
+  options.space.recompute = named.recomputes;
   const SearchResult found =
       search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
@@ -156,7 +179,24 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedLayers) {
         std::vector<std::vector<int>>{
             {4, 2}, {2, 4}, {1, 2, 2, 1}, {0, 3, 3, 0}, {6}, {5, 1, 0, 0}}[static_cast<std::size_t>(
             i % 6)];
-    expect_the_same(prepare(job), i % 2 == 0 ? Objective::step_time : Objective::memory, i, layers);
+    expect_the_same(prepare(job), i % 2 == 0 ? Objective::step_time : Objective::memory, i,
+                    {.layers = layers});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
+  const Recompute none, one{RecomputeMode::full, 1}, all{RecomputeMode::full, 0};
+  const std::vector<std::vector<RecomputeChoice>> choices = {
+      {{one, {}}},
+      {{{RecomputeMode::full, 2}, {}}, {{RecomputeMode::selective, 0}, {}}},
+      {{{}, {one, none}}, {{}, {all, none}}},
+      {{{}, {all, one, none, none}}, {{}, {none, all}}, {none, {}}}};
+  RandomJobs drawn(13);
+  for (int i = 0; i < 24; ++i) {
+    const PreparedJob job = prepare(drawn.next());
+    expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
+                    {.recomputes = choices[static_cast<std::size_t>(i % 4)]});
     if (testing::Test::HasFatalFailure()) return;
   }
 }

@@ -173,7 +173,7 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   Job job = small_dense_job();
   SearchOptions options{.objective = Objective::memory};
   options.space.zero_stage = {0};
-  options.space.recompute = {"none"};
+  options.space.recompute = {{}};
   options.space.tensor_parallel = {1};
   options.space.pipeline_parallel = {1};
   options.space.micro_batch = {1};

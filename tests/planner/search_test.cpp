@@ -145,7 +145,7 @@ TEST(Search, RepeatsAsFewLayersAsFit) {
   ASSERT_EQ(found.plans.size(), 1u);
   EXPECT_EQ(found.plans[0].plan.recompute, expected.recompute);
   EXPECT_EQ(found.considered, found.space_size);
-  options.space.recompute = {"full"};  // all layers
+  options.space.recompute = {{{RecomputeMode::full, 0}, {}}};  // all layers
   EXPECT_EQ(search(job, options, analytic_evaluator(job)).plans.at(0).plan.recompute.full_layers,
             0);
 }
@@ -195,7 +195,8 @@ TEST(Search, ReturnsTheTopPlansInOrder) {
 
 TEST(Search, CountsWhatItDid) {
   SearchOptions options;
-  options.space.recompute = {"none", "selective"};  // full: as few layers as fit, the rest pruned
+  // Without full: as few layers as fit, the rest pruned.
+  options.space.recompute = {{}, {{RecomputeMode::selective, 0}, {}}};
   const SearchResult result = search_arbitrarily(small_dense_job(), options);
   EXPECT_EQ(result.considered, result.space_size);
   EXPECT_EQ(result.pruned, 0) << "the states of this network are small";

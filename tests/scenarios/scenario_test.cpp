@@ -151,11 +151,38 @@ TEST_F(Scenarios, PlannerTakesAValueOrAList) {
                                 R"("planner": {"tensor_parallel": [1, 2, 8], "zero_stage": 1,
           "schedule": "1f1b", "recompute": ["none", "full"]})")
                                 .space;
-  EXPECT_THAT(space.tensor_parallel, ElementsAre(1, 2, 8));
-  EXPECT_THAT(space.zero_stage, ElementsAre(1));
+  EXPECT_THAT(space.tensor_parallel.values, ElementsAre(1, 2, 8));
+  EXPECT_THAT(space.zero_stage.values, ElementsAre(1));
   EXPECT_THAT(space.schedule, ElementsAre("1f1b"));
-  EXPECT_THAT(space.recompute, ElementsAre("none", "full"));
+  EXPECT_THAT(space.recompute,
+              ElementsAre(RecomputeChoice{}, RecomputeChoice{{RecomputeMode::full, 0}, {}}));
   EXPECT_TRUE(space.micro_batch.empty());
+}
+
+TEST_F(Scenarios, PlannerTakesBounds) {
+  const SearchSpace space = scenario_with(R"("planner": {"tensor_parallel": {"from": 2, "to": 8},
+          "data_parallel": {"from": 4}, "micro_batch": {"to": 3}, "zero_stage": {"to": 0}})")
+                                .space;
+  EXPECT_EQ(space.tensor_parallel, Numbers::between(2, 8));
+  EXPECT_FALSE(space.data_parallel.has(3));
+  EXPECT_TRUE(space.data_parallel.has(4) && space.data_parallel.has(1'000'000));
+  EXPECT_TRUE(space.micro_batch.has(1) && space.micro_batch.has(3));
+  EXPECT_FALSE(space.micro_batch.has(4));
+  EXPECT_TRUE(space.zero_stage.has(0));
+  EXPECT_FALSE(space.zero_stage.has(1));
+}
+
+TEST_F(Scenarios, PlannerTakesLayersAndStagesOfRecomputation) {
+  const Recompute full{RecomputeMode::full, 0}, two{RecomputeMode::full, 2};
+  const auto choices = [this](const char* text) {
+    return scenario_with(std::string(R"("planner": {"recompute": )") + text + "}").space.recompute;
+  };
+  EXPECT_THAT(choices(R"({"full": 2})"), ElementsAre(RecomputeChoice{two, {}}));
+  EXPECT_THAT(
+      choices(R"(["selective", {"full": 2}])"),
+      ElementsAre(RecomputeChoice{{RecomputeMode::selective, 0}, {}}, RecomputeChoice{two, {}}));
+  EXPECT_THAT(choices(R"([["full", {"full": 2}, "none"], "none"])"),
+              ElementsAre(RecomputeChoice{{}, {full, two, {}}}, RecomputeChoice{}));
 }
 
 TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
