@@ -122,9 +122,7 @@ class Translation {
       stage.fixed += states_of(head) + costs_.head.saved.everything;
       stage.head = memory_of(head).logits;
     }
-    if (!plan_.overlap.pipeline && plan_.pipeline_parallel > 1) {
-      stage.time += 2 * plan_.virtual_stages * send_time(job_, plan_, links_);
-    }
+    stage.time += sends_in_passes(stack, plan_, send_time(job_, plan_, links_), index).total();
     stage.capacity =
         (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
     return stage;

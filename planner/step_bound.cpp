@@ -46,7 +46,7 @@ Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic&
   return both(traffic.tensor_parallel) * shown + both(traffic.context_parallel);
 }
 
-// Where nothing but passes and equal sends makes a stage the slowest, its passes do.
+// Where nothing but passes and sends makes a stage the slowest.
 bool only_passes(const Plan& plan) {
   return plan.zero_stage <= 1 && plan.offload.activations == OffloadTarget::none;
 }
@@ -178,7 +178,9 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
-  bound.busy = only_passes(plan) ? passes * (sums.computing * kRounding) : Seconds(0);
+  // Between others a stage has more sends than at an end: it can be the slowest with fewer passes.
+  const bool by_passes = only_passes(plan) && plan.pipeline_parallel == 1;
+  bound.busy = by_passes ? passes * (sums.computing * kRounding) : Seconds(0);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
   bound.step = passes * (1 - hidden) + optimizer_time(job, plan, average) +

@@ -127,9 +127,11 @@ class CallMaker {
 
   // What the second gather of saved inputs costs is part of the share that a stack hides. Elsewhere
   // bytes take multiprocessors and memory from compute at the pace of the links inside a node;
-  // while a slower network is waited for, compute has the device (model/cost/data_parallel.cpp).
+  // while a slower network is waited for, compute has the device (model/cost/data_parallel.cpp);
+  // kernels of sends and receives hold theirs until the message is there.
   static double contention(const Operation& operation, const GroupLinks& links) {
     if (operation.stream == ProgramStream::context_parallel) return 1;
+    if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`
     if (operation.stream != ProgramStream::data_parallel) return 0;
     if (links.domains == 1) return 1;
     return std::min(1.0, links.ranks_per_domain * links.across / links.inside);

@@ -108,14 +108,13 @@ void add_offload(const PreparedJob& job, const Plan& plan, const StageCosts& cos
   stage.exposed.offload += exposed.total();
 }
 
-// Sends that the stack does not overlap stand in every pass; the others show only in the fill and
-// drain of the pipeline (see `fill_time`).
-void add_sends(const Plan& plan, Seconds send, StageEstimate& stage) {
-  if (plan.overlap.pipeline || plan.pipeline_parallel == 1) return;
-  const Seconds all = send * plan.virtual_stages;
-  stage.passes.forward += all;
-  stage.passes.input_gradient += all;
-  stage.exposed.pipeline += 2 * all;
+// Sends stand in every pass, whole or by what they take from the compute beside them; those that
+// the stack overlaps show once more in the fill and drain of the pipeline (see `fill_time`).
+void add_sends(const Job& job, const Plan& plan, Seconds send, int index, StageEstimate& stage) {
+  const PassTimes sends = sends_in_passes(job.training.stack, plan, send, index);
+  stage.passes.forward += sends.forward;
+  stage.passes.input_gradient += sends.input_gradient;
+  stage.exposed.pipeline += sends.total();
 }
 
 Seconds fill_time(const Plan& plan, Seconds send) {
@@ -171,7 +170,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   }
   add_offload(job, plan, costs, held, recompute_of(plan, static_cast<int>(index)), stage);
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
-  add_sends(plan, shared.send, stage);
+  add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
   stage.passes.forward += data.microbatch.forward;
   stage.passes.input_gradient += data.microbatch.input_gradient;
   stage.passes.weight_gradient += data.microbatch.weight_gradient;

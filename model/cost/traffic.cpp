@@ -226,4 +226,21 @@ Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& lin
   return scattered ? sent + collective_time(all_gather, links.tensor, message, links) : sent;
 }
 
+namespace {
+
+// Boundaries to other stages: the model's first chunk receives no activations, its last sends none.
+int boundaries(const Plan& plan, int stage) {
+  const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
+  return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::loop ? 1 : 2);
+}
+
+}  // namespace
+
+PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage) {
+  if (plan.pipeline_parallel == 1) return {};
+  const double shown = plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown
+                                             : plan.virtual_stages;
+  return {.forward = send * shown, .input_gradient = send * shown};
+}
+
 }  // namespace trainyard
