@@ -145,7 +145,7 @@ bool fill(MainWindow& window, QTabWidget& pages) {
   gantt.zoom(0.2, gantt.width() / 3.0);
   auto& topology = *window.findChild<TopologyPage*>();
   window.show_page(&topology);
-  if (!wait_until([&] { return topology.chart().map() != nullptr; })) return false;
+  if (!wait_until([&] { return topology.chart().load() != nullptr; })) return false;
   topology.findChild<QComboBox*>()->setCurrentIndex(static_cast<int>(MapColour::data));
   topology.chart().choose(0);
   if (!fill_sweep(window)) return false;
