@@ -47,37 +47,38 @@ class LoadsOfMap {
         step_(step) {}
 
   ClusterLoad add_up() {
-    ClusterLoad load;
-    load.devices.resize(static_cast<std::size_t>(map_.devices()));
-    load.links.resize(map_.links().size());
-    load.busiest.resize(map_.links().size());
-    std::vector<std::pair<Share, Share>> of_links(map_.links().size());
+    load_.devices.resize(static_cast<std::size_t>(map_.devices()));
+    load_.links.resize(map_.links().size());
+    load_.busiest.resize(map_.links().size());
+    of_links_.resize(map_.links().size());
     std::size_t at = 0;
     for (const auto edge : boost::make_iterator_range(edges(graph_))) {
       const double busier = std::max(share(2 * at).value(), share(2 * at + 1).value());
-      if (const auto place = map_.place_of_edge(at)) {
-        auto& [there, back] = of_links[place->link];
-        add(there, share(2 * at + (place->is_reversed ? 1 : 0)));
-        add(back, share(2 * at + (place->is_reversed ? 0 : 1)));
-        load.busiest[place->link] = std::max(load.busiest[place->link], busier);
-      }
+      if (const auto place = map_.place_of_edge(at)) add_cable(*place, at, busier);
       for (const VertexId end : {source(edge, graph_), target(edge, graph_)}) {
         for (const VertexId device : devices_of(graph_, end, map_.devices_per_node())) {
-          load.devices[device] = std::max(load.devices[device], busier);
+          load_.devices[device] = std::max(load_.devices[device], busier);
         }
       }
       ++at;
     }
-    for (std::size_t i = 0; i < of_links.size(); ++i) {
-      load.links[i] = std::max(of_links[i].first.value(), of_links[i].second.value());
+    for (std::size_t i = 0; i < of_links_.size(); ++i) {
+      load_.links[i] = std::max(of_links_[i].first.value(), of_links_[i].second.value());
     }
-    for (const auto* loads : {&load.devices, &load.busiest}) {
-      for (const double value : *loads) load.most = std::max(load.most, value);
+    for (const auto* loads : {&load_.devices, &load_.busiest}) {
+      for (const double value : *loads) load_.most = std::max(load_.most, value);
     }
-    return load;
+    return std::move(load_);
   }
 
  private:
+  void add_cable(const PlaceOfEdge& place, std::size_t edge, double busier) {
+    auto& [there, back] = of_links_[place.link];
+    const std::size_t reversed = place.is_reversed ? 1 : 0;
+    add(there, share(2 * edge + reversed));
+    add(back, share(2 * edge + 1 - reversed));
+    load_.busiest[place.link] = std::max(load_.busiest[place.link], busier);
+  }
   static void add(Share& sum, const Share& share) {
     sum.carried += share.carried;
     sum.most += share.most;
@@ -90,6 +91,8 @@ class LoadsOfMap {
   TopologyGraph graph_;
   const std::vector<LinkTraffic>& traffic_;
   Seconds step_;
+  ClusterLoad load_;
+  std::vector<std::pair<Share, Share>> of_links_;  // in both directions
 };
 
 QString summary_of(const ClusterMap& map, const ClusterLoad& load, Seconds step) {
