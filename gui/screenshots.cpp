@@ -193,7 +193,8 @@ bool take_run(MainWindow& window, const QString& folder, const QString& suffix) 
   press(page, "show_timeline");
   const auto compares = [&] {
     const TimelineScene* scene = window.timeline().gantt().scene();
-    return scene != nullptr && scene->compares() && window.timeline().isVisible();
+    const auto* simulate = window.timeline().findChild<QPushButton*>(QStringLiteral("simulate"));
+    return scene != nullptr && scene->compares() && simulate->isEnabled();
   };
   if (!wait_until(compares)) return false;
   return take(window,

@@ -18,6 +18,7 @@ namespace {
 constexpr double kRackGap = 8;   // pixels between racks
 constexpr double kRackEdge = 2;  // between a rack's frame and its devices
 constexpr double kLargestCell = 30;
+constexpr int kScale = 120;               // of loads
 constexpr std::size_t kMostLinks = 6000;  // more are a grey field, and slow
 
 // Around the colour circle where there are few places, so that neighbours differ.
@@ -162,7 +163,7 @@ void ClusterChart::place_racks() {
   double best = 0;
   const auto cell = [&](int columns) {
     const int rows = (racks + columns - 1) / columns;
-    const double wide = (width() / double(columns) - kRackGap) / columns_of_rack_;
+    const double wide = ((width() - kRackGap) / columns - kRackGap) / columns_of_rack_;
     const double high = ((height() - top - bottom) / rows - kRackGap) / rows_of_rack;
     return std::pair(std::min(wide, kLargestCell), std::min(high, kLargestCell));
   };
@@ -281,28 +282,32 @@ void ClusterChart::paint_group(QPainter& painter) const {
   painter.drawRect(box_of(selected_).adjusted(-1, -1, 0, 0));
 }
 
-// What the end of the colour scale stands for.
+// What the end of the colour scale stands for: the busiest link, rounded up.
 double ClusterChart::full_load() const {
-  return load_ && load_->most > 0 ? round_step(load_->most) : 1;
+  constexpr double kPart = 0.05;
+  return load_ && load_->most > 0 ? std::ceil(load_->most / kPart) * kPart : 1;
+}
+
+// Left end, and what is written before it.
+double ClusterChart::load_scale_left() const {
+  const double texts = fontMetrics().horizontalAdvance(tr("link load 0")) +
+                       fontMetrics().horizontalAdvance(percent_text(full_load()));
+  return width() - kScale - texts - 4 * kChartGap;
 }
 
 void ClusterChart::paint_load_scale(QPainter& painter) const {
-  constexpr int kScale = 120;  // pixels
   const int line = fontMetrics().height();
-  const QString none = tr("link load 0");
-  const QString full = percent_text(full_load());
   const double y = height() - 1.4 * line;
-  const double right = width() - fontMetrics().horizontalAdvance(full) - kChartGap;
-  const double left = right - kScale - kChartGap;
+  double x = load_scale_left();
   painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(QPointF(right, y + fontMetrics().ascent()), full);
-  painter.drawText(
-      QPointF(left - fontMetrics().horizontalAdvance(none) - kChartGap, y + fontMetrics().ascent()),
-      none);
-  for (int x = 0; x < kScale; ++x) {
-    painter.fillRect(QRectF(left + x, y + (line - kSwatch) / 2.0, 1, kSwatch),
-                     load_colour(double(x) / kScale, palette()));
+  painter.drawText(QPointF(x, y + fontMetrics().ascent()), tr("link load 0"));
+  x += fontMetrics().horizontalAdvance(tr("link load 0")) + kChartGap;
+  for (int part = 0; part < kScale; ++part) {
+    painter.fillRect(QRectF(x + part, y + (line - kSwatch) / 2.0, 1, kSwatch),
+                     load_colour(double(part) / kScale, palette()));
   }
+  painter.drawText(QPointF(x + kScale + kChartGap, y + fontMetrics().ascent()),
+                   percent_text(full_load()));
 }
 
 void ClusterChart::paint_legend(QPainter& painter) const {
@@ -332,7 +337,11 @@ void ClusterChart::paint_legend(QPainter& painter) const {
     return;
   }
   const int places = map_->places(colour_);
-  const int step = std::max(1, (places + 15) / 16);
+  const double room = (load_ ? load_scale_left() : width()) - x;
+  const double each =
+      kSwatch + 4 * kChartGap + fontMetrics().horizontalAdvance(QStringLiteral("0000"));
+  const int shown = std::clamp(static_cast<int>(room / each), 1, 16);
+  const int step = std::max(1, (places + shown - 1) / shown);
   for (int place = 0; place < places; place += step) {
     add(place_colour(place, places, is_dark(palette())), QString::number(place));
   }

@@ -54,6 +54,7 @@ class ClusterChart : public Chart {
   void paint_group(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
   void paint_load_scale(QPainter& painter) const;
+  double load_scale_left() const;
   double full_load() const;
 
   std::shared_ptr<const ClusterMap> map_;

@@ -55,8 +55,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(make_losses());
   splitter_->addWidget(right);
-  splitter_->setStretchFactor(0, 2);
-  splitter_->setStretchFactor(1, 3);
+  splitter_->setSizes({400, 600});  // of each other
   layout->addWidget(splitter_, 1);
   connect(simulate_, &QPushButton::clicked, this, &GoodputPage::simulate_asked);
   connect(cancel_, &QPushButton::clicked, this, [this] { lives_.cancel(); });

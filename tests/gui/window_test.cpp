@@ -8,6 +8,7 @@
 #include <QDir>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QMessageBox>
 #include <QProcess>
@@ -87,6 +88,25 @@ TEST_F(Window, ASliderAnswersAtOnce) {
   QTest::keyClick(&slider, was > 0 ? Qt::Key_Left : Qt::Key_Right);
   ASSERT_TRUE(window_.explore().candidate().has_value());
   EXPECT_NE(window_.explore().candidate()->plan.tensor_parallel, before->plan.tensor_parallel);
+}
+
+TEST_F(Window, AClickTakesWhatWouldHelp) {
+  go_to_page(2);
+  auto& slider = child<QSlider>("tensor_parallel");
+  slider.setValue(slider.maximum());
+  auto& list = child<QListWidget>("remedies");
+  ASSERT_TRUE(wait_until([&] { return !window_.explore().remedies().plans.empty(); }));
+  const Seconds before = window_.explore().candidate()->estimate.step_time;
+  QApplication::processEvents();
+  QTest::mouseClick(list.viewport(), Qt::LeftButton, {},
+                    list.visualItemRect(list.item(0)).center());
+  EXPECT_LT(window_.explore().candidate()->estimate.step_time, before);
+  slider.setValue(slider.maximum());
+  ASSERT_TRUE(wait_until([&] { return !window_.explore().remedies().plans.empty(); }));
+  list.setFocus();
+  list.setCurrentRow(0);
+  QTest::keyClick(&list, Qt::Key_Return);
+  EXPECT_LT(window_.explore().candidate()->estimate.step_time, before);
 }
 
 // From a model's own config to a plan in a file, by what a user presses.
