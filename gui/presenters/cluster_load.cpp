@@ -96,7 +96,7 @@ class LoadsOfMap {
 };
 
 QString summary_of(const ClusterMap& map, const ClusterLoad& load, Seconds step) {
-  QString text = ClusterLoad::tr("links of the simulated step (%1): busiest of a device %2")
+  QString text = ClusterLoad::tr("Links of the simulated step (%1): busiest of a device %2")
                      .arg(qt(with_unit(step)), percent_text(std::ranges::max(load.devices)));
   if (load.links.empty()) return text;
   const auto busiest =
