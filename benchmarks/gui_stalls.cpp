@@ -2,6 +2,7 @@
 // millisecond on its thread, in what its users do. `longest_ms` is by the clock, which also counts
 // what other programs take of the processor; `longest_cpu_ms` is what the thread itself computed.
 #include <benchmark/benchmark.h>
+#include <sys/resource.h>
 
 #include <QDragEnterEvent>
 #include <QDropEvent>
@@ -220,6 +221,47 @@ void stall_of_large_simulation(benchmark::State& state) {
   }
 }
 BENCHMARK(stall_of_large_simulation)->Iterations(1)->Unit(benchmark::kMillisecond);
+
+// A saved trace of ten million operations of 64 ranks (1.1 GB of text), as it is opened, zoomed and
+// looked through. The memory is that of the process; run it alone.
+void stall_of_saved_trace(benchmark::State& state) {
+  constexpr int kRanks = 64;
+  constexpr int kOperations = 10'000'000;
+  const QTemporaryDir folder;
+  const fs::path file = path_of(folder.filePath(QStringLiteral("trace.json")));
+  {
+    std::ofstream text(file);
+    text << R"({"traceEvents":[)";
+    for (int i = 0; i < kOperations; ++i) {
+      const int at = i / kRanks;
+      text << (i > 0 ? ",\n" : "\n") << R"({"ph":"X","pid":)" << i % kRanks << R"(,"tid":0,"ts":)"
+           << at << R"(.25,"dur":0.)" << 5 + at % 5 << R"(,"name":"linear )" << at % 100
+           << R"(, forward","args":{"layer":)" << at % 100 << "}}";
+      if (at % 10 != 0) continue;
+      text << R"(,{"ph":"C","pid":)" << i % kRanks << R"(,"ts":)" << at
+           << R"(,"name":"memory","args":{"GiB":)" << at % 71 << "}}";
+    }
+    text << "]}";
+  }
+  ShownWindow shown;
+  shown.window.show_page(&shown.window.timeline());
+  Gantt& gantt = shown.window.timeline().gantt();
+  for (auto _ : state) {
+    Watchdog watchdog;
+    shown.window.timeline().open(file);
+    watchdog.wait([&] { return gantt.scene() != nullptr; });
+    watchdog.settle();
+    gantt.zoom(0.01, 640);
+    watchdog.settle();
+    gantt.show_slice(gantt.scene()->tracks().back().slices.back());
+    watchdog.settle();
+    watchdog.report(state);
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak_MiB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+}
+BENCHMARK(stall_of_saved_trace)->Iterations(1)->Unit(benchmark::kSecond);
 
 }  // namespace
 }  // namespace trainyard

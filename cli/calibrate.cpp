@@ -43,7 +43,10 @@ struct CalibrateOptions {
 #else
   int ranks = 1;
 #endif
+  bool watch = false;
   Format format = Format::text;
+
+  ProgressForm progress_form() const { return watch ? ProgressForm::lines : ProgressForm::bar; }
 };
 constexpr BytesPerSecond kAssumedNic(1.25e9);
 
@@ -52,7 +55,7 @@ constexpr double kCollectiveShare = 0.2, kStepShare = 0.3;
 
 // ---- Measuring ----------------------------------------------------------------------------
 
-Expected<GroupSamples> measured_groups(const CalibrateOptions& options) {
+Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress& progress) {
   if (options.ranks < 2) return GroupSamples{};
   std::error_code error;
   RankLaunch what;
@@ -66,7 +69,7 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options) {
   what.timeout = Seconds(std::max(60.0, options.time_limit));
   what.described = [](int, std::int64_t) { return std::string("collectives"); };
   what.interrupted = was_interrupted;
-  what.progress = [](double) {};
+  what.progress = [&progress](double fraction) { progress.show(kCollectiveShare * fraction); };
   auto launched = launch(what);
   if (!launched) return tl::unexpected(launched.error());
   if (!launched->failure.empty()) return failure("", launched->failure);
@@ -97,9 +100,9 @@ MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, dou
 }
 
 Expected<Subject> measured_host(const CalibrateOptions& options) {
-  Progress progress("measuring");
+  Progress progress("measuring", options.progress_form());
   progress.show(0);
-  auto groups = measured_groups(options);
+  auto groups = measured_groups(options, progress);
   if (!groups) return tl::unexpected(groups.error());
   Subject subject{.samples = {}, .groups = *std::move(groups), .frame = {}};
   if (was_interrupted()) return subject;
@@ -117,7 +120,7 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
 }
 
 Expected<Subject> measured_device(const CalibrateOptions& options) {
-  Progress progress("measuring");
+  Progress progress("measuring", options.progress_form());
   auto measured = measure_device(limits_of(options, progress, 0, 1));
   if (!measured) return tl::unexpected(measured.error());
   return Subject{std::move(measured->samples),
@@ -280,6 +283,8 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag("--watch", options->watch,
+                    "a line of JSON on stderr, five times a second, that says how far it is");
   add_format(*command, options->format);
   add_example(*command, "trainyard calibrate --backend cpu -o this-machine.json");
   command->callback([&action, options] { action = [options] { return run(*options); }; });

@@ -8,6 +8,7 @@
 #include "cli/style.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "scenarios/rank_status.h"
 
 namespace trainyard {
 namespace {
@@ -17,8 +18,11 @@ constexpr std::chrono::milliseconds kRefresh{200};
 
 }  // namespace
 
-Progress::Progress(std::string what)
-    : what_(std::move(what)), visible_(is_terminal(stderr)), next_(Clock::now() + kPatience) {}
+Progress::Progress(std::string what, ProgressForm form)
+    : what_(std::move(what)),
+      form_(form),
+      visible_(form == ProgressForm::lines || is_terminal(stderr)),
+      next_(form == ProgressForm::lines ? Clock::now() : Clock::now() + kPatience) {}
 
 Progress::~Progress() {
   if (shown_) {
@@ -31,6 +35,10 @@ void Progress::show(double fraction) {
     return;
   }
   next_ = Clock::now() + kRefresh;
+  if (form_ == ProgressForm::lines) {
+    fmt::print(stderr, "{}\n", progress_line(fraction));
+    return;
+  }
   shown_ = true;
   fmt::print(stderr, "\r\x1b[K{}  {} %  {}", what_, pad_left(percent(fraction), 5),
              bar(fraction, 30));

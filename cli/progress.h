@@ -1,4 +1,5 @@
-// Progress on stderr, for work that takes more than a second, where someone can see it.
+// Progress on stderr, for work that takes more than a second: a bar where someone can see it, or
+// lines of JSON for another program (scenarios/rank_status.h).
 #pragma once
 
 #include <chrono>
@@ -6,9 +7,11 @@
 
 namespace trainyard {
 
+enum class ProgressForm { bar, lines };
+
 class Progress {
  public:
-  explicit Progress(std::string what);
+  explicit Progress(std::string what, ProgressForm form = ProgressForm::bar);
   ~Progress();  // takes the line away
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -19,6 +22,7 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   std::string what_;
+  ProgressForm form_;
   bool visible_;
   bool shown_ = false;
   Clock::time_point next_;

@@ -219,7 +219,7 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
     if (!written) status = fail(written.error(), kMachineFailed);
   }
   if (!options.trace.empty()) {
-    const auto written = write_file(options.trace, span_trace(spans_of(question, setting, boards)));
+    const auto written = write_file(options.trace, run_trace(question, setting, boards));
     if (!written) status = fail(written.error(), kMachineFailed);
   }
   if (interrupted && profile.steps.empty()) return kInterrupted;

@@ -7,7 +7,9 @@
 #include <map>
 #include <utility>
 
+#include "scenarios/write_spans.h"
 #include "simulator/critical_path.h"
+#include "simulator/link_load.h"
 #include "simulator/step.h"
 
 namespace trainyard {
@@ -99,45 +101,86 @@ void add_measured(const StepSimulation& simulation, const Setting& setting, cons
   }
 }
 
-void add_predicted_spans(const StepSimulation& simulation, int stage, const std::string& process,
-                         std::vector<Span>& spans) {
-  const auto times = simulation.timeline.of(rank_of_stage(simulation, stage));
-  const std::vector<StepTask>& tasks = simulation.step.tasks[static_cast<std::size_t>(stage)];
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const bool operation = tasks[i].kind == StepTaskKind::operation;
-    const std::string track =
-        operation ? std::string(name_of(tasks[i].issued.operation->stream)) : "launch";
-    spans.push_back({process, track, operation_name(tasks[i]), to_seconds(times[i].start),
-                     to_seconds(times[i].end)});
-  }
-}
+// Of a rank, as predicted or as measured.
+struct TracedRank {
+  int rank = 0;  // in the numbering of the simulation's graph
+  std::string process;
+};
 
-void add_measured_spans(const StepSimulation& simulation, int stage, const std::string& process,
-                        Board& board, std::vector<Span>& spans) {
+// The measured times of the tasks of a stage's list; what is no operation takes none.
+std::vector<TaskTimes> measured_times(const std::vector<StepTask>& tasks, Board& board) {
+  std::vector<TaskTimes> times;
   const OperationRecord* record = board.operations();
-  for (const StepTask& task : simulation.step.tasks[static_cast<std::size_t>(stage)]) {
-    if (task.kind != StepTaskKind::operation) continue;
-    spans.push_back({process, std::string(name_of(task.issued.operation->stream)),
-                     operation_name(task), Seconds(record->begin), Seconds(record->end)});
+  Picoseconds before{0};
+  for (const StepTask& task : tasks) {
+    if (task.kind != StepTaskKind::operation) {
+      times.push_back({before, before});
+      continue;
+    }
+    times.push_back({to_picoseconds(Seconds(record->begin)), to_picoseconds(Seconds(record->end))});
+    before = times.back().end;
     ++record;
   }
+  return times;
 }
+
+class RunTrace {
+ public:
+  explicit RunTrace(const StepSimulation& simulation) : step_(simulation.step) {}
+
+  void add(const TracedRank& of, const Timeline& timeline, bool has_launches) {
+    const auto list =
+        static_cast<std::size_t>(step_.graph.ranks[static_cast<std::size_t>(of.rank)].list);
+    const std::vector<StepTask>& tasks = step_.tasks[list];
+    const auto times = timeline.of(of.rank);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const bool operation = tasks[i].kind == StepTaskKind::operation;
+      if (!operation && !has_launches) continue;
+      const std::string track =
+          operation ? std::string(name_of(tasks[i].issued.operation->stream)) : "launch";
+      spans_.push_back({of.process, track, operation_name(tasks[i]), to_seconds(times[i].start),
+                        to_seconds(times[i].end)});
+    }
+    TraceCounter memory{of.process, "memory", "GiB", {}}, load{of.process, "link load", "GB/s", {}};
+    for (const MemoryPoint& point : memory_timeline(step_.graph.lists[list], times).points) {
+      memory.points.push_back({to_seconds(point.time), point.bytes.value() / (1 << 30)});
+    }
+    for (const LoadPoint& point : link_load(step_, timeline, of.rank)) {
+      load.points.push_back({to_seconds(point.time), point.rate.value() * 1e-9});
+    }
+    counters_.push_back(std::move(memory));
+    counters_.push_back(std::move(load));
+  }
+
+  std::string text() const { return span_trace(spans_, counters_); }
+
+ private:
+  const StepGraph& step_;
+  std::vector<Span> spans_;
+  std::vector<TraceCounter> counters_;
+};
 
 }  // namespace
 
-std::vector<Span> spans_of(const Question& question, const Setting& setting, Boards& boards) {
-  std::vector<Span> spans;
+std::string run_trace(const Question& question, const Setting& setting, Boards& boards) {
   const auto simulation = simulate(question.job, setting.plan);
-  if (!simulation) return spans;
+  if (!simulation) return span_trace({});
+  RunTrace trace(*simulation);
+  Timeline measured = simulation->timeline;
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   for (auto& board : boards) {
     if (!board || board->head().steps_done == 0) continue;
     const int rank = board->head().rank;
     const int stage = layout.coordinates(rank).stage;
-    add_predicted_spans(*simulation, stage, fmt::format("rank {} predicted", rank), spans);
-    add_measured_spans(*simulation, stage, fmt::format("rank {} measured", rank), *board, spans);
+    const int played = rank_of_stage(*simulation, stage);
+    trace.add({played, fmt::format("rank {} predicted", rank)}, simulation->timeline, true);
+    std::ranges::copy(
+        measured_times(simulation->step.tasks[static_cast<std::size_t>(stage)], *board),
+        measured.times.begin() +
+            static_cast<std::ptrdiff_t>(measured.first[static_cast<std::size_t>(played)]));
+    trace.add({played, fmt::format("rank {} measured", rank)}, measured, false);
   }
-  return spans;
+  return trace.text();
 }
 
 Profile profile_of(const Question& question, const Setting& setting, const RunPlan& run,

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/question.h"
 #include "executor/board.h"
 #include "executor/rank_run.h"
 #include "model/program/profile.h"
-#include "scenarios/write_spans.h"
 
 namespace trainyard {
 
@@ -16,8 +16,10 @@ namespace trainyard {
 Profile profile_of(const Question& question, const Setting& setting, const RunPlan& run,
                    std::vector<std::optional<Board>>& boards);
 
-// The last step of every rank that has done one, as predicted and as measured.
-std::vector<Span> spans_of(const Question& question, const Setting& setting,
-                           std::vector<std::optional<Board>>& boards);
+// The last step of every rank that has done one, as predicted and as measured, as a trace: its
+// operations, the memory of the program's buffers (taken when the operation that makes one begins,
+// given back when the last that needs it ends) and what its messages carry.
+std::string run_trace(const Question& question, const Setting& setting,
+                      std::vector<std::optional<Board>>& boards);
 
 }  // namespace trainyard

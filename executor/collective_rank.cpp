@@ -16,6 +16,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::int64_t kMostRecords = 4096;
+constexpr std::int64_t kParts = 1000;  // of the work, which count as steps
 
 // A collective is two records, what and how long; behind the last one stands the slow-down.
 void write(const GroupSamples& samples, Board& board) {
@@ -34,7 +35,7 @@ void write(const GroupSamples& samples, Board& board) {
 
 Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget) {
   const MpiWorld world;
-  auto board = Board::create(folder, world.rank(), kMostRecords, 1);
+  auto board = Board::create(folder, world.rank(), kMostRecords, kParts);
   if (!board) return tl::unexpected(board.error());
   const auto group = [&](int ranks) {
     Plan plan;
@@ -43,7 +44,10 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds 
   };
   const auto all = group(world.ranks());
   board->head().state = RankState::running;
-  const auto samples = measure_collectives({*all, group}, budget);
+  const auto progress = [&](double fraction) {
+    board->head().steps_done = std::llround(fraction * kParts);
+  };
+  const auto samples = measure_collectives({*all, group, progress}, budget);
   if (!samples) {
     set_text(board->head().message, samples.error().message);
     board->head().state = RankState::failed;

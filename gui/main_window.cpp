@@ -24,6 +24,7 @@
 #include "gui/pages/timeline_page.h"
 #include "gui/pages/topology_page.h"
 #include "gui/presenters/accuracy_check.h"
+#include "gui/presenters/dropped_file.h"
 #include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/plan_search.h"
@@ -91,14 +92,14 @@ void MainWindow::make_pages() {
   pages_->addTab(plan_page_, tr("Plan"));
   pages_->addTab(timeline_page_, tr("Timeline"));
   pages_->addTab(new TopologyPage(*explore_), tr("Topology"));
-  auto* accuracy_page = new AccuracyPage(*accuracy_);
-  pages_->addTab(accuracy_page, tr("Accuracy"));
+  accuracy_page_ = new AccuracyPage(*accuracy_);
+  pages_->addTab(accuracy_page_, tr("Accuracy"));
   sweep_page_ = new SweepPage(*document_, *sweep_);
   pages_->addTab(sweep_page_, tr("Sweep"));
   auto* goodput_page = new GoodputPage(*lives_);
   pages_->addTab(goodput_page, tr("Goodput"));
   connect(goodput_page, &GoodputPage::simulate_asked, this, &MainWindow::live_explored);
-  make_execute_page(accuracy_page);
+  make_execute_page();
   setCentralWidget(pages_);
   connect(explore_page_, &ExplorePage::use_asked, this,
           [this] { document_->set_plan(explore_->candidate()->plan); });
@@ -120,7 +121,7 @@ void MainWindow::make_pages() {
   connect(plan_page_, &PlanPage::export_asked, this, &MainWindow::export_selected);
 }
 
-void MainWindow::make_execute_page(QWidget* accuracy_page) {
+void MainWindow::make_execute_page() {
   execute_page_ = new ExecutePage(*execution_, *explore_);
   pages_->addTab(execute_page_, tr("Execute"));
   connect(execute_page_, &ExecutePage::run_asked, this, &MainWindow::run_explored);
@@ -129,9 +130,9 @@ void MainWindow::make_execute_page(QWidget* accuracy_page) {
     play_->open(execution_->trace());
     show_page(timeline_page_);
   });
-  connect(execute_page_, &ExecutePage::accuracy_asked, this, [this, accuracy_page] {
+  connect(execute_page_, &ExecutePage::accuracy_asked, this, [this] {
     accuracy_->start({execution_->profile()});
-    show_page(accuracy_page);
+    show_page(accuracy_page_);
   });
 }
 
@@ -368,20 +369,31 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   if (event->mimeData()->hasUrls()) event->acceptProposedAction();
 }
 
-// A scenario and the results of a sweep are opened; any other document becomes part of the one that
-// is open.
 void MainWindow::dropEvent(QDropEvent* event) {
-  for (const QUrl& url : event->mimeData()->urls()) {
-    const std::filesystem::path file = path_of(url.toLocalFile());
-    if (SweepPage::is_result_file(file)) {
-      sweep_->open(file);
-      show_page(sweep_page_);
-      continue;
-    }
-    const auto taken = document_->take(file, [this] { return may_leave(); });
-    if (!taken) say(qt(taken.error()));
-  }
+  for (const QUrl& url : event->mimeData()->urls()) take(path_of(url.toLocalFile()));
   event->acceptProposedAction();
+}
+
+// A scenario is opened, a trace, measured runs and the results of a sweep are shown on their page;
+// any other document becomes part of the one that is open.
+void MainWindow::take(const std::filesystem::path& file) {
+  switch (dropped_file(file)) {
+    case DroppedFile::sweep_results:
+      sweep_->open(file);
+      return show_page(sweep_page_);
+    case DroppedFile::trace:
+      play_->open(file);
+      say(tr("%1 is opened as a trace.").arg(path_text(file)));
+      return show_page(timeline_page_);
+    case DroppedFile::measured_runs:
+      accuracy_->start({file});
+      say(tr("%1 is opened as measured runs.").arg(path_text(file)));
+      return show_page(accuracy_page_);
+    case DroppedFile::document:
+      break;
+  }
+  const auto taken = document_->take(file, [this] { return may_leave(); });
+  if (!taken) say(qt(taken.error()));
 }
 
 void MainWindow::remember_layout() {

@@ -13,6 +13,7 @@ class QTabWidget;
 namespace trainyard {
 
 class AccuracyCheck;
+class AccuracyPage;
 class Execution;
 class ExecutePage;
 class Explore;
@@ -61,7 +62,7 @@ class MainWindow : public QMainWindow {
 
  private:
   void make_pages();
-  void make_execute_page(QWidget* accuracy_page);
+  void make_execute_page();
   void make_menus();
   void make_file_menu();
   void make_view_menu();
@@ -70,6 +71,7 @@ class MainWindow : public QMainWindow {
   void autosave();
   void say(const QString& message);
   void choose_file();
+  void take(const std::filesystem::path& file);  // that was dropped
   bool save();
   bool save_as();
   bool may_leave();  // asks where there is something to lose
@@ -94,6 +96,7 @@ class MainWindow : public QMainWindow {
   ExplorePage* explore_page_ = nullptr;
   PlanPage* plan_page_ = nullptr;
   TimelinePage* timeline_page_ = nullptr;
+  AccuracyPage* accuracy_page_ = nullptr;
   ExecutePage* execute_page_ = nullptr;
   SweepPage* sweep_page_ = nullptr;
   QTabWidget* pages_;

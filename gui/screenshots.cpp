@@ -145,7 +145,7 @@ bool fill(MainWindow& window, QTabWidget& pages) {
   gantt.zoom(0.2, gantt.width() / 3.0);
   auto& topology = *window.findChild<TopologyPage*>();
   window.show_page(&topology);
-  if (!wait_until([&] { return topology.chart().map() != nullptr; })) return false;
+  if (!wait_until([&] { return topology.chart().load() != nullptr; })) return false;
   topology.findChild<QComboBox*>()->setCurrentIndex(static_cast<int>(MapColour::data));
   topology.chart().choose(0);
   if (!fill_sweep(window)) return false;
@@ -193,7 +193,8 @@ bool take_run(MainWindow& window, const QString& folder, const QString& suffix) 
   press(page, "show_timeline");
   const auto compares = [&] {
     const TimelineScene* scene = window.timeline().gantt().scene();
-    return scene != nullptr && scene->compares() && window.timeline().isVisible();
+    const auto* simulate = window.timeline().findChild<QPushButton*>(QStringLiteral("simulate"));
+    return scene != nullptr && scene->compares() && simulate->isEnabled();
   };
   if (!wait_until(compares)) return false;
   return take(window,

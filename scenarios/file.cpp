@@ -33,7 +33,15 @@ std::string_view type_name(fs::file_type type) {
   }
 }
 
-// Checks what can be known without opening the file: opening a FIFO would block.
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+// Without opening the file: opening a FIFO would block.
 Expected<void> check_readable(const fs::path& file, std::size_t most) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
@@ -52,14 +60,6 @@ Expected<void> check_readable(const fs::path& file, std::size_t most) {
   }
   return {};
 }
-
-struct CloseFile {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-}  // namespace
-
-std::string reason_of(int error) { return std::generic_category().message(error); }
 
 Expected<std::string> read_file(const fs::path& file, std::size_t most) {
   if (const Expected<void> readable = check_readable(file, most); !readable) {

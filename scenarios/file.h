@@ -16,6 +16,9 @@ inline constexpr std::size_t kLargestDocument = std::size_t{16} << 20;  // bytes
 Expected<std::string> read_file(const std::filesystem::path& file,
                                 std::size_t most = kLargestDocument);
 
+// Whether it is a regular file of at most so many bytes; the error as above.
+Expected<void> check_readable(const std::filesystem::path& file, std::size_t most);
+
 // What the system says of an error number.
 std::string reason_of(int error);
 

@@ -64,4 +64,14 @@ std::optional<std::vector<RankStatus>> read_rank_status(std::string_view line) {
   return ranks;
 }
 
+std::string progress_line(double fraction) { return Json{{"progress", fraction}}.dump(); }
+
+std::optional<double> read_progress(std::string_view line) {
+  if (!line.starts_with("{\"progress\":")) return std::nullopt;
+  const auto json = parse_json(line);
+  if (!json || !json->at("progress").is_number()) return std::nullopt;
+  const double fraction = json->at("progress").get<double>();
+  return fraction >= 0 && fraction <= 1 ? std::optional(fraction) : std::nullopt;
+}
+
 }  // namespace trainyard

@@ -1,5 +1,6 @@
 // Where every rank of a run is, as one line of JSON: what `trainyard run --watch` writes to stderr
-// while it runs, and the desktop program reads. One look at all ranks is one line.
+// while it runs, and the desktop program reads. One look at all ranks is one line. `trainyard
+// calibrate --watch` writes how far it is.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +33,9 @@ struct RankStatus {
 std::string rank_status_line(const std::vector<RankStatus>& ranks);
 // Nothing: the line is something else.
 std::optional<std::vector<RankStatus>> read_rank_status(std::string_view line);
+
+// {"progress":0.25}, of work that has no ranks to look at. Requires: from 0 to 1.
+std::string progress_line(double fraction);
+std::optional<double> read_progress(std::string_view line);
 
 }  // namespace trainyard

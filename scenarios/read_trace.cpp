@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <istream>
 #include <limits>
 #include <map>
+#include <streambuf>
 #include <unordered_map>
 #include <utility>
 
@@ -19,8 +22,38 @@ constexpr double kLatestSpan = 1e17;  // us: beyond any clock
 constexpr double kLongest = 1e12;     // us that a trace covers: 11 days
 constexpr double kPicoseconds = 1e6;  // a microsecond
 
-struct EventTimes {
-  double begin = 0, end = 0;  // us
+constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes read at a time
+
+// A file, block by block, which ends early for those who have had enough.
+class FileBlocks : public std::streambuf {
+ public:
+  FileBlocks(const std::filesystem::path& file, const TraceReading& reading)
+      : in_(file, std::ios::binary), reading_(reading), block_(kBlock, '\0') {
+    std::error_code error;
+    size_ = static_cast<double>(std::filesystem::file_size(file, error));
+  }
+  bool is_open() const { return in_.is_open(); }
+  bool is_interrupted() const { return reading_.interrupted != nullptr && *reading_.interrupted; }
+  void end() { ended_ = true; }
+
+ protected:
+  int_type underflow() override {
+    if (ended_ || is_interrupted()) return traits_type::eof();
+    in_.read(block_.data(), static_cast<std::streamsize>(block_.size()));
+    const std::streamsize count = in_.gcount();
+    if (count == 0) return traits_type::eof();
+    read_ += static_cast<double>(count);
+    if (reading_.progress && size_ > 0) reading_.progress(std::min(1.0, read_ / size_));
+    setg(block_.data(), block_.data(), block_.data() + count);
+    return traits_type::to_int_type(*gptr());
+  }
+
+ private:
+  std::ifstream in_;
+  const TraceReading& reading_;
+  std::string block_;
+  double size_ = 0, read_ = 0;
+  bool ended_ = false;
 };
 
 std::string member_text(const Json& object, const char* key) {
@@ -43,14 +76,13 @@ class TraceReader {
     if (phase == "M") take_name(event);
   }
 
-  bool is_empty() const { return spans_.empty(); }
+  bool is_empty() const { return trace_.times.empty(); }
   double length() const { return last_ - first_; }  // us
 
+  // Requires: not empty, not longer than allowed.
   SavedTrace finish() {
-    trace_.times.reserve(spans_.size());
-    for (const EventTimes& span : spans_) {
-      trace_.times.push_back({since_first(span.begin), since_first(span.end)});
-    }
+    const Picoseconds first = since_origin(first_);
+    for (TaskTimes& times : trace_.times) times = {times.start - first, times.end - first};
     for (auto& [ids, at] : tracks_) name_track(ids, trace_.tracks[at]);
     for (SavedTrack& track : trace_.tracks) {
       std::ranges::stable_sort(track.spans, {},
@@ -66,6 +98,11 @@ class TraceReader {
     double time = 0, value = 0;
   };
 
+  // The first span that was read is the origin while there may be earlier ones to come.
+  Picoseconds since_origin(double time) const {
+    const double after = std::clamp(time - origin_, -kLongest, kLongest);
+    return Picoseconds(std::llround(after * kPicoseconds));
+  }
   Picoseconds since_first(double time) const {
     const double after = std::clamp(time - first_, 0.0, kLongest);
     return Picoseconds(std::llround(after * kPicoseconds));
@@ -75,13 +112,15 @@ class TraceReader {
     const auto begin = event.find("ts"), duration = event.find("dur");
     if (begin == event.end() || duration == event.end()) return;
     if (!begin->is_number() || !duration->is_number()) return;
-    EventTimes span{begin->get<double>(), begin->get<double>() + duration->get<double>()};
-    if (!(std::abs(span.begin) < kLatestSpan) || !(span.end >= span.begin)) return;
-    const auto place = static_cast<std::uint32_t>(spans_.size());
+    const double from = begin->get<double>();
+    const double to = from + duration->get<double>();
+    if (!(std::abs(from) < kLatestSpan) || !(to >= from)) return;
+    const auto place = static_cast<std::uint32_t>(trace_.times.size());
     if (place == std::numeric_limits<std::uint32_t>::max()) return;
-    spans_.push_back(span);
-    first_ = std::min(first_, span.begin);
-    last_ = std::max(last_, span.end);
+    if (is_empty()) origin_ = from;
+    trace_.times.push_back({since_origin(from), since_origin(to)});
+    first_ = std::min(first_, from);
+    last_ = std::max(last_, to);
     const auto [name, new_name] = names_.try_emplace(
         member_text(event, "name"), static_cast<std::uint32_t>(trace_.names.size()));
     if (new_name) trace_.names.push_back(name->first);
@@ -131,13 +170,13 @@ class TraceReader {
     counter.process = process_of(process);
     std::ranges::stable_sort(samples_[at], {}, &Sample::time);
     counter.points.reserve(samples_[at].size());
-    for (const Sample& sample : samples_[at]) {
+    for (const Sample& sample : std::exchange(samples_[at], {})) {
       counter.points.push_back({since_first(sample.time), sample.value});
     }
   }
 
   SavedTrace trace_;
-  std::vector<EventTimes> spans_;
+  double origin_ = 0;
   double first_ = kLatestSpan, last_ = -kLatestSpan;
   std::unordered_map<std::string, std::uint32_t> names_;
   std::map<Ids, std::size_t> tracks_, counters_;
@@ -146,21 +185,60 @@ class TraceReader {
   std::map<Ids, std::string> threads_;
 };
 
+// What of the text is kept: the events, each until it is taken, with their plain members and
+// "args". So no text makes more of itself in memory than one event does.
+class Events {
+ public:
+  Events(TraceReader& reader, FileBlocks& file) : reader_(reader), file_(file) {}
+
+  bool keeps(int depth, Json::parse_event_t what, Json& parsed) {
+    if (depth > static_cast<int>(kDeepestNesting)) file_.end();
+    switch (what) {
+      case Json::parse_event_t::object_start:
+        if (depth == kEvent) keys_ = 0;
+        return depth <= kEvent + 1;
+      case Json::parse_event_t::array_start:
+        return depth == kEvent - 1;
+      case Json::parse_event_t::key:
+        return depth > 1 ? ++keys_ <= kMostKeys : parsed == "traceEvents";
+      case Json::parse_event_t::value:
+        return depth != kEvent;
+      case Json::parse_event_t::object_end:
+        if (depth != kEvent) return true;
+        reader_.take(parsed);
+        return false;
+      case Json::parse_event_t::array_end:
+        break;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int kEvent = 2;  // depth: below the list below the whole
+  static constexpr int kMostKeys = 1000;
+
+  TraceReader& reader_;
+  FileBlocks& file_;
+  int keys_ = 0;
+};
+
 }  // namespace
 
-Expected<SavedTrace> read_trace(const std::filesystem::path& file) {
-  auto text = read_file(file, kLargestSavedTrace);
-  if (!text) return tl::unexpected(Error{file.string(), text.error().message});
+Expected<SavedTrace> read_trace(const std::filesystem::path& file, const TraceReading& reading) {
+  if (const auto readable = check_readable(file, kLargestSavedTrace); !readable) {
+    return failure(file.string(), readable.error().message);
+  }
+  FileBlocks blocks(file, reading);
+  if (!blocks.is_open()) return failure(file.string(), "cannot be read");
   TraceReader reader;
-  bool is_too_deep = false;
+  Events events(reader, blocks);
+  std::istream text(&blocks);
   const auto each = [&](int depth, Json::parse_event_t what, Json& parsed) {
-    is_too_deep |= depth > static_cast<int>(kDeepestNesting);
-    if (what != Json::parse_event_t::object_end || depth != 2) return !is_too_deep;
-    reader.take(parsed);
-    return false;  // it need not be kept
+    return events.keeps(depth, what, parsed);
   };
-  const Json rest = Json::parse(*text, each, false);
-  if (rest.is_discarded() || is_too_deep || !rest.is_object() || !rest.contains("traceEvents")) {
+  const Json rest = Json::parse(text, each, false);
+  if (blocks.is_interrupted()) return failure("", "interrupted");
+  if (rest.is_discarded() || !rest.is_object() || !rest.contains("traceEvents")) {
     return failure(file.string(), "found no \"traceEvents\"; allowed: a trace as JSON, unpacked");
   }
   if (reader.is_empty()) return failure(file.string(), "found no span of time in the trace");

@@ -1,10 +1,13 @@
 // A saved trace (Chrome's JSON format, what ui.perfetto.dev opens) as spans on tracks: what
 // `trainyard run --trace` and `trainyard simulate --trace` write, and what profilers do. It is read
-// event by event. Times count from the earliest span.
+// event by event and never held as text: ten million spans take some 300 MB. Times count from the
+// earliest span.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,7 +16,7 @@
 
 namespace trainyard {
 
-inline constexpr std::size_t kLargestSavedTrace = std::size_t{512} << 20;  // bytes
+inline constexpr std::size_t kLargestSavedTrace = std::size_t{4} << 30;  // bytes
 
 struct SavedTrack {
   std::string process, name;
@@ -38,6 +41,11 @@ struct SavedTrace {
   std::vector<SavedCounter> counters;
 };
 
-Expected<SavedTrace> read_trace(const std::filesystem::path& file);
+struct TraceReading {
+  const std::atomic<bool>* interrupted = nullptr;  // give up: an error that says "interrupted"
+  std::function<void(double fraction)> progress;   // of the file's bytes; may be empty
+};
+Expected<SavedTrace> read_trace(const std::filesystem::path& file,
+                                const TraceReading& reading = {});
 
 }  // namespace trainyard

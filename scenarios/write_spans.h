@@ -1,5 +1,6 @@
 // Spans of time as a trace for ui.perfetto.dev (Chrome's JSON trace format), side by side: a
-// process of its own for each rank as predicted and as measured, a track for each of its streams.
+// process of its own for each rank as predicted and as measured, a track for each of its streams,
+// and counters of what changes over the same time.
 #pragma once
 
 #include <string>
@@ -13,6 +14,15 @@ struct Span {
   std::string process, track, name;
   Seconds begin, end;
 };
-std::string span_trace(const std::vector<Span>& spans);
+struct CounterPoint {
+  Seconds time;
+  double value = 0;  // from then on
+};
+struct TraceCounter {
+  std::string process, name, unit;
+  std::vector<CounterPoint> points;
+};
+std::string span_trace(const std::vector<Span>& spans,
+                       const std::vector<TraceCounter>& counters = {});
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -38,7 +39,8 @@ struct Conditions {
   std::uint64_t seed = 0;  // of the jitter
   // Seconds of compute lost a second of communication beside it that contends in full.
   double overlap_slowdown = 0;
-  const std::atomic<bool>* interrupted = nullptr;  // stop early, without a result
+  const std::atomic<bool>* interrupted = nullptr;      // stop early, without a result
+  std::function<void(double fraction)> progress = {};  // of the tasks; now and then; may be empty
 };
 
 // Requires of the numbers: speeds positive, jitter not negative, the slow-down from 0 to 1.

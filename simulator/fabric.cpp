@@ -34,6 +34,12 @@ void degrade(TopologyGraph& graph, const DegradedLinks& links) {
   }
 }
 
+TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links) {
+  TopologyGraph graph = make_topology(cluster);
+  for (const DegradedLinks& of : links) degrade(graph, of);
+  return graph;
+}
+
 Fabric::Fabric(const Cluster& cluster, const TopologyGraph& graph)
     : inside_latency_(cluster.intra.latency),
       across_latency_(cluster.inter.latency),
@@ -45,10 +51,12 @@ Fabric::Fabric(const Cluster& cluster, const TopologyGraph& graph)
   find_domains();
 }
 
-Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph) {
+Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph,
+                              FabricLinks links) {
   Fabric fabric(cluster, graph);
   if (auto checked = fabric.check(); !checked) return tl::unexpected(checked.error());
-  fabric.find_full_links();
+  fabric.can_be_full_.assign(fabric.capacities_.size(), true);
+  if (links == FabricLinks::that_can_be_full) fabric.find_full_links();
   return fabric;
 }
 
@@ -139,7 +147,6 @@ std::vector<bool> Fabric::reached_from_first() const {
 // non-blocking tree nothing above the NICs does. The first rule leans on links into the tail, the
 // second one on links that the first has kept, so no two links excuse each other.
 void Fabric::find_full_links() {
-  can_be_full_.assign(capacities_.size(), true);
   drop_unfilled_links();
   drop_links_that_lead_to_less();
 }

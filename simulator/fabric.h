@@ -25,11 +25,17 @@ namespace trainyard {
 
 // Requires: 0 < rate.
 void degrade(TopologyGraph& graph, const DegradedLinks& links);
+// make_topology(), all of these degraded.
+TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links);
+
+// Which links transfers are said to use.
+enum class FabricLinks { that_can_be_full, all };
 
 class Fabric {
  public:
   // Fails when a device cannot be reached from rank 0, or a link has no bandwidth.
-  static Expected<Fabric> make(const Cluster& cluster, const TopologyGraph& graph);
+  static Expected<Fabric> make(const Cluster& cluster, const TopologyGraph& graph,
+                               FabricLinks links = FabricLinks::that_can_be_full);
 
   // Of every link, both directions: 2e from source to target of the graph's e-th edge, 2e + 1 back.
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
@@ -43,7 +49,7 @@ class Fabric {
   // need them for their rounds.
   GroupLinks links_of(std::span<const std::int32_t> members) const;
 
-  // The links of a transfer that can be full. Requires: links_of(members).ranks_per_domain.
+  // The links of a transfer, as make() was told. Requires: links_of(members).ranks_per_domain.
   std::vector<LinkUse> way(std::span<const std::int32_t> members, int ranks_per_domain,
                            const TransferRound& round, const Transfer& transfer);
 

@@ -144,9 +144,15 @@ class Player {
 
   void handle(Event event) {
     constexpr std::int64_t kBetweenLooks = 4096;  // events
-    if (++timeline_.events % kBetweenLooks == 0 && is_interrupted()) {
-      error_ = Error{"", "interrupted"};
-      return;
+    if (++timeline_.events % kBetweenLooks == 0) {
+      if (is_interrupted()) {
+        error_ = Error{"", "interrupted"};
+        return;
+      }
+      if (conditions_.progress) {
+        const auto all = static_cast<double>(timeline_.times.size());
+        conditions_.progress(1 - static_cast<double>(left_) / all);
+      }
     }
     switch (event.kind()) {
       case EventKind::task_ends:

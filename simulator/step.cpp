@@ -20,12 +20,6 @@ std::string unlike_because(const StepOptions& options) {
   return {};
 }
 
-TopologyGraph topology_of(const Cluster& cluster, const StepConditions& conditions) {
-  TopologyGraph topology = make_topology(cluster);
-  for (const DegradedLinks& links : conditions.links) degrade(topology, links);
-  return topology;
-}
-
 struct Played {
   StepGraph step;
   Timeline timeline;
@@ -40,7 +34,8 @@ Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOption
                               .jitter = options.conditions.jitter,
                               .seed = static_cast<std::uint64_t>(options.conditions.seed),
                               .overlap_slowdown = job.job.training.stack.overlap_slowdown,
-                              .interrupted = options.interrupted};
+                              .interrupted = options.interrupted,
+                              .progress = options.progress};
   auto timeline = simulate(step->graph, conditions);
   if (!timeline) return tl::unexpected(timeline.error());
   return Played{*std::move(step), *std::move(timeline)};
@@ -200,7 +195,7 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
   StepSimulation out;
   out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
   const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
-  const TopologyGraph topology = topology_of(job.job.cluster, options.conditions);
+  const TopologyGraph topology = degraded_topology(job.job.cluster, options.conditions.links);
   auto played = play(job, plan, options, topology, folds);
   if (folds && !played && played.error().where == "fold") {
     out.unfolded_because = played.error().message;

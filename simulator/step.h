@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct StepOptions {
   Fold fold = Fold::automatic;
   StepConditions conditions;                       // none: ranks and links are alike
   const std::atomic<bool>* interrupted = nullptr;  // give up: an error that says "interrupted"
+  std::function<void(double fraction)> progress;   // called now and then; may be empty
 };
 
 struct StageUse {

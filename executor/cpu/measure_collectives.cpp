@@ -89,8 +89,20 @@ Expected<Timing> time_of(Transport& transport, Exchanged& exchanged, double budg
   return timing_of(times);
 }
 
+// What a group has measured so far, and who is told.
+struct Progressing {
+  std::vector<TimedCollective>& list;
+  const std::function<void(double part)>& told;
+  double done = 0;
+
+  void add(const TimedCollective& measured) {
+    list.push_back(measured);
+    told(++done / (kSizes * (kOperations.size() + 1.0)));
+  }
+};
+
 Expected<void> measure(Transport& transport, CollectiveOperation operation, double budget,
-                       std::vector<TimedCollective>& list) {
+                       Progressing& found) {
   const bool both_ways = operation == CollectiveOperation::send;
   for (int size = 0; size < kSizes; ++size) {
     const int count = 256 << size;
@@ -102,19 +114,18 @@ Expected<void> measure(Transport& transport, CollectiveOperation operation, doub
       timing->deviation = timing->deviation / 2;
     }
     const Bytes bytes(static_cast<double>(count) * sizeof(float));
-    list.push_back({{operation, transport.ranks(), bytes, timing->median}, *timing});
+    found.add({{operation, transport.ranks(), bytes, timing->median}, *timing});
   }
   return {};
 }
 
-Expected<void> measure_group(Transport& transport, double budget,
-                             std::vector<TimedCollective>& list) {
+Expected<void> measure_group(Transport& transport, double budget, Progressing found) {
   const double each = budget / (kOperations.size() + 1);
   for (const CollectiveOperation operation : kOperations) {
-    if (auto done = measure(transport, operation, each, list); !done) return done;
+    if (auto done = measure(transport, operation, each, found); !done) return done;
   }
   if (transport.ranks() != 2) return {};
-  return measure(transport, CollectiveOperation::send, each, list);
+  return measure(transport, CollectiveOperation::send, each, found);
 }
 
 // ---- Beside each other --------------------------------------------------------------------
@@ -179,12 +190,19 @@ Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Second
   GroupSamples samples;
   const std::vector<int> sizes = group_sizes(world.all.ranks());
   const double each = (1 - kOverlapShare) * budget.value() / static_cast<double>(sizes.size());
+  const double share = (1 - kOverlapShare) / static_cast<double>(sizes.size());
+  double before = 0;
+  const std::function<void(double)> told = [&](double part) {
+    world.progress(before + share * part);
+  };
   for (const int size : sizes) {
     const auto transport = world.group(size);
     if (transport) {
-      auto done = measure_group(*transport, each, samples.collectives);
+      auto done = measure_group(*transport, each, {samples.collectives, told});
       if (!done) return tl::unexpected(done.error());
     }
+    before += share;
+    world.progress(before);
     float met = 0;
     if (auto done = meet(world.all, met); !done) return tl::unexpected(done.error());
   }

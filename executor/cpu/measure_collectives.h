@@ -23,9 +23,11 @@ struct GroupSamples {
 };
 
 // `group`: a transport among the first so many ranks, nothing on the others; all ranks call it.
+// `progress` is told of what this rank has done.
 struct CalibrationRanks {
   Transport& all;
   std::function<std::unique_ptr<Transport>(int ranks)> group;
+  std::function<void(double fraction)> progress;
 };
 // Among 2, 4, … and all ranks. Collective over all ranks of `world`; all find the same.
 Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget);

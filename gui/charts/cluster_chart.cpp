@@ -6,6 +6,7 @@
 #include <QToolTip>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "gui/charts/colours.h"
@@ -17,6 +18,7 @@ namespace {
 constexpr double kRackGap = 8;   // pixels between racks
 constexpr double kRackEdge = 2;  // between a rack's frame and its devices
 constexpr double kLargestCell = 30;
+constexpr int kScale = 120;               // of loads
 constexpr std::size_t kMostLinks = 6000;  // more are a grey field, and slow
 
 // Around the colour circle where there are few places, so that neighbours differ.
@@ -28,6 +30,33 @@ QColor place_colour(int place, int places, bool dark) {
   return QColor::fromHsvF(static_cast<float>(hue), 0.62F,
                           static_cast<float>(place % 2 == 0 ? light : light - 0.12));
 }
+
+// From grey over amber to red.
+QColor load_colour(double share, const QPalette& palette) {
+  const QColor none = grid_colour(palette).darker(is_dark(palette) ? 70 : 115);
+  const QColor half = colour_of("context_parallel", is_dark(palette));
+  const QColor full = alarm_colour(palette);
+  const double at = 2 * std::clamp(share, 0.0, 1.0);
+  const QColor& from = at < 1 ? none : half;
+  const QColor& to = at < 1 ? half : full;
+  const double part = at < 1 ? at : at - 1;
+  const auto mixed = [part](int a, int b) { return static_cast<int>(a + (b - a) * part); };
+  return QColor(mixed(from.red(), to.red()), mixed(from.green(), to.green()),
+                mixed(from.blue(), to.blue()));
+}
+
+double spines_bottom(const QWidget& chart) { return chart.fontMetrics().height() * 1.4; }
+
+// Of a point from a line between two.
+double distance_from_line(QPointF point, QPointF from, QPointF to) {
+  const QPointF along = to - from;
+  const double length = QPointF::dotProduct(along, along);
+  const double at = length > 0 ? QPointF::dotProduct(point - from, along) / length : 0;
+  const QPointF off = point - (from + std::clamp(at, 0.0, 1.0) * along);
+  return std::hypot(off.x(), off.y());
+}
+
+QString load_text(double load) { return QString::number(load, 'g', 6); }
 
 QColor share_colour(double share, const QPalette& palette) {
   if (share > 1) return alarm_colour(palette);
@@ -47,6 +76,7 @@ ClusterChart::ClusterChart(QWidget* parent) : Chart(parent) {
 
 void ClusterChart::set_map(std::shared_ptr<const ClusterMap> map) {
   map_ = std::move(map);
+  set_load(nullptr);
   place_of_node_.clear();
   if (map_) {
     place_of_node_.resize(static_cast<std::size_t>(map_->devices() / map_->devices_per_node()));
@@ -63,6 +93,17 @@ void ClusterChart::set_map(std::shared_ptr<const ClusterMap> map) {
   select(map_ && selected_ < map_->ranks() ? selected_ : -1);
 }
 
+void ClusterChart::set_load(std::shared_ptr<const ClusterLoad> load) {
+  load_ = std::move(load);
+  links_by_load_.resize(map_ ? std::min(map_->links().size(), kMostLinks) : 0);
+  std::iota(links_by_load_.begin(), links_by_load_.end(), std::size_t{0});
+  if (load_) {
+    std::ranges::stable_sort(links_by_load_, {},
+                             [this](std::size_t link) { return load_->links[link]; });
+  }
+  update();
+}
+
 void ClusterChart::set_colour(MapColour colour) {
   colour_ = colour;
   select(selected_);
@@ -75,7 +116,8 @@ void ClusterChart::select(int rank) {
 }
 
 QString ClusterChart::data_text() const {
-  QString text = tr("rank\tnode\tdevice\tstage\ttensor\tcontext\treplica\texperts\tmemory share") +
+  QString text = tr("rank\tnode\tdevice\tstage\ttensor\tcontext\treplica\texperts\tmemory share"
+                    "\tload of the busiest link") +
                  QLatin1Char('\n');
   if (!map_) return text;
   for (int rank = 0; rank < map_->ranks(); ++rank) {
@@ -87,8 +129,21 @@ QString ClusterChart::data_text() const {
                                    MapColour::data, MapColour::expert}) {
       text += QLatin1Char('\t') + QString::number(map_->place_of(rank, colour));
     }
-    text +=
-        QLatin1Char('\t') + QString::number(map_->memory_share(rank), 'g', 6) + QLatin1Char('\n');
+    text += QLatin1Char('\t') + QString::number(map_->memory_share(rank), 'g', 6) +
+            QLatin1Char('\t') +
+            (load_ ? load_text(load_->devices[static_cast<std::size_t>(rank)]) : QString()) +
+            QLatin1Char('\n');
+  }
+  text += QLatin1Char('\n') + tr("link\tcables\tbandwidth, GB/s\tload\tload of the busiest cable") +
+          QLatin1Char('\n');
+  for (std::size_t i = 0; i < map_->links().size(); ++i) {
+    const MapLink& link = map_->links()[i];
+    text += QStringLiteral("%1\t%2\t%3\t%4\t%5\n")
+                .arg(map_->link_name(i))
+                .arg(link.cables)
+                .arg(link.bandwidth.value() * 1e-9, 0, 'g', 6)
+                .arg(load_ ? load_text(load_->links[i]) : QString(),
+                     load_ ? load_text(load_->busiest[i]) : QString());
   }
   return text;
 }
@@ -108,7 +163,7 @@ void ClusterChart::place_racks() {
   double best = 0;
   const auto cell = [&](int columns) {
     const int rows = (racks + columns - 1) / columns;
-    const double wide = (width() / double(columns) - kRackGap) / columns_of_rack_;
+    const double wide = ((width() - kRackGap) / columns - kRackGap) / columns_of_rack_;
     const double high = ((height() - top - bottom) / rows - kRackGap) / rows_of_rack;
     return std::pair(std::min(wide, kLargestCell), std::min(high, kLargestCell));
   };
@@ -143,6 +198,10 @@ QRectF ClusterChart::box_of(int device) const {
 QColor ClusterChart::colour_of_device(int device) const {
   if (device >= map_->ranks()) return grid_colour(palette());
   if (colour_ == MapColour::memory) return share_colour(map_->memory_share(device), palette());
+  if (colour_ == MapColour::load) {
+    const double load = load_ ? load_->devices[static_cast<std::size_t>(device)] : 0;
+    return load_colour(load / full_load(), palette());
+  }
   return place_colour(map_->place_of(device, colour_), map_->places(colour_), is_dark(palette()));
 }
 
@@ -172,21 +231,25 @@ void ClusterChart::paintEvent(QPaintEvent* /*event*/) {
 }
 
 // A trunk of each column of racks goes up to the spines; other links go straight.
+QPolygonF ClusterChart::way_of(const MapLink& link) const {
+  const QRectF& from = racks_[static_cast<std::size_t>(link.from)];
+  if (link.to >= 0) {
+    return QPolygonF({from.center(), racks_[static_cast<std::size_t>(link.to)].center()});
+  }
+  const double x = from.right() + kRackGap / 2;
+  const double y = from.center().y();
+  return QPolygonF({QPointF(from.right(), y), QPointF(x, y), QPointF(x, spines_bottom(*this))});
+}
+
 void ClusterChart::paint_links(QPainter& painter) const {
-  QColor colour = muted_text(palette());
-  colour.setAlphaF(map_->links().size() > 200 ? 0.35F : 0.7F);
-  painter.setPen(QPen(colour, 1));
-  const double spines = fontMetrics().height() * 1.4;
-  for (std::size_t i = 0; i < std::min(map_->links().size(), kMostLinks); ++i) {
-    const MapLink& link = map_->links()[i];
-    const QRectF& from = racks_[static_cast<std::size_t>(link.from)];
-    if (link.to < 0) {
-      const double x = from.right() + kRackGap / 2;
-      painter.drawLine(QPointF(x, from.center().y()), QPointF(from.right(), from.center().y()));
-      painter.drawLine(QPointF(x, from.center().y()), QPointF(x, spines));
-    } else {
-      painter.drawLine(from.center(), racks_[static_cast<std::size_t>(link.to)].center());
-    }
+  const bool many = map_->links().size() > 200;
+  QColor unknown = muted_text(palette());
+  unknown.setAlphaF(many ? 0.35F : 0.7F);
+  for (const std::size_t link : links_by_load_) {
+    const QColor colour =
+        load_ ? load_colour(load_->links[link] / full_load(), palette()) : unknown;
+    painter.setPen(QPen(colour, load_ && !many ? 3 : 1));
+    painter.drawPolyline(way_of(map_->links()[link]));
   }
 }
 
@@ -195,7 +258,7 @@ void ClusterChart::paint_spines(QPainter& painter) const {
       std::ranges::any_of(map_->links(), [](const MapLink& link) { return link.to < 0; });
   if (!has_spines) return;
   const QRectF bar(racks_.front().left(), 2, racks_.back().right() - racks_.front().left(),
-                   fontMetrics().height() * 1.4);
+                   spines_bottom(*this));
   const QRectF whole(bar.left(), bar.top(), std::max(bar.width(), width() - 2 * bar.left()),
                      bar.height());
   painter.fillRect(whole, grid_colour(palette()));
@@ -219,7 +282,43 @@ void ClusterChart::paint_group(QPainter& painter) const {
   painter.drawRect(box_of(selected_).adjusted(-1, -1, 0, 0));
 }
 
+// What the end of the colour scale stands for: the busiest link, rounded up.
+double ClusterChart::full_load() const {
+  constexpr double kPart = 0.05;
+  return load_ && load_->most > 0 ? std::ceil(load_->most / kPart) * kPart : 1;
+}
+
+// Left end, and what is written before it.
+double ClusterChart::load_scale_left() const {
+  const double texts = fontMetrics().horizontalAdvance(tr("link load 0")) +
+                       fontMetrics().horizontalAdvance(percent_text(full_load()));
+  return width() - kScale - texts - 4 * kChartGap;
+}
+
+void ClusterChart::paint_load_scale(QPainter& painter) const {
+  const int line = fontMetrics().height();
+  const double y = height() - 1.4 * line;
+  double x = load_scale_left();
+  painter.setPen(palette().color(QPalette::Text));
+  painter.drawText(QPointF(x, y + fontMetrics().ascent()), tr("link load 0"));
+  x += fontMetrics().horizontalAdvance(tr("link load 0")) + kChartGap;
+  for (int part = 0; part < kScale; ++part) {
+    painter.fillRect(QRectF(x + part, y + (line - kSwatch) / 2.0, 1, kSwatch),
+                     load_colour(double(part) / kScale, palette()));
+  }
+  painter.drawText(QPointF(x + kScale + kChartGap, y + fontMetrics().ascent()),
+                   percent_text(full_load()));
+}
+
 void ClusterChart::paint_legend(QPainter& painter) const {
+  if (load_) paint_load_scale(painter);
+  if (colour_ == MapColour::load) {
+    if (load_) return;
+    painter.setPen(muted_text(palette()));
+    painter.drawText(rect().adjusted(0, 0, -kChartGap, -kChartGap),
+                     Qt::AlignBottom | Qt::AlignRight, tr("The step is being simulated …"));
+    return;
+  }
   const int line = fontMetrics().height();
   const double y = height() - 1.4 * line;
   double x = racks_.front().left();
@@ -238,7 +337,11 @@ void ClusterChart::paint_legend(QPainter& painter) const {
     return;
   }
   const int places = map_->places(colour_);
-  const int step = std::max(1, (places + 15) / 16);
+  const double room = (load_ ? load_scale_left() : width()) - x;
+  const double each =
+      kSwatch + 4 * kChartGap + fontMetrics().horizontalAdvance(QStringLiteral("0000"));
+  const int shown = std::clamp(static_cast<int>(room / each), 1, 16);
+  const int step = std::max(1, (places + shown - 1) / shown);
   for (int place = 0; place < places; place += step) {
     add(place_colour(place, places, is_dark(palette())), QString::number(place));
   }
@@ -256,6 +359,27 @@ int ClusterChart::device_at(QPointF point) const {
     if (place < nodes.size()) return nodes[place] * map_->devices_per_node() + device;
   }
   return -1;
+}
+
+// Of the device there, or of the busiest link that is near.
+QString ClusterChart::help_at(QPointF point) const {
+  constexpr double kNear = 4;  // pixels
+  const int device = device_at(point);
+  if (device >= 0) {
+    const QString text = map_->describe(device);
+    if (!load_) return text;
+    return text + tr("\nbusiest link %1 of the step")
+                      .arg(percent_text(load_->devices[static_cast<std::size_t>(device)]));
+  }
+  if (!load_) return {};
+  for (auto link = links_by_load_.rbegin(); link != links_by_load_.rend(); ++link) {
+    const QPolygonF way = way_of(map_->links()[*link]);
+    for (qsizetype i = 0; i + 1 < way.size(); ++i) {
+      if (distance_from_line(point, way[i], way[i + 1]) < kNear)
+        return load_->describe(*map_, *link);
+    }
+  }
+  return {};
 }
 
 void ClusterChart::choose(int rank) {
@@ -287,8 +411,7 @@ void ClusterChart::keyPressEvent(QKeyEvent* event) {
 bool ClusterChart::event(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return Chart::event(event);
   const auto* help = static_cast<QHelpEvent*>(event);
-  const int device = map_ ? device_at(help->pos()) : -1;
-  QToolTip::showText(help->globalPos(), device < 0 ? QString() : map_->describe(device), this);
+  QToolTip::showText(help->globalPos(), map_ ? help_at(help->pos()) : QString(), this);
   return true;
 }
 

@@ -1,12 +1,15 @@
 // A cluster from above: racks of nodes of devices, the links between racks, every device in the
-// colour of its place in one kind of process group. The group of the chosen device is outlined and
-// its ring drawn.
+// colour of its place in one kind of process group; links and, where that is asked for, devices in
+// the colour of their load in the simulated step, once it is known. The group of the chosen device
+// is outlined and its ring drawn.
 #pragma once
 
+#include <QPolygonF>
 #include <memory>
 #include <vector>
 
 #include "gui/charts/chart.h"
+#include "gui/presenters/cluster_load.h"
 #include "gui/presenters/cluster_map.h"
 
 namespace trainyard {
@@ -16,13 +19,16 @@ class ClusterChart : public Chart {
  public:
   explicit ClusterChart(QWidget* parent = nullptr);
 
-  void set_map(std::shared_ptr<const ClusterMap> map);
+  void set_map(std::shared_ptr<const ClusterMap> map);  // its load is not known yet
+  void set_load(std::shared_ptr<const ClusterLoad> load);
   void set_colour(MapColour colour);
   void select(int rank);  // −1: none
   void choose(int rank);  // as by a click
   const ClusterMap* map() const { return map_.get(); }
+  const ClusterLoad* load() const { return load_.get(); }
   int selected() const { return selected_; }
   QRectF box_of(int device) const;
+  QPolygonF way_of(const MapLink& link) const;  // that it is drawn on
 
   QString data_text() const override;
   QSize sizeHint() const override { return {640, 420}; }
@@ -42,12 +48,18 @@ class ClusterChart : public Chart {
   void place_racks();
   QColor colour_of_device(int device) const;
   int device_at(QPointF point) const;
+  QString help_at(QPointF point) const;
   void paint_links(QPainter& painter) const;
   void paint_spines(QPainter& painter) const;
   void paint_group(QPainter& painter) const;
   void paint_legend(QPainter& painter) const;
+  void paint_load_scale(QPainter& painter) const;
+  double load_scale_left() const;
+  double full_load() const;
 
   std::shared_ptr<const ClusterMap> map_;
+  std::shared_ptr<const ClusterLoad> load_;
+  std::vector<std::size_t> links_by_load_;  // that are drawn, the busiest last
   MapColour colour_ = MapColour::stage;
   int selected_ = -1;
   std::vector<int> members_;

@@ -282,15 +282,10 @@ void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
   }
 }
 
-void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const {
-  const QRectF area(label_width(), y + 4, plot_width(), kCurveHeight - 8);
-  const std::vector<CurvePoint>& points = curve.points;
-  painter.setPen(grid_colour(palette()));
-  painter.drawLine(QPointF(0, y), QPointF(width(), y));
-  painter.setPen(palette().color(QPalette::Text));
-  painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
-                   Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
-  QPainterPath path(area.bottomLeft());
+// The most within every pixel, from the left to the right.
+QPolygonF Gantt::outline(const std::vector<CurvePoint>& points, const QRectF& area,
+                         double most) const {
+  QPolygonF line;
   auto point = std::ranges::upper_bound(points, from_, {}, &CurvePoint::time);
   double value = point == points.begin() ? 0 : std::prev(point)->value;
   for (int x = 0; x < plot_width(); ++x) {
@@ -300,13 +295,29 @@ void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) co
       value = point->value;
       peak = std::max(peak, value);
     }
-    path.lineTo(area.left() + x, area.bottom() - area.height() * peak / curve.most);
+    line.append(QPointF(area.left() + x, area.bottom() - area.height() * peak / most));
   }
-  path.lineTo(area.bottomRight());
-  path.closeSubpath();
+  return line;
+}
+
+// What was predicted for a measured one is a line over it.
+void Gantt::paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const {
+  const QRectF area(label_width(), y + 4, plot_width(), kCurveHeight - 8);
+  painter.setPen(grid_colour(palette()));
+  painter.drawLine(QPointF(0, y), QPointF(width(), y));
+  painter.setPen(palette().color(QPalette::Text));
+  painter.drawText(QRectF(4, area.top(), label_width() - 8, area.height()),
+                   Qt::AlignVCenter | Qt::TextWordWrap, curve.title);
+  QPolygonF filled = outline(curve.points, area, curve.most);
+  filled.prepend(area.bottomLeft());
+  filled.append(area.bottomRight());
   QColor fill = colour_of(curve.colour, is_dark(palette()));
   fill.setAlphaF(0.6F);
+  QPainterPath path;
+  path.addPolygon(filled);
   painter.fillPath(path, fill);
+  if (curve.predicted.empty()) return;
+  painter.drawPolyline(outline(curve.predicted, area, curve.most));
 }
 
 void Gantt::resizeEvent(QResizeEvent* /*event*/) {

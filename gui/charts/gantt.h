@@ -4,6 +4,7 @@
 // what was predicted.
 #pragma once
 
+#include <QPolygonF>
 #include <memory>
 #include <optional>
 
@@ -62,6 +63,7 @@ class Gantt : public Chart {
   void paint_axis(QPainter& painter) const;
   void paint_track(QPainter& painter, const TimelineTrack& track, int y) const;
   void paint_slices(QPainter& painter, const TimelineTrack& track, int y, bool predicted) const;
+  QPolygonF outline(const std::vector<CurvePoint>& points, const QRectF& area, double most) const;
   void paint_curve(QPainter& painter, const TimelineCurve& curve, int y) const;
   void choose_rank(int rank);  // whose curves are shown
 

@@ -20,6 +20,7 @@
 
 #include "gui/charts/colours.h"
 #include "gui/pages/emphasis_delegate.h"
+#include "gui/presenters/answer.h"
 #include "gui/presenters/execution.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/rank_model.h"
@@ -95,6 +96,7 @@ QWidget* ExecutePage::make_controls() {
   backend_->setAccessibleName(tr("What runs it"));
   ranks_->setObjectName(QStringLiteral("ranks"));
   steps_->setObjectName(QStringLiteral("steps"));
+  limit_->setObjectName(QStringLiteral("limit"));
   limit_->setSuffix(tr(" s"));
   verify_->setToolTip(tr("Train the same network on one rank first and compare every number."));
   connect(ranks_, &QSpinBox::valueChanged, this, &ExecutePage::show_hint);
@@ -125,6 +127,7 @@ QWidget* ExecutePage::make_bar() {
   calibrate_->setObjectName(QStringLiteral("calibrate"));
   cancel_->setObjectName(QStringLiteral("cancel_run"));
   progress_->setTextVisible(false);
+  progress_->setObjectName(QStringLiteral("progress"));
   progress_->setAccessibleName(tr("Progress of the run"));
   connect(run_, &QPushButton::clicked, this, &ExecutePage::run_asked);
   connect(calibrate_, &QPushButton::clicked, this, &ExecutePage::calibrate);
@@ -250,7 +253,9 @@ void ExecutePage::show_look() {
   if (progress >= 0) {
     progress_->setRange(0, kProgressParts);
     progress_->setValue(static_cast<int>(std::lround(progress * kProgressParts)));
-    if (cancel_->isEnabled()) summary_->setText(tr("Running …"));
+    if (cancel_->isEnabled()) {
+      summary_->setText(tr("Running … %1").arg(percent_text(progress)));
+    }
   }
   QPalette colours = palette();
   colours.setColor(QPalette::WindowText, alarm_colour(palette()));

@@ -6,6 +6,7 @@
 #include <QListWidget>
 #include <QPushButton>
 #include <QScrollArea>
+#include <QShortcut>
 #include <QSplitter>
 #include <QTableView>
 #include <QVBoxLayout>
@@ -88,16 +89,14 @@ QWidget* ExplorePage::make_answer() {
   remedies_->setObjectName(QStringLiteral("remedies"));
   remedies_->setAccessibleName(tr("What would help"));
   remedies_->setAlternatingRowColors(true);
-  connect(remedies_, &QListWidget::itemActivated, this, [this](const QListWidgetItem* item) {
-    const int at = item->data(Qt::UserRole).toInt();
-    const auto& plans = explore_.remedies().plans;
-    if (at < 0 || at >= static_cast<int>(plans.size())) return;
-    explore_.set_request(*plans[static_cast<std::size_t>(at)].request);
-  });
+  connect(remedies_, &QListWidget::itemClicked, this, &ExplorePage::take_remedy);
+  auto* enter = new QShortcut(Qt::Key_Return, remedies_);
+  enter->setContext(Qt::WidgetShortcut);
+  connect(enter, &QShortcut::activated, this, [this] { take_remedy(remedies_->currentItem()); });
   auto* help = new QVBoxLayout;
   help->addWidget(heading(tr("What limits this")));
   help->addWidget(limits_);
-  help->addWidget(heading(tr("What would help (Enter or a double click takes it)")));
+  help->addWidget(heading(tr("What would help (a click or Enter takes it)")));
   help->addWidget(remedies_, 1);
   auto* memory = new QVBoxLayout;
   memory->addWidget(heading(tr("Memory of each stage")));
@@ -171,6 +170,13 @@ void ExplorePage::show_answer() {
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
   memory_->set_stages(memory_bars(candidate->estimate), device.memory.value());
   limits_->setText(limits_text(*candidate, device));
+}
+
+void ExplorePage::take_remedy(const QListWidgetItem* item) {
+  const int at = item == nullptr ? -1 : item->data(Qt::UserRole).toInt();
+  const auto& plans = explore_.remedies().plans;
+  if (at < 0 || at >= static_cast<int>(plans.size())) return;
+  explore_.set_request(*plans[static_cast<std::size_t>(at)].request);
 }
 
 void ExplorePage::show_remedies() {

@@ -6,6 +6,7 @@
 
 class QLabel;
 class QListWidget;
+class QListWidgetItem;
 class QPushButton;
 class QSplitter;
 class QTableView;
@@ -31,6 +32,7 @@ class ExplorePage : public QWidget {
  private:
   void show_answer();
   void show_remedies();
+  void take_remedy(const QListWidgetItem* item);
   QWidget* make_controls();
   QWidget* make_answer();
   QWidget* make_variants();

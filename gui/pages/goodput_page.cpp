@@ -1,14 +1,18 @@
 #include "gui/pages/goodput_page.h"
 
 #include <QHBoxLayout>
+#include <QHeaderView>
 #include <QLabel>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QSplitter>
+#include <QTreeView>
 #include <QVBoxLayout>
 #include <cmath>
 
 #include "gui/charts/breakdown_bar.h"
 #include "gui/charts/histogram.h"
+#include "gui/presenters/loss_tree.h"
 #include "gui/presenters/run_lives.h"
 
 namespace trainyard {
@@ -21,8 +25,11 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
       progress_(new QProgressBar),
       summary_(new QLabel),
       losses_(new BreakdownBar),
+      model_(new LossModel(this)),
+      tree_(new QTreeView),
       spread_(new QLabel),
-      dates_(new Histogram) {
+      dates_(new Histogram),
+      splitter_(new QSplitter) {
   simulate_->setObjectName(QStringLiteral("simulate"));
   summary_->setObjectName(QStringLiteral("goodput"));
   summary_->setWordWrap(true);
@@ -39,8 +46,17 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   layout->addWidget(summary_);
   layout->addWidget(new QLabel(tr("Where the time of the run goes")));
   layout->addWidget(losses_);
-  layout->addWidget(spread_);
-  layout->addWidget(dates_, 1);
+  auto* right = new QWidget;
+  auto* column = new QVBoxLayout(right);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(spread_);
+  column->addWidget(dates_, 1);
+  splitter_->setObjectName(QStringLiteral("goodput"));
+  splitter_->setChildrenCollapsible(false);
+  splitter_->addWidget(make_losses());
+  splitter_->addWidget(right);
+  splitter_->setSizes({400, 600});  // of each other
+  layout->addWidget(splitter_, 1);
   connect(simulate_, &QPushButton::clicked, this, &GoodputPage::simulate_asked);
   connect(cancel_, &QPushButton::clicked, this, [this] { lives_.cancel(); });
   connect(&lives_, &RunLives::started, this, [this] {
@@ -55,11 +71,29 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   show_answer();
 }
 
+QWidget* GoodputPage::make_losses() {
+  tree_->setModel(model_);
+  tree_->setObjectName(QStringLiteral("losses"));
+  tree_->setAccessibleName(tr("Where the time of the run goes"));
+  tree_->setAlternatingRowColors(true);
+  tree_->setUniformRowHeights(true);
+  tree_->setTabKeyNavigation(false);
+  tree_->header()->setStretchLastSection(false);
+  tree_->header()->setSectionResizeMode(LossModel::label_column, QHeaderView::Stretch);
+  for (const int column : {LossModel::time_column, LossModel::share_column}) {
+    tree_->header()->setSectionResizeMode(column, QHeaderView::ResizeToContents);
+  }
+  tree_->setMinimumWidth(tree_->fontMetrics().averageCharWidth() * 48);
+  return tree_;
+}
+
 void GoodputPage::show_answer() {
   simulate_->setEnabled(true);
   cancel_->setEnabled(false);
   const auto& answer = lives_.answer();
   losses_->set_parts(answer ? answer->parts : std::vector<BarPart>());
+  model_->set_nodes(answer ? answer->losses : std::vector<LossNode>());
+  tree_->expandAll();
   progress_->setValue(answer ? progress_->maximum() : 0);
   dates_->set_values(answer ? answer->spread : std::vector<double>(),
                      answer ? answer->spread_unit : QString());

@@ -6,11 +6,14 @@
 class QLabel;
 class QProgressBar;
 class QPushButton;
+class QSplitter;
+class QTreeView;
 
 namespace trainyard {
 
 class BreakdownBar;
 class Histogram;
+class LossModel;
 class RunLives;
 
 class GoodputPage : public QWidget {
@@ -22,6 +25,7 @@ class GoodputPage : public QWidget {
   void simulate_asked();
 
  private:
+  QWidget* make_losses();
   void show_answer();
 
   RunLives& lives_;
@@ -29,8 +33,11 @@ class GoodputPage : public QWidget {
   QProgressBar* progress_;
   QLabel* summary_;
   BreakdownBar* losses_;
+  LossModel* model_;
+  QTreeView* tree_;
   QLabel* spread_;  // heading of the histogram
   Histogram* dates_;
+  QSplitter* splitter_;
 };
 
 }  // namespace trainyard

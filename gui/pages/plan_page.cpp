@@ -230,9 +230,10 @@ void PlanPage::show_progress(const SearchProgress& progress) {
   const QString best = std::isfinite(progress.best)
                            ? tr("best so far %1").arg(best_text(objective, progress.best))
                            : tr("none that fits so far");
-  status_->setText(
-      tr("%1 % of the space, %2 plans priced, %3")
-          .arg(qt(number(progress.fraction * 100, 3)), qt(count(progress.priced)), best));
+  QString text = tr("%1 % of the space considered, %2 plans priced, %3")
+                     .arg(qt(number(progress.fraction * 100, 3)), qt(count(progress.priced)), best);
+  if (progress.gap < 1) text += tr("; at most %1 can be gained").arg(percent_text(progress.gap));
+  status_->setText(text);
 }
 
 void PlanPage::show_answer() {
@@ -297,8 +298,13 @@ void PlanPage::show_selection() {
                             : why_not_text(model_->at(0), *candidate, device)));
 }
 
+// A plan that the filter hides is chosen all the same: the filter goes.
 void PlanPage::select_row(int row) {
-  const QModelIndex index = filter_->mapFromSource(model_->index(row, 0));
+  QModelIndex index = filter_->mapFromSource(model_->index(row, 0));
+  if (!index.isValid()) {
+    filter_text_->clear();
+    index = filter_->mapFromSource(model_->index(row, 0));
+  }
   if (index.isValid()) {
     table_->setCurrentIndex(index);
     table_->scrollTo(index);

@@ -100,10 +100,6 @@ SweepPage::SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent)
   check();
 }
 
-bool SweepPage::is_result_file(const std::filesystem::path& file) {
-  return file.extension() == ".sqlite";
-}
-
 void SweepPage::make_table() {
   table_->setModel(model_);
   table_->setObjectName(QStringLiteral("points"));

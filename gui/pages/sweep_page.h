@@ -4,7 +4,6 @@
 #pragma once
 
 #include <QWidget>
-#include <filesystem>
 
 class QCheckBox;
 class QComboBox;
@@ -30,9 +29,6 @@ class SweepPage : public QWidget {
   Q_OBJECT
  public:
   SweepPage(ScenarioDocument& document, SweepRun& run, QWidget* parent = nullptr);
-
-  // By its name: a result file is nothing that the rest of the window opens.
-  static bool is_result_file(const std::filesystem::path& file);
 
  private:
   QWidget* make_builder();

@@ -13,6 +13,7 @@
 #include <QVBoxLayout>
 
 #include "gui/charts/gantt.h"
+#include "gui/presenters/answer.h"
 #include "gui/presenters/step_play.h"
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline_scene.h"
@@ -53,6 +54,9 @@ TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
   summary_->setWordWrap(true);
   summary_->setObjectName(QStringLiteral("summary"));
   connect(&play_, &StepPlay::started, this, &TimelinePage::show_started);
+  connect(&play_, &StepPlay::progressed, this, [this](double fraction) {
+    summary_->setText(tr("Working … %1").arg(percent_text(fraction)));
+  });
   connect(&play_, &StepPlay::finished, this, &TimelinePage::show_step);
   connect(gantt_, &Gantt::pointed, this, &TimelinePage::show_details);
   show_step();
@@ -112,6 +116,7 @@ QWidget* TimelinePage::make_side() {
 bool TimelinePage::plays_messages() const { return network_->currentIndex() == 1; }
 bool TimelinePage::folds() const { return ranks_->currentIndex() == 0; }
 void TimelinePage::play_every_rank() { ranks_->setCurrentIndex(1); }
+void TimelinePage::open(const std::filesystem::path& trace) { play_.open(trace); }
 
 void TimelinePage::show_started() {
   simulate_->setEnabled(false);
@@ -206,7 +211,7 @@ void TimelinePage::export_to(const std::filesystem::path& file) {
 void TimelinePage::choose_trace() {
   const QString file =
       QFileDialog::getOpenFileName(this, tr("Open a trace"), QString(), tr("Traces (*.json)"));
-  if (!file.isEmpty()) play_.open(path_of(file));
+  if (!file.isEmpty()) open(path_of(file));
 }
 
 void TimelinePage::choose_export() {

@@ -31,6 +31,7 @@ class TimelinePage : public QWidget {
   bool plays_messages() const;
   bool folds() const;
   void play_every_rank();
+  void open(const std::filesystem::path& trace);
   // By the ending: .png, .svg, .json (a trace for Perfetto), in the background; how it went is
   // said.
   void export_to(const std::filesystem::path& file);

@@ -9,9 +9,12 @@
 #include <QVBoxLayout>
 
 #include "gui/charts/cluster_chart.h"
+#include "gui/presenters/answer.h"
+#include "gui/presenters/cluster_load.h"
 #include "gui/presenters/cluster_map.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/placement_model.h"
+#include "gui/presenters/text.h"
 
 namespace trainyard {
 
@@ -19,9 +22,11 @@ TopologyPage::TopologyPage(Explore& explore, QWidget* parent)
     : QWidget(parent),
       explore_(explore),
       work_(*this),
+      playing_(*this),
       chart_(new ClusterChart),
       colour_(new QComboBox),
       summary_(new QLabel),
+      loads_(new QLabel),
       group_(new QLabel),
       placement_(new PlacementModel(this)),
       table_(new QTableView),
@@ -32,6 +37,8 @@ TopologyPage::TopologyPage(Explore& explore, QWidget* parent)
   colour_->setObjectName(QStringLiteral("colour"));
   colour_->setAccessibleName(tr("What the colours show"));
   summary_->setObjectName(QStringLiteral("cluster"));
+  loads_->setObjectName(QStringLiteral("loads"));
+  loads_->setWordWrap(true);
   auto* bar = new QHBoxLayout;
   bar->addWidget(new QLabel(tr("Colour by")));
   bar->addWidget(colour_);
@@ -43,6 +50,7 @@ TopologyPage::TopologyPage(Explore& explore, QWidget* parent)
   splitter_->setStretchFactor(0, 1);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(bar);
+  layout->addWidget(loads_);
   layout->addWidget(splitter_, 1);
   connect(colour_, &QComboBox::currentIndexChanged, this, [this](int colour) {
     chart_->set_colour(static_cast<MapColour>(colour));
@@ -92,6 +100,7 @@ void TopologyPage::show_cluster() {
   is_stale_ = false;
   if (!explore_.candidate()) {
     work_.stop();
+    playing_.stop();
     show_map(nullptr);
     return;
   }
@@ -99,13 +108,37 @@ void TopologyPage::show_cluster() {
                candidate = *explore_.candidate()](const std::atomic<bool>&) {
     auto map = std::make_shared<const ClusterMap>(question, candidate);
     return Background::Done([this, map = std::move(map)] {
-      if (explore_.candidate()) show_map(map);
+      if (!explore_.candidate()) return;
+      show_map(map);
+      find_load(map);
     });
   });
 }
 
+void TopologyPage::find_load(std::shared_ptr<const ClusterMap> map) {
+  loads_->setText(tr("Simulating the step for the load of the links …"));
+  playing_.start([this, map = std::move(map)](const std::atomic<bool>& stop) {
+    auto found = ClusterLoad::of(*map, stop);
+    return Background::Done([this, map, found = std::move(found)] {
+      if (chart_->map() != map.get()) return;
+      if (found) {
+        show_load(std::make_shared<const ClusterLoad>(*found));
+      } else {
+        loads_->setText(tr("The load of the links is not known: %1").arg(qt(found.error())));
+      }
+    });
+  });
+}
+
+void TopologyPage::show_load(std::shared_ptr<const ClusterLoad> load) {
+  loads_->setText(load->summary);
+  chart_->set_load(std::move(load));
+  show_group();
+}
+
 void TopologyPage::show_map(std::shared_ptr<const ClusterMap> map) {
   summary_->setText(map ? map->summary() : explore_.problem());
+  loads_->clear();
   placement_->set_map(map);
   chart_->set_map(std::move(map));
   show_group();
@@ -114,10 +147,18 @@ void TopologyPage::show_map(std::shared_ptr<const ClusterMap> map) {
 void TopologyPage::show_group() {
   const int rank = chart_->selected();
   const ClusterMap* map = chart_->map();
-  group_->setText(map != nullptr && rank >= 0
-                      ? map->describe_group(rank, static_cast<MapColour>(colour_->currentIndex()))
-                      : tr("Click a device to see its group, the group's ring and its slowest "
-                           "link. The arrows go on from there."));
+  if (map != nullptr && rank >= 0) {
+    QString text = map->describe_group(rank, static_cast<MapColour>(colour_->currentIndex()));
+    if (const ClusterLoad* load = chart_->load()) {
+      text += tr("\nload of the rank's busiest link: %1")
+                  .arg(percent_text(load->devices[static_cast<std::size_t>(rank)]));
+    }
+    group_->setText(text);
+    return;
+  }
+  group_->setText(
+      tr("Click a device to see its group, the group's ring and its slowest "
+         "link. The arrows go on from there."));
 }
 
 }  // namespace trainyard

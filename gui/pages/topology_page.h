@@ -15,6 +15,7 @@ class QTableView;
 namespace trainyard {
 
 class ClusterChart;
+struct ClusterLoad;
 class ClusterMap;
 class Explore;
 class PlacementModel;
@@ -33,13 +34,15 @@ class TopologyPage : public QWidget {
   QWidget* make_side();
   void show_cluster();
   void show_map(std::shared_ptr<const ClusterMap> map);
+  void find_load(std::shared_ptr<const ClusterMap> map);
+  void show_load(std::shared_ptr<const ClusterLoad> load);
   void show_group();
 
   Explore& explore_;
-  Background work_;
+  Background work_, playing_;
   ClusterChart* chart_;
   QComboBox* colour_;
-  QLabel *summary_, *group_;
+  QLabel *summary_, *loads_, *group_;
   PlacementModel* placement_;
   QTableView* table_;
   QSplitter* splitter_;

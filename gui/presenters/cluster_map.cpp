@@ -24,7 +24,8 @@ constexpr std::array<const char*, kMapColours> kColourNames = {
     QT_TRANSLATE_NOOP("ClusterMap", "Context-parallel rank"),
     QT_TRANSLATE_NOOP("ClusterMap", "Data-parallel replica"),
     QT_TRANSLATE_NOOP("ClusterMap", "Expert-parallel rank"),
-    QT_TRANSLATE_NOOP("ClusterMap", "Memory in use")};
+    QT_TRANSLATE_NOOP("ClusterMap", "Memory in use"),
+    QT_TRANSLATE_NOOP("ClusterMap", "Load of its links")};
 
 QString rate_text(BytesPerSecond rate) {
   return ClusterMap::tr("%1 GB/s").arg(qt(number(rate.value() * 1e-9)));
@@ -65,27 +66,34 @@ std::map<VertexId, int> rack_of_switches(const TopologyGraph& graph,
   return racks;
 }
 
-std::vector<MapLink> links_between(const TopologyGraph& graph,
-                                   const std::map<VertexId, int>& racks) {
+struct FoundLinks {
+  std::vector<MapLink> links;
+  std::vector<std::optional<PlaceOfEdge>> places;  // of the graph's edges
+};
+
+FoundLinks links_between(const TopologyGraph& graph, const std::map<VertexId, int>& racks) {
   const auto rack_of = [&](VertexId at) {
     const auto found = racks.find(at);
     return found == racks.end() ? -1 : found->second;
   };
-  std::map<std::pair<int, int>, MapLink> added;
+  FoundLinks found;
+  std::map<std::pair<int, int>, std::size_t> known;
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
     const VertexId a = source(edge, graph);
     const VertexId b = target(edge, graph);
+    found.places.emplace_back();
     if (!is_switch(graph[a].kind) || !is_switch(graph[b].kind)) continue;
     const int to = std::min(rack_of(a), rack_of(b));
     const int from = std::max(rack_of(a), rack_of(b));
     if (to == from) continue;
-    MapLink& link = added[{from, to}];
-    link = {from, to, link.cables + 1, link.bandwidth + graph[edge].bandwidth};
+    const auto [place, is_new] = known.try_emplace({from, to}, found.links.size());
+    if (is_new) found.links.push_back({.from = from, .to = to});
+    MapLink& link = found.links[place->second];
+    ++link.cables;
+    link.bandwidth += graph[edge].bandwidth;
+    found.places.back() = {place->second, rack_of(a) != from};
   }
-  std::vector<MapLink> links;
-  links.reserve(added.size());
-  for (const auto& [ends, link] : added) links.push_back(link);
-  return links;
+  return found;
 }
 
 }  // namespace
@@ -114,7 +122,9 @@ void ClusterMap::read_graph() {
     racks_[static_cast<std::size_t>(rack->second)].nodes.push_back(node);
     rack_of_node.push_back(rack->second);
   }
-  links_ = links_between(graph, rack_of_switches(graph, rack_of_node));
+  FoundLinks found = links_between(graph, rack_of_switches(graph, rack_of_node));
+  links_ = std::move(found.links);
+  places_ = std::move(found.places);
 }
 
 QString ClusterMap::colour_name(MapColour colour) {
@@ -125,6 +135,7 @@ std::optional<Group> ClusterMap::group_of(MapColour colour) const {
   switch (colour) {
     case MapColour::tensor:
     case MapColour::memory:
+    case MapColour::load:
       return Group::tensor;
     case MapColour::context:
       return Group::context;
@@ -151,6 +162,7 @@ int ClusterMap::places(MapColour colour) const {
       return plan.expert_parallel;
     case MapColour::stage:
     case MapColour::memory:
+    case MapColour::load:
       break;
   }
   return plan.pipeline_parallel;
@@ -169,6 +181,7 @@ int ClusterMap::place_of(int rank, MapColour colour) const {
       return at.expert;
     case MapColour::stage:
     case MapColour::memory:
+    case MapColour::load:
       break;
   }
   return at.stage;
@@ -265,6 +278,12 @@ QString ClusterMap::summary() const {
                      link.to < 0 ? tr("to the spines") : tr("to a neighbour"));
   }
   return text;
+}
+
+QString ClusterMap::link_name(std::size_t link) const {
+  const MapLink& of = links_[link];
+  return of.to < 0 ? tr("rack %1 to the spines").arg(of.from)
+                   : tr("rack %1 to rack %2").arg(of.from).arg(of.to);
 }
 
 int ClusterMap::rank_at(int stage, int context, int replica) const {

@@ -27,8 +27,16 @@ struct MapLink {
   BytesPerSecond bandwidth;  // of all of them, per direction
 };
 
-enum class MapColour { stage, tensor, context, data, expert, memory };
-inline constexpr int kMapColours = 6;
+// Of the graph's edges those that are part of a link; its source is then on the side of `from`,
+// or of `to`.
+struct PlaceOfEdge {
+  std::size_t link = 0;
+  bool is_reversed = false;
+};
+
+// By `load`: of the links of the simulated step (gui/presenters/cluster_load.h).
+enum class MapColour { stage, tensor, context, data, expert, memory, load };
+inline constexpr int kMapColours = 7;
 
 class ClusterMap {
   Q_DECLARE_TR_FUNCTIONS(ClusterMap)
@@ -40,6 +48,9 @@ class ClusterMap {
   int ranks() const { return layout_.ranks(); }  // the other devices are idle
   const std::vector<MapRack>& racks() const { return racks_; }
   const std::vector<MapLink>& links() const { return links_; }
+  // Of the n-th edge of make_topology(); nothing: it is inside a rack.
+  std::optional<PlaceOfEdge> place_of_edge(std::size_t edge) const { return places_[edge]; }
+  const Question& question() const { return *question_; }
   const Plan& plan() const { return candidate_.plan; }
   int node_of(int rank) const { return rank / devices_per_node_; }
 
@@ -51,12 +62,13 @@ class ClusterMap {
   // Of the device's memory, at the peak of the rank's stage.
   double memory_share(int rank) const;
 
-  // Those that share the rank's group, in the order of their ring; of `memory` the stage's tensor
-  // ranks.
+  // Those that share the rank's group, in the order of their ring; of `memory` and `load` the
+  // stage's tensor ranks.
   std::vector<int> members(int rank, MapColour colour) const;
   QString describe(int rank) const;                          // in a line or two
   QString describe_group(int rank, MapColour colour) const;  // its ring and its slowest link
   QString summary() const;                                   // the cluster in a line
+  QString link_name(std::size_t link) const;                 // "rack 3 to the spines"
 
   // The rank that is first in its tensor group.
   int rank_at(int stage, int context, int replica) const;
@@ -74,6 +86,7 @@ class ClusterMap {
   int devices_per_node_ = 1, devices_ = 0, domain_ = 1;
   std::vector<MapRack> racks_;
   std::vector<MapLink> links_;
+  std::vector<std::optional<PlaceOfEdge>> places_;  // of the graph's edges
 };
 
 }  // namespace trainyard

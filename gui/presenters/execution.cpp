@@ -138,6 +138,7 @@ void Execution::calibrate(const CalibrationOrder& order) {
                                  QString::number(order.ranks),
                                  QStringLiteral("--time-limit"),
                                  QString::number(order.time_limit),
+                                 QStringLiteral("--watch"),
                                  QStringLiteral("-o"),
                                  path_text(in_folder("device.json"))};
   is_run_ = false;
@@ -151,6 +152,7 @@ void Execution::begin(const QStringList& arguments, const QString& name) {
     std::filesystem::remove(in_folder(file), ignored);
   }
   watch_ = {};
+  calibrated_ = -1;
   steps_logged_ = 0;
   name_ = name;
   last_complaint_.clear();
@@ -171,6 +173,7 @@ void Execution::cancel() {
 }
 
 double Execution::progress() const {
+  if (!is_run_) return calibrated_;
   double done = 0, all = 0;
   for (const RankStatus& status : watch_.ranks()) {
     done += static_cast<double>(status.steps_done);
@@ -183,8 +186,12 @@ void Execution::read_errors() {
   process_.setReadChannel(QProcess::StandardError);
   while (process_.canReadLine()) {
     const QByteArray line = process_.readLine().trimmed();
-    if (auto ranks = read_rank_status({line.constData(), static_cast<std::size_t>(line.size())})) {
+    const std::string_view text(line.constData(), static_cast<std::size_t>(line.size()));
+    if (auto ranks = read_rank_status(text)) {
       take_status(*std::move(ranks));
+    } else if (const auto progress = read_progress(text)) {
+      calibrated_ = *progress;
+      Q_EMIT looked();
     } else {
       take_line(QString::fromUtf8(line));
     }

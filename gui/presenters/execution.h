@@ -52,7 +52,7 @@ class Execution : public QObject {
   void cancel();
 
   bool busy() const { return process_.state() != QProcess::NotRunning; }
-  double progress() const;  // share of the steps; below 0: unknown
+  double progress() const;  // share of the steps, or of a calibration; below 0: unknown
   const RankWatch& watch() const { return watch_; }
   // How it ended, in a line.
   const QString& summary() const { return summary_; }
@@ -86,6 +86,7 @@ class Execution : public QObject {
   QTimer patience_;  // with a process that is told to end
   QElapsedTimer since_;
   RankWatch watch_;
+  double calibrated_ = -1;
   std::int64_t steps_logged_ = 0;
   QString name_, last_complaint_, summary_;
   bool is_run_ = false, cancelled_ = false, failed_ = false;

@@ -1,8 +1,11 @@
 #include "gui/presenters/plan_search.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
+#include "planner/bound.h"
 #include "scenarios/question.h"
 
 namespace trainyard {
@@ -17,6 +20,7 @@ struct PlanSearch::Live {
   std::atomic<double> fraction = 0;
   std::atomic<std::int64_t> priced = 0;
   std::atomic<double> best = std::numeric_limits<double>::infinity();
+  std::atomic<double> bound = 0;  // no plan is better
   std::atomic<bool> cancelled = false;
 
   void offer(double value) {
@@ -43,6 +47,8 @@ void PlanSearch::start(std::shared_ptr<const Question> question, Objective objec
         answer->options.objective = objective;
         answer->options.top = top;
         SearchOptions options = answer->options;
+        live->bound = objective_bound(question->job, parameter_shares(question->job), objective,
+                                      options.base.offload);
         options.interrupted = &stop;
         options.progress = [live](double fraction) { live->fraction = fraction; };
         answer->result = search(question->job, options, [&](const Plan& plan, Estimate& out) {
@@ -67,6 +73,10 @@ void PlanSearch::cancel() {
   work_.stop();
 }
 
-void PlanSearch::report() { Q_EMIT progressed({live_->fraction, live_->priced, live_->best}); }
+void PlanSearch::report() {
+  const double best = live_->best;
+  const double gap = std::isfinite(best) && best > 0 ? 1 - live_->bound / best : 1;
+  Q_EMIT progressed({live_->fraction, live_->priced, best, std::clamp(gap, 0.0, 1.0)});
+}
 
 }  // namespace trainyard

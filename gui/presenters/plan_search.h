@@ -18,6 +18,7 @@ struct SearchProgress {
   double fraction = 0;
   std::int64_t priced = 0;  // plans so far
   double best = 0;          // objective's value of the best one that fits; infinite: none yet
+  double gap = 1;           // no plan of any kind has a value that is lower by more than this share
 };
 
 // What a search answers, with the question that it was asked of.

@@ -72,6 +72,7 @@ std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Can
                                                         percent_text(campaign.share(part.kind))),
                              time.value()});
   }
+  answer->losses = loss_tree(campaign);
   for (const Life& life : lives) answer->days.push_back(to_seconds(life.wall()).value() / kDay);
   if (campaign.wall.low < campaign.wall.high) {
     answer->spread = answer->days;

@@ -8,14 +8,16 @@
 
 #include "gui/presenters/answer.h"
 #include "gui/presenters/background.h"
+#include "gui/presenters/loss_tree.h"
 
 namespace trainyard {
 
 struct Question;
 
 struct LivesAnswer {
-  std::vector<BarPart> parts;  // of the run's time, mean, seconds
-  std::vector<double> days;    // that each life takes
+  std::vector<BarPart> parts;    // of the run's time, mean, seconds
+  std::vector<LossNode> losses;  // the same as a tree
+  std::vector<double> days;      // that each life takes
   // What the lives differ in: days, or their goodput where all have the same duration.
   std::vector<double> spread;
   QString spread_unit, spread_name;

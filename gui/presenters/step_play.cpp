@@ -101,6 +101,7 @@ void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,
   work_.start([this, question = std::move(question), plan, options](const std::atomic<bool>& stop) {
     StepOptions watched = options;
     watched.interrupted = &stop;
+    watched.progress = teller();
     auto simulated = simulate(question->job, plan, watched);
     if (!simulated) return stop ? cancelled() : shown(nullptr, qt(simulated.error()));
     return shown(played_plan(question, plan, *std::move(simulated)), QString());
@@ -122,10 +123,19 @@ Background::Done StepPlay::cancelled() {
   };
 }
 
+std::function<void(double fraction)> StepPlay::teller() {
+  return [this, percent = -1](double fraction) mutable {
+    const int now = static_cast<int>(100 * fraction);
+    if (now == std::exchange(percent, now)) return;
+    const auto emitted = [this, fraction] { Q_EMIT progressed(fraction); };
+    QMetaObject::invokeMethod(this, emitted, Qt::QueuedConnection);
+  };
+}
+
 void StepPlay::open(const std::filesystem::path& trace) {
   Q_EMIT started();
   work_.start([this, trace](const std::atomic<bool>& stop) {
-    auto saved = read_trace(trace);
+    auto saved = read_trace(trace, {&stop, teller()});
     if (stop) return cancelled();
     if (!saved) return shown(nullptr, qt(saved.error()));
     return shown(played_trace(trace, *std::move(saved)), QString());

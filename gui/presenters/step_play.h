@@ -5,6 +5,7 @@
 #include <QObject>
 #include <QString>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -46,9 +47,12 @@ class StepPlay : public QObject {
 
  Q_SIGNALS:
   void started();
+  void progressed(double fraction);
   void finished();
 
  private:
+  // Told by the work, for the window: once for each part of a hundred.
+  std::function<void(double fraction)> teller();
   // What the window is told when the work is done.
   Background::Done shown(std::shared_ptr<const PlayedStep> step, const QString& problem);
   Background::Done cancelled();

@@ -81,6 +81,31 @@ SliceKind kind_of_task(const Task& task, const StepTask& what) {
   return SliceKind::copy;
 }
 
+double most_of(const std::vector<CurvePoint>& points) {
+  double most = 0;
+  for (const CurvePoint& point : points) most = std::max(most, point.value);
+  return most;
+}
+
+// Bytes of the buffers that an operation reads and writes, and the rows and columns of its result.
+QString buffers_text(const Program& program, const StepTask& what) {
+  if (what.kind != StepTaskKind::operation) return {};
+  Bytes read, written;
+  const ProgramBuffer* result = nullptr;
+  for (const Operand& operand : what.issued.operation->operands) {
+    const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+    if (operand.access != Access::create) read += buffer.bytes();
+    if (operand.access != Access::read) written += buffer.bytes();
+    if (operand.access == Access::create && result == nullptr) result = &buffer;
+  }
+  QString text =
+      TimelineScene::tr("reads %1, writes %2").arg(qt(with_unit(read)), qt(with_unit(written)));
+  if (result != nullptr) {
+    text += TimelineScene::tr(": %1 × %2").arg(qt(count(result->rows)), qt(count(result->columns)));
+  }
+  return text;
+}
+
 double ps(Picoseconds time) { return static_cast<double>(time.count()); }
 
 constexpr std::size_t kMarkEvery = 64;  // slices
@@ -241,7 +266,7 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
     scene->critical_[first + static_cast<std::size_t>(at.task)] = true;
   }
   for (const StageUse& stage : simulation->stages) {
-    std::vector<CurvePoint>& steps = scene->memory_.emplace_back();
+    std::vector<CurvePoint>& steps = scene->memory_.emplace_back().points;
     for (const MemoryPoint& point : stage.memory.points) {
       steps.push_back({ps(point.time), point.bytes.value()});
     }
@@ -345,6 +370,8 @@ QString TimelineScene::details_of(std::uint32_t slice) const {
     const GemmShape& gemm = what.issued.operation->gemm;
     lines.append(tr("GEMM %1 × %2 × %3").arg(gemm.m).arg(gemm.n).arg(gemm.k));
   }
+  const QString buffers = buffers_text(*step.program, what);
+  if (!buffers.isEmpty()) lines.append(buffers);
   const auto waits = step.graph.lists[list].dependencies_of(static_cast<std::int32_t>(place));
   constexpr std::size_t kShown = 3;
   for (std::size_t i = 0; i < waits.size() && i < kShown; ++i) {
@@ -358,17 +385,16 @@ QString TimelineScene::details_of(std::uint32_t slice) const {
 std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
   if (!source_ && !trace_) return {};
   const auto at = source_ ? source_->list_of(rank) : static_cast<std::size_t>(rank);
-  const std::vector<CurvePoint> load = source_ ? source_->load_of(rank) : load_[at];
+  const Curve load = source_ ? Curve{source_->load_of(rank), {}} : load_[at];
   std::vector<TimelineCurve> curves;
-  const auto add = [&](const QString& title, const char* colour, const auto& points,
+  const auto add = [&](const QString& title, const char* colour, const Curve& curve,
                        const auto& text) {
-    if (points.empty()) return;
-    const double most = std::ranges::max_element(points, {}, &CurvePoint::value)->value;
+    const double most = most_of(curve.points);
+    const double predicted = most_of(curve.predicted);
     if (most <= 0) return;
-    curves.push_back({tr("%1, rank %2\nat most %3").arg(title).arg(rank).arg(text(most)),
-                      colour,
-                      {points.begin(), points.end()},
-                      most});
+    QString head = tr("%1, rank %2\nat most %3").arg(title).arg(rank).arg(text(most));
+    if (predicted > 0) head += tr("\npredicted %1").arg(text(predicted));
+    curves.push_back({head, colour, curve.points, curve.predicted, std::max(most, predicted)});
   };
   const auto bytes = [](double value) { return qt(with_unit(Bytes(value))); };
   const auto rate = [](double value) { return qt(number(value * 1e-9) + " GB/s"); };

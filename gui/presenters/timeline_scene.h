@@ -75,7 +75,8 @@ struct TimelineCurve {
   QString title;       // in two lines, with the most there is
   const char* colour;  // key
   std::vector<CurvePoint> points;
-  double most = 0;
+  std::vector<CurvePoint> predicted;  // of what was measured; else none
+  double most = 0;                    // of both
 };
 
 // Operations of one name.
@@ -124,17 +125,24 @@ class TimelineScene {
 
  private:
   struct Source;
+  struct Curve {
+    std::vector<CurvePoint> points, predicted;
+  };
   void find_end();
   QString trace_details_of(std::uint32_t slice) const;
+  // Of a measured slice the predicted one, or itself.
+  std::uint32_t partner_of(std::uint32_t slice) const {
+    return partners_.empty() ? slice : partners_[slice];
+  }
 
   std::span<const TaskTimes> times_;
   std::vector<SliceKind> kinds_;
   std::vector<TimelineTrack> tracks_;
   std::vector<bool> critical_;
-  std::vector<std::vector<CurvePoint>> memory_;  // of each list, or owner of a trace
-  std::vector<std::vector<CurvePoint>> load_;    // of each owner of a trace
+  std::vector<Curve> memory_;  // of each list, or owner of a trace
+  std::vector<Curve> load_;    // of each owner of a trace
   std::shared_ptr<const SavedTrace> trace_;
-  std::vector<std::uint32_t> partners_;   // of a measured slice the predicted one, or itself
+  std::vector<std::uint32_t> partners_;   // see partner_of(); empty: each is its own
   std::shared_ptr<const Source> source_;  // nullptr: slices have no names
   double end_ = 0;
   bool compares_ = false;

@@ -107,17 +107,17 @@ struct CounterKind {
 constexpr CounterKind kMemoryCounter = {"memory", "GiB", 1 << 30};
 constexpr CounterKind kLoadCounter = {"link load", "GB/s", 1e9};
 
-std::vector<CurvePoint> curve_in(const SavedTrace& trace, std::string_view owner,
-                                 const CounterKind& kind) {
+std::vector<CurvePoint> points_of(const SavedCounter& counter, double scale) {
   std::vector<CurvePoint> points;
-  for (const SavedCounter& counter : trace.counters) {
-    if (counter.name != kind.name || counter.unit != kind.unit) continue;
-    if (owner_of(counter.process) != owner) continue;
-    for (const SavedPoint& point : counter.points) {
-      points.push_back({static_cast<double>(point.time.count()), point.value * kind.scale});
-    }
+  points.reserve(counter.points.size());
+  for (const SavedPoint& point : counter.points) {
+    points.push_back({static_cast<double>(point.time.count()), point.value * scale});
   }
   return points;
+}
+
+bool is_of(const SavedCounter& counter, const CounterKind& kind) {
+  return counter.name == kind.name && counter.unit == kind.unit;
 }
 
 }  // namespace
@@ -125,12 +125,12 @@ std::vector<CurvePoint> curve_in(const SavedTrace& trace, std::string_view owner
 std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const SavedTrace> trace) {
   const Owners owners = owners_of(*trace);
   std::vector<TimelineTrack> tracks;
-  std::vector<std::uint32_t> partners(trace->times.size());
-  for (std::uint32_t i = 0; i < partners.size(); ++i) partners[i] = i;
   std::vector<const SavedTrack*> beneath;  // another one
   for (const SavedTrack& saved : trace->tracks) {
     if (const SavedTrack* predicted = prediction_of(*trace, saved)) beneath.push_back(predicted);
   }
+  std::vector<std::uint32_t> partners(beneath.empty() ? 0 : trace->times.size());
+  for (std::uint32_t i = 0; i < partners.size(); ++i) partners[i] = i;
   for (const SavedTrack& saved : trace->tracks) {
     if (std::ranges::find(beneath, &saved) != beneath.end()) continue;
     const SavedTrack* predicted = prediction_of(*trace, saved);
@@ -151,10 +151,17 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
   auto scene = std::make_shared<TimelineScene>(trace->times, kinds_of(*trace), std::move(tracks));
   scene->memory_.resize(owners.size());
   scene->load_.resize(owners.size());
-  for (const auto& [owner, place] : owners) {
-    const auto at = static_cast<std::size_t>(place);
-    scene->memory_[at] = curve_in(*trace, owner, kMemoryCounter);
-    scene->load_[at] = curve_in(*trace, owner, kLoadCounter);
+  for (const SavedCounter& counter : trace->counters) {
+    const auto owner = owners.find(owner_of(counter.process));
+    if (owner == owners.end()) continue;
+    const auto at = static_cast<std::size_t>(owner->second);
+    for (const auto& [kind, curves] :
+         {std::pair(kMemoryCounter, &scene->memory_), std::pair(kLoadCounter, &scene->load_)}) {
+      if (!is_of(counter, kind)) continue;
+      const bool is_predicted = counter.process.ends_with(kPredicted) && !beneath.empty();
+      Curve& curve = (*curves)[at];
+      (is_predicted ? curve.predicted : curve.points) = points_of(counter, kind.scale);
+    }
   }
   scene->compares_ = !beneath.empty();
   scene->partners_ = std::move(partners);
@@ -170,7 +177,7 @@ QString TimelineScene::trace_details_of(std::uint32_t slice) const {
         .arg(text(times.end - times.start), text(times.start), text(times.end));
   };
   QStringList lines = {name_of(slice), shown(slice)};
-  if (partners_[slice] != slice) lines.append(tr("predicted %1").arg(shown(partners_[slice])));
+  if (partner_of(slice) != slice) lines.append(tr("predicted %1").arg(shown(partner_of(slice))));
   return lines.join(QLatin1Char('\n'));
 }
 
@@ -180,7 +187,7 @@ std::vector<TimelineSum> TimelineScene::sums(std::size_t most) const {
   for (const TimelineTrack& track : tracks_) {
     for (const std::uint32_t slice : track.slices) {
       TimelineSum& sum = by_name[trace_->name[slice]];
-      const std::uint32_t partner = partners_[slice];
+      const std::uint32_t partner = partner_of(slice);
       ++sum.operations;
       sum.time += to_seconds(times_[slice].end - times_[slice].start);
       if (partner == slice) continue;

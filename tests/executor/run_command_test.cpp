@@ -15,6 +15,8 @@
 
 #include "executor/supervisor.h"
 #include "scenarios/rank_status.h"
+#include "scenarios/read_trace.h"
+#include "scenarios/write_profile.h"
 #include "tests/cli/program.h"
 
 namespace trainyard {
@@ -65,6 +67,36 @@ TEST(RunCommand, WritesATraceOfPredictedBesideMeasured) {
   }
   EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
   EXPECT_NE(text.find("optimizer step"), std::string::npos);
+}
+
+double most_of(const SavedTrace& trace, const std::string& process, const std::string& name) {
+  double most = -1;
+  for (const SavedCounter& counter : trace.counters) {
+    if (counter.process != process || counter.name != name) continue;
+    for (const SavedPoint& point : counter.points) most = std::max(most, point.value);
+  }
+  return most;
+}
+
+// The most of the counter is what the backend itself has counted; and ranks that talk to each other
+// have a link load.
+TEST(RunCommand, TracesTheMemoryThatEachRankHolds) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
+                                            tiny_scenario(R"("pipeline_parallel": 2)", 2),
+                                            trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  ASSERT_EQ(measured->ranks.size(), 2u);
+  for (const ProfiledRank& rank : measured->ranks) {
+    const std::string of = fmt::format("rank {} measured", rank.rank);
+    const double gib = static_cast<double>(1 << 30);
+    EXPECT_NEAR(most_of(*saved, of, "memory") * gib / rank.peak_memory.value(), 1, 1e-6) << of;
+    EXPECT_GT(most_of(*saved, of, "link load"), 0) << of;
+    EXPECT_GT(most_of(*saved, fmt::format("rank {} predicted", rank.rank), "memory"), 0);
+  }
 }
 
 TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {

@@ -67,6 +67,50 @@ TEST(RunLives, BooksEverySecondOfTheRun) {
   EXPECT_GE(mean, 2);
 }
 
+// A run that loses half of what it takes: failures below the run, restarts below failures.
+TEST(LossTree, AddsUpFromTheLeavesToTheRun) {
+  auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 2},
+    "training": {"global_batch": 64, "sequence_length": 4096}, "plan": {"tensor_parallel": 2},
+    "reliability": {"device_mtbf": "20 days"},
+    "run": {"work": "5 days", "runs": 8}})",
+                                                          "a.json"));
+  const Plan plan = *requested_plan(question->scenario, question->job);
+  RunLives lives;
+  lives.start(question, {plan, estimate(question->job, plan)});
+  ASSERT_TRUE(wait_until([&] { return lives.answer() != nullptr; }))
+      << lives.problem().toStdString();
+  const std::vector<LossNode>& nodes = lives.answer()->losses;
+  std::vector<double> below(nodes.size());
+  for (const LossNode& node : nodes) {
+    if (node.parent >= 0) below[static_cast<std::size_t>(node.parent)] += node.seconds;
+  }
+  int deepest = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (below[i] > 0) {
+      EXPECT_NEAR(below[i], nodes[i].seconds, 1e-6 * nodes[i].seconds);
+    }
+    int depth = 0;
+    for (int at = nodes[i].parent; at >= 0; at = nodes[static_cast<std::size_t>(at)].parent)
+      ++depth;
+    deepest = std::max(deepest, depth);
+  }
+  EXPECT_EQ(deepest, 3);
+  double mean = 0;
+  for (const double days : lives.answer()->days) mean += days * 86400 / 8;
+  EXPECT_NEAR(nodes.front().seconds / mean, 1, 1e-6);
+
+  LossModel model;
+  const QAbstractItemModelTester tester(&model,
+                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
+  model.set_nodes(nodes);
+  ASSERT_EQ(model.rowCount(), 1);
+  const QModelIndex run = model.index(0, LossModel::label_column);
+  EXPECT_EQ(run.siblingAtColumn(LossModel::share_column).data().toString(),
+            QStringLiteral("100.0 %"));
+  EXPECT_GE(model.rowCount(run), 3);
+}
+
 TEST(RunLives, SaysWhatTheScenarioMustHave) {
   auto question = std::make_shared<Question>(*question_of(R"({"trainyard": "scenario/1",
     "model": "llama-3.1-8b", "cluster": {"node": "dgx-h100-80gb", "nodes": 1},

@@ -3,15 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <QAbstractItemModelTester>
+#include <QApplication>
+#include <QHelpEvent>
 #include <QTest>
+#include <QToolTip>
 #include <algorithm>
 
 #include "gui/charts/cluster_chart.h"
+#include "gui/presenters/cluster_load.h"
 #include "gui/presenters/cluster_map.h"
 #include "gui/presenters/placement_model.h"
 #include "model/cost/estimate.h"
 #include "scenarios/question.h"
 #include "scenarios/scenario_text.h"
+#include "simulator/step.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -88,6 +93,42 @@ TEST_F(Mapped, TheSlowestHopOfARingLeavesTheNode) {
   EXPECT_FALSE(across.contains(QStringLiteral(" 0 of them")));
 }
 
+// What the simulation says of links by their kind: no link of a device is busier than that.
+TEST_F(Mapped, LoadsAreThoseOfTheSimulatedStep) {
+  const std::atomic<bool> stop = false;
+  const auto load = ClusterLoad::of(*map_, stop);
+  ASSERT_TRUE(load) << load.error().message;
+  const auto simulation = simulate(map_->question().job, map_->plan());
+  ASSERT_TRUE(simulation);
+  double most = 0;
+  for (const LinkUtilisation& kind : simulation->links) most = std::max(most, kind.most);
+  EXPECT_GT(most, 0);
+  EXPECT_NEAR(std::ranges::max(load->devices), most, 1e-9);
+  EXPECT_DOUBLE_EQ(load->most, std::ranges::max(load->devices));
+}
+
+// A node of one device below each leaf, uplinks of half the NIC's bandwidth: what a NIC carries
+// goes over its rack's link, which is twice as busy.
+TEST(ClusterLoads, OfARackIsWhatItsNicsBring) {
+  const auto map = map_of(R"({"device": "h100-sxm-80gb", "devices_per_node": 1, "nodes": 4,
+    "intra_node": {"kind": "nvswitch", "bandwidth": "450 GB/s"},
+    "inter_node": {"kind": "fat-tree", "nics_per_node": 1, "bandwidth": "400 Gbit/s",
+                   "oversubscription": 2, "nodes_per_leaf": 1}})",
+                          R"({"pipeline_parallel": 2})");
+  ASSERT_NE(map, nullptr);
+  ASSERT_EQ(map->links().size(), 4u);
+  const std::atomic<bool> stop = false;
+  const auto load = ClusterLoad::of(*map, stop);
+  ASSERT_TRUE(load) << load.error().message;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const int rack = map->links()[i].from;
+    const int node = map->racks()[static_cast<std::size_t>(rack)].nodes.front();
+    EXPECT_GT(load->links[i], 0);
+    EXPECT_NEAR(load->links[i] / load->devices[static_cast<std::size_t>(node)], 2, 1e-9);
+    EXPECT_DOUBLE_EQ(load->links[i], load->busiest[i]);
+  }
+}
+
 TEST_F(Mapped, TheMatrixHasEveryTensorGroupOnce) {
   PlacementModel model;
   const QAbstractItemModelTester tester(&model,
@@ -119,6 +160,35 @@ TEST_F(Mapped, AClickedDeviceIsTheOneUnderTheMouse) {
   }
   QTest::keyClick(&chart, Qt::Key_Up);
   EXPECT_EQ(chart.selected(), 30);
+}
+
+// Grey until the load is known; then the busiest link has the colour of the scale's upper part.
+TEST_F(Mapped, LinksAreInTheColourOfTheirLoad) {
+  ClusterChart chart;
+  chart.resize(700, 500);
+  const auto two_racks = map_of(R"({"device": "h100-sxm-80gb", "devices_per_node": 1, "nodes": 4,
+    "intra_node": {"kind": "nvswitch", "bandwidth": "450 GB/s"},
+    "inter_node": {"kind": "fat-tree", "nics_per_node": 1, "bandwidth": "400 Gbit/s",
+                   "nodes_per_leaf": 2}})",
+                                R"({"pipeline_parallel": 2})");
+  ASSERT_NE(two_racks, nullptr);
+  chart.set_map(two_racks);
+  const QPolygonF way = chart.way_of(two_racks->links().front());
+  const QPoint middle = ((way[1] + way[2]) / 2).toPoint();
+  const auto saturation = [&] { return chart.grab().toImage().pixelColor(middle).hslSaturation(); };
+  EXPECT_LT(saturation(), 60);
+  ClusterLoad load;
+  load.devices.assign(4, 0.1);
+  load.links = load.busiest = {0.2, 0.2};
+  load.most = 0.2;
+  chart.set_load(std::make_shared<const ClusterLoad>(load));
+  EXPECT_GT(saturation(), 120);
+  QHelpEvent help(QEvent::ToolTip, middle, chart.mapToGlobal(middle));
+  QApplication::sendEvent(&chart, &help);
+  EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("to the spines")))
+      << QToolTip::text().toStdString();
+  EXPECT_TRUE(QToolTip::text().contains(QStringLiteral("load 20.0")));
+  EXPECT_TRUE(chart.data_text().contains(QStringLiteral("rack 0 to the spines\t")));
 }
 
 }  // namespace

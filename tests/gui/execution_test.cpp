@@ -6,11 +6,13 @@
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QProcess>
+#include <QProgressBar>
 #include <QPushButton>
 #include <QSignalSpy>
 #include <QSpinBox>
 #include <QTableView>
 #include <QTest>
+#include <algorithm>
 #include <fstream>
 
 #include "gui/charts/gantt.h"
@@ -119,6 +121,26 @@ TEST_F(ExecutedInAWindow, ARunIsCancelledAndKeepsWhatItMeasured) {
   EXPECT_EQ(profile->failure, "interrupted");
   EXPECT_FALSE(profile->steps.empty());
   EXPECT_FALSE(window_->execution().is_complete());
+}
+
+// It goes on from a few parts of a hundred to all, and the page shows it.
+TEST_F(ExecutedInAWindow, ACalibrationSaysHowFarItIs) {
+  child<QSpinBox>("limit").setValue(2);
+  auto& bar = child<QProgressBar>("progress");
+  std::vector<double> shown;
+  QObject::connect(&window_->execution(), &Execution::looked, [&] {
+    EXPECT_GT(bar.maximum(), 0);  // it is not said to be unknown
+    shown.push_back(double(bar.value()) / std::max(1, bar.maximum()));
+  });
+  press("calibrate");
+  ASSERT_TRUE(wait_until([&] { return child<QPushButton>("run").isEnabled(); }));
+  EXPECT_TRUE(window_->execution().is_complete()) << summary().toStdString();
+  ASSERT_GT(shown.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(shown));
+  EXPECT_LT(shown.front(), 0.2);  // while collectives are measured
+  EXPECT_GT(shown.back(), 0.5);
+  EXPECT_FALSE(window_->execution().device().empty());
+  EXPECT_FALSE(child<QPlainTextEdit>("log").toPlainText().contains(QLatin1String("\"progress\"")));
 }
 
 TEST_F(ExecutedInAWindow, ABrokenScenarioSaysItsLineAndStartsNothing) {

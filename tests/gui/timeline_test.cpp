@@ -209,6 +209,27 @@ TEST_F(PlayedTimeline, FindsAnOperationByItsName) {
   EXPECT_EQ(scene.find_after(QStringLiteral("no such operation"), -1), nullptr);
 }
 
+// By hand: two tensor-parallel ranks, a micro-batch of 2,048 tokens; the up projection reads 4,096
+// numbers of two bytes a token and its half of 4,096 × 14,336 weights (gate and up: twice that).
+TEST_F(PlayedTimeline, SaysOfAnOperationItsShapeBytesAndDependencies) {
+  const TimelineScene& scene = *play_.step()->scene;
+  const std::uint32_t* found = scene.find_after(QStringLiteral("mlp up), forward"), -1);
+  ASSERT_NE(found, nullptr);
+  const std::string text = scene.details_of(*found).toStdString();
+  EXPECT_THAT(text, testing::HasSubstr("GEMM 2048 × 14336 × 4096"));
+  EXPECT_THAT(text, testing::HasSubstr("reads 128.0 MiB, writes 56.00 MiB: 2,048 × 14,336"));
+  // What another stream waits for is named: an exchange for the kernel that made its message.
+  const auto& tracks = scene.tracks();
+  const auto exchanges = std::ranges::find_if(tracks, [](const TimelineTrack& track) {
+    return track.name.contains(QStringLiteral("tensor"));
+  });
+  ASSERT_NE(exchanges, tracks.end());
+  const bool names_one = std::ranges::any_of(exchanges->slices, [&](std::uint32_t slice) {
+    return scene.details_of(slice).contains(QStringLiteral("\nafter "));
+  });
+  EXPECT_TRUE(names_one) << scene.details_of(exchanges->slices.front()).toStdString();
+}
+
 TEST_F(PlayedTimeline, HasMemoryAndLinkLoadOfEveryRank) {
   const StepSimulation& simulation = *play_.step()->simulation;
   for (int rank = 0; rank < 4; ++rank) {

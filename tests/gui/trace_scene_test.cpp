@@ -71,6 +71,32 @@ TEST_F(OpenedTrace, SaysOfAnOperationWhatWasPredicted) {
   EXPECT_EQ(scene().kind_of(track("rank 0 · tensor").slices[0]), SliceKind::tensor_parallel);
 }
 
+// Both of one rank on one curve; the other rank has none.
+TEST(TraceCurves, ShowWhatWasMeasuredAndPredictedTogether) {
+  const auto counter = [](const char* process, double most) {
+    return TraceCounter{process, "memory", "GiB", {{Seconds(0), 1}, {Seconds(1e-3), most}}};
+  };
+  const std::string of_run =
+      span_trace({{"rank 0 predicted", "compute", "linear, forward", Seconds(0), Seconds(1e-3)},
+                  {"rank 0 measured", "compute", "linear, forward", Seconds(0), Seconds(3e-3)},
+                  {"rank 1 measured", "compute", "linear, forward", Seconds(0), Seconds(3e-3)}},
+                 {counter("rank 0 predicted", 2), counter("rank 0 measured", 3)});
+  StepPlay play;
+  play.open(written("curves-trace.json", of_run));
+  ASSERT_TRUE(wait_until([&] { return !play.busy(); }));
+  ASSERT_NE(play.step(), nullptr) << play.problem().toStdString();
+  const auto curves = play.step()->scene->curves_of(0);
+  ASSERT_EQ(curves.size(), 1u);
+  EXPECT_EQ(curves[0].title,
+            QStringLiteral("memory, rank 0\nat most 3.000 GiB\npredicted 2.000 GiB"));
+  ASSERT_EQ(curves[0].points.size(), 2u);
+  ASSERT_EQ(curves[0].predicted.size(), 2u);
+  EXPECT_DOUBLE_EQ(curves[0].points[1].value, 3.0 * (1 << 30));
+  EXPECT_DOUBLE_EQ(curves[0].predicted[1].value, 2.0 * (1 << 30));
+  EXPECT_DOUBLE_EQ(curves[0].most, 3.0 * (1 << 30));
+  EXPECT_TRUE(play.step()->scene->curves_of(1).empty());
+}
+
 // By hand: two ranks, 6 ms each measured and 2 ms each predicted.
 TEST_F(OpenedTrace, AddsUpOperationsOfOneName) {
   const auto sums = scene().sums(2);
@@ -87,6 +113,21 @@ TEST_F(OpenedTrace, IsDrawnMeasuredAbovePredicted) {
   gantt.set_scene(play_.step()->scene);
   EXPECT_EQ(gantt.drawing().svg().count(QStringLiteral("<rect")), 11);  // the spans of the trace
   EXPECT_FALSE(gantt.grab().isNull());
+}
+
+// What was there stays.
+TEST_F(OpenedTrace, IsKeptWhereTheNextOneIsCancelled) {
+  const auto before = play_.step();
+  std::vector<Span> spans(200000, {"rank 0", "compute", "linear", Seconds(0), Seconds(1)});
+  const auto file = written("large-trace.json", span_trace(spans));
+  QObject::connect(&play_, &StepPlay::progressed, [this](double fraction) {
+    EXPECT_GT(fraction, 0);
+    play_.cancel();
+  });
+  play_.open(file);
+  ASSERT_TRUE(wait_until([this] { return !play_.busy(); }));
+  EXPECT_EQ(play_.step(), before);
+  EXPECT_EQ(play_.problem(), QStringLiteral("Cancelled."));
 }
 
 TEST_F(OpenedTrace, LeavesNothingOfItselfWhereTheNextOneIsNone) {

@@ -8,6 +8,7 @@
 #include <QDir>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMenu>
 #include <QMessageBox>
 #include <QProcess>
@@ -25,17 +26,21 @@
 
 #include "gui/charts/gantt.h"
 #include "gui/main_window.h"
+#include "gui/pages/accuracy_page.h"
 #include "gui/pages/execute_page.h"
 #include "gui/pages/explore_page.h"
 #include "gui/pages/json_editor.h"
 #include "gui/pages/plan_page.h"
 #include "gui/pages/timeline_page.h"
+#include "gui/presenters/accuracy_check.h"
 #include "gui/presenters/explore.h"
 #include "gui/presenters/form_model.h"
 #include "gui/presenters/scenario_document.h"
 #include "gui/presenters/text.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
+#include "scenarios/validation.h"
+#include "scenarios/write_spans.h"
 #include "tests/gui/application.h"
 
 namespace trainyard {
@@ -83,6 +88,25 @@ TEST_F(Window, ASliderAnswersAtOnce) {
   QTest::keyClick(&slider, was > 0 ? Qt::Key_Left : Qt::Key_Right);
   ASSERT_TRUE(window_.explore().candidate().has_value());
   EXPECT_NE(window_.explore().candidate()->plan.tensor_parallel, before->plan.tensor_parallel);
+}
+
+TEST_F(Window, AClickTakesWhatWouldHelp) {
+  go_to_page(2);
+  auto& slider = child<QSlider>("tensor_parallel");
+  slider.setValue(slider.maximum());
+  auto& list = child<QListWidget>("remedies");
+  ASSERT_TRUE(wait_until([&] { return !window_.explore().remedies().plans.empty(); }));
+  const Seconds before = window_.explore().candidate()->estimate.step_time;
+  QApplication::processEvents();
+  QTest::mouseClick(list.viewport(), Qt::LeftButton, {},
+                    list.visualItemRect(list.item(0)).center());
+  EXPECT_LT(window_.explore().candidate()->estimate.step_time, before);
+  slider.setValue(slider.maximum());
+  ASSERT_TRUE(wait_until([&] { return !window_.explore().remedies().plans.empty(); }));
+  list.setFocus();
+  list.setCurrentRow(0);
+  QTest::keyClick(&list, Qt::Key_Return);
+  EXPECT_LT(window_.explore().candidate()->estimate.step_time, before);
 }
 
 // From a model's own config to a plan in a file, by what a user presses.
@@ -156,6 +180,22 @@ TEST_F(Window, ADroppedScenarioIsOpened) {
   drop(example("llama-3.1-405b-2048-h100.json"));
   ASSERT_NE(window_.document().question(), nullptr);
   EXPECT_EQ(window_.document().question()->job.job.cluster.devices(), 2048);
+  EXPECT_FALSE(window_.document().modified());
+}
+
+// Each on its page, and the scenario stays.
+TEST_F(Window, ADroppedTraceOrMeasuredRunIsShownOnItsPage) {
+  drop(written("dropped-trace.json",
+               span_trace({{"rank 0", "compute", "linear, forward", Seconds(0), Seconds(1)}})));
+  ASSERT_TRUE(wait_until([&] { return window_.timeline().gantt().scene() != nullptr; }));
+  EXPECT_TRUE(window_.timeline().isVisible());
+  const std::string run = std::string(kSmall).insert(std::string(kSmall).rfind('}'),
+                                                     R"(, "plan": { "tensor_parallel": 8 },
+    "measured": { "step_time": "2 s", "source": "made up" } )");
+  drop(written("dropped-runs.json", "[" + run + "," + run + "]"));
+  ASSERT_TRUE(wait_until([&] { return window_.accuracy().report() != nullptr; }));
+  EXPECT_TRUE(window_.findChild<AccuracyPage*>()->isVisible());
+  EXPECT_EQ(window_.accuracy().report()->rows.size(), 2u);
   EXPECT_FALSE(window_.document().modified());
 }
 

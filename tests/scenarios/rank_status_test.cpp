@@ -35,6 +35,15 @@ TEST(RankStatus, IsNotReadFromWhatElseAProgramSays) {
   EXPECT_FALSE(read_rank_status(R"({"ranks":7})"));
 }
 
+TEST(RankStatus, ReadsHowFarACalibrationIs) {
+  EXPECT_EQ(read_progress(progress_line(0.25)), 0.25);
+  EXPECT_EQ(read_progress(R"({"progress":0})"), 0.0);
+  for (const char* other : {"25 %", R"({"progress":"a"})", R"({"progress":1.5})",
+                            R"({"progress":-1})", R"({"progress":)", R"({"ranks":[]})"}) {
+    EXPECT_FALSE(read_progress(other)) << other;
+  }
+}
+
 // JSON has no such number.
 TEST(RankStatus, WritesALossThatIsNoNumber) {
   const auto read =

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+
 #include "scenarios/output.h"
 #include "scenarios/write_spans.h"
 
@@ -65,6 +69,41 @@ TEST(SavedTrace, PassesOverEventsThatAreNoSpans) {
     "other": {"ph": "X"}})");
   ASSERT_TRUE(trace) << trace.error().message;
   EXPECT_EQ(trace->times.size(), 1u);
+}
+
+// Text of many blocks; told of each, and given up when it is asked to.
+TEST(SavedTrace, IsReadBlockByBlock) {
+  std::vector<Span> spans;
+  for (int i = 0; i < 40000; ++i) {
+    spans.push_back({"rank 0", "compute", "linear", Seconds(1e-6 * i), Seconds(1e-6 * (i + 1))});
+  }
+  const auto file = std::filesystem::path(testing::TempDir()) /
+                    ("blocks." + std::to_string(::getpid()) + ".json");
+  std::ofstream(file) << span_trace(spans);
+  std::vector<double> told;
+  const auto whole = read_trace(file, {.progress = [&](double part) { told.push_back(part); }});
+  ASSERT_TRUE(whole) << whole.error().message;
+  EXPECT_EQ(whole->times.size(), spans.size());
+  EXPECT_EQ(whole->times.back(), (TaskTimes{microseconds(39999), microseconds(40000)}));
+  EXPECT_GT(told.size(), 2u);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_EQ(told.back(), 1);
+  std::atomic<bool> stop = false;
+  const auto given_up = read_trace(file, {&stop, [&](double) { stop = true; }});
+  ASSERT_FALSE(given_up);
+  EXPECT_EQ(given_up.error().message, "interrupted");
+  std::filesystem::remove(file);
+}
+
+// Lists of lists and other members are read over, whatever their size.
+TEST(SavedTrace, KeepsNothingButEvents) {
+  const auto trace = read_back(R"({"first": [{"ph": "X", "ts": 1, "dur": 1}, [1, [2]]],
+    "traceEvents": [[{"ph": "X", "ts": 2, "dur": 1}], 7,
+      {"ph": "X", "name": "a", "ts": 3, "dur": 4, "args": {"list": [1, {"b": 2}]}}],
+    "displayTimeUnit": "ms"})");
+  ASSERT_TRUE(trace) << trace.error().message;
+  ASSERT_EQ(trace->times.size(), 1u);
+  EXPECT_EQ(trace->times[0], (TaskTimes{microseconds(0), microseconds(4)}));
 }
 
 TEST(SavedTrace, SaysInALineWhyAFileIsNone) {

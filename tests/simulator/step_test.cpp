@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <vector>
 
 #include "simulator/critical_path.h"
 #include "tests/model/cost/example_jobs.h"
@@ -36,6 +38,21 @@ TEST(Step, IsGivenUpWhenItIsAskedTo) {
   ASSERT_FALSE(given_up);
   EXPECT_EQ(given_up.error().message, "interrupted");
   EXPECT_TRUE(simulate(job, plan, {.interrupted = &not_asked}));
+}
+
+TEST(Step, SaysHowFarItIs) {
+  const PreparedJob job = gpt3_on_a100(8, 32);
+  std::vector<double> told;
+  const auto simulation =
+      simulate(job, legal_plan(job, degrees(8, 4)),
+               {.fold = Fold::off, .progress = [&](double fraction) { told.push_back(fraction); }});
+  ASSERT_TRUE(simulation);
+  ASSERT_GT(told.size(), 3u);
+  EXPECT_TRUE(std::ranges::is_sorted(told));
+  EXPECT_GE(told.front(), 0);
+  EXPECT_LT(told.front(), 0.5);
+  EXPECT_GT(told.back(), 0.5);
+  EXPECT_LE(told.back(), 1);
 }
 
 // One rank: nothing waits for anything, and both roads add up the same kernels.
