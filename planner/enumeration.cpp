@@ -283,13 +283,23 @@ class Enumerator {
 
 }  // namespace
 
-std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
+bool Enumeration::has_states_to_shard(const Degrees& d) const {
   const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);
-  const bool sharded = d.data * d.context > 1 || (has_experts && expert_data > 1);
-  if (sharded || zero_stages.empty()) {
+  return d.data * d.context > 1 || (has_experts && expert_data > 1);
+}
+
+std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
+  if (has_states_to_shard(d) || zero_stages.empty()) {
     return zero_stages;
   }
   return {zero_stages.front()};
+}
+
+std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
+  if (!sharding_groups.empty()) return shardings_of(d).size();
+  const std::size_t stages =
+      has_states_to_shard(d) ? zero_stages.size() : std::min<std::size_t>(zero_stages.size(), 1);
+  return offloads.size() * stages;
 }
 
 std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
@@ -318,7 +328,7 @@ std::size_t Enumeration::recomputes_of(const Degrees& d) const {
 std::int64_t Enumeration::size() const {
   std::size_t size = 0;
   for (const Degrees& d : degrees) {
-    size += shardings_of(d).size() * shapes[d.shapes].size() * recomputes_of(d);
+    size += number_of_shardings(d) * shapes[d.shapes].size() * recomputes_of(d);
   }
   return static_cast<std::int64_t>(size);
 }

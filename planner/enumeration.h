@@ -74,9 +74,12 @@ struct Enumeration {
   std::vector<Placement> placements;
   bool has_experts = false;
 
+  bool has_states_to_shard(const Degrees& degrees) const;
   // ZeRO stages that differ for these degrees.
   std::vector<int> zero_stages_of(const Degrees& degrees) const;
+  // In the order of `offloads`, as many of each.
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
+  std::size_t number_of_shardings(const Degrees& degrees) const;
   // How many of `recomputes` these degrees can have.
   std::size_t recomputes_of(const Degrees& degrees) const;
   std::int64_t size() const;

@@ -6,6 +6,19 @@
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
+namespace {
+
+// That of the shortest passes: nothing else of a node's bound depends on it.
+Recompute least_recompute(const Enumeration& space, const Degrees& degrees, const PassSums& sums) {
+  std::optional<Recompute> least;
+  for (const RecomputeChoice& choice : space.recomputes) {
+    if (!choice.is_for(degrees.pipeline)) continue;
+    if (!least || sums.total(choice.every_stage) < sums.total(*least)) least = choice.every_stage;
+  }
+  return least.value_or(Recompute{});
+}
+
+}  // namespace
 
 void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request) {
   request.tensor_parallel = degrees.tensor;
@@ -138,16 +151,13 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
 PlanBound NodeBounds::bound(const Degrees& degrees, Found found) const {
   PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300)};
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
+  found.plan.recompute = least_recompute(space_, degrees, found.sums);
   for (const Sharding& sharding : space_.shardings_of(degrees)) {
     set_sharding(sharding, degrees, found.plan);
-    for (const RecomputeChoice& choice : space_.recomputes) {
-      if (!choice.is_for(degrees.pipeline)) continue;
-      found.plan.recompute = choice.every_stage;
-      const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan);
-      least.step = std::min(least.step, one.step);
-      least.busy = std::min(least.busy, one.busy);
-      least.memory = std::min(least.memory, one.memory);
-    }
+    const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan);
+    least.step = std::min(least.step, one.step);
+    least.busy = std::min(least.busy, one.busy);
+    least.memory = std::min(least.memory, one.memory);
   }
   return least;
 }

@@ -35,6 +35,7 @@ SearchCounts run(SharedSearch& shared) {
     shared.start_pricing();
     in_parallel(workers, &Worker::expand_nodes);
   }
+  if (shared.start_open_families()) in_parallel(workers, &Worker::bound_open_families);
   SearchCounts counts;
   for (const Worker& worker : workers) counts += worker.counts;
   return counts;

@@ -6,6 +6,7 @@
 #include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/money.h"
+#include "model/cost/offload.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -47,9 +48,7 @@ Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic&
 }
 
 // Where nothing but passes and sends makes a stage the slowest.
-bool only_passes(const Plan& plan) {
-  return plan.zero_stage <= 1 && plan.offload.activations == OffloadTarget::none;
-}
+bool only_passes(const Plan& plan) { return plan.zero_stage <= 1 && plan.offload == Offload{}; }
 
 // F, B and W of one micro-batch on a stage.
 PassTimes stage_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
@@ -191,21 +190,45 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
 }
 
 void StageBounds::set_passes(const Plan& plan) {
-  const PipelineShape shape = pipeline_shape(plan);
-  busy_ = span_ = Seconds(0);
-  if (shape.route == Route::both_ways) return;
   passes_.clear();
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
     passes_.push_back(stage_passes(costs_, held_[stage], recompute));
-    busy_ = std::max(busy_, passes_.back().total() * plan.microbatches);
   }
-  const Schedule& schedule = *plan.schedule;
-  if (schedule.closed_span != nullptr) span_ = schedule.closed_span(shape, passes_);
+  times_ = times_of(plan, passes_);
 }
 
-Seconds StageBounds::pipeline(const Plan& plan) const {
-  return only_passes(plan) ? std::max(busy_, span_) : busy_;
+StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<PassTimes>& passes) {
+  const PipelineShape shape = pipeline_shape(plan);
+  Times times;
+  if (shape.route == Route::both_ways) return times;
+  for (const PassTimes& stage : passes) {
+    times.busy = std::max(times.busy, stage.total() * plan.microbatches);
+  }
+  const Schedule& schedule = *plan.schedule;
+  if (schedule.closed_span != nullptr) times.span = schedule.closed_span(shape, passes);
+  return times;
+}
+
+StageBounds::Times StageBounds::times_with_copies(const Plan& plan) {
+  if (plan.schedule->route == Route::both_ways) return {};
+  with_copies_ = passes_;
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+    const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
+    const PassTimes longer =
+        exposed_copies(offload_copies(job_, plan, held_[stage], away), passes_[stage]);
+    with_copies_[stage].forward += longer.forward;
+    with_copies_[stage].input_gradient += longer.input_gradient;
+    with_copies_[stage].weight_gradient += longer.weight_gradient;
+  }
+  return times_of(plan, with_copies_);
+}
+
+Seconds StageBounds::pipeline(const Plan& plan) {
+  const Times times = plan.offload == Offload{} ? times_ : times_with_copies(plan);
+  // Traffic of parameters stands in the passes from ZeRO-2 on, of unlike stages in unlike ways.
+  return plan.zero_stage <= 1 ? std::max(times.busy, times.span) : times.busy;
 }
 
 Bytes StageBounds::memory(const Plan& plan) const {

@@ -59,7 +59,7 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
                      const Plan& plan);
 
 // Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
-// Of data parallelism and sends they know nothing.
+// Of data parallelism and sends they know nothing. Those of times need set_passes first.
 class StageBounds {
  public:
   StageBounds(const PreparedJob& job, const StageCosts& costs) : job_(job), costs_(costs) {}
@@ -69,8 +69,10 @@ class StageBounds {
   void set_stages(const Plan& plan) { stage_parameters(job_, plan, held_); }
   // Takes its passes. The others are asked of plans that differ from it in sharding only.
   void set_passes(const Plan& plan);
-  // From the first pass to the last, at least.
-  Seconds pipeline(const Plan& plan) const;
+  // From the first pass to the last, at least; with the copies to the hosts that outlast a pass.
+  Seconds pipeline(const Plan& plan);
+  // The same of the slowest stage alone, without copies; costs nothing.
+  Seconds busy() const { return times_.busy; }
   // Memory of the stages that are mostly the fullest.
   Bytes memory(const Plan& plan) const;
   // Of any stage.
@@ -80,9 +82,16 @@ class StageBounds {
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
-  std::vector<PassTimes> passes_;
-  Seconds busy_;  // the slowest stage's passes
-  Seconds span_;  // the schedule's, where it has a closed form and no stage works both ways
+  // Nothing where a stage works both ways.
+  struct Times {
+    Seconds busy;  // the slowest stage's passes
+    Seconds span;  // the schedule's, where it has a closed form
+  };
+  static Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
+  Times times_with_copies(const Plan& plan);
+
+  std::vector<PassTimes> passes_, with_copies_;
+  Times times_;
 };
 
 // The objective of a plan that is this good; 0 where nothing is known.

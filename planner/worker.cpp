@@ -16,6 +16,9 @@ constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
 // For the most promising degrees, when a search is interrupted before it has priced any plan.
 constexpr auto kGrace = std::chrono::seconds(1);
+// For the bound of what is left when a search stops: of its time limit, and within these.
+constexpr double kOpenShare = 0.25;
+constexpr Seconds kOpenLeast(0.2), kOpenMost(2);
 
 Clock::time_point deadline_of(Seconds limit) {
   constexpr Seconds kUnreachable(1e9);  // beyond, the clock's own range would be left
@@ -186,11 +189,74 @@ void SharedSearch::start_pricing() {
             [&](const SearchNode& a, const SearchNode& b) { return key(a) < key(b); });
 }
 
+bool SharedSearch::start_open_families() {
+  open_families_ = cutoff_.load();
+  if (!stopped() || !any_ || aim != Aim::best) return false;
+  const Seconds time = std::clamp(options.time_limit * kOpenShare, kOpenLeast, kOpenMost);
+  end_of_open_families_ = deadline_of(time);
+  std::erase_if(families, [](const Family& family) { return family.bounded; });
+  set_floors_of_open_families();
+  return true;
+}
+
+// Of all nodes of the families whose attention is the same: what a stage exchanges without its
+// experts depends on these, the micro-batch, p and D. The families are put in the order of it.
+void SharedSearch::set_floors_of_open_families() {
+  std::sort(families.begin(), families.end(),
+            [](const Family& a, const Family& b) { return a.first < b.first; });
+  NodeFloors floors(job, space, options.base);
+  std::vector<bool> seen;  // shapes
+  std::size_t group = 0;   // the first family with this attention
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const Degrees& first = space.degrees[families[i].first];
+    if (i == 0 || !same_attention(space.degrees[families[i - 1].first], first)) {
+      group = i;
+      families[i].floor = Seconds(std::numeric_limits<double>::infinity());
+      seen.assign(space.shapes.size(), false);
+    }
+    for (std::size_t d = families[i].first; d < families[i].last; ++d) {
+      const Degrees& degrees = space.degrees[d];
+      if (seen[degrees.shapes]) continue;
+      floors.start(degrees);
+      if (!floors.legal()) continue;
+      seen[degrees.shapes] = true;
+      families[group].floor = std::min(families[group].floor, least_floor(floors, degrees));
+    }
+  }
+  for (std::size_t i = 1; i < families.size(); ++i) {
+    const Degrees& before = space.degrees[families[i - 1].first];
+    if (same_attention(before, space.degrees[families[i].first])) {
+      families[i].floor = families[i - 1].floor;
+    }
+  }
+  std::stable_sort(families.begin(), families.end(),
+                   [](const Family& a, const Family& b) { return a.floor < b.floor; });
+}
+
+Seconds SharedSearch::least_floor(NodeFloors& floors, const Degrees& degrees) const {
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (const ShapeRange& range : space.ranges[degrees.shapes]) {
+    least = std::min(least, floors.without_experts(range));
+  }
+  return least;
+}
+
+bool SharedSearch::open_families_are_over() { return Clock::now() >= end_of_open_families_; }
+
+void SharedSearch::lower_open_families(double value) {
+  double least = open_families_;
+  while (value < least && !open_families_.compare_exchange_weak(least, value)) {
+  }
+}
+
 double SharedSearch::open_bound() const {
-  const bool last_round = families_of_round == families.size();
-  if (last_round && !not_all_bounded_ && first_open < nodes.size())
-    return nodes[first_open].bound.first;
-  return objective_bound(job, shares, options.objective, options.base.offload);
+  double bound = open_families_;
+  if (first_open < nodes.size()) bound = std::min(bound, nodes[first_open].bound.first);
+  double any_plan = std::numeric_limits<double>::infinity();
+  for (const Offload& offload : space.offloads) {
+    any_plan = std::min(any_plan, objective_bound(job, shares, options.objective, offload));
+  }
+  return std::max(bound, any_plan);
 }
 
 // ---- A worker ------------------------------------------------------------------------------
@@ -207,7 +273,7 @@ std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) c
   const Enumeration& space = shared_.space;
   const std::size_t recomputes =
       space.recomputes_of(degrees) + (shared_.repeats_some_layers ? 1 : 0);
-  return static_cast<std::int64_t>(space.shardings_of(degrees).size() * recomputes *
+  return static_cast<std::int64_t>(space.number_of_shardings(degrees) * recomputes *
                                    (range.last - range.first));
 }
 
@@ -237,10 +303,43 @@ void Worker::bound_nodes() {
   for (std::size_t i = shared_.next_family++; i < end; i = shared_.next_family++) {
     if (shared_.bounding_is_over()) break;
     bounds_.start();
-    const SharedSearch::Family& family = shared_.families[i];
+    SharedSearch::Family& family = shared_.families[i];
     for (std::size_t d = family.first; d < family.last; ++d) bound_degrees(d);
+    family.bounded = true;
   }
   shared_.add_nodes(found_);
+}
+
+// Only the least of all counts: what is above the least so far needs no closer look, and when time
+// is over the floor of the next family stands for all that are left.
+void Worker::bound_open_families() {
+  const std::size_t end = shared_.families.size();
+  for (std::size_t i = shared_.next_open_family++; i < end; i = shared_.next_open_family++) {
+    const SharedSearch::Family& family = shared_.families[i];
+    if (shared_.open_families_are_over()) {
+      shared_.lower_open_families(value_of(PlanBound{family.floor, Seconds(0), Bytes(0)}).first);
+      return;
+    }
+    bounds_.start();
+    for (std::size_t d = family.first; d < family.last; ++d) {
+      bound_open_degrees(shared_.space.degrees[d]);
+    }
+  }
+}
+
+void Worker::bound_open_degrees(const Degrees& degrees) {
+  const auto matters = [this](Seconds step) {
+    return value_of(PlanBound{step, Seconds(0), Bytes(0)}).first < shared_.open_families();
+  };
+  floors_.start(degrees);
+  for (const ShapeRange& range : shared_.space.ranges[degrees.shapes]) {
+    if (!matters(floors_.without_experts(range)) || !matters(floors_.with_experts(range))) continue;
+    auto look = bounds_.look(degrees, range, shared_.options.base);
+    if (!look) continue;
+    const PlanBound bound = bounds_.bound(degrees, *std::move(look));
+    if (too_large(bound)) return;  // and so are larger micro-batches
+    shared_.lower_open_families(value_of(bound).first);
+  }
 }
 
 bool Worker::floor_is_too_high(const ShapeRange& range) {
@@ -343,19 +442,36 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
     set_recompute(recompute, request_);
     set_recompute(recompute, plan);
     node.stages.set_passes(plan);
-    for (const Sharding& sharding : shardings) {
-      set_sharding(sharding, request_);
-      set_sharding(sharding, node.degrees, plan);
-      const std::int64_t before = too_large_so_far();
-      if (can_enter(node, plan)) price();
-      if (plan.recompute.mode == RecomputeMode::none && too_large_so_far() > before) {
-        too_large_.push_back(sharding);
-      }
-      if (count(1) && shared_.pricing_is_over()) return false;
-    }
+    if (!expand_shardings(node, shardings, plan)) return false;
   }
   return !shared_.repeats_some_layers ||
          expand_repeated_layers(node, plan, static_cast<std::int64_t>(shardings.size()));
+}
+
+// With these passes. What lies outside the device only makes them longer: the pipeline takes at
+// least as long as that of the same plan with all on the device, where this one was priced.
+bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings,
+                              Plan& plan) {
+  const std::vector<Offload>& offloads = shared_.space.offloads;
+  const std::size_t on_device =
+      offloads.front() == Offload{} ? shardings.size() / offloads.size() : shardings.size();
+  pipelines_.assign(on_device, Seconds(0));
+  for (std::size_t i = 0; i < shardings.size(); ++i) {
+    set_sharding(shardings[i], request_);
+    set_sharding(shardings[i], node.degrees, plan);
+    const std::int64_t before = too_large_so_far();
+    const std::int64_t evaluated = counts.evaluated;
+    if (can_enter(node, plan, pipelines_[i % on_device])) price();
+    if (i < on_device && counts.evaluated > evaluated) {
+      const Breakdown& parts = estimate_.breakdown;
+      pipelines_[i] = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+    }
+    if (plan.recompute.mode == RecomputeMode::none && too_large_so_far() > before) {
+      too_large_.push_back(shardings[i]);
+    }
+    if (count(1) && shared_.pricing_is_over()) return false;
+  }
+  return true;
 }
 
 std::int64_t Worker::too_large_so_far() const {
@@ -377,12 +493,19 @@ bool Worker::expand_repeated_layers(const Expansion& node, Plan& plan, std::int6
   return true;
 }
 
-bool Worker::has_time(const Expansion& node, const Plan& plan) {
+// What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.
+// Of its memory it knows the states of the average stage.
+std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
+                                            Seconds pipeline) {
   constexpr double kRounding = 1 - 1e-9;
   PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
-  bound.step = std::max(bound.step, node.stages.pipeline(plan) * kRounding);
-  bound.memory = Bytes(0);
-  return shared_.has_room_for(value_of(bound));
+  const auto has_room_after = [&](Seconds passes) {
+    bound.step = std::max(bound.step, passes * kRounding);
+    return shared_.has_room_for(value_of(bound));
+  };
+  if (!has_room_after(std::max(pipeline, node.stages.busy()))) return std::nullopt;
+  if (!has_room_after(node.stages.pipeline(plan))) return std::nullopt;
+  return bound;
 }
 
 // The fewest layers that fit by the stages that are mostly the fullest; more where another is.
@@ -407,7 +530,7 @@ void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
     node.stages.set_passes(plan);
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) return;
-    if (!has_time(node, plan) || !is_promising(*legal)) {
+    if (!leaf_bound(node, plan, Seconds(0)) || !is_promising(*legal)) {
       ++counts.pruned_by_time;
       return;
     }
@@ -420,20 +543,19 @@ void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
   ++counts.pruned_by_memory;
 }
 
-bool Worker::can_enter(const Expansion& node, const Plan& plan) {
+bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {
   constexpr double kRounding = 1 - 1e-9;
-  PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
-  bound.step = std::max(bound.step, node.stages.pipeline(plan) * kRounding);
-  if (!shared_.has_room_for(value_of(bound))) {
+  std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
+  if (!bound) {
     ++counts.pruned_by_time;
     return false;
   }
-  bound.memory = std::max(bound.memory, node.stages.memory(plan) * kRounding);
-  if (too_large(bound)) {
+  bound->memory = std::max(bound->memory, node.stages.memory(plan) * kRounding);
+  if (too_large(*bound)) {
     ++counts.pruned_by_memory;
     return false;
   }
-  if (!shared_.has_room_for(value_of(bound))) {
+  if (!shared_.has_room_for(value_of(*bound))) {
     ++counts.pruned_by_time;
     return false;
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "planner/node.h"
@@ -39,7 +40,9 @@ class SharedSearch {
   // Degrees with the same layers, the most promising family first.
   struct Family {
     std::size_t first, last;  // of the degrees: `first` … `last` − 1
-    Seconds floor;            // of its first degrees with the smallest micro-batch
+    // Of its first degrees with the smallest micro-batch; when the search stops, of all its nodes.
+    Seconds floor;
+    bool bounded = false;  // its nodes are known; set by the worker that took it
   };
   // The next round: false when there is none.
   bool start_round();
@@ -53,6 +56,12 @@ class SharedSearch {
   void add_nodes(const std::vector<SearchNode>& nodes);
   // Between the two halves of a round, on one thread.
   void start_pricing();
+  // After a search that stopped and found something: whether to bound the families that are open.
+  bool start_open_families();
+  bool open_families_are_over();
+  // A plan of an open family may have this value, of the first objective; 0: any.
+  void lower_open_families(double value);
+  double open_families() const { return open_families_.load(std::memory_order_relaxed); }
   // The smallest bound among the plans that were not looked at.
   double open_bound() const;
 
@@ -72,10 +81,13 @@ class SharedSearch {
   std::atomic<std::size_t> next_family = 0, next_node = 0;
   std::atomic<std::int64_t> considered = 0;  // for progress
   std::atomic<std::size_t> first_open;       // node; as many as there are nodes: none
+  std::atomic<std::size_t> next_open_family = 0;
 
  private:
   bool interrupted() const;
   void order_families();
+  void set_floors_of_open_families();
+  Seconds least_floor(NodeFloors& floors, const Degrees& degrees) const;
 
   std::size_t families_of_previous_round_ = 0;
   bool wants_front() const { return options.second && aim == Aim::best; }
@@ -86,8 +98,10 @@ class SharedSearch {
   std::atomic<double> cutoff_;
   std::atomic<bool> any_ = false;  // whether the list has a plan
   std::atomic<bool> not_all_bounded_ = false, not_all_priced_ = false;
+  std::atomic<double> open_families_ = 0;
   Clock::time_point deadline_, last_deadline_;          // once a plan is found; whatever was found
   Clock::time_point grace_ = Clock::time_point::min();  // until when an interrupted search goes on
+  Clock::time_point end_of_open_families_;
 };
 
 class Worker {
@@ -96,11 +110,13 @@ class Worker {
 
   void bound_nodes();
   void expand_nodes();
+  void bound_open_families();
 
   SearchCounts counts;
 
  private:
   void bound_degrees(std::size_t index);
+  void bound_open_degrees(const Degrees& degrees);
   bool floor_is_too_high(const ShapeRange& range);
   bool expand(const SearchNode& node);
   struct Expansion {
@@ -110,10 +126,12 @@ class Worker {
   };
   bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
+  bool expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings, Plan& plan);
   bool expand_repeated_layers(const Expansion& node, Plan& plan, std::int64_t shardings);
   std::int64_t too_large_so_far() const;
-  bool can_enter(const Expansion& node, const Plan& plan);
-  bool has_time(const Expansion& node, const Plan& plan);
+  // `pipeline`: from the first pass to the last, what is known beside the bounds.
+  std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
+  bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
   void price_fewest_layers(const Expansion& node, Plan& plan);
   bool is_promising(const Plan& plan);
   void price();
@@ -131,6 +149,8 @@ class Worker {
   NodeBounds bounds_;
   std::vector<SearchNode> found_;
   std::vector<Sharding> too_large_;  // of a shape, with nothing recomputed
+  // By sharding: what the pipeline takes of the plan that has all on the device; 0: not priced.
+  std::vector<Seconds> pipelines_;
   PlanRequest request_;
   Bytes capacity_;
   Estimate estimate_;

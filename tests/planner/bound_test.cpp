@@ -2,9 +2,15 @@
 // the bound of its node, and what a node must hold never falls with the micro-batch.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <functional>
+#include <limits>
 
+#include "model/cost/estimate.h"
 #include "planner/node.h"
+#include "planner/planner.h"
+#include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
 
 namespace trainyard {
@@ -86,6 +92,46 @@ TEST(NodeMemory, NeverFallsWithTheMicroBatch) {
       degrees = &node.degrees;
       smaller = node.bound.memory;
     });
+  }
+}
+
+// A search that is interrupted after so many plans.
+SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
+  std::atomic<bool> interrupted = false;
+  std::int64_t priced = 0;
+  return search(job, {.top = 1, .threads = 1, .interrupted = &interrupted},
+                [&](const Plan& plan, Estimate& out) {
+                  estimate(job, plan, out);
+                  if (++priced == plans) interrupted = true;
+                });
+}
+
+// Of the open frontier: never above the best plan of all, never below the least bound of any node
+// that may fit. Both are found apart from the search that stops.
+TEST(Gap, IsThatOfTheOpenFrontier) {
+  Job mixture = llama_8b_job(16);
+  mixture.model.experts = 8;
+  mixture.model.experts_per_token = 2;
+  mixture.model.expert_ffn_size = 14336;
+  for (const Job& raw : {llama_8b_job(32), mixture}) {
+    const PreparedJob job = prepare(raw);
+    const SearchResult whole = search(job, {.top = 1, .threads = 1}, analytic_evaluator(job));
+    ASSERT_TRUE(whole.optimal);
+    const double best = whole.plans.at(0).estimate.step_time.value();
+    double least = std::numeric_limits<double>::infinity();
+    each_node(job, [&](const VisitedNode& node) {
+      if (node.bound.memory > raw.cluster.device.memory) return;
+      least = std::min(least, node.bound.step.value());
+    });
+    ASSERT_GT(least, objective_bound(job, parameter_shares(job), Objective::step_time, {}));
+    for (const std::int64_t plans : {std::int64_t{1}, whole.evaluated / 4, whole.evaluated / 2}) {
+      const SearchResult found = stopped_after(job, plans);
+      ASSERT_FALSE(found.optimal);
+      ASSERT_LT(found.considered, found.space_size);
+      const double step = found.plans.at(0).estimate.step_time.value();
+      EXPECT_LE(step * (1 - found.gap), best * (1 + 1e-12)) << plans;
+      EXPECT_GE(step * (1 - found.gap), least * (1 - 1e-12)) << plans;
+    }
   }
 }
 

@@ -3,8 +3,10 @@
 // estimate of every plan met on the way.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
+#include <string>
 
 #include "model/cost/estimate.h"
 #include "planner/planner.h"
@@ -13,17 +15,19 @@
 namespace trainyard {
 namespace {
 
+// What a user named; empty: nothing.
+struct Named {
+  std::vector<int> layers;  // of each stage or chunk
+  std::vector<RecomputeChoice> recomputes;
+  std::vector<std::string> offloads;
+};
+
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
 class EveryPlan {
  public:
-  // `recomputes`: empty for every way there is.
-  EveryPlan(const Job& job, const std::vector<int>& layers,
-            const std::vector<RecomputeChoice>& recomputes, std::function<void(const Plan&)> visit)
-      : job_(job),
-        recomputes_(recomputes),
-        devices_(job.cluster.devices()),
-        visit_(std::move(visit)) {
-    request_.layers_per_stage = layers;
+  EveryPlan(const Job& job, const Named& named, std::function<void(const Plan&)> visit)
+      : job_(job), named_(named), devices_(job.cluster.devices()), visit_(std::move(visit)) {
+    request_.layers_per_stage = named.layers;
     each(request_.tensor_parallel, devices_, [this] {
       each(request_.pipeline_parallel, devices_ / request_.tensor_parallel,
            [this] { each(request_.context_parallel, devices_, [this] { experts(); }); });
@@ -66,16 +70,26 @@ class EveryPlan {
       for (const auto algorithm :
            {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
         request_.context_parallel_algorithm = algorithm;
-        if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) memory();
+        if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) offloads();
       }
+    }
+  }
+
+  void offloads() {
+    if (named_.offloads.empty()) memory();
+    for (const OffloadChoice& choice : kOffloads) {
+      const auto& names = named_.offloads;
+      if (std::find(names.begin(), names.end(), choice.name) == names.end()) continue;
+      request_.offload = choice.offload;
+      memory();
     }
   }
 
   void memory() {
     for (int stage = 0; stage <= 3; ++stage) {
       request_.zero_stage = stage;
-      for (const RecomputeChoice& choice : recomputes_) repeat(choice);
-      if (!recomputes_.empty()) continue;
+      for (const RecomputeChoice& choice : named_.recomputes) repeat(choice);
+      if (!named_.recomputes.empty()) continue;
       for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
         request_.recompute.mode = mode;
         visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
@@ -106,7 +120,7 @@ class EveryPlan {
   }
 
   const Job& job_;
-  const std::vector<RecomputeChoice>& recomputes_;
+  const Named& named_;
   int devices_;
   std::function<void(const Plan&)> visit_;
   PlanRequest request_;
@@ -118,16 +132,10 @@ struct Lowest {
   Bytes memory = Bytes(1e300);
 };
 
-// What a user named; empty: nothing.
-struct Named {
-  std::vector<int> layers;  // of each stage or chunk
-  std::vector<RecomputeChoice> recomputes;
-};
-
 Lowest lowest(const PreparedJob& job, Objective objective, const Named& named) {
   Lowest found;
   Estimate priced;
-  EveryPlan(job.job, named.layers, named.recomputes, [&](const Plan& plan) {
+  EveryPlan(job.job, named, [&](const Plan& plan) {
     estimate(job, plan, priced);
     found.memory = std::min(found.memory, priced.peak_memory);
     if (priced.feasible) {
@@ -143,6 +151,7 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
   SearchOptions options{.objective = objective, .top = 1};
   options.base.layers_per_stage = named.layers;
   options.space.recompute = named.recomputes;
+  options.space.offload = named.offloads;
   const SearchResult found =
       search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
@@ -199,6 +208,28 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
                     {.recomputes = choices[static_cast<std::size_t>(i % 4)]});
     if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+// Links to the host from slow to fast, so that copies outlast passes or hide behind them.
+void expect_the_same_with_offload(int scenarios) {
+  constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::memory};
+  RandomJobs drawn(14);
+  for (int i = 0; i < scenarios; ++i) {
+    Job job = drawn.next();
+    job.cluster.device.host_bandwidth =
+        BytesPerSecond(1e9 * std::vector<double>{1, 8, 64, 1000}[static_cast<std::size_t>(i % 4)]);
+    expect_the_same(prepare(job), kObjectives[i % 3], i,
+                    {.offloads = {"none", "optimizer", "activations", "states", "all"}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffload) {
+  expect_the_same_with_offload(12);
+}
+
+TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHundredScenarios) {
+  expect_the_same_with_offload(300);
 }
 
 // Half a minute: --gtest_also_run_disabled_tests.
