@@ -179,7 +179,7 @@ class StageOverlap {
         stage_(stage),
         work_(work),
         shape_(shape_of(plan)),
-        split_(plan.schedule->splits_backward && shape_.stages > 1),
+        split_(splits_backward(*plan.schedule, shape_.stages)),
         sync_(stage_sync(job, plan, links, stage)) {
     const double all = std::max(1.0, stage.dense + stage.experts);
     embedding_ = stage.embedding_matrix / all;

@@ -134,7 +134,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   Operations forward_again = in_turn(fetch, unit.forward());
   mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
                  handed_on);
-  if (lowering.plan.schedule->splits_backward) {
+  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
     narrow_scopes(lowering, {&forward, &input, &add_input, &weight, &add_weight});
   } else {
     narrow_scopes(lowering, {&forward, &backward, &add});
@@ -149,7 +149,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
             blocks.fetch_next_backward);
   cut_front(input, fetch.size());
   blocks.forward = add_block(program, names.forward, std::move(forward));
-  if (lowering.plan.schedule->splits_backward) {
+  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
     blocks.add_input_gradient = add_block(program, kAddition, std::move(add_input));

@@ -107,8 +107,14 @@ struct Schedule {
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };
 
-// Longest span with unlike stages (`times[i]` of stage i), free communication; equal stages give
-// handbook §8's table.
+// Whether passes of `stages` stages come in halves. One stage waits for nobody: software runs it
+// without a pipeline, and nothing is put off; a user's own list is run as it is.
+inline bool splits_backward(const Schedule& schedule, int stages) {
+  return schedule.splits_backward && (stages > 1 || schedule.listed != nullptr);
+}
+
+// Longest span with unlike stages (`times[i]` of stage i; or of unlike chunks, those that a stage
+// holds one after the other), free communication; equal stages give handbook §8's table.
 Seconds longest_span(const Schedule& schedule, PipelineShape shape,
                      std::span<const PassTimes> times);
 // From zero to the end of the last pass: the step under an optimizer barrier. The same for every

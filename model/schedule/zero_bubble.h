@@ -17,6 +17,7 @@ struct ZeroBubbleStage {
 // Of stage `stage`, for as many micro-batches as it takes.
 using ZeroBubbleStages = ZeroBubbleStage (*)(PipelineShape shape, int stage);
 
+// Of one stage: whole backward passes.
 PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages);
 
 struct ZeroBubbleTimes {

@@ -93,6 +93,19 @@ TEST_P(EverySchedule, RunsEveryPassOnceAndInOrder) {
   }
 }
 
+// One stage waits for nobody: software runs it without a pipeline, each backward pass whole.
+TEST_P(EverySchedule, PutsNothingOffWithoutAPipeline) {
+  EXPECT_FALSE(splits_backward(schedule(), 1));
+  for (const PipelineShape shape : accepted_shapes()) {
+    if (shape.stages > 1) continue;
+    const PassList lists = schedule().passes(shape);
+    for (const Pass& pass : lists.front()) {
+      EXPECT_TRUE(pass.kind == PassKind::forward || pass.kind == PassKind::backward)
+          << describe(shape);
+    }
+  }
+}
+
 TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));
