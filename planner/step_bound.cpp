@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/money.h"
@@ -51,26 +52,39 @@ bool only_passes(const Plan& plan) {
   return plan.zero_stage <= 1 && plan.offload.activations == OffloadTarget::none;
 }
 
-// F, B and W of one micro-batch on a stage.
-PassTimes stage_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
-  PassTimes passes;
-  const auto add_times = [&passes](const LayerCost& cost, double times) {
-    passes.forward += cost.forward.total() * times;
-    passes.input_gradient += cost.input_gradient.total() * times;
-    passes.weight_gradient += cost.weight_gradient.total() * times;
-  };
+PassTimes passes_of(const LayerCost& cost, double full, double selective) {
+  return {cost.forward.total(),
+          cost.input_gradient.total() + cost.full_recompute.total() * full +
+              cost.selective_recompute.total() * selective,
+          cost.weight_gradient.total()};
+}
+
+// What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
+UnitPasses unit_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+  UnitPasses units;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] == 0) continue;
-    const LayerCost& layer = costs.layers[kind];
-    add_times(layer, held.kinds[kind]);
-    passes.input_gradient +=
-        (layer.full_recompute.total() * full + layer.selective_recompute.total() * selective) *
-        held.kinds[kind];
+    if (held.kinds[kind] > 0) units.layers[kind] = passes_of(costs.layers[kind], full, selective);
   }
-  if (held.embedding) add_times(costs.embedding, 1);
-  if (held.head) add_times(costs.head, 1);
+  if (held.embedding) units.embedding = passes_of(costs.embedding, 0, 0);
+  if (held.head) units.head = passes_of(costs.head, 0, 0);
+  return units;
+}
+
+// F, B and W of one micro-batch on a stage.
+PassTimes stage_passes(const UnitPasses& units, const StageParameters& held) {
+  PassTimes passes;
+  const auto add_times = [&passes](const PassTimes& unit, double times) {
+    passes.forward += unit.forward * times;
+    passes.input_gradient += unit.input_gradient * times;
+    passes.weight_gradient += unit.weight_gradient * times;
+  };
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    if (held.kinds[kind] > 0) add_times(units.layers[kind], held.kinds[kind]);
+  }
+  add_times(units.embedding, 1);
+  add_times(units.head, 1);
   return passes;
 }
 
@@ -193,9 +207,15 @@ void StageBounds::set_passes(const Plan& plan) {
   busy_ = span_ = Seconds(0);
   if (shape.route == Route::both_ways) return;
   passes_.clear();
-  for (const StageParameters& held : held_) {
-    passes_.push_back(stage_passes(costs_, held, plan.recompute));
-    busy_ = std::max(busy_, passes_.back().total() * plan.microbatches);
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    const UnitPasses units = unit_passes(costs_, held_[i], plan.recompute);
+    const PassTimes all = stage_passes(units, held_[i]);
+    busy_ = std::max(busy_, all.total() * plan.microbatches);
+    if (shape.chunks == 1) {
+      passes_.push_back(all);
+    } else {
+      append_chunk_passes(job_, plan, static_cast<int>(i), units, all, passes_);
+    }
   }
   const Schedule& schedule = *plan.schedule;
   if (schedule.closed_span != nullptr) span_ = schedule.closed_span(shape, passes_);

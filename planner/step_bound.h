@@ -80,8 +80,8 @@ class StageBounds {
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
-  std::vector<PassTimes> passes_;
-  Seconds busy_;  // the slowest stage's passes
+  std::vector<PassTimes> passes_;  // of the stages, or of their chunks
+  Seconds busy_;                   // the slowest stage's passes
   Seconds span_;  // the schedule's, where it has a closed form and no stage works both ways
 };
 
