@@ -182,7 +182,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
-  add_offload(job, plan, costs, held, recompute_of(plan, static_cast<int>(index)), stage);
+  add_offload(job, plan, costs, held, recompute, stage);
+  work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(plan, shared.send, stage);
   stage.passes.forward += data.microbatch.forward;
@@ -200,12 +201,16 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
           .optimizer = optimizer_time(job, plan, held)};
 }
 
+// Whether what a stage leaves to reduce depends on the order of its last passes.
+bool reduces_behind_passes(const Plan& plan) { return plan.zero_stage == 2; }
+
 // Between the ends of a pipeline most stages hold the same layers: only their activations differ.
 bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) {
   const auto stage = static_cast<int>(index);
   return index > 1 && index + 1 < out.stages.size() &&
          out.held[index].kinds == out.held[index - 1].kinds &&
-         recompute_of(plan, stage) == recompute_of(plan, stage - 1);
+         recompute_of(plan, stage) == recompute_of(plan, stage - 1) &&
+         (!reduces_behind_passes(plan) || plan.schedule->weight_gradients_at_end == one_at_end);
 }
 
 // A stage begins when the first micro-batch has come to it, and ends while the last one goes back

@@ -78,6 +78,7 @@ struct PassTimes {
   Seconds total() const { return forward + backward(); }
 };
 
+inline int one_at_end(PipelineShape /*shape*/, int /*stage*/) { return 1; }
 inline int no_pairs(PipelineShape /*shape*/, int /*stage*/) { return 0; }
 
 struct Schedule {
@@ -103,6 +104,8 @@ struct Schedule {
   Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   // Pairs of a forward and a backward pass that `stage` runs side by side.
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
+  // Weight gradients that end the list of `stage`, with no other pass between them: at least 1.
+  int (*weight_gradients_at_end)(PipelineShape shape, int stage) = one_at_end;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };

@@ -69,6 +69,10 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
   return result;
 }
 
+int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage) {
+  return std::min(stage.delay, shape.microbatches - 1) + 1;
+}
+
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {
   return std::min(shape.microbatches, stage.ahead + stage.delay);
 }

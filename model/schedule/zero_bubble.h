@@ -28,6 +28,9 @@ struct ZeroBubbleTimes {
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages);
 
+// Those that are put off, m at most.
+int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage);
+
 // Activations live until the weight gradient: ahead + delay of them, m at most.
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage);
 
