@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/money.h"
@@ -50,26 +51,39 @@ Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic&
 // Where nothing but passes and sends makes a stage the slowest.
 bool only_passes(const Plan& plan) { return plan.zero_stage <= 1 && plan.offload == Offload{}; }
 
-// F, B and W of one micro-batch on a stage.
-PassTimes stage_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
-  PassTimes passes;
-  const auto add_times = [&passes](const LayerCost& cost, double times) {
-    passes.forward += cost.forward.total() * times;
-    passes.input_gradient += cost.input_gradient.total() * times;
-    passes.weight_gradient += cost.weight_gradient.total() * times;
-  };
+PassTimes passes_of(const LayerCost& cost, double full, double selective) {
+  return {cost.forward.total(),
+          cost.input_gradient.total() + cost.full_recompute.total() * full +
+              cost.selective_recompute.total() * selective,
+          cost.weight_gradient.total()};
+}
+
+// What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
+UnitPasses unit_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+  UnitPasses units;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] == 0) continue;
-    const LayerCost& layer = costs.layers[kind];
-    add_times(layer, held.kinds[kind]);
-    passes.input_gradient +=
-        (layer.full_recompute.total() * full + layer.selective_recompute.total() * selective) *
-        held.kinds[kind];
+    if (held.kinds[kind] > 0) units.layers[kind] = passes_of(costs.layers[kind], full, selective);
   }
-  if (held.embedding) add_times(costs.embedding, 1);
-  if (held.head) add_times(costs.head, 1);
+  if (held.embedding) units.embedding = passes_of(costs.embedding, 0, 0);
+  if (held.head) units.head = passes_of(costs.head, 0, 0);
+  return units;
+}
+
+// F, B and W of one micro-batch on a stage.
+PassTimes stage_passes(const UnitPasses& units, const StageParameters& held) {
+  PassTimes passes;
+  const auto add_times = [&passes](const PassTimes& unit, double times) {
+    passes.forward += unit.forward * times;
+    passes.input_gradient += unit.input_gradient * times;
+    passes.weight_gradient += unit.weight_gradient * times;
+  };
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    if (held.kinds[kind] > 0) add_times(units.layers[kind], held.kinds[kind]);
+  }
+  add_times(units.embedding, 1);
+  add_times(units.head, 1);
   return passes;
 }
 
@@ -190,10 +204,12 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
 }
 
 void StageBounds::set_passes(const Plan& plan) {
+  units_.clear();
   passes_.clear();
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-    passes_.push_back(stage_passes(costs_, held_[stage], recompute));
+    units_.push_back(unit_passes(costs_, held_[stage], recompute));
+    passes_.push_back(stage_passes(units_.back(), held_[stage]));
   }
   times_ = times_of(plan, passes_);
 }
@@ -202,11 +218,17 @@ StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<Pas
   const PipelineShape shape = pipeline_shape(plan);
   Times times;
   if (shape.route == Route::both_ways) return times;
-  for (const PassTimes& stage : passes) {
-    times.busy = std::max(times.busy, stage.total() * plan.microbatches);
+  chunk_passes_.clear();
+  for (std::size_t stage = 0; stage < passes.size(); ++stage) {
+    times.busy = std::max(times.busy, passes[stage].total() * plan.microbatches);
+    if (shape.chunks == 1) continue;
+    append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
+                        chunk_passes_);
   }
   const Schedule& schedule = *plan.schedule;
-  if (schedule.closed_span != nullptr) times.span = schedule.closed_span(shape, passes);
+  if (schedule.closed_span != nullptr) {
+    times.span = schedule.closed_span(shape, shape.chunks == 1 ? passes : chunk_passes_);
+  }
   return times;
 }
 

@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "model/cost/chunk_passes.h"
 #include "model/cost/memory.h"
 #include "model/cost/stage_parameters.h"
 #include "model/cost/traffic.h"
@@ -87,10 +88,12 @@ class StageBounds {
     Seconds busy;  // the slowest stage's passes
     Seconds span;  // the schedule's, where it has a closed form
   };
-  static Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
+  Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
   Times times_with_copies(const Plan& plan);
 
-  std::vector<PassTimes> passes_, with_copies_;
+  std::vector<UnitPasses> units_;                // by stage
+  std::vector<PassTimes> passes_, with_copies_;  // of the stages
+  std::vector<PassTimes> chunk_passes_;          // of their chunks, where they have several
   Times times_;
 };
 

@@ -179,7 +179,7 @@ class StageOverlap {
         stage_(stage),
         work_(work),
         shape_(shape_of(plan)),
-        split_(plan.schedule->splits_backward && shape_.stages > 1),
+        split_(splits_backward(*plan.schedule, shape_.stages)),
         sync_(stage_sync(job, plan, links, stage)) {
     const double all = std::max(1.0, stage.dense + stage.experts);
     embedding_ = stage.embedding_matrix / all;
@@ -222,7 +222,7 @@ class StageOverlap {
     const Seconds backward = times * whole(part);
     const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
     const Seconds room = backward * cover.rate + others * ahead.rate;
-    cost.end = left_at_end(cover);
+    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
     cost.queued = all - room;
     const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
@@ -304,6 +304,14 @@ class StageOverlap {
     return left * cover.rate;
   }
 
+  // Weight gradients that the schedule leaves for the end follow each other with nothing between:
+  // what each leaves of its reductions adds up.
+  Seconds left_of_passes_at_end(Cover cover) const {
+    if (!split_) return Seconds(0);
+    const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
+    return (work_.passes_at_end - 1) * std::max(Seconds(0), each);
+  }
+
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
   static PipelineShape shape_of(const Plan& plan) {
     PipelineShape shape = pipeline_shape(plan);
@@ -355,7 +363,8 @@ class StageOverlap {
       seen.at_ends *= cover.rate;
     }
     (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += seen.all;
-    cost.at_ends += seen.at_ends;
+    // Weight gradients of their own are on no micro-batch's way.
+    if (part != &PassTimes::weight_gradient) cost.at_ends += seen.at_ends;
   }
 
   static Seconds hidden(Traffic traffic, Seconds left) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
 #include "model/cost/interval.h"
 #include "model/cost/money.h"
@@ -53,9 +54,11 @@ PassTimes passes_of(const LayerCost& cost, double share) {
           share * cost.weight_gradient.total()};
 }
 
-// All layers of the stage, with what recomputation repeats of them.
-void add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
-                double share, StageEstimate& stage, StageWork& work) {
+// All layers of the stage, with what recomputation repeats of them. Returns what one layer of each
+// kind takes.
+LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Recompute recompute,
+                       double share, StageEstimate& stage, StageWork& work) {
+  LayerPasses each;
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
@@ -67,14 +70,17 @@ void add_layers(const StageCosts& costs, const StageParameters& held, Recompute 
     add_pass(layer.forward, count, stage.exposed);
     add_pass(input_gradient, count, stage.exposed);
     add_pass(layer.weight_gradient, count, stage.exposed);
-    stage.passes.forward += layer.forward.total() * count;
-    stage.passes.input_gradient += input_gradient.total() * count;
-    stage.passes.weight_gradient += layer.weight_gradient.total() * count;
+    PassTimes& passes = each[kind];
+    passes = {layer.forward.total(), input_gradient.total(), layer.weight_gradient.total()};
+    stage.passes.forward += passes.forward * count;
+    stage.passes.input_gradient += passes.input_gradient * count;
+    stage.passes.weight_gradient += passes.weight_gradient * count;
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
     add_exchanges(layer.forward, count * full, work.backward);
   }
   work.layers = stage.passes;
+  return each;
 }
 
 // Embedding or output head: kernels are reported apart from the layers'.
@@ -117,9 +123,13 @@ void add_sends(const Job& job, const Plan& plan, Seconds send, int index, StageE
   stage.exposed.pipeline += sends.total();
 }
 
+// Once a step, the way there and back of one micro-batch; with several chunks a stage it goes round
+// as often, and nothing else is there to hide it (interleaved: p·v − 1 boundaries).
 Seconds fill_time(const Plan& plan, Seconds send) {
-  if (!plan.overlap.pipeline) return Seconds(0);
-  return send * (2.0 * (plan.pipeline_parallel - 1));
+  if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
+  const PipelineShape shape = pipeline_shape(plan);
+  const int chunks = shape.route == Route::loop ? layer_chunks(shape) : shape.stages;
+  return send * (2.0 * (chunks - 1));
 }
 
 // What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
@@ -151,7 +161,7 @@ struct StepEnds {
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
 // chunks that the stage holds: half, when the other half is a copy for the other way.
 StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
-                     std::size_t index, Estimate& out) {
+                     std::size_t index, UnitPasses& units, Estimate& out) {
   const StageCosts& costs = shared.layers;
   StageEstimate& stage = out.stages[index];
   const StageParameters& held = out.held[index];
@@ -159,16 +169,20 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   stage = {};
   StageWork work;
-  add_layers(costs, held, recompute_of(plan, static_cast<int>(index)), share, stage, work);
+  const Recompute recompute = recompute_of(plan, static_cast<int>(index));
+  units.layers = add_layers(costs, held, recompute, share, stage, work);
   if (held.embedding) {
     add_end(costs.embedding, share, stage);
     work.embedding = passes_of(costs.embedding, share);
+    units.embedding = passes_of(costs.embedding, 1);
   }
   if (held.head) {
     add_end(costs.head, share, stage);
     work.head = passes_of(costs.head, share);
+    units.head = passes_of(costs.head, 1);
   }
-  add_offload(job, plan, costs, held, recompute_of(plan, static_cast<int>(index)), stage);
+  add_offload(job, plan, costs, held, recompute, stage);
+  work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
   stage.passes.forward += data.microbatch.forward;
@@ -186,12 +200,16 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
           .optimizer = optimizer_time(job, plan, held)};
 }
 
+// Whether what a stage leaves to reduce depends on the order of its last passes.
+bool reduces_behind_passes(const Plan& plan) { return plan.zero_stage == 2; }
+
 // Between the ends of a pipeline most stages hold the same layers: only their activations differ.
 bool repeats_previous(const Plan& plan, const Estimate& out, std::size_t index) {
   const auto stage = static_cast<int>(index);
   return index > 1 && index + 1 < out.stages.size() &&
          out.held[index].kinds == out.held[index - 1].kinds &&
-         recompute_of(plan, stage) == recompute_of(plan, stage - 1);
+         recompute_of(plan, stage) == recompute_of(plan, stage - 1) &&
+         (!reduces_behind_passes(plan) || plan.schedule->weight_gradients_at_end == one_at_end);
 }
 
 // A stage begins when the first micro-batch has come to it, and ends while the last one goes back
@@ -233,7 +251,10 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
                      Estimate& out) {
   StepEnds ends;
   StageEnds own;
+  UnitPasses units;
   Slack slack(plan);
+  const PipelineShape shape = pipeline_shape(plan);
+  out.chunk_passes.clear();
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     StageEstimate& stage = out.stages[i];
     const auto index = static_cast<int>(i);
@@ -241,7 +262,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       stage = out.stages[i - 1];
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory.at_peak);
     } else {
-      own = fill_stage(job, plan, shared, i, out);
+      own = fill_stage(job, plan, shared, i, units, out);
       const StageEnds seen = slack.off(own);
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
@@ -252,6 +273,9 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
     slack.pass(stage.passes, own.lost);
     if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
     out.passes[i] = stage.passes;
+    if (chunks_held(shape) > 1) {
+      append_chunk_passes(job, plan, index, units, stage.passes, out.chunk_passes);
+    }
   }
   ends.lost = slack.lost();
   ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
@@ -278,9 +302,10 @@ void scale(Breakdown& parts, double factor) {
 
 // Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
 // makes the step the makespan (handbook §8).
-Seconds pipeline_time(const Plan& plan, const std::vector<PassTimes>& passes) {
+Seconds pipeline_time(const Plan& plan, const Estimate& out) {
   const Schedule& schedule = *plan.schedule;
   const bool barrier = plan.optimizer_barrier && !schedule.optimizer_barrier;
+  const std::vector<PassTimes>& passes = out.chunk_passes.empty() ? out.passes : out.chunk_passes;
   return (barrier ? makespan : longest_span)(schedule, pipeline_shape(plan), passes);
 }
 
@@ -315,7 +340,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   scale(parts, plan.microbatches);
   parts.expert_parallel -= hidden;
   if (pipeline == Pipeline::scheduled) {
-    const Seconds span = pipeline_time(plan, out.passes) - hidden_in_ramp(plan, ends);
+    const Seconds span = pipeline_time(plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
   }
   parts.pipeline += fill_time(plan, send);

@@ -49,8 +49,9 @@ struct Estimate {
   Seconds step_time_low, step_time_high;  // 10–90 %
   Breakdown breakdown;
   std::vector<StageEstimate> stages;
-  std::vector<StageParameters> held;  // per stage: layers and parameters of a rank
-  std::vector<PassTimes> passes;      // per stage, as the schedule's span takes them
+  std::vector<StageParameters> held;    // per stage: layers and parameters of a rank
+  std::vector<PassTimes> passes;        // per stage, as the schedule's span takes them
+  std::vector<PassTimes> chunk_passes;  // the same of its chunks, where it has several
   int slowest_stage = 0;
   int fullest_stage = 0;
 

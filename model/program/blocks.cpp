@@ -134,7 +134,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   Operations forward_again = in_turn(fetch, unit.forward());
   mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
                  handed_on);
-  if (lowering.plan.schedule->splits_backward) {
+  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
     narrow_scopes(lowering, {&forward, &input, &add_input, &weight, &add_weight});
   } else {
     narrow_scopes(lowering, {&forward, &backward, &add});
@@ -149,7 +149,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
             blocks.fetch_next_backward);
   cut_front(input, fetch.size());
   blocks.forward = add_block(program, names.forward, std::move(forward));
-  if (lowering.plan.schedule->splits_backward) {
+  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
     blocks.add_input_gradient = add_block(program, kAddition, std::move(add_input));
@@ -248,6 +248,16 @@ void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   }
 }
 
+bool has_pairs(const Lowering& lowering) {
+  const Plan& plan = lowering.plan;
+  const PipelineShape shape =
+      plan.schedule->shape(plan.pipeline_parallel, plan.virtual_stages, plan.microbatches);
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    if (plan.schedule->pairs(shape, stage) > 0) return true;
+  }
+  return false;
+}
+
 void add_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
   Program& program = lowering.program;
   const int stream = lowering.hidden;
@@ -258,6 +268,12 @@ void add_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
       add_block(program, "send gradient", boundary_send(lowering, gradient));
   blocks.receive_gradient.away =
       add_block(program, "receive gradient", boundary_receive(lowering, gradient));
+}
+
+void add_pair_boundaries(Lowering& lowering, ProgramBlocks& blocks) {
+  Program& program = lowering.program;
+  blocks.pair_receive = add_block(program, "receive gradient", receive_ahead(lowering));
+  blocks.pair_send = add_block(program, "send", send_behind(lowering));
 }
 
 // Where a micro-batch turns round, both chunks are on one stage.
@@ -279,7 +295,10 @@ ProgramBlocks make_blocks(Lowering& lowering) {
   add_ends(lowering, norm, blocks);
   add_layers(lowering, norm, blocks);
   Program& program = lowering.program;
-  if (lowering.plan.pipeline_parallel > 1) add_boundaries(lowering, blocks);
+  if (lowering.plan.pipeline_parallel > 1) {
+    add_boundaries(lowering, blocks);
+    if (has_pairs(lowering)) add_pair_boundaries(lowering, blocks);
+  }
   if (lowering.plan.schedule->route == Route::vee) add_turns(lowering, blocks);
   blocks.norm_reduction = add_block(program, "gradient norm", norm_reduction(lowering, norm));
   return blocks;

@@ -35,7 +35,8 @@ struct ProgramBlocks {
   UnitBlocks embedding, head;
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;
-  int tied_first = -1, tied_last = -1;  // of one matrix on two stages
+  int pair_receive = -1, pair_send = -1;  // around two passes side by side
+  int tied_first = -1, tied_last = -1;    // of one matrix on two stages
   int norm_reduction = -1;
 
   const std::array<UnitBlocks, kLayerKinds>& layers_that(Repeats repeats) const {

@@ -102,11 +102,20 @@ class StageBuilder {
       Slots& mine = slots[static_cast<std::size_t>(pass.chunk)];
       const bool begins = pass.kind == PassKind::forward;
       const int slot = begins ? mine.take(pass.microbatch) : mine.of(pass.microbatch);
-      program_.steps.push_back({.body = body_of(pass, completes_gradients(passes, i)),
-                                .pass = step_pass(pass.kind),
-                                .chunk = pass.chunk,
-                                .microbatch = pass.microbatch,
-                                .slot = slot});
+      const bool last = completes_gradients(passes, i);
+      if (pass.paired) {
+        const Pass& beside = passes[i + 1];
+        const Slots& its = slots[static_cast<std::size_t>(beside.chunk)];
+        add_pass(beside, its.of(beside.microbatch), Part::receive, false);
+        add_pass(pass, slot, Part::inner, last);
+      } else if (i > 0 && passes[i - 1].paired) {
+        const Pass& beside = passes[i - 1];
+        const Slots& its = slots[static_cast<std::size_t>(beside.chunk)];
+        add_pass(pass, slot, Part::inner, last);
+        add_pass(beside, its.of(beside.microbatch), Part::send, false);
+      } else {
+        add_pass(pass, slot, Part::whole, last);
+      }
       if (ends(pass.kind)) mine.give_back(slot);
     }
     for (const Slots& mine : slots) program_.slots = std::max(program_.slots, mine.most());
@@ -145,14 +154,25 @@ class StageBuilder {
                         });
   }
 
-  int body_of(const Pass& pass, bool last) {
-    const auto key = std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0};
+  // A forward and a backward pass side by side begin and end together: the gradient is received
+  // before both, the stream is sent after both, and each of them is what is left (inner).
+  enum class Part : std::uint8_t { whole, inner, receive, send };
+
+  void add_pass(const Pass& pass, int slot, Part part, bool last) {
+    const auto key =
+        std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
     const auto [found, is_new] = bodies_.try_emplace(key, 0);
     if (is_new) {
       found->second = static_cast<int>(program_.bodies.size());
-      program_.bodies.push_back(make_body(pass.chunk, step_pass(pass.kind), last));
+      program_.bodies.push_back(make_body(pass, part, last));
     }
-    return found->second;
+    const bool boundary = part == Part::receive || part == Part::send;
+    if (boundary && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
+    program_.steps.push_back({.body = found->second,
+                              .pass = step_pass(pass.kind),
+                              .chunk = pass.chunk,
+                              .microbatch = pass.microbatch,
+                              .slot = slot});
   }
 
   bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
@@ -196,9 +216,22 @@ class StageBuilder {
             .local_layer = layout.first_local_layer + position};
   }
 
-  Body make_body(int chunk, StepPass pass, bool last) const {
-    return pass == StepPass::forward ? forward_body(chunk) : backward_body(chunk, pass, last);
+  Body make_body(const Pass& pass, Part part, bool last) const {
+    const bool forward = pass.kind == PassKind::forward;
+    switch (part) {
+      case Part::receive:
+        return has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_receive);
+      case Part::send:
+        return has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_send);
+      case Part::whole:
+      case Part::inner:
+        break;
+    }
+    return forward ? forward_body(pass.chunk, part)
+                   : backward_body(pass.chunk, step_pass(pass.kind), part, last);
   }
+
+  Body boundary_body(int chunk, int block) const { return {{boundary(chunk, 1, {.away = block})}}; }
 
   // From or to a neighbouring chunk: on another stage a message, on the same one a new name.
   BlockCall boundary(int chunk, int distance, const BoundaryBlocks& blocks) const {
@@ -245,7 +278,7 @@ class StageBuilder {
     call(body, fetch);
   }
 
-  Body forward_body(int chunk) const {
+  Body forward_body(int chunk, Part part) const {
     const std::vector<Unit> units = units_of(chunk);
     Body body;
     if (!units.empty()) call(body, block_call(units[0].at, units[0].blocks->fetch_forward));
@@ -254,11 +287,13 @@ class StageBuilder {
       if (i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], StepPass::forward);
       call(body, block_call(units[i].at, units[i].blocks->forward));
     }
-    if (!has_head(chunk)) call(body, boundary(chunk, 1, blocks_.send_forward));
+    if (part == Part::whole && !has_head(chunk)) {
+      call(body, boundary(chunk, 1, blocks_.send_forward));
+    }
     return body;
   }
 
-  Body backward_body(int chunk, StepPass pass, bool last) const {
+  Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
     const bool moves = pass != StepPass::weight_gradient;
@@ -267,7 +302,9 @@ class StageBuilder {
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
     }
-    if (moves && !has_head(chunk)) call(body, boundary(chunk, 1, blocks_.receive_gradient));
+    if (moves && part == Part::whole && !has_head(chunk)) {
+      call(body, boundary(chunk, 1, blocks_.receive_gradient));
+    }
     for (std::size_t i = 0; i < units.size(); ++i) {
       if (moves && i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], pass);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
@@ -370,7 +407,7 @@ class StageBuilder {
   PipelineShape shape_;
   int stage_ = 0;
   StageProgram program_;
-  std::map<std::array<int, 3>, int> bodies_;  // pass kind, chunk, last → index
+  std::map<std::array<int, 4>, int> bodies_;  // pass kind, chunk, last, part → index
 };
 
 }  // namespace

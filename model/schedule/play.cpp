@@ -320,6 +320,13 @@ PlayTimes play_times(PipelineShape shape, std::span<const PassTimes> stages) {
   const auto held = static_cast<std::size_t>(chunks_held(shape));
   const double share = 1.0 / shape.chunks;
   PlayTimes times;
+  if (held > 1 && stages.size() > static_cast<std::size_t>(shape.stages)) {
+    for (; !stages.empty(); stages = stages.subspan(held)) {
+      times.stage_chunk.emplace_back(stages.begin(),
+                                     stages.begin() + static_cast<std::ptrdiff_t>(held));
+    }
+    return times;
+  }
   for (const PassTimes& stage : stages) {
     const PassTimes chunk = {.forward = stage.forward * share,
                              .input_gradient = stage.input_gradient * share,

@@ -33,8 +33,8 @@ Seconds longest_play(PipelineShape shape, const PlayTimes& times);
 // weight-gradient, where split) pass. Requires: times for every stage and chunk, none negative.
 Expected<Played> play(const PassList& passes, PipelineShape shape, const PlayTimes& times);
 
-// F, B, W of each stage split evenly over the chunks that a micro-batch visits there, no
-// communication.
+// F, B, W of each stage split evenly over the chunks that a micro-batch visits there; or of all
+// chunks that are held, those of a stage one after the other. No communication.
 PlayTimes play_times(PipelineShape shape, std::span<const PassTimes> stages);
 // The same of equal stages.
 PlayTimes uniform_times(PipelineShape shape, PassTimes stage);

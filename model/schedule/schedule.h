@@ -78,6 +78,7 @@ struct PassTimes {
   Seconds total() const { return forward + backward(); }
 };
 
+inline int one_at_end(PipelineShape /*shape*/, int /*stage*/) { return 1; }
 inline int no_pairs(PipelineShape /*shape*/, int /*stage*/) { return 0; }
 
 struct Schedule {
@@ -103,12 +104,20 @@ struct Schedule {
   Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   // Pairs of a forward and a backward pass that `stage` runs side by side.
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
+  // Weight gradients that end the list of `stage`, with no other pass between them: at least 1.
+  int (*weight_gradients_at_end)(PipelineShape shape, int stage) = one_at_end;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };
 
-// Longest span with unlike stages (`times[i]` of stage i), free communication; equal stages give
-// handbook §8's table.
+// Whether passes of `stages` stages come in halves. One stage waits for nobody: software runs it
+// without a pipeline, and nothing is put off; a user's own list is run as it is.
+inline bool splits_backward(const Schedule& schedule, int stages) {
+  return schedule.splits_backward && (stages > 1 || schedule.listed != nullptr);
+}
+
+// Longest span with unlike stages (`times[i]` of stage i; or of unlike chunks, those that a stage
+// holds one after the other), free communication; equal stages give handbook §8's table.
 Seconds longest_span(const Schedule& schedule, PipelineShape shape,
                      std::span<const PassTimes> times);
 // From zero to the end of the last pass: the step under an optimizer barrier. The same for every

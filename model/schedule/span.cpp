@@ -22,49 +22,110 @@ Seconds RoundTrip::exposed() const {
 
 namespace {
 
-struct ChunkTotals {
-  Seconds sum;                                // Σ T_i / v
-  Seconds slowest_forward, slowest_backward;  // of one chunk
+// F and B + W of one chunk.
+struct ChunkTimes {
+  Seconds forward, backward;
+  Seconds total() const { return forward + backward; }
+};
+ChunkTimes operator+(ChunkTimes a, ChunkTimes b) {
+  return {a.forward + b.forward, a.backward + b.backward};
+}
+ChunkTimes operator-(ChunkTimes a, ChunkTimes b) {
+  return {a.forward - b.forward, a.backward - b.backward};
+}
+ChunkTimes operator*(double times, ChunkTimes all) {
+  return {times * all.forward, times * all.backward};
+}
+ChunkTimes slower(ChunkTimes a, ChunkTimes b) {
+  return {std::max(a.forward, b.forward), std::max(a.backward, b.backward)};
+}
+
+// Of stages whose chunks are alike, or of all chunks.
+class TimesOfChunks {
+ public:
+  TimesOfChunks(PipelineShape shape, std::span<const PassTimes> times)
+      : times_(times),
+        chunks_(shape.chunks),
+        are_unlike_(shape.chunks > 1 && times.size() > static_cast<std::size_t>(shape.stages)) {}
+
+  ChunkTimes operator()(int stage, int chunk) const {
+    const PassTimes& of =
+        times_[static_cast<std::size_t>(are_unlike_ ? stage * chunks_ + chunk : stage)];
+    const double share = are_unlike_ ? 1.0 : 1.0 / chunks_;
+    return {of.forward * share, of.backward() * share};
+  }
+  // Of the chunks before the last one.
+  ChunkTimes before_last(int stage) const {
+    ChunkTimes sum;
+    for (int chunk = 0; chunk + 1 < chunks_; ++chunk) sum = sum + (*this)(stage, chunk);
+    return sum;
+  }
+
+ private:
+  std::span<const PassTimes> times_;
+  int chunks_;
+  bool are_unlike_;
 };
 
-ChunkTotals chunk_totals(PipelineShape shape, std::span<const PassTimes> times) {
-  ChunkTotals totals;
-  for (const PassTimes& stage : times) {
-    totals.sum += stage.total();
-    totals.slowest_forward = std::max(totals.slowest_forward, stage.forward);
-    totals.slowest_backward = std::max(totals.slowest_backward, stage.backward());
+struct RingTimes {
+  ChunkTimes pace;   // Σ over the chunks before the last of the slowest stage's
+  ChunkTimes first;  // the slowest stage's first chunk, where it is not the last
+  Seconds last;      // Σ over the stages of F + B + W of the last chunk
+};
+
+RingTimes ring_times(PipelineShape shape, const TimesOfChunks& times) {
+  RingTimes ring;
+  for (int chunk = 0; chunk + 1 < shape.chunks; ++chunk) {
+    ChunkTimes slowest;
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      slowest = slower(slowest, times(stage, chunk));
+    }
+    ring.pace = ring.pace + slowest;
+    if (chunk == 0) ring.first = slowest;
   }
-  totals.sum /= shape.chunks;
-  totals.slowest_forward /= shape.chunks;
-  totals.slowest_backward /= shape.chunks;
-  return totals;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    ring.last += times(stage, shape.chunks - 1).total();
+  }
+  return ring;
+}
+
+// What a stage waits for while it is not the pace: p micro-batches of every round, but for the one
+// that found it idle in the first.
+ChunkTimes waits_in_rounds(PipelineShape shape, const RingTimes& ring, ChunkTimes first,
+                           ChunkTimes before_last) {
+  if (shape.chunks == 1) return {};
+  return shape.stages * (ring.pace - before_last) - (ring.first - first);
 }
 
 }  // namespace
 
-Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times) {
-  const ChunkTotals totals = chunk_totals(shape, times);
+Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
+  const TimesOfChunks times(shape, all);
+  const RingTimes ring = ring_times(shape, times);
   const int m = shape.microbatches;
-  const double share = 1.0 / shape.chunks;
   const int rounds = (shape.chunks - 1) * shape.stages;
-  Seconds behind = totals.sum;
+  Seconds behind = ring.last;
   Seconds before;
   Seconds longest;
-  int stages_behind = shape.stages;
-  for (const PassTimes& stage : times) {
-    const Seconds forward = stage.forward * share;
-    const Seconds backward = stage.backward() * share;
-    behind -= forward + backward;
-    --stages_behind;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    const ChunkTimes first = times(stage, 0);
+    const ChunkTimes last = times(stage, shape.chunks - 1);
+    const ChunkTimes before_last = times.before_last(stage);
+    behind -= last.total();
+    const int stages_behind = shape.stages - 1 - stage;
     const int on_their_way = shape.chunks == 1 ? stages_behind : 2 * stages_behind;
     const int hidden = std::min(on_their_way, m - 1);
-    const RoundTrip trip = {
-        .time = behind,
-        .hidden_filling = hidden * forward - rounds * (totals.slowest_forward - forward),
-        .hidden_draining = hidden * backward - rounds * (totals.slowest_backward - backward),
-        .once = m <= (on_their_way + rounds + 1) / shape.chunks};
-    longest = std::max(longest, before + m * stage.total() + trip.exposed());
-    before += forward + backward;
+    // The other micro-batches of a group in the last chunk, then the first ones of the next group.
+    const int of_last = std::min(hidden, shape.stages - 1);
+    const ChunkTimes passes = of_last * last + (hidden - of_last) * first -
+                              waits_in_rounds(shape, ring, first, before_last);
+    const RoundTrip trip = {.time = behind,
+                            .hidden_filling = passes.forward,
+                            .hidden_draining = passes.backward,
+                            .once = m <= (on_their_way + rounds + 1) / shape.chunks};
+    const ChunkTimes own = before_last + last;
+    longest = std::max(longest, before + m * own.total() + trip.exposed());
+    before += first.total();
   }
   return longest;
 }

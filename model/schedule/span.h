@@ -27,8 +27,10 @@ struct RoundTrip {
   Seconds exposed() const;
 };
 
-// 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: chunks
-// before it, its own m micro-batches, and the two round trips behind it. Handbook §8 with v = 1.
+// 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: the first
+// chunks of the stages before it, its own m micro-batches, and the two round trips through the last
+// chunks of those behind it. While micro-batches go round through the chunks before the last, the
+// slowest stage of each is the pace. Handbook §8 with v = 1.
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

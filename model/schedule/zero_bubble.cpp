@@ -6,9 +6,23 @@
 
 namespace trainyard {
 
+namespace {
+
+PassList without_pipeline(int microbatches) {
+  PassList list(1);
+  for (int i = 0; i < microbatches; ++i) {
+    list[0].push_back({PassKind::forward, i, 0});
+    list[0].push_back({PassKind::backward, i, 0});
+  }
+  return list;
+}
+
+}  // namespace
+
 PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages) {
-  PassList list(static_cast<std::size_t>(shape.stages));
   const int m = shape.microbatches;
+  if (shape.stages == 1) return without_pipeline(m);
+  PassList list(static_cast<std::size_t>(shape.stages));
   for (int stage = 0; stage < shape.stages; ++stage) {
     std::vector<Pass>& mine = list[static_cast<std::size_t>(stage)];
     const auto [ahead, delay] = stages(shape, stage);
@@ -53,6 +67,10 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
     round_trip += t.forward + t.input_gradient;
   }
   return result;
+}
+
+int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage) {
+  return std::min(stage.delay, shape.microbatches - 1) + 1;
 }
 
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {

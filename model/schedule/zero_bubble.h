@@ -17,6 +17,7 @@ struct ZeroBubbleStage {
 // Of stage `stage`, for as many micro-batches as it takes.
 using ZeroBubbleStages = ZeroBubbleStage (*)(PipelineShape shape, int stage);
 
+// Of one stage: whole backward passes.
 PassList zero_bubble_passes(PipelineShape shape, ZeroBubbleStages stages);
 
 struct ZeroBubbleTimes {
@@ -26,6 +27,9 @@ struct ZeroBubbleTimes {
 // stages before it wait for, and the weight gradients left to each.
 ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes> times,
                                   ZeroBubbleStages stages);
+
+// Those that are put off, m at most.
+int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage);
 
 // Activations live until the weight gradient: ahead + delay of them, m at most.
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage);

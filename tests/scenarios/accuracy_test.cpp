@@ -75,8 +75,8 @@ TEST(Accuracy, OfEachPublishedFileIsWithinItsClaim) {
   EXPECT_EQ(claimed, claims.size()) << "a claimed file is not there";
 }
 
-// What the claim for runs never seen is worth: published by sources, or of networks, that no figure of
-// the catalog was fitted to.
+// What the claim for runs never seen is worth: published by sources, or of networks, that no figure
+// of the catalog was fitted to.
 TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
   const fs::path folder = source_folder() / "tests" / "scenarios" / "unfitted_runs";
   std::map<bool, std::vector<PricedRun>> runs;  // by whether the network has experts
@@ -94,7 +94,9 @@ TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
   const Json claims = tolerances().at("claimed_unfitted");
   for (auto& [experts, of_kind] : runs) {
     const char* kind = experts ? "experts" : "dense";
-    EXPECT_LE(summarise(rows_of(std::move(of_kind))).all.mape.value(), claims.at(kind).get<double>()) << kind;
+    EXPECT_LE(summarise(rows_of(std::move(of_kind))).all.mape.value(),
+              claims.at(kind).get<double>())
+        << kind;
   }
 }
 

@@ -167,6 +167,11 @@ int norm_buffer(Lowering& lowering);
 // A boundary between chunks on different stages: `buffer` is the stream or its gradient.
 std::vector<Operation> boundary_send(const Lowering& lowering, int buffer);
 std::vector<Operation> boundary_receive(Lowering& lowering, int buffer);
+// Of a forward and a backward pass side by side: its gradient is there before the kernels of both,
+// its stream leaves behind them (DualPipe's published implementation receives before a pair and
+// sends after it).
+std::vector<Operation> receive_ahead(Lowering& lowering);
+std::vector<Operation> send_behind(Lowering& lowering);
 
 // A boundary between two chunks of one stage: out of one and into the other, without a copy.
 struct Turn {

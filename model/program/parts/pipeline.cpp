@@ -22,37 +22,24 @@ Operation boundary(const Lowering& lowering, OperationKind kind, int buffer) {
       .message = whole.bytes() / (scattered(lowering) ? lowering.plan.tensor_parallel : 1)};
 }
 
-// A backward pass that begins with forward work again needs no gradient for that; the engines hand
-// it to the pass all the same, and begin when it is there.
-std::vector<Operation> waited_for(Lowering& lowering, Operation receive) {
-  const int received =
-      lowering.activation("received gradient", lowering.local_tokens, lowering.model.hidden_size);
+// One a micro-batch, until the kernels of the pass take it or it is sent.
+int held_activation(Lowering& lowering, std::string_view name) {
+  const int held = lowering.activation(name, lowering.local_tokens, lowering.model.hidden_size);
   lowering.program.buffers.back().scope = Scope::microbatch;
-  receive.operands = {creates(received)};
-  Operation wait{
-      .kind = OperationKind::move, .phase = Phase::input_gradient, .dtype = lowering.dtype};
-  wait.operands = {reads(received), creates(lowering.gradient)};
-  wait.operands.front().frees = true;
-  return {std::move(receive), std::move(wait)};
+  return held;
 }
 
-}  // namespace
-
-std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
-  Operation send = boundary(lowering, OperationKind::send, buffer);
-  send.operands = {reads(buffer)};
-  send.operands.front().frees = true;
-  return {send};
+Operation moved(const Lowering& lowering, Phase phase, int from, int to) {
+  Operation move{.kind = OperationKind::move, .phase = phase, .dtype = lowering.dtype};
+  move.operands = {reads(from), creates(to)};
+  move.operands.front().frees = true;
+  return move;
 }
 
-std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
-  Operation receive = boundary(lowering, OperationKind::receive, buffer);
+std::vector<Operation> received_into(Lowering& lowering, Operation receive, int buffer) {
   if (!scattered(lowering)) {
-    if (buffer == lowering.gradient && recomputes(lowering.plan, RecomputeMode::full)) {
-      return waited_for(lowering, receive);
-    }
     receive.operands = {creates(buffer)};
-    return {receive};
+    return {std::move(receive)};
   }
   const int part = lowering.activation(
       "received part", lowering.tokens / lowering.plan.tensor_parallel, lowering.model.hidden_size);
@@ -66,18 +53,51 @@ std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
   gather.message = receive.message * lowering.plan.tensor_parallel;
   gather.operands = {reads(part), creates(buffer)};
   gather.operands.front().frees = true;
-  return {receive, gather};
+  return {std::move(receive), std::move(gather)};
+}
+
+}  // namespace
+
+std::vector<Operation> boundary_send(const Lowering& lowering, int buffer) {
+  Operation send = boundary(lowering, OperationKind::send, buffer);
+  send.operands = {reads(buffer)};
+  send.operands.front().frees = true;
+  return {send};
+}
+
+std::vector<Operation> boundary_receive(Lowering& lowering, int buffer) {
+  Operation receive = boundary(lowering, OperationKind::receive, buffer);
+  // A backward pass that begins with forward work again needs no gradient for that; the engines
+  // hand it to the pass all the same, and begin when it is there.
+  if (!scattered(lowering) && buffer == lowering.gradient &&
+      recomputes(lowering.plan, RecomputeMode::full)) {
+    return receive_ahead(lowering);
+  }
+  return received_into(lowering, std::move(receive), buffer);
+}
+
+std::vector<Operation> receive_ahead(Lowering& lowering) {
+  const int received = held_activation(lowering, "received gradient");
+  Operation receive = boundary(lowering, OperationKind::receive, lowering.gradient);
+  std::vector<Operation> list = received_into(lowering, std::move(receive), received);
+  list.push_back(moved(lowering, Phase::input_gradient, received, lowering.gradient));
+  return list;
+}
+
+std::vector<Operation> send_behind(Lowering& lowering) {
+  const int held = held_activation(lowering, "stream to send");
+  Operation send = boundary(lowering, OperationKind::send, lowering.hidden);
+  send.operands = {reads(held)};
+  send.operands.front().frees = true;
+  return {moved(lowering, Phase::forward, lowering.hidden, held), std::move(send)};
 }
 
 Turn turn(Lowering& lowering, int buffer, std::string_view name) {
-  const int between = lowering.activation(name, lowering.local_tokens, lowering.model.hidden_size);
-  lowering.program.buffers.back().scope = Scope::microbatch;
+  const int between = held_activation(lowering, name);
   const Phase phase = buffer == lowering.gradient ? Phase::input_gradient : Phase::forward;
   Turn turn;
-  turn.out = turn.in = {.kind = OperationKind::move, .phase = phase, .dtype = lowering.dtype};
-  turn.out.operands = {reads(buffer), creates(between)};
-  turn.in.operands = {reads(between), creates(buffer)};
-  turn.out.operands.front().frees = turn.in.operands.front().frees = true;
+  turn.out = moved(lowering, phase, buffer, between);
+  turn.in = moved(lowering, phase, between, buffer);
   return turn;
 }
 

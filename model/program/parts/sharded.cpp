@@ -38,9 +38,11 @@ ProgramStream additions_stream(const Lowering& lowering) {
   return goes_on ? stream_of(lowering) : ProgramStream::compute;
 }
 
+bool splits(const Plan& plan) { return splits_backward(*plan.schedule, plan.pipeline_parallel); }
+
 // The pass that adds to a gradient, where the two are apart; nobody does: the last.
 Phase phase_of(const NetworkUnit& unit, const Parameter& parameter) {
-  if (!unit.lowering().plan.schedule->splits_backward) return Phase::weight_gradient;
+  if (!splits(unit.lowering().plan)) return Phase::weight_gradient;
   const auto uses = [&](const Operation& op) {
     return op.phase == Phase::input_gradient &&
            std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
@@ -131,7 +133,7 @@ std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
       });
       if (some.empty()) continue;
       // A backward pass that is not split clears when it begins.
-      const bool split = unit.lowering().plan.schedule->splits_backward;
+      const bool split = splits(unit.lowering().plan);
       before.push_back(clearing(some, split ? phase : Phase::input_gradient));
       additions.push_back(append_reduction(unit.lowering(), some, phase, after));
     }

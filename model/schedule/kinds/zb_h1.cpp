@@ -24,6 +24,10 @@ Seconds makespan(PipelineShape shape, std::span<const PassTimes> times) {
   return zero_bubble_times(shape, times, at).makespan;
 }
 
+int weight_gradients_at_end(PipelineShape shape, int stage) {
+  return zero_bubble_at_end(shape, at(shape, stage));
+}
+
 int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
@@ -41,6 +45,7 @@ extern const Schedule zb_h1 = {
     .in_domain = always_in_domain,
     .closed_span = span,
     .closed_makespan = makespan,
+    .weight_gradients_at_end = weight_gradients_at_end,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -24,6 +24,7 @@ class StageList {
   StageList(PipelineShape shape, int stage) : shape_(shape), stage_(stage) {}
 
   std::vector<Pass> passes() {
+    if (shape_.stages == 1) return without_pipeline();
     warm_up();
     const int all = std::max(shape_.microbatches, 2 * shape_.stages - 1);
     while (next(kBack).forward < all) {
@@ -42,6 +43,16 @@ class StageList {
   struct Next {
     int forward = 0, input_gradient = 0, weight_gradient = 0;  // micro-batch
   };
+
+  std::vector<Pass> without_pipeline() {
+    for (int i = 0; i < shape_.microbatches; ++i) {
+      add(PassKind::forward, i, kOut);
+      add(PassKind::forward, i, kBack);
+      add(PassKind::backward, i, kBack);
+      add(PassKind::backward, i, kOut);
+    }
+    return std::move(list_);
+  }
 
   void warm_up() {
     const int behind = shape_.stages - stage_;

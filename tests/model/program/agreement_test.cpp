@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "model/cost/data_parallel.h"
 #include "model/cost/traffic.h"
@@ -259,6 +261,54 @@ TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {
         send_time(c.job, c.plan, links) * (2.0 * boundaries * c.plan.microbatches);
     expect_close(sent.value(), expected.value(), "pipeline");
   }
+}
+
+// Where in a stage's list the kernels of a pass begin and end, and its messages are.
+struct PassPlace {
+  int first_kernel = -1, last_kernel = -1, receive = -1, send = -1;
+};
+
+std::map<std::pair<StepPass, int>, PassPlace> places_of(const Case& c, int stage) {
+  std::map<std::pair<StepPass, int>, PassPlace> places;
+  int position = 0;
+  for (const IssuedOperation issued : operations_of(c.program, stage)) {
+    const Tag tag = issued.tag();
+    PassPlace& place = places[{tag.pass, tag.microbatch}];
+    const Operation& op = *issued.operation;
+    if (op.kind == OperationKind::receive) place.receive = position;
+    if (op.kind == OperationKind::send) place.send = position;
+    if (op.part && op.stream == ProgramStream::compute) {
+      if (place.first_kernel < 0) place.first_kernel = position;
+      place.last_kernel = position;
+    }
+    ++position;
+  }
+  return places;
+}
+
+// As DualPipe's published implementation exchanges around a pair: both inputs are there before its
+// kernels, both outputs leave behind them.
+TEST(ProgramAgreement, PassesSideBySideReceiveBeforeBothAndSendBehindBoth) {
+  PlanRequest request = degrees(1, 4, false);
+  request.schedule = "dualpipe";
+  const Case c = make_case(llama_8b_on_h100(), request);
+  const PassList lists = c.plan.schedule->passes(pipeline_shape(c.plan));
+  int pairs = 0;
+  for (int stage = 0; stage < c.plan.pipeline_parallel; ++stage) {
+    auto places = places_of(c, stage);
+    const std::vector<Pass>& list = lists[static_cast<std::size_t>(stage)];
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!list[i].paired) continue;
+      ++pairs;
+      const PassPlace forward = places[{StepPass::forward, list[i].microbatch}];
+      const PassPlace backward = places[{StepPass::backward, list[i + 1].microbatch}];
+      EXPECT_LT(backward.receive, forward.first_kernel);
+      if (forward.send >= 0) {
+        EXPECT_GT(forward.send, backward.last_kernel);
+      }
+    }
+  }
+  EXPECT_GT(pairs, 0);
 }
 
 // ---- The sequence over several ranks --------------------------------------------------------

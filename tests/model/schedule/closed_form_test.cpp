@@ -172,6 +172,62 @@ class UnlikeStages {
   std::mt19937 random_{20240229};
 };
 
+// F, B and W of all chunks: those of a stage one after the other.
+std::vector<PassTimes> unlike_ends(int p, int v, PassTimes layers, double embedding, double head) {
+  std::vector<PassTimes> chunks(static_cast<std::size_t>(p) * static_cast<std::size_t>(v), layers);
+  chunks.front().forward += Seconds(0.3 * embedding);
+  chunks.front().weight_gradient += Seconds(embedding);
+  PassTimes& last = chunks.back();
+  last.forward += Seconds(head);
+  last.input_gradient += Seconds(head);
+  last.weight_gradient += Seconds(head);
+  return chunks;
+}
+
+// An embedding in the first chunk of the first stage, a head in the last chunk of the last: of no
+// use to spread over the chunks of their stages. The player is the truth.
+TEST(ClosedForm, OfInterleavedKnowsWhichChunksHoldTheEnds) {
+  const Schedule& schedule = named("interleaved-1f1b");
+  for (const int p : {2, 4, 8}) {
+    for (const int v : {2, 3, 4}) {
+      for (const int m : {p, 2 * p, 4 * p}) {
+        for (const double head : {0.1, 1.0, 4.0}) {
+          const auto chunks = unlike_ends(p, v, seconds(1, 1.2, 0.8), 0.5, head);
+          const double truth = played(schedule, {p, v, m}, chunks).longest_span.value();
+          EXPECT_NEAR(longest_span(schedule, {p, v, m}, chunks).value() / truth, 1, 0.02)
+              << "p " << p << " v " << v << " m " << m << " head " << head;
+        }
+      }
+    }
+  }
+}
+
+TEST(ClosedForm, OfChunksThatAreAlikeIsThatOfTheirStages) {
+  const Schedule& schedule = named("interleaved-1f1b");
+  const std::vector<PassTimes> stages = {seconds(2, 2, 2), seconds(3, 4, 3), seconds(1, 2, 2)};
+  std::vector<PassTimes> chunks;
+  for (const PassTimes& stage : stages) {
+    const PassTimes half{stage.forward / 2, stage.input_gradient / 2, stage.weight_gradient / 2,
+                         Seconds(0)};
+    chunks.insert(chunks.end(), 2, half);
+  }
+  EXPECT_NEAR(longest_span(schedule, {3, 2, 6}, chunks).value(),
+              longest_span(schedule, {3, 2, 6}, stages).value(), 1e-9);
+}
+
+// Sends along the way of a micro-batch there and back, p·v − 1 boundaries each, come on top of the
+// span without them: nothing else fills the rounds (handbook §8, "the ring closes").
+TEST(ClosedForm, OfInterleavedTakesEverySendOfOneWayThereAndBack) {
+  const Schedule& schedule = named("interleaved-1f1b");
+  for (const PipelineShape shape : {PipelineShape{4, 2, 4}, {4, 3, 8}, {8, 2, 16}, {2, 4, 8}}) {
+    PlayTimes times = uniform_times(shape, seconds(1, 1, 1));
+    const double without = play(schedule.passes(shape), shape, times)->longest_span.value();
+    times.send = Seconds(0.01);
+    const double with = play(schedule.passes(shape), shape, times)->makespan.value();
+    EXPECT_NEAR(with - without, 2 * (layer_chunks(shape) - 1) * 0.01, 1e-6) << shape.stages;
+  }
+}
+
 TEST(ClosedForm, OfUnlikeStagesIsCloseToThePlayer) {
   // Handbook §8: 1F1B worst 1.4 % on 3,000 random cases; the others' bounds are measured here.
   const Spread gpipe = UnlikeStages().spread("gpipe", 1);

@@ -93,6 +93,35 @@ TEST_P(EverySchedule, RunsEveryPassOnceAndInOrder) {
   }
 }
 
+// One stage waits for nobody: software runs it without a pipeline, each backward pass whole.
+TEST_P(EverySchedule, PutsNothingOffWithoutAPipeline) {
+  EXPECT_FALSE(splits_backward(schedule(), 1));
+  for (const PipelineShape shape : accepted_shapes()) {
+    if (shape.stages > 1) continue;
+    const PassList lists = schedule().passes(shape);
+    for (const Pass& pass : lists.front()) {
+      EXPECT_TRUE(pass.kind == PassKind::forward || pass.kind == PassKind::backward)
+          << describe(shape);
+    }
+  }
+}
+
+// The weight gradients behind the last pass of another kind.
+TEST_P(EverySchedule, LeavesTheWeightGradientsItDeclaresForTheEnd) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    if (schedule().weight_gradients_at_end == one_at_end) continue;
+    const PassList lists = schedule().passes(shape);
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      const auto& list = lists[static_cast<std::size_t>(stage)];
+      const auto other = std::find_if(list.rbegin(), list.rend(), [](const Pass& pass) {
+        return pass.kind != PassKind::weight_gradient;
+      });
+      const auto left = std::max<std::ptrdiff_t>(1, other - list.rbegin());
+      EXPECT_EQ(left, schedule().weight_gradients_at_end(shape, stage)) << describe(shape);
+    }
+  }
+}
+
 TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));

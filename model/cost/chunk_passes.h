@@ -1,0 +1,29 @@
+// F, B and W of every chunk of a stage: its own layers, the embedding in the first chunk of the
+// network, the output head in the last. What a stage's passes have beyond these (sends, what shows
+// of parameters' traffic) is spread evenly over its chunks. Where micro-batches go both ways a
+// stage has two, of which each micro-batch meets one.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
+
+namespace trainyard {
+
+using LayerPasses = std::array<PassTimes, kLayerKinds>;  // of one layer of each kind
+
+struct UnitPasses {
+  LayerPasses layers;
+  PassTimes embedding, head;
+};
+
+// Appends as many entries as the stage has chunks. `all`: of one micro-batch, in the chunks that it
+// visits; the mean where those differ.
+void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
+                         const UnitPasses& units, const PassTimes& all,
+                         std::vector<PassTimes>& out);
+
+}  // namespace trainyard
