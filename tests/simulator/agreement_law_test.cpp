@@ -38,11 +38,10 @@ struct Tolerance {
   double median, p95;
 };
 
-// The aim: gpipe, 1f1b and interleaved-1f1b 2 % and 5 %, the others 4 % and 10 %. Where a schedule
-// does not reach it yet, the bound is what it reaches, rounded up; it may only come down. What is
-// left: reductions that the estimate takes to hide behind exchanges on the same links, ZeRO traffic
-// of the passes with which a pipeline fills, and reductions of weight gradients that a schedule
-// leaves for the end (simulator/README.md).
+// The aim: gpipe, 1f1b and interleaved-1f1b 2 % and 5 %, the others 4 % and 10 %. The bound is the
+// aim, or what a schedule reaches, rounded up, where that is less; gpipe's 95th percentile does not
+// reach its aim yet. It may only come down. What is left: parameters' traffic and exchanges on the
+// same links (simulator/README.md).
 struct Bound {
   std::string_view schedule;
   Tolerance aim, reached;
@@ -50,11 +49,11 @@ struct Bound {
 constexpr Bound kBounds[] = {
     {"gpipe", {0.02, 0.05}, {0.02, 0.06}},
     {"1f1b", {0.02, 0.05}, {0.02, 0.03}},
-    {"interleaved-1f1b", {0.02, 0.05}, {0.02, 0.075}},
-    {"zb-h1", {0.04, 0.10}, {0.04, 0.07}},
-    {"zb-h2", {0.04, 0.10}, {0.04, 0.13}},
+    {"interleaved-1f1b", {0.02, 0.05}, {0.02, 0.05}},
+    {"zb-h1", {0.04, 0.10}, {0.04, 0.05}},
+    {"zb-h2", {0.04, 0.10}, {0.04, 0.07}},
     {"zb-v", {0.04, 0.10}, {0.04, 0.05}},
-    {"dualpipe", {0.04, 0.10}, {0.04, 0.09}},
+    {"dualpipe", {0.04, 0.10}, {0.04, 0.085}},
 };
 
 Bound bound_of(std::string_view schedule) {
