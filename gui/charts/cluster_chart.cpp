@@ -361,25 +361,30 @@ int ClusterChart::device_at(QPointF point) const {
   return -1;
 }
 
-// Of the device there, or of the busiest link that is near.
-QString ClusterChart::help_at(QPointF point) const {
+// The busiest of those that are there.
+std::optional<std::size_t> ClusterChart::link_at(QPointF point) const {
   constexpr double kNear = 4;  // pixels
-  const int device = device_at(point);
-  if (device >= 0) {
-    const QString text = map_->describe(device);
-    if (!load_) return text;
-    return text + tr("\nbusiest link %1 of the step")
-                      .arg(percent_text(load_->devices[static_cast<std::size_t>(device)]));
-  }
-  if (!load_) return {};
-  for (auto link = links_by_load_.rbegin(); link != links_by_load_.rend(); ++link) {
-    const QPolygonF way = way_of(map_->links()[*link]);
+  std::optional<std::size_t> found;
+  for (const std::size_t link : links_by_load_) {
+    const QPolygonF way = way_of(map_->links()[link]);
     for (qsizetype i = 0; i + 1 < way.size(); ++i) {
-      if (distance_from_line(point, way[i], way[i + 1]) < kNear)
-        return load_->describe(*map_, *link);
+      if (distance_from_line(point, way[i], way[i + 1]) < kNear) found = link;
     }
   }
-  return {};
+  return found;
+}
+
+QString ClusterChart::help_at(QPointF point) const {
+  if (const int device = device_at(point); device >= 0) {
+    QString text = map_->describe(device);
+    if (load_) {
+      text += tr("\nbusiest link %1 of the step")
+                  .arg(percent_text(load_->devices[static_cast<std::size_t>(device)]));
+    }
+    return text;
+  }
+  const auto link = load_ ? link_at(point) : std::nullopt;
+  return link ? load_->describe(*map_, *link) : QString();
 }
 
 void ClusterChart::choose(int rank) {

@@ -6,6 +6,7 @@
 
 #include <QPolygonF>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gui/charts/chart.h"
@@ -48,6 +49,7 @@ class ClusterChart : public Chart {
   void place_racks();
   QColor colour_of_device(int device) const;
   int device_at(QPointF point) const;
+  std::optional<std::size_t> link_at(QPointF point) const;
   QString help_at(QPointF point) const;
   void paint_links(QPainter& painter) const;
   void paint_spines(QPainter& painter) const;

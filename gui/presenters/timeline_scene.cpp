@@ -385,9 +385,9 @@ QString TimelineScene::details_of(std::uint32_t slice) const {
 std::vector<TimelineCurve> TimelineScene::curves_of(int rank) const {
   if (!source_ && !trace_) return {};
   const auto at = source_ ? source_->list_of(rank) : static_cast<std::size_t>(rank);
-  const Curve load = source_ ? Curve{source_->load_of(rank), {}} : load_[at];
+  const CurvePair load = source_ ? CurvePair{source_->load_of(rank), {}} : load_[at];
   std::vector<TimelineCurve> curves;
-  const auto add = [&](const QString& title, const char* colour, const Curve& curve,
+  const auto add = [&](const QString& title, const char* colour, const CurvePair& curve,
                        const auto& text) {
     const double most = most_of(curve.points);
     const double predicted = most_of(curve.predicted);

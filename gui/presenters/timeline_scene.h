@@ -70,6 +70,10 @@ struct CurvePoint {
   double time = 0;   // picoseconds
   double value = 0;  // from then on
 };
+// The same as measured, or simulated, and as predicted for what was measured.
+struct CurvePair {
+  std::vector<CurvePoint> points, predicted;
+};
 // What a rank holds or moves over time.
 struct TimelineCurve {
   QString title;       // in two lines, with the most there is
@@ -125,9 +129,6 @@ class TimelineScene {
 
  private:
   struct Source;
-  struct Curve {
-    std::vector<CurvePoint> points, predicted;
-  };
   void find_end();
   QString trace_details_of(std::uint32_t slice) const;
   // Of a measured slice the predicted one, or itself.
@@ -139,8 +140,8 @@ class TimelineScene {
   std::vector<SliceKind> kinds_;
   std::vector<TimelineTrack> tracks_;
   std::vector<bool> critical_;
-  std::vector<Curve> memory_;  // of each list, or owner of a trace
-  std::vector<Curve> load_;    // of each owner of a trace
+  std::vector<CurvePair> memory_;  // of each list, or owner of a trace
+  std::vector<CurvePair> load_;    // of each owner of a trace
   std::shared_ptr<const SavedTrace> trace_;
   std::vector<std::uint32_t> partners_;   // see partner_of(); empty: each is its own
   std::shared_ptr<const Source> source_;  // nullptr: slices have no names

@@ -116,8 +116,26 @@ std::vector<CurvePoint> points_of(const SavedCounter& counter, double scale) {
   return points;
 }
 
-bool is_of(const SavedCounter& counter, const CounterKind& kind) {
-  return counter.name == kind.name && counter.unit == kind.unit;
+// Of every owner.
+std::vector<CurvePair> curves_in(const SavedTrace& trace, const Owners& owners,
+                                 const CounterKind& kind, bool compares) {
+  std::vector<CurvePair> curves(owners.size());
+  for (const SavedCounter& counter : trace.counters) {
+    const auto owner = owners.find(owner_of(counter.process));
+    if (owner == owners.end() || counter.name != kind.name || counter.unit != kind.unit) continue;
+    CurvePair& curve = curves[static_cast<std::size_t>(owner->second)];
+    const bool is_predicted = compares && counter.process.ends_with(kPredicted);
+    (is_predicted ? curve.predicted : curve.points) = points_of(counter, kind.scale);
+  }
+  return curves;
+}
+
+std::vector<const SavedTrack*> predictions_in(const SavedTrace& trace) {
+  std::vector<const SavedTrack*> found;
+  for (const SavedTrack& saved : trace.tracks) {
+    if (const SavedTrack* predicted = prediction_of(trace, saved)) found.push_back(predicted);
+  }
+  return found;
 }
 
 }  // namespace
@@ -125,10 +143,7 @@ bool is_of(const SavedCounter& counter, const CounterKind& kind) {
 std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const SavedTrace> trace) {
   const Owners owners = owners_of(*trace);
   std::vector<TimelineTrack> tracks;
-  std::vector<const SavedTrack*> beneath;  // another one
-  for (const SavedTrack& saved : trace->tracks) {
-    if (const SavedTrack* predicted = prediction_of(*trace, saved)) beneath.push_back(predicted);
-  }
+  const std::vector<const SavedTrack*> beneath = predictions_in(*trace);  // another track
   std::vector<std::uint32_t> partners(beneath.empty() ? 0 : trace->times.size());
   for (std::uint32_t i = 0; i < partners.size(); ++i) partners[i] = i;
   for (const SavedTrack& saved : trace->tracks) {
@@ -149,20 +164,8 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(std::shared_ptr<const Sav
     return std::pair(track.rank, track.predicted.empty());
   });
   auto scene = std::make_shared<TimelineScene>(trace->times, kinds_of(*trace), std::move(tracks));
-  scene->memory_.resize(owners.size());
-  scene->load_.resize(owners.size());
-  for (const SavedCounter& counter : trace->counters) {
-    const auto owner = owners.find(owner_of(counter.process));
-    if (owner == owners.end()) continue;
-    const auto at = static_cast<std::size_t>(owner->second);
-    for (const auto& [kind, curves] :
-         {std::pair(kMemoryCounter, &scene->memory_), std::pair(kLoadCounter, &scene->load_)}) {
-      if (!is_of(counter, kind)) continue;
-      const bool is_predicted = counter.process.ends_with(kPredicted) && !beneath.empty();
-      Curve& curve = (*curves)[at];
-      (is_predicted ? curve.predicted : curve.points) = points_of(counter, kind.scale);
-    }
-  }
+  scene->memory_ = curves_in(*trace, owners, kMemoryCounter, !beneath.empty());
+  scene->load_ = curves_in(*trace, owners, kLoadCounter, !beneath.empty());
   scene->compares_ = !beneath.empty();
   scene->partners_ = std::move(partners);
   scene->trace_ = std::move(trace);
