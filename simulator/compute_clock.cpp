@@ -7,6 +7,7 @@ namespace trainyard {
 namespace {
 
 constexpr double kUnits = 0x1p30;  // of contention
+constexpr double kBothDirections = 2;
 
 std::int64_t in_units(double contention) { return std::llround(contention * kUnits); }
 
@@ -56,10 +57,11 @@ bool ComputeClock::ends(Event event) {
   return true;
 }
 
-// What calls side by side take from compute adds up, as far as there is anything left to take.
+// What calls side by side take from compute adds up, to one that sends and one that receives: more
+// share the links, and last the longer for it.
 double ComputeClock::rate(const RankClock& clock) const {
   const double contention = static_cast<double>(clock.contention) / kUnits;
-  return 1 - conditions_.overlap_slowdown * std::min(contention, 1.0);
+  return 1 - conditions_.overlap_slowdown * std::min(contention, kBothDirections);
 }
 
 double ComputeClock::speed(RankClock& clock) const {
