@@ -73,6 +73,8 @@ class StageBounds {
   Seconds pipeline(const Plan& plan);
   // The same of the slowest stage alone, without copies; costs nothing.
   Seconds busy() const { return times_.busy; }
+  // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
+  bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
   Bytes memory(const Plan& plan) const;
   // Of any stage.
@@ -89,6 +91,7 @@ class StageBounds {
   };
   static Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
   Times times_with_copies(const Plan& plan);
+  PassTimes shown_copies(const Plan& plan, std::size_t stage) const;
 
   std::vector<PassTimes> passes_, with_copies_;
   Times times_;
