@@ -232,14 +232,26 @@ StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<Pas
   return times;
 }
 
+PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
+  const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+  const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
+  return exposed_copies(offload_copies(job_, plan, held_[stage], away), passes_[stage]);
+}
+
+// A stage that works both ways has half of the passes that are known of it.
+bool StageBounds::copies_show(const Plan& plan) const {
+  if (plan.schedule->route == Route::both_ways) return true;
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    if (shown_copies(plan, stage).total() > Seconds(0)) return true;
+  }
+  return false;
+}
+
 StageBounds::Times StageBounds::times_with_copies(const Plan& plan) {
   if (plan.schedule->route == Route::both_ways) return {};
   with_copies_ = passes_;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
-    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-    const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
-    const PassTimes longer =
-        exposed_copies(offload_copies(job_, plan, held_[stage], away), passes_[stage]);
+    const PassTimes longer = shown_copies(plan, stage);
     with_copies_[stage].forward += longer.forward;
     with_copies_[stage].input_gradient += longer.input_gradient;
     with_copies_[stage].weight_gradient += longer.weight_gradient;

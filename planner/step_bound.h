@@ -74,6 +74,8 @@ class StageBounds {
   Seconds pipeline(const Plan& plan);
   // The same of the slowest stage alone, without copies; costs nothing.
   Seconds busy() const { return times_.busy; }
+  // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
+  bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
   Bytes memory(const Plan& plan) const;
   // Of any stage.
@@ -90,6 +92,7 @@ class StageBounds {
   };
   Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
   Times times_with_copies(const Plan& plan);
+  PassTimes shown_copies(const Plan& plan, std::size_t stage) const;
 
   std::vector<UnitPasses> units_;                // by stage
   std::vector<PassTimes> passes_, with_copies_;  // of the stages

@@ -251,14 +251,14 @@ std::int64_t Worker::too_large_so_far() const {
 }
 
 // The same with full recomputation of some layers of each stage, for the shardings that are too
-// large without: nothing repeated takes no longer. Not so where activations are copied to the
-// hosts: what is repeated is not copied.
+// large without: nothing repeated takes no longer. Not so where copies of activations to the hosts
+// outlast a pass: what is repeated is not copied.
 bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
-    if (plan.offload.activations != OffloadTarget::none) {
+    if (may_repeat_rather_than_copy(node, plan)) {
       price_any_layers(node, plan);
     } else if (too_large_[i]) {
       price_fewest_layers(node, plan);
@@ -268,6 +268,13 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
     if (count(1) && shared_.pricing_is_over()) return false;
   }
   return true;
+}
+
+bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
+  if (plan.offload.activations == OffloadTarget::none) return false;
+  plan.recompute = {};
+  node.stages.set_passes(plan);
+  return node.stages.copies_show(plan);
 }
 
 // Every number of layers.

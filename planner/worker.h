@@ -47,6 +47,7 @@ class Worker {
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
+  static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
   void price_any_layers(const Expansion& node, Plan& plan);
   void price_fewest_layers(const Expansion& node, Plan& plan);
   bool is_promising(const Plan& plan);
