@@ -1,6 +1,7 @@
 #include "planner/bound.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace trainyard {
 namespace {
@@ -52,6 +53,15 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
       return 0;
   }
   return 0;
+}
+
+double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
+                       const std::vector<Offload>& offloads) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Offload& offload : offloads) {
+    least = std::min(least, objective_bound(job, shares, objective, offload));
+  }
+  return least;
 }
 
 }  // namespace trainyard

@@ -3,6 +3,8 @@
 // datasheet's peak.
 #pragma once
 
+#include <vector>
+
 #include "model/job.h"
 #include "planner/enumeration.h"
 #include "planner/planner.h"
@@ -21,5 +23,8 @@ ParameterShares parameter_shares(const PreparedJob& job);
 // known (energy).
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
                        const Offload& offload);
+// The same of a search that may choose among `offloads`.
+double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
+                       const std::vector<Offload>& offloads);
 
 }  // namespace trainyard

@@ -40,7 +40,7 @@ class Enumerator {
       }
     }
     result_.sharding_groups = space_.sharding_group;
-    add_offloads();
+    result_.offloads = offloads_of(space_, base_);
     add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
@@ -77,15 +77,6 @@ class Enumerator {
   bool may_recompute(int stages) const {
     return std::any_of(result_.recomputes.begin(), result_.recomputes.end(),
                        [stages](const RecomputeChoice& choice) { return choice.is_for(stages); });
-  }
-
-  void add_offloads() {
-    for (const OffloadChoice& choice : kOffloads) {
-      const auto& wanted = space_.offload;
-      const bool named = std::find(wanted.begin(), wanted.end(), choice.name) != wanted.end();
-      if (named) result_.offloads.push_back(choice.offload);
-    }
-    if (result_.offloads.empty()) result_.offloads.push_back(base_.offload);
   }
 
   void add_placements() {
@@ -300,6 +291,17 @@ std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
   const std::size_t stages =
       has_states_to_shard(d) ? zero_stages.size() : std::min<std::size_t>(zero_stages.size(), 1);
   return offloads.size() * stages;
+}
+
+std::vector<Offload> offloads_of(const SearchSpace& space, const PlanRequest& base) {
+  std::vector<Offload> offloads;
+  for (const OffloadChoice& choice : kOffloads) {
+    const auto& wanted = space.offload;
+    const bool named = std::find(wanted.begin(), wanted.end(), choice.name) != wanted.end();
+    if (named) offloads.push_back(choice.offload);
+  }
+  if (offloads.empty()) offloads.push_back(base.offload);
+  return offloads;
 }
 
 std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {

@@ -61,6 +61,9 @@ struct Placement {
   std::string collective;
 };
 
+// What may lie outside the devices: the choices that the space names, else as in `base`.
+std::vector<Offload> offloads_of(const SearchSpace& space, const PlanRequest& base);
+
 struct Enumeration {
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.

@@ -223,11 +223,7 @@ void SharedSearch::lower_open_families(double value) {
 double SharedSearch::open_bound() const {
   double bound = open_families_;
   if (first_open < nodes.size()) bound = std::min(bound, nodes[first_open].bound.first);
-  double any_plan = std::numeric_limits<double>::infinity();
-  for (const Offload& offload : space.offloads) {
-    any_plan = std::min(any_plan, objective_bound(job, shares, options.objective, offload));
-  }
-  return std::max(bound, any_plan);
+  return std::max(bound, objective_bound(job, shares, options.objective, space.offloads));
 }
 
 }  // namespace trainyard

@@ -48,9 +48,6 @@ Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic&
   return both(traffic.tensor_parallel) * shown + both(traffic.context_parallel);
 }
 
-// Where nothing but passes and sends makes a stage the slowest.
-bool only_passes(const Plan& plan) { return plan.zero_stage <= 1 && plan.offload == Offload{}; }
-
 PassTimes passes_of(const LayerCost& cost, double full, double selective) {
   return {cost.forward.total(),
           cost.input_gradient.total() + cost.full_recompute.total() * full +
@@ -191,8 +188,10 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
-  // Between others a stage has more sends than at an end: it can be the slowest with fewer passes.
-  const bool by_passes = only_passes(plan) && plan.pipeline_parallel == 1;
+  // Of one stage nothing but passes is busy. Of several the slowest may have fewer passes than the
+  // average: a stage between others has more sends than one at an end.
+  const bool by_passes =
+      plan.pipeline_parallel == 1 && plan.zero_stage <= 1 && plan.offload == Offload{};
   bound.busy = by_passes ? passes * (sums.computing * kRounding) : Seconds(0);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
@@ -221,7 +220,7 @@ StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<Pas
   chunk_passes_.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
     times.busy = std::max(times.busy, passes[stage].total() * plan.microbatches);
-    if (shape.chunks == 1) continue;
+    if (shape.chunks == 1 || plan.schedule->closed_span == nullptr) continue;
     append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
                         chunk_passes_);
   }

@@ -174,23 +174,23 @@ class PipelinePricer {
     return {far, std::max(Seconds(0), far - near)};
   }
 
-  // Sends over the boundary stand in the passes beside it where the stack does not overlap them;
-  // else they show in fill and drain, and pace the pipeline where they take longer than it.
+  // Sends over the boundary stand in the passes beside it, whole where the stack does not overlap
+  // them. Else they slow the compute beside them, show in fill and drain, and pace the pipeline
+  // where they take longer than it.
   void add_times(const std::array<Estimate, kGroups>& all, const Plan& plan,
                  std::vector<PassTimes> passes, GroupedPlan& result) const {
     const Crossing before = crossing_of(result.first, plan);
     const Crossing behind = crossing_of(1 - result.first, plan);
     const PipelineShape shape = pipeline_shape(plan);
     const Seconds without = longest_span(*plan.schedule, shape, passes);
-    Seconds span = without;
+    const int first_stages = stages_of(plan, result.first);
+    const double shown = plan.overlap.pipeline ? job_.training.stack.overlap_slowdown : 1;
+    add_to(passes[stage_index(first_stages - 1)], before.more * shown);
+    add_to(passes[stage_index(first_stages)], behind.more * shown);
+    Seconds span = longest_span(*plan.schedule, shape, passes);
     if (plan.overlap.pipeline) {
       const Seconds slowest = std::max(before.send, behind.send);
       span = std::max(span + before.more + behind.more, plan.microbatches * slowest);
-    } else {
-      const int first_stages = stages_of(plan, result.first);
-      add_to(passes[stage_index(first_stages - 1)], before.more);
-      add_to(passes[stage_index(first_stages)], behind.more);
-      span = longest_span(*plan.schedule, shape, passes);
     }
     result.boundary = span - without;
     result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
@@ -451,7 +451,8 @@ void find_alone(const Prepared& own, Watch& watch, GroupedPlans& result) {
 Seconds bound_of_both(const Prepared& own) {
   double steps_a_second = 0;
   for (const PreparedJob& job : own) {
-    steps_a_second += 1 / objective_bound(job, parameter_shares(job), Objective::step_time, {});
+    steps_a_second +=
+        1 / objective_bound(job, parameter_shares(job), Objective::step_time, Offload{});
   }
   return Seconds(1 / steps_a_second);
 }

@@ -280,7 +280,7 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
 // Every number of layers.
 void Worker::price_any_layers(const Expansion& node, Plan& plan) {
   const Job& job = shared_.job.job;
-  bool priced = false;
+  bool priced = false, does_not_fit = false;
   for (int layers = 1; layers < node.stages.most_layers(); ++layers) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
@@ -289,11 +289,16 @@ void Worker::price_any_layers(const Expansion& node, Plan& plan) {
     if (!legal) return;
     if (!is_promising(*legal)) continue;
     shared_.evaluate(*legal, estimate_);
-    if (!estimate_.feasible) continue;
+    if (!estimate_.feasible) {
+      does_not_fit = true;
+      continue;
+    }
     priced = true;
     shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
   }
-  ++(priced ? counts.evaluated : counts.pruned_by_time);
+  const auto left_out =
+      does_not_fit ? &SearchCounts::pruned_by_memory : &SearchCounts::pruned_by_time;
+  ++(counts.*(priced ? &SearchCounts::evaluated : left_out));
 }
 
 // What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.

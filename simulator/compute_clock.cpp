@@ -61,7 +61,7 @@ bool ComputeClock::ends(Event event) {
 // share the links, and last the longer for it.
 double ComputeClock::rate(const RankClock& clock) const {
   const double contention = static_cast<double>(clock.contention) / kUnits;
-  return 1 - conditions_.overlap_slowdown * std::min(contention, kBothDirections);
+  return std::max(0.0, 1 - conditions_.overlap_slowdown * std::min(contention, kBothDirections));
 }
 
 double ComputeClock::speed(RankClock& clock) const {

@@ -90,7 +90,8 @@ QWidget* ExplorePage::make_answer() {
   remedies_->setAccessibleName(tr("What would help"));
   remedies_->setAlternatingRowColors(true);
   connect(remedies_, &QListWidget::itemClicked, this, &ExplorePage::take_remedy);
-  auto* enter = new QShortcut(Qt::Key_Return, remedies_);
+  auto* enter = new QShortcut(remedies_);
+  enter->setKeys({QKeySequence(Qt::Key_Return), QKeySequence(Qt::Key_Enter)});
   enter->setContext(Qt::WidgetShortcut);
   connect(enter, &QShortcut::activated, this, [this] { take_remedy(remedies_->currentItem()); });
   auto* help = new QVBoxLayout;

@@ -51,7 +51,7 @@ GoodputPage::GoodputPage(RunLives& lives, QWidget* parent)
   column->setContentsMargins(0, 0, 0, 0);
   column->addWidget(spread_);
   column->addWidget(dates_, 1);
-  splitter_->setObjectName(QStringLiteral("goodput"));
+  splitter_->setObjectName(QStringLiteral("goodput_parts"));
   splitter_->setChildrenCollapsible(false);
   splitter_->addWidget(make_losses());
   splitter_->addWidget(right);

@@ -309,7 +309,7 @@ class StageOverlap {
   Seconds left_of_passes_at_end(Cover cover) const {
     if (!split_) return Seconds(0);
     const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
-    return (work_.passes_at_end - 1) * std::max(Seconds(0), each);
+    return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
   }
 
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.

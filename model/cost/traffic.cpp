@@ -228,10 +228,11 @@ Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& lin
 
 namespace {
 
-// Boundaries to other stages: the model's first chunk receives no activations, its last sends none.
+// Boundaries to other stages that a micro-batch meets on this one: the model's first chunk receives
+// no activations, its last sends none. On a way that turns one stage has both.
 int boundaries(const Plan& plan, int stage) {
   const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
-  return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::loop ? 1 : 2);
+  return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::vee ? 2 : 1);
 }
 
 }  // namespace

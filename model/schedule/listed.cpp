@@ -37,6 +37,17 @@ int pairs(PipelineShape shape, int stage) {
   return shape.listed->pairs[static_cast<std::size_t>(stage)];
 }
 
+int weight_gradients_at_end(PipelineShape shape, int stage) {
+  return shape.listed->weight_gradients_at_end[static_cast<std::size_t>(stage)];
+}
+
+int weight_gradients_that_end(const std::vector<Pass>& list) {
+  const auto other = std::find_if(list.rbegin(), list.rend(), [](const Pass& pass) {
+    return pass.kind != PassKind::weight_gradient;
+  });
+  return static_cast<int>(std::max<std::ptrdiff_t>(1, other - list.rbegin()));
+}
+
 bool splits_backward(const PassList& lists) {
   return std::ranges::any_of(lists, [](const std::vector<Pass>& list) {
     return std::ranges::any_of(
@@ -60,6 +71,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
   for (const std::vector<Pass>& list : lists) {
     const auto paired = std::ranges::count_if(list, [](const Pass& pass) { return pass.paired; });
     schedule->pairs.push_back(static_cast<int>(paired));
+    schedule->weight_gradients_at_end.push_back(weight_gradients_that_end(list));
   }
   schedule->descriptor = {
       .name = schedule->name,
@@ -71,6 +83,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .accepts = accepts,
       .passes = passes,
       .pairs = pairs,
+      .weight_gradients_at_end = weight_gradients_at_end,
       .chunks_in_flight = chunks_in_flight,
   };
   schedule->passes = std::move(lists);

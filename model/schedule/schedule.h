@@ -104,7 +104,8 @@ struct Schedule {
   Seconds (*closed_makespan)(PipelineShape shape, std::span<const PassTimes> times) = nullptr;
   // Pairs of a forward and a backward pass that `stage` runs side by side.
   int (*pairs)(PipelineShape shape, int stage) = no_pairs;
-  // Weight gradients that end the list of `stage`, with no other pass between them: at least 1.
+  // Weight gradients that end the list of `stage`, with no other pass between them: at least 1. Not
+  // counted where a stage has several chunks or copies: their reductions follow each chunk.
   int (*weight_gradients_at_end)(PipelineShape shape, int stage) = one_at_end;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);

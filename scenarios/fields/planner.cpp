@@ -66,11 +66,13 @@ const Section<Bounds>& bounds_section() {
   return section;
 }
 
-Expected<void> read_numbers(const Json& value, Numbers& numbers, const Place& place) {
+// `least`: of the key. Bounds that leave out nothing are bounds all the same: a dimension that is
+// searched only where it is named (SearchSpace::sharding_group) is named by them.
+Expected<void> read_numbers(const Json& value, int least, Numbers& numbers, const Place& place) {
   if (value.is_object()) {
     Bounds bounds;
     if (auto done = bounds_section().read(value, bounds, place); !done) return done;
-    numbers = Numbers::between(bounds.from, bounds.to);
+    numbers = Numbers::between(std::max(least, bounds.from), bounds.to);
     return {};
   }
   const auto add = [&numbers](const Json& number) {
@@ -97,12 +99,13 @@ std::optional<Json> write_numbers(const Numbers& numbers) {
 // A dimension that is a number: a value, a list of values or bounds.
 Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*member) {
   const FieldSpec& of_plan = key_of_plan(key);
+  const int least = std::string_view(key) == "zero_stage" ? 0 : 1;
   const Shape list{ListShape{{of_plan.shape}}};
   const Shape bounds{ObjectShape{&spec_of<bounds_section>, {}}};
   return Field<PlannerKeys>{
       {.key = key, .shape = {AnyShape{{of_plan.shape, list, bounds}}}, .doc = of_plan.doc},
-      [member](const Json& value, PlannerKeys& keys, const Place& place) {
-        return read_numbers(value, keys.*member, place);
+      [member, least](const Json& value, PlannerKeys& keys, const Place& place) {
+        return read_numbers(value, least, keys.*member, place);
       },
       [member](const PlannerKeys& keys) { return write_numbers(keys.*member); }}
       .absent("every legal value");

@@ -95,11 +95,13 @@ TEST(NodeMemory, NeverFallsWithTheMicroBatch) {
   }
 }
 
-// A search that is interrupted after so many plans.
+// A search that is interrupted after so many plans. Its limit is for what follows: the longest time
+// that a stopped search takes to bound what it has not met.
 SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
   std::atomic<bool> interrupted = false;
   std::int64_t priced = 0;
-  return search(job, {.top = 1, .threads = 1, .interrupted = &interrupted},
+  return search(job,
+                {.top = 1, .threads = 1, .time_limit = Seconds(600), .interrupted = &interrupted},
                 [&](const Plan& plan, Estimate& out) {
                   estimate(job, plan, out);
                   if (++priced == plans) interrupted = true;
@@ -123,7 +125,7 @@ TEST(Gap, IsThatOfTheOpenFrontier) {
       if (node.bound.memory > raw.cluster.device.memory) return;
       least = std::min(least, node.bound.step.value());
     });
-    ASSERT_GT(least, objective_bound(job, parameter_shares(job), Objective::step_time, {}));
+    ASSERT_GT(least, objective_bound(job, parameter_shares(job), Objective::step_time, Offload{}));
     for (const std::int64_t plans : {std::int64_t{1}, whole.evaluated / 4, whole.evaluated / 2}) {
       const SearchResult found = stopped_after(job, plans);
       ASSERT_FALSE(found.optimal);

@@ -28,6 +28,7 @@ Job RandomJobs::next() {
   stack.flash_attention = pick({0, 1}) == 1;
   stack.overlap.pipeline = pick({0, 1}) == 1;
   stack.overlap.data_parallel = pick({0, 1}) == 1;
+  stack.overlap_slowdown = 0.1 * pick({0, 2, 6});
   // From a quarter of the states of one device to more than all of them.
   const double states = 18 * prepare(job).parameters;
   job.cluster.device.memory = Bytes(states * 0.01 * pick({30, 60, 100, 200, 1000}) + 3e8);

@@ -65,8 +65,10 @@ void expect_admissible(const Job& raw) {
   const ParameterShares shares = parameter_shares(job);
   for (const Plan& plan : random_plans(raw, 500)) {
     const Estimate whole = estimate(job, plan);
-    EXPECT_LE(objective_bound(job, shares, Objective::step_time, {}), whole.step_time.value());
-    EXPECT_LE(objective_bound(job, shares, Objective::memory, {}), whole.peak_memory.value());
+    EXPECT_LE(objective_bound(job, shares, Objective::step_time, Offload{}),
+              whole.step_time.value());
+    EXPECT_LE(objective_bound(job, shares, Objective::memory, Offload{}),
+              whole.peak_memory.value());
   }
 }
 
@@ -89,7 +91,7 @@ TEST(ObjectiveBound, IsAdmissibleWithoutACopyOfTheWeights) {
 // Rajbhandari 2020 with fp32 gradients: 2 + 4 + 12 bytes a parameter, over eight devices.
 TEST(ObjectiveBound, OfMemoryIsTheZeroFormula) {
   const PreparedJob job = prepare(llama_8b_job(1));
-  EXPECT_NEAR(objective_bound(job, parameter_shares(job), Objective::memory, {}),
+  EXPECT_NEAR(objective_bound(job, parameter_shares(job), Objective::memory, Offload{}),
               18.0 / 8 * job.parameters, 1);
 }
 

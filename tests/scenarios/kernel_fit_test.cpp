@@ -62,12 +62,24 @@ void expect_same(const ResidualGrid& a, const ResidualGrid& b) {
   ASSERT_EQ(a.values.size(), b.values.size());
   for (std::size_t i = 0; i < a.values.size(); ++i) EXPECT_NEAR(a.values[i], b.values[i], 2e-3);
 }
-void expect_same(const GemmRates& a, const GemmRates& b) {
-  EXPECT_NEAR(a.per_multiprocessor / b.per_multiprocessor, 1, 1e-3);
-  EXPECT_NEAR(a.overhead / b.overhead, 1, 1e-2);
-  EXPECT_NEAR(a.fill / b.fill, 1, 1e-2);
-  EXPECT_NEAR(a.memory_share, b.memory_share, 1e-3);
-  expect_same(a.residual, b.residual);
+// What two devices say of the kernels of a table: half a percent apart on average, and as near to
+// what was measured. Parameters may differ by more, and times of single kernels: the choice among
+// tiles is not smooth, and which of the equally good ends the search comes to depends on how the
+// machine's mathematical library rounds (on processors of two generations it came to two).
+void expect_same_times(const KernelTable& table, const Device& a, const Device& b) {
+  const auto of_a = table.family->score(a, table.samples);
+  const auto of_b = table.family->score(b, table.samples);
+  ASSERT_TRUE(of_a.has_value() && of_b.has_value());
+  double apart = 0, error_of_a = 0, error_of_b = 0;
+  for (std::size_t i = 0; i < of_a->size(); ++i) {
+    const ScoredKernel &from_a = (*of_a)[i], &from_b = (*of_b)[i];
+    apart += std::abs(from_a.predicted / from_b.predicted - 1);
+    error_of_a += std::abs(from_a.predicted / from_a.measured - 1);
+    error_of_b += std::abs(from_b.predicted / from_b.measured - 1);
+  }
+  const auto rows = static_cast<double>(of_a->size());
+  EXPECT_LE(apart / rows, 0.005);
+  EXPECT_NEAR(error_of_a / rows, error_of_b / rows, 0.0025);
 }
 
 TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
@@ -78,7 +90,7 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   const auto fit = fit_kernels(start->device, tables, "2026-01-02", ignore_progress);
   ASSERT_TRUE(fit.has_value());
   // The catalog's figures were fitted to this table too: a second fit gives them again.
-  expect_same(fit->device.rates.of(Dtype::bf16), start->device.rates.of(Dtype::bf16));
+  expect_same_times(tables.front(), fit->device, start->device);
   const auto file = std::filesystem::path(testing::TempDir()) /
                     fmt::format("kernel_fit_test_device.{}.json", ::getpid());
   ASSERT_TRUE(write_file(file, device_document(fit->device, *start, fit->provenance)).has_value());

@@ -100,6 +100,16 @@ class Overlap : public testing::Test {
         .value();
   }
 
+  // A message each way, and a compute task of 3 µs on both ranks.
+  Timeline beside_both_ways(double slowdown) const {
+    const Call message = named_call(CollectiveOperation::send, "direct", Bytes(450e3));
+    TaskGraph graph = call_graph(2, {{0, 1}, {1, 0}}, {message, message});
+    for (TaskList& list : graph.lists) list.add({.duration = Picoseconds(3000000)});
+    return simulate(graph,
+                    {.network = NetworkModel{cluster_, topology_}, .overlap_slowdown = slowdown})
+        .value();
+  }
+
   static Cluster without_latency() {
     Cluster cluster = fat_tree_cluster(1, 1, 1);
     cluster.intra.latency = {};
@@ -128,6 +138,16 @@ TEST_F(Overlap, IsSharedByTheTasksThatRunBesideIt) {
   const Timeline timeline = beside(0.6, {kMicrosecond / 5, kMicrosecond});
   EXPECT_EQ(timeline.of(0)[1].end.count(), 500000);
   EXPECT_EQ(timeline.of(0)[2].end.count(), 1000000 + 800000);  // 0.2 µs done beside it
+}
+
+// What is sent and what is received add up: 0.2 of the microsecond are left. No more than all of it
+// is lost.
+TEST_F(Overlap, AddsUpInBothDirections) {
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(beside_both_ways(0.4).of(rank)[2].end.count(), 3800000);
+    EXPECT_EQ(beside_both_ways(0.6).of(rank)[2].end.count(), 4000000);
+    EXPECT_EQ(beside_both_ways(1).of(rank)[2].end.count(), 4000000);
+  }
 }
 
 TEST_F(Overlap, StopsComputeWhereCommunicationTakesEverything) {

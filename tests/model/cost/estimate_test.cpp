@@ -283,5 +283,32 @@ TEST(Estimate, OfUnfusedAttentionOnOddHeadsDoesWithoutTensorCores) {
   EXPECT_NEAR(core(108) / core(104), 312.0 / 78.0, 1e-9);
 }
 
+// Every boundary between two stages is met by both: p·v − 1 of a loop, of a way that turns 2·(p −
+// 1), of a micro-batch that goes one of two ways p − 1. With nothing lost but for them a second of
+// compute a second, and messages of a second each, passes are as long as there are boundaries.
+TEST(Sends, SlowThePassesOnBothSidesOfEveryBoundary) {
+  const PreparedJob job = gpt3_on_a100();
+  Stack stack = job.job.training.stack;
+  stack.overlap_slowdown = 1;
+  const auto all = [&](const char* schedule, int chunks) {
+    PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8, .virtual_stages = chunks};
+    request.schedule = schedule;
+    request.overlap.pipeline = true;
+    const Plan plan = legal_plan(job, request);
+    PassTimes sum;
+    for (int stage = 0; stage < 8; ++stage) {
+      const PassTimes sends = sends_in_passes(stack, plan, Seconds(1), stage);
+      sum.forward += sends.forward;
+      sum.input_gradient += sends.input_gradient;
+    }
+    EXPECT_EQ(sum.forward, sum.input_gradient) << schedule;
+    return sum.forward.value();
+  };
+  EXPECT_EQ(all("1f1b", 1), 2 * (8 - 1));
+  EXPECT_EQ(all("interleaved-1f1b", 3), 2 * (8 * 3 - 1));
+  EXPECT_EQ(all("zb-v", 2), 4 * (8 - 1));
+  EXPECT_EQ(all("dualpipe", 1), 2 * (8 - 1));
+}
+
 }  // namespace
 }  // namespace trainyard

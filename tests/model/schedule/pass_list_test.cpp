@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "model/schedule/listed.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -88,6 +89,26 @@ TEST(Schedule, OfInterleavingNeedsStagesChunksAndMultiplesOfTheStages) {
 TEST(Schedule, IsNullWhenNoneHasTheName) {
   EXPECT_EQ(find_schedule("2f2b"), nullptr);
   EXPECT_EQ(find_schedule(""), nullptr);
+}
+
+// A schedule that is written down pass by pass says of itself what it says under its name.
+TEST(PassList, OfAUserDeclaresWhatItsPassesShow) {
+  for (const std::string_view name : {"1f1b", "zb-h1", "zb-h2"}) {
+    const Schedule& named = *find_schedule(name);
+    const PipelineShape shape = named.shape(4, 1, 8);
+    const auto listed = list_schedule("mine", shape, named.passes(shape), true);
+    ASSERT_TRUE(listed.has_value());
+    const Schedule& own = (*listed)->descriptor;
+    EXPECT_EQ(own.splits_backward, named.splits_backward) << name;
+    for (int stage = 0; stage < 4; ++stage) {
+      EXPECT_EQ(own.weight_gradients_at_end(own.shape(4, 1, 8), stage),
+                named.weight_gradients_at_end(shape, stage))
+          << name << ", stage " << stage;
+      EXPECT_EQ(own.chunks_in_flight(own.shape(4, 1, 8), stage),
+                named.chunks_in_flight(shape, stage))
+          << name << ", stage " << stage;
+    }
+  }
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ TEST_P(EverySchedule, PutsNothingOffWithoutAPipeline) {
 // The weight gradients behind the last pass of another kind.
 TEST_P(EverySchedule, LeavesTheWeightGradientsItDeclaresForTheEnd) {
   for (const PipelineShape shape : accepted_shapes()) {
-    if (schedule().weight_gradients_at_end == one_at_end) continue;
+    if (shape.chunks > 1 || shape.route != Route::loop) continue;
     const PassList lists = schedule().passes(shape);
     for (int stage = 0; stage < shape.stages; ++stage) {
       const auto& list = lists[static_cast<std::size_t>(stage)];
