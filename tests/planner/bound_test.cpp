@@ -111,11 +111,11 @@ SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
 // Of the open frontier: never above the best plan of all, never below the least bound of any node
 // that may fit. Both are found apart from the search that stops.
 TEST(Gap, IsThatOfTheOpenFrontier) {
-  Job mixture = llama_8b_job(16);
+  Job mixture = llama_8b_job(8);
   mixture.model.experts = 8;
   mixture.model.experts_per_token = 2;
   mixture.model.expert_ffn_size = 14336;
-  for (const Job& raw : {llama_8b_job(32), mixture}) {
+  for (const Job& raw : {llama_8b_job(16), mixture}) {
     const PreparedJob job = prepare(raw);
     const SearchResult whole = search(job, {.top = 1, .threads = 1}, analytic_evaluator(job));
     ASSERT_TRUE(whole.optimal);
