@@ -62,6 +62,7 @@ void expect_same(const ResidualGrid& a, const ResidualGrid& b) {
   ASSERT_EQ(a.values.size(), b.values.size());
   for (std::size_t i = 0; i < a.values.size(); ++i) EXPECT_NEAR(a.values[i], b.values[i], 2e-3);
 }
+
 // What two devices say of the kernels of a table: half a percent apart on average, and as near to
 // what was measured. Parameters may differ by more, and times of single kernels: the choice among
 // tiles is not smooth, and which of the equally good ends the search comes to depends on how the
