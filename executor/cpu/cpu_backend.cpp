@@ -71,6 +71,7 @@ class CpuBackend final : public Backend {
     compute(*work.issued.operation, {setting_, at_, work.issued.tag(), work.shard, work.step},
             operands_of(work));
     store_all(work);
+    transport_.move_messages();
     return {};
   }
 

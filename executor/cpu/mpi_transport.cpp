@@ -82,11 +82,7 @@ class MpiTransport final : public Transport {
 
   Expected<void> send(int to, int way, const float* numbers, int count) override {
     const Entered entered(call_, RankCall::send);
-    std::erase_if(messages_, [](Message& message) {
-      int left = 0;
-      MPI_Test(&message.request, &left, MPI_STATUS_IGNORE);
-      return left != 0;
-    });
+    move_messages();
     Message& message = messages_.emplace_back();
     message.numbers.assign(numbers, numbers + count);
     return checked(
@@ -96,6 +92,14 @@ class MpiTransport final : public Transport {
   Expected<void> receive(int from, int way, float* numbers, int count) override {
     const Entered entered(call_, RankCall::receive);
     return checked(MPI_Recv(numbers, count, MPI_FLOAT, from, way, world_, MPI_STATUS_IGNORE));
+  }
+
+  void move_messages() override {
+    std::erase_if(messages_, [](Message& message) {
+      int left = 0;
+      MPI_Test(&message.request, &left, MPI_STATUS_IGNORE);
+      return left != 0;
+    });
   }
 
   Expected<void> wait_for_messages() override {

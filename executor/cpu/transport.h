@@ -54,6 +54,8 @@ class Transport {
   // Messages of one way arrive in their order. A send keeps a copy and returns at once.
   virtual Expected<void> send(int to, int way, const float* numbers, int count) = 0;
   virtual Expected<void> receive(int from, int way, float* numbers, int count) = 0;
+  // Between operations: what was sent makes headway, where only the rank's own calls move it.
+  virtual void move_messages() {}
   // Until every message sent has left.
   virtual Expected<void> wait_for_messages() = 0;
   // From one rank to all.
