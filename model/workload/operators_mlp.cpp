@@ -103,6 +103,18 @@ LayerRows routed_rows(const OperatorContext& context) {
   return rows;
 }
 
+// Bytes an element of the experts' output where its bias is not the GEMM's: the weighted bias is
+// written (4), added to the output (10), experts are put together (8) and cast (6). Backward: the
+// cast (6), the output's gradient as bf16 (6) and put together (4), and for bias and gate weight
+// each a product (8) and its sum (4).
+constexpr double kBiasForward = 28, kBiasBackward = 40;
+
+void add_bias_apart(const OperatorContext& context, double rows, Operator& down) {
+  const double elements = rows * context.hidden;
+  down.forward_traffic += Bytes(elements * kBiasForward);
+  down.backward_traffic += Bytes(elements * kBiasBackward);
+}
+
 void append_routed_experts(const OperatorContext& context, OperatorList& list) {
   const Transformer& model = context.model;
   const LayerRows rows = routed_rows(context);
@@ -125,6 +137,9 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
     }
     // Model FLOP count the mean, and what a capacity drops.
     list[i].replicas = rows.slowest / rows.mean;
+  }
+  if (model.biases && context.training.stack.expert_bias_apart) {
+    add_bias_apart(context, received, list[list.size() - 1]);
   }
 }
 

@@ -31,6 +31,7 @@ void apply(const StackRelease& entry, Stack& stack) {
   set(entry.deduplicated_dispatch, stack.deduplicated_dispatch);
   set(entry.expert_padding, stack.expert_padding);
   set(entry.fused_expert_casts, stack.fused_expert_casts);
+  set(entry.expert_bias_apart, stack.expert_bias_apart);
   set(entry.delayed_scaling, stack.delayed_scaling);
   set(entry.fused_activation_casts, stack.fused_activation_casts);
   set(entry.quantised_activation_input, stack.quantised_activation_input);

@@ -50,6 +50,7 @@ struct StackRelease {
   std::optional<bool> deduplicated_dispatch;
   std::optional<bool> expert_padding;
   std::optional<bool> fused_expert_casts;
+  std::optional<bool> expert_bias_apart;
   std::optional<bool> delayed_scaling;
   std::optional<bool> fused_activation_casts;
   std::optional<bool> quantised_activation_input;
@@ -86,7 +87,9 @@ struct Stack {
   // and the padding is cut off the output by another.
   bool expert_padding = false;
   bool fused_expert_casts = false;  // experts' inputs are cast by the kernels that write them
-  bool delayed_scaling = false;     // scales come from earlier steps: casts do not look for them
+  // The bias behind experts is weighted and added in fp32 by operations of their own.
+  bool expert_bias_apart = false;
+  bool delayed_scaling = false;  // scales come from earlier steps: casts do not look for them
   // In low precision the kernel of an MLP's activation casts its product for the GEMM behind it,
   // and in backward the gradients for the GEMMs before it; and it keeps its input cast.
   bool fused_activation_casts = false;

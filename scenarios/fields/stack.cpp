@@ -70,6 +70,8 @@ const Section<StackRelease>& release_section() {
           flag("expert_padding", &R::expert_padding, "as the stack's key").absent("as the stack"),
           flag("fused_expert_casts", &R::fused_expert_casts, "as the stack's key")
               .absent("as the stack"),
+          flag("expert_bias_apart", &R::expert_bias_apart, "as the stack's key")
+              .absent("as the stack"),
           flag("delayed_scaling", &R::delayed_scaling, "as the stack's key").absent("as the stack"),
           flag("fused_activation_casts", &R::fused_activation_casts, "as the stack's key")
               .absent("as the stack"),
@@ -121,6 +123,8 @@ std::vector<Field<Stack>> kernel_fields() {
            "in low precision experts' rows are padded and cut by copies of their own"),
       flag("fused_expert_casts", &S::fused_expert_casts,
            "experts' inputs are cast by the kernels that write them"),
+      flag("expert_bias_apart", &S::expert_bias_apart,
+           "the bias behind experts is weighted and added in fp32 by operations of their own"),
       flag("delayed_scaling", &S::delayed_scaling,
            "scales of low precision come from earlier steps: casts do not look for them"),
       flag("fused_activation_casts", &S::fused_activation_casts,

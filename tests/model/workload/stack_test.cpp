@@ -120,5 +120,24 @@ TEST(FusedExpertCasts, TakeNoTrafficOfTheirOwn) {
   EXPECT_GT(traffic(OperatorKind::qkv_projection), Bytes(0));
 }
 
+// Two copies a token of 4,096 elements: 28 bytes each forward and 40 backward, the tensors that
+// Megatron-Core's TEGroupedMLP._apply_bias and PyTorch's gradients of it read and write.
+TEST(ExpertBiasApart, IsTrafficBehindTheExpertsOfANetworkWithBiases) {
+  Training training = in_fp8();
+  training.precision = *find_precision_recipe("bf16");
+  training.stack.expert_bias_apart = true;
+  const auto down = [&](bool biases) {
+    Transformer model = mixtral_8x7b();
+    model.biases = biases;
+    const OperatorList list = layer_operators(model, training, {}, {.moe = true});
+    return *std::ranges::find(list, OperatorKind::expert_down, &Operator::kind);
+  };
+  EXPECT_EQ(down(false).forward_traffic, Bytes(0));
+  EXPECT_EQ(down(true).forward_traffic, Bytes(4096.0 * 2 * 4096 * 28));
+  EXPECT_EQ(down(true).backward_traffic, Bytes(4096.0 * 2 * 4096 * 40));
+  training.stack.expert_bias_apart = false;
+  EXPECT_EQ(down(true).forward_traffic, Bytes(0));
+}
+
 }  // namespace
 }  // namespace trainyard
