@@ -72,21 +72,32 @@ struct Sharing {
   }
 };
 
-// Of a member's bytes, those that go over its own link between domains: a ring spreads what leaves
-// a domain over the links of all its members there.
-double crossing(const GroupLinks& links, bool all_to_all) {
-  if (all_to_all) return static_cast<double>(links.size - links.ranks_per_domain) / links.size;
-  return 1.0 / links.ranks_per_domain;
+// Collectives as rings, messages to the next member over links of its own, or to all of them.
+enum class ExchangeWay { ring, to_next, to_all };
+
+ExchangeWay way_of(ContextAlgorithm algorithm) {
+  if (algorithm == ContextAlgorithm::ring) return ExchangeWay::to_next;
+  return algorithm == ContextAlgorithm::all_gather ? ExchangeWay::ring : ExchangeWay::to_all;
 }
 
-Together at_work(const GroupLinks& data, const GroupLinks& exchange, bool all_to_all) {
+// Of a member's bytes, those that go over its own link between domains: a ring spreads what leaves
+// a domain over the links of all its members there.
+double crossing(const GroupLinks& links, ExchangeWay way) {
+  if (way == ExchangeWay::to_all) {
+    return static_cast<double>(links.size - links.ranks_per_domain) / links.size;
+  }
+  return way == ExchangeWay::to_next ? 1.0 : 1.0 / links.ranks_per_domain;
+}
+
+Together at_work(const GroupLinks& data, const GroupLinks& exchange, ExchangeWay way) {
   if (data.size <= 1 || exchange.size <= 1) return {};
-  const double out = crossing(data, false);
+  const double out = crossing(data, ExchangeWay::ring);
   const bool crosses = data.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    const double exchanged = crossing(exchange, all_to_all);
-    const BytesPerSecond across = all_to_all ? exchange.across_all_to_all : exchange.across;
+    const double exchanged = crossing(exchange, way);
+    const BytesPerSecond across =
+        way == ExchangeWay::to_all ? exchange.across_all_to_all : exchange.across;
     return Sharing{.capacity = data.across,
                    .data = data.across / out,
                    .exchange = std::min(exchange.inside, across / exchanged),
@@ -99,22 +110,31 @@ Together at_work(const GroupLinks& data, const GroupLinks& exchange, bool all_to
   return Sharing{.capacity = data.inside, .data = alone, .exchange = exchange.inside}.together();
 }
 
+// Communication of which a share is latency meets an exchange only while it moves, which takes as
+// much longer as it then goes slower.
+Together with_latency(Together moving, double latency) {
+  const double cycle = latency + (1 - latency) / moving.pace;
+  const double met = (cycle - latency) / cycle;
+  return {1 / (1 - met + met / moving.stretch), 1 / cycle};
+}
+
 }  // namespace
 
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
-               const GroupLinks& data, const PlanLinks& links) {
+               const DataTraffic& data, const PlanLinks& links, const ExchangeForm& form) {
   if (time <= Seconds(0)) return {};
   const Seconds kernels = time - exchanges.total();
   Seconds done = kernels / std::max(0.01, 1 - slowdown);
   Seconds lost = done - kernels;
-  const auto add = [&](Seconds exchange, const GroupLinks& group, bool all_to_all) {
-    const Together together = at_work(data, group, all_to_all);
-    done += exchange * (together.stretch * together.pace);
-    lost += exchange * (together.stretch - 1);
+  const auto add = [&](Seconds exchange, const GroupLinks& group, ExchangeWay way, double latency) {
+    const Together together = with_latency(at_work(data.group, group, way), data.latency);
+    const Seconds moving = exchange * (1 - latency);
+    done += exchange * latency + moving * (together.stretch * together.pace);
+    lost += moving * (together.stretch - 1);
   };
-  add(exchanges.tensor, links.tensor, false);
-  add(exchanges.context, links.context, true);
-  add(exchanges.expert, links.expert, true);
+  add(exchanges.tensor, links.tensor, ExchangeWay::ring, form.tensor_latency);
+  add(exchanges.context, links.context, way_of(form.context), form.context_latency);
+  add(exchanges.expert, links.expert, ExchangeWay::to_all, form.expert_latency);
   if (done <= Seconds(0)) return {};
   return {done / time, lost / done};
 }

@@ -21,7 +21,9 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 // all-reduce in each direction.
 struct BlockTraffic {
   PassTraffic all;
-  Seconds behind;  // the second GEMM, forward
+  Seconds gather;           // before the first GEMM
+  Seconds behind;           // the second GEMM, forward
+  Seconds scatter_latency;  // of a reduce-scatter
 };
 BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
@@ -33,8 +35,10 @@ BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const Plan
                               ? precision.saved_gemm_input_bytes / precision.activation_bytes
                               : 1;
   const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
-  const Seconds one = plan.sequence_parallel ? time(all_gather, gathered) + behind : behind;
-  return {{one, one}, behind};
+  if (!plan.sequence_parallel) return {{behind, behind}, {}, behind, {}};
+  const Seconds gather = time(all_gather, gathered);
+  const Seconds latency = collective_latency(reduce_scatter, links.tensor, message, behind, links);
+  return {{gather + behind, gather + behind}, gather, behind, latency};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -97,17 +101,21 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
+// Elements of the copies of a rank's tokens that leave for their experts.
+double dispatched_elements(const PreparedJob& job, const Plan& plan) {
+  const Transformer& model = job.job.model;
+  const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
+  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
+  return tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+}
+
 struct ExpertTraffic {
   PassTraffic all;
   Seconds combined;  // forward
 };
 ExpertTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const Transformer& model = job.job.model;
   const PrecisionRecipe& precision = job.job.training.precision;
-  const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
-  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double elements =
-      tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+  const double elements = dispatched_elements(job, plan);
   const Bytes dispatched(elements * precision.dispatch_bytes);
   const Bytes combined(elements * precision.activation_bytes);
   const auto exchange = [&](Bytes message) { return exchange_time(job, links, message); };
@@ -175,12 +183,61 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
   return collective_time(operation, links, message, plan.choice);
 }
 
+Seconds collective_latency(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                           Seconds time, const PlanLinks& plan) {
+  if (time <= Seconds(0)) return Seconds(0);
+  const Seconds twice = collective_time(operation, links, 2 * message, plan);
+  return std::clamp(2 * time - twice, Seconds(0), time);
+}
+
+namespace {
+
+double latency_share(CollectiveOperation operation, const GroupLinks& group, Bytes message,
+                     const PlanLinks& links) {
+  const Seconds time = collective_time(operation, group, message, links);
+  if (time <= Seconds(0)) return 0;
+  return collective_latency(operation, group, message, time, links) / time;
+}
+
+// One message of the exchange of keys and values.
+double context_latency(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Bytes own = key_value_bytes(job, plan);
+  switch (plan.context_parallel_algorithm) {
+    case ContextAlgorithm::ring:
+      return latency_share(send, links.context, own, links);
+    case ContextAlgorithm::all_gather:
+      return latency_share(all_gather, links.context, own * plan.context_parallel, links);
+    case ContextAlgorithm::ulysses:
+      break;
+  }
+  return latency_share(all_to_all, links.context, own, links);
+}
+
+}  // namespace
+
+ExchangeForm exchange_form(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  ExchangeForm form{.context = plan.context_parallel_algorithm};
+  if (plan.tensor_parallel > 1) {
+    const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
+    form.tensor_latency = latency_share(operation, links.tensor, hidden_message(job, plan), links);
+  }
+  if (plan.context_parallel > 1) form.context_latency = context_latency(job, plan, links);
+  if (plan.expert_parallel > 1) {
+    const Bytes message(dispatched_elements(job, plan) *
+                        job.job.training.precision.activation_bytes);
+    form.expert_latency = latency_share(all_to_all, links.expert, message, links);
+  }
+  return form;
+}
+
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            LayerKind kind) {
   LayerTraffic traffic;
   const BlockTraffic block = parallel_block(job, plan, links);
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
+  traffic.gathered_again = block.gather;
+  traffic.scatter_latency = block.scatter_latency;
   if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
@@ -202,17 +259,19 @@ PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const Pl
   return {forward, collective_time(all_gather, links.tensor, message, links)};
 }
 
-PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
   const Bytes statistics(tokens_per_rank(job, plan) * 4);  // fp32, one number a token
   const int reductions = job.job.training.stack.fused_cross_entropy ? 2 : 3;
-  PassTraffic traffic;
-  traffic.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
+  LayerTraffic traffic;
+  PassTraffic& tensor = traffic.tensor_parallel;
+  tensor.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
   if (plan.sequence_parallel) {
-    traffic.forward += collective_time(all_gather, links.tensor, message, links);
-    traffic.backward = collective_time(reduce_scatter, links.tensor, message, links);
+    traffic.gathered_again = collective_time(all_gather, links.tensor, message, links);
+    tensor.forward += traffic.gathered_again;
+    tensor.backward = collective_time(reduce_scatter, links.tensor, message, links);
   } else {
-    traffic.backward = collective_time(all_reduce, links.tensor, message, links);
+    tensor.backward = collective_time(all_reduce, links.tensor, message, links);
   }
   return traffic;
 }

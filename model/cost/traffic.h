@@ -23,12 +23,18 @@ PlanLinks plan_links(const PreparedJob& job, const Plan& plan);
 // Time of a collective over one of the plan's groups.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const PlanLinks& plan);
+// Of that `time` of it, what is latency: what does not grow with the message.
+Seconds collective_latency(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                           Seconds time, const PlanLinks& plan);
 
 struct PassTraffic {
   Seconds forward, backward;
 };
 struct LayerTraffic {
   PassTraffic tensor_parallel;
+  // Under sequence parallelism, of a block: its saved input once more, for the weight gradient; and
+  // of the reduce-scatter of the input gradient the latency, in which links are free.
+  Seconds gathered_again, scatter_latency;
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
   int context_steps = 1;         // blocks of a ring, with the messages between them
   PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
@@ -46,10 +52,18 @@ double distinct_share(double places, double copies);
 // sends a token once to each place passes it on inside the domain that it reaches.
 Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copies);
 
+// How the exchanges of a plan use their links: the share of their time that is latency, in which
+// the links are free for others, and the way of keys and values.
+struct ExchangeForm {
+  double tensor_latency = 0, context_latency = 0, expert_latency = 0;
+  ContextAlgorithm context = ContextAlgorithm::ulysses;
+};
+ExchangeForm exchange_form(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
 // Embedding: one all-reduce (reduce-scatter under sequence parallelism).
 PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 // Output head and vocabulary-parallel cross-entropy.
-PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
 // One pipeline send of one micro-batch in one direction.
 Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);

@@ -130,7 +130,7 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   // The exchange sends 3/4 of its bytes over the links: rates are equal at 1/(1 + 3/4).
   const double fair = 1 / 1.75;
   const double stretch = 1 / 0.75 / fair;
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across}, links);
   EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
 }
@@ -146,7 +146,7 @@ TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
   links.tensor.inside = BytesPerSecond(100);
   ExchangeTimes exchanges;
   exchanges.tensor = Seconds(3);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across}, links);
   EXPECT_NEAR(cover.rate, 1, 1e-9);
   EXPECT_NEAR(cover.lost, 0, 1e-9);
 }
