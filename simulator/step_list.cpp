@@ -163,9 +163,11 @@ class ListBuilder {
   }
 
   // A library's stream waits for the kernels that were launched before an exchange (an event on the
-  // current stream, as torch's process groups record it): exchanges do not run ahead of the passes.
+  // current stream, as torch's process groups record it): exchanges do not run ahead of the passes,
+  // nor of the host that launches them.
   static bool follows_kernels(const Task& task) {
-    return task.kind == TaskKind::collective || task.kind == TaskKind::copy;
+    return task.kind == TaskKind::collective || task.kind == TaskKind::copy ||
+           task.kind == TaskKind::send;
   }
 
   void wait_for(std::int32_t task) {

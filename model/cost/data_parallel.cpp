@@ -40,14 +40,16 @@ Classes classes(const PlanLinks& links) {
 struct Traffic {
   Seconds time;
   Seconds contending;
-  Seconds latency;  // of the time
+  // Of the time, what leaves the links between domains free; and its bytes over a member's own link
+  // out while it does not, a second of the time.
+  Seconds free, crossing;
 };
 
 Traffic operator+(Traffic a, Traffic b) {
-  return {a.time + b.time, a.contending + b.contending, a.latency + b.latency};
+  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing};
 }
 Traffic operator*(double share, Traffic all) {
-  return {share * all.time, share * all.contending, share * all.latency};
+  return {share * all.time, share * all.contending, share * all.free, share * all.crossing};
 }
 
 struct SyncTimes {
@@ -58,10 +60,10 @@ struct SyncTimes {
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
                 const PlanLinks& links) {
   const Seconds time = collective_time(operation, group, message, links);
-  const Seconds latency = collective_latency(operation, group, message, time, links);
+  const WireUse use = wire_use(operation, group, message, time, links.choice);
   const double pace =
       group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;
-  return pieces * Traffic{time, time * pace, latency};
+  return pieces * Traffic{time, time * pace, time * use.free, time * use.crossing};
 }
 
 // Reduction of gradients and gathering of parameters, once each. `pieces` messages share the bytes.
@@ -100,6 +102,7 @@ int layers_with_experts(const StageParameters& stage) {
 // Of the ends' matrices, and of all layers.
 struct StageSync {
   SyncTimes embedding, head, layers;
+  SyncTimes experts;  // of the layers
   SyncTimes all() const { return embedding + head + layers; }
 };
 
@@ -118,9 +121,11 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
     const double layers = stage.dense - stage.embedding_matrix - stage.head_matrix;
     sync.embedding = dense(stage.embedding_matrix, 1);
     sync.head = dense(stage.head_matrix, 1);
-    sync.layers = dense(layers, std::max(1, stage.layers)) + experts(layers_with_experts(stage));
+    sync.experts = experts(layers_with_experts(stage));
+    sync.layers = dense(layers, std::max(1, stage.layers)) + sync.experts;
   } else {
-    sync.layers = dense(stage.dense, 1) + experts(1);
+    sync.experts = experts(1);
+    sync.layers = dense(stage.dense, 1) + sync.experts;
   }
   return sync;
 }
@@ -222,7 +227,8 @@ class StageOverlap {
     layers_ = std::max(stage.layers > 0 ? 1 : 0, (stage.layers + chunks / 2) / chunks);
     layer_ = 1.0 / (std::max(1, layers_) * chunks) * units_.layers;
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
-    data_ = stage.experts > stage.dense ? &links.expert_data : &group;
+    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
+    data_ = 2 * experts > (sync_.gather + sync_.reduce).time ? &links.expert_data : &group;
   }
 
   // ZeRO-3.
@@ -318,9 +324,17 @@ class StageOverlap {
   Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic) const {
     const bool some = traffic.time > Seconds(0);
     const double contending = some ? traffic.contending / traffic.time : 0.0;
-    const double latency = some ? traffic.latency / traffic.time : 0.0;
     const double slowdown = stack_.overlap_slowdown * contending;
-    return cover_of(whole(part), exchanges, slowdown, {*data_, latency}, links_, work_.form);
+    return cover_of(whole(part), exchanges, slowdown, data_traffic(traffic), links_, work_.use);
+  }
+  DataTraffic data_traffic(Traffic traffic) const {
+    WireUse use = ring_use(*data_);
+    if (traffic.time > Seconds(0)) {
+      use.free = traffic.free / traffic.time;
+      use.crossing = traffic.crossing / traffic.time;
+      if (use.crossing > 0) use.rate = std::min(data_->inside, data_->across / use.crossing);
+    }
+    return {*data_, use};
   }
   Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
   Cover reduction_cover() const {
@@ -336,8 +350,8 @@ class StageOverlap {
         loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units = sequence(split_ ? &PassTimes::weight_gradient : nullptr,
-                                    kReduce, cover.rate, chunk);
+      UnitSequence units =
+          sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
       std::swap(units.first, units.last);
       std::swap(units.has_first, units.has_last);
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
@@ -422,10 +436,10 @@ class StageOverlap {
   PipelineShape shape_;
   bool split_;
   StageSync units_;
-  SyncTimes sync_;   // of all
-  SyncTimes layer_;  // of each
-  int layers_ = 0;   // of a chunk
-  const GroupLinks* data_ = nullptr;             // those of the greater part of the parameters
+  SyncTimes sync_;                    // of all
+  SyncTimes layer_;                   // of each
+  int layers_ = 0;                    // of a chunk
+  const GroupLinks* data_ = nullptr;  // of the greater part of the traffic
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ struct StageWork {
   PassTimes embedding, layers, head;
   ExchangeTimes forward, backward;  // in the forward and the input-gradient passes
   int passes_at_end = 1;            // weight gradients that end the stage's list, micro-batches
-  ExchangeForm form;
+  ExchangeUse use;
 };
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,

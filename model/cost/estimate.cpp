@@ -18,7 +18,7 @@ namespace {
 struct SharedCosts {
   const PlanLinks& links;
   StageCosts layers;
-  ExchangeForm form;
+  ExchangeUse use;
   Seconds send;  // of one micro-batch to the next stage
 };
 
@@ -92,7 +92,8 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   const PassCost& b = end.input_gradient;
   const PassCost& w = end.weight_gradient;
   stage.exposed.embedding_head += share * (f.compute + b.compute + w.compute);
-  stage.exposed.tensor_parallel += share * (f.tensor_parallel + b.tensor_parallel + w.tensor_parallel);
+  stage.exposed.tensor_parallel +=
+      share * (f.tensor_parallel + b.tensor_parallel + w.tensor_parallel);
   stage.exposed.launch += share * (f.launch + b.launch);
   stage.passes.forward += share * f.total();
   stage.passes.input_gradient += share * b.total();
@@ -232,7 +233,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     units.head = passes_of(costs.head, 1);
   }
   add_offload(job, plan, costs, held, recompute, stage);
-  work.form = shared.form;
+  work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
@@ -492,7 +493,7 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
   const SharedCosts shared{links, stage_costs(job, plan, links, table),
-                           exchange_form(job, plan, links), send_time(job, plan, links)};
+                           exchange_use(job, plan, links), send_time(job, plan, links)};
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);

@@ -15,8 +15,8 @@
 namespace trainyard {
 
 // What a column-parallel projection's saved input has beside it while it is gathered once more for
-// the weight gradient: the input gradient's kernels in a whole backward pass, the kernel before in a
-// weight-gradient pass of its own.
+// the weight gradient: the input gradient's kernels in a whole backward pass, the kernel before in
+// a weight-gradient pass of its own.
 struct GatherCover {
   Seconds whole, split;
 };

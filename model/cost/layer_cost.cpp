@@ -135,10 +135,10 @@ KernelTimes kernels_of(const PreparedJob& job, const LayerShard& shard, TimedUni
 }
 
 // In a whole backward pass the reduce-scatter of the input gradient follows its kernel, on the same
-// links: beside the gather goes its latency only.
+// links: beside the gather goes what leaves those free.
 SecondGather shown_gather(const LayerTraffic& traffic, GatherCover beside) {
   const Seconds gather = traffic.gathered_again;
-  return {std::max(Seconds(0), gather - beside.whole - traffic.scatter_latency),
+  return {std::max(Seconds(0), gather - beside.whole - traffic.scatter_free),
           std::max(Seconds(0), gather - beside.split)};
 }
 

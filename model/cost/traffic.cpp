@@ -21,10 +21,18 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 // all-reduce in each direction.
 struct BlockTraffic {
   PassTraffic all;
-  Seconds gather;           // before the first GEMM
-  Seconds behind;           // the second GEMM, forward
-  Seconds scatter_latency;  // of a reduce-scatter
+  Seconds gather;        // before the first GEMM
+  Seconds behind;        // the second GEMM, forward
+  Seconds scatter_free;  // of a reduce-scatter
 };
+// Two collectives of unlike direction that go by levels have their turns on unlike links.
+Seconds scatter_free(const PlanLinks& links, Bytes message, Seconds time) {
+  if (time <= Seconds(0)) return time;
+  const WireUse use = wire_use(reduce_scatter, links.tensor, message, time, links.choice);
+  const bool by_levels = links.tensor.ranks_per_domain > 1 && use.crossing == 1;
+  return by_levels ? time : time * use.free;
+}
+
 BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
   const auto time = [&](CollectiveOperation operation, double share) {
@@ -37,8 +45,7 @@ BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const Plan
   const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
   if (!plan.sequence_parallel) return {{behind, behind}, {}, behind, {}};
   const Seconds gather = time(all_gather, gathered);
-  const Seconds latency = collective_latency(reduce_scatter, links.tensor, message, behind, links);
-  return {{gather + behind, gather + behind}, gather, behind, latency};
+  return {{gather + behind, gather + behind}, gather, behind, scatter_free(links, message, behind)};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -183,51 +190,57 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
   return collective_time(operation, links, message, plan.choice);
 }
 
-Seconds collective_latency(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                           Seconds time, const PlanLinks& plan) {
-  if (time <= Seconds(0)) return Seconds(0);
-  const Seconds twice = collective_time(operation, links, 2 * message, plan);
-  return std::clamp(2 * time - twice, Seconds(0), time);
-}
-
 namespace {
 
-double latency_share(CollectiveOperation operation, const GroupLinks& group, Bytes message,
-                     const PlanLinks& links) {
-  const Seconds time = collective_time(operation, group, message, links);
-  if (time <= Seconds(0)) return 0;
-  return collective_latency(operation, group, message, time, links) / time;
-}
-
-// One message of the exchange of keys and values.
-double context_latency(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+// Of one message of the exchange of keys and values.
+WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes own = key_value_bytes(job, plan);
+  const auto use = [&](CollectiveOperation operation, Bytes message) {
+    const Seconds time = collective_time(operation, links.context, message, links);
+    return wire_use(operation, links.context, message, time, links.choice);
+  };
   switch (plan.context_parallel_algorithm) {
     case ContextAlgorithm::ring:
-      return latency_share(send, links.context, own, links);
+      return use(send, own);
     case ContextAlgorithm::all_gather:
-      return latency_share(all_gather, links.context, own * plan.context_parallel, links);
+      return use(all_gather, own * plan.context_parallel);
     case ContextAlgorithm::ulysses:
       break;
   }
-  return latency_share(all_to_all, links.context, own, links);
+  return use(all_to_all, own);
+}
+
+// A token that goes once to each domain goes on from there at the same time: one of a member's
+// bytes in so many crosses.
+WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const GroupLinks& group = links.expert;
+  const Bytes message(dispatched_elements(job, plan) * job.job.training.precision.activation_bytes);
+  const Seconds time = collective_time(all_to_all, group, message, links);
+  WireUse use = wire_use(all_to_all, group, message, time, links.choice);
+  if (!job.job.training.stack.deduplicated_dispatch || group.domains == 1) return use;
+  const double copies = job.job.model.experts_per_token;
+  const double ranks = group.ranks_per_domain;
+  const double domains = group.domains;
+  const double inside = distinct_share(group.size, copies) * (ranks - 1) / ranks;
+  const double across = distinct_share(domains, copies) * (domains - 1) / domains;
+  use.crossing = across / (inside + across);
+  use.rate = std::min(group.inside / (1 - use.crossing), group.across_all_to_all / use.crossing);
+  return use;
 }
 
 }  // namespace
 
-ExchangeForm exchange_form(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  ExchangeForm form{.context = plan.context_parallel_algorithm};
+ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  ExchangeUse use;
   if (plan.tensor_parallel > 1) {
     const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
-    form.tensor_latency = latency_share(operation, links.tensor, hidden_message(job, plan), links);
+    const Bytes message = hidden_message(job, plan);
+    const Seconds time = collective_time(operation, links.tensor, message, links);
+    use.tensor = wire_use(operation, links.tensor, message, time, links.choice);
   }
-  if (plan.context_parallel > 1) form.context_latency = context_latency(job, plan, links);
-  if (plan.expert_parallel > 1) {
-    const Bytes message(dispatched_elements(job, plan) *
-                        job.job.training.precision.activation_bytes);
-    form.expert_latency = latency_share(all_to_all, links.expert, message, links);
-  }
-  return form;
+  if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
+  if (plan.expert_parallel > 1) use.expert = expert_use(job, plan, links);
+  return use;
 }
 
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
@@ -237,7 +250,7 @@ LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
   traffic.gathered_again = block.gather;
-  traffic.scatter_latency = block.scatter_latency;
+  traffic.scatter_free = block.scatter_free;
   if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
@@ -294,13 +307,26 @@ int boundaries(const Plan& plan, int stage) {
   return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::vee ? 2 : 1);
 }
 
+// Messages of one micro-batch that leave this stage: forward, or backward, on a loop that ends at
+// the stage `end`. Where the way turns, or some micro-batches go the other way, both ends are
+// alike.
+double sent(const Plan& plan, int stage, int end) {
+  const Route route = plan.schedule->route;
+  if (route == Route::loop) return plan.virtual_stages - (stage == end ? 1 : 0);
+  const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
+  return plan.virtual_stages - (route == Route::vee ? 1.0 : 0.5) * ends;
+}
+
 }  // namespace
 
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage) {
   if (plan.pipeline_parallel == 1) return {};
-  const double shown = plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown
-                                             : plan.virtual_stages;
-  return {.forward = send * shown, .input_gradient = send * shown};
+  if (plan.overlap.pipeline) {
+    const Seconds shown = send * (boundaries(plan, stage) * stack.overlap_slowdown);
+    return {.forward = shown, .input_gradient = shown};
+  }
+  return {.forward = send * sent(plan, stage, plan.pipeline_parallel - 1),
+          .input_gradient = send * sent(plan, stage, 0)};
 }
 
 }  // namespace trainyard
