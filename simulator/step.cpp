@@ -41,10 +41,16 @@ Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOption
   return Played{*std::move(step), *std::move(timeline)};
 }
 
-// From the first task of a rank that takes time to the end of its last.
+// From the first task of a rank that takes time to the end of its last; the next step begins with
+// the weights that are gathered behind the update.
 struct Span {
   Picoseconds start{0}, end{0};
 };
+
+bool gathers_for_next_step(const StepTask& task) {
+  return task.kind == StepTaskKind::operation && task.issued.step->pass == StepPass::finish &&
+         task.issued.operation->kind == OperationKind::all_gather;
+}
 
 Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
   const auto list = static_cast<std::size_t>(step.graph.ranks[static_cast<std::size_t>(rank)].list);
@@ -53,10 +59,11 @@ Span span_of(const StepGraph& step, const Timeline& timeline, int rank) {
   Span span;
   bool begun = false;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
+    if (gathers_for_next_step(step.tasks[list][i])) span.end = std::max(span.end, times[i].end);
     if (tasks[i].stream != Stream::compute || tasks[i].kind == TaskKind::receive) continue;
     if (!begun) span.start = times[i].start;
     begun = true;
-    span.end = times[i].end;
+    span.end = std::max(span.end, times[i].end);
   }
   return span;
 }

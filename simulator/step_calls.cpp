@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/cost/estimate.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
 #include "simulator/phases.h"
@@ -57,15 +58,32 @@ ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const P
   return {};
 }
 
+// Of experts' exchanges in a pair of passes, what the other pass's compute leaves to be seen: the
+// pass list has the two one after the other.
+double shown_in_pairs(const PreparedJob& job, const Plan& plan) {
+  const Estimate all = estimate(job, plan);
+  const StageEstimate& stage = all.stages[static_cast<std::size_t>(all.slowest_stage)];
+  const Seconds exchange = stage.exposed.expert_parallel;
+  return exchange > Seconds(0) ? 1 - stage.passes.hidden / exchange : 1;
+}
+
 class CallMaker {
  public:
   CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
       : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {
     if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
+    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan);
   }
 
-  // Of an operation between ranks; `in_layer`: of a layer of the network.
-  void add(StepCalls& out, const Operation& operation, bool in_layer) const {
+  // Whether passes side by side hide some of it.
+  bool is_hidden_in_pairs(const Operation& operation) const {
+    const bool exchange =
+        operation.group == Group::expert || operation.group == Group::expert_tensor;
+    return exchange && operation.phase != Phase::update && in_pairs_ < 1;
+  }
+
+  // Of an operation between ranks; `in_layer`: of a layer of the network; returns its place.
+  int add(StepCalls& out, const Operation& operation, bool in_layer, bool paired = false) const {
     const GroupLinks links = links_of(operation);
     Call call{.operation = *collective_of(operation.kind), .message = operation.message};
     Seconds time = collective_time(call.operation, links, operation.message, links_);
@@ -85,11 +103,12 @@ class CallMaker {
       time = exchange_time(job_, links_, operation.message / inside);
       played = two_level_time(links, operation.message, call.leaving);
     }
-    const double shown = in_layer ? shown_share(operation) : 1;
+    const double shown = (in_layer ? shown_share(operation) : 1) * (paired ? in_pairs_ : 1);
     call.stretch = shown * (time / played);
     call.contention = contention(operation, links);
     out.calls.push_back(call);
     out.alone.push_back(time * shown);
+    return static_cast<int>(out.calls.size()) - 1;
   }
 
   bool communicates(const Operation& operation) const {
@@ -142,6 +161,7 @@ class CallMaker {
   const RankLayout& layout_;
   PlanLinks links_;
   ShownShares exchanges_;
+  double in_pairs_ = 1;
 };
 
 bool is_of_layer(const Program& program, int block) {
@@ -164,10 +184,12 @@ StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& pr
   for (std::size_t block = 0; block < program.blocks.size(); ++block) {
     const bool in_layer = is_of_layer(program, static_cast<int>(block));
     out.of.emplace_back();
+    out.of_pairs.emplace_back();
     for (const Operation& operation : program.blocks[block].operations) {
-      const bool communicates = maker.communicates(operation);
-      out.of.back().push_back(communicates ? static_cast<int>(out.calls.size()) : -1);
-      if (communicates) maker.add(out, operation, in_layer);
+      const int alone = maker.communicates(operation) ? maker.add(out, operation, in_layer) : -1;
+      const bool hidden = alone >= 0 && maker.is_hidden_in_pairs(operation);
+      out.of.back().push_back(alone);
+      out.of_pairs.back().push_back(hidden ? maker.add(out, operation, in_layer, true) : alone);
     }
   }
   return out;

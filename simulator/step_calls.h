@@ -1,8 +1,8 @@
 // The calls of a program: for every operation of a block that communicates, the algorithm that
 // carries it and what it takes beyond that algorithm's closed form. Where the stack overlaps
 // tensor- parallel or expert exchanges, the calibrated share that its fused kernels hide is taken
-// off the call, and the rest stands among the kernels. Internal to the way from a program to a task
-// graph.
+// off the call, and the rest stands among the kernels. So it is with experts' exchanges in a pair
+// of passes that a schedule runs side by side. Internal to the way from a program to a task graph.
 #pragma once
 
 #include <vector>
@@ -19,6 +19,8 @@ struct StepCalls {
   std::vector<Call> calls;
   std::vector<Seconds> alone;        // time without other traffic
   std::vector<std::vector<int>> of;  // [block][operation]; −1: it does not communicate
+  // The same in a pass that runs beside another one.
+  std::vector<std::vector<int>> of_pairs;
 };
 
 StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,

@@ -106,13 +106,12 @@ class ListBuilder {
       if (last.block != nullptr && (issued.call != last.call || issued.step != last.step)) {
         end_block(last);
       }
+      if (gathers_updated_weights(issued)) end_update(last);
       add(issued);
       last = issued;
     }
     if (last.block != nullptr) end_block(last);
-    if (times_.update_overhead().count() > 0) {
-      append({.duration = times_.update_overhead()}, {StepTaskKind::update_overhead, last});
-    }
+    end_update(last);
     add_standing_buffers();
     return std::move(out_);
   }
@@ -124,6 +123,21 @@ class ListBuilder {
     const std::int32_t added = out_.list.add(task, latest_.all());
     if (task.stream == Stream::compute) last_kernel_ = added;
     return added;
+  }
+
+  static bool gathers_updated_weights(const IssuedOperation& issued) {
+    return issued.step->pass == StepPass::finish &&
+           issued.operation->kind == OperationKind::all_gather;
+  }
+
+  // What the update takes beyond its kernels, before its weights are gathered.
+  void end_update(const IssuedOperation& last) {
+    if (ended_update_) return;
+    ended_update_ = true;
+    latest_.clear();
+    if (times_.update_overhead().count() > 0) {
+      append({.duration = times_.update_overhead()}, {StepTaskKind::update_overhead, last});
+    }
   }
 
   void end_block(const IssuedOperation& last) {
@@ -149,9 +163,11 @@ class ListBuilder {
   }
 
   // A library's stream waits for the kernels that were launched before an exchange (an event on the
-  // current stream, as torch's process groups record it): exchanges do not run ahead of the passes.
+  // current stream, as torch's process groups record it): exchanges do not run ahead of the passes,
+  // nor of the host that launches them.
   static bool follows_kernels(const Task& task) {
-    return task.kind == TaskKind::collective || task.kind == TaskKind::copy;
+    return task.kind == TaskKind::collective || task.kind == TaskKind::copy ||
+           task.kind == TaskKind::send;
   }
 
   void wait_for(std::int32_t task) {
@@ -197,7 +213,8 @@ class ListBuilder {
     const Operation& operation = *issued.operation;
     const int block = issued.call->block;
     const auto at = static_cast<std::size_t>(&operation - issued.block->operations.data());
-    const int call = calls_.of[static_cast<std::size_t>(block)][at];
+    const auto& calls = issued.step->paired ? calls_.of_pairs : calls_.of;
+    const int call = calls[static_cast<std::size_t>(block)][at];
     Task task{.stream = stream_of(operation, times_.sends_beside()),
               .load = loads_.of(program_, issued)};
     if (operation.kind == OperationKind::receive) {
@@ -266,6 +283,7 @@ class ListBuilder {
   Uses uses_;
   Latest latest_;
   std::int32_t last_kernel_ = kNobody;
+  bool ended_update_ = false;
   StepList out_;
 };
 
@@ -333,7 +351,9 @@ void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Pro
   std::array<LayerCost, kLayerKinds> layers;
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     if (layer_kind_at(kind).moe && job.job.model.experts == 0) continue;
-    layers[static_cast<std::size_t>(kind)] = layer_cost(job, plan, links, layer_kind_at(kind));
+    LayerCost& layer = layers[static_cast<std::size_t>(kind)];
+    layer = layer_cost(job, plan, links, layer_kind_at(kind));
+    add_second_gather(plan, layer);
   }
   const std::vector<bool> of_layers = called_by_layers(program);
   for (std::size_t i = 0; i < program.blocks.size(); ++i) {

@@ -18,9 +18,8 @@ ShardDivisors divisors(int zero_stage, double ranks) {
   return out;
 }
 
-// One class of parameters (dense or expert) and the groups that reduce and shard it.
+// The groups that reduce and shard one class of parameters (dense or expert).
 struct ParameterClass {
-  double parameters = 0;
   const GroupLinks* reduce = nullptr;   // all ranks that hold a copy
   const GroupLinks* shard = nullptr;    // those that share one copy of the states
   const GroupLinks* replica = nullptr;  // across sharding groups; null: one group
@@ -30,9 +29,9 @@ struct Classes {
   ParameterClass dense, expert;
 };
 
-Classes classes(const PlanLinks& links, const StageParameters& stage) {
-  return {{stage.dense, &links.dense_gradient, &links.dense_shard, &links.dense_replica},
-          {stage.experts, &links.expert_data, &links.expert_data, nullptr}};
+Classes classes(const PlanLinks& links) {
+  return {{&links.dense_gradient, &links.dense_shard, &links.dense_replica},
+          {&links.expert_data, &links.expert_data, nullptr}};
 }
 
 // A communication, and the part of it that takes multiprocessors and memory from compute beside it:
@@ -41,10 +40,17 @@ Classes classes(const PlanLinks& links, const StageParameters& stage) {
 struct Traffic {
   Seconds time;
   Seconds contending;
+  // Of the time, what leaves the links between domains free; and its bytes over a member's own link
+  // out while it does not, a second of the time.
+  Seconds free, crossing;
 };
 
-Traffic operator+(Traffic a, Traffic b) { return {a.time + b.time, a.contending + b.contending}; }
-Traffic operator*(double share, Traffic all) { return {share * all.time, share * all.contending}; }
+Traffic operator+(Traffic a, Traffic b) {
+  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing};
+}
+Traffic operator*(double share, Traffic all) {
+  return {share * all.time, share * all.contending, share * all.free, share * all.crossing};
+}
 
 struct SyncTimes {
   Traffic gather;  // parameters, once
@@ -53,20 +59,20 @@ struct SyncTimes {
 
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
                 const PlanLinks& links) {
-  const Seconds time = pieces * collective_time(operation, group, message, links);
+  const Seconds time = collective_time(operation, group, message, links);
+  const WireUse use = wire_use(operation, group, message, time, links.choice);
   const double pace =
       group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;
-  return {time, time * pace};
+  return pieces * Traffic{time, time * pace, time * use.free, time * use.crossing};
 }
 
-// Reduction of gradients and gathering of parameters, once each. `pieces` messages (a layer each
-// under ZeRO-3) share the bytes.
+// Reduction of gradients and gathering of parameters, once each. `pieces` messages share the bytes.
 SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const ParameterClass& group, int pieces) {
-  if (group.parameters <= 0) return {};
+                     const ParameterClass& group, double parameters, int pieces) {
+  if (parameters <= 0) return {};
   const Training& training = job.job.training;
-  const Bytes gradients(group.parameters * training.stack.reduction_bytes / pieces);
-  const Bytes weights(group.parameters * training.precision.weight_bytes / pieces);
+  const Bytes gradients(parameters * training.stack.reduction_bytes / pieces);
+  const Bytes weights(parameters * training.precision.weight_bytes / pieces);
   if (plan.zero_stage == 0) {
     return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, links)};
   }
@@ -81,12 +87,47 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& 
 
 SyncTimes operator+(SyncTimes a, SyncTimes b) { return {a.gather + b.gather, a.reduce + b.reduce}; }
 
-SyncTimes stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+SyncTimes operator*(double times, SyncTimes all) {
+  return {times * all.gather, times * all.reduce};
+}
+
+int layers_with_experts(const StageParameters& stage) {
+  int layers = 0;
+  for (int kind = 0; kind < kLayerKinds; ++kind) {
+    if (layer_kind_at(kind).moe) layers += stage.kinds[static_cast<std::size_t>(kind)];
+  }
+  return layers;
+}
+
+// Of the ends' matrices, and of all layers.
+struct StageSync {
+  SyncTimes embedding, head, layers;
+  SyncTimes experts;  // of the layers
+  SyncTimes all() const { return embedding + head + layers; }
+};
+
+// Beside passes every unit's parameters are a message of their own; else all are one.
+StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage) {
-  const Classes both = classes(links, stage);
-  const int pieces = plan.zero_stage >= 3 ? std::max(stage.layers, 1) : 1;
-  return sync_times(job, plan, links, both.dense, pieces) +
-         sync_times(job, plan, links, both.expert, pieces);
+  const Classes both = classes(links);
+  const auto dense = [&](double parameters, int pieces) {
+    return sync_times(job, plan, links, both.dense, parameters, pieces);
+  };
+  const auto experts = [&](int pieces) {
+    return sync_times(job, plan, links, both.expert, stage.experts, std::max(1, pieces));
+  };
+  StageSync sync;
+  if (plan.overlap.data_parallel || plan.zero_stage >= 3) {
+    const double layers = stage.dense - stage.embedding_matrix - stage.head_matrix;
+    sync.embedding = dense(stage.embedding_matrix, 1);
+    sync.head = dense(stage.head_matrix, 1);
+    sync.experts = experts(layers_with_experts(stage));
+    sync.layers = dense(layers, std::max(1, stage.layers)) + sync.experts;
+  } else {
+    sync.experts = experts(1);
+    sync.layers = dense(stage.dense, 1) + sync.experts;
+  }
+  return sync;
 }
 
 // Gradients can only be kept sharded (stage 2 and up) when every micro-batch's are reduced at once.
@@ -180,28 +221,27 @@ class StageOverlap {
         work_(work),
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
-        sync_(stage_sync(job, plan, links, stage)) {
-    const double all = std::max(1.0, stage.dense + stage.experts);
-    embedding_ = stage.embedding_matrix / all;
-    head_ = stage.head_matrix / all;
+        units_(stage_sync(job, plan, links, stage)),
+        sync_(units_.all()) {
     const int chunks = chunks_held(shape_);
     layers_ = std::max(stage.layers > 0 ? 1 : 0, (stage.layers + chunks / 2) / chunks);
-    layer_ = (1 - embedding_ - head_) / (std::max(1, layers_) * chunks);
+    layer_ = 1.0 / (std::max(1, layers_) * chunks) * units_.layers;
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
-    data_ = stage.experts > stage.dense ? &links.expert_data : &group;
+    const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
+    data_ = 2 * experts > (sync_.gather + sync_.reduce).time ? &links.expert_data : &group;
   }
 
   // ZeRO-3.
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
-    add(cost, &PassTimes::forward, {sync_.gather, {}}, forward_cover(), PassWay::forward);
+    add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
     if (split_) {
       const Cover input = cover(&PassTimes::input_gradient, work_.backward, sync_.gather);
-      add(cost, &PassTimes::input_gradient, {sync_.gather, {}}, input, PassWay::backward);
+      add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
       const Part weight = &PassTimes::weight_gradient;
-      add(cost, weight, {{}, sync_.reduce}, reduction_cover(), PassWay::backward);
+      add(cost, weight, kReduce, reduction_cover(), PassWay::backward);
     } else {
-      add(cost, nullptr, sync_, reduction_cover(), PassWay::backward);
+      add(cost, nullptr, kBoth, reduction_cover(), PassWay::backward);
     }
     return cost;
   }
@@ -213,7 +253,7 @@ class StageOverlap {
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     const Cover cover = reduction_cover();
     if (shape_.stages == 1 || !plan_.overlap.data_parallel) {
-      add(cost, part, {{}, sync_.reduce}, cover, PassWay::backward);
+      add(cost, part, kReduce, cover, PassWay::backward);
       return cost;
     }
     const Cover ahead = forward_cover();
@@ -238,15 +278,16 @@ class StageOverlap {
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
     const Cover cover = forward_cover();
     const double rate = cover.rate;
-    GathersAhead gathers((embedding_ + head_) * time / rate);
+    GathersAhead gathers((units_.embedding.gather.time + units_.head.gather.time) / rate);
     for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-      UnitSequence units = sequence(&PassTimes::forward, {sync_.gather, {}}, rate, chunk);
+      UnitSequence units = sequence(&PassTimes::forward, kGather, rate, chunk);
       units.first.gather = units.last.gather = Seconds(0);
       gathers.pass(units);
       gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
     }
     cost.start = gathers.late() * rate;
-    cost.lost += hidden(sync_.gather, cost.start) * cover.lost;
+    cost.gathered = hidden(sync_.gather, cost.start);
+    cost.lost_to_gathers = cover.lost;
   }
 
   void reduce_at_end(DataParallelCost& cost) const {
@@ -259,6 +300,11 @@ class StageOverlap {
 
  private:
   using Part = Seconds PassTimes::*;  // null: both halves of a backward pass
+  // What of a unit's traffic goes beside a pass: how often it is gathered, and reduced.
+  struct Moves {
+    double gathers = 0, reductions = 0;
+  };
+  static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
 
   // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
   // turns back, has run the forward passes that are in flight there; the rest of the way there and
@@ -276,9 +322,19 @@ class StageOverlap {
 
   // What a pass offers to the communication beside it.
   Cover cover(Part part, const ExchangeTimes& exchanges, Traffic traffic) const {
-    const double contending = traffic.time > Seconds(0) ? traffic.contending / traffic.time : 0.0;
+    const bool some = traffic.time > Seconds(0);
+    const double contending = some ? traffic.contending / traffic.time : 0.0;
     const double slowdown = stack_.overlap_slowdown * contending;
-    return cover_of(whole(part), exchanges, slowdown, *data_, links_);
+    return cover_of(whole(part), exchanges, slowdown, data_traffic(traffic), links_, work_.use);
+  }
+  DataTraffic data_traffic(Traffic traffic) const {
+    WireUse use = ring_use(*data_);
+    if (traffic.time > Seconds(0)) {
+      use.free = traffic.free / traffic.time;
+      use.crossing = traffic.crossing / traffic.time;
+      if (use.crossing > 0) use.rate = std::min(data_->inside, data_->across / use.crossing);
+    }
+    return {*data_, use};
   }
   Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
   Cover reduction_cover() const {
@@ -294,8 +350,8 @@ class StageOverlap {
         loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units = sequence(split_ ? &PassTimes::weight_gradient : nullptr,
-                                    {{}, sync_.reduce}, cover.rate, chunk);
+      UnitSequence units =
+          sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
       std::swap(units.first, units.last);
       std::swap(units.has_first, units.has_last);
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
@@ -328,9 +384,10 @@ class StageOverlap {
   }
 
   // In the order of a forward pass, messages in the time of the pass beside them.
-  UnitSequence sequence(Part part, const SyncTimes& sync, double rate, int chunk) const {
-    const auto unit = [&](Seconds work, double share) {
-      return PassUnit{work, share * sync.gather.time / rate, share * sync.reduce.time / rate};
+  UnitSequence sequence(Part part, Moves moves, double rate, int chunk) const {
+    const auto unit = [&](Seconds work, const SyncTimes& sync) {
+      return PassUnit{work, moves.gathers * sync.gather.time / rate,
+                      moves.reductions * sync.reduce.time / rate};
     };
     UnitSequence units{.layers = layers_};
     units.has_first = stage_.embedding && chunk == 0;
@@ -339,19 +396,19 @@ class StageOverlap {
     const double met =
         share_met(plan_);  // a micro-batch that goes the other way meets the other end
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
-    if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * embedding_);
-    if (units.has_last) units.last = unit(part_of(work_.head, part), met * head_);
+    if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
+    if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
   }
 
-  void add(DataParallelCost& cost, Part part, const SyncTimes& sync, const Cover& cover,
-           PassWay way) const {
-    const Traffic all = share_met(plan_) * (sync.gather + sync.reduce);
+  void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
+    const Traffic all =
+        share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
       seen = {};
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        UnitSequence units = sequence(part, sync, cover.rate, chunk);
+        UnitSequence units = sequence(part, moves, cover.rate, chunk);
         if (way == PassWay::backward) {
           std::swap(units.first, units.last);
           std::swap(units.has_first, units.has_last);
@@ -378,10 +435,11 @@ class StageOverlap {
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
-  SyncTimes sync_;
-  double embedding_ = 0, head_ = 0, layer_ = 0;  // shares of the traffic; of each layer
-  int layers_ = 0;                               // of a chunk
-  const GroupLinks* data_ = nullptr;             // those of the greater part of the parameters
+  StageSync units_;
+  SyncTimes sync_;                    // of all
+  SyncTimes layer_;                   // of each
+  int layers_ = 0;                    // of a chunk
+  const GroupLinks* data_ = nullptr;  // of the greater part of the traffic
 };
 
 }  // namespace
@@ -412,7 +470,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
 
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage) {
-  const SyncTimes sync = stage_sync(job, plan, links, stage);
+  const SyncTimes sync = stage_sync(job, plan, links, stage).all();
   const double times = plan.microbatches * share_met(plan);
   if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * times;
   return sync.gather.time + sync.reduce.time * (reduces_every_microbatch(plan) ? times : 1.0);

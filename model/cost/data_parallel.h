@@ -16,10 +16,13 @@ namespace trainyard {
 struct DataParallelCost {
   PassTimes microbatch;  // in every pass: ZeRO-3's gathers, reductions of every micro-batch
   Seconds at_ends;       // of that, before the first and behind the last unit of its pass
-  // Once a step: weights gathered late, gradients not yet reduced, and what the first and the last
-  // micro-batch's passes lose to both.
+  // Once a step: weights gathered late, gradients not yet reduced; what the last micro-batch's
+  // passes lose to reductions, and of gathers how long they go on beside the first one's passes and
+  // what those lose in a second of it.
   Seconds start, end;
   Seconds lost;
+  Seconds gathered;
+  double lost_to_gathers = 0;
   // Of every micro-batch's reductions, behind the last pass of a stage that never waits: below zero
   // where there was room for more.
   Seconds queued;
@@ -30,6 +33,7 @@ struct StageWork {
   PassTimes embedding, layers, head;
   ExchangeTimes forward, backward;  // in the forward and the input-gradient passes
   int passes_at_end = 1;            // weight gradients that end the stage's list, micro-batches
+  ExchangeUse use;
 };
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,

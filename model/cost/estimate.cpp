@@ -18,6 +18,7 @@ namespace {
 struct SharedCosts {
   const PlanLinks& links;
   StageCosts layers;
+  ExchangeUse use;
   Seconds send;  // of one micro-batch to the next stage
 };
 
@@ -28,9 +29,11 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
   for (std::size_t kind = 0; kind < all.size(); ++kind) {
     if (all[kind] == 0) continue;
     costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)), table);
+    add_second_gather(plan, costs.layers[kind]);
   }
   costs.embedding = embedding_cost(job, plan, links, table);
   costs.head = head_cost(job, plan, links, table);
+  add_second_gather(plan, costs.head);
   return costs;
 }
 
@@ -89,7 +92,8 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   const PassCost& b = end.input_gradient;
   const PassCost& w = end.weight_gradient;
   stage.exposed.embedding_head += share * (f.compute + b.compute + w.compute);
-  stage.exposed.tensor_parallel += share * (f.tensor_parallel + b.tensor_parallel);
+  stage.exposed.tensor_parallel +=
+      share * (f.tensor_parallel + b.tensor_parallel + w.tensor_parallel);
   stage.exposed.launch += share * (f.launch + b.launch);
   stage.passes.forward += share * f.total();
   stage.passes.input_gradient += share * b.total();
@@ -132,6 +136,50 @@ Seconds fill_time(const Plan& plan, Seconds send) {
   return send * (2.0 * (chunks - 1));
 }
 
+// Stages next to each other, and what a micro-batch and its gradient take through them.
+struct StageRun {
+  Seconds excess;  // over what is asked of their pace
+  Seconds time;
+  int stages = 0;
+  Seconds pace() const { return time / stages; }
+};
+
+// The run whose stages and sends between them exceed `pace` for each of them the most.
+StageRun slowest_run(const Estimate& out, Seconds send, Seconds pace) {
+  StageRun best;
+  StageRun here;
+  for (const PassTimes& stage : out.passes) {
+    const Seconds time = stage.total();
+    if (here.stages > 0 && here.excess + 2 * send > Seconds(0)) {
+      here = {here.excess + 2 * send + time - pace, here.time + 2 * send + time, here.stages + 1};
+    } else {
+      here = {time - pace, time, 1};
+    }
+    if (best.stages == 0 || here.excess > best.excess) best = here;
+  }
+  return best;
+}
+
+// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
+// the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
+// more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
+Seconds waits_for_sends(const Plan& plan, const Estimate& out, Seconds send) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const Schedule& schedule = *plan.schedule;
+  const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
+                        !schedule.splits_backward && schedule.listed == nullptr &&
+                        schedule.chunks_in_flight(shape, 0) < shape.microbatches;
+  if (!one_each || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
+  const Seconds slowest = out.passes[static_cast<std::size_t>(out.slowest_stage)].total();
+  Seconds pace = slowest;
+  for (int turn = 0; turn < shape.stages; ++turn) {
+    const StageRun run = slowest_run(out, send, pace);
+    if (run.pace() <= pace) break;
+    pace = run.pace();
+  }
+  return (shape.microbatches - shape.stages) * (pace - slowest);
+}
+
 // What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
 // beside the other's compute, which it slows (DeepSeek-V3 report, §3.2.1).
 Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
@@ -144,6 +192,9 @@ Seconds hidden_by_pair(const Stack& stack, const StageEstimate& stage) {
 // what stands at the ends of its passes.
 struct StageEnds {
   Seconds start, end, lost;
+  // Weights that come beside the first micro-batch's passes, and what those lose in a second of it.
+  Seconds gathered;
+  double lost_to_gathers = 0;
   // Reductions behind the last pass, and what the passes take from the first gradients on: a stage
   // that waits for a slower one has as much more time for the former.
   Seconds queued;
@@ -182,6 +233,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     units.head = passes_of(costs.head, 1);
   }
   add_offload(job, plan, costs, held, recompute, stage);
+  work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
@@ -195,6 +247,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   return {.start = data.start,
           .end = data.end,
           .lost = data.lost,
+          .gathered = data.gathered,
+          .lost_to_gathers = data.lost_to_gathers,
           .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
           .at_ends_of_passes = data.at_ends,
           .optimizer = optimizer_time(job, plan, held)};
@@ -225,6 +279,11 @@ class Slack {
     ends.end = std::max(Seconds(0), ends.end - behind_);
     ends.queued -= behind_;
     return ends;
+  }
+  // Weights come while the stage waits for its first micro-batch.
+  Seconds lost_by(const StageEnds& ends) const {
+    const Seconds beside = std::min(ends.gathered, ends.start + ends.gathered - before_);
+    return ends.lost + std::max(Seconds(0), beside) * ends.lost_to_gathers;
   }
   void pass(const PassTimes& stage, Seconds lost) {
     lost_ = applies_ ? lost_ + lost / chunks_ : std::max(lost_, lost);
@@ -270,7 +329,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
-    slack.pass(stage.passes, own.lost);
+    slack.pass(stage.passes, slack.lost_by(own));
     if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
     out.passes[i] = stage.passes;
     if (chunks_held(shape) > 1) {
@@ -342,6 +401,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
+    parts.pipeline += waits_for_sends(plan, out, send);
   }
   parts.pipeline += fill_time(plan, send);
   parts.data_parallel += ends.start + ends.end + ends.lost;
@@ -433,7 +493,7 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
   const SharedCosts shared{links, stage_costs(job, plan, links, table),
-                           send_time(job, plan, links)};
+                           exchange_use(job, plan, links), send_time(job, plan, links)};
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);

@@ -49,6 +49,37 @@ Bytes saved_by_every_second(const Job& job, const Operator& op) {
   return Bytes(g.m * g.n * g.groups * element * (1 - every_second_share(job.model, op)));
 }
 
+// Of the attention block's operators: those that read the input which is gathered again, and the
+// one whose weight gradient comes before them.
+bool reads_attention_input(const Transformer& model, OperatorKind kind) {
+  const bool latent_query = model.latent_attention && model.latent_attention->query_rank > 0;
+  return kind == OperatorKind::qkv_projection || kind == OperatorKind::kv_down ||
+         kind == (latent_query ? OperatorKind::query_down : OperatorKind::query_up);
+}
+OperatorKind before_attention_input(const Transformer& model) {
+  if (!model.latent_attention) return OperatorKind::output_projection;
+  return model.latent_attention->query_rank > 0 ? OperatorKind::query_up : OperatorKind::kv_up;
+}
+
+void add_gather_cover(const Transformer& model, const Operator& op, const OperatorTime& time,
+                      KernelTimes& times) {
+  if (reads_attention_input(model, op.kind)) times.attention_cover.whole += time.input_gradient;
+  if (op.kind == before_attention_input(model)) times.attention_cover.split = time.weight_gradient;
+  switch (op.kind) {
+    case OperatorKind::mlp_up:
+    case OperatorKind::shared_up:
+    case OperatorKind::output_head:
+      times.mlp_cover.whole = time.input_gradient;
+      break;
+    case OperatorKind::mlp_down:
+    case OperatorKind::shared_down:
+      times.mlp_cover.split = time.weight_gradient;
+      break;
+    default:
+      break;
+  }
+}
+
 KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators) {
   KernelTimes times;
   for (const Operator& op : operators) {
@@ -65,6 +96,7 @@ KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators) {
     } else {
       times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
     }
+    add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward;
     if (op.in_attention_core) {
       times.recomputed_core += time.forward;

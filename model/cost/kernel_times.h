@@ -14,6 +14,13 @@
 
 namespace trainyard {
 
+// What a column-parallel projection's saved input has beside it while it is gathered once more for
+// the weight gradient: the input gradient's kernels in a whole backward pass, the kernel before in
+// a weight-gradient pass of its own.
+struct GatherCover {
+  Seconds whole, split;
+};
+
 // Of one micro-batch's passes, with what recomputation needs of them.
 struct KernelTimes {
   OperatorTime all;
@@ -21,6 +28,7 @@ struct KernelTimes {
       attention_core_backward;  // the fused kernel that ring steps hide behind
   Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
+  GatherCover attention_cover, mlp_cover;  // of the head: the latter
   Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
   Bytes saved, saved_outside_core;
   Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's

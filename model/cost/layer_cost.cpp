@@ -134,6 +134,22 @@ KernelTimes kernels_of(const PreparedJob& job, const LayerShard& shard, TimedUni
   return table == nullptr ? kernel_times(job, shard, unit) : table->times(shard, unit);
 }
 
+// In a whole backward pass the reduce-scatter of the input gradient follows its kernel, on the same
+// links: beside the gather goes what leaves those free.
+SecondGather shown_gather(const LayerTraffic& traffic, GatherCover beside) {
+  const Seconds gather = traffic.gathered_again;
+  return {std::max(Seconds(0), gather - beside.whole - traffic.scatter_free),
+          std::max(Seconds(0), gather - beside.split)};
+}
+
+SecondGather second_gather(const LayerTraffic& traffic, const KernelTimes& kernels) {
+  if (traffic.gathered_again <= Seconds(0)) return {};
+  SecondGather shown = shown_gather(traffic, kernels.attention_cover);
+  if (kernels.mlp_cover.whole <= Seconds(0)) return shown;  // routed experts gather nothing
+  const SecondGather mlp = shown_gather(traffic, kernels.mlp_cover);
+  return {shown.whole + mlp.whole, shown.split + mlp.split};
+}
+
 LayerCost end_cost(const KernelTimes& kernels, PassTraffic traffic) {
   LayerCost cost;
   cost.forward = pass_cost(kernels.all.forward, traffic.forward, Seconds(0), Seconds(0));
@@ -177,6 +193,7 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Seconds backward_host = host * training.stack.host_backward;
   apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
 
+  cost.second_gather = second_gather(whole, kernels);
   cost.full_recompute =
       recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));
   cost.selective_recompute = selective_cost(training.stack, kernels, whole, cost.forward);
@@ -194,10 +211,24 @@ LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLin
 
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const KernelTimeTable* table) {
-  LayerCost cost = end_cost(kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table),
-                            head_traffic(job, plan, links));
+  const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
+  const LayerTraffic traffic = head_traffic(job, plan, links);
+  LayerCost cost = end_cost(kernels, traffic.tensor_parallel);
+  cost.second_gather = shown_gather(traffic, kernels.mlp_cover);
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
+}
+
+void add_second_gather(const Plan& plan, LayerCost& cost) {
+  const bool split = splits_backward(*plan.schedule, plan.pipeline_parallel);
+  // Where micro-batches go both ways only the first and the last passes are split.
+  if (split && plan.schedule->route != Route::both_ways) {
+    cost.weight_gradient.tensor_parallel += cost.second_gather.split;
+    return;
+  }
+  PassCost& pass = cost.input_gradient;
+  pass.tensor_parallel += cost.second_gather.whole;
+  pass.launch = std::max(Seconds(0), pass.launch - cost.second_gather.whole);
 }
 
 }  // namespace trainyard

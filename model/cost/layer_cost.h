@@ -32,6 +32,13 @@ struct SavedBytes {
   Bytes input_only;  // full recomputation
 };
 
+// What shows of the gathers of saved inputs for the weight gradients (sequence parallelism): beyond
+// the kernels that they have beside them in a whole backward pass, and in a weight-gradient pass of
+// its own.
+struct SecondGather {
+  Seconds whole, split;
+};
+
 struct LayerCost {
   PassCost forward;
   PassCost input_gradient;  // of the whole backward pass when the schedule does not split it
@@ -39,6 +46,7 @@ struct LayerCost {
   // Further parts of input_gradient when the layer is recomputed.
   PassCost selective_recompute;
   PassCost full_recompute;
+  SecondGather second_gather;  // in none of the passes yet: schedules differ
   SavedBytes saved;
   Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
 };
@@ -50,5 +58,9 @@ LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLin
                          const KernelTimeTable* table = nullptr);
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const KernelTimeTable* table = nullptr);
+
+// Puts the second gather into the pass that waits for it under the plan's schedule. Passes without
+// it are a lower bound for all schedules.
+void add_second_gather(const Plan& plan, LayerCost& cost);
 
 }  // namespace trainyard

@@ -72,49 +72,49 @@ struct Sharing {
   }
 };
 
-// Of a member's bytes, those that go over its own link between domains: a ring spreads what leaves
-// a domain over the links of all its members there.
-double crossing(const GroupLinks& links, bool all_to_all) {
-  if (all_to_all) return static_cast<double>(links.size - links.ranks_per_domain) / links.size;
-  return 1.0 / links.ranks_per_domain;
-}
-
-Together at_work(const GroupLinks& data, const GroupLinks& exchange, bool all_to_all) {
-  if (data.size <= 1 || exchange.size <= 1) return {};
-  const double out = crossing(data, false);
-  const bool crosses = data.domains > 1;
+Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
+  if (data.group.size <= 1 || exchange.size <= 1) return {};
+  const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    const double exchanged = crossing(exchange, all_to_all);
-    const BytesPerSecond across = all_to_all ? exchange.across_all_to_all : exchange.across;
-    return Sharing{.capacity = data.across,
-                   .data = data.across / out,
-                   .exchange = std::min(exchange.inside, across / exchanged),
-                   .data_share = out,
-                   .exchange_share = exchanged}
+    return Sharing{.capacity = data.group.across,
+                   .data = data.use.rate,
+                   .exchange = use.rate,
+                   .data_share = data.use.crossing,
+                   .exchange_share = use.crossing}
         .together();
   }
-  if (crosses && data.ranks_per_domain == 1) return {};
-  const BytesPerSecond alone = crosses ? std::min(data.inside, data.across / out) : data.inside;
-  return Sharing{.capacity = data.inside, .data = alone, .exchange = exchange.inside}.together();
+  if (crosses && data.group.ranks_per_domain == 1) return {};
+  return Sharing{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}
+      .together();
+}
+
+// Communication that leaves links free for a share of its time meets an exchange in the rest only,
+// which takes as much longer as it then goes slower.
+Together some_of_the_time(Together moving, double free) {
+  const double cycle = free + (1 - free) / moving.pace;
+  const double met = (cycle - free) / cycle;
+  return {1 / (1 - met + met / moving.stretch), 1 / cycle};
 }
 
 }  // namespace
 
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
-               const GroupLinks& data, const PlanLinks& links) {
+               const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use) {
   if (time <= Seconds(0)) return {};
   const Seconds kernels = time - exchanges.total();
   Seconds done = kernels / std::max(0.01, 1 - slowdown);
   Seconds lost = done - kernels;
-  const auto add = [&](Seconds exchange, const GroupLinks& group, bool all_to_all) {
-    const Together together = at_work(data, group, all_to_all);
-    done += exchange * (together.stretch * together.pace);
-    lost += exchange * (together.stretch - 1);
+  const auto add = [&](Seconds exchange, const GroupLinks& group, const WireUse& of) {
+    if (exchange <= Seconds(0)) return;
+    const Together together = some_of_the_time(at_work(data, group, of), data.use.free);
+    const Seconds moving = exchange * (1 - of.free);
+    done += exchange * of.free + moving * (together.stretch * together.pace);
+    lost += moving * (together.stretch - 1);
   };
-  add(exchanges.tensor, links.tensor, false);
-  add(exchanges.context, links.context, true);
-  add(exchanges.expert, links.expert, true);
+  add(exchanges.tensor, links.tensor, use.tensor);
+  add(exchanges.context, links.context, use.context);
+  add(exchanges.expert, links.expert, use.expert);
   if (done <= Seconds(0)) return {};
   return {done / time, lost / done};
 }

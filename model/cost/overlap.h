@@ -74,9 +74,14 @@ struct Cover {
   double rate = 1;  // communication done, in its own time, a second of the pass
   double lost = 0;  // that the pass loses, a second of communication
 };
+// Communication of parameters.
+struct DataTraffic {
+  const GroupLinks& group;
+  WireUse use;
+};
 // A pass of `time`, its exchanges included, whose kernels lose `slowdown` of their pace to
 // communication of the group `data`.
 Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
-               const GroupLinks& data, const PlanLinks& links);
+               const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use);
 
 }  // namespace trainyard

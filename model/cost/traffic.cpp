@@ -21,8 +21,18 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 // all-reduce in each direction.
 struct BlockTraffic {
   PassTraffic all;
-  Seconds behind;  // the second GEMM, forward
+  Seconds gather;        // before the first GEMM
+  Seconds behind;        // the second GEMM, forward
+  Seconds scatter_free;  // of a reduce-scatter
 };
+// Two collectives of unlike direction that go by levels have their turns on unlike links.
+Seconds scatter_free(const PlanLinks& links, Bytes message, Seconds time) {
+  if (time <= Seconds(0)) return time;
+  const WireUse use = wire_use(reduce_scatter, links.tensor, message, time, links.choice);
+  const bool by_levels = links.tensor.ranks_per_domain > 1 && use.crossing == 1;
+  return by_levels ? time : time * use.free;
+}
+
 BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
   const auto time = [&](CollectiveOperation operation, double share) {
@@ -33,8 +43,9 @@ BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const Plan
                               ? precision.saved_gemm_input_bytes / precision.activation_bytes
                               : 1;
   const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
-  const Seconds one = plan.sequence_parallel ? time(all_gather, gathered) + behind : behind;
-  return {{one, one}, behind};
+  if (!plan.sequence_parallel) return {{behind, behind}, {}, behind, {}};
+  const Seconds gather = time(all_gather, gathered);
+  return {{gather + behind, gather + behind}, gather, behind, scatter_free(links, message, behind)};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -97,17 +108,21 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
+// Elements of the copies of a rank's tokens that leave for their experts.
+double dispatched_elements(const PreparedJob& job, const Plan& plan) {
+  const Transformer& model = job.job.model;
+  const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
+  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
+  return tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+}
+
 struct ExpertTraffic {
   PassTraffic all;
   Seconds combined;  // forward
 };
 ExpertTraffic expert_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const Transformer& model = job.job.model;
   const PrecisionRecipe& precision = job.job.training.precision;
-  const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
-  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double elements =
-      tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+  const double elements = dispatched_elements(job, plan);
   const Bytes dispatched(elements * precision.dispatch_bytes);
   const Bytes combined(elements * precision.activation_bytes);
   const auto exchange = [&](Bytes message) { return exchange_time(job, links, message); };
@@ -175,12 +190,67 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
   return collective_time(operation, links, message, plan.choice);
 }
 
+namespace {
+
+// Of one message of the exchange of keys and values.
+WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const Bytes own = key_value_bytes(job, plan);
+  const auto use = [&](CollectiveOperation operation, Bytes message) {
+    const Seconds time = collective_time(operation, links.context, message, links);
+    return wire_use(operation, links.context, message, time, links.choice);
+  };
+  switch (plan.context_parallel_algorithm) {
+    case ContextAlgorithm::ring:
+      return use(send, own);
+    case ContextAlgorithm::all_gather:
+      return use(all_gather, own * plan.context_parallel);
+    case ContextAlgorithm::ulysses:
+      break;
+  }
+  return use(all_to_all, own);
+}
+
+// A token that goes once to each domain goes on from there at the same time: one of a member's
+// bytes in so many crosses.
+WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const GroupLinks& group = links.expert;
+  const Bytes message(dispatched_elements(job, plan) * job.job.training.precision.activation_bytes);
+  const Seconds time = collective_time(all_to_all, group, message, links);
+  WireUse use = wire_use(all_to_all, group, message, time, links.choice);
+  if (!job.job.training.stack.deduplicated_dispatch || group.domains == 1) return use;
+  const double copies = job.job.model.experts_per_token;
+  const double ranks = group.ranks_per_domain;
+  const double domains = group.domains;
+  const double inside = distinct_share(group.size, copies) * (ranks - 1) / ranks;
+  const double across = distinct_share(domains, copies) * (domains - 1) / domains;
+  use.crossing = across / (inside + across);
+  use.rate = std::min(group.inside / (1 - use.crossing), group.across_all_to_all / use.crossing);
+  return use;
+}
+
+}  // namespace
+
+ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  ExchangeUse use;
+  if (plan.tensor_parallel > 1) {
+    const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
+    const Bytes message = hidden_message(job, plan);
+    const Seconds time = collective_time(operation, links.tensor, message, links);
+    use.tensor = wire_use(operation, links.tensor, message, time, links.choice);
+  }
+  if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
+  if (plan.expert_parallel > 1) use.expert = expert_use(job, plan, links);
+  return use;
+}
+
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            LayerKind kind) {
   LayerTraffic traffic;
   const BlockTraffic block = parallel_block(job, plan, links);
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
+  traffic.gathered_again = block.gather;
+  traffic.scatter_free = block.scatter_free;
   if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
@@ -202,17 +272,19 @@ PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const Pl
   return {forward, collective_time(all_gather, links.tensor, message, links)};
 }
 
-PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes message = hidden_message(job, plan);
   const Bytes statistics(tokens_per_rank(job, plan) * 4);  // fp32, one number a token
   const int reductions = job.job.training.stack.fused_cross_entropy ? 2 : 3;
-  PassTraffic traffic;
-  traffic.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
+  LayerTraffic traffic;
+  PassTraffic& tensor = traffic.tensor_parallel;
+  tensor.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
   if (plan.sequence_parallel) {
-    traffic.forward += collective_time(all_gather, links.tensor, message, links);
-    traffic.backward = collective_time(reduce_scatter, links.tensor, message, links);
+    traffic.gathered_again = collective_time(all_gather, links.tensor, message, links);
+    tensor.forward += traffic.gathered_again;
+    tensor.backward = collective_time(reduce_scatter, links.tensor, message, links);
   } else {
-    traffic.backward = collective_time(all_reduce, links.tensor, message, links);
+    tensor.backward = collective_time(all_reduce, links.tensor, message, links);
   }
   return traffic;
 }
@@ -235,13 +307,26 @@ int boundaries(const Plan& plan, int stage) {
   return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::vee ? 2 : 1);
 }
 
+// Messages of one micro-batch that leave this stage: forward, or backward, on a loop that ends at
+// the stage `end`. Where the way turns, or some micro-batches go the other way, both ends are
+// alike.
+double sent(const Plan& plan, int stage, int end) {
+  const Route route = plan.schedule->route;
+  if (route == Route::loop) return plan.virtual_stages - (stage == end ? 1 : 0);
+  const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
+  return plan.virtual_stages - (route == Route::vee ? 1.0 : 0.5) * ends;
+}
+
 }  // namespace
 
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage) {
   if (plan.pipeline_parallel == 1) return {};
-  const double shown = plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown
-                                             : plan.virtual_stages;
-  return {.forward = send * shown, .input_gradient = send * shown};
+  if (plan.overlap.pipeline) {
+    const Seconds shown = send * (boundaries(plan, stage) * stack.overlap_slowdown);
+    return {.forward = shown, .input_gradient = shown};
+  }
+  return {.forward = send * sent(plan, stage, plan.pipeline_parallel - 1),
+          .input_gradient = send * sent(plan, stage, 0)};
 }
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 
 #include "model/cluster/topology.h"
 #include "model/cost/collective.h"
+#include "model/cost/wire_use.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
@@ -29,6 +30,9 @@ struct PassTraffic {
 };
 struct LayerTraffic {
   PassTraffic tensor_parallel;
+  // Under sequence parallelism, of a block: its saved input once more, for the weight gradient; and
+  // of the reduce-scatter of the input gradient the time in which it leaves the links free.
+  Seconds gathered_again, scatter_free;
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
   int context_steps = 1;         // blocks of a ring, with the messages between them
   PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group
@@ -46,19 +50,26 @@ double distinct_share(double places, double copies);
 // sends a token once to each place passes it on inside the domain that it reaches.
 Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copies);
 
+// How the exchanges of a plan use their links.
+struct ExchangeUse {
+  WireUse tensor, context, expert;
+};
+ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
 // Embedding: one all-reduce (reduce-scatter under sequence parallelism).
 PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 // Output head and vocabulary-parallel cross-entropy.
-PassTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
 // One pipeline send of one micro-batch in one direction.
 Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
 // What messages to and from other stages, of `send` each, add to the passes of one micro-batch on a
-// stage. Where the stack does not overlap them, all that it sends. Else what they take from the
-// compute beside them, on both sides of each: NCCL's send and receive kernels hold multiprocessors
-// while they wait (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and 64 H100 with one
-// layer a chunk are predicted 7 and 4 % too fast, and those with four right (NeMo 24.07).
+// stage. Where the stack does not overlap them, all that it sends to other stages. Else what they
+// take from the compute beside them, on both sides of each: NCCL's send and receive kernels hold
+// multiprocessors while they wait (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and
+// 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right
+// (NeMo 24.07).
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage);
 
 // Tokens of one micro-batch on one rank: b·s/c.

@@ -172,7 +172,8 @@ class StageBuilder {
                               .pass = step_pass(pass.kind),
                               .chunk = pass.chunk,
                               .microbatch = pass.microbatch,
-                              .slot = slot});
+                              .slot = slot,
+                              .paired = part == Part::inner});
   }
 
   bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }

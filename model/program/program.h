@@ -50,6 +50,9 @@ struct Step {
   int chunk = 0;  // of the stage
   int microbatch = 0;
   int slot = 0;  // the micro-batch's among those of its chunk that are in flight
+  // One of a forward and a backward pass that a schedule means to run side by side (DualPipe): they
+  // follow each other here, begin and end together.
+  bool paired = false;
 };
 
 struct ChunkLayout {

@@ -104,6 +104,48 @@ TEST(Step, ShowsOfOverlappedExchangesWhatComputeDoesNotCover) {
   EXPECT_NEAR(found.expert_parallel / expected.expert_parallel, 1, 0.02);
 }
 
+// In a pair of passes that run side by side the exchange of one stands beside the other's compute
+// (DeepSeek-V3 report, section 3.2.1): with nothing lost to it, and less of it than compute, pairs
+// show none. The last passes are no pairs.
+TEST(Step, HidesTheExchangesOfPassesSideBySide) {
+  Job job = job_of(8, 8, 32).job;
+  job.model = mixtral_8x7b();
+  job.model.layers = 8;
+  job.training.stack.overlap_slowdown = 0;
+  const PreparedJob prepared = prepare(job);
+  const auto exchanges = [&](const char* schedule) {
+    PlanRequest request = degrees(1, 4);
+    request.expert_parallel = 8;
+    request.schedule = schedule;
+    return played(prepared, legal_plan(prepared, request)).breakdown.expert_parallel;
+  };
+  const Plan plan = legal_plan(prepared, {.pipeline_parallel = 4, .expert_parallel = 8});
+  const double pairs = find_schedule("dualpipe")->pairs({4, 1, plan.microbatches}, 0);
+  EXPECT_NEAR(exchanges("dualpipe") / exchanges("zb-h1"), 1 - pairs / plan.microbatches, 0.05);
+}
+
+// What each rank of a sharding group adds to the update stands before the gather of the weights
+// that it updated, and steps without a barrier follow each other at the end of that gather.
+TEST(Step, EndsWithTheGatherOfUpdatedWeights) {
+  for (const char* schedule : {"1f1b", "zb-h2"}) {
+    Job job = job_of(1, 8, 32).job;
+    PlanRequest request = degrees(1, 1);
+    request.zero_stage = 1;
+    request.schedule = schedule;
+    request.overlap.data_parallel = false;
+    const auto step = [&](double each) {
+      job.training.stack.sharded_update_per_rank = Seconds(each);
+      const PreparedJob prepared = prepare(job);
+      const Plan plan = legal_plan(prepared, request);
+      const StepSimulation simulation = played(prepared, plan);
+      const Seconds other = job.training.stack.step_overhead;
+      EXPECT_EQ(simulation.step_time, to_seconds(simulation.timeline.makespan) + other) << schedule;
+      return simulation.step_time / Seconds(1);
+    };
+    EXPECT_NEAR(step(2) - step(0), 2 * 8, 1e-6) << schedule;
+  }
+}
+
 TEST(Step, IsTheSumOfItsBreakdown) {
   const PreparedJob job = gpt3_on_a100(8, 32);
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1", "zb-h2"}) {

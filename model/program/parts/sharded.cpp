@@ -5,7 +5,8 @@
 // (FSDP2's is_last_backward): reductions go on beside the passes that follow. Under stage 3 a
 // unit's weights are gathered before each pass and forgotten after it; the gather of the next unit
 // runs beside the one at work. There the next pass waits in any case: its first gather goes behind
-// the reductions.
+// the reductions. Where the halves of a backward pass are apart, all gradients of a unit are
+// reduced together once the last of them is there, as a bucket is.
 #include <algorithm>
 #include <utility>
 
@@ -125,18 +126,22 @@ std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
   OperationList before;
   OperationList after;
   OperationList additions;
-  for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
-    for (const bool experts : {false, true}) {
-      std::vector<Parameter> some = parameters_of(unit.used(), experts);
-      std::erase_if(some, [&](const Parameter& parameter) {
-        return !parameter.keeps_gradient_part() || phase_of(unit, parameter) != phase;
-      });
+  // A backward pass that is not split clears when it begins.
+  const bool split = splits(unit.lowering().plan);
+  for (const bool experts : {false, true}) {
+    std::vector<Parameter> all = parameters_of(unit.used(), experts);
+    std::erase_if(all, [](const Parameter& parameter) { return !parameter.keeps_gradient_part(); });
+    if (all.empty()) continue;
+    Phase last = Phase::input_gradient;
+    for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
+      std::vector<Parameter> some = all;
+      std::erase_if(some,
+                    [&](const Parameter& parameter) { return phase_of(unit, parameter) != phase; });
       if (some.empty()) continue;
-      // A backward pass that is not split clears when it begins.
-      const bool split = splits(unit.lowering().plan);
       before.push_back(clearing(some, split ? phase : Phase::input_gradient));
-      additions.push_back(append_reduction(unit.lowering(), some, phase, after));
+      last = phase;
     }
+    additions.push_back(append_reduction(unit.lowering(), all, last, after));
   }
   unit.surround_backward(before, after);
   return additions;

@@ -42,6 +42,27 @@ TEST(DataParallelTraffic, OfZeroStagesIsTheGoldenOne) {
   EXPECT_NEAR(traffic_in_gigabytes(3), 330.8, 0.1);
 }
 
+// A step between two ranks takes a second, bytes none. Beside passes the embedding, the head and
+// four layers go one by one, gradients and weights; else all of them at once.
+TEST(DataParallelTraffic, IsAMessageForEachUnitBesidePasses) {
+  const PreparedJob job = llama_8b_on_h100();
+  PlanLinks links = unit_ring(2);
+  links.dense_shard.inside = links.dense_shard.inside_pair = BytesPerSecond(1e30);
+  links.dense_shard.inside_latency = Seconds(1);
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 1;
+  plan.sharding_group = 2;
+  StageParameters stage;
+  stage.dense = 6;
+  stage.embedding_matrix = stage.head_matrix = 1;
+  stage.layers = 4;
+  plan.overlap.data_parallel = true;
+  EXPECT_NEAR(data_parallel_traffic(job, plan, links, stage).value(), 2 * (4 + 2), 1e-9);
+  plan.overlap.data_parallel = false;
+  EXPECT_NEAR(data_parallel_traffic(job, plan, links, stage).value(), 2, 1e-9);
+}
+
 StageWork long_passes() {
   StageWork work;
   work.layers = {Seconds(1e12), Seconds(1e12), Seconds(1e12)};
@@ -130,7 +151,9 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   // The exchange sends 3/4 of its bytes over the links: rates are equal at 1/(1 + 3/4).
   const double fair = 1 / 1.75;
   const double stretch = 1 / 0.75 / fair;
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  ExchangeUse use;
+  use.expert = all_to_all_use(across);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
   EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
 }
@@ -146,7 +169,9 @@ TEST(DataParallelCost, LeavesExchangesInsideANodeAlone) {
   links.tensor.inside = BytesPerSecond(100);
   ExchangeTimes exchanges;
   exchanges.tensor = Seconds(3);
-  const Cover cover = cover_of(Seconds(10), exchanges, 0, across, links);
+  ExchangeUse use;
+  use.tensor = ring_use(links.tensor);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
   EXPECT_NEAR(cover.rate, 1, 1e-9);
   EXPECT_NEAR(cover.lost, 0, 1e-9);
 }

@@ -4,6 +4,7 @@
 
 #include "model/cost/compute.h"
 #include "model/cost/traffic.h"
+#include "model/schedule/play.h"
 #include "model/workload/operators.h"
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
@@ -308,6 +309,50 @@ TEST(Sends, SlowThePassesOnBothSidesOfEveryBoundary) {
   EXPECT_EQ(all("interleaved-1f1b", 3), 2 * (8 * 3 - 1));
   EXPECT_EQ(all("zb-v", 2), 4 * (8 - 1));
   EXPECT_EQ(all("dualpipe", 1), 2 * (8 - 1));
+}
+
+// Where the stack does not overlap them a pass has what its own stage sends: each boundary once.
+TEST(Sends, ThatAreNotOverlappedStandInThePassesOfTheirSenders) {
+  const PreparedJob job = gpt3_on_a100();
+  const auto all = [&](const char* schedule, int chunks) {
+    PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8, .virtual_stages = chunks};
+    request.schedule = schedule;
+    request.overlap.pipeline = false;
+    const Plan plan = legal_plan(job, request);
+    PassTimes sum;
+    for (int stage = 0; stage < 8; ++stage) {
+      const PassTimes sends = sends_in_passes(job.job.training.stack, plan, Seconds(1), stage);
+      sum.forward += sends.forward;
+      sum.input_gradient += sends.input_gradient;
+    }
+    EXPECT_EQ(sum.forward, sum.input_gradient) << schedule;
+    return sum.forward.value();
+  };
+  EXPECT_EQ(all("1f1b", 1), 8 - 1);
+  EXPECT_EQ(all("interleaved-1f1b", 3), 8 * 3 - 1);
+  EXPECT_EQ(all("zb-v", 2), 2 * (8 - 1));
+  EXPECT_EQ(all("dualpipe", 1), 8 - 1);
+}
+
+// 1F1B has one micro-batch in flight for each stage, so that the sends of a round trip come on top
+// of it: the player of pass lists says how much.
+TEST(Sends, OfOneForwardOneBackwardPaceThePipeline) {
+  PreparedJob job = gpt3_on_a100(8, 128);
+  job.job.training.stack.overlap_slowdown = 0;
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8};
+  request.overlap.pipeline = true;
+  job.job.cluster.inter.bandwidth *= 0.02;
+  job = prepare(job.job);
+  const Plan plan = legal_plan(job, request);
+  const Estimate out = estimate(job, plan);
+  const PipelineShape shape = pipeline_shape(plan);
+  PlayTimes times = play_times(shape, out.passes);
+  const PassList passes = plan.schedule->passes(shape);
+  const Seconds without = play(passes, shape, times)->longest_span;
+  times.send = send_time(job, plan, plan_links(job, plan));
+  const Seconds with = play(passes, shape, times)->longest_span;
+  EXPECT_GT(with / without, 1.05);
+  EXPECT_NEAR((out.breakdown.pipeline + without) / with, 1, 0.01);
 }
 
 }  // namespace

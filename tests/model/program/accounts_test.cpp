@@ -249,8 +249,8 @@ Wire expected_wire(const Case& c, const PlanLinks& links) {
     wire.expert += both(traffic.expert_parallel);
     wire.context += both(traffic.context_parallel);
   }
-  wire.tensor +=
-      both(embedding_traffic(c.job, c.plan, links)) + both(head_traffic(c.job, c.plan, links));
+  wire.tensor += both(embedding_traffic(c.job, c.plan, links)) +
+                 both(head_traffic(c.job, c.plan, links).tensor_parallel);
   const double times = c.plan.microbatches;
   wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}};
   std::vector<StageParameters> stages;

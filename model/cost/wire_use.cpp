@@ -1,0 +1,74 @@
+#include "model/cost/wire_use.h"
+
+#include <algorithm>
+
+namespace trainyard {
+namespace {
+
+using enum CollectiveOperation;
+
+// Of the bytes that a member sends, those that leave its domain where each level has its turn.
+Bytes leaving(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
+  const double n = links.size;
+  const double r = links.ranks_per_domain;
+  switch (operation) {
+    case all_to_all:
+      return (n - r) / n * message;
+    case all_reduce:
+      return 2 * (n - r) / (n * r) * message;
+    default:
+      return (n - r) / (n * r) * message;
+  }
+}
+
+// Recursive and hierarchical algorithms work inside domains first and between them then, or the
+// other way round.
+bool goes_by_levels(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                    const CollectiveChoice& choice) {
+  if (links.domains == 1 || links.ranks_per_domain == 1 || operation == send) return false;
+  const std::string_view name = collective_algorithm(operation, links, message, choice)->name;
+  return name.starts_with("recursive") || name == "hierarchical";
+}
+
+// What does not grow with the message.
+double latency_share(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                     Seconds time, const CollectiveChoice& choice) {
+  const Seconds twice = collective_time(operation, links, 2 * message, choice);
+  return std::clamp(2 - twice / time, 0.0, 1.0);
+}
+
+}  // namespace
+
+WireUse ring_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  const double crossing = 1.0 / links.ranks_per_domain;
+  return {.crossing = crossing, .rate = std::min(links.inside, links.across / crossing)};
+}
+
+WireUse passing_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  return {.crossing = 1, .rate = links.across};
+}
+
+WireUse all_to_all_use(const GroupLinks& links) {
+  if (links.domains == 1) return {.rate = links.inside};
+  const double crossing = static_cast<double>(links.size - links.ranks_per_domain) / links.size;
+  return {.crossing = crossing, .rate = std::min(links.inside, links.across_all_to_all / crossing)};
+}
+
+WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                 Seconds time, const CollectiveChoice& choice) {
+  if (links.size <= 1 || time <= Seconds(0)) return {};
+  if (goes_by_levels(operation, links, message, choice)) {
+    const BytesPerSecond out = links.across_all_to_all;
+    const double moving = leaving(operation, links, message) / out / time;
+    return {.free = std::max(0.0, 1 - moving), .crossing = 1, .rate = out};
+  }
+  WireUse use = operation == send         ? passing_use(links)
+                : operation == all_to_all ? all_to_all_use(links)
+                                          : ring_use(links);
+  use.free = latency_share(operation, links, message, time, choice);
+  return use;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,97 @@
+#include "model/cost/wire_use.h"
+
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "model/cost/layer_cost.h"
+#include "model/cost/traffic.h"
+#include "tests/model/cost/example_jobs.h"
+
+namespace trainyard {
+namespace {
+
+// Two domains of eight, 10 bytes a second out of each member, 400 inside.
+GroupLinks two_domains() {
+  GroupLinks links;
+  links.size = 16;
+  links.ranks_per_domain = 8;
+  links.domains = 2;
+  links.inside = links.inside_pair = BytesPerSecond(400);
+  links.across = links.across_all_to_all = BytesPerSecond(10);
+  return links;
+}
+
+WireUse use_of(CollectiveOperation operation, std::string_view algorithm, const GroupLinks& links,
+               double bytes) {
+  const CollectiveChoice choice{.algorithm = algorithm};
+  const Seconds time = collective_time(operation, links, Bytes(bytes), choice);
+  return wire_use(operation, links, Bytes(bytes), time, choice);
+}
+
+// Handbook §6: 15 steps of latency α and 15/16·S at 8 members' links out of a domain, 80 bytes a
+// second. The eighth of what each member sends goes over its own.
+TEST(WireUse, OfARingIsAllButItsLatency) {
+  GroupLinks links = two_domains();
+  links.across_latency = Seconds(2);
+  const WireUse use = use_of(CollectiveOperation::all_gather, "ring", links, 16 * 80);
+  EXPECT_NEAR(use.free, 15 * 2.0 / (15 * 2.0 + 15), 1e-9);
+  EXPECT_NEAR(use.crossing, 1.0 / 8, 1e-9);
+  EXPECT_NEAR(use.rate.value(), 80, 1e-9);
+}
+
+// Handbook §6 by levels: 7/8·S inside at 400, then 1/16·S across at 10, where nothing else goes.
+TEST(WireUse, OfLevelsIsTheOneBetweenDomains) {
+  const WireUse use =
+      use_of(CollectiveOperation::reduce_scatter, "recursive-halving", two_domains(), 1600);
+  const double inside = 1400.0 / 400;
+  const double across = 100.0 / 10;
+  EXPECT_NEAR(use.free, inside / (inside + across), 1e-9);
+  EXPECT_NEAR(use.crossing, 1, 1e-9);
+  EXPECT_NEAR(use.rate.value(), 10, 1e-9);
+}
+
+// Under sequence parallelism the inputs of both blocks are gathered a second time (handbook §4), a
+// ring of 16 without latency: 15/16 of 64 sequences' 4096-wide activations at 80 bytes a second,
+// beside which a kernel takes nothing.
+TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {
+  const PreparedJob job = llama_8b_on_h100(2);
+  PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
+  Plan plan = legal_plan(job, request);
+  PlanLinks links;
+  links.tensor = two_domains();
+  links.choice.algorithm = "ring";
+  LayerCost layer = layer_cost(job, plan, links, LayerKind{});
+  const double message =
+      tokens_per_rank(job, plan) * 4096 * job.job.training.precision.activation_bytes;
+  const double gather = 15.0 / 16 * message / 80;
+  EXPECT_NEAR(layer.second_gather.whole.value() / (2 * gather), 1, 1e-6);
+  EXPECT_NEAR(layer.second_gather.split.value() / (2 * gather), 1, 1e-6);
+  const Seconds before = layer.input_gradient.total();
+  add_second_gather(plan, layer);
+  EXPECT_EQ(layer.input_gradient.total(), before + layer.second_gather.whole);
+
+  links.tensor.inside = links.tensor.across = BytesPerSecond(1e15);
+  EXPECT_EQ(layer_cost(job, plan, links, LayerKind{}).second_gather.whole, Seconds(0));
+}
+
+// A weight-gradient pass of its own waits for it instead.
+TEST(SecondGather, StandsInTheWeightGradientsOfASplitBackwardPass) {
+  const PreparedJob job = llama_8b_on_h100(2);
+  PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true, .pipeline_parallel = 2};
+  request.schedule = "zb-h1";
+  const Plan plan = legal_plan(job, request);
+  PlanLinks links;
+  links.tensor = two_domains();
+  links.choice.algorithm = "ring";
+  LayerCost layer = layer_cost(job, plan, links, LayerKind{});
+  const LayerCost before = layer;
+  add_second_gather(plan, layer);
+  EXPECT_EQ(layer.input_gradient.total(), before.input_gradient.total());
+  EXPECT_GT(before.second_gather.split, Seconds(0));
+  EXPECT_EQ(layer.weight_gradient.total(),
+            before.weight_gradient.total() + before.second_gather.split);
+}
+
+}  // namespace
+}  // namespace trainyard
