@@ -11,9 +11,13 @@
 namespace trainyard {
 namespace {
 
+// Whether its GEMM is in the precision of the head.
+bool is_outside_layers(OperatorKind kind) {
+  return kind == OperatorKind::output_head || kind == OperatorKind::router;
+}
+
 Dtype gemm_dtype(const PrecisionRecipe& recipe, OperatorKind kind) {
-  const bool outside_layers = kind == OperatorKind::output_head || kind == OperatorKind::router;
-  return outside_layers ? recipe.head_gemm : recipe.layer_gemm;
+  return is_outside_layers(kind) ? recipe.head_gemm : recipe.layer_gemm;
 }
 
 // Each weight's main gradient is read and written by the GEMM that accumulates into it, or by a
@@ -85,6 +89,16 @@ OperatorTime flash_attention_time(const Device& device, const Training& training
 }
 
 }  // namespace
+
+OperatorTime cast_time(const Device& device, const Training& training, const Operator& op) {
+  const bool gemm = op.cls == OperatorClass::gemm || op.cls == OperatorClass::grouped_gemm;
+  const PrecisionRecipe& precision = training.precision;
+  const bool casts = gemm && precision.casts_gemm_inputs() && !is_outside_layers(op.kind);
+  if (!casts) return {};
+  const double factor = training.stack.memory_traffic;
+  return {memory_bound_time(device, op.forward_traffic * factor),
+          memory_bound_time(device, op.backward_traffic * factor), Seconds(0)};
+}
 
 OperatorTime operator_time(const Device& device, const Training& training, const Operator& op) {
   switch (op.cls) {

@@ -17,5 +17,7 @@ struct OperatorTime {
   Seconds weight_gradient;
 };
 OperatorTime operator_time(const Device& device, const Training& training, const Operator& op);
+// What of it casts the GEMM's input and the gradient of its output.
+OperatorTime cast_time(const Device& device, const Training& training, const Operator& op);
 
 }  // namespace trainyard

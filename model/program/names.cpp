@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 55> kKinds = {
+constexpr std::array<std::string_view, 56> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -16,6 +16,7 @@ constexpr std::array<std::string_view, 55> kKinds = {
     "linear",
     "linear input gradient",
     "linear weight gradient",
+    "cast",
     "rotary",
     "rotary gradient",
     "latent rotary",

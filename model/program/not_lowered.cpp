@@ -12,12 +12,8 @@ struct Gap {
 
 // Ring attention adds up blocks by the log-sum-exp of a fused kernel's rows: a score matrix in
 // memory has none, and no software runs one so. The others want operations that do not exist yet:
-// casts of GEMM inputs with their scales, copies to the host, and a forward pass repeated in part.
+// copies to the host, and a forward pass repeated in part.
 constexpr Gap kGaps[] = {
-    {"/training/precision", "8-bit and 4-bit recipes",
-     [](const Transformer&, const Training& t, const Plan&) {
-       return t.precision.casts_gemm_inputs();
-     }},
     {"/plan/context_parallel", "ring attention without a fused kernel",
      [](const Transformer&, const Training& t, const Plan& p) {
        return p.context_parallel > 1 && !t.stack.flash_attention &&

@@ -31,16 +31,18 @@ enum class OperationKind : std::uint8_t {
   linear,                  // input, weights → outputs, whose columns are the stacked rows
   linear_input_gradient,   // output gradients, weights → input gradient, or += it
   linear_weight_gradient,  // input, output gradients; += weights'
-  rotary,                  // turns queries and keys in place
-  rotary_gradient,         // turns their gradients back
-  latent_rotary,           // keys of each head, keys that all heads share; turns the last elements
-                           // of each query, and the shared keys → keys of each head, then shared
-  latent_rotary_gradient,  // key gradients; turns the query gradients back → keys', shared keys'
-  attention,               // queries, keys, values, sinks or none → output, log-sum-exp
-  attention_gradient,      // queries, keys, values, output, log-sum-exp, output gradient, sinks or
-                           // none → three; += sinks'
-  attention_step,          // of a ring: queries, keys, values of another rank; updates output and
-                           // statistics
+  cast,  // matrices, side by side → one, rounded to a narrower format; where only this rank's rows
+         // are kept of it, these too
+  rotary,                   // turns queries and keys in place
+  rotary_gradient,          // turns their gradients back
+  latent_rotary,            // keys of each head, keys that all heads share; turns the last elements
+                            // of each query, and the shared keys → keys of each head, then shared
+  latent_rotary_gradient,   // key gradients; turns the query gradients back → keys', shared keys'
+  attention,                // queries, keys, values, sinks or none → output, log-sum-exp
+  attention_gradient,       // queries, keys, values, output, log-sum-exp, output gradient, sinks or
+                            // none → three; += sinks'
+  attention_step,           // of a ring: queries, keys, values of another rank; updates output and
+                            // statistics
   attention_gradient_step,  // the same six as its gradient → key and value gradients; += query's
   residual,                 // stream, branch, bias or none → stream
   residual_gradient,        // the sum of two gradients; += bias's, from the first
@@ -74,7 +76,7 @@ enum class OperationKind : std::uint8_t {
   optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
   clear,                   // → zeros
   accumulate,              // numbers; += as many others, in the same order
-  move,                    // a buffer changes its name
+  move,                    // a buffer changes its name, or its rows are copied to aligned places
   all_reduce,              // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,
@@ -152,6 +154,7 @@ struct Operation {
   Dtype dtype = Dtype::bf16;         // of the arithmetic, or of a message's elements
   GemmShape gemm;                    // linear and its gradients: of the forward GEMM
   AttentionShape attention;
+  CastFormat cast;  // of a cast; of a GEMM's weights, which it casts as it reads them
   Group group = Group::none;
   Reduction reduction = Reduction::sum;
   // 1: whole operands. More: gradients, states and weights as flat arrays, of each of which this

@@ -82,7 +82,8 @@ OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job
   const LayerShard shard = layer_shard(plan);
   const auto add = [&](const OperatorList& list, LayerKind layer, bool in_layer) {
     for (const Operator& op : list) {
-      priced_.push_back({layer, in_layer, op, operator_time(j.cluster.device, j.training, op)});
+      priced_.push_back({layer, in_layer, op, operator_time(j.cluster.device, j.training, op),
+                         cast_time(j.cluster.device, j.training, op)});
     }
   };
   for (int index = 0; index < kLayerKinds; ++index) {
@@ -99,6 +100,19 @@ const OperationPrices::Priced* OperationPrices::find(LayerKind kind, OperatorKin
     return priced.op.kind == part && (!priced.in_layer || priced.layer == kind);
   });
   return found == priced_.end() ? nullptr : &*found;
+}
+
+// Casts have the time that their GEMM's operator has for them, and the GEMM the rest. What another
+// kernel casts on its way (of an MLP's activation, or the input that its gradient reads) takes no
+// time of its own. Of latent attention's two projections from one input, each casts it in the list
+// of operators: the operation is that of the query, and the keys' stays with their GEMM.
+Seconds OperationPrices::kernel_time(const Priced& priced, const Operation& operation) {
+  const Seconds casts = time_of(priced.casts, operation.phase);
+  if (operation.kind == OperationKind::cast) return casts;
+  const Seconds all = time_of(priced.time, operation.phase);
+  const bool cast_by_another =
+      operation.part == OperatorKind::kv_down && operation.phase == Phase::forward;
+  return cast_by_another ? all : all - casts;
 }
 
 Seconds OperationPrices::of(const Program& program, const Block& block,
@@ -119,7 +133,7 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
            time_of(priced->time, operation.phase);
   }
   const double keys = priced->op.attention.keys;
-  if (keys == 0) return time_of(priced->time, operation.phase);
+  if (keys == 0) return kernel_time(*priced, operation);
   // A step of a ring is a part of the core, and merges its part of the output.
   const double share = operation.attention.keys / keys;
   const Priced* merge = find(block.kind, OperatorKind::ring_merge);

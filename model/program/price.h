@@ -30,8 +30,10 @@ class OperationPrices {
     bool in_layer = false;  // else at an end of the network
     Operator op;
     OperatorTime time;
+    OperatorTime casts;  // of it: the casts before a GEMM of 8 or 4 bits
   };
   const Priced* find(LayerKind kind, OperatorKind part) const;
+  static Seconds kernel_time(const Priced& priced, const Operation& operation);
 
   const PreparedJob& job_;
   std::vector<Priced> priced_;

@@ -8,8 +8,10 @@ namespace {
 
 // Block-scaled formats carry their scales: mxfp8 one e8m0 byte for 32 elements (OCP MX 1.0), nvfp4
 // one e4m3 byte for 16.
-constexpr double kMxfp8Bytes = 1 + 1.0 / 32;
-constexpr double kNvfp4Bytes = 0.5 + 1.0 / 16;
+constexpr int kMxfp8Block = 32;
+constexpr int kNvfp4Block = 16;
+constexpr double kMxfp8Bytes = 1 + 1.0 / kMxfp8Block;
+constexpr double kNvfp4Bytes = 0.5 + 1.0 / kNvfp4Block;
 
 // A cast reads the 16-bit element and writes it twice, by rows for the forward GEMM and by columns
 // for the weight gradient. A scale for the whole tensor (fp8 current scaling, nvfp4) needs the
@@ -30,21 +32,28 @@ constexpr std::array<PrecisionRecipe, 6> kRecipes = {{
      .saved_gemm_input_bytes = 4,
      .dispatch_bytes = 4},
     // Transformer Engine keeps bf16 parameters, casts weights and inputs in front of the layers'
-    // linear GEMMs and saves the cast input; attention, router and head stay in bf16.
+    // linear GEMMs and saves the cast input; attention, router and head stay in bf16. Formats are
+    // those of its default recipes: hybrid for fp8, e4m3 throughout for mxfp8.
     {.name = "fp8",
      .layer_gemm = Dtype::fp8,
      .saved_gemm_input_bytes = 1,
      .quantisation_bytes = 2 * kRead + 2,
-     .scale_bytes = kRead},
+     .scale_bytes = kRead,
+     .input_cast = {NarrowFloat::e4m3},
+     .gradient_cast = {NarrowFloat::e5m2}},
     {.name = "mxfp8",
      .layer_gemm = Dtype::fp8,
      .saved_gemm_input_bytes = kMxfp8Bytes,
-     .quantisation_bytes = kRead + 2 * kMxfp8Bytes},
+     .quantisation_bytes = kRead + 2 * kMxfp8Bytes,
+     .input_cast = {NarrowFloat::e4m3, kMxfp8Block},
+     .gradient_cast = {NarrowFloat::e4m3, kMxfp8Block}},
     {.name = "nvfp4",
      .layer_gemm = Dtype::fp4,
      .saved_gemm_input_bytes = kNvfp4Bytes,
      .quantisation_bytes = 2 * kRead + 2 * kNvfp4Bytes,
-     .scale_bytes = kRead},
+     .scale_bytes = kRead,
+     .input_cast = {NarrowFloat::e2m1, kNvfp4Block},
+     .gradient_cast = {NarrowFloat::e2m1, kNvfp4Block}},
 }};
 
 }  // namespace

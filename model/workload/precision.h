@@ -3,6 +3,7 @@
 // Transformer Engine documentation (fp8, mxfp8, nvfp4 recipes), handbook §7.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -11,6 +12,15 @@ namespace trainyard {
 enum class Dtype { fp32, fp16, bf16, fp8, fp4 };
 inline constexpr int kDtypes = 5;
 double bytes_per_element(Dtype dtype);
+
+// What a GEMM in 8 or 4 bits reads: floats with so many bits of exponent and mantissa (OCP OFP8 and
+// MX 1.0), times a scale.
+enum class NarrowFloat : std::uint8_t { none, e4m3, e5m2, e2m1 };
+struct CastFormat {
+  NarrowFloat number = NarrowFloat::none;
+  int block = 0;  // neighbours in a row that share a scale; 0: the whole tensor does
+  bool exists() const { return number != NarrowFloat::none; }
+};
 
 // The low-precision recipes are Transformer Engine's: parameters stay 16-bit beside an fp32 master,
 // and each layer GEMM casts its inputs. The casts of the weights are not kept from step to step.
@@ -26,6 +36,8 @@ struct PrecisionRecipe {
   double quantisation_bytes = 0;      // traffic of casting one GEMM input element (0: none)
   double scale_bytes = 0;             // of it: the read that finds the scale of a whole tensor
   double dispatch_bytes = 2;          // an element of a token in the MoE dispatch
+  CastFormat input_cast;              // of a layer GEMM's input and weights
+  CastFormat gradient_cast;           // of its output's gradient
 
   // Whether a layer GEMM keeps a copy of its own instead of the activation it was given.
   bool casts_gemm_inputs() const { return saved_gemm_input_bytes != activation_bytes; }

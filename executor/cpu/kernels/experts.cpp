@@ -233,14 +233,15 @@ void for_each_expert(const Tensor<S>& counts, const Visit& visit) {
 }
 
 template <typename S>
-void grouped_linear(const Operands<S>& o) {
+void grouped_linear(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& counts = *o.in[0];
   const Tensor<S>& x = *o.in[1];
+  const CastWeight<S> weights(*o.in[2], op.cast);
   const Eigen::Index height = o.in[2]->rows() / counts.cols();
   Tensor<S> y(x.rows(), height);
   for_each_expert(counts, [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     y.middleRows(row, rows) =
-        x.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height).transpose();
+        x.middleRows(row, rows) * weights->middleRows(expert * height, height).transpose();
     if (o.in.size() == 3) return;
     y.middleRows(row, rows).rowwise() +=
         o.in[3]->col(0).segment(expert * height, height).transpose();
@@ -249,13 +250,14 @@ void grouped_linear(const Operands<S>& o) {
 }
 
 template <typename S>
-void grouped_linear_input_gradient(const Operands<S>& o) {
+void grouped_linear_input_gradient(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& dy = *o.in[1];
+  const CastWeight<S> weights(*o.in[2], op.cast);
   const Eigen::Index height = o.in[2]->rows() / o.in[0]->cols();
   Tensor<S> dx(dy.rows(), o.in[2]->cols());
   for_each_expert(*o.in[0], [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     dx.middleRows(row, rows) =
-        dy.middleRows(row, rows) * o.in[2]->middleRows(expert * height, height);
+        dy.middleRows(row, rows) * weights->middleRows(expert * height, height);
   });
   *o.out[0] = dx;
 }
@@ -320,9 +322,9 @@ void compute_experts(const Operation& operation, const Where& where, const Opera
     case OperationKind::unsort_rows:
       return sort_rows(operation, operands);
     case OperationKind::grouped_linear:
-      return grouped_linear(operands);
+      return grouped_linear(operation, operands);
     case OperationKind::grouped_linear_input_gradient:
-      return grouped_linear_input_gradient(operands);
+      return grouped_linear_input_gradient(operation, operands);
     case OperationKind::grouped_linear_weight_gradient:
       return grouped_linear_weight_gradient(operands);
     case OperationKind::expert_bias:

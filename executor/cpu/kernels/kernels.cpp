@@ -117,7 +117,7 @@ class Beside {
 
 // Weights are matrices, biases columns.
 template <typename S>
-void linear(const Operands<S>& o) {
+void linear(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& x = *o.in[0];
   Eigen::Index width = 0;
   for (const Tensor<S>* out : o.out) width += out->cols();
@@ -129,7 +129,8 @@ void linear(const Operands<S>& o) {
   for (std::size_t i = 1; i < o.in.size(); ++i) {
     const Tensor<S>& w = *o.in[i];
     if (w.cols() > 1) {
-      y.middleCols(column, w.rows()).noalias() = x * w.transpose();
+      const CastWeight<S> read(w, op.cast);
+      y.middleCols(column, w.rows()).noalias() = x * read->transpose();
       column += w.rows();
     } else {
       y.middleCols(biased, w.rows()).rowwise() += w.col(0).transpose();
@@ -145,7 +146,7 @@ void linear(const Operands<S>& o) {
 }
 
 template <typename S>
-void linear_input_gradient(const Operands<S>& o) {
+void linear_input_gradient(const Operation& op, const Operands<S>& o) {
   std::vector<const Tensor<S>*> gradients;
   std::vector<const Tensor<S>*> weights;
   for (std::size_t i = 0; i < o.in.size(); ++i) {
@@ -157,7 +158,8 @@ void linear_input_gradient(const Operands<S>& o) {
   if (!o.out.empty()) dx.setZero();
   Eigen::Index column = 0;
   for (const Tensor<S>* w : weights) {
-    dx.noalias() += (*dy).middleCols(column, w->rows()) * *w;
+    const CastWeight<S> read(*w, op.cast);
+    dx.noalias() += (*dy).middleCols(column, w->rows()) * *read;
     column += w->rows();
   }
 }
@@ -298,11 +300,13 @@ void compute_tokens(const Operation& operation, const Where& where, const Operan
     case OperationKind::head_norm_gradient:
       return head_norm_gradient(operands);
     case OperationKind::linear:
-      return linear(operands);
+      return linear(operation, operands);
     case OperationKind::linear_input_gradient:
-      return linear_input_gradient(operands);
+      return linear_input_gradient(operation, operands);
     case OperationKind::linear_weight_gradient:
       return linear_weight_gradient(operands);
+    case OperationKind::cast:
+      return cast(operation, where, operands);
     case OperationKind::residual:
       return residual(operation, where, operands);
     case OperationKind::dropout:
@@ -365,6 +369,7 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::linear:
     case OperationKind::linear_input_gradient:
     case OperationKind::linear_weight_gradient:
+    case OperationKind::cast:
     case OperationKind::residual:
     case OperationKind::residual_gradient:
     case OperationKind::dropout:

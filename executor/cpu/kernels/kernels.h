@@ -57,6 +57,36 @@ void compute_ends(const Operation& operation, const Where& where, const Operands
 template <typename S>
 void compute_update(const Operation& operation, const Where& where, const Operands<S>& operands);
 
+// `numbers` as a GEMM in 8 or 4 bits reads them: rounded to the nearest that the format has times a
+// scale, ties to even. A scale is the smallest power of two that leaves nothing beyond the format's
+// largest number, of the whole matrix or of each block of a row, so that a number rounds alike on
+// whichever rank it is, but where it is 2^15 times (e4m3) smaller than what it is scaled with. The
+// scale of a block of nvfp4 is a number of e4m3, times such a power of two for the matrix. Without
+// a format: `numbers`.
+template <typename S>
+Tensor<S> rounded(const Tensor<S>& numbers, const CastFormat& format);
+// Matrices side by side, rounded; then this rank's rows of that, where they are kept.
+template <typename S>
+void cast(const Operation& operation, const Where& where, const Operands<S>& operands);
+// A weight, as a GEMM that casts it reads it; in wider recipes the weight itself.
+template <typename S>
+class CastWeight {
+ public:
+  CastWeight(const Tensor<S>& weight, const CastFormat& format) : weight_(&weight) {
+    if (!format.exists()) return;
+    rounded_ = rounded(weight, format);
+    weight_ = &rounded_;
+  }
+  CastWeight(const CastWeight&) = delete;
+  CastWeight& operator=(const CastWeight&) = delete;
+  const Tensor<S>& operator*() const { return *weight_; }
+  const Tensor<S>* operator->() const { return weight_; }
+
+ private:
+  Tensor<S> rounded_;
+  const Tensor<S>* weight_;
+};
+
 // Elements of a matrix that counts as one flat array.
 struct FlatPart {
   Eigen::Index begin = 0, end = 0;

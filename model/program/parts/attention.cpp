@@ -214,7 +214,7 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMid
                      .output_cut = widths.output};
   make_heads(unit, half);
   if (unit.model().latent_attention) {
-    append_latent_heads(unit, half, branch_input(unit, half.branch));
+    append_latent_heads(unit, half);
   } else {
     begin_branch(unit, half.branch);
     append_heads_forward(unit, half);

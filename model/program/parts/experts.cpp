@@ -221,16 +221,20 @@ Rows append_grouping(NetworkUnit& unit, ExpertHalf& half, Rows received) {
 
 // ---- The experts ------------------------------------------------------------------------------
 
-Operation grouped(const LinearPart& linear, OperationKind kind, int counts) {
-  Operation operation{
-      .kind = kind, .part = linear.part, .dtype = linear.dtype, .gemm = linear.shape};
+Operation grouped(const NetworkUnit& unit, const LinearPart& linear, OperationKind kind,
+                  int counts) {
+  Operation operation{.kind = kind,
+                      .part = linear.part,
+                      .dtype = linear.dtype,
+                      .gemm = linear.shape,
+                      .cast = weight_cast(unit, linear.dtype)};
   operation.operands = {reads(counts)};
   return operation;
 }
 
 void append_grouped_linear(NetworkUnit& unit, const LinearPart& linear, int counts, int input,
                            int output) {
-  Operation op = grouped(linear, OperationKind::grouped_linear, counts);
+  Operation op = grouped(unit, linear, OperationKind::grouped_linear, counts);
   op.operands.push_back(reads(input));
   for (const Parameter& weight : linear.weights) op.operands.push_back(reads(weight.weight));
   for (const Parameter& bias : linear.biases) op.operands.push_back(reads(bias.weight));
@@ -240,23 +244,38 @@ void append_grouped_linear(NetworkUnit& unit, const LinearPart& linear, int coun
 
 void append_grouped_gradients(NetworkUnit& unit, const LinearPart& linear, int counts, int input,
                               int output_gradient, int input_gradient) {
-  Operation to_input = grouped(linear, OperationKind::grouped_linear_input_gradient, counts);
-  to_input.operands.push_back(reads(output_gradient));
+  const Operand cast = cast_gradients(unit, linear.part, {reads(output_gradient)}).front();
+  Operation to_input = grouped(unit, linear, OperationKind::grouped_linear_input_gradient, counts);
+  to_input.operands.push_back(cast);
   for (const Parameter& weight : linear.weights) to_input.operands.push_back(reads(weight.weight));
   to_input.operands.push_back(creates(input_gradient));
   unit.add(Phase::input_gradient, to_input);
-  Operation to_weights = grouped(linear, OperationKind::grouped_linear_weight_gradient, counts);
+  Operation to_weights =
+      grouped(unit, linear, OperationKind::grouped_linear_weight_gradient, counts);
   to_weights.operands.push_back(reads(input));
-  to_weights.operands.push_back(reads(output_gradient));
+  to_weights.operands.push_back(cast);
   for (const Parameter& w : linear.weights) to_weights.operands.push_back(updates(w.gradient));
   for (const Parameter& b : linear.biases) to_weights.operands.push_back(updates(b.gradient));
   unit.add(Phase::weight_gradient, to_weights);
 }
 
+// GEMMs of 8 and 4 bits want each expert's rows aligned: they are copied to such places before
+// them, and back behind them (Megatron-Core's Fp8Padding and Fp8Unpadding), where the stack does
+// so. What fills the gaps is not counted.
+int append_alignment(NetworkUnit& unit, Phase phase, const ExpertHalf& half, int rows,
+                     std::string_view name) {
+  const Training& training = unit.lowering().training;
+  if (!training.stack.expert_padding || !training.precision.casts_gemm_inputs()) return rows;
+  const int copied = routed(unit, name, half.rows.all, unit.model().hidden_size);
+  Operation copy = permutation(unit, OperationKind::move);
+  copy.operands = {reads(rows), creates(copied)};
+  unit.add(phase, copy);
+  return copied;
+}
+
 // Returns the rows that leave the experts, as they came in.
 int append_expert_mlp(NetworkUnit& unit, ExpertHalf& half, Rows sorted) {
   const Plan& plan = unit.lowering().plan;
-  half.input = sorted.rows;
   half.mlp = make_mlp(
       unit, kExperts,
       {.ffn = {.whole = unit.model().expert_ffn_size, .shards = plan.expert_tensor_parallel},
@@ -266,10 +285,14 @@ int append_expert_mlp(NetworkUnit& unit, ExpertHalf& half, Rows sorted) {
   half.mlp.up_output = routed(unit, kExperts.up, half.rows.all, up_width(half.mlp));
   half.mlp.product = routed(unit, kExperts.product, half.rows.all, product_width(half.mlp));
   const int output = routed(unit, "expert output", half.rows.all, unit.model().hidden_size);
+  const int rows =
+      append_alignment(unit, Phase::forward, half, sorted.rows, "aligned expert input");
+  half.input = cast_input(unit, half.mlp.up.part, rows);
   append_grouped_linear(unit, half.mlp.up, half.counts, half.input, half.mlp.up_output);
   append_activation(unit, half.mlp);
-  append_grouped_linear(unit, half.mlp.down, half.counts, half.mlp.product, output);
-  return output;
+  half.mlp.saved_product = cast_input(unit, half.mlp.down.part, half.mlp.product);
+  append_grouped_linear(unit, half.mlp.down, half.counts, half.mlp.saved_product, output);
+  return append_alignment(unit, Phase::forward, half, output, "expert output without gaps");
 }
 
 // ---- And back ------------------------------------------------------------------------------
@@ -386,17 +409,22 @@ int append_gradient_grouping(NetworkUnit& unit, const ExpertHalf& half, int rece
 }
 
 // Returns the gradients of the experts' input and of the gates.
-Rows append_expert_mlp_gradient(NetworkUnit& unit, const ExpertHalf& half, int output_gradient) {
+Rows append_expert_mlp_gradient(NetworkUnit& unit, const ExpertHalf& half, int sorted) {
   const MlpPart& mlp = half.mlp;
   const int product = routed(unit, kExperts.product_gradient, half.rows.all, product_width(mlp));
   const int up = routed(unit, kExperts.up_gradient, half.rows.all, up_width(mlp));
   const Rows gradient{
       routed(unit, "expert input gradient", half.rows.all, unit.model().hidden_size),
       routed_numbers(unit, "gate gradient", half.rows.all)};
-  append_grouped_gradients(unit, mlp.down, half.counts, mlp.product, output_gradient, product);
+  const int output_gradient =
+      append_alignment(unit, Phase::input_gradient, half, sorted, "aligned expert output gradient");
+  append_grouped_gradients(unit, mlp.down, half.counts, mlp.saved_product, output_gradient,
+                           product);
   append_activation_gradient(unit, mlp, product, up, gradient.numbers);
   append_grouped_gradients(unit, mlp.up, half.counts, half.input, up, gradient.rows);
-  return gradient;
+  return {append_alignment(unit, Phase::input_gradient, half, gradient.rows,
+                           "expert input gradient without gaps"),
+          gradient.numbers};
 }
 
 void append_down_bias_gradient(NetworkUnit& unit, const ExpertHalf& half, int received,

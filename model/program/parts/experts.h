@@ -28,7 +28,7 @@ struct ExpertHalf {
   // ranks that share the experts.
   int sent_counts = -1, received_counts = -1, counts = -1;
   int received_gates = -1;
-  int input = -1;  // of the experts, sorted
+  int input = -1;  // of the experts, sorted, as their first GEMM reads it
   MlpPart mlp;     // with the gates of the same rows
   MlpPart shared;
 };

@@ -95,9 +95,11 @@ void make_kv_path(NetworkUnit& unit, LatentPath& path) {
 
 }  // namespace
 
-void append_latent_heads(NetworkUnit& unit, AttentionHalf& half, Operand input) {
+void append_latent_heads(NetworkUnit& unit, AttentionHalf& half) {
   LatentPath& path = half.latent;
   const bool ranked = latent_of(unit).query_rank > 0;
+  const Operand input =
+      branch_input(unit, half.branch, ranked ? OperatorKind::query_down : OperatorKind::query_up);
   make_query_path(unit, path);
   make_kv_path(unit, path);
   if (ranked) append_linear(unit, path.query_down, input, {path.raw_query});
@@ -110,8 +112,11 @@ void append_latent_heads(NetworkUnit& unit, AttentionHalf& half, Operand input) 
   if (ranked) norm.operands.push_back(creates(path.query));
   norm.operands.push_back(creates(path.kv));
   unit.add(Phase::forward, norm);
-  append_linear(unit, path.query_up, ranked ? reads(path.query) : input, {half.heads.queries});
-  append_linear(unit, path.kv_up, reads(path.kv), {path.nope_keys, half.heads.values});
+  path.saved_kv = cast_input(unit, path.kv_up.part, path.kv);
+  if (ranked) path.saved_query = cast_input(unit, path.query_up.part, path.query);
+  append_linear(unit, path.query_up, ranked ? reads(path.saved_query) : input,
+                {half.heads.queries});
+  append_linear(unit, path.kv_up, reads(path.saved_kv), {path.nope_keys, half.heads.values});
   Operation rotary = latent_operation(unit, OperationKind::latent_rotary, OperatorKind::rotary);
   rotary.operands = {reads(path.nope_keys), reads(path.rope_keys), updates(half.heads.queries),
                      creates(half.heads.keys)};
@@ -133,15 +138,19 @@ void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
 
   const int kv = unit.whole_activation("kv latent gradient", latent.kv_rank);
   const int raw_kv = unit.whole_activation("raw kv latent gradient", latent.kv_rank);
-  append_input_gradient(unit, path.kv_up, {reads(nope), reads(of.values)}, creates(kv));
-  append_weight_gradient(unit, path.kv_up, reads(path.kv), {reads(nope), reads(of.values)});
+  const std::vector<Operand> up_gradients =
+      cast_gradients(unit, path.kv_up.part, {reads(nope), reads(of.values)});
+  append_input_gradient(unit, path.kv_up, up_gradients, creates(kv));
+  append_weight_gradient(unit, path.kv_up, reads(path.saved_kv), up_gradients);
+  const std::vector<Operand> query_gradients =
+      cast_gradients(unit, path.query_up.part, {reads(of.queries)});
   int query = -1;
   int raw_query = -1;
   if (ranked) {
     query = unit.whole_activation("query latent gradient", latent.query_rank);
     raw_query = unit.whole_activation("raw query latent gradient", latent.query_rank);
-    append_input_gradient(unit, path.query_up, {reads(of.queries)}, creates(query));
-    append_weight_gradient(unit, path.query_up, reads(path.query), {reads(of.queries)});
+    append_input_gradient(unit, path.query_up, query_gradients, creates(query));
+    append_weight_gradient(unit, path.query_up, reads(path.saved_query), query_gradients);
   }
   Operation norm = latent_operation(unit, OperationKind::head_norm_gradient, OperatorKind::qk_norm);
   const auto both = [&](Operand of_query, Operand of_kv) {
@@ -159,13 +168,16 @@ void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
   const int partial =
       unit.whole_activation(half.branch.names.input_gradient, unit.model().hidden_size);
   const LinearPart& first = ranked ? path.query_down : path.query_up;
-  const Operand first_gradient = reads(ranked ? raw_query : of.queries);
-  append_input_gradient(unit, first, {first_gradient}, creates(partial));
-  append_input_gradient(unit, path.kv_down, {reads(raw_kv), reads(rope)}, updates(partial));
+  const std::vector<Operand> first_gradients =
+      ranked ? cast_gradients(unit, first.part, {reads(raw_query)}) : query_gradients;
+  const std::vector<Operand> kv_gradients =
+      cast_gradients(unit, path.kv_down.part, {reads(raw_kv), reads(rope)});
+  append_input_gradient(unit, first, first_gradients, creates(partial));
+  append_input_gradient(unit, path.kv_down, kv_gradients, updates(partial));
   const int reduced =
       unit.reduced(Phase::input_gradient, partial, half.branch.names.input_gradient);
-  append_weight_gradient(unit, first, input, {first_gradient});
-  append_weight_gradient(unit, path.kv_down, input, {reads(raw_kv), reads(rope)});
+  append_weight_gradient(unit, first, input, first_gradients);
+  append_weight_gradient(unit, path.kv_down, input, kv_gradients);
   finish_branch_gradient(unit, half.branch, reduced);
 }
 

@@ -111,18 +111,21 @@ std::int64_t product_width(const MlpPart& mlp) {
   return static_cast<std::int64_t>(mlp.down.shape.k);
 }
 
-void append_activation(NetworkUnit& unit, const MlpPart& mlp) {
+void append_activation(NetworkUnit& unit, MlpPart& mlp) {
   Operation activation = activation_operation(unit, mlp, OperationKind::activation);
   activation.operands = {reads(mlp.up_output)};
   if (mlp.gates >= 0) activation.operands.push_back(reads(mlp.gates));
   activation.operands.push_back(creates(mlp.product));
   unit.add(Phase::forward, activation);
+  const bool keeps_cast = unit.lowering().training.stack.quantised_activation_input;
+  mlp.saved_up =
+      keeps_cast ? cast_input(unit, mlp.names.activation_part, mlp.up_output) : mlp.up_output;
 }
 
 void append_activation_gradient(NetworkUnit& unit, const MlpPart& mlp, int product_gradient,
                                 int up_gradient, int gate_gradient) {
   Operation gradient = activation_operation(unit, mlp, OperationKind::activation_gradient);
-  gradient.operands = {reads(mlp.up_output), reads(product_gradient)};
+  gradient.operands = {reads(mlp.saved_up), reads(product_gradient)};
   if (mlp.gates >= 0) gradient.operands.push_back(reads(mlp.gates));
   gradient.operands.push_back(creates(up_gradient));
   if (mlp.gates >= 0) gradient.operands.push_back(creates(gate_gradient));

@@ -23,7 +23,8 @@ struct MlpPart {
   MlpNames names;
   LinearPart up, down;
   int up_output = -1, product = -1;
-  int gates = -1;  // of the rows, where experts weight them
+  int saved_up = -1, saved_product = -1;  // the same as they are kept
+  int gates = -1;                         // of the rows, where experts weight them
 };
 
 // Norm and ends of the half; the GEMMs are the caller's.
@@ -34,7 +35,7 @@ MlpPart make_mlp(NetworkUnit& unit, const MlpNames& names, const MlpShape& shape
 // Columns of the two intermediates.
 std::int64_t up_width(const MlpPart& mlp);
 std::int64_t product_width(const MlpPart& mlp);
-void append_activation(NetworkUnit& unit, const MlpPart& mlp);
+void append_activation(NetworkUnit& unit, MlpPart& mlp);
 void append_activation_gradient(NetworkUnit& unit, const MlpPart& mlp, int product_gradient,
                                 int up_gradient, int gate_gradient);
 

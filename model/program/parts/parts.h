@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/program/parts/casts.h"
 #include "model/program/parts/recompute.h"
 #include "model/program/parts/unit.h"
 
@@ -53,13 +54,16 @@ struct Branch {
   OperatorKind residual{};
   Operand stream, next;                    // as read
   Operand stream_gradient, next_gradient;  // of the same two
-  int input = -1;                          // normed, saved
+  int input = -1;                          // normed
+  int saved_input = -1;                    // the same as the first GEMM keeps it
   std::vector<int> firsts;                 // what the first GEMM writes
-  int inner = -1;                          // what the last GEMM reads, saved
+  int inner = -1;                          // what is made of that for the last GEMM
+  int saved_inner = -1;                    // the same as it reads and keeps it
   int mask = -1;                           // of dropout; −1 without
 };
-// Norm of the stream; returns what the first GEMM reads, and in backward the same again.
-Operand branch_input(NetworkUnit& unit, Branch& branch);
+// Norm of the stream; returns what the first GEMM, of `part`, reads, and in backward the same
+// again.
+Operand branch_input(NetworkUnit& unit, Branch& branch, OperatorKind part);
 Operand branch_input_again(NetworkUnit& unit, const Branch& branch);
 void begin_branch(NetworkUnit& unit, Branch& branch);
 void end_branch(NetworkUnit& unit, Branch& branch);
@@ -91,6 +95,7 @@ struct LatentPath {
   Parameter query_scale, kv_scale;
   int raw_query = -1, raw_kv = -1;  // before their norm
   int query = -1, kv = -1;
+  int saved_query = -1, saved_kv = -1;  // the same as the up-projections read and keep them
   int nope_keys = -1, rope_keys = -1;
 };
 
@@ -116,7 +121,7 @@ struct AttentionHalf {
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
 
-void append_latent_heads(NetworkUnit& unit, AttentionHalf& half, Operand input);
+void append_latent_heads(NetworkUnit& unit, AttentionHalf& half);
 // To the end of the branch.
 void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
                                   const HeadBuffers& of);

@@ -7,8 +7,12 @@ void append_weights(const LinearPart& linear, std::vector<Operand>& operands) {
   for (const Parameter& weight : linear.weights) operands.push_back(reads(weight.weight));
 }
 
-Operation linear_operation(OperationKind kind, const LinearPart& linear) {
-  return {.kind = kind, .part = linear.part, .dtype = linear.dtype, .gemm = linear.shape};
+Operation linear_operation(const NetworkUnit& unit, OperationKind kind, const LinearPart& linear) {
+  return {.kind = kind,
+          .part = linear.part,
+          .dtype = linear.dtype,
+          .gemm = linear.shape,
+          .cast = weight_cast(unit, linear.dtype)};
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ GemmShape gemm_shape(const Lowering& lowering, std::int64_t outputs, std::int64_
 
 void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
                    const std::vector<int>& outputs) {
-  Operation op = linear_operation(OperationKind::linear, linear);
+  Operation op = linear_operation(unit, OperationKind::linear, linear);
   op.operands = {with_access(input, Access::read)};
   append_weights(linear, op.operands);
   for (const Parameter& bias : linear.biases) op.operands.push_back(reads(bias.weight));
@@ -59,7 +63,7 @@ void append_linear(NetworkUnit& unit, const LinearPart& linear, Operand input,
 
 void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
                            const std::vector<Operand>& output_gradients, Operand input_gradient) {
-  Operation op = linear_operation(OperationKind::linear_input_gradient, linear);
+  Operation op = linear_operation(unit, OperationKind::linear_input_gradient, linear);
   op.operands = output_gradients;
   append_weights(linear, op.operands);
   op.operands.push_back(input_gradient);
@@ -68,7 +72,7 @@ void append_input_gradient(NetworkUnit& unit, const LinearPart& linear,
 
 void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand input,
                             const std::vector<Operand>& output_gradients) {
-  Operation op = linear_operation(OperationKind::linear_weight_gradient, linear);
+  Operation op = linear_operation(unit, OperationKind::linear_weight_gradient, linear);
   op.operands = {with_access(input, Access::read)};
   op.operands.insert(op.operands.end(), output_gradients.begin(), output_gradients.end());
   for (const Parameter& weight : linear.weights) op.operands.push_back(updates(weight.gradient));
@@ -76,24 +80,27 @@ void append_weight_gradient(NetworkUnit& unit, const LinearPart& linear, Operand
   unit.add(Phase::weight_gradient, op);
 }
 
-Operand branch_input(NetworkUnit& unit, Branch& branch) {
+Operand branch_input(NetworkUnit& unit, Branch& branch, OperatorKind part) {
   branch.input = unit.local_activation(branch.names.input);
   append_norm(unit, branch.norm, branch.stream, branch.input);
-  return unit.gathered(Phase::forward, reads(branch.input), branch.names.gathered);
+  const GemmInput input = gathered_input(unit, part, branch.input, branch.names.gathered);
+  branch.saved_input = input.saved;
+  return input.read;
 }
 
 Operand branch_input_again(NetworkUnit& unit, const Branch& branch) {
-  return unit.gathered(Phase::weight_gradient, reads(branch.input), branch.names.regathered);
+  return unit.gathered(Phase::weight_gradient, reads(branch.saved_input), branch.names.regathered);
 }
 
 void begin_branch(NetworkUnit& unit, Branch& branch) {
-  const Operand input = branch_input(unit, branch);
+  const Operand input = branch_input(unit, branch, branch.first.part);
   append_linear(unit, branch.first, input, branch.firsts);
 }
 
 void end_branch(NetworkUnit& unit, Branch& branch) {
   const int partial = unit.whole_activation(branch.names.partial, unit.model().hidden_size);
-  append_linear(unit, branch.last, reads(branch.inner), {partial});
+  branch.saved_inner = cast_input(unit, branch.last.part, branch.inner);
+  append_linear(unit, branch.last, reads(branch.saved_inner), {partial});
   append_residual(unit, branch, unit.reduced(Phase::forward, partial, branch.names.branch));
 }
 
@@ -123,22 +130,23 @@ Operand branch_gradient(NetworkUnit& unit, const Branch& branch) {
 }
 
 int begin_branch_gradient(NetworkUnit& unit, const Branch& branch) {
-  const Operand whole = unit.gathered(Phase::input_gradient, branch_gradient(unit, branch),
-                                      branch.names.output_gradient);
+  const Operand whole = gathered_gradient(unit, branch.last.part, branch_gradient(unit, branch),
+                                          branch.names.output_gradient);
   const auto width = static_cast<std::int64_t>(branch.last.shape.k);
   const int inner = unit.whole_activation(branch.names.inner_gradient, width);
   append_input_gradient(unit, branch.last, {whole}, creates(inner));
-  append_weight_gradient(unit, branch.last, reads(branch.inner), {whole});
+  append_weight_gradient(unit, branch.last, reads(branch.saved_inner), {whole});
   return inner;
 }
 
 void end_branch_gradient(NetworkUnit& unit, const Branch& branch,
                          const std::vector<Operand>& gradients) {
   const Operand whole = branch_input_again(unit, branch);
+  const std::vector<Operand> cast = cast_gradients(unit, branch.first.part, gradients);
   const int partial = unit.whole_activation(branch.names.input_gradient, unit.model().hidden_size);
-  append_input_gradient(unit, branch.first, gradients, creates(partial));
+  append_input_gradient(unit, branch.first, cast, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, branch.names.input_gradient);
-  append_weight_gradient(unit, branch.first, whole, gradients);
+  append_weight_gradient(unit, branch.first, whole, cast);
   finish_branch_gradient(unit, branch, reduced);
 }
 

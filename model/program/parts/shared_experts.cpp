@@ -33,11 +33,13 @@ int append_shared_experts(NetworkUnit& unit, ExpertHalf& half) {
   mlp.up_output = unit.whole_activation(kShared.up, up_width(mlp));
   mlp.product = unit.whole_activation(kShared.product, product_width(mlp));
   const int partial = unit.whole_activation("shared partial", model.hidden_size);
-  const Operand input =
-      unit.gathered(Phase::forward, reads(half.branch.input), half.branch.names.gathered);
-  append_linear(unit, mlp.up, input, {mlp.up_output});
+  const GemmInput input =
+      gathered_input(unit, mlp.up.part, half.branch.input, half.branch.names.gathered);
+  half.branch.saved_input = input.saved;
+  append_linear(unit, mlp.up, input.read, {mlp.up_output});
   append_activation(unit, mlp);
-  append_linear(unit, mlp.down, reads(mlp.product), {partial});
+  mlp.saved_product = cast_input(unit, mlp.down.part, mlp.product);
+  append_linear(unit, mlp.down, reads(mlp.saved_product), {partial});
   return unit.reduced(Phase::forward, partial, "shared branch");
 }
 
@@ -46,17 +48,18 @@ int append_shared_experts_gradient(NetworkUnit& unit, const ExpertHalf& half,
   const MlpPart& mlp = half.shared;
   const BranchNames& names = half.branch.names;
   const Operand whole =
-      unit.gathered(Phase::input_gradient, branch_gradient, names.output_gradient);
+      gathered_gradient(unit, mlp.down.part, branch_gradient, names.output_gradient);
   const int product_gradient = unit.whole_activation(kShared.product_gradient, product_width(mlp));
   append_input_gradient(unit, mlp.down, {whole}, creates(product_gradient));
-  append_weight_gradient(unit, mlp.down, reads(mlp.product), {whole});
+  append_weight_gradient(unit, mlp.down, reads(mlp.saved_product), {whole});
   const int up_gradient = unit.whole_activation(kShared.up_gradient, up_width(mlp));
   append_activation_gradient(unit, mlp, product_gradient, up_gradient, -1);
+  const std::vector<Operand> cast = cast_gradients(unit, mlp.up.part, {reads(up_gradient)});
   const Operand input = branch_input_again(unit, half.branch);
   const int partial = unit.whole_activation(names.input_gradient, unit.model().hidden_size);
-  append_input_gradient(unit, mlp.up, {reads(up_gradient)}, creates(partial));
+  append_input_gradient(unit, mlp.up, cast, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, "shared input gradient");
-  append_weight_gradient(unit, mlp.up, input, {reads(up_gradient)});
+  append_weight_gradient(unit, mlp.up, input, cast);
   return reduced;
 }
 

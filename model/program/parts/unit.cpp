@@ -238,7 +238,10 @@ Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int wh
 
 Operand NetworkUnit::gathered(Phase phase, Operand local, std::string_view name) {
   if (!lowering_.plan.sequence_parallel) return with_access(local, Access::read);
-  const int whole = whole_activation(name, model().hidden_size);
+  ProgramBuffer buffer = lowering_.program.buffers[static_cast<std::size_t>(local.buffer)];
+  buffer.name = name;
+  buffer.rows = lowering_.tokens;
+  const int whole = lowering_.add(buffer);
   Operation gather = tensor_collective(OperationKind::all_gather, phase, whole);
   gather.operands = {with_access(local, Access::read), creates(whole)};
   add(phase, std::move(gather));

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "model/cost/data_parallel.h"
 #include "model/cost/traffic.h"
@@ -58,13 +60,33 @@ struct Case {
   std::string name;
 };
 
-std::vector<Case> random_cases(int count) {
+// A device with the rates of one width for the next narrower one too, and a stack that casts in one
+// of the ways that there are.
+PreparedJob in_low_precision(PreparedJob job, std::mt19937_64& random) {
+  const auto index = [](Dtype dtype) { return static_cast<std::size_t>(dtype); };
+  Device& device = job.job.cluster.device;
+  device.peak[index(Dtype::fp4)] = device.peak[index(Dtype::fp8)];
+  device.rates.gemm[index(Dtype::fp4)] = device.rates.gemm[index(Dtype::fp8)];
+  Training& training = job.job.training;
+  training.precision =
+      *find_precision_recipe(one_of<std::string_view>(random, {"fp8", "mxfp8", "nvfp4"}));
+  training.stack.quantised_gathers = random() % 2;
+  training.stack.expert_padding = random() % 2;
+  training.stack.fused_expert_casts = random() % 2;
+  training.stack.delayed_scaling = random() % 2;
+  training.stack.fused_activation_casts = random() % 2;
+  training.stack.quantised_activation_input = random() % 2;
+  return prepare(job.job);
+}
+
+std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision) {
   const std::vector<PreparedJob> jobs = {job_of(llama_8b()), job_of(mixtral_8x7b()),
                                          job_of(deepseek_v3()), job_of(gpt_oss_20b())};
-  std::mt19937_64 random(20261121);
+  std::mt19937_64 random(seed);
   std::vector<Case> cases;
   while (static_cast<int>(cases.size()) < count) {
-    const PreparedJob& job = jobs[random() % jobs.size()];
+    PreparedJob job = jobs[random() % jobs.size()];
+    if (low_precision) job = in_low_precision(std::move(job), random);
     const PlanRequest request = random_request(random, job.job.model);
     const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
     if (!plan) continue;
@@ -72,16 +94,21 @@ std::vector<Case> random_cases(int count) {
     if (!program) ADD_FAILURE() << program.error().message;
     cases.push_back(
         {job, *plan, program.value_or(Program{}),
-         fmt::format("{} t {} c {} p {} D {} e {} e_t {} zero {} {}: ", job.job.model.name,
-                     plan->tensor_parallel, plan->context_parallel, plan->pipeline_parallel,
-                     plan->data_parallel, plan->expert_parallel, plan->expert_tensor_parallel,
-                     plan->zero_stage, plan->schedule->name)});
+         fmt::format("{} {} t {} c {} p {} D {} e {} e_t {} zero {} {}: ", job.job.model.name,
+                     job.job.training.precision.name, plan->tensor_parallel, plan->context_parallel,
+                     plan->pipeline_parallel, plan->data_parallel, plan->expert_parallel,
+                     plan->expert_tensor_parallel, plan->zero_stage, plan->schedule->name)});
   }
   return cases;
 }
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all = random_cases(80);
+  static const std::vector<Case> all = [] {
+    std::vector<Case> both = random_cases(80, 20261121, false);
+    std::vector<Case> low = random_cases(80, 20261122, true);
+    std::move(low.begin(), low.end(), std::back_inserter(both));
+    return both;
+  }();
   return all;
 }
 

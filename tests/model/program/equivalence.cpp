@@ -13,8 +13,11 @@ namespace {
 
 using interpreter::Outcome;
 
-Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
-                    const interpreter::Nudge& nudge = {}) {
+using Elements = std::map<interpreter::ElementName, double>;
+
+}  // namespace
+
+Outcome run_lowered(const Setting& setting, std::uint64_t seed, const interpreter::Nudge& nudge) {
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) {
     ADD_FAILURE() << program.error().where << ": " << program.error().message;
@@ -25,9 +28,17 @@ Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
   return interpreter::run(setting, *program, seed, nudge);
 }
 
-using Elements = std::map<interpreter::ElementName, double>;
+namespace {
 
-void expect_same(const Elements& found, const Elements& expected, const std::string& what) {
+// In double precision sums differ by rounding only. Where GEMMs cast, what a rank scales is a part
+// of what the one rank scales: numbers 2^15 times smaller than the largest of that are rounded in
+// other steps, of 2^-18 of it, and a few of the numbers made of them round the other way.
+double tolerance_of(const Setting& setting) {
+  return setting.training.precision.casts_gemm_inputs() ? 1e-4 : 1e-11;
+}
+
+void expect_same(const Elements& found, const Elements& expected, double tolerance,
+                 const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;
   double largest = 0;
   for (const auto& [name, value] : expected) largest = std::max(largest, std::abs(value));
@@ -44,7 +55,7 @@ void expect_same(const Elements& found, const Elements& expected, const std::str
                           value);
     }
   }
-  EXPECT_LE(worst, 1e-11 * largest) << what << where;
+  EXPECT_LE(worst, tolerance * largest) << what << where;
 }
 
 }  // namespace
@@ -64,10 +75,13 @@ void expect_equivalent(const Setting& setting, const std::string& what, std::uin
   Setting whole = tiny_setting(setting.model, setting.training, request);
   whole.blocks = setting.plan;
   const Outcome expected = run_lowered(whole);
-  EXPECT_NEAR(sharded.loss, expected.loss, 1e-12 * expected.loss) << what;
+  const double tolerance = tolerance_of(setting);
+  EXPECT_NEAR(sharded.loss, expected.loss, tolerance / 10 * expected.loss) << what;
   EXPECT_LE(sharded.disagreement, 1e-12) << what;
-  expect_same(sharded.gradients, expected.gradients, what);
-  if (setting.plan.optimizer_barrier) expect_same(sharded.weights, expected.weights, what);
+  expect_same(sharded.gradients, expected.gradients, tolerance, what);
+  if (setting.plan.optimizer_barrier) {
+    expect_same(sharded.weights, expected.weights, tolerance, what);
+  }
 }
 
 // ---- The unsharded program against its own loss -----------------------------------------

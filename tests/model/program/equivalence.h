@@ -13,6 +13,10 @@ namespace trainyard {
 // One rank; as many micro-batches as the batch has sequences over `micro_batch`.
 PlanRequest unsharded(int micro_batch);
 
+// The plan lowered, checked and run.
+interpreter::Outcome run_lowered(const Setting& setting, std::uint64_t seed = 0,
+                                 const interpreter::Nudge& nudge = {});
+
 // Same loss, same gradients, same weights after the step, to rounding. With another seed operations
 // run in another order that their dependencies allow.
 void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed = 0);
