@@ -287,11 +287,13 @@ class ListBuilder {
   StepList out_;
 };
 
-// Where only attention's core is repeated, the norms are not.
+// Where only attention's core is repeated the norms are not; where it is kept, it is not.
 bool repeats_whole_layer(const Block& block) {
-  return std::any_of(block.operations.begin(), block.operations.end(), [](const Operation& op) {
-    return op.recomputed && op.kind == OperationKind::norm;
-  });
+  const auto repeats = [&](OperationKind kind) {
+    return std::any_of(block.operations.begin(), block.operations.end(),
+                       [kind](const Operation& op) { return op.recomputed && op.kind == kind; });
+  };
+  return repeats(OperationKind::norm) && repeats(OperationKind::attention);
 }
 
 // Blocks of a layer's passes, as against those of its parameters: gathers of its weights among

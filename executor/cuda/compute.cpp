@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace trainyard {
 namespace {
@@ -190,9 +191,21 @@ void accumulate(const DeviceWork& w) {
   }
 }
 
+// Where the outputs have fewer columns the first ones go nowhere.
 void move(const DeviceWork& w) {
-  w.memory.reshape(*w.operands.out[0], w.in(0).rows, w.in(0).columns, w.queue);
-  convert(w.queue, w.out(0), w.in(0));
+  std::vector<View> from, into = {View{}};
+  for (const DeviceTensor* in : w.operands.in) from.push_back(in->view);
+  for (const DeviceTensor* out : w.operands.out) into.push_back(out->view);
+  const auto width_of = [](const std::vector<View>& views) {
+    return std::accumulate(views.begin(), views.end(), std::int64_t{0},
+                           [](std::int64_t sum, const View& view) { return sum + view.columns; });
+  };
+  into.front().columns = width_of(from) - width_of(into);
+  for_each_overlap(
+      columns_of_all(from), columns_of_all(into),
+      [&](std::size_t i, std::size_t j, std::int64_t column, std::int64_t to, std::int64_t width) {
+        if (j > 0) copy_columns(w.queue, {into[j], to}, {from[i], column}, width);
+      });
 }
 
 // ---- Update

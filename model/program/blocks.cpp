@@ -240,7 +240,8 @@ void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   for (int index = 0; index < kLayerKinds; ++index) {
     const LayerKind kind = layer_kind_at(index);
     if (!has_layers_of(lowering.model, kind)) continue;
-    for (const Repeats repeats : {Repeats::nothing, Repeats::attention_core, Repeats::everything}) {
+    for (const Repeats repeats : {Repeats::nothing, Repeats::attention_core,
+                                  Repeats::every_second_matmul, Repeats::everything}) {
       if (!some_layers(lowering, repeats)) continue;
       blocks.layers[static_cast<std::size_t>(repeats)][static_cast<std::size_t>(index)] =
           add_layer_unit(lowering, kind, repeats, norm);

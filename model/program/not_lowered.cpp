@@ -19,10 +19,12 @@ constexpr Gap kGaps[] = {
        return p.context_parallel > 1 && !t.stack.flash_attention &&
               p.context_parallel_algorithm == ContextAlgorithm::ring;
      }},
-    {"/plan/recompute", "recomputation of every second GEMM",
-     [](const Transformer&, const Training& t, const Plan& p) {
+    {"/plan/recompute",
+     "recomputation of every second GEMM of layers with experts or latent attention",
+     [](const Transformer& m, const Training& t, const Plan& p) {
        return recomputes(p, RecomputeMode::selective) &&
-              t.stack.selective == SelectiveRecompute::every_second_matmul;
+              t.stack.selective == SelectiveRecompute::every_second_matmul &&
+              (m.experts > 0 || m.latent_attention);
      }},
     {"/plan/offload", "offload",
      [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},

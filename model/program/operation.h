@@ -28,7 +28,8 @@ enum class OperationKind : std::uint8_t {
   head_norm,               // RMSNorm of each head (of queries and keys, or of latent vectors):
                            // inputs, as many scales → outputs
   head_norm_gradient,      // inputs, output gradients, scales → input gradients; += scales'
-  linear,                  // input, weights → outputs, whose columns are the stacked rows
+  linear,                  // input, weights → outputs, whose columns are the stacked rows, or as
+                           // many of the first ones as the outputs have columns
   linear_input_gradient,   // output gradients, weights → input gradient, or += it
   linear_weight_gradient,  // input, output gradients; += weights'
   cast,  // matrices, side by side → one, rounded to a narrower format; where only this rank's rows
@@ -76,7 +77,9 @@ enum class OperationKind : std::uint8_t {
   optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
   clear,                   // → zeros
   accumulate,              // numbers; += as many others, in the same order
-  move,                    // a buffer changes its name, or its rows are copied to aligned places
+  move,                    // buffers change their names: the columns of all inputs become those of
+                           // the outputs; where these have fewer, the last ones; or the rows are
+                           // copied to aligned places
   all_reduce,              // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,

@@ -133,7 +133,12 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
            time_of(priced->time, operation.phase);
   }
   const double keys = priced->op.attention.keys;
-  if (keys == 0) return kernel_time(*priced, operation);
+  if (keys == 0) {
+    // Repeated in part: so many of its columns.
+    const double columns =
+        operation.recomputed && operation.gemm.n > 0 ? operation.gemm.n / priced->op.gemm.n : 1;
+    return columns * kernel_time(*priced, operation);
+  }
   // A step of a ring is a part of the core, and merges its part of the output.
   const double share = operation.attention.keys / keys;
   const Priced* merge = find(block.kind, OperatorKind::ring_merge);

@@ -152,6 +152,12 @@ bool is_small(const Job& job, const Plan& plan) {
   return passes * plan.devices() / plan.pipeline_parallel <= kMostInTheSuite;
 }
 
+// Plans of offload_agreement_law_test.cpp: here they would draw all others anew.
+bool has_draw_of_its_own(const Job& job, const Plan& plan) {
+  return recomputes(plan, RecomputeMode::selective) &&
+         job.training.stack.selective == SelectiveRecompute::every_second_matmul;
+}
+
 std::vector<Compared> compare(const Schedule& schedule, int plans, int& not_lowered) {
   Generator generator(std::hash<std::string_view>{}(schedule.name));
   std::vector<Compared> all;
@@ -161,6 +167,10 @@ std::vector<Compared> compare(const Schedule& schedule, int plans, int& not_lowe
     const Job& j = scenario.job;
     const auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
     if (!plan || !is_small(j, *plan)) continue;
+    if (has_draw_of_its_own(j, *plan)) {
+      ++not_lowered;
+      continue;
+    }
     const PreparedJob job = prepare(j);
     const auto simulation = simulate(job, *plan);
     if (!simulation) {
@@ -189,7 +199,7 @@ TEST_P(Agreement, OfEstimateAndSimulationOnRandomPlans) {
   const auto quantile = [&](double q) {
     return std::abs(all[static_cast<std::size_t>((1 - q) * static_cast<double>(all.size()))].error);
   };
-  fmt::print("{}: {} plans, median {:.1f} %, p95 {:.1f} %, {} not lowered; the ten worst:\n",
+  fmt::print("{}: {} plans, median {:.1f} %, p95 {:.1f} %, {} left out; the ten worst:\n",
              schedule.name, all.size(), 100 * quantile(0.5), 100 * quantile(0.95), not_lowered);
   for (std::size_t i = 0; i < std::min<std::size_t>(10, all.size()); ++i) {
     fmt::print("  {:+6.1f} %  {}\n", 100 * all[i].error, all[i].name);

@@ -1,5 +1,6 @@
 #include "executor/cpu/kernels/kernels.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trainyard {
@@ -128,14 +129,15 @@ void linear(const Operation& op, const Operands<S>& o) {
   Eigen::Index biased = 0;
   for (std::size_t i = 1; i < o.in.size(); ++i) {
     const Tensor<S>& w = *o.in[i];
+    Eigen::Index& from = w.cols() > 1 ? column : biased;
+    const Eigen::Index rows = std::min(w.rows(), width - from);
     if (w.cols() > 1) {
       const CastWeight<S> read(w, op.cast);
-      y.middleCols(column, w.rows()).noalias() = x * read->transpose();
-      column += w.rows();
+      y.middleCols(from, rows).noalias() = x * read->topRows(rows).transpose();
     } else {
-      y.middleCols(biased, w.rows()).rowwise() += w.col(0).transpose();
-      biased += w.rows();
+      y.middleCols(from, rows).rowwise() += w.col(0).head(rows).transpose();
     }
+    from += rows;
   }
   if (o.out.size() == 1) return;
   column = 0;
@@ -237,6 +239,18 @@ void accumulate(const Operands<S>& o) {
 }
 
 template <typename S>
+void move(const Operands<S>& o) {
+  const Beside<S> all(o.in);
+  Eigen::Index column = (*all).cols();
+  for (const Tensor<S>* out : o.out) column -= out->cols();
+  for (Tensor<S>* out : o.out) {
+    const Eigen::Index width = out->cols();
+    *out = (*all).middleCols(column, width);
+    column += width;
+  }
+}
+
+template <typename S>
 Tensor<S> sigmoid(const Tensor<S>& x) {
   return (1 + (-x.array()).exp()).inverse();
 }
@@ -328,8 +342,7 @@ void compute_states(const Operation& operation, const Where& where, const Operan
     case OperationKind::accumulate:
       return accumulate(operands);
     case OperationKind::move:
-      *operands.out[0] = *operands.in[0];
-      return;
+      return move(operands);
     case OperationKind::clear:
       for (Tensor<S>* gradient : operands.out) gradient->setZero();
       return;

@@ -18,6 +18,7 @@ void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats) {
     mlp = append_mlp(unit, middle);
   }
   if (repeats == Repeats::everything) unit.repeat_forward();
+  if (repeats == Repeats::every_second_matmul) unit.repeat_every_second_matmul();
   if (kind.moe) {
     append_experts_gradient(unit, experts);
   } else {

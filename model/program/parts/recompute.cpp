@@ -12,7 +12,7 @@ Repeats selective_repeats(const Stack& stack, int local_layer) {
     case SelectiveRecompute::every_second_matmul:
       break;
   }
-  return Repeats::nothing;
+  return Repeats::every_second_matmul;
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 namespace trainyard {
 
 // `attention_core`: the scores of unfused attention only (Korthikanti et al. 2022); a fused kernel
-// has none to keep.
-enum class Repeats : std::uint8_t { nothing, attention_core, everything };
-constexpr std::size_t kRepeats = 3;
+// has none to keep. `every_second_matmul`: parts/every_second.cpp.
+enum class Repeats : std::uint8_t { nothing, attention_core, every_second_matmul, everything };
+constexpr std::size_t kRepeats = 4;
 
 // Of layer `local_layer` of a stage: everything of all layers, of the first few (Megatron's block
 // method), or of every second one where the stack means that by selective.

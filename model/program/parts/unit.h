@@ -104,6 +104,9 @@ class NetworkUnit {
   // needs a second time.
   void repeat(Operation operation);
   void repeat_forward();
+  // Every second GEMM of a layer without experts, and what is bound by memory. Requires: the
+  // forward pass is complete.
+  void repeat_every_second_matmul();
   void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a

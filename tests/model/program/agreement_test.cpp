@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/cost/data_parallel.h"
+#include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
 #include "model/program/flop.h"
 #include "model/program/lower.h"
@@ -149,25 +150,73 @@ const Block& block_of(const Case& c, std::string_view name) {
   return c.program.blocks.front();
 }
 
+// Rings without latency at one byte a second: the time is the bytes on the wire.
+GroupLinks unit_ring(int ranks) {
+  GroupLinks ring;
+  ring.size = ring.ranks_per_domain = ranks;
+  ring.inside = ring.inside_pair = BytesPerSecond(1);
+  return ring;
+}
+
+PlanLinks unit_links(const Plan& plan) {
+  PlanLinks links;
+  links.tensor = unit_ring(plan.tensor_parallel);
+  links.pipeline = unit_ring(plan.pipeline_parallel);
+  links.dense_gradient = links.dense_shard = unit_ring(plan.data_parallel);
+  links.choice.algorithm = "ring";
+  return links;
+}
+
 // What a layer's forward pass creates and does not free. Its output stands for its input, which has
 // the same size and was created by the layer before it.
+Bytes kept_by_layer(const Case& c) {
+  Bytes kept;
+  for (const Operation& operation : block_of(c, "layer forward").operations) {
+    for (const Operand& operand : operation.operands) {
+      const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+      if (operand.access == Access::create) kept += buffer.bytes();
+      if (operand.frees) kept -= buffer.bytes();
+    }
+  }
+  return kept;
+}
+
 TEST(ProgramAgreement, ALayerKeepsWhatItsOperatorsSave) {
   for (const Case& c : cases()) {
-    Bytes kept;
-    for (const Operation& operation : block_of(c, "layer forward").operations) {
-      for (const Operand& operand : operation.operands) {
-        const ProgramBuffer& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
-        if (operand.access == Access::create) kept += buffer.bytes();
-        if (operand.frees) kept -= buffer.bytes();
-      }
-    }
     Bytes saved;
     const Job& job = c.job.job;
     for (const Operator& op :
          layer_operators(job.model, job.training, layer_shard(c.plan), LayerKind{})) {
       saved += op.saved;
     }
-    expect_close(kept.value(), saved.value(), "bytes kept");
+    expect_close(kept_by_layer(c).value(), saved.value(), "bytes kept");
+  }
+}
+
+// ---- What is repeated of it ------------------------------------------------------------------
+
+Case every_second_repeated(int tensor, PreparedJob job) {
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  job.job.training.stack.flash_attention = true;
+  PlanRequest request = degrees(tensor, 1, false);
+  request.recompute = {RecomputeMode::selective, 0};
+  return make_case(std::move(job), request);
+}
+
+// Against the estimate's own account of the operators.
+TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateSays) {
+  for (const Case& c :
+       {every_second_repeated(1, llama_8b_on_h100()), every_second_repeated(4, llama_8b_on_h100()),
+        every_second_repeated(8, gpt3_on_a100())}) {
+    const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
+    expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
+    const OperationPrices prices(c.job, c.plan);
+    Seconds again;
+    const Block& backward = block_of(c, "layer backward");
+    for (const Operation& operation : backward.operations) {
+      if (operation.recomputed) again += prices.of(c.program, backward, operation);
+    }
+    expect_close(again.value(), cost.selective_recompute.recompute.value(), "time repeated");
   }
 }
 
@@ -239,23 +288,6 @@ TEST(ProgramAgreement, TheOptimizerCostsWhatTheEstimateSays) {
 }
 
 // ---- Communication ------------------------------------------------------------------------
-
-// Rings without latency at one byte a second: the time is the bytes on the wire.
-GroupLinks unit_ring(int ranks) {
-  GroupLinks ring;
-  ring.size = ring.ranks_per_domain = ranks;
-  ring.inside = ring.inside_pair = BytesPerSecond(1);
-  return ring;
-}
-
-PlanLinks unit_links(const Plan& plan) {
-  PlanLinks links;
-  links.tensor = unit_ring(plan.tensor_parallel);
-  links.pipeline = unit_ring(plan.pipeline_parallel);
-  links.dense_gradient = links.dense_shard = unit_ring(plan.data_parallel);
-  links.choice.algorithm = "ring";
-  return links;
-}
 
 // What the tensor and data-parallel groups exchange is checked on random plans in accounts_test.
 TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {

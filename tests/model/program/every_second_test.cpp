@@ -1,0 +1,79 @@
+// Selective recomputation of every second GEMM: numbers, and what the estimate says of its time and
+// of what it keeps.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/schedule/schedule.h"
+#include "tests/model/program/equivalence.h"
+
+namespace trainyard {
+namespace {
+
+Training every_second() {
+  Training training = tiny_training();
+  training.stack.selective = SelectiveRecompute::every_second_matmul;
+  return training;
+}
+
+PlanRequest repeating(int tensor, bool sequence_parallel) {
+  PlanRequest request;
+  request.tensor_parallel = tensor;
+  request.sequence_parallel = sequence_parallel;
+  request.data_parallel = 2;
+  request.recompute = {RecomputeMode::selective, 0};
+  return request;
+}
+
+Transformer with_qk_norm() {
+  Transformer model = tiny_llama(false);
+  model.qk_norm = true;
+  model.qkv_biases = true;
+  return model;
+}
+
+TEST(EverySecondMatmul, RepeatedIsTheUnshardedNetwork) {
+  for (const Transformer& model : {tiny_gpt(true), tiny_llama(false), with_qk_norm()}) {
+    for (const auto& [tensor, sequence_parallel] :
+         {std::pair{1, false}, std::pair{2, false}, std::pair{2, true}}) {
+      expect_equivalent(
+          tiny_setting(model, every_second(), repeating(tensor, sequence_parallel)),
+          fmt::format("biases {} t {} sp {}: ", model.biases, tensor, sequence_parallel), 3);
+    }
+  }
+}
+
+TEST(EverySecondMatmul, RepeatedUnderEveryScheduleIsTheUnshardedNetwork) {
+  for (const Schedule* schedule : schedules()) {
+    PlanRequest request = repeating(2, true);
+    request.schedule = schedule->name;
+    request.pipeline_parallel = 2;
+    request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+    expect_equivalent(tiny_setting(tiny_llama(true), every_second(), request),
+                      fmt::format("{}: ", schedule->name), 7);
+  }
+}
+
+TEST(EverySecondMatmul, RepeatedOverContextIsTheUnshardedNetwork) {
+  Training training = every_second();
+  training.sequence_length = 8;
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    PlanRequest request = repeating(2, true);
+    request.context_parallel = 2;
+    request.context_parallel_algorithm = algorithm;
+    request.zero_stage = 3;
+    expect_equivalent(tiny_setting(tiny_llama(false), training, request),
+                      fmt::format("algorithm {}: ", static_cast<int>(algorithm)));
+  }
+}
+
+TEST(EverySecondMatmul, RepeatedWithDropoutHasTheGradientsOfItsLoss) {
+  Training training = every_second();
+  training.stack.dropout = true;
+  PlanRequest request = unsharded(2);
+  request.recompute = {RecomputeMode::selective, 0};
+  expect_gradients_of_loss(tiny_setting(tiny_gpt(false), training, request));
+}
+
+}  // namespace
+}  // namespace trainyard
