@@ -109,10 +109,11 @@ LayerRows routed_rows(const OperatorContext& context) {
 // each a product (8) and its sum (4).
 constexpr double kBiasForward = 28, kBiasBackward = 40;
 
-void add_bias_apart(const OperatorContext& context, double rows, Operator& down) {
+// To the traffic of the activation, so that what a GEMM has beside itself is its casts.
+void add_bias_apart(const OperatorContext& context, double rows, Operator& activation) {
   const double elements = rows * context.hidden;
-  down.forward_traffic += Bytes(elements * kBiasForward);
-  down.backward_traffic += Bytes(elements * kBiasBackward);
+  activation.forward_traffic += Bytes(elements * kBiasForward);
+  activation.backward_traffic += Bytes(elements * kBiasBackward);
 }
 
 void append_routed_experts(const OperatorContext& context, OperatorList& list) {
@@ -130,16 +131,17 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
               .saved_input = context.gemm_input * received * context.hidden},
              list);
   for (std::size_t i = first; i < list.size(); ++i) {
-    if (list[i].cls != OperatorClass::gemm) continue;
+    if (list[i].cls != OperatorClass::gemm) {
+      const bool bias_apart = model.biases && context.training.stack.expert_bias_apart;
+      if (bias_apart) add_bias_apart(context, received, list[i]);
+      continue;
+    }
     list[i].cls = OperatorClass::grouped_gemm;
     if (context.training.stack.fused_expert_casts) {
       list[i].forward_traffic = list[i].backward_traffic = Bytes(0);
     }
     // Model FLOP count the mean, and what a capacity drops.
     list[i].replicas = rows.slowest / rows.mean;
-  }
-  if (model.biases && context.training.stack.expert_bias_apart) {
-    add_bias_apart(context, received, list[list.size() - 1]);
   }
 }
 

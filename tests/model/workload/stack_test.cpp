@@ -123,20 +123,19 @@ TEST(FusedExpertCasts, TakeNoTrafficOfTheirOwn) {
 // Two copies a token of 4,096 elements: 28 bytes each forward and 40 backward, the tensors that
 // Megatron-Core's TEGroupedMLP._apply_bias and PyTorch's gradients of it read and write.
 TEST(ExpertBiasApart, IsTrafficBehindTheExpertsOfANetworkWithBiases) {
-  Training training = in_fp8();
-  training.precision = *find_precision_recipe("bf16");
-  training.stack.expert_bias_apart = true;
-  const auto down = [&](bool biases) {
+  Training training = modern();
+  const auto activation = [&](bool biases, bool apart) {
     Transformer model = mixtral_8x7b();
     model.biases = biases;
+    training.stack.expert_bias_apart = apart;
     const OperatorList list = layer_operators(model, training, {}, {.moe = true});
-    return *std::ranges::find(list, OperatorKind::expert_down, &Operator::kind);
+    return *std::ranges::find(list, OperatorKind::expert_activation, &Operator::kind);
   };
-  EXPECT_EQ(down(false).forward_traffic, Bytes(0));
-  EXPECT_EQ(down(true).forward_traffic, Bytes(4096.0 * 2 * 4096 * 28));
-  EXPECT_EQ(down(true).backward_traffic, Bytes(4096.0 * 2 * 4096 * 40));
-  training.stack.expert_bias_apart = false;
-  EXPECT_EQ(down(true).forward_traffic, Bytes(0));
+  const Operator without = activation(true, false);
+  EXPECT_EQ(activation(false, true).forward_traffic, without.forward_traffic);
+  const Operator with = activation(true, true);
+  EXPECT_EQ(with.forward_traffic - without.forward_traffic, Bytes(4096.0 * 2 * 4096 * 28));
+  EXPECT_EQ(with.backward_traffic - without.backward_traffic, Bytes(4096.0 * 2 * 4096 * 40));
 }
 
 }  // namespace
