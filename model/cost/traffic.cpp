@@ -307,12 +307,12 @@ int boundaries(const Plan& plan, int stage) {
   return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::vee ? 2 : 1);
 }
 
-// Messages of one micro-batch that leave this stage: forward, or backward, on a loop that ends at
-// the stage `end`. Where the way turns, or some micro-batches go the other way, both ends are
-// alike.
-double sent(const Plan& plan, int stage, int end) {
+// Messages of one micro-batch that leave this stage, in each direction. On a loop the ends are
+// counted as if they sent both ways: stacks that do not overlap sends were fitted so, and published
+// runs of 12 stages are predicted worse without (4.2 % and 5.7 %).
+double sent(const Plan& plan, int stage) {
   const Route route = plan.schedule->route;
-  if (route == Route::loop) return plan.virtual_stages - (stage == end ? 1 : 0);
+  if (route == Route::loop) return plan.virtual_stages;
   const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
   return plan.virtual_stages - (route == Route::vee ? 1.0 : 0.5) * ends;
 }
@@ -321,12 +321,9 @@ double sent(const Plan& plan, int stage, int end) {
 
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage) {
   if (plan.pipeline_parallel == 1) return {};
-  if (plan.overlap.pipeline) {
-    const Seconds shown = send * (boundaries(plan, stage) * stack.overlap_slowdown);
-    return {.forward = shown, .input_gradient = shown};
-  }
-  return {.forward = send * sent(plan, stage, plan.pipeline_parallel - 1),
-          .input_gradient = send * sent(plan, stage, 0)};
+  const double shown =
+      plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown : sent(plan, stage);
+  return {.forward = send * shown, .input_gradient = send * shown};
 }
 
 }  // namespace trainyard
