@@ -232,7 +232,9 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
 
 ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   ExchangeUse use;
-  if (plan.tensor_parallel > 1) {
+  // Inside a domain, where no two members share parameters' traffic, nothing is met.
+  const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1;
+  if (plan.tensor_parallel > 1 && met) {
     const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
     const Bytes message = hidden_message(job, plan);
     const Seconds time = collective_time(operation, links.tensor, message, links);
