@@ -57,10 +57,16 @@ struct SyncTimes {
   Traffic reduce;  // gradients, once
 };
 
+// `like`: links are used as by this one, of other bytes.
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
-                const PlanLinks& links) {
+                const PlanLinks& links, const Traffic* like) {
   const Seconds time = collective_time(operation, group, message, links);
-  const WireUse use = wire_use(operation, group, message, time, links.choice);
+  WireUse use;
+  if (like == nullptr) {
+    use = wire_use(operation, group, message, time, links.choice);
+  } else if (like->time > Seconds(0)) {
+    use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
+  }
   const double pace =
       group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;
   return pieces * Traffic{time, time * pace, time * use.free, time * use.crossing};
@@ -68,19 +74,23 @@ Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes me
 
 // Reduction of gradients and gathering of parameters, once each. `pieces` messages share the bytes.
 SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const ParameterClass& group, double parameters, int pieces) {
+                     const ParameterClass& group, double parameters, int pieces,
+                     const SyncTimes* like = nullptr) {
   if (parameters <= 0) return {};
   const Training& training = job.job.training;
   const Bytes gradients(parameters * training.stack.reduction_bytes / pieces);
   const Bytes weights(parameters * training.precision.weight_bytes / pieces);
+  const Traffic* gathers = like == nullptr ? nullptr : &like->gather;
+  const Traffic* reductions = like == nullptr ? nullptr : &like->reduce;
   if (plan.zero_stage == 0) {
-    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, links)};
+    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, links, reductions)};
   }
-  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, links),
-                  traffic(reduce_scatter, *group.shard, gradients, pieces, links)};
+  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, links, gathers),
+                  traffic(reduce_scatter, *group.shard, gradients, pieces, links, reductions)};
   if (group.replica != nullptr) {
     const Bytes shard = gradients / group.shard->size;
-    times.reduce = times.reduce + traffic(all_reduce, *group.replica, shard, pieces, links);
+    times.reduce =
+        times.reduce + traffic(all_reduce, *group.replica, shard, pieces, links, reductions);
   }
   return times;
 }
@@ -110,8 +120,8 @@ struct StageSync {
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage) {
   const Classes both = classes(links);
-  const auto dense = [&](double parameters, int pieces) {
-    return sync_times(job, plan, links, both.dense, parameters, pieces);
+  const auto dense = [&](double parameters, int pieces, const SyncTimes* like = nullptr) {
+    return sync_times(job, plan, links, both.dense, parameters, pieces, like);
   };
   const auto experts = [&](int pieces) {
     return sync_times(job, plan, links, both.expert, stage.experts, std::max(1, pieces));
@@ -119,10 +129,11 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   StageSync sync;
   if (plan.overlap.data_parallel || plan.zero_stage >= 3) {
     const double layers = stage.dense - stage.embedding_matrix - stage.head_matrix;
-    sync.embedding = dense(stage.embedding_matrix, 1);
-    sync.head = dense(stage.head_matrix, 1);
+    sync.layers = dense(layers, std::max(1, stage.layers));
+    sync.embedding = dense(stage.embedding_matrix, 1, &sync.layers);
+    sync.head = dense(stage.head_matrix, 1, &sync.layers);
     sync.experts = experts(layers_with_experts(stage));
-    sync.layers = dense(layers, std::max(1, stage.layers)) + sync.experts;
+    sync.layers = sync.layers + sync.experts;
   } else {
     sync.experts = experts(1);
     sync.layers = dense(stage.dense, 1) + sync.experts;

@@ -492,8 +492,10 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   out.stages.resize(stages);
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
-  const SharedCosts shared{links, stage_costs(job, plan, links, table),
-                           exchange_use(job, plan, links), send_time(job, plan, links)};
+  const SharedCosts shared{
+      links, stage_costs(job, plan, links, table),
+      plan.overlap.data_parallel ? exchange_use(job, plan, links) : ExchangeUse{},
+      send_time(job, plan, links)};
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);

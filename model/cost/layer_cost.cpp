@@ -136,17 +136,19 @@ KernelTimes kernels_of(const PreparedJob& job, const LayerShard& shard, TimedUni
 
 // In a whole backward pass the reduce-scatter of the input gradient follows its kernel, on the same
 // links: beside the gather goes what leaves those free.
-SecondGather shown_gather(const LayerTraffic& traffic, GatherCover beside) {
-  const Seconds gather = traffic.gathered_again;
-  return {std::max(Seconds(0), gather - beside.whole - traffic.scatter_free),
+SecondGather shown_gather(Seconds gather, GatherCover beside, Seconds scatter) {
+  return {std::max(Seconds(0), gather - beside.whole - scatter),
           std::max(Seconds(0), gather - beside.split)};
 }
 
-SecondGather second_gather(const LayerTraffic& traffic, const KernelTimes& kernels) {
+SecondGather second_gather(const Stack& stack, const Plan& plan, const LayerTraffic& traffic,
+                           const KernelTimes& kernels) {
   if (traffic.gathered_again <= Seconds(0)) return {};
-  SecondGather shown = shown_gather(traffic, kernels.attention_cover);
+  const double hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
+  const Seconds scatter = exposed(traffic.scatter_free, hidden, stack.overlap_slowdown);
+  SecondGather shown = shown_gather(traffic.gathered_again, kernels.attention_cover, scatter);
   if (kernels.mlp_cover.whole <= Seconds(0)) return shown;  // routed experts gather nothing
-  const SecondGather mlp = shown_gather(traffic, kernels.mlp_cover);
+  const SecondGather mlp = shown_gather(traffic.gathered_again, kernels.mlp_cover, scatter);
   return {shown.whole + mlp.whole, shown.split + mlp.split};
 }
 
@@ -193,7 +195,7 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Seconds backward_host = host * training.stack.host_backward;
   apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
 
-  cost.second_gather = second_gather(whole, kernels);
+  cost.second_gather = second_gather(training.stack, plan, whole, kernels);
   cost.full_recompute =
       recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));
   cost.selective_recompute = selective_cost(training.stack, kernels, whole, cost.forward);
@@ -214,7 +216,7 @@ LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
   const LayerTraffic traffic = head_traffic(job, plan, links);
   LayerCost cost = end_cost(kernels, traffic.tensor_parallel);
-  cost.second_gather = shown_gather(traffic, kernels.mlp_cover);
+  cost.second_gather = shown_gather(traffic.gathered_again, kernels.mlp_cover, Seconds(0));
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
 }

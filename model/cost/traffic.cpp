@@ -232,7 +232,9 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
 
 ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   ExchangeUse use;
-  if (plan.tensor_parallel > 1) {
+  // Inside a domain, where no two members share parameters' traffic, nothing is met.
+  const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1;
+  if (plan.tensor_parallel > 1 && met) {
     const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
     const Bytes message = hidden_message(job, plan);
     const Seconds time = collective_time(operation, links.tensor, message, links);
@@ -307,12 +309,12 @@ int boundaries(const Plan& plan, int stage) {
   return 2 * plan.virtual_stages - ends * (plan.schedule->route == Route::vee ? 2 : 1);
 }
 
-// Messages of one micro-batch that leave this stage: forward, or backward, on a loop that ends at
-// the stage `end`. Where the way turns, or some micro-batches go the other way, both ends are
-// alike.
-double sent(const Plan& plan, int stage, int end) {
+// Messages of one micro-batch that leave this stage, in each direction. On a loop the ends are
+// counted as if they sent both ways: stacks that do not overlap sends were fitted so, and without
+// BigScience's published runs are predicted worse (5.7 instead of 4.2 %).
+double sent(const Plan& plan, int stage) {
   const Route route = plan.schedule->route;
-  if (route == Route::loop) return plan.virtual_stages - (stage == end ? 1 : 0);
+  if (route == Route::loop) return plan.virtual_stages;
   const int ends = (stage == 0 ? 1 : 0) + (stage == plan.pipeline_parallel - 1 ? 1 : 0);
   return plan.virtual_stages - (route == Route::vee ? 1.0 : 0.5) * ends;
 }
@@ -321,12 +323,9 @@ double sent(const Plan& plan, int stage, int end) {
 
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage) {
   if (plan.pipeline_parallel == 1) return {};
-  if (plan.overlap.pipeline) {
-    const Seconds shown = send * (boundaries(plan, stage) * stack.overlap_slowdown);
-    return {.forward = shown, .input_gradient = shown};
-  }
-  return {.forward = send * sent(plan, stage, plan.pipeline_parallel - 1),
-          .input_gradient = send * sent(plan, stage, 0)};
+  const double shown =
+      plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown : sent(plan, stage);
+  return {.forward = send * shown, .input_gradient = send * shown};
 }
 
 }  // namespace trainyard

@@ -65,7 +65,7 @@ LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLi
 Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
 // What messages to and from other stages, of `send` each, add to the passes of one micro-batch on a
-// stage. Where the stack does not overlap them, all that it sends to other stages. Else what they
+// stage. Where the stack does not overlap them, all that it sends. Else what they
 // take from the compute beside them, on both sides of each: NCCL's send and receive kernels hold
 // multiprocessors while they wait (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and
 // 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right

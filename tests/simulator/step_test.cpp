@@ -108,7 +108,7 @@ TEST(Step, ShowsOfOverlappedExchangesWhatComputeDoesNotCover) {
 // (DeepSeek-V3 report, section 3.2.1): with nothing lost to it, and less of it than compute, pairs
 // show none. The last passes are no pairs.
 TEST(Step, HidesTheExchangesOfPassesSideBySide) {
-  Job job = job_of(8, 8, 32).job;
+  Job job = job_of(8, 8, 128).job;
   job.model = mixtral_8x7b();
   job.model.layers = 8;
   job.training.stack.overlap_slowdown = 0;
