@@ -211,9 +211,9 @@ TEST_P(CastProgram, IsTheUnshardedOneOnEveryDegree) {
         training.stack.quantised_gathers = gathers_casts;
         training.stack.quantised_activation_input = gathers_casts;
         PlanRequest request = degrees(t, p, d);
-        request.sequence_parallel = sequence_parallel && t > 1;
-        const std::string what =
-            fmt::format("t {} p {} D {} sp {}: ", t, p, d, request.sequence_parallel);
+        const bool sp = sequence_parallel && t > 1;
+        request.sequence_parallel = sp;
+        const std::string what = fmt::format("t {} p {} D {} sp {}: ", t, p, d, sp);
         expect_equivalent(tiny_setting(wide(tiny_gpt(true)), training, request), what, 3);
         expect_equivalent(tiny_setting(wide_latent(), training, request), what, 4);
       }
