@@ -143,8 +143,11 @@ Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Progr
   return ran;
 }
 
-std::optional<Error> not_executed(const Setting& setting) {
+std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
   const Training& training = setting.training;
+  if (backend == BackendKind::cuda && setting.plan.offload != Offload{}) {
+    return Error{"/plan/offload", "the cuda backend keeps everything on the device; run it on cpu"};
+  }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};

@@ -234,7 +234,8 @@ StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<Pas
 PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
   const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
-  return exposed_copies(offload_copies(job_, plan, held_[stage], away), passes_[stage]);
+  constexpr double kAllChunks = 1;
+  return exposed_copies(offload_copies(job_, plan, held_[stage], away), kAllChunks, passes_[stage]);
 }
 
 // A stage that works both ways has half of the passes that are known of it.

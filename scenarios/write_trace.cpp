@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
     "compute",        "tensor parallel", "context parallel", "expert parallel", "sends forward",
-    "sends backward", "receives",        "data parallel",    "copies"};
+    "sends backward", "receives",        "data parallel",    "copies",          "fetches"};
 
 constexpr std::size_t kBuffered = std::size_t{1} << 20;  // bytes before they go to disk
 

@@ -75,6 +75,8 @@ std::string_view kernel_of(OperationKind kind) {
       return "reductions";
     case OperationKind::clear:
     case OperationKind::move:
+    case OperationKind::copy:
+    case OperationKind::await:
       return "copies";
     default:
       return is_communication(kind) ? "send, receive and all-to-all" : "element-wise";

@@ -16,7 +16,12 @@ class RankBreakdown {
         rank_(rank),
         list_(step.graph.lists[list_of(step, rank)]),
         tasks_(step.tasks[list_of(step, rank)]),
-        times_(timeline.of(rank)) {}
+        times_(timeline.of(rank)),
+        updates_on_host_(std::any_of(step.program->buffers.begin(), step.program->buffers.end(),
+                                     [](const ProgramBuffer& buffer) {
+                                       return buffer.role == BufferRole::optimizer &&
+                                              buffer.away != OffloadTarget::none;
+                                     })) {}
 
   Breakdown between(Picoseconds start, Picoseconds end) {
     Picoseconds at = start;
@@ -45,7 +50,7 @@ class RankBreakdown {
       parts_.launch += own;
     } else if (task.kind == StepTaskKind::update_overhead ||
                task.issued.operation->phase == Phase::update) {
-      parts_.optimizer += own;
+      (updates_on_host_ ? parts_.offload : parts_.optimizer) += own;
     } else {
       const Seconds mean = own / step_.kernel_stretch;
       kernel_part(task) += mean;
@@ -172,6 +177,7 @@ class RankBreakdown {
 
   Seconds& part_of(const StepTask& what, const Task& task) {
     const Operation& operation = *what.issued.operation;
+    if (operation.kind == OperationKind::copy) return parts_.offload;
     if (operation.recomputed) return parts_.recompute;
     if (operation.phase == Phase::update) return parts_.data_parallel;
     switch (operation.group) {
@@ -186,7 +192,6 @@ class RankBreakdown {
       default:
         break;
     }
-    if (task.stream == Stream::copy) return parts_.offload;
     const bool message = task.kind == TaskKind::send || task.kind == TaskKind::receive;
     return message ? parts_.pipeline : parts_.data_parallel;
   }
@@ -196,6 +201,7 @@ class RankBreakdown {
   const TaskList& list_;
   const std::vector<StepTask>& tasks_;
   std::span<const TaskTimes> times_;
+  bool updates_on_host_ = false;
   std::array<std::size_t, kStreams> beside_{};
   Breakdown parts_;
 };

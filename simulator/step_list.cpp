@@ -30,9 +30,11 @@ Stream stream_of(const Operation& operation, bool sends_beside) {
     case ProgramStream::data_parallel:
       return Stream::data;
     case ProgramStream::copy:
+      return Stream::copy;
+    case ProgramStream::fetch:
       break;
   }
-  return Stream::copy;
+  return Stream::fetch;
 }
 
 // Who wrote and read each buffer instance of a stage last.
@@ -164,10 +166,11 @@ class ListBuilder {
 
   // A library's stream waits for the kernels that were launched before an exchange (an event on the
   // current stream, as torch's process groups record it): exchanges do not run ahead of the passes,
-  // nor of the host that launches them.
+  // nor of the host that launches them. What comes back from the host may: it is fetched before it
+  // is needed.
   static bool follows_kernels(const Task& task) {
-    return task.kind == TaskKind::collective || task.kind == TaskKind::copy ||
-           task.kind == TaskKind::send;
+    return task.kind == TaskKind::collective || task.kind == TaskKind::send ||
+           (task.kind == TaskKind::copy && task.stream != Stream::fetch);
   }
 
   void wait_for(std::int32_t task) {
@@ -184,7 +187,8 @@ class ListBuilder {
       uses_.write(instance, task);
     }
     if (operand.access == Access::create) {
-      const Bytes bytes = program_.buffers[static_cast<std::size_t>(operand.buffer)].bytes();
+      const Bytes bytes =
+          program_.buffers[static_cast<std::size_t>(operand.buffer)].bytes_on_device();
       uses_.set_buffer(instance, static_cast<std::int32_t>(out_.list.buffers.size()));
       out_.list.buffers.push_back({bytes, task, kNobody, operand.buffer});
     }
@@ -204,8 +208,8 @@ class ListBuilder {
         count += uses_.is_used(instance) && !uses_.is_created(instance) ? 1 : 0;
       }
       if (count == 0) continue;
-      out_.list.buffers.push_back(
-          {program_.buffers[i].bytes() * count, kNobody, kNobody, static_cast<std::int32_t>(i)});
+      out_.list.buffers.push_back({program_.buffers[i].bytes_on_device() * count, kNobody, kNobody,
+                                   static_cast<std::int32_t>(i)});
     }
   }
 
@@ -223,7 +227,8 @@ class ListBuilder {
       task.kind = operation.kind == OperationKind::send ? TaskKind::send : TaskKind::collective;
       task.call = call;
     } else {
-      task.kind = task.stream == Stream::compute ? TaskKind::compute : TaskKind::copy;
+      const bool copies = task.stream != Stream::compute || operation.kind == OperationKind::copy;
+      task.kind = copies ? TaskKind::copy : TaskKind::compute;
       task.duration = times_.kernel(block, at);
       return task;
     }
@@ -319,7 +324,8 @@ StepTimes::StepTimes(const PreparedJob& job, const Plan& plan, const Program& pr
   for (const Block& block : program.blocks) {
     kernels_.emplace_back();
     for (const Operation& operation : block.operations) {
-      const double stretch = operation.phase == Phase::update ? 1 : kernel_stretch_;
+      const bool paced = operation.phase != Phase::update && operation.kind != OperationKind::copy;
+      const double stretch = paced ? kernel_stretch_ : 1;
       kernels_.back().push_back(to_picoseconds(prices.of(program, block, operation) * stretch));
     }
   }

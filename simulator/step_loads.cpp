@@ -20,7 +20,8 @@ bool handles_routed_tokens(const Program& program, const Operation& operation) {
 bool goes_with_the_batch(const IssuedOperation& issued) {
   const ProgramStream stream = issued.operation->stream;
   return is_of_a_pass(issued.step->pass) && issued.operation->phase != Phase::update &&
-         stream != ProgramStream::data_parallel && stream != ProgramStream::copy;
+         stream != ProgramStream::data_parallel && stream != ProgramStream::copy &&
+         stream != ProgramStream::fetch;
 }
 
 class LoadMaker {

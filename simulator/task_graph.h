@@ -29,9 +29,10 @@ enum class Stream : std::uint8_t {
   gradient,
   receive,
   data,
-  copy
+  copy,  // to the host
+  fetch  // and back
 };
-inline constexpr int kStreams = 9;
+inline constexpr int kStreams = 10;
 
 enum class TaskKind : std::uint8_t {
   compute,     // takes its duration; slower on a slow rank and beside communication

@@ -42,7 +42,7 @@ class CpuBackend final : public Backend {
     slot.tensor.resize(what.rows * (copies == 1 ? 1 : what.columns),
                        copies == 1 ? what.columns : copies);
     slot.what = &what;
-    slot.held = what.bytes();
+    slot.held = what.bytes_on_device();
     held_ += slot.held;
     peak_ = std::max(peak_, held_);
   }
@@ -135,7 +135,7 @@ class CpuBackend final : public Backend {
       if (operation.operands[i].access == Access::read) continue;
       store(work.buffers[i]);
       Slot& slot = slots_[buffer_index(work.buffers[i])];
-      if (!slot.what->routed) continue;
+      if (!slot.what->routed || slot.what->away != OffloadTarget::none) continue;
       held_ -= slot.held;
       slot.held = Bytes(static_cast<double>(slot.tensor.size()) * slot.what->element_bytes);
       held_ += slot.held;

@@ -38,7 +38,8 @@ constexpr std::array<const char*, kStreams> kStreamNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "sends backward"),
     QT_TRANSLATE_NOOP("TimelineScene", "receives"),
     QT_TRANSLATE_NOOP("TimelineScene", "data parallel"),
-    QT_TRANSLATE_NOOP("TimelineScene", "copies")};
+    QT_TRANSLATE_NOOP("TimelineScene", "copies"),
+    QT_TRANSLATE_NOOP("TimelineScene", "fetches")};
 
 SliceKind compute_kind(const StepTask& task) {
   if (task.kind == StepTaskKind::launch) return SliceKind::launch;
@@ -76,6 +77,7 @@ SliceKind kind_of_task(const Task& task, const StepTask& what) {
     case Stream::data:
       return SliceKind::data_parallel;
     case Stream::copy:
+    case Stream::fetch:
       break;
   }
   return SliceKind::copy;

@@ -206,15 +206,8 @@ Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
 }
 
 Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parameters) {
-  const Cluster& cluster = job.job.cluster;
-  const Training& training = job.job.training;
-  const double devices = cluster.devices_per_node;
-  const Bytes states(parameters * step_bytes(training));
-  const BytesPerSecond memory =
-      plan.offload.optimizer == OffloadTarget::nvme
-          ? std::min(cluster.nvme_bandwidth, cluster.host_memory_bandwidth)
-          : cluster.host_memory_bandwidth;
-  return states / (memory / devices);
+  return Bytes(parameters * step_bytes(job.job.training)) /
+         update_bandwidth(job.job.cluster, plan.offload.optimizer);
 }
 
 // The ways of a pass along the units of a stage.

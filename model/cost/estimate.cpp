@@ -102,16 +102,13 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
 
 // Copies to the host and from it that outlast the passes they run beside.
 void add_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                 const StageParameters& held, Recompute recompute, StageEstimate& stage) {
+                 const StageParameters& held, int index, StageEstimate& stage) {
   if (plan.offload == Offload{}) return;
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
-  const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-  PassTimes copies = offload_copies(job, plan, held, activations);
-  copies.forward *= share;
-  copies.input_gradient *= share;
-  copies.weight_gradient *= share;
-  const PassTimes exposed = exposed_copies(copies, stage.passes);
+  const Bytes activations = activations_sent_away(plan, costs, held, recompute_of(plan, index));
+  const OffloadCopies copies = offload_copies(job, plan, held, activations);
+  const PassTimes exposed = exposed_copies(copies, share, stage.passes);
   stage.passes.forward += exposed.forward;
   stage.passes.input_gradient += exposed.input_gradient;
   stage.passes.weight_gradient += exposed.weight_gradient;
@@ -232,7 +229,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
-  add_offload(job, plan, costs, held, recompute, stage);
+  add_offload(job, plan, costs, held, static_cast<int>(index), stage);
   work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);

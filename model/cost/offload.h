@@ -13,17 +13,32 @@
 
 namespace trainyard {
 
+// Between a device and memory outside it, one way.
+BytesPerSecond bandwidth_to(const Cluster& cluster, OffloadTarget target);
+
+// At which the host's processors update states that lie there: of a device's share.
+BytesPerSecond update_bandwidth(const Cluster& cluster, OffloadTarget optimizer);
+
 // What the layers of a stage keep of one micro-batch for backward and send away.
 Bytes activations_sent_away(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                             Recompute recompute);
 
-// The copies of one micro-batch on a rank of a stage that visits all its chunks, by the passes they
-// run beside.
-PassTimes offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
-                         Bytes activations);
+// The copies of one micro-batch on a rank of a stage that visits all its chunks.
+struct OffloadCopies {
+  PassTimes beside;     // by the passes they run beside
+  Seconds weights;      // of these, in each pass
+  Seconds activations;  // of these, away in forward and back in backward
+  // Of the activations' copies, what no pass before or after covers: all of them where backward
+  // follows forward at once or forward passes follow each other. Else the last two layers leave,
+  // and the first one comes back, beside other passes.
+  double away_alone = 1, back_alone = 1;
+  bool halves_apart = false;  // of backward: they must be there for the first
+};
+OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
+                             Bytes activations);
 
-// What of them outlasts its pass.
-PassTimes exposed_copies(const PassTimes& copies, const PassTimes& passes);
+// What of them outlasts its pass, of a micro-batch that visits a share of the chunks.
+PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes);
 
 // Once a step, a parameter of the rank's shard: what the optimizer needs or writes and does not
 // find where it lives itself.

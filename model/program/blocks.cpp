@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "model/program/parts/offload.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -48,6 +49,7 @@ void mark_last_uses(const Program& program, const std::vector<Operations*>& in_o
 void note_crossing(const Operations& pass, std::set<int>& crossing) {
   std::set<int> seen;
   for (const Operation& operation : pass) {
+    if (operation.kind == OperationKind::copy) continue;  // what leaves the device comes back
     for (const Operand& operand : operation.operands) {
       const bool is_first = seen.insert(operand.buffer).second;
       if (is_first && operand.access != Access::create) crossing.insert(operand.buffer);
@@ -64,8 +66,9 @@ void narrow_scopes(Lowering& lowering, const std::vector<const Operations*>& pas
     for (const Operation& operation : *pass) {
       for (const Operand& operand : operation.operands) {
         ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(operand.buffer)];
-        const bool everywhere =
-            buffer.role == BufferRole::activation && buffer.scope == Scope::activation;
+        const bool everywhere = buffer.role == BufferRole::activation &&
+                                buffer.scope == Scope::activation &&
+                                buffer.away == OffloadTarget::none;
         if (everywhere && !crossing.contains(operand.buffer)) buffer.scope = Scope::stage;
       }
     }
@@ -118,12 +121,43 @@ void add_fetch(Program& program, Operations fetch, Operand input, int& first, in
   next = add_block(program, "next weights", std::move(fetch));
 }
 
+// What a layer keeps comes back as a block of its own: the next layer's waits until the gradient of
+// the one at work is there.
+void add_restore(Lowering& lowering, Operations restore, UnitBlocks& blocks) {
+  blocks.restore = add_block(lowering.program, "activations", restore);
+  for (Operation& operation : restore) operation.operands.push_back(reads(lowering.gradient, 2));
+  blocks.restore_next = add_block(lowering.program, "next activations", std::move(restore));
+}
+
+// The norm and the update; where the host has the optimizer's states, with the way there and back.
+void add_update(Lowering& lowering, const std::vector<Parameter>& parameters, int norm,
+                const UnitNames& names, UnitBlocks& blocks) {
+  const std::vector<Parameter> host = on_host(lowering, parameters);
+  Operations squares =
+      in_turn(gradients_to_host(lowering, parameters, host), squared_norm(lowering, host, norm));
+  Operations update = in_turn(optimizer_update(lowering, host, norm),
+                              weights_from_host(lowering, parameters, host));
+  blocks.norm = add_block(lowering.program, names.norm, std::move(squares));
+  blocks.update = add_block(lowering.program, names.update, std::move(update));
+}
+
+struct LayerCopies {
+  Operations away, back;
+  int awaited = -1;
+};
+LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, bool away) {
+  if (!away) return {};
+  const ActivationCopies copies = activation_copies(lowering, unit);
+  return {{copies.away}, {copies.back}, copies.awaited};
+}
+
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
-                    const std::vector<CopyKey>& handed_on, int norm) {
+                    const std::vector<CopyKey>& handed_on, int norm, bool away = false) {
   Operations add = reduce_every_pass(unit);
+  const LayerCopies copies = copies_of(lowering, unit, away);
   const Operations fetch = weight_fetch(unit, Phase::forward);
-  const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
-  Operations forward = in_turn(fetch, unit.forward());
+  const Operations fetch_again = in_turn(weight_fetch(unit, Phase::input_gradient), copies.back);
+  Operations forward = in_turn(in_turn(fetch, unit.forward()), copies.away);
   Operations backward = in_turn(fetch_again, unit.backward());
   mark_last_uses(lowering.program, {&forward, &backward, &add}, handed_on);
   Operations input = in_turn(fetch_again, half_of(unit.backward(), Half::input_gradient));
@@ -131,7 +165,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   Operations add_input = half_of(add, Half::input_gradient);
   Operations add_weight = half_of(add, Half::weight_gradient);
   gather_ahead(weight);
-  Operations forward_again = in_turn(fetch, unit.forward());
+  Operations forward_again = in_turn(in_turn(fetch, unit.forward()), copies.away);
   mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
                  handed_on);
   if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
@@ -147,7 +181,13 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   const Operand gradient = reads(lowering.gradient, 1);
   add_fetch(program, cut_front(backward, fetch.size()), gradient, blocks.fetch_backward,
             blocks.fetch_next_backward);
-  cut_front(input, fetch.size());
+  Operations restore = cut_front(backward, copies.back.size());
+  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
+    cut_front(input, fetch.size());
+    restore = cut_front(input, copies.back.size());
+  }
+  add_restore(lowering, std::move(restore), blocks);
+  if (away) blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
   blocks.forward = add_block(program, names.forward, std::move(forward));
   if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
@@ -160,9 +200,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
   blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));
-  blocks.norm = add_block(program, names.norm, squared_norm(lowering, unit.parameters(), norm));
-  blocks.update =
-      add_block(program, names.update, optimizer_update(lowering, unit.parameters(), norm));
+  add_update(lowering, unit.parameters(), norm, names, blocks);
   blocks.gather = add_block(program, names.gather, weight_gather(lowering, unit.parameters()));
   return blocks;
 }
@@ -187,6 +225,12 @@ bool has_layers_of(const Transformer& model, LayerKind kind) {
   return false;
 }
 
+// Another stage holds the same matrix.
+void note_copy(Lowering& lowering, const Parameter& parameter) {
+  lowering.program.buffers[static_cast<std::size_t>(parameter.held_gradient)].replicas *= 2;
+  lowering.program.buffers[static_cast<std::size_t>(parameter.held_weight)].replicas *= 2;
+}
+
 void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   const CopyKey stream{lowering.hidden, 0};
   const CopyKey gradient{lowering.gradient, 0};
@@ -197,40 +241,38 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
       lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route == Route::loop;
   NetworkUnit embedding(lowering, Scope::stage);
   const Parameter table = vocabulary_table(embedding, false);
+  if (tied && apart) note_copy(lowering, table);
   add_embedding(embedding, table);
   blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, {stream}, norm);
   NetworkUnit head(lowering, Scope::stage);
   const bool shared = tied && !apart;
   const Parameter matrix = shared ? head.borrowed(table) : vocabulary_table(head, true);
+  if (tied && apart) note_copy(lowering, matrix);
   add_head(head, matrix);
   blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
   if (!tied || !apart) return;
-  for (const Parameter& copy : {table, matrix}) {
-    lowering.program.buffers[static_cast<std::size_t>(copy.held_gradient)].replicas *= 2;
-    lowering.program.buffers[static_cast<std::size_t>(copy.held_weight)].replicas *= 2;
-  }
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});
   blocks.tied_last = add_block(program, "tied head", {tied_reduction(lowering, matrix)});
 }
 
-// Whether any stage has a layer that repeats so much.
-bool some_layers(const Lowering& lowering, Repeats repeats) {
+// Whether any stage has such a layer.
+bool some_layers(const Lowering& lowering, LayerWay way) {
   for (int stage = 0; stage < lowering.plan.pipeline_parallel; ++stage) {
     for (int layer = 0; layer < lowering.model.layers; ++layer) {
-      if (repeats_of(lowering.training, lowering.plan, stage, layer) == repeats) return true;
+      if (way_of(lowering, stage, layer) == way) return true;
     }
   }
   return false;
 }
 
-// A layer exists in as many ways as it is repeated; all have the same parameters.
-UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, Repeats repeats, int norm) {
+// A layer exists in several ways; all have the same parameters.
+UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int norm) {
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
-  add_layer(layer, kind, repeats);
-  const UnitBlocks blocks =
-      add_unit(lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm);
+  add_layer(layer, kind, way.repeats);
+  const UnitBlocks blocks = add_unit(
+      lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm, way.away);
   std::vector<Block>& all = lowering.program.blocks;
   std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
   return blocks;
@@ -242,9 +284,12 @@ void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
     if (!has_layers_of(lowering.model, kind)) continue;
     for (const Repeats repeats : {Repeats::nothing, Repeats::attention_core,
                                   Repeats::every_second_matmul, Repeats::everything}) {
-      if (!some_layers(lowering, repeats)) continue;
-      blocks.layers[static_cast<std::size_t>(repeats)][static_cast<std::size_t>(index)] =
-          add_layer_unit(lowering, kind, repeats, norm);
+      for (const bool away : {false, true}) {
+        const LayerWay way{repeats, away};
+        if (!some_layers(lowering, way)) continue;
+        blocks.layers[index_of(way)][static_cast<std::size_t>(index)] =
+            add_layer_unit(lowering, kind, way, norm);
+      }
     }
   }
 }
@@ -289,6 +334,11 @@ void add_turns(Lowering& lowering, ProgramBlocks& blocks) {
 }
 
 }  // namespace
+
+LayerWay way_of(const Lowering& lowering, int stage, int local_layer) {
+  return {repeats_of(lowering.training, lowering.plan, stage, local_layer),
+          sends_activations_away(lowering.plan, local_layer)};
+}
 
 ProgramBlocks make_blocks(Lowering& lowering) {
   ProgramBlocks blocks;

@@ -17,6 +17,9 @@ struct UnitBlocks {
   // before.
   int fetch_forward = -1, fetch_backward = -1;
   int fetch_next_forward = -1, fetch_next_backward = -1;
+  // Its activations, where they come back from the host: before its first unit, or beside the one
+  // before. And the wait until they have gone.
+  int restore = -1, restore_next = -1, await_copies = -1;
   // At the end of a pass that leaves each rank its part of the gradients' sum.
   int add_backward = -1, add_input_gradient = -1, add_weight_gradient = -1;
   int reduction = -1;  // of its gradients
@@ -24,14 +27,25 @@ struct UnitBlocks {
   int norm = -1, update = -1, gather = -1;
 };
 
+// What backward repeats of a layer, and whether what it keeps leaves the device.
+struct LayerWay {
+  Repeats repeats = Repeats::nothing;
+  bool away = false;
+  friend bool operator==(const LayerWay&, const LayerWay&) = default;
+};
+LayerWay way_of(const Lowering& lowering, int stage, int local_layer);
+inline std::size_t index_of(LayerWay way) {
+  return static_cast<std::size_t>(way.repeats) + (way.away ? kRepeats : 0);
+}
+
 // Between two chunks: on different stages, or on one.
 struct BoundaryBlocks {
   int away = -1, here = -1;
 };
 
 struct ProgramBlocks {
-  // By what is repeated in backward, then by layer kind: where a stage has such layers.
-  std::array<std::array<UnitBlocks, kLayerKinds>, kRepeats> layers;
+  // By way, then by layer kind: where a stage has such layers.
+  std::array<std::array<UnitBlocks, kLayerKinds>, 2 * kRepeats> layers;
   UnitBlocks embedding, head;
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;
@@ -39,8 +53,8 @@ struct ProgramBlocks {
   int tied_first = -1, tied_last = -1;    // of one matrix on two stages
   int norm_reduction = -1;
 
-  const std::array<UnitBlocks, kLayerKinds>& layers_that(Repeats repeats) const {
-    return layers[static_cast<std::size_t>(repeats)];
+  const std::array<UnitBlocks, kLayerKinds>& layers_that(LayerWay way) const {
+    return layers[index_of(way)];
   }
 };
 

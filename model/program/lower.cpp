@@ -200,9 +200,8 @@ class StageBuilder {
 
   const UnitBlocks& layer_blocks(const ChunkLayout& layout, int position) const {
     const LayerKind kind = layer_kind(lowering_.model, layout.first_layer + position);
-    const Repeats repeats =
-        repeats_of(lowering_.training, plan_, stage_, layout.first_local_layer + position);
-    return blocks_.layers_that(repeats)[static_cast<std::size_t>(index_of(kind))];
+    const LayerWay way = way_of(lowering_, stage_, layout.first_local_layer + position);
+    return blocks_.layers_that(way)[static_cast<std::size_t>(index_of(kind))];
   }
 
   static void call(Body& body, const BlockCall& call) {
@@ -279,6 +278,17 @@ class StageBuilder {
     call(body, fetch);
   }
 
+  // The activations of the unit after `at`, on their way back beside it.
+  static void call_next_restore(Body& body, const Unit& at, const Unit& next) {
+    call(body, block_call(next.at, at.is_layer ? next.blocks->restore_next : next.blocks->restore));
+  }
+
+  // Two layers' activations are on the device, one at work and one that leaves: the one before
+  // these has left (Transformer Engine's double buffering).
+  static void await_activations(Body& body, const std::vector<Unit>& units, std::size_t at) {
+    if (at >= 2) call(body, block_call(units[at - 2].at, units[at - 2].blocks->await_copies));
+  }
+
   Body forward_body(int chunk, Part part) const {
     const std::vector<Unit> units = units_of(chunk);
     Body body;
@@ -286,6 +296,7 @@ class StageBuilder {
     if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
     for (std::size_t i = 0; i < units.size(); ++i) {
       if (i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], StepPass::forward);
+      await_activations(body, units, i);
       call(body, block_call(units[i].at, units[i].blocks->forward));
     }
     if (part == Part::whole && !has_head(chunk)) {
@@ -302,12 +313,16 @@ class StageBuilder {
     Body body;
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
+      call(body, block_call(units[0].at, units[0].blocks->restore));
     }
     if (moves && part == Part::whole && !has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
-      if (moves && i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], pass);
+      if (moves && i + 1 < units.size()) {
+        call_next_fetch(body, units[i], units[i + 1], pass);
+        call_next_restore(body, units[i], units[i + 1]);
+      }
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
       if (reduces && ends_its_gradients(units[i]) && !adds_at_end(units[i])) {
         call(body, block_call(units[i].at, units[i].blocks->reduction));

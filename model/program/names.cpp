@@ -8,7 +8,7 @@ namespace trainyard {
 namespace {
 
 // In the order of the enumerators.
-constexpr std::array<std::string_view, 56> kKinds = {
+constexpr std::array<std::string_view, 58> kKinds = {
     "norm",
     "norm gradient",
     "head norm",
@@ -55,6 +55,8 @@ constexpr std::array<std::string_view, 56> kKinds = {
     "clear",
     "accumulate",
     "move",
+    "copy",
+    "await",
     "all-reduce",
     "reduce-scatter",
     "all-gather",
@@ -98,7 +100,7 @@ constexpr std::array<std::string_view, 29> kOperators = {
     "cross-entropy",
 };
 constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
-    "compute", "tensor", "context", "expert", "pipeline", "data", "copy"};
+    "compute", "tensor", "context", "expert", "pipeline", "data", "copy", "fetch"};
 constexpr std::array<std::string_view, 14> kGroups = {
     "none",   "tensor",        "kv-head",     "context",        "data",   "shard", "replica",
     "expert", "expert-tensor", "expert-data", "tied-embedding", "mirror", "model", "all"};
@@ -114,7 +116,7 @@ constexpr bool names_up_to(const Names& names, Kind last) {
 }
 static_assert(names_up_to(kKinds, OperationKind::receive));
 static_assert(names_up_to(kOperators, OperatorKind::cross_entropy));
-static_assert(names_up_to(kStreamNames, ProgramStream::copy));
+static_assert(names_up_to(kStreamNames, ProgramStream::fetch));
 static_assert(names_up_to(kGroups, Group::all));
 static_assert(names_up_to(kDtypeNames, Dtype::fp4));
 static_assert(names_up_to(kPasses, StepPass::finish));

@@ -2,6 +2,8 @@
 
 #include <string_view>
 
+#include "model/cost/memory.h"
+
 namespace trainyard {
 namespace {
 
@@ -12,7 +14,7 @@ struct Gap {
 
 // Ring attention adds up blocks by the log-sum-exp of a fused kernel's rows: a score matrix in
 // memory has none, and no software runs one so. The others want operations that do not exist yet:
-// copies to the host, and a forward pass repeated in part.
+// weights and gradients that come and go with every pass.
 constexpr Gap kGaps[] = {
     {"/plan/context_parallel", "ring attention without a fused kernel",
      [](const Transformer&, const Training& t, const Plan& p) {
@@ -26,8 +28,12 @@ constexpr Gap kGaps[] = {
               t.stack.selective == SelectiveRecompute::every_second_matmul &&
               (m.experts > 0 || m.latent_attention);
      }},
-    {"/plan/offload", "offload",
-     [](const Transformer&, const Training&, const Plan& p) { return p.offload != Offload{}; }},
+    {"/plan/offload", "weights or gradients outside the device",
+     [](const Transformer&, const Training& t, const Plan& p) {
+       const bool masters = !keeps_weights(t, p) && p.offload.optimizer != OffloadTarget::none;
+       return masters || p.offload.parameters != OffloadTarget::none ||
+              p.offload.gradients != OffloadTarget::none;
+     }},
 };
 
 }  // namespace

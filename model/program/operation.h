@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model/cost/collective.h"
+#include "model/plan/plan.h"
 #include "model/units.h"
 #include "model/workload/operators.h"
 #include "model/workload/precision.h"
@@ -80,7 +81,11 @@ enum class OperationKind : std::uint8_t {
   move,                    // buffers change their names: the columns of all inputs become those of
                            // the outputs; where these have fewer, the last ones; or the rows are
                            // copied to aligned places
-  all_reduce,              // communication: model/program/program.h says who takes part
+  copy,        // between device and host, flat: inputs → as many outputs, or in place;
+               // other operands are waited for. In several shards the larger of two is
+               // cut at this rank's part; what a weight has beside it is not known then
+  await,       // until its inputs are written
+  all_reduce,  // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,
   all_to_all,  // tokens of all heads ↔ heads of all tokens; contributions to one head add up
@@ -103,9 +108,10 @@ enum class ProgramStream : std::uint8_t {
   expert_parallel,
   pipeline,
   data_parallel,
-  copy,  // between device and host
+  copy,   // from the device to the host
+  fetch,  // and back
 };
-inline constexpr int kProgramStreams = 7;
+inline constexpr int kProgramStreams = 8;
 
 // Which ranks a collective joins (model/program/rank_layout.h).
 enum class Group : std::uint8_t {
@@ -219,10 +225,12 @@ struct ProgramBuffer {
   int part_of = -1;  // of weights and gradients: this rank's part, one flat array, of that buffer
   Group among{};     // by the rank's place in this group
   bool gathered = false;  // a whole weight, made for a pass of the parts that ranks keep
+  OffloadTarget away{};   // where it lies, if not on the device
   bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }
+  Bytes bytes_on_device() const { return away == OffloadTarget::none ? bytes() : Bytes(0); }
 };
 
 std::string_view name_of(OperationKind kind);

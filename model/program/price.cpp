@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/compute.h"
+#include "model/cost/offload.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
@@ -44,6 +45,22 @@ double bytes_per_parameter(const Training& training, OperationKind kind) {
   return update_bytes(training.optimizer, training.precision, gradient);
 }
 
+BytesPerSecond update_rate(const Cluster& cluster, const Plan& plan) {
+  const Device& device = cluster.device;
+  return plan.offload.optimizer == OffloadTarget::none
+             ? device.memory_bandwidth * device.rates.memory
+             : update_bandwidth(cluster, plan.offload.optimizer);
+}
+
+// Where a copy comes from or goes to.
+OffloadTarget place_of(const Program& program, const Operation& copy) {
+  for (const Operand& operand : copy.operands) {
+    const OffloadTarget away = program.buffers[static_cast<std::size_t>(operand.buffer)].away;
+    if (away != OffloadTarget::none) return away;
+  }
+  return OffloadTarget::host;
+}
+
 Seconds time_of(const OperatorTime& time, Phase phase) {
   switch (phase) {
     case Phase::forward:
@@ -77,7 +94,8 @@ double moved_share(const Program& program, const Operation& operation, const Ope
 
 }  // namespace
 
-OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan) : job_(job) {
+OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan)
+    : job_(job), updates_at_(update_rate(job.job.cluster, plan)) {
   const Job& j = job.job;
   const LayerShard shard = layer_shard(plan);
   const auto add = [&](const OperatorList& list, LayerKind layer, bool in_layer) {
@@ -120,10 +138,11 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
   const Training& training = job_.job.training;
   if (operation.kind == OperationKind::sum_of_squares ||
       operation.kind == OperationKind::optimizer_step) {
-    const Device& device = job_.job.cluster.device;
     const double elements = elements_of(program, operation, BufferRole::gradient);
-    return Bytes(elements * bytes_per_parameter(training, operation.kind)) /
-           (device.memory_bandwidth * device.rates.memory);
+    return Bytes(elements * bytes_per_parameter(training, operation.kind)) / updates_at_;
+  }
+  if (operation.kind == OperationKind::copy) {
+    return operation.message / bandwidth_to(job_.job.cluster, place_of(program, operation));
   }
   if (!operation.part || has_no_time_of_its_own(operation.kind)) return Seconds(0);
   const Priced* priced = find(block.kind, *operation.part);

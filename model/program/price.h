@@ -20,8 +20,8 @@ class OperationPrices {
   OperationPrices(const PreparedJob& job, const Plan& plan);
 
   // Kernel time on this rank; 0 for communication, whose time is the network's. The norm and the
-  // update of the optimizer read and write each parameter of the rank's part once; where the states
-  // are offloaded the host's time is not in it.
+  // update of the optimizer read and write each parameter of the rank's part once, in the memory
+  // that has the states. Copies take what the link to the host takes.
   Seconds of(const Program& program, const Block& block, const Operation& operation) const;
 
  private:
@@ -36,6 +36,7 @@ class OperationPrices {
   static Seconds kernel_time(const Priced& priced, const Operation& operation);
 
   const PreparedJob& job_;
+  BytesPerSecond updates_at_;
   std::vector<Priced> priced_;
 };
 

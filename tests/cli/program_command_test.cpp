@@ -66,11 +66,12 @@ TEST(ProgramCommand, RefusesARankThatDoesNotExist) {
 
 TEST(ProgramCommand, RefusesInOneLineWhatIsNotLoweredYet) {
   const Ran ran =
-      run_trainyard(program(eight_ranks(R"(, "offload": { "optimizer": "host" })"), "--rank 0"));
+      run_trainyard(program(eight_ranks(R"(, "offload": { "gradients": "host" })"), "--rank 0"));
   EXPECT_EQ(ran.status, 2);
   EXPECT_EQ(ran.out, "");
   EXPECT_EQ(lines_of(ran.err).size(), 1u);
-  EXPECT_NE(ran.err.find("/plan/offload: not lowered yet: offload"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("/plan/offload: not lowered yet: weights or gradients"), std::string::npos)
+      << ran.err;
 }
 
 }  // namespace

@@ -272,6 +272,41 @@ TEST(ExecutedPlan, ThatRepeatsForwardPassesIsTheUnshardedNetwork) {
   }
 }
 
+TEST(ExecutedPlan, WithActivationsOrStatesOnTheHostIsTheUnshardedNetwork) {
+  if (backend() != BackendKind::cpu) GTEST_SKIP() << "refused on a device";
+  for (const int zero : {0, 1, 2, 3}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.pipeline_parallel = zero < 2 ? 2 : 1;
+    request.data_parallel = 2;
+    request.zero_stage = zero;
+    request.offload = {.optimizer = OffloadTarget::host, .activations = OffloadTarget::host};
+    expect_right(tiny_llama(zero == 0), request, fmt::format("offload zero {}", zero),
+                 training_in(zero == 3 ? "bf16" : "fp32", "adam"));
+  }
+  PlanRequest experts;
+  experts.data_parallel = 4;
+  experts.expert_parallel = 2;
+  experts.offload.activations = OffloadTarget::host;
+  expect_right(tiny_moe(), experts, "activations of experts away");
+}
+
+TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
+  Training training = training_in();
+  training.stack.selective = SelectiveRecompute::every_second_matmul;
+  for (const bool sequence_parallel : {false, true}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = sequence_parallel;
+    request.data_parallel = 2;
+    request.zero_stage = sequence_parallel ? 3 : 1;
+    request.recompute.mode = RecomputeMode::selective;
+    expect_right(sequence_parallel ? tiny_llama(false) : tiny_gpt(true), request,
+                 "every second matmul", training);
+  }
+}
+
 TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
   Transformer sinks = tiny_llama(false);
   sinks.attention_sinks = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace trainyard {
 namespace {
@@ -250,6 +251,26 @@ void move(const Operands<S>& o) {
   }
 }
 
+// Flat. Of a weight what is beyond this rank's part is not known until it is gathered.
+template <typename S>
+void copy(const Operation& op, const Where& where, const Operands<S>& o) {
+  const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const Tensor<S>& from = *o.in[i];
+    Tensor<S>& to = *into[i];
+    if (op.shards == 1) {
+      if (!o.out.empty()) to.resize(from.rows(), from.cols());
+      std::copy_n(from.data(), from.size(), to.data());
+      continue;
+    }
+    const bool scatters = from.size() > to.size();
+    const FlatPart part = part_of(scatters ? from.size() : to.size(), op.shards, where.shard);
+    if (!scatters) to.setConstant(std::numeric_limits<S>::quiet_NaN());
+    std::copy_n(from.data() + (scatters ? part.begin : 0), part.end - part.begin,
+                to.data() + (scatters ? 0 : part.begin));
+  }
+}
+
 template <typename S>
 Tensor<S> sigmoid(const Tensor<S>& x) {
   return (1 + (-x.array()).exp()).inverse();
@@ -345,6 +366,11 @@ void compute_states(const Operation& operation, const Where& where, const Operan
       return move(operands);
     case OperationKind::clear:
       for (Tensor<S>* gradient : operands.out) gradient->setZero();
+      for (Tensor<S>* gradient : operands.in_place) gradient->setZero();
+      return;
+    case OperationKind::copy:
+      return copy(operation, where, operands);
+    case OperationKind::await:
       return;
     default:
       return compute_update(operation, where, operands);
@@ -414,6 +440,8 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::clear:
     case OperationKind::accumulate:
     case OperationKind::move:
+    case OperationKind::copy:
+    case OperationKind::await:
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
       return KernelFamily::states;

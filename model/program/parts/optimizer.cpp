@@ -26,6 +26,7 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
   states.columns = 1;
   states.dtype = Dtype::fp32;
   states.element_bytes = training.optimizer.moment_bytes;
+  states.away = lowering.plan.offload.optimizer;
   if (!casts_master_weights(lowering) || update.shards > 1) {
     states.element_bytes += training.precision.master_weight_bytes;
   }

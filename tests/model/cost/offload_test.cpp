@@ -49,7 +49,7 @@ TEST(Offload, FetchesAShardOfTheWeightsUnderZeRO3) {
   const Offloaded shard({.parameters = kHost}, 1e9 / 8, 3);
   const StageParameters stage{.dense = kParameters};
   const auto copies = [&](const Offloaded& of) {
-    return offload_copies(of.job, of.plan, stage, {}).forward.value();
+    return offload_copies(of.job, of.plan, stage, {}).beside.forward.value();
   };
   EXPECT_DOUBLE_EQ(copies(whole), copies(shard));
 }

@@ -409,8 +409,9 @@ TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
   PreparedJob job = llama_8b_on_h100();
   EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
   PlanRequest request = degrees(2, 2, true);
-  request.offload.activations = OffloadTarget::host;
-  EXPECT_EQ(refusal(job, request), "/plan/offload: not lowered yet: offload");
+  request.offload.gradients = OffloadTarget::host;
+  EXPECT_EQ(refusal(job, request),
+            "/plan/offload: not lowered yet: weights or gradients outside the device");
 }
 
 }  // namespace

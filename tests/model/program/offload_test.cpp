@@ -1,0 +1,129 @@
+// What lies outside the device: the numbers do not change, and what leaves the device and comes
+// back is what the estimate says.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "model/program/lower.h"
+#include "model/program/view.h"
+#include "model/schedule/schedule.h"
+#include "tests/model/program/equivalence.h"
+
+namespace trainyard {
+namespace {
+
+constexpr OffloadTarget kHost = OffloadTarget::host;
+
+PlanRequest sending(Offload offload, int zero_stage) {
+  PlanRequest request;
+  request.tensor_parallel = 2;
+  request.sequence_parallel = true;
+  request.data_parallel = 2;
+  request.zero_stage = zero_stage;
+  request.offload = offload;
+  return request;
+}
+
+TEST(Offloaded, ActivationsUnderEveryScheduleAreTheUnshardedNetwork) {
+  for (const Schedule* schedule : schedules()) {
+    PlanRequest request = sending({.activations = kHost}, 1);
+    request.schedule = schedule->name;
+    request.pipeline_parallel = 2;
+    request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+    for (const std::uint64_t seed : {0, 11}) {
+      expect_equivalent(tiny_setting(tiny_llama(true), request),
+                        fmt::format("{} seed {}: ", schedule->name, seed), seed);
+    }
+  }
+}
+
+TEST(Offloaded, ActivationsOfSomeLayersOrRecomputedAreTheUnshardedNetwork) {
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+    for (const int layers : {0, 1}) {
+      for (const int zero : {0, 2, 3}) {
+        PlanRequest request = sending({.activations = kHost, .activation_layers = layers}, zero);
+        request.recompute = {mode, 0};
+        Training training = tiny_training();
+        training.stack.selective = SelectiveRecompute::every_second_matmul;
+        training.stack.dropout = mode == RecomputeMode::full;
+        expect_equivalent(
+            tiny_setting(tiny_gpt(false), training, request),
+            fmt::format("recompute {} layers {} zero {}: ", static_cast<int>(mode), layers, zero),
+            3);
+      }
+    }
+  }
+}
+
+TEST(Offloaded, ActivationsOfExpertsAndLatentAttentionAreTheUnshardedNetwork) {
+  for (const Transformer& model : {tiny_moe(), tiny_latent()}) {
+    PlanRequest request = sending({.activations = OffloadTarget::nvme}, 2);
+    request.pipeline_parallel = 2;
+    request.expert_parallel = model.experts > 0 ? 2 : 1;
+    expect_equivalent(tiny_setting(model, request), "experts or latent attention: ", 5);
+  }
+}
+
+TEST(Offloaded, ActivationsOverContextAreTheUnshardedNetwork) {
+  Training training = tiny_training();
+  training.sequence_length = 8;
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    PlanRequest request = sending({.activations = kHost}, 3);
+    request.context_parallel = 2;
+    request.context_parallel_algorithm = algorithm;
+    expect_equivalent(tiny_setting(tiny_llama(false), training, request),
+                      fmt::format("algorithm {}: ", static_cast<int>(algorithm)));
+  }
+}
+
+TEST(Offloaded, StatesUnderEveryStageOfShardingAreTheUnshardedNetwork) {
+  for (const int zero : {0, 1, 2, 3}) {
+    for (const bool overlapped : {false, true}) {
+      for (const bool tied : {false, true}) {
+        PlanRequest request = sending({.optimizer = kHost}, zero);
+        request.data_parallel = 4;
+        request.sharding_group = overlapped ? 2 : 4;
+        request.overlap.data_parallel = overlapped;
+        request.pipeline_parallel = tied ? 2 : 1;
+        expect_equivalent(tiny_setting(tiny_gpt(tied), request),
+                          fmt::format("zero {} overlapped {} tied {}: ", zero, overlapped, tied),
+                          7);
+      }
+    }
+  }
+}
+
+TEST(Offloaded, StatesOfExpertsAreTheUnshardedNetwork) {
+  for (const int zero : {0, 1, 2, 3}) {
+    PlanRequest request = sending({.optimizer = kHost, .activations = kHost}, zero);
+    request.expert_parallel = 2;
+    request.data_parallel = 4;
+    expect_equivalent(tiny_setting(tiny_moe(), request), fmt::format("zero {}: ", zero), 2);
+  }
+}
+
+// Transformer Engine's double buffering: of one micro-batch two layers' activations are on the
+// device at a time, whatever the order in which copies end.
+TEST(Offloaded, ActivationsOfTwoLayersAreOnTheDevice) {
+  PlanRequest request = unsharded(2);
+  request.offload.activations = kHost;
+  const Setting setting = tiny_setting(tiny_llama(false), request);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  int held = 0;
+  int most = 0;
+  for (const IssuedOperation issued : operations_of(*program, 0)) {
+    for (const Operand& operand : issued.operation->operands) {
+      const ProgramBuffer& buffer = program->buffers[static_cast<std::size_t>(operand.buffer)];
+      if (buffer.name != "mlp up" || buffer.away != OffloadTarget::none) continue;
+      if (operand.access == Access::create) most = std::max(most, ++held);
+      if (operand.frees) --held;
+    }
+  }
+  EXPECT_EQ(held, 0);
+  EXPECT_EQ(most, 2);
+}
+
+}  // namespace
+}  // namespace trainyard
