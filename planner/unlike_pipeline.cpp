@@ -251,7 +251,8 @@ std::vector<PlanRequest> pipeline_requests(const GroupedJob& job, int devices) {
 }
 
 // Stages whose neighbours hold something else, on either side of them: where layers may move.
-std::vector<std::size_t> ends_of_runs(const Plan& plan, const GroupedPlan& priced) {
+std::vector<std::size_t> ends_of_runs(const GroupedPlan& priced) {
+  const Plan& plan = priced.plan;
   std::vector<std::size_t> group_of;
   for (const std::size_t g : priced.order) {
     group_of.insert(group_of.end(), stage_index(priced.shares[g].stages), g);
@@ -268,25 +269,30 @@ std::vector<std::size_t> ends_of_runs(const Plan& plan, const GroupedPlan& price
   return ends;
 }
 
-// Layers move from a stage to another one at a time while that makes the step shorter: what is
-// dealt minimises a formula that the step of very unlike stages is only near.
+// The plan with one layer moved; false: it is no better, and stays as it is.
+bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, GroupedPlan& best) {
+  PlanRequest moved = request_of(best.plan);
+  if (from == to || moved.layers_per_stage[from] == 0) return false;
+  --moved.layers_per_stage[from];
+  ++moved.layers_per_stage[to];
+  const auto plan = pricer.legal(moved);
+  if (!plan) return false;
+  GroupedPlan priced = pricer.price(*plan, best.order);
+  if (!priced.feasible || priced.step_time >= best.step_time) return false;
+  best = std::move(priced);
+  return true;
+}
+
+// Layers move from a stage to another while that makes the step shorter: what is dealt minimises a
+// formula that the step of very unlike stages is only near.
 void refine(const PipelinePricer& pricer, GroupedPlan& best) {
   for (bool better = true; better;) {
     better = false;
-    const PlanRequest base = request_of(best.plan);
-    const std::vector<std::size_t> ends = ends_of_runs(best.plan, best);
+    const std::vector<std::size_t> ends = ends_of_runs(best);
     for (const std::size_t from : ends) {
       for (const std::size_t to : ends) {
-        PlanRequest moved = base;
-        if (from == to || moved.layers_per_stage[from] == 0) continue;
-        --moved.layers_per_stage[from];
-        ++moved.layers_per_stage[to];
-        const auto plan = pricer.legal(moved);
-        if (!plan) continue;
-        GroupedPlan priced = pricer.price(*plan, best.order);
-        if (!priced.feasible || priced.step_time >= best.step_time) continue;
-        best = std::move(priced);
-        better = true;
+        const bool moved = move_layer(pricer, from, to, best);
+        better = better || moved;
       }
     }
   }
