@@ -155,8 +155,9 @@ std::string job_heading(const Question& question, const Style& style) {
   std::string text = scenario.name.empty() ? "" : style.strong(scenario.name) + "\n";
   text += heading_line("model", model_words(question), style);
   if (!scenario.unlike) text += heading_line("cluster", cluster_words(job.cluster), style);
-  for (std::size_t g = 0; scenario.unlike && g < kGroups; ++g) {
-    text += heading_line("cluster", cluster_words(scenario.unlike->groups[g]), style);
+  if (!scenario.unlike) return text;
+  for (const Cluster& group : scenario.unlike->groups) {
+    text += heading_line("cluster", cluster_words(group), style);
   }
   text += heading_line("training", training_words(job.training), style);
   for (const std::string& assumption : scenario.assumptions) {

@@ -58,7 +58,8 @@ std::vector<std::string> change_words(const Improvement& improvement) {
 
 }  // namespace
 
-std::string improvement_words(const Improvement& improvement, const Candidate& best) {
+std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans) {
+  const Candidate& best = plans.front();
   const Estimate& found = improvement.candidate.estimate;
   const double gained = 1 - found.step_time / best.estimate.step_time;
   const std::string against =
@@ -67,12 +68,15 @@ std::string improvement_words(const Improvement& improvement, const Candidate& b
                              : fmt::format("{} and {}", with_unit(found.step_time),
                                            found.feasible ? "fits" : "misses the memory by less");
   const Plan& plan = improvement.candidate.plan;
+  const auto place = place_of_changed(improvement, plans);
+  const std::string name =
+      place ? fmt::format("plan {}", *place + 1) : "a plan further down the list";
   const std::string which =
       same_split(plan, best.plan) ? "" : fmt::format(" ({})", plan_line(plan));
   return fmt::format(
-      "plan {}{} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
+      "{}{} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
       "placement take less than {}.",
-      improvement.of + 1, which, fmt::join(change_words(improvement), "; "), against,
+      name, which, fmt::join(change_words(improvement), "; "), against,
       with_unit(found.peak_memory), with_unit(improvement.bound));
 }
 

@@ -8,7 +8,7 @@
 namespace trainyard {
 
 // "plan 1 with other layers (9 · 6 × 10 · 7) takes 4.71 s (2.1 % less) …, bound included.
-// `best`: the first of the plans that were searched.
-std::string improvement_words(const Improvement& improvement, const Candidate& best);
+// `plans`: those that are listed, the best first.
+std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans);
 
 }  // namespace trainyard

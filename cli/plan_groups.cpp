@@ -20,7 +20,7 @@ namespace {
 std::string use_words(const GroupedPlan& plan) {
   switch (plan.use) {
     case GroupUse::pipeline:
-      return plan.plan.layers_per_stage.empty() ? "stages on both, even layers" : "stages on both";
+      return plan.plan.layers_per_stage.empty() ? "stages on each, even layers" : "stages on each";
     case GroupUse::replicas:
       return "replicas on each";
     case GroupUse::alone:
@@ -37,10 +37,8 @@ std::string tokens_cell(const Training& training, const GroupedPlan& plan) {
 void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number, Table& table) {
   const UnlikeCluster& cluster = *scenario.unlike;
   bool is_first = true;
-  for (std::size_t turn = 0; turn < kGroups; ++turn) {
-    const std::size_t g = turn == 0 ? plan.first : 1 - plan.first;
+  for (const std::size_t g : plan.order) {
     const GroupShare& share = plan.shares[g];
-    if (share.stages == 0) continue;
     table.add_row(
         {is_first ? fmt::format("{}", number) : "", is_first ? use_words(plan) : "",
          is_first ? fmt::format("{:.3f}", plan.step_time.value()) : "",
@@ -81,7 +79,7 @@ std::string report(const Question& question, const std::vector<GroupedPlan>& pla
   const std::string heading = job_heading(question, style) + "\n";
   if (plans.empty()) {
     return heading + style.bad("no plan fits") +
-           ", neither with both groups nor with one of them\n" +
+           ", neither through several groups nor on one of them\n" +
            paragraph("search", search_words(found), style);
   }
   std::string text = heading + "the best plan of every way to use the groups\n";
@@ -95,9 +93,8 @@ std::string report(const Question& question, const std::vector<GroupedPlan>& pla
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
   std::vector<CsvRow> rows;
   for (const GroupedPlan& plan : plans) {
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    for (const std::size_t g : plan.order) {
       const GroupShare& share = plan.shares[g];
-      if (share.stages == 0) continue;
       rows.push_back({{"name", scenario.name},
                       {"use", std::string(name_of(plan.use))},
                       {"step_time_s", csv_number(plan.step_time.value())},

@@ -1,5 +1,5 @@
-// `trainyard plan` of a cluster with two groups of unlike nodes: through both, replicas on each,
-// one of them alone.
+// `trainyard plan` of a cluster with groups of unlike nodes: stages on each, replicas on each, one
+// of them alone.
 #pragma once
 
 #include "cli/command.h"

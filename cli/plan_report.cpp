@@ -144,6 +144,19 @@ std::string priced_words(const SearchResult& r) {
       count(r.shortfall.by_activations));
 }
 
+// Dimensions that have one value unless the scenario names more.
+std::string left_out_words(const SearchResult& result) {
+  std::vector<std::string_view> fixed;
+  for (const std::string_view name : {"offload", "rank_order", "sharding_group"}) {
+    if (std::find(result.space.begin(), result.space.end(), name) == result.space.end()) {
+      fixed.push_back(name);
+    }
+  }
+  if (fixed.empty()) return "";
+  return fmt::format(" Not varied, for the `planner` section names no values: {}.",
+                     fmt::join(fixed, ", "));
+}
+
 std::string search_words(const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
@@ -152,9 +165,10 @@ std::string search_words(const PlanAnswer& answer) {
                               count(r.considered), objective_words(answer.order.objective),
                               percent(r.gap));
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. {}",
+      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. {}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
-      count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent);
+      count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent,
+      left_out_words(r));
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
@@ -201,7 +215,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
     text += paragraph("a way out", way_out_words(way), style);
   }
   if (findings.improvement) {
-    text += paragraph("improved", improvement_words(*findings.improvement, plans[0]), style);
+    text += paragraph("improved", improvement_words(*findings.improvement, plans), style);
   }
   if (findings.cut_short) {
     text += paragraph("cut short",

@@ -8,6 +8,7 @@
 #include "planner/auto_schedule.h"
 #include "planner/node.h"
 #include "planner/rank_orders.h"
+#include "planner/ranking.h"
 #include "planner/request.h"
 
 namespace trainyard {
@@ -47,15 +48,16 @@ class Improver {
            const Candidate& first)
       : job_(job), options_(options), evaluate_(evaluate), first_(first) {}
 
-  void change(const Candidate& candidate, std::size_t index) {
-    Improvement change{.candidate = candidate, .of = index, .bound = bound_of(candidate.plan)};
+  void change(const Candidate& candidate) {
+    Improvement change{
+        .candidate = candidate, .of = candidate.plan, .bound = bound_of(candidate.plan)};
     deal(change);
     if (change.layers || change.recompute) {
       offer(change);
       reorder(change);
       place(change);
     }
-    change = {.candidate = candidate, .of = index, .bound = change.bound};
+    change = {.candidate = candidate, .of = candidate.plan, .bound = change.bound};
     reorder(change);
     place(change);
   }
@@ -234,6 +236,15 @@ std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) 
 
 }  // namespace
 
+std::optional<std::size_t> place_of_changed(const Improvement& improvement,
+                                            const std::vector<Candidate>& plans) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Plan& plan = plans[i].plan;
+    if (!plan_before(plan, improvement.of) && !plan_before(improvement.of, plan)) return i;
+  }
+  return std::nullopt;
+}
+
 bool same_split(const Plan& a, const Plan& b) {
   return a.tensor_parallel == b.tensor_parallel && a.context_parallel == b.context_parallel &&
          a.pipeline_parallel == b.pipeline_parallel && a.expert_parallel == b.expert_parallel &&
@@ -249,7 +260,7 @@ std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& 
     if (options.progress) {
       options.progress(static_cast<double>(i) / static_cast<double>(order.size()));
     }
-    improver.change(plans[order[i]], order[i]);
+    improver.change(plans[order[i]]);
   }
   return std::move(improver).best();
 }

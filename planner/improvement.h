@@ -16,7 +16,7 @@ namespace trainyard {
 
 struct Improvement {
   Candidate candidate;
-  std::size_t of = 0;                                     // the plan that was changed
+  Plan of;                                                // the plan that was changed
   bool layers = false, recompute = false, order = false;  // what was
   bool placement = false, sharding = false;               // and of where ranks and states lie
   Seconds bound;  // of the step with these degrees, whatever else of this is changed
@@ -24,6 +24,10 @@ struct Improvement {
 
 constexpr std::size_t kMostImproved = 5;
 constexpr int kImprovedAmong = 16;  // plans of a search that are worth giving to improve()
+
+// Where the plan that was changed stands among these; nothing: it is none of them.
+std::optional<std::size_t> place_of_changed(const Improvement& improvement,
+                                            const std::vector<Candidate>& plans);
 
 // Whether all degrees of parallelism are the same.
 bool same_split(const Plan& a, const Plan& b);

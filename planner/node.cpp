@@ -148,16 +148,35 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
   return priced_.back().sums;
 }
 
-PlanBound NodeBounds::bound(const Degrees& degrees, Found found) const {
+// The least of all schedules and chunks.
+SpanFloor NodeBounds::span_of(const Degrees& degrees, const ShapeRange& range, const PassSums& sums,
+                              Plan& plan) const {
+  SpanFloor least{Seconds(1e300), Seconds(1e300)};
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const StepShape& shape = space_.shapes[degrees.shapes][i];
+    plan.schedule = shape.schedule;
+    plan.virtual_stages = shape.virtual_stages;
+    const SpanFloor one = span_floor(job_, sums, plan);
+    least.always = std::min(least.always, one.always);
+    least.without_traffic = std::min(least.without_traffic, one.without_traffic);
+  }
+  return least;
+}
+
+PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Found found) const {
   PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300)};
+  const SpanFloor span = span_of(degrees, range, found.sums, found.plan);
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   found.plan.recompute = least_recompute(space_, degrees, found.sums);
   for (const Sharding& sharding : space_.shardings_of(degrees)) {
     set_sharding(sharding, degrees, found.plan);
-    const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan);
+    const Seconds known =
+        sharding.zero_stage <= 1 ? std::max(span.always, span.without_traffic) : span.always;
+    const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan, known);
+    least.memory = std::min(least.memory, one.memory);
+    if (one.memory > job_.job.cluster.device.memory) continue;
     least.step = std::min(least.step, one.step);
     least.busy = std::min(least.busy, one.busy);
-    least.memory = std::min(least.memory, one.memory);
   }
   return least;
 }

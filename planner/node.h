@@ -91,8 +91,9 @@ class NodeBounds {
   };
   std::optional<Found> look(const Degrees& degrees, const ShapeRange& range,
                             const PlanRequest& base);
-  // The least of all plans of the node, whatever their schedule, sharding and recomputation.
-  PlanBound bound(const Degrees& degrees, Found found) const;
+  // The least of all plans of the node, whatever their schedule, sharding and recomputation: of the
+  // time, of those whose states may fit the device.
+  PlanBound bound(const Degrees& degrees, const ShapeRange& range, Found found) const;
 
  private:
   struct Priced {
@@ -101,6 +102,8 @@ class NodeBounds {
     PassSums sums;
   };
   const PassSums& sums_of(const Degrees& degrees, const Plan& plan);
+  SpanFloor span_of(const Degrees& degrees, const ShapeRange& range, const PassSums& sums,
+                    Plan& plan) const;
 
   const PreparedJob& job_;
   const Enumeration& space_;

@@ -139,11 +139,13 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
 PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
   PassSums sums;
   sums.alive = Bytes(1e30);
+  sums.least_layer = Seconds(1e30);
   const LayerCounts layers = job.layers_between(0, job.job.model.layers);
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     if (layers[kind] == 0) continue;
     const LayerCost& cost = costs.layers[kind];
     add(cost, layers[kind], sums);
+    sums.least_layer = std::min(sums.least_layer, passes_of(cost));
     const Bytes kept = std::min(cost.saved.everything, cost.saved.selective);
     sums.alive = std::min(sums.alive, kept + cost.gradients);
   }
@@ -182,8 +184,35 @@ Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor
   return (passes * (1 - hidden) + job.job.training.stack.step_overhead) * kRounding;
 }
 
+// The span is that of handbook §8's closed forms at least: of any stage its m micro-batches and, of
+// one, the first chunks of the stages before it. The last stage has all others before it. The least
+// of the longest span, over all ways to share the passes out, is where all stages have the same:
+// each then takes 1 − 1/m of the one before. In chunks the average stage stands for it.
+SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& plan) {
+  const Schedule& schedule = *plan.schedule;
+  const int stages = plan.pipeline_parallel;
+  if (stages == 1 || schedule.route != Route::loop || schedule.splits_backward ||
+      !plan.layers_per_stage.empty()) {
+    return {};
+  }
+  const double m = plan.microbatches;
+  const LayersOfChunks layers(plan, job.job.model.layers);
+  int of_last = 0;
+  for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+    of_last += layers[chunk * stages + stages - 1];
+  }
+  const Seconds last = of_last * sums.least_layer;
+  if (plan.virtual_stages == 1) {
+    return {sums.plain + (m - 1) * last, sums.plain / (1 - std::pow(1 - 1 / m, stages))};
+  }
+  int before = 0;  // layers of the first chunks before a stage, all stages together
+  for (int stage = 1; stage < stages; ++stage) before += layers.before(stage);
+  return {layers.before(stages - 1) * sums.least_layer + m * last,
+          (m * sums.plain + before * sums.least_layer) / stages};
+}
+
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
-                     const Plan& plan) {
+                     const Plan& plan, Seconds span) {
   constexpr double kRounding = 1 - 1e-9;
   const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
@@ -195,7 +224,7 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   bound.busy = by_passes ? passes * (sums.computing * kRounding) : Seconds(0);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
-  bound.step = passes * (1 - hidden) + optimizer_time(job, plan, average) +
+  bound.step = std::max(span, passes * (1 - hidden)) + optimizer_time(job, plan, average) +
                job.job.training.stack.step_overhead;
   bound.step *= kRounding;
   bound.memory = memory_of(job, sums, plan, average) * kRounding;

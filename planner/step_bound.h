@@ -1,6 +1,7 @@
 // Lower bounds of a plan that cost one look at a layer: what the passes of one micro-batch take in
 // all, shared by every plan that differs in stages, schedule, ZeRO and recomputation only, and from
-// it a step in which no stage ever waits and nothing of data parallelism shows.
+// it a step in which no stage waits but for the first micro-batch, and nothing of data parallelism
+// shows.
 //
 // Admissible for the analytic estimate: the slowest stage takes at least the average one.
 #pragma once
@@ -26,6 +27,7 @@ struct PassSums {
   double computing = 1;     // the least share of it that is compute, of any layer or end
   double exchanging = 0;    // the largest share of it that is experts' exchange, of any layer
   Bytes alive;              // the least that a layer's backward pass has alive
+  Seconds least_layer;      // all passes of the layer that takes the least, nothing repeated
 
   Seconds total(Recompute recompute) const;
 };
@@ -49,15 +51,25 @@ ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const Pla
 Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor& floor,
                    bool paired);
 
+// From the first pass of a step to the last, at least: a stage begins when the first micro-batch
+// has passed those before it, and they end after it. Zero where a backward pass is split or goes
+// another way, and where layers are named.
+struct SpanFloor {
+  Seconds always;           // of the last stage alone
+  Seconds without_traffic;  // of the longest, where passes hold no traffic of parameters
+};
+SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& plan);
+
 // What a plan takes at least. Requires: `plan` has the degrees, micro-batch, schedule, ZeRO stage
-// and recomputation in question; the layers of `sums` are its own.
+// and recomputation in question; the layers of `sums` are its own. `span`: what is known of it from
+// the first pass to the last.
 struct PlanBound {
   Seconds step;
   Seconds busy;  // of the step, computing
   Bytes memory;
 };
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
-                     const Plan& plan);
+                     const Plan& plan, Seconds span = Seconds(0));
 
 // Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
 // Of data parallelism and sends they know nothing. Those of times need set_passes first.

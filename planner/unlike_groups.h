@@ -1,14 +1,14 @@
-// Plans for a cluster of two groups of unlike nodes (two device generations). Two ways to use both:
-// a pipeline through them, where each group has stages of its own and as many layers as suits its
-// devices and their memory (planner/allocation.h); or replicas of the whole network on each, with
-// micro-batches in the proportion of their speed. And each group alone, to see what it adds.
+// Plans for a cluster of groups of unlike nodes (device generations). Three ways to use it: a
+// pipeline through several groups, each with stages of its own and as many layers as suit its
+// devices and their memory (planner/unlike_pipeline.h); replicas of the whole network on several,
+// with micro-batches in the proportion of their speed (planner/unlike_replicas.h); or one group
+// alone. The first two through any of the groups, so that one that only delays is left out.
 //
-// Assumes: a stage costs what it costs in a cluster made of its group's nodes alone; sends of the
-// boundary's two stages and the gradients of unlike replicas cross the boundary, all devices of the
-// narrower side at once; the schedule is 1F1B. Nodes of both groups have as many devices.
+// Assumes: a stage costs what it costs in a cluster made of its group's nodes alone; sends between
+// stages of two groups and the gradients of unlike replicas cross the boundary, all devices of the
+// narrower side at once; the schedule is 1F1B. Nodes of all groups have as many devices.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <functional>
 #include <optional>
@@ -21,13 +21,24 @@
 
 namespace trainyard {
 
-constexpr std::size_t kGroups = 2;
+constexpr std::size_t kMostGroups = 4;  // 4 have 60 ways to stand in a row, with or without some
 
 struct UnlikeCluster {
-  std::array<Cluster, kGroups> groups;
-  BytesPerSecond boundary;  // of a device, between the groups, each direction
-  Seconds boundary_latency;
+  std::vector<Cluster> groups;  // 2 … kMostGroups
+  // Of a device to another group, each direction; absent: its part of the NICs of the narrower one.
+  std::optional<BytesPerSecond> boundary;
+  std::optional<Seconds> boundary_latency;  // absent: the longer one of the two fabrics
 };
+
+// What the NICs of a group give each of its devices.
+BytesPerSecond nics_of_a_device(const Cluster& group);
+
+// Between two groups of a cluster.
+struct Boundary {
+  BytesPerSecond bandwidth;
+  Seconds latency;
+};
+Boundary boundary_between(const UnlikeCluster& cluster, std::size_t a, std::size_t b);
 
 struct GroupedJob {
   Transformer model;
@@ -35,11 +46,8 @@ struct GroupedJob {
   UnlikeCluster cluster;
 };
 
-// What the NICs of a group give each of its devices.
-BytesPerSecond nics_of_a_device(const Cluster& group);
-
 struct GroupShare {
-  int stages = 0;        // of the pipeline, or of a replica
+  int stages = 0;        // of the pipeline, or of a replica; 0: the group stands idle
   int layers = 0;        // of all its stages, or of a replica
   int replicas = 0;      // of what it holds
   int microbatches = 0;  // of a replica
@@ -50,11 +58,11 @@ enum class GroupUse { pipeline, replicas, alone };
 
 struct GroupedPlan {
   GroupUse use = GroupUse::alone;
-  std::size_t first = 0;  // the group of the first stages, or the one that works alone
-  Plan plan;              // degrees; of a pipeline with the layers and recomputation of its stages
-  std::array<GroupShare, kGroups> shares;
+  std::vector<std::size_t> order;  // the groups at work; of a pipeline in the order of its stages
+  Plan plan;  // degrees; of a pipeline with the layers and recomputation of its stages
+  std::vector<GroupShare> shares;  // of every group of the cluster
   Seconds step_time;
-  Seconds boundary;  // of it, what crosses between the groups and shows
+  Seconds boundary;  // of it, what crosses between groups and shows
   bool feasible = false;
 };
 
@@ -63,7 +71,7 @@ struct GroupedPlans {
   std::optional<GroupedPlan> even_pipeline;  // of its degrees, with even layers and one
                                              // recomputation
   std::optional<GroupedPlan> replicas;
-  std::array<std::optional<GroupedPlan>, kGroups> alone;
+  std::vector<std::optional<GroupedPlan>> alone;  // of each group
   bool complete = true;  // all of these ways were looked at from end to end
   Seconds bound;         // no plan of any kind takes less: the peak FLOP/s of all devices
 };
@@ -81,8 +89,5 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
 std::vector<GroupedPlan> in_order(const GroupedPlans& found);
 // At most so much of the best step can be gained by any plan; 1 where none was found.
 double gap_of(const GroupedPlans& found);
-
-// A pipeline with the layers and the recomputation that `plan` names: `stages` of the first group.
-GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request, std::size_t first);
 
 }  // namespace trainyard

@@ -111,7 +111,7 @@ void Worker::bound_open_degrees(const Degrees& degrees) {
     if (!matters(floors_.without_experts(range)) || !matters(floors_.with_experts(range))) continue;
     auto look = bounds_.look(degrees, range, shared_.options.base);
     if (!look) continue;
-    const PlanBound bound = bounds_.bound(degrees, *std::move(look));
+    const PlanBound bound = bounds_.bound(degrees, range, *std::move(look));
     if (too_large(bound)) return;  // and so are larger micro-batches
     shared_.lower_open_families(value_of(bound).first);
   }
@@ -147,7 +147,7 @@ void Worker::bound_degrees(std::size_t index) {
       count(plans);  // none is legal
       continue;
     }
-    const PlanBound bound = bounds_.bound(degrees, *std::move(look));
+    const PlanBound bound = bounds_.bound(degrees, ranges[i], *std::move(look));
     fits = !too_large(bound);
     if (fits) {
       found_.push_back(

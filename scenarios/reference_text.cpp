@@ -79,7 +79,9 @@ std::string form_type(const ObjectShape& shape) {
   return fmt::format("[{}](#{})", name, name);
 }
 std::string form_type(const ListShape& shape) {
-  return fmt::format("list of {}{}", shape.size > 0 ? fmt::format("{}: ", shape.size) : "",
+  std::string length = shape.size > 0 ? fmt::format("{}", shape.size) : "";
+  if (shape.most > shape.size) length += fmt::format(" to {}", shape.most);
+  return fmt::format("list of {}{}{}", length, length.empty() ? "" : ": ",
                      type_of(shape.element.front()));
 }
 std::string form_type(const AnyShape& shape) {

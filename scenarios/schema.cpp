@@ -62,7 +62,7 @@ Json form_schema(const ObjectShape& shape) {
 Json form_schema(const ListShape& shape) {
   Json schema = {{"type", "array"}, {"items", schema_of(shape.element.front())}};
   schema["minItems"] = std::max<std::size_t>(1, shape.size);
-  if (shape.size > 0) schema["maxItems"] = shape.size;
+  if (shape.size > 0) schema["maxItems"] = std::max(shape.size, shape.most);
   return schema;
 }
 Json form_schema(const AnyShape& shape) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
@@ -15,19 +14,23 @@
 namespace trainyard {
 namespace {
 
-using Groups = std::array<bool, kGroups>;
+using Groups = std::vector<bool>;
 
 Groups used_by(const GroupedPlan& plan) {
-  return {plan.shares[0].stages > 0, plan.shares[1].stages > 0};
+  Groups used;
+  used.reserve(plan.shares.size());
+  for (const GroupShare& share : plan.shares) used.push_back(share.stages > 0);
+  return used;
 }
 
 int used_devices(const UnlikeCluster& cluster, const Groups& used) {
   int devices = 0;
-  for (std::size_t g = 0; g < kGroups; ++g) devices += used[g] ? cluster.groups[g].devices() : 0;
+  for (std::size_t g = 0; g < used.size(); ++g)
+    devices += used[g] ? cluster.groups[g].devices() : 0;
   return devices;
 }
 
-// The group's nodes, as many as the plan uses of both.
+// The group's nodes, as many as the plan uses of all.
 Cluster stand_in_cluster(const UnlikeCluster& cluster, const Groups& used, std::size_t group) {
   Cluster whole = cluster.groups[group];
   whole.nodes = used_devices(cluster, used) / whole.devices_per_node;
@@ -38,7 +41,8 @@ Cluster stand_in_cluster(const UnlikeCluster& cluster, const Groups& used, std::
 Plan whole_plan(const GroupedPlan& found) {
   Plan plan = found.plan;
   if (found.use != GroupUse::replicas) return plan;
-  plan.data_parallel = found.shares[0].replicas + found.shares[1].replicas;
+  plan.data_parallel = 0;
+  for (const GroupShare& share : found.shares) plan.data_parallel += share.replicas;
   return plan;
 }
 
@@ -71,12 +75,17 @@ std::optional<Plan> plan_of_replicas(const PreparedJob& job, const GroupedPlan& 
 
 std::optional<Seconds> busy_of(const GroupedJob& job, const GroupedPlan& found, std::size_t group) {
   const bool pipeline = found.use == GroupUse::pipeline;
-  const Groups held = pipeline ? Groups{true, true} : Groups{group == 0, group == 1};
+  Groups held = used_by(found);
+  if (!pipeline) {
+    held.assign(held.size(), false);
+    held[group] = true;
+  }
   const PreparedJob own =
       prepare({job.model, stand_in_cluster(job.cluster, held, group), job.training});
   const int stages = found.shares[group].stages;
   if (pipeline) {
-    const int first = group == found.first ? 0 : found.shares[found.first].stages;
+    int first = 0;
+    for (auto g = found.order.begin(); *g != group; ++g) first += found.shares[*g].stages;
     return computing(own, found.plan, first, stages);
   }
   if (found.use == GroupUse::alone) return computing(own, found.plan, 0, stages);
@@ -87,7 +96,7 @@ std::optional<Seconds> busy_of(const GroupedJob& job, const GroupedPlan& found, 
 std::optional<Joules> energy_of_groups(const GroupedJob& job, const GroupedPlan& found) {
   const Groups used = used_by(found);
   Joules sum;
-  for (std::size_t g = 0; g < kGroups; ++g) {
+  for (std::size_t g = 0; g < used.size(); ++g) {
     if (!used[g]) continue;
     const auto busy = busy_of(job, found, g);
     if (!busy) return std::nullopt;
@@ -105,7 +114,7 @@ void average_device(const UnlikeCluster& cluster, const Groups& used, Cluster& s
   std::optional<DollarsPerSecond> price = DollarsPerSecond(0);
   Watts power;
   bool powered = true;
-  for (std::size_t g = 0; g < kGroups; ++g) {
+  for (std::size_t g = 0; g < used.size(); ++g) {
     if (!used[g]) continue;
     const Device& device = cluster.groups[g].device;
     const double share = cluster.groups[g].devices() / devices;
@@ -123,7 +132,7 @@ void average_device(const UnlikeCluster& cluster, const Groups& used, Cluster& s
 double utilisation(const GroupedJob& job, const Groups& used, Flops flop, Seconds step,
                    FlopsPerSecond (*peak_of)(const Device&, const Training&)) {
   FlopsPerSecond peak;
-  for (std::size_t g = 0; g < kGroups; ++g) {
+  for (std::size_t g = 0; g < used.size(); ++g) {
     const Cluster& cluster = job.cluster.groups[g];
     if (used[g])
       peak += peak_of(cluster.device, job.training) * static_cast<double>(cluster.devices());
@@ -169,7 +178,7 @@ PreparedJob stand_in_of(const GroupedJob& job, const GroupedPlan& found, const S
   const Plan plan = whole_plan(found);
   std::optional<PreparedJob> worst;
   double least = 0;
-  for (std::size_t g = 0; g < kGroups; ++g) {
+  for (std::size_t g = 0; g < used.size(); ++g) {
     if (!used[g]) continue;
     Cluster cluster = stand_in_cluster(job.cluster, used, g);
     average_device(job.cluster, used, cluster);
@@ -208,7 +217,7 @@ Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& s
   const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
   if (plans.empty()) {
     return failure("/cluster/groups",
-                   "found no plan that fits, neither with both groups nor with one of them; "
+                   "found no plan that fits, neither through several groups nor on one of them; "
                    "allowed: devices whose memory holds the job");
   }
   UnlikeAnswer answer{.best = plans.front(), .stand_in = {}, .candidate = {}};
@@ -226,7 +235,7 @@ std::vector<Replan> replans_of_groups(const GroupedJob& job, const UnlikeAnswer&
   replans.reserve(nodes_left.size());
   for (const int left : nodes_left) {
     Seconds step;
-    for (std::size_t g = 0; g < kGroups; ++g) {
+    for (std::size_t g = 0; g < used.size(); ++g) {
       if (used[g]) step = std::max(step, step_without(job, g, nodes - left));
     }
     replans.push_back({left, std::min(1.0, answer.best.step_time / step)});

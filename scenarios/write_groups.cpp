@@ -19,11 +19,12 @@ Json share_json(const Cluster& cluster, const GroupShare& share) {
 
 Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
   Json groups = Json::array();
-  for (std::size_t g = 0; g < kGroups; ++g) {
+  for (std::size_t g = 0; g < plan.shares.size(); ++g) {
     groups.push_back(share_json(cluster.groups[g], plan.shares[g]));
   }
   return {{"use", name_of(plan.use)},
-          {"first", plan.first},
+          {"first", plan.order.front()},
+          {"order", plan.order},
           {"step_time_s", plan.step_time.value()},
           {"boundary_s", plan.boundary.value()},
           {"plan", plan_value(plan.plan)},

@@ -41,7 +41,8 @@ Json candidates_json(const Scenario& scenario, const PreparedJob& job,
 }
 
 Json improvement_json(const Scenario& scenario, const PreparedJob& job,
-                      const std::optional<Improvement>& improvement) {
+                      const std::optional<Improvement>& improvement,
+                      const std::vector<Candidate>& listed) {
   if (!improvement) return nullptr;
   Json changed = Json::array();
   if (improvement->layers) changed.push_back("layers_per_stage");
@@ -50,7 +51,9 @@ Json improvement_json(const Scenario& scenario, const PreparedJob& job,
   if (improvement->sharding) changed.push_back("sharding_group");
   if (improvement->order) changed.push_back("schedule");
   Json one = candidate_json(scenario, job, improvement->candidate);
-  one.update({{"of", improvement->of},
+  const auto place = place_of_changed(*improvement, listed);
+  one.update({{"of", place ? Json(*place) : Json(nullptr)},
+              {"of_plan", plan_value(improvement->of)},
               {"changed", std::move(changed)},
               {"step_time_bound_s", improvement->bound.value()}});
   return one;
@@ -129,31 +132,33 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
 
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
                       const PlanFindings& findings, Seconds wall_time) {
-  const Json json = {{"trainyard", "plans/1"},
-                     {"name", scenario.name},
-                     {"devices", job.job.cluster.devices()},
-                     {"assumptions", scenario.assumptions},
-                     {"plans", candidates_json(scenario, job, result.plans)},
-                     {"closest", candidates_json(scenario, job, result.closest)},
-                     {"improvement", improvement_json(scenario, job, findings.improvement)},
-                     {"baselines", baselines_json(scenario, job, findings.baselines)},
-                     {"marginal_values", marginal_json(findings.marginal)},
-                     {"ways_out", ways_out_json(findings.ways_out)},
-                     {"explained", explained_json(scenario, job, findings.explained)},
-                     {"search",
-                      {{"space", result.space},
-                       {"space_size", result.space_size},
-                       {"considered", result.considered},
-                       {"pruned", result.pruned},
-                       {"pruned_by_memory", result.pruned_by_memory},
-                       {"pruned_by_time", result.pruned_by_time},
-                       {"infeasible", result.infeasible},
-                       {"infeasible_by_states", result.shortfall.by_states},
-                       {"infeasible_by_activations", result.shortfall.by_activations},
-                       {"evaluated", result.evaluated},
-                       {"wall_time_s", wall_time.value()},
-                       {"optimal", result.optimal},
-                       {"gap", result.gap}}}};
+  const Json json = {
+      {"trainyard", "plans/1"},
+      {"name", scenario.name},
+      {"devices", job.job.cluster.devices()},
+      {"assumptions", scenario.assumptions},
+      {"plans", candidates_json(scenario, job, result.plans)},
+      {"closest", candidates_json(scenario, job, result.closest)},
+      {"improvement", improvement_json(scenario, job, findings.improvement,
+                                       result.plans.empty() ? result.closest : result.plans)},
+      {"baselines", baselines_json(scenario, job, findings.baselines)},
+      {"marginal_values", marginal_json(findings.marginal)},
+      {"ways_out", ways_out_json(findings.ways_out)},
+      {"explained", explained_json(scenario, job, findings.explained)},
+      {"search",
+       {{"space", result.space},
+        {"space_size", result.space_size},
+        {"considered", result.considered},
+        {"pruned", result.pruned},
+        {"pruned_by_memory", result.pruned_by_memory},
+        {"pruned_by_time", result.pruned_by_time},
+        {"infeasible", result.infeasible},
+        {"infeasible_by_states", result.shortfall.by_states},
+        {"infeasible_by_activations", result.shortfall.by_activations},
+        {"evaluated", result.evaluated},
+        {"wall_time_s", wall_time.value()},
+        {"optimal", result.optimal},
+        {"gap", result.gap}}}};
   return text_of(json);
 }
 

@@ -176,8 +176,9 @@ struct ClusterOfGroups {
 Field<ClusterOfGroups> groups_field() {
   return Field<ClusterOfGroups>{
       {.key = "groups",
-       .shape = {ListShape{{Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, kGroups}},
-       .doc = "two groups of nodes with as many devices each, such as two generations; for "
+       .shape = {ListShape{
+           {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, 2, kMostGroups}},
+       .doc = "groups of nodes with as many devices each, such as generations; for "
               "`trainyard plan`, `goodput`, `diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
@@ -194,14 +195,14 @@ Field<ClusterOfGroups> groups_field() {
 const Section<ClusterOfGroups>& cluster_of_groups_section() {
   using C = ClusterOfGroups;
   static const Section<C> section(
-      "cluster_of_groups", "A cluster of two groups of unlike nodes.",
+      "cluster_of_groups", "A cluster of groups of unlike nodes.",
       {
           groups_field(),
           quantity("boundary_bandwidth", &C::bandwidth,
-                   "of one device, to the other group, each direction")
-              .absent("its part of the NICs of the narrower group"),
-          quantity("boundary_latency", &C::latency, "of a message to the other group")
-              .absent("the longer one of the groups' fabrics"),
+                   "of one device, to another group, each direction")
+              .absent("its part of the NICs of the narrower of the two groups"),
+          quantity("boundary_latency", &C::latency, "of a message to another group")
+              .absent("the longer one of the two groups' fabrics"),
       });
   return section;
 }
@@ -228,22 +229,18 @@ Expected<void> read_topology(const Json& value, Scenario& scenario, const Place&
 Expected<void> read_groups(const Json& value, Scenario& scenario, const Place& place) {
   ClusterOfGroups parts;
   if (auto done = cluster_of_groups_section().read(value, parts, place); !done) return done;
-  UnlikeCluster unlike;
-  for (std::size_t g = 0; g < kGroups; ++g) {
-    auto done = assemble(parts.groups[g], unlike.groups[g], place / "groups" / g);
+  UnlikeCluster unlike{.boundary = parts.bandwidth, .boundary_latency = parts.latency};
+  for (std::size_t g = 0; g < parts.groups.size(); ++g) {
+    Cluster& group = unlike.groups.emplace_back();
+    auto done = assemble(parts.groups[g], group, place / "groups" / g);
     if (!done) return done;
-  }
-  const auto& [first, second] = unlike.groups;
-  if (first.devices_per_node != second.devices_per_node) {
+    const int first = unlike.groups.front().devices_per_node;
+    if (group.devices_per_node == first) continue;
     return (place / "groups")
-        .error(fmt::format("found nodes of {} and of {} devices; allowed: of equal numbers",
-                           first.devices_per_node, second.devices_per_node));
+        .error(fmt::format("found nodes of {} and of {} devices; allowed: of equal numbers", first,
+                           group.devices_per_node));
   }
-  unlike.boundary =
-      parts.bandwidth.value_or(std::min(nics_of_a_device(first), nics_of_a_device(second)));
-  unlike.boundary_latency =
-      parts.latency.value_or(std::max(first.inter.latency, second.inter.latency));
-  scenario.job.cluster = first;
+  scenario.job.cluster = unlike.groups.front();
   scenario.unlike = std::move(unlike);
   return {};
 }

@@ -57,7 +57,8 @@ std::string allowed_form(const ObjectShape& shape) {
   return fmt::format("an object (keys of `{}`)", shape.section().name);
 }
 std::string allowed_form(const ListShape& shape) {
-  const std::string length = shape.size == 0 ? "" : fmt::format(" of {}", shape.size);
+  std::string length = shape.size == 0 ? "" : fmt::format(" of {}", shape.size);
+  if (shape.most > shape.size) length += fmt::format(" to {}", shape.most);
   return fmt::format("a list{}, each entry {}", length, allowed(shape.element.front()));
 }
 std::string allowed_form(const AnyShape& shape) {
@@ -151,8 +152,10 @@ Expected<void> check_form(const ObjectShape& shape, const Json& value, const Pla
 }
 
 Expected<void> check_form(const ListShape& shape, const Json& value, const Place& place) {
-  const bool long_enough = shape.size == 0 ? !value.empty() : value.size() == shape.size;
-  if (!value.is_array() || !long_enough) return mismatch(value, place, allowed_form(shape));
+  const std::size_t most = std::max(shape.size, shape.most);
+  const bool has_length =
+      shape.size == 0 ? !value.empty() : value.size() >= shape.size && value.size() <= most;
+  if (!value.is_array() || !has_length) return mismatch(value, place, allowed_form(shape));
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (auto fits = check(shape.element.front(), value[i], place / i); !fits) return fits;
   }

@@ -59,6 +59,7 @@ struct ObjectShape {
 struct ListShape {
   std::vector<Shape> element;  // exactly one; a vector because Shape is not complete here
   std::size_t size = 0;        // 0: one entry or more
+  std::size_t most = 0;        // above `size`: from so many entries to this many
 };
 struct AnyShape {  // told apart by type of value and by markers, never by trial
   std::vector<Shape> alternatives;

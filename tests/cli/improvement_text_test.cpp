@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/schedule/schedule.h"
+
 namespace trainyard {
 namespace {
 
@@ -9,15 +11,26 @@ Candidate lasting(double seconds) {
   Candidate candidate;
   candidate.estimate.step_time = Seconds(seconds);
   candidate.estimate.feasible = true;
+  candidate.plan.schedule = find_schedule("1f1b");
   return candidate;
 }
 
 std::string words_of(double seconds) {
-  return improvement_words({.candidate = lasting(seconds), .order = true}, lasting(2));
+  return improvement_words({.candidate = lasting(seconds), .of = lasting(2).plan, .order = true},
+                           {lasting(2)});
 }
 
 TEST(ImprovementWords, SayHowMuchShorterTheStepIs) {
   EXPECT_NE(words_of(1.5).find("(25.0 % less than plan 1)"), std::string::npos) << words_of(1.5);
+}
+
+TEST(ImprovementWords, NameThePlanThatWasChangedByItsPlaceInTheList) {
+  Candidate other = lasting(3);
+  other.plan.tensor_parallel = 2;
+  const Improvement improvement{.candidate = lasting(1), .of = other.plan, .order = true};
+  EXPECT_EQ(improvement_words(improvement, {lasting(2), other}).find("plan 2"), 0u);
+  const std::string unlisted = improvement_words(improvement, {lasting(2)});
+  EXPECT_EQ(unlisted.find("a plan further down the list"), 0u) << unlisted;
 }
 
 // What is searched for the least memory may take longer.

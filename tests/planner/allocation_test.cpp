@@ -69,6 +69,17 @@ double brute_force(const AllocationProblem& problem) {
   const int stages = static_cast<int>(problem.stages.size());
   const int layers = static_cast<int>(problem.layers.size());
   double best = kInfinity;
+  const auto index = [layers](int j, int first, int end) {
+    return at((j * (layers + 1) + first) * (layers + 1) + end);
+  };
+  std::vector<std::vector<double>> times(index(stages, 0, 0));
+  for (int j = 0; j < stages; ++j) {
+    for (int first = 0; first <= layers; ++first) {
+      for (int end = first; end <= layers; ++end) {
+        times[index(j, first, end)] = all_times(problem, j, first, end);
+      }
+    }
+  }
   const std::function<void(int, int, double, double)> place = [&](int j, int first, double longest,
                                                                   double sum) {
     if (j == stages) {
@@ -78,7 +89,7 @@ double brute_force(const AllocationProblem& problem) {
       return;
     }
     for (int end = j + 1 == stages ? layers : first; end <= layers; ++end) {
-      for (const double time : all_times(problem, j, first, end)) {
+      for (const double time : times[index(j, first, end)]) {
         if (time < kInfinity) place(j + 1, end, std::max(longest, time), sum + time);
       }
     }
@@ -156,6 +167,94 @@ TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
     }
   }
   EXPECT_GT(fitting, 1000);
+}
+
+// Layers that are heavy where the pattern has a one.
+std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
+  const AllocatedLayer light{.time = Seconds(2),
+                             .selective = Seconds(0.25),
+                             .full = Seconds(1),
+                             .states = Bytes(1),
+                             .saved = Bytes(3),
+                             .saved_selective = Bytes(2),
+                             .saved_by_full = Bytes(0.5),
+                             .gradients = Bytes(1),
+                             .gathered = Bytes(0.5)};
+  const AllocatedLayer heavy{.time = Seconds(5),
+                             .selective = Seconds(0.5),
+                             .full = Seconds(2),
+                             .states = Bytes(2),
+                             .saved = Bytes(7),
+                             .saved_selective = Bytes(5),
+                             .saved_by_full = Bytes(1),
+                             .gradients = Bytes(2),
+                             .gathered = Bytes(1)};
+  std::vector<AllocatedLayer> all;
+  for (int i = 0; i < layers; ++i) all.push_back((pattern >> i & 1U) != 0 ? heavy : light);
+  return all;
+}
+
+// The second is slower; embedding and head on the first and the last.
+std::vector<AllocatedStage> stages_with(int stages, double memory) {
+  std::vector<AllocatedStage> all;
+  for (int j = 0; j < stages; ++j) {
+    const bool last = j + 1 == stages;
+    all.push_back({.time = Seconds(j == 0 || last ? 1.5 : 0.5),
+                   .fixed = Bytes(j == 0 ? 2 : 1),
+                   .head = Bytes(last ? 3 : 0),
+                   .capacity = Bytes(memory),
+                   .in_flight = static_cast<double>(stages - j),
+                   .slowness = j == 1 ? 1.5 : 1});
+  }
+  return all;
+}
+
+// Under every set of policies. Returns how many fit.
+int expect_brute_force_on_policies(AllocationProblem problem) {
+  int fitting = 0;
+  for (unsigned policies = 1; policies < 8; ++policies) {
+    problem.none = (policies & 1U) != 0;
+    problem.selective = (policies & 2U) != 0;
+    problem.full = (policies & 4U) != 0;
+    const auto found = allocate_layers(problem);
+    const double best = brute_force(problem);
+    EXPECT_EQ(found.has_value(), best < kInfinity);
+    if (!found) continue;
+    ++fitting;
+    EXPECT_NEAR(found->step.value(), best, 1e-9 * best);
+  }
+  return fitting;
+}
+
+// Light and heavy layers in every order, up to so many, on up to four stages, with little memory,
+// some and enough.
+int expect_brute_force_on_all(int most_layers) {
+  int fitting = 0;
+  for (int layers = 1; layers <= most_layers; ++layers) {
+    for (unsigned pattern = 0; pattern < 1U << layers; ++pattern) {
+      AllocationProblem problem{.layers = layers_of(layers, pattern), .microbatches = 6};
+      for (int stages = 1; stages <= 4; ++stages) {
+        for (const double memory : {6.0, 14.0, 60.0}) {
+          problem.stages = stages_with(stages, memory * layers / stages + 8);
+          fitting += expect_brute_force_on_policies(problem);
+          if (testing::Test::HasFailure()) return fitting;
+        }
+      }
+    }
+  }
+  return fitting;
+}
+
+TEST(Allocation, EqualsBruteForceOnAllInstancesUpToFiveLayers) {
+  const int all = 62 * 4 * 3 * 7;
+  const int fitting = expect_brute_force_on_all(5);
+  EXPECT_GT(fitting, all / 2);
+  EXPECT_LT(fitting, all);
+}
+
+// A minute: --gtest_also_run_disabled_tests.
+TEST(Allocation, DISABLED_EqualsBruteForceOnAllInstancesUpToTenLayers) {
+  EXPECT_GT(expect_brute_force_on_all(10), 2046 * 4 * 3 * 7 / 2);
 }
 
 TEST(Allocation, BalancesLayersAsTheGoldenValuesSay) {

@@ -23,8 +23,8 @@ struct VisitedNode {
   Seconds without_experts, with_experts;
 };
 
-void each_node(const PreparedJob& job, const std::function<void(const VisitedNode&)>& visit) {
-  const Enumeration space = enumerate(job, {});
+void each_node(const PreparedJob& job, const Enumeration& space,
+               const std::function<void(const VisitedNode&)>& visit) {
   const ParameterShares shares = parameter_shares(job);
   const PlanRequest base;
   NodeFloors floors(job, space, base);
@@ -35,10 +35,14 @@ void each_node(const PreparedJob& job, const std::function<void(const VisitedNod
     for (const ShapeRange& range : space.ranges[degrees.shapes]) {
       auto look = bounds.look(degrees, range, base);
       if (!look) continue;
-      visit({degrees, range, bounds.bound(degrees, *std::move(look)), floors.without_experts(range),
-             floors.with_experts(range)});
+      visit({degrees, range, bounds.bound(degrees, range, *std::move(look)),
+             floors.without_experts(range), floors.with_experts(range)});
     }
   }
+}
+
+void each_node(const PreparedJob& job, const std::function<void(const VisitedNode&)>& visit) {
+  each_node(job, enumerate(job, {}), visit);
 }
 
 // Overlap of every kind in turn: what hides an exchange is what could make a floor too high.
@@ -64,6 +68,49 @@ TEST(NodeFloors, AreNeverAboveTheBoundOfTheNode) {
     });
   }
   EXPECT_GT(nodes, 1000);
+}
+
+// All plans of a node, as make_plan takes them.
+void each_plan(const Job& job, const Enumeration& space, const VisitedNode& node,
+               const std::function<void(const Plan&)>& visit) {
+  PlanRequest request;
+  set_degrees(space, node.degrees, request);
+  for (std::size_t i = node.range.first; i < node.range.last; ++i) {
+    set_shape(space.shapes[node.degrees.shapes][i], request);
+    for (const Sharding& sharding : space.shardings_of(node.degrees)) {
+      set_sharding(sharding, request);
+      for (const RecomputeChoice& recompute : space.recomputes) {
+        set_recompute(recompute, request);
+        const auto plan = plan_if_legal(request, job.model, job.cluster, job.training);
+        if (plan) visit(*plan);
+      }
+    }
+  }
+}
+
+// Schedules that keep a backward pass whole: of these the bound knows how long stages wait.
+TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
+  RandomJobs jobs(8);
+  SearchSpace whole;
+  whole.schedule = {"1f1b", "interleaved-1f1b", "gpipe"};
+  int plans = 0, close = 0;
+  for (int i = 0; i < 48; ++i) {
+    const PreparedJob job = prepare(with_overlap(jobs.next(), i % 16));
+    const Enumeration space = enumerate(job, whole);
+    Estimate priced;
+    each_node(job, space, [&](const VisitedNode& node) {
+      each_plan(job.job, space, node, [&](const Plan& plan) {
+        estimate(job, plan, priced);
+        if (!priced.feasible) return;
+        ++plans;
+        close += node.bound.step > 0.9 * priced.step_time && plan.pipeline_parallel > 1 ? 1 : 0;
+        ASSERT_LE(node.bound.step, priced.step_time) << "job " << i;
+      });
+    });
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(plans, 5000);
+  EXPECT_GT(close, 100);
 }
 
 TEST(NodeFloors, KnowTheExchangeOfTheExperts) {

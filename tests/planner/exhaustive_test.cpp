@@ -20,6 +20,7 @@ struct Named {
   std::vector<int> layers;  // of each stage or chunk
   std::vector<RecomputeChoice> recomputes;
   std::vector<std::string> offloads;
+  std::vector<std::string> schedules;
 };
 
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
@@ -39,6 +40,11 @@ class EveryPlan {
     for (value = 1; value <= most; ++value) then();
   }
 
+  // Of no names: any.
+  static bool has(const std::vector<std::string>& names, std::string_view name) {
+    return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
+  }
+
   void experts() {
     const int replica =
         request_.tensor_parallel * request_.pipeline_parallel * request_.context_parallel;
@@ -54,6 +60,7 @@ class EveryPlan {
     each(request_.micro_batch, 8, [this] {
       each(request_.virtual_stages, request_.pipeline_parallel > 1 ? 4 : 1, [this] {
         for (const Schedule* schedule : schedules()) {
+          if (!has(named_.schedules, schedule->name)) continue;
           request_.schedule = schedule->name;
           communication();
         }
@@ -78,8 +85,7 @@ class EveryPlan {
   void offloads() {
     if (named_.offloads.empty()) memory();
     for (const OffloadChoice& choice : kOffloads) {
-      const auto& names = named_.offloads;
-      if (std::find(names.begin(), names.end(), choice.name) == names.end()) continue;
+      if (named_.offloads.empty() || !has(named_.offloads, choice.name)) continue;
       request_.offload = choice.offload;
       memory();
     }
@@ -152,6 +158,7 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
   options.base.layers_per_stage = named.layers;
   options.space.recompute = named.recomputes;
   options.space.offload = named.offloads;
+  options.space.schedule = named.schedules;
   const SearchResult found =
       search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
@@ -230,6 +237,26 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffload) {
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHundredScenarios) {
   expect_the_same_with_offload(300);
+}
+
+// Where no backward pass is split, bounds know more of a pipeline.
+void expect_the_same_of_whole_backward_passes(int scenarios) {
+  constexpr Objective kObjectives[] = {Objective::step_time, Objective::energy, Objective::cost};
+  RandomJobs drawn(15);
+  for (int i = 0; i < scenarios; ++i) {
+    const PreparedJob job = prepare(drawn.next());
+    expect_the_same(job, kObjectives[i % 3], i,
+                    {.schedules = {"1f1b", "interleaved-1f1b", "gpipe"}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWholeBackwardPasses) {
+  expect_the_same_of_whole_backward_passes(24);
+}
+
+TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfThreeHundredOfWholeBackwardPasses) {
+  expect_the_same_of_whole_backward_passes(300);
 }
 
 // Half a minute: --gtest_also_run_disabled_tests.

@@ -1,33 +1,35 @@
-// Two groups of unlike nodes: against one cluster of like nodes, every split of the layers, and
+// Groups of unlike nodes: against one cluster of like nodes, every split of the layers, and
 // devices of exactly half the speed.
-#include "planner/unlike_groups.h"
-
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "planner/unlike_pipeline.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
 namespace {
 
-// Groups of four and four ideal devices; the second's kernels take `slowness` times as long.
-GroupedJob two_groups(double slowness) {
+// Groups of four ideal devices each; their kernels take so many times as long.
+GroupedJob groups_of(const std::vector<double>& slowness) {
   const Job job = small_dense_job();
   GroupedJob groups{.model = job.model, .training = job.training};
   groups.model.layers = 12;
   groups.training.global_batch = 96;
-  groups.cluster.groups = {job.cluster, job.cluster};
-  for (Cluster& cluster : groups.cluster.groups) cluster.nodes = 1;
-  Device& device = groups.cluster.groups[1].device;
-  for (FlopsPerSecond& peak : device.peak) peak /= slowness;
-  for (GemmRates& rates : device.rates.gemm) rates.per_multiprocessor /= slowness;
-  for (AttentionRates& rates : device.rates.attention) rates.per_multiprocessor /= slowness;
-  device.memory_bandwidth /= slowness;
-  groups.cluster.boundary = nics_of_a_device(job.cluster);
-  groups.cluster.boundary_latency = job.cluster.inter.latency;
+  for (const double times : slowness) {
+    Cluster& cluster = groups.cluster.groups.emplace_back(job.cluster);
+    cluster.nodes = 1;
+    Device& device = cluster.device;
+    for (FlopsPerSecond& peak : device.peak) peak /= times;
+    for (GemmRates& rates : device.rates.gemm) rates.per_multiprocessor /= times;
+    for (AttentionRates& rates : device.rates.attention) rates.per_multiprocessor /= times;
+    device.memory_bandwidth /= times;
+  }
   return groups;
 }
+
+GroupedJob two_groups(double slowness) { return groups_of({1, slowness}); }
 
 TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
   GroupedJob groups = two_groups(1);
@@ -40,14 +42,14 @@ TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
     const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
     const Estimate whole = estimate(job, plan);
     groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
-    const GroupedPlan found = price_pipeline(groups, request, 0);
+    const GroupedPlan found = price_pipeline(groups, request, {0, 1});
     EXPECT_NEAR(found.step_time / whole.step_time, 1, 1e-9);
     EXPECT_EQ(found.shares[0].stages, 2);
     EXPECT_EQ(found.shares[0].layers, 6);
     EXPECT_EQ(std::max(found.shares[0].peak_memory, found.shares[1].peak_memory),
               whole.peak_memory);
     groups.cluster.boundary = BytesPerSecond(1e8);
-    EXPECT_GT(price_pipeline(groups, request, 0).step_time, found.step_time);
+    EXPECT_GT(price_pipeline(groups, request, {0, 1}).step_time, found.step_time);
   }
 }
 
@@ -65,11 +67,107 @@ TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
   Seconds best(1e9);
   for (int layers = 0; layers <= 12; ++layers) {
     request.layers_per_stage = {layers, 12 - layers};
-    best = std::min(best, price_pipeline(groups, request, found->first).step_time);
+    best = std::min(best, price_pipeline(groups, request, found->order).step_time);
   }
   EXPECT_LE(found->step_time, best * 1.014);  // of the formula that is minimised (handbook §8)
   EXPECT_GT(found->shares[0].layers, found->shares[1].layers);
 }
+
+// ---- Three groups --------------------------------------------------------------------------
+
+TEST(UnlikeGroups, OfThreeLikeNodesAreOneCluster) {
+  GroupedJob groups = groups_of({1, 1, 1});
+  Cluster cluster = groups.cluster.groups[0];
+  cluster.nodes = 3;
+  const PreparedJob job = prepare({groups.model, cluster, groups.training});
+  for (const bool overlapped : {false, true}) {
+    PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 6, .schedule = "1f1b"};
+    request.overlap.pipeline = overlapped;
+    const Plan plan = make_plan(request, groups.model, job.job.cluster, groups.training).value();
+    const Estimate whole = estimate(job, plan);
+    groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
+    const GroupedPlan found = price_pipeline(groups, request, {2, 0, 1});
+    EXPECT_NEAR(found.step_time / whole.step_time, 1, 1e-9);
+    for (const GroupShare& share : found.shares) {
+      EXPECT_EQ(share.stages, 2);
+      EXPECT_EQ(share.layers, 4);
+    }
+  }
+}
+
+// Every order of the groups and every split of the layers over the same degrees.
+Seconds best_of_all_splits(const GroupedJob& groups, PlanRequest request) {
+  Seconds best(1e9);
+  std::vector<std::size_t> order = {0, 1, 2};
+  do {
+    for (int first = 0; first <= groups.model.layers; ++first) {
+      for (int second = 0; first + second <= groups.model.layers; ++second) {
+        request.layers_per_stage = {first, second, groups.model.layers - first - second};
+        best = std::min(best, price_pipeline(groups, request, order).step_time);
+      }
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  return best;
+}
+
+TEST(UnlikeGroups, DealLayersToThreeGroupsAsTheBestOfAllOrdersAndSplits) {
+  for (const std::vector<double>& slowness :
+       {std::vector<double>{1, 1.5, 2}, {2, 1, 1.25}, {1, 1, 1.75}}) {
+    const GroupedJob groups = groups_of(slowness);
+    const auto found = plan_groups(groups).pipeline;
+    ASSERT_TRUE(found);
+    ASSERT_EQ(found->order.size(), 3u);
+    ASSERT_EQ(found->plan.pipeline_parallel, 3);
+    const Seconds best = best_of_all_splits(groups, {.tensor_parallel = found->plan.tensor_parallel,
+                                                     .pipeline_parallel = 3,
+                                                     .schedule = "1f1b",
+                                                     .data_parallel = found->plan.data_parallel,
+                                                     .micro_batch = found->plan.micro_batch});
+    EXPECT_LE(found->step_time, best * (1 + 1e-12));
+  }
+}
+
+TEST(UnlikeGroups, DoNotDependOnTheOrderInWhichTheyAreWritten) {
+  std::vector<double> slowness = {1, 1.5, 2.5};
+  const GroupedPlans first = plan_groups(groups_of(slowness));
+  ASSERT_TRUE(first.pipeline && first.replicas);
+  while (std::next_permutation(slowness.begin(), slowness.end())) {
+    const GroupedPlans found = plan_groups(groups_of(slowness));
+    EXPECT_NEAR(found.pipeline->step_time / first.pipeline->step_time, 1, 1e-9);
+    EXPECT_NEAR(found.replicas->step_time / first.replicas->step_time, 1, 1e-9);
+  }
+}
+
+// A group that takes a thousand times as long only delays the others: both ways leave it out.
+TEST(UnlikeGroups, LeaveOutWhatOnlyDelays) {
+  const GroupedPlans found = plan_groups(groups_of({1, 1000, 1.5}));
+  const GroupedPlans without = plan_groups(groups_of({1, 1.5}));
+  ASSERT_TRUE(found.replicas && without.replicas);
+  EXPECT_EQ(found.replicas->step_time, without.replicas->step_time);
+  EXPECT_EQ(found.replicas->shares[1].stages, 0);
+  EXPECT_EQ(found.replicas->order, (std::vector<std::size_t>{0, 2}));
+  EXPECT_LE(in_order(found).front().step_time, in_order(without).front().step_time);
+  EXPECT_EQ(in_order(found).size(), 6u);  // both pipelines, replicas, each alone
+}
+
+// The narrow NICs of one group are those of its boundaries, not of the others'.
+TEST(UnlikeGroups, HaveABoundaryForEveryPair) {
+  GroupedJob groups = groups_of({1, 1, 1});
+  groups.cluster.groups[2].inter.bandwidth /= 4;
+  groups.cluster.groups[1].inter.latency = Seconds(1e-3);
+  const BytesPerSecond wide = nics_of_a_device(groups.cluster.groups[0]);
+  EXPECT_EQ(boundary_between(groups.cluster, 0, 1).bandwidth, wide);
+  EXPECT_EQ(boundary_between(groups.cluster, 0, 1).latency, Seconds(1e-3));
+  EXPECT_NEAR(boundary_between(groups.cluster, 2, 0).bandwidth / wide, 0.25, 1e-12);
+  EXPECT_EQ(boundary_between(groups.cluster, 2, 0).latency, groups.cluster.groups[0].inter.latency);
+  // One of the two boundaries is slow at the end of the row, both are in the middle.
+  const PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 6, .schedule = "1f1b"};
+  groups.cluster.groups[1].inter.latency = groups.cluster.groups[0].inter.latency;
+  EXPECT_LT(price_pipeline(groups, request, {0, 1, 2}).boundary,
+            price_pipeline(groups, request, {0, 2, 1}).boundary);
+}
+
+// ---- Ways ----------------------------------------------------------------------------------
 
 TEST(UnlikeGroups, DealLayersBetterThanEvenly) {
   const GroupedPlans found = plan_groups(two_groups(2));
@@ -93,7 +191,8 @@ TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
   const GroupedJob groups = two_groups(2);
   const auto found = plan_groups(groups).replicas;
   ASSERT_TRUE(found);
-  const auto& [fast, slow] = found->shares;
+  const GroupShare& fast = found->shares.at(0);
+  const GroupShare& slow = found->shares.at(1);
   EXPECT_EQ((fast.replicas * fast.microbatches + slow.replicas * slow.microbatches) *
                 found->plan.micro_batch,
             96);
@@ -118,18 +217,17 @@ TEST(UnlikeGroups, ShareOutABatchThatNeitherGroupDivides) {
   EXPECT_EQ(sequences, 100);
 }
 
-// A quarter of the NICs' bandwidth in one group: the boundary is its own NICs'.
+// A quarter of the NICs' bandwidth in one group, which is then that of the boundary.
 TEST(UnlikeGroups, TakeAsLongWhicheverIsWrittenFirst) {
   GroupedJob groups = two_groups(1.5);
   groups.cluster.groups[1].inter.bandwidth /= 4;
-  groups.cluster.boundary = nics_of_a_device(groups.cluster.groups[1]);
   GroupedJob swapped = groups;
   std::swap(swapped.cluster.groups[0], swapped.cluster.groups[1]);
   for (const bool overlapped : {false, true}) {
     PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .schedule = "1f1b"};
     request.overlap.pipeline = overlapped;
-    const GroupedPlan one = price_pipeline(groups, request, 0);
-    EXPECT_NEAR(price_pipeline(swapped, request, 1).step_time / one.step_time, 1, 1e-12);
+    const GroupedPlan one = price_pipeline(groups, request, {0, 1});
+    EXPECT_NEAR(price_pipeline(swapped, request, {1, 0}).step_time / one.step_time, 1, 1e-12);
     EXPECT_GT(one.boundary, Seconds(0));
   }
 }

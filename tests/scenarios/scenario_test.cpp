@@ -127,13 +127,37 @@ TEST_F(Scenarios, MayHaveTwoGroupsOfUnlikeNodes) {
   ASSERT_TRUE(scenario->unlike);
   EXPECT_EQ(scenario->unlike->groups[0].devices(), 32);
   EXPECT_EQ(scenario->unlike->groups[1].devices(), 16);
-  EXPECT_NEAR(scenario->unlike->boundary.value(), 0.85 * 25e9, 1);
+  EXPECT_NEAR(boundary_between(*scenario->unlike, 0, 1).bandwidth.value(), 0.85 * 25e9, 1);
   EXPECT_EQ(check_like_nodes(*scenario).error().where, "/cluster/groups");
   const auto named =
       with_groups(R"(, "boundary_bandwidth": "5 GB/s", "boundary_latency": "20 us")");
   ASSERT_TRUE(named.has_value()) << named.error().message;
   EXPECT_EQ(named->unlike->boundary, BytesPerSecond(5e9));
   EXPECT_EQ(named->unlike->boundary_latency, Seconds(20e-6));
+}
+
+// 3 · 8 devices; the V100 node's NICs are the narrowest (4 of 100 Gbit/s for 8 devices, 85 %).
+TEST_F(Scenarios, MayHaveThreeGroupsOfUnlikeNodesAndNoMoreThanFour) {
+  const auto with_groups = [&](int a100) {
+    std::string groups =
+        R"({"node": "dgx1-v100", "nodes": 1}, {"node": "dgx-h100-80gb", "nodes": 1})";
+    for (int i = 0; i < a100; ++i) groups += R"(, {"node": "dgx-a100-80gb", "nodes": 1})";
+    return read_scenario(written("groups.json", fmt::format(R"({{"trainyard": "scenario/1",
+          "model": "llama-3.1-8b", "cluster": {{"groups": [{}]}},
+          "training": {{"global_batch": 64, "sequence_length": 8192}}}})",
+                                                            groups)));
+  };
+  const auto scenario = with_groups(1);
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ASSERT_EQ(scenario->unlike->groups.size(), 3U);
+  EXPECT_LT(boundary_between(*scenario->unlike, 0, 1).bandwidth,
+            boundary_between(*scenario->unlike, 1, 2).bandwidth);
+  EXPECT_TRUE(with_groups(2).has_value());
+  const auto five = with_groups(3);
+  ASSERT_FALSE(five.has_value());
+  EXPECT_THAT(five.error().where, testing::HasSubstr("/cluster/groups"));
+  EXPECT_THAT(five.error().message,
+              testing::HasSubstr("found a list of 5; allowed: a list of 2 to 4"));
 }
 
 TEST_F(Scenarios, PriceAndPowerAreOfTheCluster) {

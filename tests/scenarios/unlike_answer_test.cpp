@@ -78,7 +78,7 @@ TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
   ASSERT_TRUE(answer.has_value());
   ASSERT_EQ(answer->best.use, GroupUse::alone);
   const PreparedJob alone =
-      prepare({job.model, job.cluster.groups[answer->best.first], job.training});
+      prepare({job.model, job.cluster.groups[answer->best.order.at(0)], job.training});
   const Estimate whole = estimate(alone, answer->best.plan);
   const Estimate& found = answer->candidate.estimate;
   EXPECT_EQ(found.step_time, whole.step_time);

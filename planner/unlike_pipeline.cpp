@@ -1,0 +1,374 @@
+#include "planner/unlike_pipeline.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "model/cost/estimate.h"
+#include "model/cost/traffic.h"
+#include "model/schedule/schedule.h"
+#include "planner/allocation.h"
+#include "planner/enumeration.h"
+#include "planner/request.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t stage_index(int index) { return static_cast<std::size_t>(index); }
+
+int nodes_of_all(const GroupedJob& job) {
+  int nodes = 0;
+  for (const Cluster& group : job.cluster.groups) nodes += group.nodes;
+  return nodes;
+}
+
+// The fastest of those that fit.
+void take_faster(GroupedPlan plan, std::optional<GroupedPlan>& best) {
+  if (plan.feasible && (!best || plan.step_time < best->step_time)) best = std::move(plan);
+}
+
+class PipelinePricer {
+ public:
+  using Order = std::vector<std::size_t>;
+
+  explicit PipelinePricer(const GroupedJob& job)
+      : job_(job),
+        whole_(
+            prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
+        devices_(whole_.front().job.cluster.devices()) {}
+
+  int devices() const { return devices_; }
+
+  std::optional<Plan> legal(const PlanRequest& request) const {
+    std::optional<Plan> plan;
+    for (const PreparedJob& prepared : whole_) {
+      const Job& j = prepared.job;
+      auto own = plan_if_legal(request, j.model, j.cluster, j.training);
+      if (!own) return std::nullopt;
+      if (!plan) plan = std::move(own);
+    }
+    return plan;
+  }
+
+  // The layers that each stage of the plan takes at its best.
+  std::optional<Plan> allocated(const Plan& plan, const Order& order) const;
+  GroupedPlan price(const Plan& plan, const Order& order) const;
+
+ private:
+  int stages_of(const Plan& plan, std::size_t group) const {
+    return job_.cluster.groups[group].devices() * plan.pipeline_parallel / devices_;
+  }
+
+  static void take_stage(const Estimate& priced, std::size_t stage, Bytes capacity,
+                         GroupShare& share, GroupedPlan& result) {
+    const Bytes peak = priced.stages[stage].memory.at_peak.device();
+    ++share.stages;
+    share.layers += priced.held[stage].layers;
+    share.peak_memory = std::max(share.peak_memory, peak);
+    result.feasible = result.feasible && peak <= capacity;
+  }
+
+  // Between the last stage of one group and the first of the next.
+  struct Crossing {
+    struct Side {
+      std::size_t stage = 0;
+      Seconds send;  // of a device, over the boundary
+      Seconds more;  // than inside its group
+    };
+    Side before, behind;
+    double shown = 1;  // of what is more, in the passes beside it
+
+    Seconds slowest() const { return std::max(before.send, behind.send); }
+    void add_to(std::vector<PassTimes>& passes) const {
+      for (const Side& side : {before, behind}) {
+        passes[side.stage].forward += side.more * shown;
+        passes[side.stage].input_gradient += side.more * shown;
+      }
+    }
+  };
+  Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage,
+                         const Plan& plan) const;
+  std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
+  void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
+                 GroupedPlan& result) const;
+  Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
+
+  const GroupedJob& job_;
+  std::vector<PreparedJob> whole_;  // a cluster of all nodes for each kind of them
+  int devices_;
+};
+
+PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
+                                                       std::size_t stage, const Plan& plan) const {
+  const PreparedJob& own = whole_[group];
+  PlanLinks links = plan_links(own, plan);
+  const Seconds near = send_time(own, plan, links);
+  const auto [bandwidth, latency] = boundary_between(job_.cluster, group, other);
+  links.pipeline = {.size = 2,
+                    .ranks_per_domain = 1,
+                    .domains = 2,
+                    .inside = bandwidth,
+                    .inside_pair = bandwidth,
+                    .across = bandwidth,
+                    .across_all_to_all = bandwidth,
+                    .across_latency = latency};
+  const Seconds far = send_time(own, plan, links);
+  return {stage, far, std::max(Seconds(0), far - near)};
+}
+
+// Sends over a boundary stand in the passes beside it, whole where the stack does not overlap them.
+// Else they slow the compute beside them.
+std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan,
+                                                                const Order& order) const {
+  const double shown = plan.overlap.pipeline ? job_.training.stack.overlap_slowdown : 1;
+  std::vector<Crossing> all;
+  std::size_t stage = 0;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    stage += stage_index(stages_of(plan, order[i]));
+    all.push_back({side_of(order[i], order[i + 1], stage - 1, plan),
+                   side_of(order[i + 1], order[i], stage, plan), shown});
+  }
+  return all;
+}
+
+GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
+  GroupedPlan result{.use = GroupUse::pipeline, .order = order, .plan = plan, .feasible = true};
+  result.shares.resize(whole_.size());
+  std::vector<Estimate> all(whole_.size());
+  std::vector<PassTimes> passes;
+  passes.reserve(stage_index(plan.pipeline_parallel));
+  for (const std::size_t group : order) {
+    estimate(whole_[group], plan, all[group]);
+    GroupShare& share = result.shares[group];
+    share.replicas = plan.data_parallel;
+    share.microbatches = plan.microbatches;
+    for (int i = stages_of(plan, group); i > 0; --i) {
+      const std::size_t stage = passes.size();
+      take_stage(all[group], stage, whole_[group].job.cluster.device.memory, share, result);
+      passes.push_back(all[group].passes[stage]);
+    }
+  }
+  add_times(all, std::move(passes), result);
+  return result;
+}
+
+// What crosses and is overlapped shows in fill and drain, and paces the pipeline where it takes
+// longer than it.
+void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
+                               GroupedPlan& result) const {
+  const Plan& plan = result.plan;
+  const PipelineShape shape = pipeline_shape(plan);
+  const Seconds without = longest_span(*plan.schedule, shape, passes);
+  const std::vector<Crossing> crossed = crossings(plan, result.order);
+  for (const Crossing& crossing : crossed) crossing.add_to(passes);
+  Seconds span = longest_span(*plan.schedule, shape, passes);
+  if (plan.overlap.pipeline) {
+    Seconds slowest;
+    for (const Crossing& crossing : crossed) {
+      span += crossing.before.more + crossing.behind.more;
+      slowest = std::max(slowest, crossing.slowest());
+    }
+    span = std::max(span, plan.microbatches * slowest);
+  }
+  result.boundary = span - without;
+  result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
+                     job_.training.stack.step_overhead + ends_of(all, plan);
+}
+
+// Once a step and in fill and drain: what the groups' own estimates have beside their span.
+Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
+  Seconds ends;
+  for (const Estimate& one : all) {
+    const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
+    ends = std::max(ends, one.step_time - one.breakdown.other - span);
+  }
+  return ends;
+}
+
+Seconds layer_times(const AllocationProblem& problem) {
+  Seconds sum;
+  for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
+  return sum;
+}
+
+// The layers on the first group's devices as the reference; the others' are slower or faster by one
+// factor each.
+std::optional<Plan> PipelinePricer::allocated(const Plan& plan, const Order& order) const {
+  auto problem = allocation_problem(whole_[order.front()], plan);
+  if (!problem) return std::nullopt;
+  const Seconds reference = layer_times(*problem);
+  std::size_t stage = stage_index(stages_of(plan, order.front()));
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto own = allocation_problem(whole_[order[i]], plan);
+    if (!own) return std::nullopt;
+    const double slowness = layer_times(*own) / reference;
+    const std::size_t end = stage + stage_index(stages_of(plan, order[i]));
+    for (; stage < end; ++stage) {
+      problem->stages[stage] = own->stages[stage];
+      problem->stages[stage].slowness = slowness;
+    }
+  }
+  for (const Crossing& crossing : crossings(plan, order)) {
+    for (const auto& side : {crossing.before, crossing.behind}) {
+      problem->stages[side.stage].time += 2 * side.more * crossing.shown;  // forward, backward
+    }
+  }
+  const auto dealt = allocate_layers(*problem);
+  return dealt ? legal(request_with(plan, *dealt)) : std::nullopt;
+}
+
+// ---- The degrees ---------------------------------------------------------------------------
+
+// The micro-batches and expert degrees of t and D.
+template <typename Visit>
+void for_experts(const GroupedJob& job, int tensor, int data, const Visit& visit) {
+  for (const int micro_batch : {1, 2, 4}) {
+    for (const int expert : divisors(std::max(job.model.experts, 1))) {
+      if (tensor * data % expert != 0) continue;
+      visit(PlanRequest{.tensor_parallel = tensor,
+                        .schedule = "1f1b",
+                        .data_parallel = data,
+                        .expert_parallel = expert,
+                        .micro_batch = micro_batch});
+    }
+  }
+}
+
+// Degrees that all groups can have: t inside the node, D replicas, the rest stages of each.
+std::vector<PlanRequest> pipeline_requests(const GroupedJob& job, int devices) {
+  std::vector<PlanRequest> requests;
+  int common = 0;
+  for (const Cluster& group : job.cluster.groups) common = std::gcd(common, group.devices());
+  for (const int tensor : divisors(job.cluster.groups.front().devices_per_node)) {
+    for (const int data : divisors(common / tensor)) {
+      for_experts(job, tensor, data, [&](PlanRequest request) {
+        request.pipeline_parallel = devices / (tensor * data);
+        requests.push_back(std::move(request));
+      });
+    }
+  }
+  return requests;
+}
+
+// Stages whose neighbours hold something else, on either side of them: where layers may move.
+std::vector<std::size_t> ends_of_runs(const GroupedPlan& priced) {
+  const Plan& plan = priced.plan;
+  std::vector<std::size_t> group_of;
+  for (const std::size_t g : priced.order) {
+    group_of.insert(group_of.end(), stage_index(priced.shares[g].stages), g);
+  }
+  const auto alike = [&](std::size_t a, std::size_t b) {
+    return group_of[a] == group_of[b] && plan.layers_per_stage[a] == plan.layers_per_stage[b] &&
+           recompute_of(plan, static_cast<int>(a)) == recompute_of(plan, static_cast<int>(b));
+  };
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i < group_of.size(); ++i) {
+    const bool inside = i > 0 && i + 1 < group_of.size() && alike(i - 1, i) && alike(i, i + 1);
+    if (!inside) ends.push_back(i);
+  }
+  return ends;
+}
+
+// The plan with one layer moved; false: it is no better, and stays as it is.
+bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, GroupedPlan& best) {
+  PlanRequest moved = request_of(best.plan);
+  if (from == to || moved.layers_per_stage[from] == 0) return false;
+  --moved.layers_per_stage[from];
+  ++moved.layers_per_stage[to];
+  const auto plan = pricer.legal(moved);
+  if (!plan) return false;
+  GroupedPlan priced = pricer.price(*plan, best.order);
+  if (!priced.feasible || priced.step_time >= best.step_time) return false;
+  best = std::move(priced);
+  return true;
+}
+
+// Layers move from a stage to another while that makes the step shorter: what is dealt minimises a
+// formula that the step of very unlike stages is only near.
+void refine(const PipelinePricer& pricer, GroupedPlan& best) {
+  for (bool better = true; better;) {
+    better = false;
+    const std::vector<std::size_t> ends = ends_of_runs(best);
+    for (const std::size_t from : ends) {
+      for (const std::size_t to : ends) {
+        const bool moved = move_layer(pricer, from, to, best);
+        better = better || moved;
+      }
+    }
+  }
+}
+
+// The best of all orders of the groups with these degrees, refined.
+void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupedPlan& best) {
+  PlanRequest degrees = request_of(best.plan);
+  degrees.layers_per_stage.clear();
+  degrees.recompute_per_stage.clear();
+  degrees.recompute = {};
+  const Plan plan = pricer.legal(degrees).value();
+  std::vector<std::size_t> order(job.cluster.groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  do {
+    const auto dealt = pricer.allocated(plan, order);
+    if (!dealt) continue;
+    GroupedPlan other = pricer.price(*dealt, order);
+    if (!other.feasible) continue;
+    refine(pricer, other);
+    if (other.step_time < best.step_time) best = std::move(other);
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+// The same degrees and order with even layers and one recomputation.
+std::optional<GroupedPlan> even_pipeline(const PipelinePricer& pricer, const GroupedPlan& best) {
+  std::optional<GroupedPlan> result;
+  PlanRequest even = request_of(best.plan);
+  even.layers_per_stage.clear();
+  even.recompute_per_stage.clear();
+  for (const RecomputeMode mode :
+       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+    even.recompute = {mode, 0};
+    if (const auto plan = pricer.legal(even)) take_faster(pricer.price(*plan, best.order), result);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes) {
+  std::vector<PreparedJob> result;
+  result.reserve(nodes.size());
+  for (std::size_t g = 0; g < nodes.size(); ++g) {
+    Cluster cluster = job.cluster.groups[g];
+    cluster.nodes = nodes[g];
+    result.push_back(prepare({job.model, std::move(cluster), job.training}));
+  }
+  return result;
+}
+
+GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
+  const PipelinePricer pricer(job);
+  const std::vector<PlanRequest> requests = pipeline_requests(job, pricer.devices());
+  GroupedPipelines found;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) break;
+    const auto plan = pricer.legal(requests[i]);
+    if (!plan) continue;
+    std::vector<std::size_t> order(job.cluster.groups.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    do {
+      const auto dealt = pricer.allocated(*plan, order);
+      if (dealt) take_faster(pricer.price(*dealt, order), found.best);
+    } while (std::next_permutation(order.begin(), order.end()));
+  }
+  if (!found.best) return found;
+  if (!watch.is_over(1)) refine_orders(job, pricer, *found.best);
+  found.even = even_pipeline(pricer, *found.best);
+  return found;
+}
+
+GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request,
+                           const std::vector<std::size_t>& order) {
+  const PipelinePricer pricer(job);
+  return pricer.price(pricer.legal(request).value(), order);
+}
+
+}  // namespace trainyard

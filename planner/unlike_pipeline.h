@@ -1,0 +1,30 @@
+// A pipeline through all groups of unlike nodes of a job: which group takes which stages, and how
+// many layers each of them. Under the assumptions of planner/unlike_groups.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "planner/group_watch.h"
+#include "planner/unlike_groups.h"
+
+namespace trainyard {
+
+// A job for each group of `job`, on as many of its own nodes.
+std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes);
+
+struct GroupedPipelines {
+  std::optional<GroupedPlan> best;  // that fits
+  std::optional<GroupedPlan> even;  // of its degrees, with even layers and one recomputation
+};
+
+// The best over all degrees that every group can have (tensor parallelism inside the node,
+// micro-batches of 1, 2 and 4) and all orders of the groups.
+GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch);
+
+// A pipeline with the layers and the recomputation that `request` names, its stages on the groups
+// in this order. Requires: the request is legal on every group's nodes.
+GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request,
+                           const std::vector<std::size_t>& order);
+
+}  // namespace trainyard
