@@ -80,6 +80,7 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     stage.passes.weight_gradient += passes.weight_gradient * count;
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
+    add_exchanges(layer.weight_gradient, count, work.weight);
     add_exchanges(layer.forward, count * full, work.backward);
   }
   work.layers = stage.passes;

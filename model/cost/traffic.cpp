@@ -207,7 +207,11 @@ WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& l
     case ContextAlgorithm::ulysses:
       break;
   }
-  return use(all_to_all, own);
+  const Transformer& model = job.job.model;
+  const double queries =
+      static_cast<double>(model.attention_heads) / plan.tensor_parallel * query_head_dim(model);
+  return use(all_to_all, Bytes(tokens_per_rank(job, plan) * queries *
+                               job.job.training.precision.activation_bytes));
 }
 
 // A token that goes once to each domain goes on from there at the same time: one of a member's
@@ -285,6 +289,7 @@ LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLi
     traffic.gathered_again = collective_time(all_gather, links.tensor, message, links);
     tensor.forward += traffic.gathered_again;
     tensor.backward = collective_time(reduce_scatter, links.tensor, message, links);
+    traffic.scatter_free = scatter_free(links, message, tensor.backward);
   } else {
     tensor.backward = collective_time(all_reduce, links.tensor, message, links);
   }
