@@ -333,4 +333,77 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, in
   return {.forward = send * shown, .input_gradient = send * shown};
 }
 
+namespace {
+
+// While a micro-batch goes once round, the slowest stage works on others: what its passes in that
+// time take beyond those of the rest hides sends.
+template <typename Time>
+Seconds slack_of_a_round(std::span<const PassTimes> passes, int chunks, Time time) {
+  Seconds sum;
+  Seconds most;
+  for (const PassTimes& stage : passes) {
+    sum += time(stage);
+    most = std::max(most, time(stage));
+  }
+  return (static_cast<double>(passes.size()) * most - sum) / chunks;
+}
+
+// Stages next to each other, and what a micro-batch and its gradient take through them.
+struct StageRun {
+  Seconds excess;  // over what is asked of their pace
+  Seconds time;
+  int stages = 0;
+  Seconds pace() const { return time / stages; }
+};
+
+// The run whose stages and sends between them exceed `pace` for each of them the most.
+StageRun slowest_run(std::span<const PassTimes> passes, Seconds send, Seconds pace) {
+  StageRun best;
+  StageRun here;
+  for (const PassTimes& stage : passes) {
+    const Seconds time = stage.total();
+    if (here.stages > 0 && here.excess + 2 * send > Seconds(0)) {
+      here = {here.excess + 2 * send + time - pace, here.time + 2 * send + time, here.stages + 1};
+    } else {
+      here = {time - pace, time, 1};
+    }
+    if (best.stages == 0 || here.excess > best.excess) best = here;
+  }
+  return best;
+}
+
+}  // namespace
+
+Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {
+  if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
+  const PipelineShape shape = pipeline_shape(plan);
+  const Seconds once = send * (2.0 * (shape.stages - 1));
+  if (shape.route != Route::loop || shape.chunks == 1) return once;
+  const auto shown = [&](Seconds slack) {
+    return (shape.chunks - 1) * std::max(Seconds(0), shape.stages * send - slack);
+  };
+  const auto forward = [](const PassTimes& stage) { return stage.forward; };
+  const auto backward = [](const PassTimes& stage) { return stage.backward(); };
+  return once + shown(slack_of_a_round(passes, shape.chunks, forward)) +
+         shown(slack_of_a_round(passes, shape.chunks, backward));
+}
+
+Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const Schedule& schedule = *plan.schedule;
+  const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
+                        !schedule.splits_backward && schedule.listed == nullptr &&
+                        schedule.chunks_in_flight(shape, 0) < shape.microbatches;
+  if (!one_each || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
+  Seconds slowest;
+  for (const PassTimes& stage : passes) slowest = std::max(slowest, stage.total());
+  Seconds pace = slowest;
+  for (int turn = 0; turn < shape.stages; ++turn) {
+    const StageRun run = slowest_run(passes, send, pace);
+    if (run.pace() <= pace) break;
+    pace = run.pace();
+  }
+  return (shape.microbatches - shape.stages) * (pace - slowest);
+}
+
 }  // namespace trainyard

@@ -51,7 +51,8 @@ TEST(WireUse, OfLevelsIsTheOneBetweenDomains) {
   EXPECT_NEAR(use.rate.value(), 10, 1e-9);
 }
 
-// Handbook §6: the whole message in each of log2(n) rounds, three inside at 400 and one across at 10.
+// Handbook §6: the whole message in each of log2(n) rounds, three inside at 400 and one across
+// at 10.
 TEST(WireUse, OfRecursiveDoublingSendsTheWholeMessageAcross) {
   const WireUse use =
       use_of(CollectiveOperation::all_reduce, "recursive-doubling", two_domains(), 1600);
