@@ -351,7 +351,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
     parts.bubble = std::max(Seconds(0), span - busy);
     parts.pipeline += waits_for_sends(plan, out.passes, send);
   }
-  parts.pipeline += fill_time(plan, out.passes, send);
+  parts.pipeline += fill_time(plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, send);
   parts.data_parallel += ends.start + ends.end + ends.lost;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;

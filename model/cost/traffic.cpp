@@ -335,17 +335,19 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, in
 
 namespace {
 
-// While a micro-batch goes once round, the slowest stage works on others: what its passes in that
-// time take beyond those of the rest hides sends.
+// While a micro-batch passes chunk `chunk` of all stages the slowest of them works on others: what
+// its passes in that time take beyond those of the rest hides sends.
 template <typename Time>
-Seconds slack_of_a_round(std::span<const PassTimes> passes, int chunks, Time time) {
+Seconds slack_of_a_round(std::span<const PassTimes> passes, PipelineShape shape, int chunk,
+                         Time time) {
   Seconds sum;
   Seconds most;
-  for (const PassTimes& stage : passes) {
-    sum += time(stage);
-    most = std::max(most, time(stage));
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    const Seconds own = time(passes[static_cast<std::size_t>(stage * shape.chunks + chunk)]);
+    sum += own;
+    most = std::max(most, own);
   }
-  return (static_cast<double>(passes.size()) * most - sum) / chunks;
+  return shape.stages * most - sum;
 }
 
 // Stages next to each other, and what a micro-batch and its gradient take through them.
@@ -377,15 +379,18 @@ StageRun slowest_run(std::span<const PassTimes> passes, Seconds send, Seconds pa
 Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {
   if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
   const PipelineShape shape = pipeline_shape(plan);
-  const Seconds once = send * (2.0 * (shape.stages - 1));
-  if (shape.route != Route::loop || shape.chunks == 1) return once;
-  const auto shown = [&](Seconds slack) {
-    return (shape.chunks - 1) * std::max(Seconds(0), shape.stages * send - slack);
+  Seconds shown = send * (2.0 * (shape.stages - 1));
+  if (shape.route != Route::loop || shape.chunks == 1) return shown;
+  const auto add = [&](Seconds slack) {
+    shown += std::max(Seconds(0), shape.stages * send - slack);
   };
-  const auto forward = [](const PassTimes& stage) { return stage.forward; };
-  const auto backward = [](const PassTimes& stage) { return stage.backward(); };
-  return once + shown(slack_of_a_round(passes, shape.chunks, forward)) +
-         shown(slack_of_a_round(passes, shape.chunks, backward));
+  const auto forward = [](const PassTimes& pass) { return pass.forward; };
+  const auto backward = [](const PassTimes& pass) { return pass.backward(); };
+  for (int chunk = 1; chunk < shape.chunks; ++chunk) {
+    add(slack_of_a_round(passes, shape, chunk - 1, forward));
+    add(slack_of_a_round(passes, shape, chunk, backward));
+  }
+  return shown;
 }
 
 Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {

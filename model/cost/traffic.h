@@ -74,10 +74,10 @@ Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& lin
 // (NeMo 24.07).
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage);
 
-// What sends that the stack overlaps show beside that, of a pipeline whose stages take `passes` for
-// one micro-batch. Once a step, the way there and back of one micro-batch; with several chunks a
-// stage it goes round as often, as far as the slowest stage's other micro-batches do not take as
-// long.
+// What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
+// a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
+// back of one micro-batch; with several chunks it goes round as often, as far as the slowest
+// stage's other micro-batches do not take as long.
 Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
 // the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
