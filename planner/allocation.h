@@ -65,8 +65,11 @@ Seconds allocation_step(const AllocationProblem& problem,
 
 // The problem of a plan's degrees under the cost model. Where a stage has chunks, its layers are
 // not contiguous: then the layers must all be of one kind, so that their number tells all. Nothing
-// for other plans, with two ways through the stages or with activations offloaded.
-std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan);
+// for other plans, with two ways through the stages or with activations offloaded. Of `any` order
+// of passes a layer takes what it takes at least.
+enum class PassOrders { of_the_plan, any };
+std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
+                                                    PassOrders orders = PassOrders::of_the_plan);
 
 // The layers of every chunk of the plan, in the order of `layers_per_stage`, when its stages have
 // these: as even as they go, chunks with embedding or head last.

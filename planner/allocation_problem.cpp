@@ -30,12 +30,17 @@ std::vector<StageParameters> parts(const PreparedJob& job, Plan plan) {
   return result;
 }
 
-// With the second gather as it shows in the better of a whole and a split backward pass: the
-// problem bounds plans of other pass orders too.
 Seconds time_of(const LayerCost& cost) {
+  return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
+}
+
+// The second gather as the plan's schedule shows it, or as the better of a whole and a split
+// backward pass does.
+void add_shown_gather(const Plan& plan, PassOrders orders, LayerCost& cost) {
+  if (orders == PassOrders::of_the_plan) return add_second_gather(plan, cost);
+  PassCost& pass = cost.input_gradient;
   const Seconds gather = std::min(cost.second_gather.whole, cost.second_gather.split);
-  return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total() +
-         std::max(Seconds(0), gather - cost.input_gradient.launch);
+  pass.tensor_parallel += std::max(Seconds(0), gather - pass.launch);
 }
 
 std::size_t kind_of(const StageParameters& part) {
@@ -58,12 +63,15 @@ double fill_of(const Schedule& schedule, int chunks, const LayerCost& layer) {
 
 class Translation {
  public:
-  Translation(const PreparedJob& job, const Plan& plan)
+  Translation(const PreparedJob& job, const Plan& plan, PassOrders orders)
       : job_(job),
         plan_(plan),
         links_(plan_links(job, plan)),
         costs_(stage_costs(job, plan, links_)),
-        parts_(parts(job, plan)) {}
+        parts_(parts(job, plan)) {
+    for (LayerCost& layer : costs_.layers) add_shown_gather(plan, orders, layer);
+    add_shown_gather(plan, orders, costs_.head);
+  }
 
   AllocationProblem run() const {
     AllocationProblem problem;
@@ -141,12 +149,13 @@ class Translation {
 
 }  // namespace
 
-std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan) {
+std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
+                                                    PassOrders orders) {
   const bool one_way = plan.schedule->route != Route::both_ways && !plan.passes;
   const bool countable = plan.virtual_stages == 1 || job.only_kind.has_value();
   const bool whole = plan.offload.activations == OffloadTarget::none;
   if (!one_way || !countable || !whole) return std::nullopt;
-  return Translation(job, plan).run();
+  return Translation(job, plan, orders).run();
 }
 
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages) {

@@ -69,9 +69,9 @@ class Improver {
   std::optional<Improvement> best() && { return std::move(best_); }
 
  private:
-  std::optional<AllocationProblem> problem_of(const Plan& plan) const {
+  std::optional<AllocationProblem> problem_of(const Plan& plan, PassOrders orders) const {
     if (names_layers(options_.space.recompute)) return std::nullopt;
-    auto problem = allocation_problem(job_, plan);
+    auto problem = allocation_problem(job_, plan, orders);
     if (!problem) return problem;
     problem->none = allows(options_.space.recompute, RecomputeMode::none);
     problem->selective = allows(options_.space.recompute, RecomputeMode::selective);
@@ -83,7 +83,7 @@ class Improver {
   void deal(Improvement& change) const {
     const Plan& plan = change.candidate.plan;
     if (plan.pipeline_parallel == 1 || !options_.base.layers_per_stage.empty()) return;
-    const auto problem = problem_of(plan);
+    const auto problem = problem_of(plan, PassOrders::of_the_plan);
     const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
     auto allocated = dealt ? with_allocation(plan, *dealt) : std::nullopt;
     if (!allocated) return;
@@ -173,10 +173,12 @@ class Improver {
   // If no stage ever waited, and nothing but passes took any time, under the best balance that the
   // memory allows; another order may keep as little as one micro-batch.
   Seconds bound_of(const Plan& plan) const {
-    auto problem = plan.pipeline_parallel > 1 ? problem_of(plan) : std::nullopt;
+    const PassOrders orders =
+        may_reorder(job_, options_, plan) ? PassOrders::any : PassOrders::of_the_plan;
+    auto problem = plan.pipeline_parallel > 1 ? problem_of(plan, orders) : std::nullopt;
     if (!problem) return even_bound(plan);
     problem->fill = 0;
-    if (may_reorder(job_, options_, plan)) {
+    if (orders == PassOrders::any) {
       for (AllocatedStage& stage : problem->stages) stage.in_flight = 1;
     }
     const auto balanced = allocate_layers(*problem);

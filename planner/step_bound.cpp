@@ -56,15 +56,23 @@ PassTimes passes_of(const LayerCost& cost, double full, double selective) {
 }
 
 // What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
-UnitPasses unit_passes(const StageCosts& costs, const StageParameters& held, Recompute recompute) {
+UnitPasses unit_passes(const StageCosts& costs, const Plan& plan, const StageParameters& held,
+                       Recompute recompute) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
   UnitPasses units;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
-    if (held.kinds[kind] > 0) units.layers[kind] = passes_of(costs.layers[kind], full, selective);
+    if (held.kinds[kind] == 0) continue;
+    LayerCost layer = costs.layers[kind];
+    add_second_gather(plan, layer);
+    units.layers[kind] = passes_of(layer, full, selective);
   }
   if (held.embedding) units.embedding = passes_of(costs.embedding, 0, 0);
-  if (held.head) units.head = passes_of(costs.head, 0, 0);
+  if (held.head) {
+    LayerCost head = costs.head;
+    add_second_gather(plan, head);
+    units.head = passes_of(head, 0, 0);
+  }
   return units;
 }
 
@@ -236,7 +244,7 @@ void StageBounds::set_passes(const Plan& plan) {
   passes_.clear();
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-    units_.push_back(unit_passes(costs_, held_[stage], recompute));
+    units_.push_back(unit_passes(costs_, plan, held_[stage], recompute));
     passes_.push_back(stage_passes(units_.back(), held_[stage]));
   }
   times_ = times_of(plan, passes_);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "model/cost/estimate.h"
 #include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
 #include "simulator/phases.h"
@@ -58,13 +57,24 @@ ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const P
   return {};
 }
 
-// Of experts' exchanges in a pair of passes, what the other pass's compute leaves to be seen: the
-// pass list has the two one after the other.
-double shown_in_pairs(const PreparedJob& job, const Plan& plan) {
-  const Estimate all = estimate(job, plan);
-  const StageEstimate& stage = all.stages[static_cast<std::size_t>(all.slowest_stage)];
-  const Seconds exchange = stage.exposed.expert_parallel;
-  return exchange > Seconds(0) ? 1 - stage.passes.hidden / exchange : 1;
+// Of experts' exchanges in a pair of passes, what the compute of the pair's layers leaves to be
+// seen, and slows (DeepSeek-V3 report, section 3.2.1): the pass list has the two passes one after
+// the other.
+double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  Seconds exchange;
+  Seconds compute;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == 0) continue;
+    const LayerCost cost = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(i)));
+    const Seconds own = cost.forward.expert_parallel + cost.input_gradient.expert_parallel;
+    exchange += all[i] * own;
+    compute += all[i] * (cost.forward.total() + cost.input_gradient.total() +
+                         cost.weight_gradient.total() - own);
+  }
+  if (exchange <= Seconds(0)) return 1;
+  const double covered = std::min(exchange, compute) / exchange;
+  return 1 - covered * std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
 }
 
 class CallMaker {
@@ -72,7 +82,7 @@ class CallMaker {
   CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
       : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {
     if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
-    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan);
+    if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan, links_);
   }
 
   // Whether passes side by side hide some of it.

@@ -342,7 +342,7 @@ class StageOverlap {
   }
   Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
   Cover reduction_cover() const {
-    return split_ ? cover(&PassTimes::weight_gradient, {}, sync_.reduce)
+    return split_ ? cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce)
                   : cover(nullptr, work_.backward, sync_.gather + sync_.reduce);
   }
 

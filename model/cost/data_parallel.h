@@ -31,8 +31,8 @@ struct DataParallelCost {
 // What one micro-batch's passes of a stage offer to hide behind.
 struct StageWork {
   PassTimes embedding, layers, head;
-  ExchangeTimes forward, backward;  // in the forward and the input-gradient passes
-  int passes_at_end = 1;            // weight gradients that end the stage's list, micro-batches
+  ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
+  int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;
 };
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,

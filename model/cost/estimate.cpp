@@ -80,6 +80,7 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     stage.passes.weight_gradient += passes.weight_gradient * count;
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
+    add_exchanges(layer.weight_gradient, count, work.weight);
     add_exchanges(layer.forward, count * full, work.backward);
   }
   work.layers = stage.passes;
@@ -122,59 +123,6 @@ void add_sends(const Job& job, const Plan& plan, Seconds send, int index, StageE
   stage.passes.forward += sends.forward;
   stage.passes.input_gradient += sends.input_gradient;
   stage.exposed.pipeline += sends.total();
-}
-
-// Once a step, the way there and back of one micro-batch; with several chunks a stage it goes round
-// as often, and nothing else is there to hide it (interleaved: p·v − 1 boundaries).
-Seconds fill_time(const Plan& plan, Seconds send) {
-  if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
-  const PipelineShape shape = pipeline_shape(plan);
-  const int chunks = shape.route == Route::loop ? layer_chunks(shape) : shape.stages;
-  return send * (2.0 * (chunks - 1));
-}
-
-// Stages next to each other, and what a micro-batch and its gradient take through them.
-struct StageRun {
-  Seconds excess;  // over what is asked of their pace
-  Seconds time;
-  int stages = 0;
-  Seconds pace() const { return time / stages; }
-};
-
-// The run whose stages and sends between them exceed `pace` for each of them the most.
-StageRun slowest_run(const Estimate& out, Seconds send, Seconds pace) {
-  StageRun best;
-  StageRun here;
-  for (const PassTimes& stage : out.passes) {
-    const Seconds time = stage.total();
-    if (here.stages > 0 && here.excess + 2 * send > Seconds(0)) {
-      here = {here.excess + 2 * send + time - pace, here.time + 2 * send + time, here.stages + 1};
-    } else {
-      here = {time - pace, time, 1};
-    }
-    if (best.stages == 0 || here.excess > best.excess) best = here;
-  }
-  return best;
-}
-
-// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
-// the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
-// more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
-Seconds waits_for_sends(const Plan& plan, const Estimate& out, Seconds send) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const Schedule& schedule = *plan.schedule;
-  const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
-                        !schedule.splits_backward && schedule.listed == nullptr &&
-                        schedule.chunks_in_flight(shape, 0) < shape.microbatches;
-  if (!one_each || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
-  const Seconds slowest = out.passes[static_cast<std::size_t>(out.slowest_stage)].total();
-  Seconds pace = slowest;
-  for (int turn = 0; turn < shape.stages; ++turn) {
-    const StageRun run = slowest_run(out, send, pace);
-    if (run.pace() <= pace) break;
-    pace = run.pace();
-  }
-  return (shape.microbatches - shape.stages) * (pace - slowest);
 }
 
 // What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
@@ -398,9 +346,9 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
-    parts.pipeline += waits_for_sends(plan, out, send);
+    parts.pipeline += waits_for_sends(plan, out.passes, send);
   }
-  parts.pipeline += fill_time(plan, send);
+  parts.pipeline += fill_time(plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, send);
   parts.data_parallel += ends.start + ends.end + ends.lost;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;

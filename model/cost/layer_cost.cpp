@@ -216,7 +216,8 @@ LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
   const LayerTraffic traffic = head_traffic(job, plan, links);
   LayerCost cost = end_cost(kernels, traffic.tensor_parallel);
-  cost.second_gather = shown_gather(traffic.gathered_again, kernels.mlp_cover, Seconds(0));
+  cost.second_gather =
+      shown_gather(traffic.gathered_again, kernels.mlp_cover, traffic.scatter_free);
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
 }

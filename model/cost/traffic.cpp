@@ -207,7 +207,11 @@ WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& l
     case ContextAlgorithm::ulysses:
       break;
   }
-  return use(all_to_all, own);
+  const Transformer& model = job.job.model;
+  const double queries =
+      static_cast<double>(model.attention_heads) / plan.tensor_parallel * query_head_dim(model);
+  return use(all_to_all, Bytes(tokens_per_rank(job, plan) * queries *
+                               job.job.training.precision.activation_bytes));
 }
 
 // A token that goes once to each domain goes on from there at the same time: one of a member's
@@ -285,6 +289,7 @@ LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLi
     traffic.gathered_again = collective_time(all_gather, links.tensor, message, links);
     tensor.forward += traffic.gathered_again;
     tensor.backward = collective_time(reduce_scatter, links.tensor, message, links);
+    traffic.scatter_free = scatter_free(links, message, tensor.backward);
   } else {
     tensor.backward = collective_time(all_reduce, links.tensor, message, links);
   }
@@ -326,6 +331,84 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, in
   const double shown =
       plan.overlap.pipeline ? boundaries(plan, stage) * stack.overlap_slowdown : sent(plan, stage);
   return {.forward = send * shown, .input_gradient = send * shown};
+}
+
+namespace {
+
+// While a micro-batch passes chunk `chunk` of all stages the slowest of them works on others: what
+// its passes in that time take beyond those of the rest hides sends.
+template <typename Time>
+Seconds slack_of_a_round(std::span<const PassTimes> passes, PipelineShape shape, int chunk,
+                         Time time) {
+  Seconds sum;
+  Seconds most;
+  for (int stage = 0; stage < shape.stages; ++stage) {
+    const Seconds own = time(passes[static_cast<std::size_t>(stage * shape.chunks + chunk)]);
+    sum += own;
+    most = std::max(most, own);
+  }
+  return shape.stages * most - sum;
+}
+
+// Stages next to each other, and what a micro-batch and its gradient take through them.
+struct StageRun {
+  Seconds excess;  // over what is asked of their pace
+  Seconds time;
+  int stages = 0;
+  Seconds pace() const { return time / stages; }
+};
+
+// The run whose stages and sends between them exceed `pace` for each of them the most.
+StageRun slowest_run(std::span<const PassTimes> passes, Seconds send, Seconds pace) {
+  StageRun best;
+  StageRun here;
+  for (const PassTimes& stage : passes) {
+    const Seconds time = stage.total();
+    if (here.stages > 0 && here.excess + 2 * send > Seconds(0)) {
+      here = {here.excess + 2 * send + time - pace, here.time + 2 * send + time, here.stages + 1};
+    } else {
+      here = {time - pace, time, 1};
+    }
+    if (best.stages == 0 || here.excess > best.excess) best = here;
+  }
+  return best;
+}
+
+}  // namespace
+
+Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {
+  if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
+  const PipelineShape shape = pipeline_shape(plan);
+  Seconds shown = send * (2.0 * (shape.stages - 1));
+  if (shape.route != Route::loop || shape.chunks == 1) return shown;
+  const auto add = [&](Seconds slack) {
+    shown += std::max(Seconds(0), shape.stages * send - slack);
+  };
+  const auto forward = [](const PassTimes& pass) { return pass.forward; };
+  const auto backward = [](const PassTimes& pass) { return pass.backward(); };
+  for (int chunk = 1; chunk < shape.chunks; ++chunk) {
+    add(slack_of_a_round(passes, shape, chunk - 1, forward));
+    add(slack_of_a_round(passes, shape, chunk, backward));
+  }
+  return shown;
+}
+
+Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const Schedule& schedule = *plan.schedule;
+  const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
+                        !schedule.splits_backward && schedule.listed == nullptr &&
+                        schedule.chunks_in_flight(shape, 0) < shape.microbatches;
+  if (!one_each || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
+  Seconds slowest;
+  for (const PassTimes& stage : passes) slowest = std::max(slowest, stage.total());
+  Seconds pace = slowest;
+  for (int turn = 0; turn < shape.stages; ++turn) {
+    const StageRun run = slowest_run(passes, send, pace);
+    if (run.pace() <= pace) break;
+    pace = run.pace();
+  }
+  return (shape.microbatches - shape.stages) * (pace - slowest);
 }
 
 }  // namespace trainyard

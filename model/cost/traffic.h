@@ -2,6 +2,8 @@
 // And the links of every process group of a plan, derived from the fabric.
 #pragma once
 
+#include <span>
+
 #include "model/cluster/topology.h"
 #include "model/cost/collective.h"
 #include "model/cost/wire_use.h"
@@ -71,6 +73,16 @@ Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& lin
 // 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right
 // (NeMo 24.07).
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage);
+
+// What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
+// a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
+// back of one micro-batch; with several chunks it goes round as often, as far as the slowest
+// stage's other micro-batches do not take as long.
+Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
+// 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
+// the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
+// more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
+Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
 
 // Tokens of one micro-batch on one rank: b·s/c.
 double tokens_per_rank(const PreparedJob& job, const Plan& plan);

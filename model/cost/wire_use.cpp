@@ -2,32 +2,32 @@
 
 #include <algorithm>
 
+#include "model/cost/collective_steps.h"
+
 namespace trainyard {
 namespace {
 
 using enum CollectiveOperation;
 
-// Of the bytes that a member sends, those that leave its domain where each level has its turn.
-Bytes leaving(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
+// Recursive and hierarchical algorithms work inside domains first and between them then, or the
+// other way round. Of the bytes that a member sends, those that leave its domain there; nothing of
+// other algorithms.
+Bytes leaving_by_levels(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                        const CollectiveChoice& choice) {
+  if (links.domains == 1 || links.ranks_per_domain == 1 || operation == send) return Bytes(0);
+  const std::string_view name = collective_algorithm(operation, links, message, choice)->name;
+  if (!name.starts_with("recursive") && name != "hierarchical") return Bytes(0);
   const double n = links.size;
   const double r = links.ranks_per_domain;
   switch (operation) {
     case all_to_all:
       return (n - r) / n * message;
     case all_reduce:
+      if (name == "recursive-doubling") return log2_ceil(links.domains) * message;
       return 2 * (n - r) / (n * r) * message;
     default:
       return (n - r) / (n * r) * message;
   }
-}
-
-// Recursive and hierarchical algorithms work inside domains first and between them then, or the
-// other way round.
-bool goes_by_levels(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                    const CollectiveChoice& choice) {
-  if (links.domains == 1 || links.ranks_per_domain == 1 || operation == send) return false;
-  const std::string_view name = collective_algorithm(operation, links, message, choice)->name;
-  return name.starts_with("recursive") || name == "hierarchical";
 }
 
 // What does not grow with the message.
@@ -59,9 +59,10 @@ WireUse all_to_all_use(const GroupLinks& links) {
 WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                  Seconds time, const CollectiveChoice& choice) {
   if (links.size <= 1 || time <= Seconds(0)) return {};
-  if (goes_by_levels(operation, links, message, choice)) {
+  const Bytes leaving = leaving_by_levels(operation, links, message, choice);
+  if (leaving > Bytes(0)) {
     const BytesPerSecond out = links.across_all_to_all;
-    const double moving = leaving(operation, links, message) / out / time;
+    const double moving = leaving / out / time;
     return {.free = std::max(0.0, 1 - moving), .crossing = 1, .rate = out};
   }
   WireUse use = operation == send         ? passing_use(links)

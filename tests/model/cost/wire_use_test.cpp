@@ -51,6 +51,16 @@ TEST(WireUse, OfLevelsIsTheOneBetweenDomains) {
   EXPECT_NEAR(use.rate.value(), 10, 1e-9);
 }
 
+// Handbook §6: the whole message in each of log2(n) rounds, three inside at 400 and one across
+// at 10.
+TEST(WireUse, OfRecursiveDoublingSendsTheWholeMessageAcross) {
+  const WireUse use =
+      use_of(CollectiveOperation::all_reduce, "recursive-doubling", two_domains(), 1600);
+  const double inside = 3 * 1600.0 / 400;
+  const double across = 1600.0 / 10;
+  EXPECT_NEAR(use.free, inside / (inside + across), 1e-9);
+}
+
 // Under sequence parallelism the inputs of both blocks are gathered a second time (handbook §4), a
 // ring of 16 without latency: 15/16 of 64 sequences' 4096-wide activations at 80 bytes a second,
 // beside which a kernel takes nothing.
@@ -73,6 +83,23 @@ TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {
 
   links.tensor.inside = links.tensor.across = BytesPerSecond(1e15);
   EXPECT_EQ(layer_cost(job, plan, links, LayerKind{}).second_gather.whole, Seconds(0));
+}
+
+// While the host launches the layer the gather shows no further.
+TEST(SecondGather, GoesOnWhileTheHostLaunches) {
+  PreparedJob job = llama_8b_on_h100(2);
+  job.job.training.stack.host_layer_forward = Seconds(1e9);
+  PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
+  const Plan plan = legal_plan(job, request);
+  PlanLinks links;
+  links.tensor = two_domains();
+  links.choice.algorithm = "ring";
+  LayerCost layer = layer_cost(job, plan, links, LayerKind{});
+  ASSERT_GT(layer.input_gradient.launch, layer.second_gather.whole);
+  ASSERT_GT(layer.second_gather.whole, Seconds(0));
+  const Seconds before = layer.input_gradient.total();
+  add_second_gather(plan, layer);
+  EXPECT_NEAR(layer.input_gradient.total() / before, 1, 1e-12);
 }
 
 // A weight-gradient pass of its own waits for it instead.
