@@ -110,7 +110,9 @@ Expected<Setting> setting_of(const RunOptions& options, Question& question) {
     if (!tokens) return tl::unexpected(tokens.error());
     setting.tokens = *std::move(tokens);
   }
-  if (auto missing = not_executed(setting)) return tl::unexpected(in_file(options.file, *missing));
+  if (auto missing = not_executed(setting, options.backend)) {
+    return tl::unexpected(in_file(options.file, *missing));
+  }
   if (auto right = check_ranks(options, setting.plan.devices()); !right) {
     return tl::unexpected(right.error());
   }
