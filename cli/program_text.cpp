@@ -32,7 +32,7 @@ bool has_own_name(OperationKind kind) {
   return kind >= OperationKind::embedding && kind <= OperationKind::move;
 }
 
-// "qkv projection, weight gradient", "all-gather, tensor", "send to 12".
+// "qkv projection, weight gradient", "cast, mlp up", "all-gather, tensor", "send to 12".
 std::string operation_text(const RankProgram& of, const IssuedOperation& issued) {
   const Operation& operation = *issued.operation;
   const std::string_view kind = name_of(operation.kind);
@@ -44,14 +44,15 @@ std::string operation_text(const RankProgram& of, const IssuedOperation& issued)
     return fmt::format("{}, {}", kind, name_of(operation.group));
   }
   if (!operation.part || has_own_name(operation.kind)) return std::string(kind);
-  const std::string_view part = name_of(*operation.part);
+  const bool casts = operation.kind == OperationKind::cast;
+  const std::string part = fmt::format("{}{}", casts ? "cast, " : "", name_of(*operation.part));
   switch (operation.phase) {
     case Phase::input_gradient:
       return fmt::format("{}, input gradient", part);
     case Phase::weight_gradient:
       return fmt::format("{}, weight gradient", part);
     default:
-      return std::string(part);
+      return part;
   }
 }
 

@@ -152,10 +152,15 @@ std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};
   }
-  const std::string_view precision = training.precision.name;
-  if (precision != "fp32" && precision != "bf16") {
+  const PrecisionRecipe& precision = training.precision;
+  const bool on_host = backend == BackendKind::cpu;
+  const bool wide = precision.name == "fp32" || precision.name == "bf16";
+  const bool in_8_bits = precision.name == "fp8" || precision.name == "mxfp8";
+  if (!wide && !(in_8_bits && on_host)) {
+    const std::string_view executed =
+        on_host ? "are fp32, bf16, fp8, mxfp8" : "on cuda are fp32, bf16";
     return Error{"/training/precision",
-                 fmt::format("found \"{}\"; executed are fp32, bf16", precision)};
+                 fmt::format("found \"{}\"; executed {}", precision.name, executed)};
   }
   return std::nullopt;
 }

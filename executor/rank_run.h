@@ -25,7 +25,7 @@ struct RunPlan {
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board);
 
-// What the executor has no arithmetic for: optimizers, precisions; on a device, memory outside it.
+// What the backend has no arithmetic for: optimizers, precisions; on a device, memory outside it.
 // Nothing: it can be run.
 std::optional<Error> not_executed(const Setting& setting, BackendKind backend);
 

@@ -152,8 +152,8 @@ Difference difference_of(const TensorComparison& with, Compared what, const Tens
   const double moved = what == Compared::gradients
                            ? 1
                            : with.setting.descent.learning_rate * static_cast<double>(with.steps);
-  out.allowed =
-      std::max(tolerance.tensor * norm_of(expected.numbers), tolerance.global * global * moved);
+  const double share = what == Compared::gradients ? tolerance.tensor : tolerance.weight;
+  out.allowed = std::max(share * norm_of(expected.numbers), tolerance.global * global * moved);
   return out;
 }
 
@@ -215,7 +215,10 @@ UnshardedRun unpacked(std::string_view bytes) {
 
 Tolerance tolerance_of(const Setting& setting) {
   if (setting.training.precision.weight_bytes == 4) return {};
-  return {.tensor = 5e-2, .global = 1e-2, .scalar = 1e-2};
+  if (setting.training.precision.casts_gemm_inputs()) {
+    return {.tensor = 0.4, .weight = 5e-2, .global = 5e-2, .scalar = 2e-2};
+  }
+  return {.tensor = 5e-2, .weight = 5e-2, .global = 1e-2, .scalar = 1e-2};
 }
 
 Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared what,

@@ -38,14 +38,17 @@ Expected<UnshardedRun> run_unsharded(const Setting& setting, const StepPlan& ste
 std::string packed(const UnshardedRun& run);
 UnshardedRun unpacked(std::string_view bytes);
 
-// How far apart two runs may be: of a gradient's or a weight's norm, of the global norm where that
+// How far apart two runs may be: of a gradient's norm, of a weight's, of the global norm where that
 // is more, of loss and gradient norm.
 struct Tolerance {
   double tensor = 1e-5;
+  double weight = 1e-5;
   double global = 1e-6;
   double scalar = 1e-5;
 };
 // fp32: the above. bf16: rounding to 8 bits after every operation, in another order on every plan.
+// Where GEMMs cast, such a rounding also takes one number in some thirty over to the next that e4m3
+// has, an eighth away, and one in sixteen to that of e5m2, a quarter away.
 Tolerance tolerance_of(const Setting& setting);
 
 struct Difference {

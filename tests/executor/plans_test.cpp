@@ -338,6 +338,22 @@ TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
   }
 }
 
+TEST(ExecutedPlan, InEightBitsIsWithinItsToleranceOfTheUnshardedNetwork) {
+  if (backend() == BackendKind::cuda) GTEST_SKIP() << "a GPU does not run them";
+  for (const char* recipe : {"fp8", "mxfp8"}) {
+    for (const auto& [tensor, pipeline, data] :
+         {std::tuple{2, 1, 1}, std::tuple{1, 2, 2}, std::tuple{2, 2, 2}}) {
+      PlanRequest request;
+      request.tensor_parallel = tensor;
+      request.pipeline_parallel = pipeline;
+      request.data_parallel = data;
+      expect_right(tiny_llama(false), request,
+                   fmt::format("{} t {} p {} D {}", recipe, tensor, pipeline, data),
+                   training_in(recipe, "adam"));
+    }
+  }
+}
+
 TEST(ExecutedPlan, OnAtLeastSixtyPlansWasCompared) { EXPECT_GE(verified, 60); }
 
 // ---- Fifty steps on one batch

@@ -46,21 +46,24 @@ struct Tolerance {
 struct Bound {
   std::string_view schedule;
   Tolerance aim, reached;
+  // Reached in 8 and 4 bits, where kernels are shorter and exchanges are not.
+  Tolerance low_precision;
 };
 constexpr Bound kBounds[] = {
-    {"gpipe", {0.02, 0.05}, {0.02, 0.04}},
-    {"1f1b", {0.02, 0.05}, {0.02, 0.03}},
-    {"interleaved-1f1b", {0.02, 0.05}, {0.02, 0.05}},
-    {"zb-h1", {0.04, 0.10}, {0.04, 0.05}},
-    {"zb-h2", {0.04, 0.10}, {0.04, 0.05}},
-    {"zb-v", {0.04, 0.10}, {0.04, 0.05}},
-    {"dualpipe", {0.04, 0.10}, {0.04, 0.085}},
+    {"gpipe", {0.02, 0.05}, {0.02, 0.04}, {0.02, 0.05}},
+    {"1f1b", {0.02, 0.05}, {0.02, 0.03}, {0.02, 0.05}},
+    {"interleaved-1f1b", {0.02, 0.05}, {0.02, 0.05}, {0.02, 0.05}},
+    {"zb-h1", {0.04, 0.10}, {0.04, 0.05}, {0.04, 0.10}},
+    {"zb-h2", {0.04, 0.10}, {0.04, 0.05}, {0.04, 0.10}},
+    {"zb-v", {0.04, 0.10}, {0.04, 0.05}, {0.04, 0.10}},
+    {"dualpipe", {0.04, 0.10}, {0.04, 0.085}, {0.04, 0.10}},
 };
 
 Bound bound_of(std::string_view schedule) {
   const auto* found = std::find_if(std::begin(kBounds), std::end(kBounds),
                                    [&](const Bound& b) { return b.schedule == schedule; });
-  return found == std::end(kBounds) ? Bound{schedule, {0.04, 0.10}, {0.04, 0.10}} : *found;
+  return found == std::end(kBounds) ? Bound{schedule, {0.04, 0.10}, {0.04, 0.10}, {0.04, 0.10}}
+                                    : *found;
 }
 
 int plans_of_each_schedule(int plans) {
@@ -245,7 +248,7 @@ TEST_P(Agreement, OfEstimateAndSimulationOnRandomPlansInLowPrecision) {
   expect_agreement(schedule, {std::hash<std::string_view>{}(schedule.name) + 1,
                               {"fp8", "mxfp8", "nvfp4"},
                               plans_of_each_schedule(kLowPrecisionPlansOfEachInTheSuite),
-                              bound_of(schedule.name).aim});
+                              bound_of(schedule.name).low_precision});
 }
 
 INSTANTIATE_TEST_SUITE_P(EverySchedule, Agreement,
