@@ -50,7 +50,7 @@ const std::vector<Named>& draws() {
   constexpr OffloadTarget kHost = OffloadTarget::host;
   static const std::vector<Named> all = {
       {"activations",
-       {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.03, 0.14, 0.045, 0.37}},
+       {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.02, 0.14, 0.045, 0.37}},
       {"optimizer",
        {{"megatron-core", "deepspeed"},
         {.optimizer = kHost},
@@ -64,7 +64,7 @@ const std::vector<Named>& draws() {
         {.optimizer = kHost, .activations = kHost},
         RecomputeMode::selective,
         0.015,
-        0.25,
+        0.10,
         0.02,
         0.26}},
       {"every_second_matmul",
