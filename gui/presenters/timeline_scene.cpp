@@ -45,6 +45,7 @@ SliceKind compute_kind(const StepTask& task) {
   if (task.kind == StepTaskKind::launch) return SliceKind::launch;
   if (task.kind == StepTaskKind::update_overhead) return SliceKind::optimizer;
   const Operation& operation = *task.issued.operation;
+  if (operation.kind == OperationKind::copy) return SliceKind::copy;
   if (operation.recomputed) return SliceKind::recompute;
   switch (operation.phase) {
     case Phase::forward:

@@ -101,15 +101,25 @@ void add_end(const LayerCost& end, double share, StageEstimate& stage) {
   stage.passes.weight_gradient += share * w.total();
 }
 
+void add_times(const PassTimes& unit, double share, PassTimes& sum) {
+  sum.forward += share * unit.forward;
+  sum.input_gradient += share * unit.input_gradient;
+  sum.weight_gradient += share * unit.weight_gradient;
+}
+
 // Copies to the host and from it that outlast the passes they run beside.
 void add_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                 const StageParameters& held, int index, StageEstimate& stage) {
+                 const StageParameters& held, int index, const UnitPasses& units,
+                 StageEstimate& stage) {
   if (plan.offload == Offload{}) return;
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   const Bytes activations = activations_sent_away(plan, costs, held, recompute_of(plan, index));
   const OffloadCopies copies = offload_copies(job, plan, held, activations);
-  const PassTimes exposed = exposed_copies(copies, share, stage.passes);
+  PassTimes ends;
+  if (held.embedding) add_times(units.embedding, share, ends);
+  if (held.head) add_times(units.head, share, ends);
+  const PassTimes exposed = exposed_copies(copies, share, stage.passes, ends);
   stage.passes.forward += exposed.forward;
   stage.passes.input_gradient += exposed.input_gradient;
   stage.passes.weight_gradient += exposed.weight_gradient;
@@ -177,7 +187,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
-  add_offload(job, plan, costs, held, static_cast<int>(index), stage);
+  add_offload(job, plan, costs, held, static_cast<int>(index), units, stage);
   work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);

@@ -30,14 +30,30 @@ Seconds gradient_time(const PreparedJob& job, const Plan& plan, const StageParam
          bandwidth_to(job.job.cluster, plan.offload.gradients);
 }
 
-void set_alone(const Plan& plan, const StageParameters& stage, OffloadCopies& copies) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const int in_flight = plan.schedule->chunks_in_flight(shape, 0);
-  if (shape.stages == 1 || in_flight >= plan.microbatches * shape.chunks) return;
-  const double turning = stage.head ? 1.0 / shape.chunks : 0.0;  // chunks where backward is next
-  const double layers = std::max(1.0, static_cast<double>(stage.layers) / chunks_held(shape));
-  copies.away_alone = turning + (1 - turning) * std::max(0.0, layers - 2) / layers;
-  copies.back_alone = turning + (1 - turning) * (layers - 1) / layers;
+Seconds longer(Seconds copy, Seconds pass) { return std::max(Seconds(0), copy - pass); }
+
+// Of a stage whose forward and backward passes take turns, beside its layers alone: two layers'
+// activations leave, and the first one comes back, beside what follows and comes before. Where
+// backward follows forward those are the ends, and what they do not cover shows.
+struct ShownInTurn {
+  Seconds away, back;
+};
+ShownInTurn shown_in_turn(const OffloadCopies& copies, double share, const PassTimes& layers,
+                          Seconds ends) {
+  const Seconds gone = share * copies.activations;
+  const Seconds gradients =
+      copies.halves_apart ? Seconds(0) : share * copies.beside.weight_gradient;
+  const Seconds back = share * copies.beside.input_gradient + gradients;
+  const Seconds cover = copies.halves_apart ? layers.input_gradient : layers.backward();
+  ShownInTurn shown;
+  shown.away = std::max(0.0, copies.layers - 2) / copies.layers * longer(gone, layers.forward);
+  shown.back = (copies.layers - 1) / copies.layers * longer(back, cover);
+  if (copies.turns) {
+    const double each = 1 / (copies.layers * copies.chunks);
+    const Seconds one = each * gone;
+    shown.back += longer(std::max(2 * one, 3 * one - each * layers.forward), ends);
+  }
+  return shown;
 }
 
 }  // namespace
@@ -72,31 +88,43 @@ OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const Sta
   copies.beside.forward = std::max(copies.weights, copies.activations);
   copies.beside.input_gradient = copies.weights + copies.activations;
   copies.beside.weight_gradient = gradient_time(job, plan, stage);
+  const PipelineShape shape = pipeline_shape(plan);
+  const int in_flight = plan.schedule->chunks_in_flight(shape, 0);
+  copies.in_a_row = plan.microbatches > 1 && in_flight >= plan.microbatches * shape.chunks;
   copies.halves_apart = splits_backward(*plan.schedule, plan.pipeline_parallel);
-  set_alone(plan, stage, copies);
+  copies.chunks = shape.chunks;
+  copies.layers = std::max(1.0, static_cast<double>(stage.layers) / chunks_held(shape));
+  copies.turns = stage.head;
   return copies;
 }
 
-PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes) {
-  const auto longer = [share](Seconds copy, Seconds pass) {
-    return std::max(Seconds(0), share * copy - pass);
-  };
+PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes,
+                         const PassTimes& ends) {
   const PassTimes& beside = copies.beside;
   PassTimes exposed;
-  exposed.weight_gradient = longer(beside.weight_gradient, passes.weight_gradient);
-  exposed.input_gradient =
-      copies.halves_apart
-          ? copies.back_alone * longer(beside.input_gradient, passes.input_gradient)
-          : copies.back_alone *
-                    longer(beside.input_gradient + beside.weight_gradient, passes.backward()) -
-                exposed.weight_gradient;
-  exposed.input_gradient =
-      std::max(exposed.input_gradient, longer(copies.weights, passes.input_gradient));
-  exposed.forward = std::max(longer(copies.weights, passes.forward),
-                             copies.away_alone * longer(copies.activations, passes.forward));
-  // One way takes as long as it takes.
-  const Seconds both = exposed.input_gradient + exposed.weight_gradient;
-  exposed.forward = std::max(exposed.forward, longer(copies.activations, passes.total()) - both);
+  exposed.forward = longer(share * copies.weights, passes.forward);
+  exposed.input_gradient = longer(share * copies.weights, passes.input_gradient);
+  exposed.weight_gradient = longer(share * beside.weight_gradient, passes.weight_gradient);
+  if (copies.activations <= Seconds(0)) return exposed;
+  const Seconds gone = share * copies.activations;
+  if (copies.in_a_row) {
+    const Seconds gradients = copies.halves_apart ? Seconds(0) : share * beside.weight_gradient;
+    const Seconds cover = copies.halves_apart ? passes.input_gradient : passes.backward();
+    const Seconds back = longer(share * beside.input_gradient + gradients, cover);
+    exposed.forward = std::max(exposed.forward, longer(gone, passes.forward));
+    exposed.input_gradient = std::max(exposed.input_gradient, back - exposed.weight_gradient);
+    return exposed;
+  }
+  const PassTimes layers{passes.forward - ends.forward, passes.input_gradient - ends.input_gradient,
+                         passes.weight_gradient - ends.weight_gradient};
+  const ShownInTurn shown = shown_in_turn(copies, share, layers, ends.total());
+  exposed.input_gradient = std::max(exposed.input_gradient, shown.back - exposed.weight_gradient);
+  const Seconds backward = exposed.input_gradient + exposed.weight_gradient;
+  // Each way takes as long as it takes.
+  const Seconds in = share * (2 * copies.weights + copies.activations + beside.weight_gradient);
+  exposed.forward =
+      std::max({exposed.forward, shown.away, longer(in, passes.total()) - backward,
+                longer(gone + share * beside.weight_gradient, passes.total()) - backward});
   return exposed;
 }
 

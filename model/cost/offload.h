@@ -25,20 +25,22 @@ Bytes activations_sent_away(const Plan& plan, const StageCosts& costs, const Sta
 
 // The copies of one micro-batch on a rank of a stage that visits all its chunks.
 struct OffloadCopies {
-  PassTimes beside;     // by the passes they run beside
-  Seconds weights;      // of these, in each pass
-  Seconds activations;  // of these, away in forward and back in backward
-  // Of the activations' copies, what no pass before or after covers: all of them where backward
-  // follows forward at once or forward passes follow each other. Else the last two layers leave,
-  // and the first one comes back, beside other passes.
-  double away_alone = 1, back_alone = 1;
-  bool halves_apart = false;  // of backward: they must be there for the first
+  PassTimes beside;           // by the passes they run beside
+  Seconds weights;            // of these, in each pass
+  Seconds activations;        // of these, away in forward and back in backward
+  bool in_a_row = false;      // forward passes follow each other, then backward passes
+  bool halves_apart = false;  // of backward: copies must be there for the first
+  double chunks = 1;
+  double layers = 1;   // of a chunk
+  bool turns = false;  // in the last chunk backward follows forward
 };
 OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
                              Bytes activations);
 
-// What of them outlasts its pass, of a micro-batch that visits a share of the chunks.
-PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes);
+// What of them outlasts the passes, of a micro-batch that visits a share of the chunks. `ends`: of
+// the passes, embedding and output head.
+PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes,
+                         const PassTimes& ends);
 
 // Once a step, a parameter of the rank's shard: what the optimizer needs or writes and does not
 // find where it lives itself.

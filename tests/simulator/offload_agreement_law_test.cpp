@@ -29,6 +29,10 @@ namespace {
 constexpr int kPlansInTheSuite = 40;
 constexpr std::int64_t kMostLayerPasses = 20'000;
 
+// The aim of the time is that of agreement_law_test.cpp: median 4 %, 95th percentile 10 %. The
+// bounds are what the plans reach, rounded up; they may only come down. Beyond the aim: one or two
+// micro-batches, whose copies stand beside gathers and bubbles. The memory's error is largely that
+// of the same plans without, which is printed.
 struct Drawn {
   std::vector<std::string> stacks;
   Offload offload;
@@ -45,13 +49,26 @@ struct Named {
 const std::vector<Named>& draws() {
   constexpr OffloadTarget kHost = OffloadTarget::host;
   static const std::vector<Named> all = {
-      {"activations", {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none}},
-      {"optimizer", {{"megatron-core", "deepspeed"}, {.optimizer = kHost}, RecomputeMode::none}},
+      {"activations",
+       {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.02, 0.14, 0.045, 0.37}},
+      {"optimizer",
+       {{"megatron-core", "deepspeed"},
+        {.optimizer = kHost},
+        RecomputeMode::none,
+        0.01,
+        0.03,
+        0.015,
+        0.23}},
       {"both",
        {{"megatron-core", "deepspeed"},
         {.optimizer = kHost, .activations = kHost},
-        RecomputeMode::selective}},
-      {"every_second_matmul", {{"torchtitan"}, {}, RecomputeMode::selective}},
+        RecomputeMode::selective,
+        0.015,
+        0.10,
+        0.02,
+        0.26}},
+      {"every_second_matmul",
+       {{"torchtitan"}, {}, RecomputeMode::selective, 0.01, 0.04, 0.025, 0.18}},
   };
   return all;
 }
@@ -113,6 +130,7 @@ class Generator {
 struct Compared {
   std::string name;
   double time = 0, memory = 0;  // estimate over simulation, less 1
+  double memory_without = 0;    // of the same plan with everything on the device and kept
 };
 
 std::string described(const Job& job, const Plan& plan) {
@@ -134,6 +152,18 @@ bool is_small(const Job& job, const Plan& plan) {
 // What is allocated: the runtime's part is the same in both.
 double peak(const Estimate& of) { return of.peak_allocated.value(); }
 
+double memory_error(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {
+  return peak(estimate(job, plan)) / peak(as_estimate(job, plan, simulation)) - 1;
+}
+
+double memory_error_without(const PreparedJob& job, Plan plan) {
+  plan.offload = {};
+  plan.recompute = {};
+  const auto simulation = simulate(job, plan);
+  if (!simulation) ADD_FAILURE() << simulation.error().message;
+  return simulation ? memory_error(job, plan, *simulation) : 0;
+}
+
 std::vector<Compared> compare(const Named& named, int plans) {
   Generator generator(named.drawn, std::hash<std::string_view>{}(named.name));
   std::vector<Compared> all;
@@ -151,9 +181,8 @@ std::vector<Compared> compare(const Named& named, int plans) {
           << described(j, *plan) << ": " << simulation.error().message;
       continue;
     }
-    const Estimate expected = estimate(job, *plan);
-    all.push_back({described(j, *plan), expected.step_time / simulation->step_time - 1,
-                   peak(expected) / peak(as_estimate(job, *plan, *simulation)) - 1});
+    all.push_back({described(j, *plan), estimate(job, *plan).step_time / simulation->step_time - 1,
+                   memory_error(job, *plan, *simulation), memory_error_without(job, *plan)});
   }
   return all;
 }
@@ -178,7 +207,8 @@ void print_worst(std::vector<Compared> all, double Compared::*which, const char*
     return std::abs(a.*which) > std::abs(b.*which);
   });
   for (std::size_t i = 0; i < std::min<std::size_t>(8, all.size()); ++i) {
-    fmt::print("  {} {:+6.1f} %  {}\n", what, 100 * (all[i].*which), all[i].name);
+    fmt::print("  {} {:+6.1f} % ({:+.1f} %)  {}\n", what, 100 * (all[i].*which),
+               100 * all[i].memory_without, all[i].name);
   }
 }
 
@@ -189,11 +219,13 @@ TEST_P(OffloadAgreement, OfEstimateAndSimulationOnRandomPlans) {
   ASSERT_EQ(static_cast<int>(all.size()), plans);
   const std::vector<double> time = errors_of(all, &Compared::time);
   const std::vector<double> memory = errors_of(all, &Compared::memory);
+  const std::vector<double> without = errors_of(all, &Compared::memory_without);
   fmt::print(
-      "{}: {} plans, time: median {:.1f} %, p95 {:.1f} %; memory: median {:.1f} %, p95 "
-      "{:.1f} %; the worst:\n",
+      "{}: {} plans; time: median {:.1f} %, p95 {:.1f} %; memory: median {:.1f} %, p95 {:.1f} %, "
+      "without: {:.1f} %, {:.1f} %; the worst:\n",
       named.name, all.size(), 100 * quantile(time, 0.5), 100 * quantile(time, 0.95),
-      100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95));
+      100 * quantile(memory, 0.5), 100 * quantile(memory, 0.95), 100 * quantile(without, 0.5),
+      100 * quantile(without, 0.95));
   print_worst(all, &Compared::time, "time  ");
   print_worst(all, &Compared::memory, "memory");
   if (std::getenv("TRAINYARD_AGREEMENT_PLANS") != nullptr) return;  // other plans: figures only

@@ -251,7 +251,8 @@ void move(const Operands<S>& o) {
   }
 }
 
-// Flat. Of a weight what is beyond this rank's part is not known until it is gathered.
+// Flat. Of a weight what is beyond this rank's part is not known until it is gathered; what pads a
+// part on the host stays as it was, zero.
 template <typename S>
 void copy(const Operation& op, const Where& where, const Operands<S>& o) {
   const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
@@ -263,7 +264,7 @@ void copy(const Operation& op, const Where& where, const Operands<S>& o) {
       std::copy_n(from.data(), from.size(), to.data());
       continue;
     }
-    const bool scatters = from.size() > to.size();
+    const bool scatters = o.in_buffers[i]->away == OffloadTarget::none;
     const FlatPart part = part_of(scatters ? from.size() : to.size(), op.shards, where.shard);
     if (!scatters) to.setConstant(std::numeric_limits<S>::quiet_NaN());
     std::copy_n(from.data() + (scatters ? part.begin : 0), part.end - part.begin,

@@ -1,9 +1,11 @@
 // Selective recomputation as torchtitan means it: of the GEMMs of a layer, in the order of its
 // modules, every second one is repeated, and so is all that is bound by memory; the outputs of the
 // others and of attention are kept. Queries, keys, values and heads' output are the first four, of
-// which keys and output are repeated; of the MLP's first GEMM one half is, of its last one nothing.
-// What attention exchanged between context ranks is kept with it; other exchanges are repeated, but
-// for the last one, whose GEMM is kept.
+// which keys and output are repeated. Of the MLP's first GEMM the first half is repeated, of its
+// last one nothing, as the estimate counts them (torchtitan repeats the second half, which costs
+// the same; of an MLP without a gate it keeps the first GEMM whole). What attention exchanged
+// between context ranks is kept, and so are reduce-scatters; other exchanges are repeated, but for
+// the last one, whose GEMM is kept.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -100,7 +102,8 @@ class Again {
   bool keeps(const Operation& op) {
     if (is_gemm(op, OperatorKind::mlp_down)) behind_last_ = true;
     return op.part == OperatorKind::attention_core || op.group == Group::context ||
-           is_gemm(op, OperatorKind::mlp_down) || (behind_last_ && is_communication(op.kind));
+           op.kind == OperationKind::reduce_scatter || is_gemm(op, OperatorKind::mlp_down) ||
+           (behind_last_ && is_communication(op.kind));
   }
 
   // What was turned in place and kept is not turned again.

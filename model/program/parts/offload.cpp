@@ -131,8 +131,9 @@ std::vector<Operation> gradients_to_host(const Lowering& lowering,
       copy.message += buffer_in(lowering, into[i].held_gradient).bytes();
       clear.operands.push_back(updates(from[i].held_gradient));
     }
-    for (const Parameter& parameter : into)
+    for (const Parameter& parameter : into) {
       copy.operands.push_back(updates(parameter.held_gradient));
+    }
     list.push_back(std::move(copy));
     list.push_back(std::move(clear));
   }
@@ -152,7 +153,9 @@ std::vector<Operation> weights_from_host(const Lowering& lowering,
       copy.operands.push_back(reads(parameter.held_weight));
       copy.message += buffer_in(lowering, parameter.held_weight).bytes();
     }
-    for (const Parameter& parameter : into) copy.operands.push_back(updates(parameter.held_weight));
+    for (const Parameter& parameter : into) {
+      copy.operands.push_back(updates(parameter.held_weight));
+    }
     list.push_back(std::move(copy));
   }
   return list;

@@ -54,6 +54,16 @@ TEST(Offload, FetchesAShardOfTheWeightsUnderZeRO3) {
   EXPECT_DOUBLE_EQ(copies(whole), copies(shard));
 }
 
+// Passes of a second each, on a stage of one layer between others; the link has four seconds of
+// copies in one way, three of them in the other.
+TEST(Offload, TakesAtLeastWhatEachWayOfTheLinkTakes) {
+  const Seconds one(1);
+  OffloadCopies copies{.beside = {one, one * 2, one}, .weights = one, .activations = one};
+  const PassTimes passes{one, one, one};
+  const PassTimes exposed = exposed_copies(copies, 1, passes, {});
+  EXPECT_DOUBLE_EQ((passes.total() + exposed.total()).value(), 4);
+}
+
 TEST(Offload, HidesBehindThePassesWhereTheLinkIsFast) {
   EXPECT_EQ(Offloaded({.parameters = kHost, .gradients = kHost}, 1e15).shown(), 0);
 }

@@ -103,6 +103,15 @@ TEST(Offloaded, StatesOfExpertsAreTheUnshardedNetwork) {
   }
 }
 
+// A sink a rank: parts of one element, of which most ranks have none.
+TEST(Offloaded, StatesOfOneElementAreTheUnshardedNetwork) {
+  Transformer model = tiny_llama(false);
+  model.attention_sinks = true;
+  PlanRequest request = sending({.optimizer = kHost}, 1);
+  request.tensor_parallel = model.attention_heads;
+  expect_equivalent(tiny_setting(model, request), "sinks: ");
+}
+
 // Transformer Engine's double buffering: of one micro-batch two layers' activations are on the
 // device at a time, whatever the order in which copies end.
 TEST(Offloaded, ActivationsOfTwoLayersAreOnTheDevice) {
