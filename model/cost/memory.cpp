@@ -51,6 +51,16 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
                job.job.training.stack.saved_logit_bytes);
 }
 
+// Micro-batches whose logits are alive at once: all that are between the head's two passes. Chunks
+// and split passes are there so that a micro-batch turns back at once; that a weight gradient is put
+// off keeps no logits (Qi et al. 2023 held none).
+int microbatches_at_head(const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const bool turns_at_once = shape.stages == 1 || chunks_held(shape) > 1 ||
+                             plan.schedule->splits_backward || shape.route != Route::loop;
+  return turns_at_once ? 1 : plan.schedule->chunks_in_flight(shape, shape.stages - 1);
+}
+
 Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
@@ -63,12 +73,12 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
     const double away = offloaded_share(plan.offload, stage.layers);
     kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
   }
-  if (stage.head) kept += costs.head.saved.everything;
+  if (stage.head) kept += costs.head.saved.everything * microbatches_at_head(plan);
   return kept;
 }
 
-// Logits and a layer's backward pass (its gradients, its activations where they are recomputed) are
-// never alive together: the peak has the larger of the two.
+// A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are
+// recomputed) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, Recompute recompute, StageMemory& memory) {
   const bool again = recompute.mode == RecomputeMode::full;
@@ -82,6 +92,7 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
     memory.at_peak.recomputation = recomputed;
     memory.at_peak.buffers += gradients;
   }
+  if (stage.head) memory.at_peak.logits += logits * (microbatches_at_head(plan) - 1);
 }
 
 void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters& stage,

@@ -137,6 +137,20 @@ TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {
   }
 }
 
+// Huang et al. 2019: all micro-batches go forward before the first goes back. A logit is 16-bit and
+// its softmax in fp32: 6 bytes in the stack of gpt3_on_a100.
+TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
+  const PreparedJob job = gpt3_on_a100();
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8, .schedule = "gpipe"};
+  const Plan plan = legal_plan(job, request);
+  const Estimate all = estimate(job, plan);
+  const Bytes logits = all.stages.back().memory.at_peak.logits;
+  const double rows = static_cast<double>(job.job.training.sequence_length) * plan.micro_batch;
+  const double columns = static_cast<double>(padded_vocabulary(job.job.model.vocabulary, 8)) / 8;
+  EXPECT_DOUBLE_EQ(logits.value(), 6 * rows * columns * plan.microbatches);
+  EXPECT_EQ(all.stages.front().memory.at_peak.logits, Bytes(0));
+}
+
 TEST(StageMemory, OffloadedStatesLeaveTheDevice) {
   const PreparedJob job = llama_8b_on_h100();
   PlanRequest request{.zero_stage = 1};
