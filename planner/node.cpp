@@ -150,7 +150,7 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
 
 // The least of all schedules and chunks.
 SpanFloor NodeBounds::span_of(const Degrees& degrees, const ShapeRange& range, const PassSums& sums,
-                              Plan& plan) const {
+                              Plan plan) const {
   SpanFloor least{Seconds(1e300), Seconds(1e300)};
   for (std::size_t i = range.first; i < range.last; ++i) {
     const StepShape& shape = space_.shapes[degrees.shapes][i];

@@ -103,7 +103,7 @@ class NodeBounds {
   };
   const PassSums& sums_of(const Degrees& degrees, const Plan& plan);
   SpanFloor span_of(const Degrees& degrees, const ShapeRange& range, const PassSums& sums,
-                    Plan& plan) const;
+                    Plan plan) const;
 
   const PreparedJob& job_;
   const Enumeration& space_;

@@ -21,7 +21,7 @@
 
 namespace trainyard {
 
-constexpr std::size_t kMostGroups = 4;  // 4 have 60 ways to stand in a row, with or without some
+constexpr std::size_t kMostGroups = 4;  // 60 orders of two or more of them
 
 struct UnlikeCluster {
   std::vector<Cluster> groups;  // 2 … kMostGroups

@@ -76,19 +76,31 @@ class PipelinePricer {
       Seconds more;  // than inside its group
     };
     Side before, behind;
-    double shown = 1;  // of what is more, in the passes beside it
+    bool overlapped = false;
+    double slowdown = 0;  // of compute beside an overlapped send
 
-    Seconds slowest() const { return std::max(before.send, behind.send); }
+    // The stage before sends activations, the one behind gradients; where sends are overlapped,
+    // both slow what both compute beside them.
     void add_to(std::vector<PassTimes>& passes) const {
-      for (const Side& side : {before, behind}) {
-        passes[side.stage].forward += side.more * shown;
-        passes[side.stage].input_gradient += side.more * shown;
+      if (!overlapped) {
+        passes[before.stage].forward += before.more;
+        passes[behind.stage].input_gradient += behind.more;
+        return;
       }
+      for (const Side& side : {before, behind}) {
+        passes[side.stage].forward += side.more * slowdown;
+        passes[side.stage].input_gradient += side.more * slowdown;
+      }
+    }
+    Seconds added_to(const Side& side) const {
+      return overlapped ? 2 * side.more * slowdown : side.more;
     }
   };
   Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage,
                          const Plan& plan) const;
   std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
+  static Seconds pace_of(const std::vector<PassTimes>& passes,
+                         const std::vector<Crossing>& crossed);
   void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
                  GroupedPlan& result) const;
   Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
@@ -116,17 +128,15 @@ PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::s
   return {stage, far, std::max(Seconds(0), far - near)};
 }
 
-// Sends over a boundary stand in the passes beside it, whole where the stack does not overlap them.
-// Else they slow the compute beside them.
 std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan,
                                                                 const Order& order) const {
-  const double shown = plan.overlap.pipeline ? job_.training.stack.overlap_slowdown : 1;
   std::vector<Crossing> all;
   std::size_t stage = 0;
   for (std::size_t i = 0; i + 1 < order.size(); ++i) {
     stage += stage_index(stages_of(plan, order[i]));
     all.push_back({side_of(order[i], order[i + 1], stage - 1, plan),
-                   side_of(order[i + 1], order[i], stage, plan), shown});
+                   side_of(order[i + 1], order[i], stage, plan), plan.overlap.pipeline,
+                   job_.training.stack.overlap_slowdown});
   }
   return all;
 }
@@ -152,8 +162,27 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   return result;
 }
 
-// What crosses and is overlapped shows in fill and drain, and paces the pipeline where it takes
-// longer than it.
+// 1F1B keeps one micro-batch more at a stage than at the next: k stages in a row let k of them pass
+// while one goes there and back. The slowest of all rows with a boundary inside.
+Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
+                                const std::vector<Crossing>& crossed) {
+  std::vector<Seconds> sends(passes.size());  // there and back, from the stage before
+  for (const Crossing& crossing : crossed) {
+    sends[crossing.behind.stage] = crossing.before.send + crossing.behind.send;
+  }
+  Seconds pace;
+  for (std::size_t first = 0; first < passes.size(); ++first) {
+    Seconds sum = passes[first].total();
+    for (std::size_t last = first + 1; last < passes.size(); ++last) {
+      sum += passes[last].total() + sends[last];
+      pace = std::max(pace, sum / static_cast<double>(last - first + 1));
+    }
+  }
+  return pace;
+}
+
+// What crosses and is overlapped shows in fill and drain, and paces the pipeline where
+// micro-batches wait for it.
 void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
                                GroupedPlan& result) const {
   const Plan& plan = result.plan;
@@ -163,12 +192,8 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
   for (const Crossing& crossing : crossed) crossing.add_to(passes);
   Seconds span = longest_span(*plan.schedule, shape, passes);
   if (plan.overlap.pipeline) {
-    Seconds slowest;
-    for (const Crossing& crossing : crossed) {
-      span += crossing.before.more + crossing.behind.more;
-      slowest = std::max(slowest, crossing.slowest());
-    }
-    span = std::max(span, plan.microbatches * slowest);
+    for (const Crossing& crossing : crossed) span += crossing.before.more + crossing.behind.more;
+    span = std::max(span, plan.microbatches * pace_of(passes, crossed));
   }
   result.boundary = span - without;
   result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
@@ -210,7 +235,7 @@ std::optional<Plan> PipelinePricer::allocated(const Plan& plan, const Order& ord
   }
   for (const Crossing& crossing : crossings(plan, order)) {
     for (const auto& side : {crossing.before, crossing.behind}) {
-      problem->stages[side.stage].time += 2 * side.more * crossing.shown;  // forward, backward
+      problem->stages[side.stage].time += crossing.added_to(side);
     }
   }
   const auto dealt = allocate_layers(*problem);
@@ -284,12 +309,16 @@ bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, 
 }
 
 // Layers move from a stage to another while that makes the step shorter: what is dealt minimises a
-// formula that the step of very unlike stages is only near.
-void refine(const PipelinePricer& pricer, GroupedPlan& best) {
+// formula that the step of very unlike stages is only near. Not where most stages differ from their
+// neighbours: there are too many moves.
+void refine(const PipelinePricer& pricer, GroupWatch& watch, GroupedPlan& best) {
+  constexpr std::size_t kMostEnds = 24;
   for (bool better = true; better;) {
     better = false;
     const std::vector<std::size_t> ends = ends_of_runs(best);
+    if (ends.size() > kMostEnds) return;
     for (const std::size_t from : ends) {
+      if (watch.is_over(1)) return;
       for (const std::size_t to : ends) {
         const bool moved = move_layer(pricer, from, to, best);
         better = better || moved;
@@ -299,7 +328,8 @@ void refine(const PipelinePricer& pricer, GroupedPlan& best) {
 }
 
 // The best of all orders of the groups with these degrees, refined.
-void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupedPlan& best) {
+void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupWatch& watch,
+                   GroupedPlan& best) {
   PlanRequest degrees = request_of(best.plan);
   degrees.layers_per_stage.clear();
   degrees.recompute_per_stage.clear();
@@ -312,9 +342,9 @@ void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupedP
     if (!dealt) continue;
     GroupedPlan other = pricer.price(*dealt, order);
     if (!other.feasible) continue;
-    refine(pricer, other);
+    refine(pricer, watch, other);
     if (other.step_time < best.step_time) best = std::move(other);
-  } while (std::next_permutation(order.begin(), order.end()));
+  } while (!watch.is_over(1) && std::next_permutation(order.begin(), order.end()));
 }
 
 // The same degrees and order with even layers and one recomputation.
@@ -360,7 +390,7 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
     } while (std::next_permutation(order.begin(), order.end()));
   }
   if (!found.best) return found;
-  if (!watch.is_over(1)) refine_orders(job, pricer, *found.best);
+  if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);
   found.even = even_pipeline(pricer, *found.best);
   return found;
 }

@@ -73,6 +73,47 @@ TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
   EXPECT_GT(found->shares[0].layers, found->shares[1].layers);
 }
 
+// Two stages let two micro-batches pass in the time of one's way there and back: m · (ΣT + 2
+// sends)/2. What a send takes follows from half of the bandwidth; without a boundary, (m + 1) · T.
+TEST(UnlikeGroups, WaitForOverlappedSendsThereAndBack) {
+  GroupedJob groups = two_groups(1);
+  groups.training.stack.overlap_slowdown = 0;
+  groups.cluster.boundary_latency = Seconds(0);
+  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b"};
+  request.overlap.pipeline = true;
+  const auto step_at = [&](double bandwidth) {
+    groups.cluster.boundary = BytesPerSecond(bandwidth);
+    return price_pipeline(groups, request, {0, 1}).step_time;
+  };
+  const double m = 96;
+  const Seconds pass = step_at(1e15) / (m + 1);
+  const Seconds once = step_at(1e6), twice = step_at(0.5e6);
+  const Seconds send = (twice - once) / m;
+  EXPECT_NEAR(once / (m * (pass + send)), 1, 0.02);
+  // A boundary whose sends are hidden behind a pass still makes micro-batches wait.
+  const double hidden = 1e6 * (send / (0.9 * pass));
+  EXPECT_NEAR(step_at(hidden) / (m * 1.9 * pass), 1, 0.03);
+}
+
+// Not overlapped, a send stands once in the forward passes before the boundary and once in the
+// gradients behind it; both stages are as slow, and m micro-batches pass the slower one.
+TEST(UnlikeGroups, PayEverySendThatIsNotOverlappedOnce) {
+  GroupedJob groups = two_groups(1);
+  groups.cluster.boundary_latency = Seconds(0);
+  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b"};
+  request.overlap.pipeline = false;
+  const auto step_at = [&](double bandwidth) {
+    groups.cluster.boundary = BytesPerSecond(bandwidth);
+    return price_pipeline(groups, request, {0, 1}).step_time;
+  };
+  request.overlap.pipeline = true;
+  groups.training.stack.overlap_slowdown = 0;
+  const Seconds send = (step_at(0.5e6) - step_at(1e6)) / 96;
+  request.overlap.pipeline = false;
+  // (m + 1) · send more: one micro-batch through both stages, the others through one.
+  EXPECT_NEAR((step_at(0.5e6) - step_at(1e6)) / (97 * send), 1, 0.01);
+}
+
 // ---- Three groups --------------------------------------------------------------------------
 
 TEST(UnlikeGroups, OfThreeLikeNodesAreOneCluster) {
