@@ -56,8 +56,7 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
 // off keeps no logits (Qi et al. 2023 held none).
 int microbatches_at_head(const Plan& plan) {
   const PipelineShape shape = pipeline_shape(plan);
-  const bool turns_at_once = shape.stages == 1 || chunks_held(shape) > 1 ||
-                             plan.schedule->splits_backward || shape.route != Route::loop;
+  const bool turns_at_once = chunks_held(shape) > 1 || plan.schedule->splits_backward;
   return turns_at_once ? 1 : plan.schedule->chunks_in_flight(shape, shape.stages - 1);
 }
 
