@@ -131,8 +131,11 @@ class Translation {
     if (index == place_of(shape, 0, layer_chunks(shape) - 1).stage) {
       const StageParameters& head = parts_.back();
       stage.time += time_of(costs_.head);
-      stage.fixed += states_of(head) + costs_.head.saved.everything;
-      stage.head = memory_of(head).logits;
+      const double turning = microbatches_at_head(plan_);
+      const Bytes logits = memory_of(head).logits;
+      stage.fixed += states_of(head) + costs_.head.saved.everything * turning;
+      stage.head = logits * (1 / turning);
+      stage.fixed += logits - stage.head;
     }
     stage.time += sends_in_passes(stack, plan_, send_time(job_, plan_, links_), index).total();
     stage.capacity =

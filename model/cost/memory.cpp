@@ -51,15 +51,6 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
                job.job.training.stack.saved_logit_bytes);
 }
 
-// Micro-batches whose logits are alive at once: all that are between the head's two passes. Chunks
-// and split passes are there so that a micro-batch turns back at once; that a weight gradient is put
-// off keeps no logits (Qi et al. 2023 held none).
-int microbatches_at_head(const Plan& plan) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const bool turns_at_once = chunks_held(shape) > 1 || plan.schedule->splits_backward;
-  return turns_at_once ? 1 : plan.schedule->chunks_in_flight(shape, shape.stages - 1);
-}
-
 Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
@@ -107,6 +98,12 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
 }
 
 }  // namespace
+
+int microbatches_at_head(const Plan& plan) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const bool turns_at_once = chunks_held(shape) > 1 || plan.schedule->splits_backward;
+  return turns_at_once ? 1 : plan.schedule->chunks_in_flight(shape, shape.stages - 1);
+}
 
 bool keeps_weights(const Training& training, const Plan& plan) {
   return training.stack.keeps_weight_copy || training.precision.master_weight_bytes == 0 ||

@@ -61,6 +61,10 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                       const StageParameters& stage, int index, MemoryByKind& memory);
 
+// Micro-batches whose logits are alive at once: those between the head's two passes. Chunks and
+// split passes are there so that a micro-batch turns back at once; a weight gradient that is put
+// off keeps no logits (Qi et al. 2023 held none).
+int microbatches_at_head(const Plan& plan);
 // Whether weights in the dtype of the passes are kept: FSDP keeps only the sharded master weights
 // and casts what it gathers.
 bool keeps_weights(const Training& training, const Plan& plan);
