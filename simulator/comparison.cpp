@@ -92,7 +92,8 @@ std::string name_of(const StepTask& task, OperationNames names) {
 }  // namespace
 
 std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names) {
-  std::map<std::pair<int, std::string>, OperationTime> all;
+  // Whole picoseconds, so that the order of addresses does not show in a sum.
+  std::map<std::pair<int, std::string>, Sum> all;
   const std::vector<int> ranks = slowest_ranks(simulation);
   for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
     const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
@@ -106,17 +107,16 @@ std::vector<OperationTime> operation_times(const StepSimulation& simulation, Ope
       sum.time += times[i].end - times[i].start;
     }
     for (const auto& [key, sum] : sums) {
-      const std::string name = name_of(*sum.one, names);
-      OperationTime& of = all[{static_cast<int>(stage), name}];
-      of.stage = static_cast<int>(stage);
-      of.operation = name;
+      Sum& of = all[{static_cast<int>(stage), name_of(*sum.one, names)}];
       of.tasks += sum.tasks;
-      of.time += to_seconds(sum.time);
+      of.time += sum.time;
     }
   }
   std::vector<OperationTime> list;
   list.reserve(all.size());
-  for (auto& [key, of] : all) list.push_back(std::move(of));
+  for (const auto& [key, sum] : all) {
+    list.push_back({key.first, key.second, sum.tasks, to_seconds(sum.time)});
+  }
   return list;
 }
 

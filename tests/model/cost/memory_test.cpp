@@ -138,7 +138,8 @@ TEST(StageMemory, HoldsLogitsOrRecomputedActivationsNeverBoth) {
 }
 
 // Huang et al. 2019: all micro-batches go forward before the first goes back. A logit is 16-bit and
-// its softmax in fp32: 6 bytes in the stack of gpt3_on_a100.
+// its softmax in fp32: 6 bytes in the stack of gpt3_on_a100. At the peak those of the last one may
+// have made way for a layer's gradients.
 TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
   const PreparedJob job = gpt3_on_a100();
   PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 8, .schedule = "gpipe"};
@@ -147,7 +148,9 @@ TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
   const Bytes logits = all.stages.back().memory.at_peak.logits;
   const double rows = static_cast<double>(job.job.training.sequence_length) * plan.micro_batch;
   const double columns = static_cast<double>(padded_vocabulary(job.job.model.vocabulary, 8)) / 8;
-  EXPECT_DOUBLE_EQ(logits.value(), 6 * rows * columns * plan.microbatches);
+  const double one = 6 * rows * columns;
+  EXPECT_GE(logits.value(), one * (plan.microbatches - 1));
+  EXPECT_LE(logits.value(), one * plan.microbatches);
   EXPECT_EQ(all.stages.front().memory.at_peak.logits, Bytes(0));
 }
 
