@@ -154,10 +154,12 @@ std::string job_heading(const Question& question, const Style& style) {
   const Job& job = question.job.job;
   std::string text = scenario.name.empty() ? "" : style.strong(scenario.name) + "\n";
   text += heading_line("model", model_words(question), style);
-  if (!scenario.unlike) text += heading_line("cluster", cluster_words(job.cluster), style);
-  if (!scenario.unlike) return text;
-  for (const Cluster& group : scenario.unlike->groups) {
-    text += heading_line("cluster", cluster_words(group), style);
+  if (scenario.unlike) {
+    for (const Cluster& group : scenario.unlike->groups) {
+      text += heading_line("cluster", cluster_words(group), style);
+    }
+  } else {
+    text += heading_line("cluster", cluster_words(job.cluster), style);
   }
   text += heading_line("training", training_words(job.training), style);
   for (const std::string& assumption : scenario.assumptions) {

@@ -33,8 +33,10 @@ TEST(Program, EstimatesAPlanThatFits) {
   const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kPlan)));
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.err, "");
-  EXPECT_NE(ran.out.find("fits: "), std::string::npos);
-  EXPECT_NE(ran.out.find("\nLimited by "), std::string::npos);
+  for (const char* part :
+       {"model      ", "\ncluster    ", "\ntraining   ", "\nfits: ", "\nLimited by "}) {
+    EXPECT_NE(ran.out.find(part), std::string::npos) << part << " in: " << ran.out;
+  }
 }
 
 TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
