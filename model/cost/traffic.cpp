@@ -335,20 +335,20 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, in
 
 namespace {
 
-// While a micro-batch passes chunk `chunk` of all stages the slowest of them works on others: what
-// its passes in that time take beyond those of the rest hides sends.
-template <typename Time>
-Seconds slack_of_a_round(std::span<const PassTimes> passes, PipelineShape shape, int chunk,
-                         Time time) {
-  Seconds sum;
-  Seconds most;
-  for (int stage = 0; stage < shape.stages; ++stage) {
-    const Seconds own = time(passes[static_cast<std::size_t>(stage * shape.chunks + chunk)]);
-    sum += own;
-    most = std::max(most, own);
+// The slowest stage and all together, in seconds: bare numbers, whose larger one is one
+// instruction.
+struct Round {
+  double most = 0, sum = 0;
+  void add(Seconds stage) {
+    most = std::max(most, stage.value());
+    sum += stage.value();
   }
-  return shape.stages * most - sum;
-}
+  // While a micro-batch passes one chunk of all stages the slowest of them works on others: what
+  // its passes in that time take beyond those of the rest hides sends.
+  Seconds shown(int stages, Seconds send) const {
+    return std::max(Seconds(0), stages * send - Seconds(stages * most - sum));
+  }
+};
 
 // Stages next to each other, and what a micro-batch and its gradient take through them.
 struct StageRun {
@@ -381,14 +381,14 @@ Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds s
   const PipelineShape shape = pipeline_shape(plan);
   Seconds shown = send * (2.0 * (shape.stages - 1));
   if (shape.route != Route::loop || shape.chunks == 1) return shown;
-  const auto add = [&](Seconds slack) {
-    shown += std::max(Seconds(0), shape.stages * send - slack);
-  };
-  const auto forward = [](const PassTimes& pass) { return pass.forward; };
-  const auto backward = [](const PassTimes& pass) { return pass.backward(); };
   for (int chunk = 1; chunk < shape.chunks; ++chunk) {
-    add(slack_of_a_round(passes, shape, chunk - 1, forward));
-    add(slack_of_a_round(passes, shape, chunk, backward));
+    Round forward, backward;
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      const auto at = static_cast<std::size_t>(stage * shape.chunks + chunk);
+      forward.add(passes[at - 1].forward);
+      backward.add(passes[at].backward());
+    }
+    shown += forward.shown(shape.stages, send) + backward.shown(shape.stages, send);
   }
   return shown;
 }
