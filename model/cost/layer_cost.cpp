@@ -109,8 +109,10 @@ PassCost selective_cost(const Stack& stack, const KernelTimes& kernels, const La
   switch (stack.selective) {
     case SelectiveRecompute::core_attention:
       return recompute_cost(kernels.recomputed_core);
-    case SelectiveRecompute::every_second_matmul:
-      return recompute_cost(kernels.every_second_matmul);
+    case SelectiveRecompute::every_second_matmul:  // of exchanges, those before the GEMMs
+      return recompute_cost(kernels.every_second_matmul + part_of(forward.tensor_parallel,
+                                                                  traffic.gathered,
+                                                                  traffic.tensor_parallel.forward));
     case SelectiveRecompute::half_of_layers:
       break;
   }

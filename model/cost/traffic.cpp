@@ -22,6 +22,7 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
 struct BlockTraffic {
   PassTraffic all;
   Seconds gather;        // before the first GEMM
+  Seconds again;         // of what that saved, which may be cast
   Seconds behind;        // the second GEMM, forward
   Seconds scatter_free;  // of a reduce-scatter
 };
@@ -39,13 +40,17 @@ BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const Plan
     return collective_time(operation, links.tensor, message * share, links);
   };
   const PrecisionRecipe& precision = job.job.training.precision;
-  const double gathered = job.job.training.stack.quantised_gathers
-                              ? precision.saved_gemm_input_bytes / precision.activation_bytes
-                              : 1;
+  const double cast = precision.saved_gemm_input_bytes / precision.activation_bytes;
   const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
-  if (!plan.sequence_parallel) return {{behind, behind}, {}, behind, {}};
-  const Seconds gather = time(all_gather, gathered);
-  return {{gather + behind, gather + behind}, gather, behind, scatter_free(links, message, behind)};
+  if (!plan.sequence_parallel) return {{behind, behind}, {}, {}, behind, {}};
+  const Seconds again = time(all_gather, cast);
+  const bool same = cast == 1 || job.job.training.stack.quantised_gathers;
+  const Seconds gather = same ? again : time(all_gather, 1);
+  return {{gather + behind, gather + behind},
+          gather,
+          again,
+          behind,
+          scatter_free(links, message, behind)};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -255,7 +260,8 @@ LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   const BlockTraffic block = parallel_block(job, plan, links);
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
-  traffic.gathered_again = block.gather;
+  traffic.gathered = second_block ? block.gather + block.gather : block.gather;
+  traffic.gathered_again = block.again;
   traffic.scatter_free = block.scatter_free;
   if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
   traffic.context_parallel = context_traffic(job, plan, links);

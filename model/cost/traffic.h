@@ -32,8 +32,10 @@ struct PassTraffic {
 };
 struct LayerTraffic {
   PassTraffic tensor_parallel;
-  // Under sequence parallelism, of a block: its saved input once more, for the weight gradient; and
-  // of the reduce-scatter of the input gradient the time in which it leaves the links free.
+  Seconds gathered;  // of its forward pass, what gathers the inputs of blocks
+  // Under sequence parallelism, of a block: its saved input (a cast where GEMMs have one) once
+  // more, for the weight gradient; and of the reduce-scatter of the input gradient the time in
+  // which it leaves the links free.
   Seconds gathered_again, scatter_free;
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
   int context_steps = 1;         // blocks of a ring, with the messages between them

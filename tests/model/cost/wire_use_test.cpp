@@ -120,5 +120,38 @@ TEST(SecondGather, StandsInTheWeightGradientsOfASplitBackwardPass) {
   EXPECT_NEAR(layer.weight_gradient.total() / expected, 1, 1e-9);
 }
 
+// What was saved is the cast (handbook §7: one byte an element in fp8), though 16 bits were
+// gathered.
+TEST(SecondGather, IsOfTheCastThatWasSaved) {
+  PreparedJob job = llama_8b_on_h100(2);
+  job.job.training.precision = *find_precision_recipe("fp8");
+  job.job.training.stack.quantised_gathers = false;
+  PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
+  const Plan plan = legal_plan(job, request);
+  PlanLinks links;
+  links.tensor = two_domains();
+  links.choice.algorithm = "ring";
+  const LayerTraffic traffic = layer_traffic(job, plan, links, LayerKind{});
+  EXPECT_NEAR(traffic.gathered / traffic.gathered_again, 2 * 2, 1e-6);  // two blocks, two bytes
+}
+
+// Torchtitan's selective recomputation gathers the inputs of both blocks again, as full does, and
+// keeps what was scattered: half of what a forward pass shows of its exchanges on a ring.
+TEST(EverySecondMatmul, GathersItsInputsAgain) {
+  PreparedJob job = llama_8b_on_h100(2);
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};
+  const Plan plan = legal_plan(job, request);
+  PlanLinks links;
+  links.tensor = two_domains();
+  links.choice.algorithm = "ring";
+  const LayerCost slow = layer_cost(job, plan, links, LayerKind{});
+  links.tensor.inside = links.tensor.across = BytesPerSecond(1e15);
+  const LayerCost fast = layer_cost(job, plan, links, LayerKind{});
+  const Seconds again = slow.selective_recompute.total() - fast.selective_recompute.total();
+  ASSERT_GT(slow.forward.tensor_parallel, Seconds(0));
+  EXPECT_NEAR(again / (0.5 * slow.forward.tensor_parallel), 1, 1e-6);
+}
+
 }  // namespace
 }  // namespace trainyard
