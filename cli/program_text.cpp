@@ -45,7 +45,7 @@ std::string operation_text(const RankProgram& of, const IssuedOperation& issued)
   }
   if (!operation.part || has_own_name(operation.kind)) return std::string(kind);
   const bool casts = operation.kind == OperationKind::cast;
-  const std::string part = fmt::format("{}{}", casts ? "cast, " : "", name_of(*operation.part));
+  std::string part = fmt::format("{}{}", casts ? "cast, " : "", name_of(*operation.part));
   switch (operation.phase) {
     case Phase::input_gradient:
       return fmt::format("{}, input gradient", part);

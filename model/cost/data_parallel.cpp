@@ -72,10 +72,16 @@ Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes me
   return pieces * Traffic{time, time * pace, time * use.free, time * use.crossing};
 }
 
-// Reduction of gradients and gathering of parameters, once each. `pieces` messages share the bytes.
+// `pieces` messages share the bytes.
+struct Held {
+  double parameters = 0;
+  int pieces = 1;
+};
+
+// Reduction of gradients and gathering of parameters, once each.
 SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const ParameterClass& group, double parameters, int pieces,
-                     const SyncTimes* like = nullptr) {
+                     const ParameterClass& group, Held held, const SyncTimes* like = nullptr) {
+  const auto [parameters, pieces] = held;
   if (parameters <= 0) return {};
   const Training& training = job.job.training;
   const Bytes gradients(parameters * training.stack.reduction_bytes / pieces);
@@ -121,10 +127,10 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
                      const StageParameters& stage) {
   const Classes both = classes(links);
   const auto dense = [&](double parameters, int pieces, const SyncTimes* like = nullptr) {
-    return sync_times(job, plan, links, both.dense, parameters, pieces, like);
+    return sync_times(job, plan, links, both.dense, {parameters, pieces}, like);
   };
   const auto experts = [&](int pieces) {
-    return sync_times(job, plan, links, both.expert, stage.experts, std::max(1, pieces));
+    return sync_times(job, plan, links, both.expert, {stage.experts, std::max(1, pieces)});
   };
   StageSync sync;
   if (plan.overlap.data_parallel || plan.zero_stage >= 3) {

@@ -108,14 +108,10 @@ void add_times(const PassTimes& unit, double share, PassTimes& sum) {
 }
 
 // Copies to the host and from it that outlast the passes they run beside.
-void add_offload(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                 const StageParameters& held, int index, const UnitPasses& units,
-                 StageEstimate& stage) {
-  if (plan.offload == Offload{}) return;
+void add_offload(const Plan& plan, const StageParameters& held, const OffloadCopies& copies,
+                 const UnitPasses& units, StageEstimate& stage) {
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
-  const Bytes activations = activations_sent_away(plan, costs, held, recompute_of(plan, index));
-  const OffloadCopies copies = offload_copies(job, plan, held, activations);
   PassTimes ends;
   if (held.embedding) add_times(units.embedding, share, ends);
   if (held.head) add_times(units.head, share, ends);
@@ -187,7 +183,10 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
-  add_offload(job, plan, costs, held, static_cast<int>(index), units, stage);
+  if (plan.offload != Offload{}) {
+    const Bytes activations = activations_sent_away(plan, costs, held, recompute);
+    add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage);
+  }
   work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);

@@ -15,14 +15,20 @@ const ProgramBuffer& buffer_in(const Lowering& lowering, int buffer) {
   return lowering.program.buffers[static_cast<std::size_t>(buffer)];
 }
 
-// Of what the layer makes, and its input, what backward reads before it is made again.
-std::vector<int> kept_for_backward(const Lowering& lowering, const NetworkUnit& unit) {
+// What the layer makes, and its input.
+std::set<int> made_forward(const Lowering& lowering, const NetworkUnit& unit) {
   std::set<int> made = {lowering.hidden};
   for (const Operation& operation : unit.forward()) {
     for (const Operand& operand : operation.operands) {
       if (operand.access == Access::create && operand.ahead == 0) made.insert(operand.buffer);
     }
   }
+  return made;
+}
+
+// Of these, what backward reads before it is made again.
+std::vector<int> kept_for_backward(const Lowering& lowering, const NetworkUnit& unit) {
+  const std::set<int> made = made_forward(lowering, unit);
   std::vector<int> kept;
   std::set<int> seen;
   for (const Operation& operation : unit.backward()) {
