@@ -154,10 +154,10 @@ class CallMaker {
     return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
   }
 
-  // What the second gather of saved inputs costs is part of the share that a stack hides. Elsewhere
-  // bytes take multiprocessors and memory from compute at the pace of the links inside a node;
-  // while a slower network is waited for, compute has the device (model/cost/data_parallel.cpp);
-  // kernels of sends and receives hold theirs until the message is there.
+  // Bytes take multiprocessors and memory from compute at the pace of the links inside a node; what
+  // tensor parallelism takes is part of the share that a stack hides. While a slower network is
+  // waited for, compute has the device (model/cost/data_parallel.cpp); kernels of sends and
+  // receives hold theirs until the message is there.
   static double contention(const Operation& operation, const GroupLinks& links) {
     if (operation.stream == ProgramStream::context_parallel) return 1;
     if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`

@@ -18,6 +18,7 @@
 #include "model/program/view.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/cost/example_jobs.h"
+#include "tests/model/program/unit_links.h"
 #include "tests/model/workload/models.h"
 
 namespace trainyard {
@@ -190,29 +191,6 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
 
 // ---- Bytes on the wire: rings without latency at one byte a second --------------------------
 
-GroupLinks unit_ring(int ranks) {
-  GroupLinks ring;
-  ring.size = ring.ranks_per_domain = ranks;
-  ring.inside = ring.inside_pair = BytesPerSecond(1);
-  return ring;
-}
-
-PlanLinks unit_links(const Plan& plan) {
-  const int ranks = plan.data_parallel * plan.context_parallel;
-  PlanLinks links;
-  links.tensor = unit_ring(plan.tensor_parallel);
-  links.context = unit_ring(plan.context_parallel);
-  links.pipeline = unit_ring(plan.pipeline_parallel);
-  links.dense_gradient = unit_ring(ranks);
-  links.dense_shard = unit_ring(plan.sharding_group);
-  links.dense_replica = unit_ring(ranks / plan.sharding_group);
-  links.expert = unit_ring(plan.expert_parallel);
-  links.expert_tensor = unit_ring(plan.expert_tensor_parallel);
-  links.expert_data = unit_ring(plan.expert_data_parallel);
-  links.choice.algorithm = "ring";
-  return links;
-}
-
 const GroupLinks* links_of(const PlanLinks& links, Group group) {
   switch (group) {
     case Group::tensor:
@@ -238,10 +216,11 @@ const GroupLinks* links_of(const PlanLinks& links, Group group) {
 
 struct Wire {
   Seconds tensor, context, expert, data;
+  Seconds again;  // second gather of saved inputs
 };
 
-// Without the second gather of saved inputs, which the estimate takes as hidden (handbook §4), and
-// the small sums of replicated weights' gradients and of the norm, which it leaves out.
+// Without the small sums of replicated weights' gradients and of the norm, which the estimate
+// leaves out.
 Wire wire_of(const Case& c, const PlanLinks& links) {
   Wire wire;
   for_each_operation(c, [&](const IssuedOperation& issued) {
@@ -254,6 +233,8 @@ Wire wire_of(const Case& c, const PlanLinks& links) {
     const bool inside = op.phase != Phase::weight_gradient && op.phase != Phase::update;
     if (op.group == Group::tensor) {
       if (inside) wire.tensor += time;
+      const bool gathers = op.kind == OperationKind::all_gather;
+      if (gathers && op.phase == Phase::weight_gradient) wire.again += time;
     } else if (op.group == Group::context) {
       wire.context += time;
     } else if (op.group == Group::expert || op.group == Group::expert_tensor) {
@@ -273,13 +254,17 @@ Wire expected_wire(const Case& c, const PlanLinks& links) {
     const LayerTraffic traffic =
         layer_traffic(c.job, c.plan, links, layer_kind(c.job.job.model, layer));
     wire.tensor += both(traffic.tensor_parallel);
+    const bool blocks =
+        !layer_kind(c.job.job.model, layer).moe || c.job.job.model.shared_experts > 0;
+    wire.again += (blocks ? 2 : 1) * traffic.gathered_again;
     wire.expert += both(traffic.expert_parallel);
     wire.context += both(traffic.context_parallel);
   }
   wire.tensor += both(embedding_traffic(c.job, c.plan, links)) +
                  both(head_traffic(c.job, c.plan, links).tensor_parallel);
+  wire.again += head_traffic(c.job, c.plan, links).gathered_again;
   const double times = c.plan.microbatches;
-  wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}};
+  wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}, wire.again * times};
   std::vector<StageParameters> stages;
   stage_parameters(c.job, c.plan, stages);
   for (const StageParameters& stage : stages) {
@@ -294,6 +279,7 @@ TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
     const Wire found = wire_of(c, links);
     const Wire expected = expected_wire(c, links);
     expect_close(found.tensor.value(), expected.tensor.value(), c.name + "tensor");
+    expect_close(found.again.value(), expected.again.value(), c.name + "gathered again");
     expect_close(found.context.value(), expected.context.value(), c.name + "context");
     expect_close(found.expert.value(), expected.expert.value(), c.name + "expert");
     expect_close(found.data.value(), expected.data.value(), c.name + "data");

@@ -16,6 +16,7 @@
 #include "model/program/view.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/cost/example_jobs.h"
+#include "tests/model/program/unit_links.h"
 #include "tests/model/workload/models.h"
 
 namespace trainyard {
@@ -148,23 +149,6 @@ const Block& block_of(const Case& c, std::string_view name) {
   }
   ADD_FAILURE() << name;
   return c.program.blocks.front();
-}
-
-// Rings without latency at one byte a second: the time is the bytes on the wire.
-GroupLinks unit_ring(int ranks) {
-  GroupLinks ring;
-  ring.size = ring.ranks_per_domain = ranks;
-  ring.inside = ring.inside_pair = BytesPerSecond(1);
-  return ring;
-}
-
-PlanLinks unit_links(const Plan& plan) {
-  PlanLinks links;
-  links.tensor = unit_ring(plan.tensor_parallel);
-  links.pipeline = unit_ring(plan.pipeline_parallel);
-  links.dense_gradient = links.dense_shard = unit_ring(plan.data_parallel);
-  links.choice.algorithm = "ring";
-  return links;
 }
 
 // What a layer's forward pass creates and does not free. Its output stands for its input, which has
@@ -377,8 +361,7 @@ TEST(ProgramAgreement, ContextRanksExchangeTheBytesOfTheTraffic) {
   for (const auto algorithm :
        {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
     const Case c = over_context(algorithm);
-    PlanLinks links = unit_links(c.plan);
-    links.context = unit_ring(c.plan.context_parallel);
+    const PlanLinks links = unit_links(c.plan);
     const PassTraffic layer = layer_traffic(c.job, c.plan, links, LayerKind{}).context_parallel;
     const double times = c.job.job.model.layers * c.plan.microbatches;
     const Seconds expected = (layer.forward + layer.backward) * times;
