@@ -7,8 +7,6 @@
 // everywhere.
 #pragma once
 
-#include <compare>
-
 namespace trainyard {
 
 template <int Byte, int Flop, int Second, int Joule, int Dollar>
@@ -43,7 +41,13 @@ class Quantity {
   friend constexpr Quantity operator*(Quantity a, double factor) { return a *= factor; }
   friend constexpr Quantity operator*(double factor, Quantity a) { return a *= factor; }
   friend constexpr Quantity operator/(Quantity a, double divisor) { return a /= divisor; }
-  friend constexpr auto operator<=>(Quantity a, Quantity b) = default;
+
+  // One instruction each: of a three-way comparison compilers make branches for unordered numbers.
+  friend constexpr bool operator==(Quantity a, Quantity b) { return a.value_ == b.value_; }
+  friend constexpr bool operator<(Quantity a, Quantity b) { return a.value_ < b.value_; }
+  friend constexpr bool operator>(Quantity a, Quantity b) { return a.value_ > b.value_; }
+  friend constexpr bool operator<=(Quantity a, Quantity b) { return a.value_ <= b.value_; }
+  friend constexpr bool operator>=(Quantity a, Quantity b) { return a.value_ >= b.value_; }
 
  private:
   double value_ = 0.0;

@@ -131,19 +131,6 @@ Seconds PassSums::total(Recompute recompute) const {
   return plain;
 }
 
-StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  StageCosts costs;
-  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
-  for (std::size_t kind = 0; kind < layers.size(); ++kind) {
-    if (layers[kind] > 0) {
-      costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)));
-    }
-  }
-  costs.embedding = embedding_cost(job, plan, links);
-  costs.head = head_cost(job, plan, links);
-  return costs;
-}
-
 PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
   PassSums sums;
   sums.alive = Bytes(1e30);
@@ -166,11 +153,12 @@ ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const Pla
                              bool experts) {
   const Stack& stack = job.job.training.stack;
   const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  const TensorTraffic tensor = tensor_traffic(job, plan, links);
   ExchangeFloor floor;
   for (std::size_t index = 0; index < layers.size(); ++index) {
     if (layers[index] == 0) continue;
     const LayerKind kind = layer_kind_at(static_cast<int>(index));
-    const LayerTraffic traffic = layer_traffic(job, plan, links, kind);
+    const LayerTraffic traffic = layer_traffic(job, plan, links, tensor, kind);
     const bool known = experts && kind.moe && !plan.overlap.expert_parallel;
     const Seconds exchange = known ? both(traffic.expert_parallel) : Seconds(0);
     const Seconds host = kind.moe ? stack.host_moe_layer_forward : stack.host_layer_forward;

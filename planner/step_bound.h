@@ -33,9 +33,6 @@ struct PassSums {
 };
 PassSums pass_sums(const PreparedJob& job, const StageCosts& costs);
 
-// Layers of every kind that the network has, embedding and head.
-StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
-
 // What the layers' communication of one micro-batch makes of its passes at least, whatever their
 // kernels take: hidden or not, a pass is never shorter than the exchange that runs beside it, nor
 // than the host needs to launch it. Costs no look at a kernel.

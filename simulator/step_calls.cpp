@@ -48,7 +48,7 @@ ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const P
   for (std::size_t i = 0; i < all.size(); ++i) {
     const LayerKind kind = layer_kind_at(static_cast<int>(i));
     if (all[i] == 0 || !kind.moe) continue;
-    const PassTraffic whole = layer_traffic(job, plan, links, kind).expert_parallel;
+    const PassTraffic whole = layer_traffic(job, plan, links, {}, kind).expert_parallel;
     if (whole.forward <= Seconds(0)) return {};
     const LayerCost cost = layer_cost(job, plan, links, kind);
     return {cost.forward.expert_parallel / whole.forward,

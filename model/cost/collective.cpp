@@ -156,12 +156,13 @@ const Choices& choices_of(CollectiveOperation operation) {
   return choices[static_cast<std::size_t>(operation)];
 }
 
-struct Fastest {
+struct Carried {
   const CollectiveAlgorithm* algorithm = nullptr;
   Seconds time{std::numeric_limits<double>::infinity()};
+  bool by_small_protocol = false;
 };
-Fastest fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
-  Fastest best;
+Carried fastest(CollectiveOperation operation, const GroupLinks& links, Bytes message) {
+  Carried best;
   for (const CollectiveAlgorithm* algorithm : choices_of(operation)) {
     if (!algorithm->applies(links)) continue;
     const Seconds time = algorithm->time(links, message);
@@ -179,11 +180,13 @@ GroupLinks by_small_protocol(GroupLinks links) {
 }
 
 // A library takes the protocol that it reckons to be the faster one (NCCL's tuner).
-template <typename Time>
-Seconds by_faster_protocol(const GroupLinks& links, Time time) {
-  const Seconds bulk = time(links);
+template <typename Carry>
+Carried by_faster_protocol(const GroupLinks& links, Carry carry) {
+  const Carried bulk = carry(links);
   if (links.small_share == 0 || links.domains == 1) return bulk;
-  return std::min(bulk, time(by_small_protocol(links)));
+  Carried small = carry(by_small_protocol(links));
+  small.by_small_protocol = true;
+  return small.time < bulk.time ? small : bulk;
 }
 
 const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks& links,
@@ -191,6 +194,32 @@ const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks
   if (choice.algorithm.empty()) return nullptr;
   const auto* found = find_collective_algorithm(operation, choice.algorithm);
   return found != nullptr && found->applies(links) ? found : nullptr;
+}
+
+// Requires: more than one rank. `latency` asks for the latency too.
+CollectiveCost cost_of(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                       const CollectiveChoice& choice, bool latency) {
+  const auto* chosen = named(operation, links, choice);
+  if (chosen == nullptr && links.domains == 1) {
+    const Neighbours near = neighbours(choice.curves, operation, links.size);
+    if (known(near)) {
+      const CurvePoint point = fitted(near, links.size, message);
+      return {point.latency + point.moving, point.latency, nullptr};
+    }
+  }
+  const bool attains = chosen == nullptr && links.domains > 1;
+  const GroupLinks found =
+      attains ? with_attained_inside(operation, links, message, choice.curves) : links;
+  const Carried carried = by_faster_protocol(found, [&](const GroupLinks& by) {
+    return chosen == nullptr ? fastest(operation, by, message)
+                             : Carried{chosen, chosen->time(by, message)};
+  });
+  CollectiveCost cost{carried.time, {}, carried.algorithm};
+  if (latency && carried.algorithm != nullptr) {
+    const GroupLinks by = carried.by_small_protocol ? by_small_protocol(found) : found;
+    cost.latency = carried.algorithm->time(by, Bytes(0));
+  }
+  return cost;
 }
 
 }  // namespace
@@ -206,19 +235,13 @@ const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operati
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice) {
   if (links.size <= 1) return Seconds(0);
-  if (const auto* chosen = named(operation, links, choice)) {
-    return by_faster_protocol(links,
-                              [&](const GroupLinks& by) { return chosen->time(by, message); });
-  }
-  if (links.domains > 1) {
-    return by_faster_protocol(
-        with_attained_inside(operation, links, message, choice.curves),
-        [&](const GroupLinks& by) { return fastest(operation, by, message).time; });
-  }
-  const Neighbours near = neighbours(choice.curves, operation, links.size);
-  if (!known(near)) return fastest(operation, links, message).time;
-  const CurvePoint point = fitted(near, links.size, message);
-  return point.latency + point.moving;
+  return cost_of(operation, links, message, choice, false).time;
+}
+
+CollectiveCost collective_cost(CollectiveOperation operation, const GroupLinks& links,
+                               Bytes message, const CollectiveChoice& choice) {
+  if (links.size <= 1) return {};
+  return cost_of(operation, links, message, choice, true);
 }
 
 const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,

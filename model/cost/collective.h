@@ -50,6 +50,15 @@ struct CollectiveChoice {
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 
+// The same with what it is made of.
+struct CollectiveCost {
+  Seconds time;
+  Seconds latency;                                 // of an empty message
+  const CollectiveAlgorithm* algorithm = nullptr;  // null: one rank, or a fitted curve's time
+};
+CollectiveCost collective_cost(CollectiveOperation operation, const GroupLinks& links,
+                               Bytes message, const CollectiveChoice& choice);
+
 // The algorithm that carries it, for the simulator: the named one, else the fastest; where a fitted
 // curve gives the time, the fastest on the links as they are. Never null for an operation that has
 // an algorithm. Requires: links.size > 1.

@@ -60,12 +60,17 @@ struct SyncTimes {
 // `like`: links are used as by this one, of other bytes.
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
                 const PlanLinks& links, const Traffic* like) {
-  const Seconds time = collective_time(operation, group, message, links);
+  Seconds time;
   WireUse use;
   if (like == nullptr) {
-    use = wire_use(operation, group, message, time, links.choice);
-  } else if (like->time > Seconds(0)) {
-    use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
+    const CollectiveCost cost = collective_cost(operation, group, message, links.choice);
+    time = cost.time;
+    use = wire_use(operation, group, message, cost);
+  } else {
+    time = collective_time(operation, group, message, links);
+    if (like->time > Seconds(0)) {
+      use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
+    }
   }
   const double pace =
       group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;

@@ -22,19 +22,15 @@ struct SharedCosts {
   Seconds send;  // of one micro-batch to the next stage
 };
 
-StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                       const KernelTimeTable* table) {
-  StageCosts costs;
-  const LayerCounts all = job.layers_between(0, job.job.model.layers);
-  for (std::size_t kind = 0; kind < all.size(); ++kind) {
-    if (all[kind] == 0) continue;
-    costs.layers[kind] = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(kind)), table);
-    add_second_gather(plan, costs.layers[kind]);
-  }
-  costs.embedding = embedding_cost(job, plan, links, table);
-  costs.head = head_cost(job, plan, links, table);
-  add_second_gather(plan, costs.head);
-  return costs;
+SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                         const KernelTimeTable* table) {
+  const TensorTraffic tensor = tensor_traffic(job, plan, links);
+  SharedCosts shared{
+      links, stage_costs(job, plan, links, tensor, table),
+      plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
+      send_time(job, plan, links)};
+  add_second_gathers(plan, shared.layers);
+  return shared;
 }
 
 void add_pass(const PassCost& pass, double times, Breakdown& parts) {
@@ -446,10 +442,7 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   out.stages.resize(stages);
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
-  const SharedCosts shared{
-      links, stage_costs(job, plan, links, table),
-      plan.overlap.data_parallel ? exchange_use(job, plan, links) : ExchangeUse{},
-      send_time(job, plan, links)};
+  const SharedCosts shared = shared_costs(job, plan, links, table);
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);

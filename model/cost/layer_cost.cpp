@@ -176,12 +176,14 @@ PassCost& PassCost::add(const PassCost& other, double times) {
   return *this;
 }
 
+namespace {
+
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     LayerKind kind, const KernelTimeTable* table) {
+                     const TensorTraffic& tensor, LayerKind kind, const KernelTimeTable* table) {
   const Training& training = job.job.training;
   const LayerShard shard = layer_shard(plan);
   const KernelTimes kernels = kernels_of(job, shard, {.kind = index_of(kind)}, table);
-  const LayerTraffic whole = layer_traffic(job, plan, links, kind);
+  const LayerTraffic whole = layer_traffic(job, plan, links, tensor, kind);
   const ExposedTraffic traffic = exposed_traffic(job, plan, whole, kernels);
 
   LayerCost cost;
@@ -207,21 +209,50 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   return cost;
 }
 
-LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const TensorTraffic& tensor,
                          const KernelTimeTable* table) {
   return end_cost(kernels_of(job, layer_shard(plan), {TimedUnit::End::embedding}, table),
-                  embedding_traffic(job, plan, links));
+                  embedding_traffic(plan, tensor));
 }
 
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                    const KernelTimeTable* table) {
+                    const TensorTraffic& tensor, const KernelTimeTable* table) {
   const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
-  const LayerTraffic traffic = head_traffic(job, plan, links);
+  const LayerTraffic traffic = head_traffic(job, plan, links, tensor);
   LayerCost cost = end_cost(kernels, traffic.tensor_parallel);
   cost.second_gather =
       shown_gather(traffic.gathered_again, kernels.mlp_cover, traffic.scatter_free);
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
+}
+
+}  // namespace
+
+LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     LayerKind kind) {
+  return layer_cost(job, plan, links, tensor_traffic(job, plan, links), kind, nullptr);
+}
+
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  return head_cost(job, plan, links, tensor_traffic(job, plan, links), nullptr);
+}
+
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  return stage_costs(job, plan, links, tensor_traffic(job, plan, links), nullptr);
+}
+
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                       const TensorTraffic& tensor, const KernelTimeTable* table) {
+  StageCosts costs;
+  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    if (all[kind] == 0) continue;
+    costs.layers[kind] =
+        layer_cost(job, plan, links, tensor, layer_kind_at(static_cast<int>(kind)), table);
+  }
+  costs.embedding = embedding_cost(job, plan, tensor, table);
+  costs.head = head_cost(job, plan, links, tensor, table);
+  return costs;
 }
 
 void add_second_gather(const Plan& plan, LayerCost& cost) {
@@ -234,6 +265,11 @@ void add_second_gather(const Plan& plan, LayerCost& cost) {
   PassCost& pass = cost.input_gradient;
   pass.tensor_parallel += cost.second_gather.whole;
   pass.launch = std::max(Seconds(0), pass.launch - cost.second_gather.whole);
+}
+
+void add_second_gathers(const Plan& plan, StageCosts& costs) {
+  for (LayerCost& layer : costs.layers) add_second_gather(plan, layer);
+  add_second_gather(plan, costs.head);
 }
 
 }  // namespace trainyard

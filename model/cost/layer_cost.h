@@ -3,6 +3,8 @@
 // costs is a sum of these.
 #pragma once
 
+#include <array>
+
 #include "model/cost/kernel_times.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
@@ -51,16 +53,23 @@ struct LayerCost {
   Bytes gradients;  // of activations, alive at once in the backward pass of one of its operators
 };
 
-// `table` is of the same job; without one the kernels are timed anew.
 LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     LayerKind kind, const KernelTimeTable* table = nullptr);
-LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                         const KernelTimeTable* table = nullptr);
-LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                    const KernelTimeTable* table = nullptr);
+                     LayerKind kind);
+LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+
+// The costs that all stages of a plan are made of.
+struct StageCosts {
+  std::array<LayerCost, kLayerKinds> layers;  // by layer kind (index_of)
+  LayerCost embedding, head;
+};
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+// `table` is of the same job; null: the kernels are timed anew.
+StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                       const TensorTraffic& tensor, const KernelTimeTable* table);
 
 // Puts the second gather into the pass that waits for it under the plan's schedule. Passes without
 // it are a lower bound for all schedules.
 void add_second_gather(const Plan& plan, LayerCost& cost);
+void add_second_gathers(const Plan& plan, StageCosts& costs);
 
 }  // namespace trainyard

@@ -3,8 +3,6 @@
 // holds in flight; transients, and what the runtime takes. Handbook §7.
 #pragma once
 
-#include <array>
-
 #include "model/cost/layer_cost.h"
 #include "model/cost/stage_parameters.h"
 #include "model/job.h"
@@ -40,12 +38,6 @@ enum class MemoryMoment { output_head, layer_backward };
 struct StageMemory {
   MemoryByKind at_peak;
   MemoryMoment moment = MemoryMoment::layer_backward;
-};
-
-// The costs that all stages are made of.
-struct StageCosts {
-  std::array<LayerCost, kLayerKinds> layers;  // by layer kind (index_of)
-  LayerCost embedding, head;
 };
 
 // Parameters, gradients and optimizer states alone: a lower bound of any plan's memory.

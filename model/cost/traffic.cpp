@@ -16,41 +16,23 @@ Bytes hidden_message(const PreparedJob& job, const Plan& plan) {
                job.job.training.precision.activation_bytes);
 }
 
+// Two collectives of unlike direction that go by levels have their turns on unlike links.
+Seconds scatter_free(const TensorTraffic& tensor, const PlanLinks& links) {
+  const bool by_levels = links.tensor.ranks_per_domain > 1 && tensor.use.crossing == 1;
+  return by_levels ? tensor.reduce : tensor.reduce * tensor.use.free;
+}
+
 // One column-parallel and one row-parallel GEMM: what stands before the first and after the second.
 // With sequence parallelism an all-gather and a reduce-scatter in each direction; without it an
 // all-reduce in each direction.
 struct BlockTraffic {
   PassTraffic all;
-  Seconds gather;        // before the first GEMM
-  Seconds again;         // of what that saved, which may be cast
-  Seconds behind;        // the second GEMM, forward
-  Seconds scatter_free;  // of a reduce-scatter
+  Seconds gather;  // before the first GEMM
 };
-// Two collectives of unlike direction that go by levels have their turns on unlike links.
-Seconds scatter_free(const PlanLinks& links, Bytes message, Seconds time) {
-  if (time <= Seconds(0)) return time;
-  const WireUse use = wire_use(reduce_scatter, links.tensor, message, time, links.choice);
-  const bool by_levels = links.tensor.ranks_per_domain > 1 && use.crossing == 1;
-  return by_levels ? time : time * use.free;
-}
-
-BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const Bytes message = hidden_message(job, plan);
-  const auto time = [&](CollectiveOperation operation, double share) {
-    return collective_time(operation, links.tensor, message * share, links);
-  };
-  const PrecisionRecipe& precision = job.job.training.precision;
-  const double cast = precision.saved_gemm_input_bytes / precision.activation_bytes;
-  const Seconds behind = time(plan.sequence_parallel ? reduce_scatter : all_reduce, 1);
-  if (!plan.sequence_parallel) return {{behind, behind}, {}, {}, behind, {}};
-  const Seconds again = time(all_gather, cast);
-  const bool same = cast == 1 || job.job.training.stack.quantised_gathers;
-  const Seconds gather = same ? again : time(all_gather, 1);
-  return {{gather + behind, gather + behind},
-          gather,
-          again,
-          behind,
-          scatter_free(links, message, behind)};
+BlockTraffic parallel_block(const PreparedJob& job, const Plan& plan, const TensorTraffic& tensor) {
+  if (!plan.sequence_parallel) return {{tensor.reduce, tensor.reduce}, {}};
+  const Seconds gather = job.job.training.stack.quantised_gathers ? tensor.again : tensor.gather;
+  return {{gather + tensor.reduce, gather + tensor.reduce}, gather};
 }
 
 PassTraffic operator+(PassTraffic a, PassTraffic b) {
@@ -195,14 +177,30 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
   return collective_time(operation, links, message, plan.choice);
 }
 
+TensorTraffic tensor_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+  if (plan.tensor_parallel == 1) return {};
+  const Bytes message = hidden_message(job, plan);
+  const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
+  const CollectiveCost reduce = collective_cost(operation, links.tensor, message, links.choice);
+  TensorTraffic tensor{.reduce = reduce.time,
+                       .use = wire_use(operation, links.tensor, message, reduce)};
+  if (!plan.sequence_parallel) return tensor;
+  const PrecisionRecipe& precision = job.job.training.precision;
+  const double cast = precision.saved_gemm_input_bytes / precision.activation_bytes;
+  tensor.gather = collective_time(all_gather, links.tensor, message, links);
+  tensor.again =
+      cast == 1 ? tensor.gather : collective_time(all_gather, links.tensor, message * cast, links);
+  return tensor;
+}
+
 namespace {
 
 // Of one message of the exchange of keys and values.
 WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const Bytes own = key_value_bytes(job, plan);
   const auto use = [&](CollectiveOperation operation, Bytes message) {
-    const Seconds time = collective_time(operation, links.context, message, links);
-    return wire_use(operation, links.context, message, time, links.choice);
+    const CollectiveCost cost = collective_cost(operation, links.context, message, links.choice);
+    return wire_use(operation, links.context, message, cost);
   };
   switch (plan.context_parallel_algorithm) {
     case ContextAlgorithm::ring:
@@ -224,8 +222,8 @@ WireUse context_use(const PreparedJob& job, const Plan& plan, const PlanLinks& l
 WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
   const GroupLinks& group = links.expert;
   const Bytes message(dispatched_elements(job, plan) * job.job.training.precision.activation_bytes);
-  const Seconds time = collective_time(all_to_all, group, message, links);
-  WireUse use = wire_use(all_to_all, group, message, time, links.choice);
+  const CollectiveCost cost = collective_cost(all_to_all, group, message, links.choice);
+  WireUse use = wire_use(all_to_all, group, message, cost);
   if (!job.job.training.stack.deduplicated_dispatch || group.domains == 1) return use;
   const double copies = job.job.model.experts_per_token;
   const double ranks = group.ranks_per_domain;
@@ -239,31 +237,29 @@ WireUse expert_use(const PreparedJob& job, const Plan& plan, const PlanLinks& li
 
 }  // namespace
 
-ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
+ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                         const TensorTraffic& tensor) {
   ExchangeUse use;
   // Inside a domain, where no two members share parameters' traffic, nothing is met.
   const bool met = links.tensor.domains > 1 || links.dense_gradient.ranks_per_domain > 1;
-  if (plan.tensor_parallel > 1 && met) {
-    const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
-    const Bytes message = hidden_message(job, plan);
-    const Seconds time = collective_time(operation, links.tensor, message, links);
-    use.tensor = wire_use(operation, links.tensor, message, time, links.choice);
-  }
+  if (met) use.tensor = tensor.use;
   if (plan.context_parallel > 1) use.context = context_use(job, plan, links);
   if (plan.expert_parallel > 1) use.expert = expert_use(job, plan, links);
   return use;
 }
 
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                           LayerKind kind) {
+                           const TensorTraffic& tensor, LayerKind kind) {
   LayerTraffic traffic;
-  const BlockTraffic block = parallel_block(job, plan, links);
+  const BlockTraffic block = parallel_block(job, plan, tensor);
   const bool second_block = !kind.moe || job.job.model.shared_experts > 0;
   traffic.tensor_parallel = second_block ? block.all + block.all : block.all;
   traffic.gathered = second_block ? block.gather + block.gather : block.gather;
-  traffic.gathered_again = block.again;
-  traffic.scatter_free = block.scatter_free;
-  if (!kind.moe) traffic.tensor_after_last_saved = block.behind;
+  if (plan.sequence_parallel) {
+    traffic.gathered_again = tensor.again;
+    traffic.scatter_free = scatter_free(tensor, links);
+  }
+  if (!kind.moe) traffic.tensor_after_last_saved = tensor.reduce;
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
     traffic.context_steps = plan.context_parallel;
@@ -276,28 +272,22 @@ LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   return traffic;
 }
 
-PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const auto operation = plan.sequence_parallel ? reduce_scatter : all_reduce;
-  const Bytes message = hidden_message(job, plan);
-  const Seconds forward = collective_time(operation, links.tensor, message, links);
-  if (!plan.sequence_parallel) return {forward, Seconds(0)};
-  return {forward, collective_time(all_gather, links.tensor, message, links)};
+PassTraffic embedding_traffic(const Plan& plan, const TensorTraffic& tensor) {
+  return {tensor.reduce, plan.sequence_parallel ? tensor.gather : Seconds(0)};
 }
 
-LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const Bytes message = hidden_message(job, plan);
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                          const TensorTraffic& tensor) {
   const Bytes statistics(tokens_per_rank(job, plan) * 4);  // fp32, one number a token
   const int reductions = job.job.training.stack.fused_cross_entropy ? 2 : 3;
   LayerTraffic traffic;
-  PassTraffic& tensor = traffic.tensor_parallel;
-  tensor.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
+  PassTraffic& shown = traffic.tensor_parallel;
+  shown.forward = reductions * collective_time(all_reduce, links.tensor, statistics, links);
+  shown.backward = tensor.reduce;
   if (plan.sequence_parallel) {
-    traffic.gathered_again = collective_time(all_gather, links.tensor, message, links);
-    tensor.forward += traffic.gathered_again;
-    tensor.backward = collective_time(reduce_scatter, links.tensor, message, links);
-    traffic.scatter_free = scatter_free(links, message, tensor.backward);
-  } else {
-    tensor.backward = collective_time(all_reduce, links.tensor, message, links);
+    shown.forward += tensor.gather;
+    traffic.gathered_again = tensor.gather;
+    traffic.scatter_free = scatter_free(tensor, links);
   }
   return traffic;
 }

@@ -30,6 +30,16 @@ Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, 
 struct PassTraffic {
   Seconds forward, backward;
 };
+
+// The collectives of the tensor-parallel group on a micro-batch's activations: in every layer and
+// at both ends the same.
+struct TensorTraffic {
+  Seconds gather;  // under sequence parallelism
+  Seconds again;   // … of what a GEMM saved, a cast where GEMMs have one
+  Seconds reduce;  // all-reduce; under sequence parallelism reduce-scatter
+  WireUse use;     // of the last
+};
+TensorTraffic tensor_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 struct LayerTraffic {
   PassTraffic tensor_parallel;
   Seconds gathered;  // of its forward pass, what gathers the inputs of blocks
@@ -45,7 +55,7 @@ struct LayerTraffic {
   Seconds tensor_after_last_saved, expert_after_last_saved;
 };
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                           LayerKind kind);
+                           const TensorTraffic& tensor, LayerKind kind);
 
 // Of k copies of a token, what still leaves when it is sent once to each of e places, with uniform
 // routing: e·(1 − (1 − 1/e)^k) / k.
@@ -58,12 +68,14 @@ Seconds exchange_time(const PreparedJob& job, const PlanLinks& links, Bytes copi
 struct ExchangeUse {
   WireUse tensor, context, expert;
 };
-ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                         const TensorTraffic& tensor);
 
 // Embedding: one all-reduce (reduce-scatter under sequence parallelism).
-PassTraffic embedding_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+PassTraffic embedding_traffic(const Plan& plan, const TensorTraffic& tensor);
 // Output head and vocabulary-parallel cross-entropy.
-LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                          const TensorTraffic& tensor);
 
 // One pipeline send of one micro-batch in one direction.
 Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);

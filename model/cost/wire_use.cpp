@@ -13,9 +13,9 @@ using enum CollectiveOperation;
 // other way round. Of the bytes that a member sends, those that leave its domain there; nothing of
 // other algorithms.
 Bytes leaving_by_levels(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                        const CollectiveChoice& choice) {
+                        const CollectiveAlgorithm* algorithm) {
   if (links.domains == 1 || links.ranks_per_domain == 1 || operation == send) return Bytes(0);
-  const std::string_view name = collective_algorithm(operation, links, message, choice)->name;
+  const std::string_view name = algorithm->name;
   if (!name.starts_with("recursive") && name != "hierarchical") return Bytes(0);
   const double n = links.size;
   const double r = links.ranks_per_domain;
@@ -28,13 +28,6 @@ Bytes leaving_by_levels(CollectiveOperation operation, const GroupLinks& links, 
     default:
       return (n - r) / (n * r) * message;
   }
-}
-
-// What does not grow with the message.
-double latency_share(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                     Seconds time, const CollectiveChoice& choice) {
-  const Seconds twice = collective_time(operation, links, 2 * message, choice);
-  return std::clamp(2 - twice / time, 0.0, 1.0);
 }
 
 }  // namespace
@@ -57,18 +50,18 @@ WireUse all_to_all_use(const GroupLinks& links) {
 }
 
 WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                 Seconds time, const CollectiveChoice& choice) {
-  if (links.size <= 1 || time <= Seconds(0)) return {};
-  const Bytes leaving = leaving_by_levels(operation, links, message, choice);
+                 const CollectiveCost& cost) {
+  if (links.size <= 1 || cost.time <= Seconds(0)) return {};
+  const Bytes leaving = leaving_by_levels(operation, links, message, cost.algorithm);
   if (leaving > Bytes(0)) {
     const BytesPerSecond out = links.across_all_to_all;
-    const double moving = leaving / out / time;
+    const double moving = leaving / out / cost.time;
     return {.free = std::max(0.0, 1 - moving), .crossing = 1, .rate = out};
   }
   WireUse use = operation == send         ? passing_use(links)
                 : operation == all_to_all ? all_to_all_use(links)
                                           : ring_use(links);
-  use.free = latency_share(operation, links, message, time, choice);
+  use.free = std::min(1.0, cost.latency / cost.time);
   return use;
 }
 

@@ -22,8 +22,8 @@ WireUse ring_use(const GroupLinks& links);
 WireUse passing_use(const GroupLinks& links);
 WireUse all_to_all_use(const GroupLinks& links);
 
-// Of a collective that takes `time`, by the algorithm that carries it.
+// Of a collective of that cost, by the algorithm that carries it.
 WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes message,
-                 Seconds time, const CollectiveChoice& choice);
+                 const CollectiveCost& cost);
 
 }  // namespace trainyard

@@ -264,7 +264,10 @@ TEST(Estimate, OfQuantisedGathersMovesThreeQuartersOfTheTraffic) {
   job.job.training.stack.sequence_parallel = true;
   const Plan plan = legal_plan(job, {.tensor_parallel = 8, .sequence_parallel = true});
   const PlanLinks links = plan_links(job, plan);
-  const auto forward = [&] { return layer_traffic(job, plan, links, {}).tensor_parallel.forward; };
+  const auto forward = [&] {
+    return layer_traffic(job, plan, links, tensor_traffic(job, plan, links), {})
+        .tensor_parallel.forward;
+  };
   const Seconds wide = forward();
   job.job.training.stack.quantised_gathers = true;
   EXPECT_NEAR(forward() / wide, 0.75, 0.05);  // each message has a latency beside its bytes

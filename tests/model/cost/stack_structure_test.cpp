@@ -24,7 +24,7 @@ PreparedJob mixtral_on_h100(int nodes) {
 }
 
 LayerTraffic moe_traffic(const PreparedJob& job, const Plan& plan) {
-  return layer_traffic(job, plan, plan_links(job, plan), {.moe = true});
+  return layer_traffic(job, plan, plan_links(job, plan), {}, {.moe = true});
 }
 
 // Eight experts on eight nodes of one rank each: nothing is left to pass on inside, and a token

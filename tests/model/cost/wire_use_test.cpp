@@ -25,8 +25,8 @@ GroupLinks two_domains() {
 WireUse use_of(CollectiveOperation operation, std::string_view algorithm, const GroupLinks& links,
                double bytes) {
   const CollectiveChoice choice{.algorithm = algorithm};
-  const Seconds time = collective_time(operation, links, Bytes(bytes), choice);
-  return wire_use(operation, links, Bytes(bytes), time, choice);
+  const CollectiveCost cost = collective_cost(operation, links, Bytes(bytes), choice);
+  return wire_use(operation, links, Bytes(bytes), cost);
 }
 
 // Handbook §6: 15 steps of latency α and 15/16·S at 8 members' links out of a domain, 80 bytes a
@@ -131,7 +131,8 @@ TEST(SecondGather, IsOfTheCastThatWasSaved) {
   PlanLinks links;
   links.tensor = two_domains();
   links.choice.algorithm = "ring";
-  const LayerTraffic traffic = layer_traffic(job, plan, links, LayerKind{});
+  const LayerTraffic traffic =
+      layer_traffic(job, plan, links, tensor_traffic(job, plan, links), {});
   EXPECT_NEAR(traffic.gathered / traffic.gathered_again, 2 * 2, 1e-6);  // two blocks, two bytes
 }
 

@@ -250,9 +250,10 @@ Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
 
 Wire expected_wire(const Case& c, const PlanLinks& links) {
   Wire wire;
+  const TensorTraffic tensor = tensor_traffic(c.job, c.plan, links);
   for (int layer = 0; layer < c.job.job.model.layers; ++layer) {
     const LayerTraffic traffic =
-        layer_traffic(c.job, c.plan, links, layer_kind(c.job.job.model, layer));
+        layer_traffic(c.job, c.plan, links, tensor, layer_kind(c.job.job.model, layer));
     wire.tensor += both(traffic.tensor_parallel);
     const bool blocks =
         !layer_kind(c.job.job.model, layer).moe || c.job.job.model.shared_experts > 0;
@@ -260,9 +261,9 @@ Wire expected_wire(const Case& c, const PlanLinks& links) {
     wire.expert += both(traffic.expert_parallel);
     wire.context += both(traffic.context_parallel);
   }
-  wire.tensor += both(embedding_traffic(c.job, c.plan, links)) +
-                 both(head_traffic(c.job, c.plan, links).tensor_parallel);
-  wire.again += head_traffic(c.job, c.plan, links).gathered_again;
+  const LayerTraffic head = head_traffic(c.job, c.plan, links, tensor);
+  wire.tensor += both(embedding_traffic(c.plan, tensor)) + both(head.tensor_parallel);
+  wire.again += head.gathered_again;
   const double times = c.plan.microbatches;
   wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}, wire.again * times};
   std::vector<StageParameters> stages;

@@ -362,7 +362,7 @@ TEST(ProgramAgreement, ContextRanksExchangeTheBytesOfTheTraffic) {
        {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
     const Case c = over_context(algorithm);
     const PlanLinks links = unit_links(c.plan);
-    const PassTraffic layer = layer_traffic(c.job, c.plan, links, LayerKind{}).context_parallel;
+    const PassTraffic layer = layer_traffic(c.job, c.plan, links, {}, {}).context_parallel;
     const double times = c.job.job.model.layers * c.plan.microbatches;
     const Seconds expected = (layer.forward + layer.backward) * times;
     expect_close(context_wire(c, links).value(), expected.value(), "context");
