@@ -121,6 +121,17 @@ OperatorList operators_of(const PreparedJob& job, const LayerShard& shard, Timed
   return layer_operators(model, training, shard, layer_kind_at(unit.kind));
 }
 
+// Of a shard what the unit's operators read: only layers have attention, only some have experts.
+LayerShard read_by(TimedUnit unit, LayerShard shard) {
+  const bool layer = unit.end == TimedUnit::End::none;
+  if (layer && layer_kind_at(unit.kind).moe) return shard;
+  return {.tensor = shard.tensor,
+          .sequence_parallel = shard.sequence_parallel,
+          .context = shard.context,
+          .context_algorithm = layer ? shard.context_algorithm : LayerShard{}.context_algorithm,
+          .micro_batch = shard.micro_batch};
+}
+
 std::size_t place_of(const LayerShard& shard, TimedUnit unit) {
   std::uint64_t hash = 0;
   const auto mix = [&](auto part) {
@@ -147,7 +158,8 @@ KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedU
 KernelTimeTable::KernelTimeTable(const PreparedJob& job)
     : job_(job), entries_(std::make_unique<Entry[]>(kTableEntries)) {}
 
-KernelTimes KernelTimeTable::times(const LayerShard& shard, TimedUnit unit) const {
+KernelTimes KernelTimeTable::times(const LayerShard& of, TimedUnit unit) const {
+  const LayerShard shard = read_by(unit, of);
   const std::size_t place = place_of(shard, unit);
   for (std::size_t probe = 0; probe < kProbes; ++probe) {
     Entry& entry = entries_[(place + probe) % kTableEntries];

@@ -2,18 +2,32 @@
 
 namespace trainyard {
 
+namespace {
+
+// What is left behind `more` units like the one that left `left`, its own reduction among it: each
+// adds to it, or takes from it down to a reduction, the same.
+Seconds left_behind(Seconds left, const PassUnit& unit, int more) {
+  return std::max(unit.reduce, left + more * (unit.reduce - unit.work));
+}
+
+}  // namespace
+
 Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
   Seconds left = before;
-  units.for_each(
-      [&](const PassUnit& unit) { left = std::max(Seconds(0), left - unit.work) + unit.reduce; });
+  units.for_each([&](const PassUnit& unit, int count) {
+    left = std::max(Seconds(0), left - unit.work) + unit.reduce;
+    left = left_behind(left, unit, count - 1);
+  });
   return left;
 }
 
 void GathersAhead::pass(const UnitSequence& units) {
-  units.for_each([this](const PassUnit& unit) {
-    gathered_ += unit.gather;
-    late_ = std::max(late_, gathered_ - worked_);
-    worked_ += unit.work;
+  // How late the units of a row are goes up or down in equal steps: its ends tell the most.
+  units.for_each([this](const PassUnit& unit, int count) {
+    const Seconds first = gathered_ + unit.gather - worked_;
+    gathered_ += count * unit.gather;
+    worked_ += count * unit.work;
+    late_ = std::max({late_, first, gathered_ - worked_ + unit.work});
   });
 }
 
@@ -21,27 +35,53 @@ ShownInPass operator*(double times, ShownInPass shown) {
   return {times * shown.all, times * shown.at_ends};
 }
 
-ShownInPass shown_in_pass(const UnitSequence& units) {
-  Seconds waited;
-  Seconds first_gather;
-  Seconds left;  // of reductions, where the unit at hand begins
-  PassUnit before;
-  bool is_first = true;
-  units.for_each([&](const PassUnit& unit) {
-    if (is_first) {
-      first_gather = unit.gather;
+namespace {
+
+class PassWithMessages {
+ public:
+  void begin(const PassUnit& unit) {
+    first_gather_ = unit.gather;
+    before_ = unit;
+  }
+  void add(const PassUnit& unit) {
+    // Beside the unit before this one: what was left to reduce, then this one's gather.
+    const bool gathers = unit.gather > Seconds(0);
+    if (gathers) waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
+    left_ = gathers ? Seconds(0) : std::max(Seconds(0), left_ - before_.work);
+    left_ += before_.reduce;
+    before_ = unit;
+  }
+  // `more` units behind two of the same.
+  void add_alike(int more) {
+    if (before_.gather > Seconds(0)) {
+      waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
     } else {
-      // Beside the unit before this one: what was left to reduce, then this one's gather.
-      const Seconds beside = unit.gather > Seconds(0) ? left + unit.gather : Seconds(0);
-      waited += std::max(Seconds(0), beside - before.work);
-      left = unit.gather > Seconds(0) ? Seconds(0) : std::max(Seconds(0), left - before.work);
-      left += before.reduce;
+      left_ = left_behind(left_, before_, more);
     }
-    before = unit;
+  }
+  ShownInPass shown() const {
+    const Seconds tail = std::max(Seconds(0), left_ - before_.work) + before_.reduce;
+    return {first_gather_ + waited_ + tail, first_gather_ + tail};
+  }
+
+ private:
+  Seconds first_gather_, waited_;
+  Seconds left_;  // of reductions, where the last unit begins
+  PassUnit before_;
+};
+
+}  // namespace
+
+ShownInPass shown_in_pass(const UnitSequence& units) {
+  PassWithMessages pass;
+  bool is_first = true;
+  units.for_each([&](const PassUnit& unit, int count) {
+    is_first ? pass.begin(unit) : pass.add(unit);
+    if (count > 1) pass.add(unit);
+    if (count > 2) pass.add_alike(count - 2);
     is_first = false;
   });
-  const Seconds tail = std::max(Seconds(0), left - before.work) + before.reduce;
-  return {first_gather + waited + tail, first_gather + tail};
+  return pass.shown();
 }
 
 namespace {

@@ -24,11 +24,12 @@ struct UnitSequence {
   int layers = 0;
   bool has_first = false, has_last = false;
 
+  // `visit` takes a unit and how many of it follow each other.
   template <typename Visit>
   void for_each(Visit visit) const {
-    if (has_first) visit(first);
-    for (int i = 0; i < layers; ++i) visit(layer);
-    if (has_last) visit(last);
+    if (has_first) visit(first, 1);
+    if (layers > 0) visit(layer, layers);
+    if (has_last) visit(last, 1);
   }
 };
 

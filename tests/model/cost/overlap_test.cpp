@@ -1,0 +1,106 @@
+#include "model/cost/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+UnitSequence random_units(std::mt19937& random) {
+  const auto some = [&] { return Seconds(static_cast<double>(random() % 8)); };
+  const auto unit = [&](bool gathers) {
+    return PassUnit{some(), gathers ? some() + Seconds(1) : Seconds(0), some()};
+  };
+  const bool gathers = random() % 2 == 0;
+  UnitSequence units{unit(gathers), unit(gathers), unit(gathers)};
+  units.layers = static_cast<int>(random() % 7);
+  units.has_first = random() % 2 == 0;
+  units.has_last = random() % 2 == 0;
+  return units;
+}
+
+std::vector<PassUnit> one_by_one(const UnitSequence& units) {
+  std::vector<PassUnit> all;
+  units.for_each([&](const PassUnit& unit, int count) {
+    all.insert(all.end(), static_cast<std::size_t>(count), unit);
+  });
+  return all;
+}
+
+// The messages of a pass played unit by unit: the link is busy until `link`, compute until `clock`.
+// A unit begins when its gather has come, which waits for the reductions given to the link before
+// the unit before it began; its own reduction is given to the link where it ends.
+Seconds played_pass(const std::vector<PassUnit>& units) {
+  Seconds clock;
+  Seconds link;
+  Seconds begun;      // the unit before
+  Seconds to_reduce;  // of the unit before
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (i > 0) link = std::max(link, begun);
+    if (units[i].gather > Seconds(0)) {
+      link += units[i].gather;
+      clock = std::max(clock, link);
+    }
+    if (i > 0) link = std::max(link, clock) + to_reduce;
+    begun = clock;
+    clock += units[i].work;
+    to_reduce = units[i].reduce;
+  }
+  return std::max(clock, link) + to_reduce;
+}
+
+TEST(ShownInPass, IsWhatUnitsOneByOneTakeLonger) {
+  std::mt19937 random(1);
+  for (int draw = 0; draw < 2000; ++draw) {
+    const UnitSequence units = random_units(random);
+    const std::vector<PassUnit> all = one_by_one(units);
+    if (all.empty()) continue;
+    Seconds work;
+    for (const PassUnit& unit : all) work += unit.work;
+    ASSERT_NEAR(shown_in_pass(units).all.value(), (played_pass(all) - work).value(), 1e-9) << draw;
+  }
+}
+
+TEST(LeftOfReductions, IsWhatIsLeftOneByOne) {
+  std::mt19937 random(2);
+  for (int draw = 0; draw < 2000; ++draw) {
+    const UnitSequence units = random_units(random);
+    const Seconds before(static_cast<double>(random() % 20));
+    Seconds clock;
+    Seconds link = before;
+    for (const PassUnit& unit : one_by_one(units)) {
+      clock += unit.work;
+      link = std::max(link, clock) + unit.reduce;
+    }
+    const Seconds left = std::max(Seconds(0), link - clock);
+    ASSERT_NEAR(left_of_reductions(units, before).value(), left.value(), 1e-9) << draw;
+  }
+}
+
+TEST(GathersAhead, MakeTheUnitLateThatWaitsTheLongest) {
+  std::mt19937 random(3);
+  for (int draw = 0; draw < 2000; ++draw) {
+    const Seconds before(static_cast<double>(random() % 8));
+    GathersAhead gathers(before);
+    Seconds link = before;
+    Seconds clock;
+    Seconds late;
+    for (int pass = 0; pass < 3; ++pass) {
+      const UnitSequence units = random_units(random);
+      gathers.pass(units);
+      gathers.other_work(Seconds(pass));
+      for (const PassUnit& unit : one_by_one(units)) {
+        link += unit.gather;
+        late = std::max(late, link - clock);
+        clock += unit.work;
+      }
+      clock += Seconds(pass);
+    }
+    ASSERT_NEAR(gathers.late().value(), late.value(), 1e-9) << draw;
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
