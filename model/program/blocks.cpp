@@ -1,6 +1,7 @@
 #include "model/program/blocks.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -80,8 +81,6 @@ struct UnitNames {
       update, gather;
 };
 
-constexpr std::string_view kAddition = "gradient addition";
-
 Operations in_turn(Operations first, const Operations& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -153,25 +152,23 @@ LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, bool away) {
 
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
                     const std::vector<CopyKey>& handed_on, int norm, bool away = false) {
-  Operations add = reduce_every_pass(unit);
+  const std::optional<Phase> sums = reduce_every_pass(unit);
+  const bool splits = unit.splits_backward();
   const LayerCopies copies = copies_of(lowering, unit, away);
   const Operations fetch = weight_fetch(unit, Phase::forward);
   const Operations fetch_again = in_turn(weight_fetch(unit, Phase::input_gradient), copies.back);
   Operations forward = in_turn(in_turn(fetch, unit.forward()), copies.away);
   Operations backward = in_turn(fetch_again, unit.backward());
-  mark_last_uses(lowering.program, {&forward, &backward, &add}, handed_on);
+  mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
   Operations input = in_turn(fetch_again, half_of(unit.backward(), Half::input_gradient));
   Operations weight = half_of(unit.backward(), Half::weight_gradient);
-  Operations add_input = half_of(add, Half::input_gradient);
-  Operations add_weight = half_of(add, Half::weight_gradient);
   gather_ahead(weight);
   Operations forward_again = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
-                 handed_on);
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
-    narrow_scopes(lowering, {&forward, &input, &add_input, &weight, &add_weight});
+  mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
+  if (splits) {
+    narrow_scopes(lowering, {&forward, &input, &weight});
   } else {
-    narrow_scopes(lowering, {&forward, &backward, &add});
+    narrow_scopes(lowering, {&forward, &backward});
   }
 
   Program& program = lowering.program;
@@ -182,21 +179,20 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   add_fetch(program, cut_front(backward, fetch.size()), gradient, blocks.fetch_backward,
             blocks.fetch_next_backward);
   Operations restore = cut_front(backward, copies.back.size());
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
+  if (splits) {
     cut_front(input, fetch.size());
     restore = cut_front(input, copies.back.size());
   }
   add_restore(lowering, std::move(restore), blocks);
   if (away) blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
   blocks.forward = add_block(program, names.forward, std::move(forward));
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
+  if (splits) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
-    blocks.add_input_gradient = add_block(program, kAddition, std::move(add_input));
-    blocks.add_weight_gradient = add_block(program, kAddition, std::move(add_weight));
   }
   blocks.backward = add_block(program, names.backward, std::move(backward));
-  blocks.add_backward = add_block(program, kAddition, std::move(add));
+  if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
+  blocks.sums_with_input = sums == Phase::input_gradient;
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
   blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));

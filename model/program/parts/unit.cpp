@@ -157,7 +157,7 @@ int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
   ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(whole)];
   used.role = BufferRole::activation;
   used.gathered = weight;
-  if (!weight) used.scope = Scope::activation;
+  if (!weight && splits_backward()) used.scope = Scope::activation;
   return lowering_.add(part);
 }
 
@@ -216,6 +216,11 @@ void NetworkUnit::repeat_forward() {
     }
     repeat(std::move(operation));
   }
+}
+
+bool NetworkUnit::splits_backward() const {
+  const Plan& plan = lowering_.plan;
+  return trainyard::splits_backward(*plan.schedule, plan.pipeline_parallel);
 }
 
 void NetworkUnit::surround_backward(const std::vector<Operation>& before,

@@ -107,6 +107,8 @@ class NetworkUnit {
   // Every second GEMM of a layer without experts, and what is bound by memory. Requires: the
   // forward pass is complete.
   void repeat_every_second_matmul();
+  // Whether input and weight gradients are passes of their own.
+  bool splits_backward() const;
   void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
