@@ -228,24 +228,32 @@ void note_copy(Lowering& lowering, const Parameter& parameter) {
 }
 
 void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
-  const CopyKey stream{lowering.hidden, 0};
-  const CopyKey gradient{lowering.gradient, 0};
   const bool tied = lowering.model.tied_embeddings;
   // Where a micro-batch comes back to the first stage, or others begin at the last, both ends are
   // on one stage.
   const bool apart =
       lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route == Route::loop;
   NetworkUnit embedding(lowering, Scope::stage);
-  const Parameter table = vocabulary_table(embedding, false);
+  const bool met_together =
+      tied && lowering.plan.pipeline_parallel == 1 && !embedding.splits_backward();
+  std::vector<CopyKey> of_embedding = {{lowering.hidden, 0}};
+  std::vector<CopyKey> of_head = {{lowering.gradient, 0}};
+  const Parameter table =
+      vocabulary_table(embedding, false, met_together ? SharedEnd::front : SharedEnd::none);
   if (tied && apart) note_copy(lowering, table);
+  if (met_together) {
+    of_embedding.emplace_back(table.weight, 0);
+    of_head.emplace_back(table.gradient, 0);
+  }
   add_embedding(embedding, table);
-  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, {stream}, norm);
+  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, of_embedding, norm);
   NetworkUnit head(lowering, Scope::stage);
   const bool shared = tied && !apart;
-  const Parameter matrix = shared ? head.borrowed(table) : vocabulary_table(head, true);
+  const Parameter matrix =
+      shared ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);
   if (tied && apart) note_copy(lowering, matrix);
   add_head(head, matrix);
-  blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
+  blocks.head = add_unit(lowering, head, kHeadNames, of_head, norm);
   if (!tied || !apart) return;
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});

@@ -137,8 +137,9 @@ void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
 
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 
-// The matrix of the embedding, or of the head; one for both where they are tied on one stage.
-Parameter vocabulary_table(NetworkUnit& unit, bool head);
+// The matrix of the embedding, or of the head; one for both where they are tied on one stage: then
+// `end` says whether every pass meets both.
+Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end);
 void add_embedding(NetworkUnit& unit, Parameter table);
 void add_head(NetworkUnit& unit, Parameter table);
 

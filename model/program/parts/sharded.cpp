@@ -127,16 +127,18 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
   // A backward pass that is not split clears when it begins.
   const bool split = unit.splits_backward();
   for (const bool experts : {false, true}) {
-    const std::vector<Parameter> all = summed_up(unit, experts);
+    std::vector<Parameter> all = summed_up(unit, experts);
     Phase last = Phase::input_gradient;
     for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
       std::vector<Parameter> some = all;
       std::erase_if(some,
                     [&](const Parameter& parameter) { return phase_of(unit, parameter) != phase; });
       if (some.empty()) continue;
-      before.push_back(clearing(some, split ? phase : Phase::input_gradient));
       last = phase;
+      std::erase_if(some, [](const Parameter& p) { return p.end == SharedEnd::front; });
+      if (!some.empty()) before.push_back(clearing(some, split ? phase : Phase::input_gradient));
     }
+    std::erase_if(all, [](const Parameter& p) { return p.end == SharedEnd::back; });
     if (all.empty()) continue;
     append_reduction(unit.lowering(), all, last, after);
     reduced = std::max(reduced.value_or(last), last);
@@ -150,7 +152,10 @@ std::vector<Operation> await_sums(const NetworkUnit& unit) {
   Operation wait{.kind = OperationKind::await, .dtype = unit.lowering().dtype};
   for (const bool experts : {false, true}) {
     const std::vector<Parameter> all = summed_up(unit, experts);
-    if (!all.empty()) wait.operands.push_back(reads(all.front().held_gradient));
+    const auto own = std::find_if(all.begin(), all.end(), [](const Parameter& parameter) {
+      return parameter.end != SharedEnd::back;
+    });
+    if (own != all.end()) wait.operands.push_back(reads(own->held_gradient));
   }
   if (wait.operands.empty()) return {};
   return {std::move(wait)};
@@ -161,7 +166,9 @@ std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
   OperationList list;
   for (const bool experts : {false, true}) {
     std::vector<Parameter> some = parameters_of(unit.used(), experts);
-    std::erase_if(some, [](const Parameter& p) { return !p.keeps_weight_part(); });
+    const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
+    std::erase_if(some,
+                  [&](const Parameter& p) { return !p.keeps_weight_part() || p.end == has_it; });
     if (some.empty()) continue;
     const Sharing sharing = sharing_of(lowering, experts);
     Operation gather{.kind = OperationKind::all_gather,
