@@ -156,11 +156,12 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   const bool splits = unit.splits_backward();
   const LayerCopies copies = copies_of(lowering, unit, away);
   const Operations fetch = weight_fetch(unit, Phase::forward);
-  const Operations fetch_again = in_turn(weight_fetch(unit, Phase::input_gradient), copies.back);
+  const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
+  const Operations brought = in_turn(fetch_again, copies.back);
   Operations forward = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  Operations backward = in_turn(fetch_again, unit.backward());
+  Operations backward = in_turn(brought, unit.backward());
   mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
-  Operations input = in_turn(fetch_again, half_of(unit.backward(), Half::input_gradient));
+  Operations input = in_turn(brought, half_of(unit.backward(), Half::input_gradient));
   Operations weight = half_of(unit.backward(), Half::weight_gradient);
   gather_ahead(weight);
   Operations forward_again = in_turn(in_turn(fetch, unit.forward()), copies.away);
@@ -176,11 +177,11 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   add_fetch(program, cut_front(forward, fetch.size()), reads(lowering.hidden), blocks.fetch_forward,
             blocks.fetch_next_forward);
   const Operand gradient = reads(lowering.gradient, 1);
-  add_fetch(program, cut_front(backward, fetch.size()), gradient, blocks.fetch_backward,
+  add_fetch(program, cut_front(backward, fetch_again.size()), gradient, blocks.fetch_backward,
             blocks.fetch_next_backward);
   Operations restore = cut_front(backward, copies.back.size());
   if (splits) {
-    cut_front(input, fetch.size());
+    cut_front(input, fetch_again.size());
     restore = cut_front(input, copies.back.size());
   }
   add_restore(lowering, std::move(restore), blocks);
