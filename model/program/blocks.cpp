@@ -1,6 +1,7 @@
 #include "model/program/blocks.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -80,8 +81,6 @@ struct UnitNames {
       update, gather;
 };
 
-constexpr std::string_view kAddition = "gradient addition";
-
 Operations in_turn(Operations first, const Operations& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -153,25 +152,24 @@ LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, bool away) {
 
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
                     const std::vector<CopyKey>& handed_on, int norm, bool away = false) {
-  Operations add = reduce_every_pass(unit);
+  const std::optional<Phase> sums = reduce_every_pass(unit);
+  const bool splits = unit.splits_backward();
   const LayerCopies copies = copies_of(lowering, unit, away);
   const Operations fetch = weight_fetch(unit, Phase::forward);
-  const Operations fetch_again = in_turn(weight_fetch(unit, Phase::input_gradient), copies.back);
+  const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
+  const Operations brought = in_turn(fetch_again, copies.back);
   Operations forward = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  Operations backward = in_turn(fetch_again, unit.backward());
-  mark_last_uses(lowering.program, {&forward, &backward, &add}, handed_on);
-  Operations input = in_turn(fetch_again, half_of(unit.backward(), Half::input_gradient));
+  Operations backward = in_turn(brought, unit.backward());
+  mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
+  Operations input = in_turn(brought, half_of(unit.backward(), Half::input_gradient));
   Operations weight = half_of(unit.backward(), Half::weight_gradient);
-  Operations add_input = half_of(add, Half::input_gradient);
-  Operations add_weight = half_of(add, Half::weight_gradient);
   gather_ahead(weight);
   Operations forward_again = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  mark_last_uses(lowering.program, {&forward_again, &input, &add_input, &weight, &add_weight},
-                 handed_on);
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
-    narrow_scopes(lowering, {&forward, &input, &add_input, &weight, &add_weight});
+  mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
+  if (splits) {
+    narrow_scopes(lowering, {&forward, &input, &weight});
   } else {
-    narrow_scopes(lowering, {&forward, &backward, &add});
+    narrow_scopes(lowering, {&forward, &backward});
   }
 
   Program& program = lowering.program;
@@ -179,24 +177,23 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   add_fetch(program, cut_front(forward, fetch.size()), reads(lowering.hidden), blocks.fetch_forward,
             blocks.fetch_next_forward);
   const Operand gradient = reads(lowering.gradient, 1);
-  add_fetch(program, cut_front(backward, fetch.size()), gradient, blocks.fetch_backward,
+  add_fetch(program, cut_front(backward, fetch_again.size()), gradient, blocks.fetch_backward,
             blocks.fetch_next_backward);
   Operations restore = cut_front(backward, copies.back.size());
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
-    cut_front(input, fetch.size());
+  if (splits) {
+    cut_front(input, fetch_again.size());
     restore = cut_front(input, copies.back.size());
   }
   add_restore(lowering, std::move(restore), blocks);
   if (away) blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
   blocks.forward = add_block(program, names.forward, std::move(forward));
-  if (splits_backward(*lowering.plan.schedule, lowering.plan.pipeline_parallel)) {
+  if (splits) {
     blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
-    blocks.add_input_gradient = add_block(program, kAddition, std::move(add_input));
-    blocks.add_weight_gradient = add_block(program, kAddition, std::move(add_weight));
   }
   blocks.backward = add_block(program, names.backward, std::move(backward));
-  blocks.add_backward = add_block(program, kAddition, std::move(add));
+  if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
+  blocks.sums_with_input = sums == Phase::input_gradient;
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
   blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));
@@ -232,24 +229,32 @@ void note_copy(Lowering& lowering, const Parameter& parameter) {
 }
 
 void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
-  const CopyKey stream{lowering.hidden, 0};
-  const CopyKey gradient{lowering.gradient, 0};
   const bool tied = lowering.model.tied_embeddings;
   // Where a micro-batch comes back to the first stage, or others begin at the last, both ends are
   // on one stage.
   const bool apart =
       lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route == Route::loop;
   NetworkUnit embedding(lowering, Scope::stage);
-  const Parameter table = vocabulary_table(embedding, false);
+  const bool met_together =
+      tied && lowering.plan.pipeline_parallel == 1 && !embedding.splits_backward();
+  std::vector<CopyKey> of_embedding = {{lowering.hidden, 0}};
+  std::vector<CopyKey> of_head = {{lowering.gradient, 0}};
+  const Parameter table =
+      vocabulary_table(embedding, false, met_together ? SharedEnd::front : SharedEnd::none);
   if (tied && apart) note_copy(lowering, table);
+  if (met_together) {
+    of_embedding.emplace_back(table.weight, 0);
+    of_head.emplace_back(table.gradient, 0);
+  }
   add_embedding(embedding, table);
-  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, {stream}, norm);
+  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, of_embedding, norm);
   NetworkUnit head(lowering, Scope::stage);
   const bool shared = tied && !apart;
-  const Parameter matrix = shared ? head.borrowed(table) : vocabulary_table(head, true);
+  const Parameter matrix =
+      shared ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);
   if (tied && apart) note_copy(lowering, matrix);
   add_head(head, matrix);
-  blocks.head = add_unit(lowering, head, kHeadNames, {gradient}, norm);
+  blocks.head = add_unit(lowering, head, kHeadNames, of_head, norm);
   if (!tied || !apart) return;
   Program& program = lowering.program;
   blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});

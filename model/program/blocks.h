@@ -20,8 +20,10 @@ struct UnitBlocks {
   // Its activations, where they come back from the host: before its first unit, or beside the one
   // before. And the wait until they have gone.
   int restore = -1, restore_next = -1, await_copies = -1;
-  // At the end of a pass that leaves each rank its part of the gradients' sum.
-  int add_backward = -1, add_input_gradient = -1, add_weight_gradient = -1;
+  // The wait for the sums of which a pass leaves each rank its part, and which half of a backward
+  // pass makes them.
+  int await_sums = -1;
+  bool sums_with_input = false;
   int reduction = -1;  // of its gradients
   int mirror = -1;     // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;

@@ -71,20 +71,13 @@ class Slots {
   std::vector<int> holder_;
 };
 
-int addition_of(const UnitBlocks& unit, StepPass pass) {
-  switch (pass) {
-    case StepPass::input_gradient:
-      return unit.add_input_gradient;
-    case StepPass::weight_gradient:
-      return unit.add_weight_gradient;
-    case StepPass::backward:
-    case StepPass::forward:
-    case StepPass::start:
-    case StepPass::finish:
-      break;
-  }
-  return unit.add_backward;
+// Whether such a pass leaves sums of the unit's gradients, for which another pass may have to wait.
+bool sums_up(const UnitBlocks& unit, StepPass pass) {
+  if (unit.await_sums < 0 || pass == StepPass::forward) return false;
+  return pass == StepPass::backward || (pass == StepPass::input_gradient) == unit.sums_with_input;
 }
+
+constexpr std::array<BlockCall, 2> kNoSums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
 
 class StageBuilder {
  public:
@@ -159,14 +152,19 @@ class StageBuilder {
   enum class Part : std::uint8_t { whole, inner, receive, send };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
-    const auto key =
-        std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
+    const bool boundary = part == Part::receive || part == Part::send;
+    const std::vector<BlockCall> sums =
+        boundary ? std::vector<BlockCall>() : sums_of(pass.chunk, step_pass(pass.kind));
+    BodyKey key{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
+    for (const BlockCall& sum : sums_) {
+      if (!sums.empty()) key.insert(key.end(), {sum.block, sum.local_layer});
+    }
     const auto [found, is_new] = bodies_.try_emplace(key, 0);
     if (is_new) {
       found->second = static_cast<int>(program_.bodies.size());
       program_.bodies.push_back(make_body(pass, part, last));
     }
-    const bool boundary = part == Part::receive || part == Part::send;
+    note_sums(sums);
     if (boundary && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
     program_.steps.push_back({.body = found->second,
                               .pass = step_pass(pass.kind),
@@ -175,6 +173,28 @@ class StageBuilder {
                               .slot = slot,
                               .paired = part == Part::inner});
   }
+
+  // What a pass leaves on the way, in its order: the waits for it.
+  std::vector<BlockCall> sums_of(int chunk, StepPass pass) const {
+    std::vector<BlockCall> sums;
+    for (const Unit& unit : units_of(chunk)) {
+      if (sums_up(*unit.blocks, pass)) {
+        sums.push_back(block_call(unit.at, unit.blocks->await_sums));
+      }
+    }
+    std::reverse(sums.begin(), sums.end());
+    return sums;
+  }
+
+  void note_sums(const std::vector<BlockCall>& sums) {
+    if (!sums.empty() && waits_for_sums()) {
+      sums_ = kNoSums;
+      return;
+    }
+    for (const BlockCall& sum : sums) sums_ = {sums_[1], sum};
+  }
+
+  bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
 
   bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
   bool has_head(int chunk) const {
@@ -310,6 +330,7 @@ class StageBuilder {
     std::reverse(units.begin(), units.end());
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
+    std::vector<BlockCall> sums(sums_.begin(), sums_.end());
     Body body;
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
@@ -323,26 +344,18 @@ class StageBuilder {
         call_next_fetch(body, units[i], units[i + 1], pass);
         call_next_restore(body, units[i], units[i + 1]);
       }
+      if (sums_up(*units[i].blocks, pass)) {
+        call(body, sums[sums.size() - 2]);
+        sums.push_back(block_call(units[i].at, units[i].blocks->await_sums));
+      }
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces && ends_its_gradients(units[i]) && !adds_at_end(units[i])) {
+      if (reduces && ends_its_gradients(units[i])) {
         call(body, block_call(units[i].at, units[i].blocks->reduction));
       }
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
-    add_additions(body, units, pass, reduces);
+    if (waits_for_sums()) call(body, sums.back());
     return body;
-  }
-
-  static bool adds_at_end(const Unit& unit) { return unit.blocks->add_backward >= 0; }
-
-  void add_additions(Body& body, const std::vector<Unit>& units, StepPass pass,
-                     bool reduces) const {
-    for (const Unit& unit : units) {
-      call(body, block_call(unit.at, addition_of(*unit.blocks, pass)));
-      if (reduces && ends_its_gradients(unit) && adds_at_end(unit)) {
-        call(body, block_call(unit.at, unit.blocks->reduction));
-      }
-    }
   }
 
   // The embedding's backward pass is the last of all, with nothing to hide behind; a head that is
@@ -423,7 +436,10 @@ class StageBuilder {
   PipelineShape shape_;
   int stage_ = 0;
   StageProgram program_;
-  std::map<std::array<int, 4>, int> bodies_;  // pass kind, chunk, last, part → index
+  // Pass kind, chunk, last, part; where it makes sums, those that it may have to wait for.
+  using BodyKey = std::vector<int>;
+  std::map<BodyKey, int> bodies_;            // → index
+  std::array<BlockCall, 2> sums_ = kNoSums;  // waits for the last two before the pass at hand
 };
 
 }  // namespace

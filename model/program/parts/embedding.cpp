@@ -51,7 +51,7 @@ Operand append_dropout(NetworkUnit& unit, Operand input) {
 
 }  // namespace
 
-Parameter vocabulary_table(NetworkUnit& unit, bool head) {
+Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end) {
   const Lowering& lowering = unit.lowering();
   const Segment vocabulary =
       split(lowering, padded_vocabulary(lowering.model.vocabulary, lowering.plan.tensor_parallel));
@@ -61,7 +61,7 @@ Parameter vocabulary_table(NetworkUnit& unit, bool head) {
     matrix.name = "head weight";
     matrix.gradient_name = "head weight gradient";
   }
-  return unit.parameter(matrix, PartialGradient::none);
+  return unit.parameter(matrix, PartialGradient::none, end);
 }
 
 void add_embedding(NetworkUnit& unit, Parameter table) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -136,8 +137,9 @@ void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
 
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 
-// The matrix of the embedding, or of the head; one for both where they are tied on one stage.
-Parameter vocabulary_table(NetworkUnit& unit, bool head);
+// The matrix of the embedding, or of the head; one for both where they are tied on one stage: then
+// `end` says whether every pass meets both.
+Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end);
 void add_embedding(NetworkUnit& unit, Parameter table);
 void add_head(NetworkUnit& unit, Parameter table);
 
@@ -148,8 +150,11 @@ std::vector<Operation> gradient_reduction(const Lowering& lowering,
                                           const std::vector<Parameter>& parameters);
 // Those of experts, or the others.
 std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, bool experts);
-// Under ZeRO stages 2 and 3: adds to the unit's backward pass what its gradients need.
-std::vector<Operation> reduce_every_pass(NetworkUnit& unit);
+// Under ZeRO stages 2 and 3: adds to the unit's backward pass what its gradients need; returns in
+// which half the last of them are reduced, nothing where none are.
+std::optional<Phase> reduce_every_pass(NetworkUnit& unit);
+// Until they are reduced; empty where nothing runs beside the kernels.
+std::vector<Operation> await_sums(const NetworkUnit& unit);
 // The whole weights for one pass, where only parts are kept; empty where they are whole.
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase);
 // Spreads the updated weights of sharded states; empty where they are whole.

@@ -1,17 +1,19 @@
 // Gradients and weights of which a rank keeps its part only (ZeRO stages 2 and 3, Rajbhandari et
 // al. 2020; FSDP, Zhao et al. 2023). Every backward pass makes whole gradients of a unit and leaves
-// each rank the sum of its part. Without a pipeline the pass ends once all are there, as FSDP and
-// DeepSpeed wait in their last callback of a backward pass. In a pipeline only the last pass waits
-// (FSDP2's is_last_backward): reductions go on beside the passes that follow. Under stage 3 a
-// unit's weights are gathered before each pass and forgotten after it; the gather of the next unit
-// runs beside the one at work. There the next pass waits in any case: its first gather goes behind
-// the reductions. Where the halves of a backward pass are apart, all gradients of a unit are
-// reduced together once the last of them is there, as a bucket is.
+// each rank the sum of its part, added to what earlier micro-batches left behind the reduction, on
+// its stream. A unit makes its gradients once the reduction of the unit before the last one is
+// done (FSDP2's post_backward waits for the event of the reduce-scatter before), so that two units'
+// whole gradients are there at most. Without a pipeline the pass ends once all sums are there, as
+// FSDP and DeepSpeed wait in their last callback of a backward pass. In a pipeline only the last
+// pass waits (FSDP2's is_last_backward): the last two reductions go on beside the passes that
+// follow. Under stage 3 a unit's weights are gathered before each pass and forgotten after it; the
+// gather of the next unit runs beside the one at work. There the next pass waits in any case: its
+// first gather goes behind the reductions. Where the halves of a backward pass are apart, all
+// gradients of a unit are reduced together once the last of them is there, as a bucket is.
 #include <algorithm>
 #include <utility>
 
 #include "model/program/parts/parts.h"
-#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
@@ -31,19 +33,9 @@ ProgramStream stream_of(const Lowering& lowering) {
                                              : ProgramStream::compute;
 }
 
-// Where the sums are added to what earlier micro-batches left: a pass waits for what is on its own
-// stream.
-ProgramStream additions_stream(const Lowering& lowering) {
-  const Plan& plan = lowering.plan;
-  const bool goes_on = plan.pipeline_parallel > 1 && plan.zero_stage < 3;
-  return goes_on ? stream_of(lowering) : ProgramStream::compute;
-}
-
-bool splits(const Plan& plan) { return splits_backward(*plan.schedule, plan.pipeline_parallel); }
-
 // The pass that adds to a gradient, where the two are apart; nobody does: the last.
 Phase phase_of(const NetworkUnit& unit, const Parameter& parameter) {
-  if (!splits(unit.lowering().plan)) return Phase::weight_gradient;
+  if (!unit.splits_backward()) return Phase::weight_gradient;
   const auto uses = [&](const Operation& op) {
     return op.phase == Phase::input_gradient &&
            std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
@@ -81,10 +73,9 @@ std::vector<int> part_buffers(Lowering& lowering, const std::vector<Parameter>& 
   return parts;
 }
 
-// Reduce-scatter and sum across sharding groups; returns the addition to what earlier micro-batches
-// left.
-Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters,
-                           Phase phase, OperationList& list) {
+// Reduce-scatter, sum across sharding groups, and addition to what earlier micro-batches left.
+void append_reduction(Lowering& lowering, const std::vector<Parameter>& parameters, Phase phase,
+                      OperationList& list) {
   const Sharing sharing = sharing_of(lowering, parameters.front().expert);
   const std::vector<int> parts = part_buffers(lowering, parameters, sharing);
   const double element = lowering.training.stack.reduction_bytes;
@@ -99,7 +90,7 @@ Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& par
   across.group = sharing.replica;
   across.shards = 1;
   Operation accumulate{.kind = OperationKind::accumulate,
-                       .stream = additions_stream(lowering),
+                       .stream = stream_of(lowering),
                        .phase = phase,
                        .dtype = Dtype::fp32};
   for (const Parameter& parameter : parameters) {
@@ -117,34 +108,57 @@ Operation append_reduction(Lowering& lowering, const std::vector<Parameter>& par
   }
   if (sharing.shards > 1) list.push_back(std::move(reduce));
   if (sharing.ranks > sharing.shards) list.push_back(std::move(across));
-  return accumulate;
+  list.push_back(std::move(accumulate));
+}
+
+// The gradients of which a pass leaves the sum of a part only.
+std::vector<Parameter> summed_up(const NetworkUnit& unit, bool experts) {
+  std::vector<Parameter> all = parameters_of(unit.used(), experts);
+  std::erase_if(all, [](const Parameter& parameter) { return !parameter.keeps_gradient_part(); });
+  return all;
 }
 
 }  // namespace
 
-std::vector<Operation> reduce_every_pass(NetworkUnit& unit) {
+std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
   OperationList before;
   OperationList after;
-  OperationList additions;
+  std::optional<Phase> reduced;
   // A backward pass that is not split clears when it begins.
-  const bool split = splits(unit.lowering().plan);
+  const bool split = unit.splits_backward();
   for (const bool experts : {false, true}) {
-    std::vector<Parameter> all = parameters_of(unit.used(), experts);
-    std::erase_if(all, [](const Parameter& parameter) { return !parameter.keeps_gradient_part(); });
-    if (all.empty()) continue;
+    std::vector<Parameter> all = summed_up(unit, experts);
     Phase last = Phase::input_gradient;
     for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
       std::vector<Parameter> some = all;
       std::erase_if(some,
                     [&](const Parameter& parameter) { return phase_of(unit, parameter) != phase; });
       if (some.empty()) continue;
-      before.push_back(clearing(some, split ? phase : Phase::input_gradient));
       last = phase;
+      std::erase_if(some, [](const Parameter& p) { return p.end == SharedEnd::front; });
+      if (!some.empty()) before.push_back(clearing(some, split ? phase : Phase::input_gradient));
     }
-    additions.push_back(append_reduction(unit.lowering(), all, last, after));
+    std::erase_if(all, [](const Parameter& p) { return p.end == SharedEnd::back; });
+    if (all.empty()) continue;
+    append_reduction(unit.lowering(), all, last, after);
+    reduced = std::max(reduced.value_or(last), last);
   }
   unit.surround_backward(before, after);
-  return additions;
+  return reduced;
+}
+
+std::vector<Operation> await_sums(const NetworkUnit& unit) {
+  if (stream_of(unit.lowering()) == ProgramStream::compute) return {};
+  Operation wait{.kind = OperationKind::await, .dtype = unit.lowering().dtype};
+  for (const bool experts : {false, true}) {
+    const std::vector<Parameter> all = summed_up(unit, experts);
+    const auto own = std::find_if(all.begin(), all.end(), [](const Parameter& parameter) {
+      return parameter.end != SharedEnd::back;
+    });
+    if (own != all.end()) wait.operands.push_back(reads(own->held_gradient));
+  }
+  if (wait.operands.empty()) return {};
+  return {std::move(wait)};
 }
 
 std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
@@ -152,7 +166,9 @@ std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
   OperationList list;
   for (const bool experts : {false, true}) {
     std::vector<Parameter> some = parameters_of(unit.used(), experts);
-    std::erase_if(some, [](const Parameter& p) { return !p.keeps_weight_part(); });
+    const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
+    std::erase_if(some,
+                  [&](const Parameter& p) { return !p.keeps_weight_part() || p.end == has_it; });
     if (some.empty()) continue;
     const Sharing sharing = sharing_of(lowering, experts);
     Operation gather{.kind = OperationKind::all_gather,

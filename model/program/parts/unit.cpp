@@ -117,7 +117,7 @@ int NetworkUnit::dropout_mask(std::string_view name) {
   return mask;
 }
 
-Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) {
+Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, SharedEnd end) {
   ProgramBuffer buffer;
   buffer.name = matrix.name;
   buffer.role = BufferRole::weight;
@@ -128,8 +128,10 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial) 
   buffer.element_bytes = lowering_.training.precision.weight_bytes;
   buffer.cut = matrix.cut;
   buffer.replicas = ranks_with_each_element(lowering_, matrix.cut);
-  Parameter parameter{
-      .weight = lowering_.add(buffer), .partial = partial, .expert = matrix.cut.experts > 0};
+  Parameter parameter{.weight = lowering_.add(buffer),
+                      .partial = partial,
+                      .expert = matrix.cut.experts > 0,
+                      .end = end};
   buffer.name = matrix.gradient_name;
   buffer.role = BufferRole::gradient;
   buffer.element_bytes = lowering_.training.stack.gradient_bytes;
@@ -157,7 +159,7 @@ int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
   ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(whole)];
   used.role = BufferRole::activation;
   used.gathered = weight;
-  if (!weight) used.scope = Scope::activation;
+  if (!weight && splits_backward()) used.scope = Scope::activation;
   return lowering_.add(part);
 }
 
@@ -178,8 +180,12 @@ Parameter NetworkUnit::borrowed(Parameter parameter) {
   const auto copied = [this](int buffer) {
     return lowering_.add(lowering_.program.buffers[static_cast<std::size_t>(buffer)]);
   };
-  if (parameter.keeps_weight_part()) parameter.weight = copied(parameter.weight);
-  if (parameter.keeps_gradient_part()) parameter.gradient = copied(parameter.gradient);
+  if (parameter.end == SharedEnd::front) {
+    parameter.end = SharedEnd::back;
+  } else {
+    if (parameter.keeps_weight_part()) parameter.weight = copied(parameter.weight);
+    if (parameter.keeps_gradient_part()) parameter.gradient = copied(parameter.gradient);
+  }
   used_.push_back(parameter);
   return parameter;
 }
@@ -216,6 +222,11 @@ void NetworkUnit::repeat_forward() {
     }
     repeat(std::move(operation));
   }
+}
+
+bool NetworkUnit::splits_backward() const {
+  const Plan& plan = lowering_.plan;
+  return trainyard::splits_backward(*plan.schedule, plan.pipeline_parallel);
 }
 
 void NetworkUnit::surround_backward(const std::vector<Operation>& before,

@@ -37,12 +37,18 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
 // or other heads with the same weights.
 enum class PartialGradient : std::uint8_t { none, tensor, kv_head, expert_tensor };
 
+// Of a parameter that two units use in every pass, embedding and head: which of them it is. Whole
+// weights and gradients are made where a pass meets the first of the two, and forgotten behind the
+// other (a tied parameter is one parameter of FSDP's root).
+enum class SharedEnd : std::uint8_t { none, front, back };
+
 struct Parameter {
   int weight = -1, gradient = -1;  // as the passes use them; −1: the model does not have it
   // What the rank keeps from step to step: the same, or its part of them.
   int held_weight = -1, held_gradient = -1;
   PartialGradient partial = PartialGradient::none;
   bool expert = false;  // shared by the ranks that hold the same experts
+  SharedEnd end = SharedEnd::none;
   bool exists() const { return weight >= 0; }
   bool keeps_weight_part() const { return held_weight != weight; }
   bool keeps_gradient_part() const { return held_gradient != gradient; }
@@ -93,8 +99,10 @@ class NetworkUnit {
   int dropout_mask(std::string_view name);
   bool drops() const { return lowering_.training.stack.dropout; }
 
-  Parameter parameter(const Matrix& matrix, PartialGradient partial);
-  // Another unit's, with whole copies of its own where only parts are kept.
+  Parameter parameter(const Matrix& matrix, PartialGradient partial,
+                      SharedEnd end = SharedEnd::none);
+  // Another unit's; where only parts are kept, with whole copies of its own unless every pass meets
+  // both units.
   Parameter borrowed(Parameter parameter);
   // Held by every tensor-parallel rank; partial where each sees its own tokens only.
   Parameter replicated(const Matrix& matrix);
@@ -107,6 +115,8 @@ class NetworkUnit {
   // Every second GEMM of a layer without experts, and what is bound by memory. Requires: the
   // forward pass is complete.
   void repeat_every_second_matmul();
+  // Whether input and weight gradients are passes of their own.
+  bool splits_backward() const;
   void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
