@@ -41,9 +41,10 @@ void take_faster(Choice& best, double time, Recompute recompute) {
   if (time < best.time) best = {time, recompute};
 }
 
-// Bytes for kept activations, with and without a recomputed layer beside them.
+// Bytes for kept activations: with nothing recomputed, with a recomputed layer beside them, and
+// while a layer's backward pass runs, whose recomputed activations are among those that stay.
 struct Room {
-  double plain = 0, recomputing = 0;
+  double plain = 0, recomputing = 0, in_backward = 0;
 };
 
 Room room_of(const AllocatedStage& stage, const LayerRun& s) {
@@ -51,17 +52,28 @@ Room room_of(const AllocatedStage& stage, const LayerRun& s) {
   const double left = stage.capacity.value() - held;
   const double head = stage.head.value();
   return {left - std::max(head, s.largest_gradients),
-          left - std::max(head, s.largest_gradients + s.largest_saved)};
+          left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
 }
 
-// The fewest layers whose recomputation makes the others' activations fit; more than all: none.
-int layers_to_recompute(const LayerRun& s, double in_flight, double room) {
+// The fewest layers whose recomputation makes the others' activations fit, where that of a
+// micro-batch in `gone` spares them; more than all: none.
+int layers_to_recompute(const LayerRun& s, double in_flight, double gone, double room) {
   const double excess = s.saved * in_flight - room;
   if (excess <= 0) return std::min(1, s.count);
-  const double gain = (s.saved - s.saved_by_full) * in_flight;
+  const double gain = (s.saved - s.saved_by_full) * gone;
   if (excess > gain) return s.count + 1;
   const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
   return std::clamp(layers, 1, s.count);
+}
+
+// What was repeated stays between the halves of a split backward pass.
+int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
+  const double in_flight = stage.in_flight;
+  const double waiting = stage.between_halves - stage.at_work;
+  const int layers = layers_to_recompute(s, in_flight, in_flight - waiting, room.recomputing);
+  if (stage.at_work == 0) return layers;
+  return std::max(layers, layers_to_recompute(s, in_flight, in_flight - stage.between_halves,
+                                              room.in_backward));
 }
 
 class Allocator {
@@ -97,7 +109,7 @@ class Allocator {
       take_faster(best, own + time + s.selective * stage.slowness, {RecomputeMode::selective});
     }
     if (problem_.full) {
-      const int again = layers_to_recompute(s, stage.in_flight, room.recomputing);
+      const int again = layers_to_recompute(stage, s, room);
       const double share = static_cast<double>(again) / s.count;
       if (again <= s.count) {
         take_faster(best, own + time + s.full * stage.slowness * share,

@@ -3,8 +3,9 @@
 // memory of each stage allows.
 //
 // The step is handbook §8's for unlike stages, m·max T + (ΣT − max T)·r. Memory is that of
-// model/cost/memory.h: states, kept activations times those in flight, and the larger of the two
-// transients. What data parallelism adds once a step is left out.
+// model/cost/memory.h: states, kept activations times those in flight, what was repeated between
+// the halves of split backward passes, and the larger of the two transients. What data parallelism
+// adds once a step is left out.
 #pragma once
 
 #include <optional>
@@ -32,7 +33,10 @@ struct AllocatedStage {
   Bytes head;            // logits, while no layer's backward pass runs
   Bytes capacity;        // what the allocator may give out
   double in_flight = 1;  // micro-batches whose activations it keeps
-  double slowness = 1;   // time of a layer here over that on the reference device
+  // Micro-batches between the halves of a split backward pass, for which what was repeated stays;
+  // of them the one at work, as far as the stage has its chunks at once.
+  double between_halves = 0, at_work = 0;
+  double slowness = 1;  // time of a layer here over that on the reference device
 };
 
 struct AllocationProblem {

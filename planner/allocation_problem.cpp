@@ -122,6 +122,9 @@ class Translation {
     AllocatedStage stage;
     stage.in_flight =
         static_cast<double>(plan_.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
+    const double between = plan_.schedule->chunks_between_halves(shape, index);
+    stage.between_halves = between / chunks_held(shape);
+    stage.at_work = between > 0 ? 1.0 / chunks_held(shape) : 0;
     stage.fixed = memory_of({}).buffers;
     if (index == place_of(shape, 0, 0).stage) {
       const StageParameters& embedding = parts_.front();

@@ -340,7 +340,16 @@ class StageOverlap {
     const bool some = traffic.time > Seconds(0);
     const double contending = some ? traffic.contending / traffic.time : 0.0;
     const double slowdown = stack_.overlap_slowdown * contending;
-    return cover_of(whole(part), exchanges, slowdown, data_traffic(traffic), links_, work_.use);
+    const Seconds all = whole(part);
+    const Seconds copies = part_of(work_.copies, part);
+    const Cover busy =
+        cover_of(all - copies, exchanges, slowdown, data_traffic(traffic), links_, work_.use);
+    if (copies <= Seconds(0)) return busy;
+    // A copy goes on while the pass is slowed. What it then still takes, the links are free.
+    const Seconds done = (all - copies) * busy.rate;
+    const Seconds lost = done * busy.lost;
+    const Seconds beside = done + std::max(Seconds(0), copies - lost);
+    return {beside / all, std::max(Seconds(0), lost - copies) / beside};
   }
   DataTraffic data_traffic(Traffic traffic) const {
     WireUse use = ring_use(*data_);

@@ -31,6 +31,7 @@ struct DataParallelCost {
 // What one micro-batch's passes of a stage offer to hide behind.
 struct StageWork {
   PassTimes embedding, layers, head;
+  PassTimes copies;  // of `layers`, where they wait for copies to the hosts or from them
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
   int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;

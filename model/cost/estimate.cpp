@@ -103,19 +103,19 @@ void add_times(const PassTimes& unit, double share, PassTimes& sum) {
   sum.weight_gradient += share * unit.weight_gradient;
 }
 
-// Copies to the host and from it that outlast the passes they run beside.
+// Copies to the host and from it that outlast the passes they run beside: time of the passes, which
+// parameters' traffic has as well.
 void add_offload(const Plan& plan, const StageParameters& held, const OffloadCopies& copies,
-                 const UnitPasses& units, StageEstimate& stage) {
+                 const UnitPasses& units, StageEstimate& stage, StageWork& work) {
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   PassTimes ends;
   if (held.embedding) add_times(units.embedding, share, ends);
   if (held.head) add_times(units.head, share, ends);
-  const PassTimes exposed = exposed_copies(copies, share, stage.passes, ends);
-  stage.passes.forward += exposed.forward;
-  stage.passes.input_gradient += exposed.input_gradient;
-  stage.passes.weight_gradient += exposed.weight_gradient;
-  stage.exposed.offload += exposed.total();
+  work.copies = exposed_copies(copies, share, stage.passes, ends);
+  add_times(work.copies, 1, work.layers);
+  add_times(work.copies, 1, stage.passes);
+  stage.exposed.offload += work.copies.total();
 }
 
 // Sends stand in every pass, whole or by what they take from the compute beside them; those that
@@ -181,7 +181,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   }
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-    add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage);
+    add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
   }
   work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));

@@ -96,6 +96,11 @@ KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators) {
     } else {
       times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
     }
+    // A step of a ring merges its part of the output.
+    if (op.kind == OperatorKind::ring_merge) {
+      times.attention_core_forward += time.forward;
+      times.attention_core_backward += time.input_gradient;
+    }
     add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward;
     if (op.in_attention_core) {

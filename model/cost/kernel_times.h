@@ -25,7 +25,7 @@ struct GatherCover {
 struct KernelTimes {
   OperatorTime all;
   Seconds attention_core_forward,
-      attention_core_backward;  // the fused kernel that ring steps hide behind
+      attention_core_backward;  // the fused kernel and the merge that ring steps hide behind
   Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
   GatherCover attention_cover, mlp_cover;  // of the head: the latter

@@ -11,16 +11,15 @@ Seconds exposed(Seconds time, double hidden, double slowdown) {
   return time * (1 - hidden) + time * (hidden * slowdown);
 }
 
-// Ring attention passes blocks on while others are computed: a pass shows only where it takes
-// longer than a block. The other algorithms have nothing to hide behind.
+// Ring attention passes blocks on while others are computed: a step takes as long as the longer of
+// the two, the block slowed by what is passed. The other algorithms have nothing to hide behind.
 struct RingStep {
   Seconds pass, block;
   double slowdown = 0;
   // `times` blocks with `passes` beside each.
   Seconds exposed(int times, int passes) const {
     const Seconds all = passes * pass;
-    const Seconds covered = std::min(all, block);
-    return times * (all - covered + covered * slowdown);
+    return times * std::max(all - block, slowdown * all);
   }
 };
 

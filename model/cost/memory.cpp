@@ -51,11 +51,22 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
                job.job.training.stack.saved_logit_bytes);
 }
 
+// What a micro-batch has on the device between the halves of its backward pass and not before:
+// activations that were repeated or fetched for the first half stay for the second.
+Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                          int index) {
+  const Recompute recompute = recompute_of(plan, index);
+  if (recompute.mode != RecomputeMode::full && on_device(plan.offload.activations)) return Bytes(0);
+  const double away = offloaded_share(plan.offload, stage.layers);
+  return saved_by_stage(costs, stage, {}) - (1 - away) * saved_by_stage(costs, stage, recompute);
+}
+
 Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
+  const int held = chunks_held(shape);
   const double in_flight =
-      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
+      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / held;
   Bytes kept = saved_by_stage(costs, stage, recompute_of(plan, index)) * in_flight;
   if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
   if (!on_device(plan.offload.activations)) {
@@ -63,17 +74,30 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
     const double away = offloaded_share(plan.offload, stage.layers);
     kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
   }
+  const int between = plan.schedule->chunks_between_halves(shape, index);
+  if (between > 1) {  // but for the one at work (`add_transients`)
+    kept += back_between_halves(plan, costs, stage, index) * ((between - 1.0) / held);
+  }
   if (stage.head) kept += costs.head.saved.everything * microbatches_at_head(plan);
   return kept;
 }
 
+// While a layer's backward pass runs, or a chunk's where its halves are apart.
+Bytes back_at_work(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
+                   int index) {
+  const bool again = recompute_of(plan, index).mode == RecomputeMode::full;
+  const Bytes layer = again ? largest_layer(costs, stage) : Bytes(0);
+  const PipelineShape shape = pipeline_shape(plan);
+  if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
+  return std::max(layer, back_between_halves(plan, costs, stage, index) / chunks_held(shape));
+}
+
 // A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are
-// recomputed) are never alive together: the peak has the larger of the two.
+// recomputed or fetched) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                    const StageParameters& stage, Recompute recompute, StageMemory& memory) {
-  const bool again = recompute.mode == RecomputeMode::full;
+                    const StageParameters& stage, int index, StageMemory& memory) {
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
-  const Bytes recomputed = again ? largest_layer(costs, stage) : Bytes(0);
+  const Bytes recomputed = back_at_work(plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   if (logits > recomputed + gradients) {
     memory.at_peak.logits = logits;
@@ -89,7 +113,9 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
                  MemoryByKind& memory) {
   const Training& training = job.job.training;
   memory.buffers = kGemmWorkspace;
-  if (plan.zero_stage >= 3) {
+  const bool sharded = dense_divisors(plan).parameters > 1 ||
+                       (stage.experts > 0 && expert_divisors(plan).parameters > 1);
+  if (sharded) {
     // The layer at work and the prefetched one, gathered; one layer's whole gradient before it is
     // scattered.
     memory.buffers += Bytes(stage.largest_layer *
@@ -160,7 +186,7 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   MemoryByKind& memory = out.at_peak;
   memory = state_memory(job.job.training, plan, stage);
   add_buffers(job, plan, stage, memory);
-  add_transients(job, plan, costs, stage, recompute_of(plan, index), out);
+  add_transients(job, plan, costs, stage, index, out);
   memory.runtime = job.job.training.stack.runtime_memory;
   fill_activations(job, plan, costs, stage, index, memory);
   return out;

@@ -16,8 +16,9 @@ struct MemoryByKind {
   Bytes parameters;
   Bytes gradients;
   Bytes optimizer;
-  Bytes activations;    // kept for backward by the micro-batches in flight
-  Bytes recomputation;  // one layer's activations while it is recomputed
+  Bytes activations;  // kept for backward by the micro-batches in flight
+  Bytes
+      recomputation;  // a layer's activations while it is recomputed; a chunk's till its halves end
   Bytes logits;
   Bytes buffers;        // gathered parameters, buckets, activations' gradients, GEMM workspace
   Bytes runtime;        // context, communicators

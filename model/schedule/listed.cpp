@@ -41,6 +41,20 @@ int weight_gradients_at_end(PipelineShape shape, int stage) {
   return shape.listed->weight_gradients_at_end[static_cast<std::size_t>(stage)];
 }
 
+int chunks_between_halves(PipelineShape shape, int stage) {
+  return shape.listed->chunks_between_halves[static_cast<std::size_t>(stage)];
+}
+
+int most_between_halves(const std::vector<Pass>& list) {
+  int between = 0;
+  int most = 0;
+  for (const Pass& pass : list) {
+    if (pass.kind == PassKind::input_gradient) most = std::max(most, ++between);
+    if (pass.kind == PassKind::weight_gradient) --between;
+  }
+  return most;
+}
+
 int weight_gradients_that_end(const std::vector<Pass>& list) {
   const auto other = std::find_if(list.rbegin(), list.rend(), [](const Pass& pass) {
     return pass.kind != PassKind::weight_gradient;
@@ -72,6 +86,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
     const auto paired = std::ranges::count_if(list, [](const Pass& pass) { return pass.paired; });
     schedule->pairs.push_back(static_cast<int>(paired));
     schedule->weight_gradients_at_end.push_back(weight_gradients_that_end(list));
+    schedule->chunks_between_halves.push_back(most_between_halves(list));
   }
   schedule->descriptor = {
       .name = schedule->name,
@@ -84,6 +99,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .passes = passes,
       .pairs = pairs,
       .weight_gradients_at_end = weight_gradients_at_end,
+      .chunks_between_halves = chunks_between_halves,
       .chunks_in_flight = chunks_in_flight,
   };
   schedule->passes = std::move(lists);

@@ -17,8 +17,9 @@ struct ListedSchedule {
   PipelineShape shape;  // the only one it accepts
   PassList passes;
   bool optimizer_barrier = true;
-  std::vector<int> chunks_in_flight, pairs, weight_gradients_at_end;  // per stage
-  Schedule descriptor{};                                              // its shapes point here
+  std::vector<int> chunks_in_flight, pairs;  // per stage
+  std::vector<int> weight_gradients_at_end, chunks_between_halves;
+  Schedule descriptor{};  // its shapes point here
 };
 
 // Never moved once made: plans keep it alive and point at its descriptor. The error is that of the

@@ -80,6 +80,7 @@ struct PassTimes {
 
 inline int one_at_end(PipelineShape /*shape*/, int /*stage*/) { return 1; }
 inline int no_pairs(PipelineShape /*shape*/, int /*stage*/) { return 0; }
+inline int none_between_halves(PipelineShape /*shape*/, int /*stage*/) { return 0; }
 
 struct Schedule {
   std::string_view name;  // as documents spell it: "1f1b"
@@ -107,6 +108,10 @@ struct Schedule {
   // Weight gradients that end the list of `stage`, with no other pass between them: at least 1. Not
   // counted where a stage has several chunks or copies: their reductions follow each chunk.
   int (*weight_gradients_at_end)(PipelineShape shape, int stage) = one_at_end;
+  // Most chunks of `stage` whose input gradient has begun and whose weight gradient has not ended,
+  // where those are passes of their own: what was repeated or fetched for the one stays for the
+  // other.
+  int (*chunks_between_halves)(PipelineShape shape, int stage) = none_between_halves;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
 };

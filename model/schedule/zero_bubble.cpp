@@ -73,6 +73,10 @@ int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage) {
   return std::min(stage.delay, shape.microbatches - 1) + 1;
 }
 
+int zero_bubble_between_halves(PipelineShape shape, ZeroBubbleStage stage) {
+  return shape.stages == 1 ? 0 : zero_bubble_at_end(shape, stage);
+}
+
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage) {
   return std::min(shape.microbatches, stage.ahead + stage.delay);
 }

@@ -31,6 +31,9 @@ ZeroBubbleTimes zero_bubble_times(PipelineShape shape, std::span<const PassTimes
 // Those that are put off, m at most.
 int zero_bubble_at_end(PipelineShape shape, ZeroBubbleStage stage);
 
+// Of several stages: those and the one at work.
+int zero_bubble_between_halves(PipelineShape shape, ZeroBubbleStage stage);
+
 // Activations live until the weight gradient: ahead + delay of them, m at most.
 int zero_bubble_in_flight(PipelineShape shape, ZeroBubbleStage stage);
 

@@ -29,11 +29,13 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
   const AllocatedStage& stage = problem.stages[at(j)];
   const int count = end - first;
   double time = 0, kept = 0, held = stage.fixed.value(), gradients = 0, gathered = 0, largest = 0;
+  double repeated = 0;
   const double share = mode == RecomputeMode::full ? static_cast<double>(again) / count : 0;
   for (int i = first; i < end; ++i) {
     const AllocatedLayer& layer = problem.layers[at(i)];
     time += layer.time.value() + share * layer.full.value();
     kept += share * layer.saved_by_full.value() + (1 - share) * layer.saved.value();
+    repeated += share * (layer.saved.value() - layer.saved_by_full.value());
     if (mode == RecomputeMode::selective) {
       time += layer.selective.value();
       kept += layer.saved_selective.value() - layer.saved.value();
@@ -44,8 +46,11 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
     largest = std::max(largest, layer.saved.value());
   }
   const double backward = gradients + (mode == RecomputeMode::full ? largest : 0);
+  // The last layer of a backward pass that is the first half of two has all the others' beside it.
+  const double waiting = repeated * (stage.between_halves - stage.at_work);
   const double peak =
-      held + kept * stage.in_flight + gathered + std::max(stage.head.value(), backward);
+      held + kept * stage.in_flight + gathered + waiting +
+      std::max({stage.head.value(), backward, repeated * stage.at_work + gradients});
   const double rounding = 1e-12 * stage.capacity.value();
   return peak <= stage.capacity.value() + rounding ? stage.time.value() + time * stage.slowness
                                                    : kInfinity;
@@ -135,6 +140,10 @@ class Draw {
                            .capacity = Bytes(value(10, 25.0 * layers)),
                            .in_flight = static_cast<double>(stages - j),
                            .slowness = coin() ? 1 : number(0.5, 2)};
+      if (coin()) {
+        stage.at_work = coin() ? 1 : 0.5;
+        stage.between_halves = number(stage.at_work, stage.in_flight);
+      }
       problem.stages.push_back(stage);
     }
     problem.microbatches = static_cast<int>(number(1, 12));

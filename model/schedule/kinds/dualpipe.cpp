@@ -139,6 +139,11 @@ int pairs(PipelineShape shape, int stage) {
   return steady + (from_middle == 0 ? -1 : from_middle);
 }
 
+// Those of the last backward passes that are put off (`drain`).
+int chunks_between_halves(PipelineShape shape, int stage) {
+  return std::min(stage, shape.stages - 1 - stage) + 1;
+}
+
 int chunks_in_flight(PipelineShape shape, int /*stage*/) { return shape.stages + 1; }
 
 }  // namespace
@@ -152,6 +157,7 @@ extern const Schedule dualpipe = {
     .accepts = accepts,
     .passes = passes,
     .pairs = pairs,
+    .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -32,6 +32,10 @@ int weight_gradients_at_end(PipelineShape shape, int stage) {
   return zero_bubble_at_end(shape, at(shape, stage));
 }
 
+int chunks_between_halves(PipelineShape shape, int stage) {
+  return zero_bubble_between_halves(shape, at(shape, stage));
+}
+
 int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
@@ -50,6 +54,7 @@ extern const Schedule zb_h2 = {
     .closed_span = span,
     .closed_makespan = makespan,
     .weight_gradients_at_end = weight_gradients_at_end,
+    .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
 };
 

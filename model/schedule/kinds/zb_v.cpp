@@ -117,6 +117,17 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return std::min({2 * shape.stages, 2 * m, m + stage + 1});
 }
 
+// The most are there when the pipeline drains: all input gradients of which the list puts off the
+// weight gradients, and one more. Those of micro-batches that the step does not have are left out.
+int chunks_between_halves(PipelineShape shape, int stage) {
+  if (shape.stages == 1) return 0;
+  const int missing = std::max(0, 2 * shape.stages - 1 - shape.microbatches);
+  const int out = std::clamp(shape.stages - missing, 0, stage);
+  const int back = std::max(0, stage - missing);
+  const int at_work = missing < shape.stages - stage ? 1 : 0;
+  return std::max(1, out + back + at_work);
+}
+
 }  // namespace
 
 extern const Schedule zb_v = {
@@ -127,6 +138,7 @@ extern const Schedule zb_v = {
     .optimizer_barrier = false,
     .accepts = accepts,
     .passes = passes,
+    .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
 };
 

@@ -137,6 +137,38 @@ TEST(DataParallelCost, OfEveryPassShowsWhatDoesNotFitBesideALayer) {
   EXPECT_NEAR(cost.at_ends.value(), 3, 1e-9);
 }
 
+// The same beside passes that wait for copies to the hosts: kernels, copies and gathers go on at
+// once, and a forward pass between the ends of a stage ends with the last of them. Gathers take a
+// part of the kernels' pace.
+TEST(DataParallelCost, OfPassesThatWaitForCopiesHasTheirTimeToo) {
+  PreparedJob job = llama_8b_on_h100();
+  Plan plan;
+  plan.schedule = find_schedule("1f1b");
+  plan.zero_stage = 3;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.layers = 1000;  // the first gather is a thousandth of all
+  for (const double slowdown : {0.0, 0.25}) {
+    job.job.training.stack.overlap_slowdown = slowdown;
+    for (const double kernels : {4.0, 6.0}) {
+      for (const double copies : {1.0, 5.0, 7.0, 9.0}) {
+        for (const double gathers : {8.0, 20.0}) {
+          stage.dense = gathers * 64.0 / 63 / 2;  // a byte a second
+          StageWork work;
+          work.copies.forward = Seconds(std::max(0.0, copies - kernels));
+          work.layers.forward = Seconds(kernels) + work.copies.forward;
+          const auto cost = data_parallel_cost(job, plan, unit_ring(64), stage, work);
+          const double found = (work.layers.forward + cost.microbatch.forward).value();
+          const double expected = std::max({kernels / (1 - slowdown), copies, gathers});
+          EXPECT_NEAR(found, expected, 0.003 * expected)
+              << kernels << ' ' << copies << ' ' << gathers << ' ' << slowdown;
+        }
+      }
+    }
+  }
+}
+
 // An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
 // while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
 TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {

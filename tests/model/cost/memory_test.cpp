@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "model/cost/estimate.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
@@ -152,6 +155,78 @@ TEST(StageMemory, OfGpipeHoldsTheLogitsOfEveryMicroBatch) {
   EXPECT_GE(logits.value(), one * (plan.microbatches - 1));
   EXPECT_LE(logits.value(), one * plan.microbatches);
   EXPECT_EQ(all.stages.front().memory.at_peak.logits, Bytes(0));
+}
+
+// The most that the passes of a stage keep: a forward pass `kept`, an input gradient all of it
+// until the weight gradient, a whole backward pass nothing. In what a stage has for one
+// micro-batch.
+double most_kept(const Plan& plan, int stage, double kept, double everything) {
+  const PipelineShape shape = pipeline_shape(plan);
+  double now = 0, most = 0;
+  const PassList lists = plan.schedule->passes(shape);
+  for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
+    if (pass.kind == PassKind::forward) now += kept;
+    if (pass.kind == PassKind::input_gradient) now += everything - kept;
+    if (pass.kind == PassKind::weight_gradient) now -= everything;
+    if (pass.kind == PassKind::backward) now -= kept;
+    most = std::max(most, now);
+  }
+  return most / chunks_held(shape);
+}
+
+// What full recomputation repeats, and what comes back from the host, for the first half of a
+// backward pass stays for the second. Where the most passes are on their way while others wait
+// between their halves the estimate has both; else it may have the inputs of some more.
+TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
+  const PreparedJob job = llama_8b_on_h100();
+  for (const char* schedule : {"zb-h1", "zb-h2", "zb-v", "dualpipe"}) {
+    const bool exact = std::string_view(schedule).starts_with("zb-h");
+    PlanRequest request{.pipeline_parallel = 4, .schedule = schedule};
+    if (std::string_view(schedule) == "zb-v") request.virtual_stages = 2;
+    request.recompute.mode = RecomputeMode::full;
+    const Plan plan = legal_plan(job, request);
+    const Estimate priced = estimate(job, plan);
+    const LayerCost layer = layer_cost(job, plan, plan_links(job, plan), {});
+    for (int i = 1; i < 3; ++i) {  // neither embedding nor head
+      const auto stage = static_cast<std::size_t>(i);
+      const double layers = priced.held[stage].layers;
+      const double input = layers * layer.saved.input_only.value();
+      const double all = layers * layer.saved.everything.value();
+      const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
+      const double found = (peak.activations + peak.recomputation).value();
+      const double expected = most_kept(plan, i, input, all);
+      EXPECT_GE(found, expected * (1 - 1e-12)) << schedule << ", stage " << i;
+      EXPECT_LE(found, (expected + (exact ? 0 : 4 * input)) * (1 + 1e-12)) << schedule << i;
+    }
+  }
+}
+
+// Of activations on the host two layers are on their way.
+TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
+  const PreparedJob job = llama_8b_on_h100();
+  PlanRequest request{.pipeline_parallel = 4, .schedule = "zb-h2"};
+  request.offload.activations = OffloadTarget::host;
+  const Plan plan = legal_plan(job, request);
+  const Estimate priced = estimate(job, plan);
+  const LayerCost layer = layer_cost(job, plan, plan_links(job, plan), {});
+  const double one = layer.saved.everything.value();
+  for (int i = 1; i < 3; ++i) {
+    const auto stage = static_cast<std::size_t>(i);
+    const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
+    const double expected = most_kept(plan, i, 0, priced.held[stage].layers * one) + 2 * one;
+    EXPECT_NEAR((peak.activations + peak.recomputation).value(), expected, 1e-9 * expected);
+  }
+}
+
+// Handbook §7: ZeRO-3 gathers what other ranks hold.
+TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
+  const PreparedJob job = llama_8b_on_h100();
+  const auto peak = [&](int tensor, int zero_stage) {
+    return estimate(job, legal_plan(job, {.tensor_parallel = tensor, .zero_stage = zero_stage}))
+        .peak_allocated;
+  };
+  EXPECT_EQ(peak(8, 3), peak(8, 0));
+  EXPECT_LT(peak(4, 3), peak(4, 0));
 }
 
 TEST(StageMemory, OffloadedStatesLeaveTheDevice) {

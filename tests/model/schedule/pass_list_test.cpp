@@ -104,6 +104,9 @@ TEST(PassList, OfAUserDeclaresWhatItsPassesShow) {
       EXPECT_EQ(own.weight_gradients_at_end(own.shape(4, 1, 8), stage),
                 named.weight_gradients_at_end(shape, stage))
           << name << ", stage " << stage;
+      EXPECT_EQ(own.chunks_between_halves(own.shape(4, 1, 8), stage),
+                named.chunks_between_halves(shape, stage))
+          << name << ", stage " << stage;
       EXPECT_EQ(own.chunks_in_flight(own.shape(4, 1, 8), stage),
                 named.chunks_in_flight(shape, stage))
           << name << ", stage " << stage;

@@ -141,6 +141,24 @@ TEST_P(EverySchedule, HoldsTheActivationsItDeclares) {
   }
 }
 
+// An input gradient that ends is one from its begin on.
+TEST_P(EverySchedule, HasTheChunksItDeclaresBetweenTheHalvesOfBackward) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const PassList lists = schedule().passes(shape);
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      int between = 0;
+      int most = 0;
+      for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
+        if (pass.kind == PassKind::input_gradient) most = std::max(most, ++between);
+        if (pass.kind == PassKind::weight_gradient) --between;
+      }
+      EXPECT_EQ(between, 0);
+      EXPECT_EQ(most, schedule().chunks_between_halves(shape, stage)) << "stage " << stage;
+    }
+  }
+}
+
 TEST_P(EverySchedule, PairsThePassesItDeclares) {
   for (const PipelineShape shape : accepted_shapes()) {
     const PassList lists = schedule().passes(shape);
