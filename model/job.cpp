@@ -25,6 +25,15 @@ std::optional<LayerKind> only_kind(const LayerCounts& counts, int layers) {
 
 }  // namespace
 
+Stack at_release(Stack stack, const Job& job) {
+  const Training& training = job.training;
+  const bool blackwell = job.cluster.device.peak_of(Dtype::fp4) > FlopsPerSecond(0);
+  return at_release(std::move(stack), {.release = training.release,
+                                       .precision = training.precision.name,
+                                       .blackwell = blackwell,
+                                       .latent_attention = job.model.latent_attention.has_value()});
+}
+
 LayerCounts PreparedJob::layers_between(int first, int count) const {
   assert(first >= 0 && count >= 0 && first + count <= job.model.layers);
   const auto& before = layers_before[static_cast<std::size_t>(first)];

@@ -10,6 +10,7 @@
 #include "model/cluster/topology.h"
 #include "model/units.h"
 #include "model/workload/flop.h"
+#include "model/workload/stack.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
 
@@ -20,6 +21,9 @@ struct Job {
   Cluster cluster;
   Training training;
 };
+
+// `stack` as the release, the recipe, the devices and the network of the job have it.
+Stack at_release(Stack stack, const Job& job);
 
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
 

@@ -199,10 +199,11 @@ Stack with_parameters(Stack stack, const StackFit& fit) {
 
 namespace {
 
-// Of one generation: the same attention, and kernels that are fused alike.
+// Of one generation: without a flash kernel all are Megatron-LM's of 2021 and 2022; with one those
+// whose kernels are fused alike.
 bool related(const Stack& a, const Stack& b) {
   return a.flash_attention == b.flash_attention &&
-         a.gradient_accumulation_fused == b.gradient_accumulation_fused;
+         (!a.flash_attention || a.gradient_accumulation_fused == b.gradient_accumulation_fused);
 }
 
 // What is left to fit a stack on without a source.

@@ -17,11 +17,12 @@ std::optional<int> month_of(std::string_view release) {
   return 12 * year + month;
 }
 
-bool holds(const StackRelease& entry, int month, std::string_view precision) {
+bool holds(const StackRelease& entry, int month, const ReleasedJob& job) {
   const auto since = month_of(entry.since);
   const auto before = month_of(entry.before);
   return (!since || month >= *since) && (!before || month < *before) &&
-         (entry.precision.empty() || entry.precision == precision);
+         (entry.precision.empty() || entry.precision == job.precision) &&
+         (!entry.blackwell || job.blackwell) && (!entry.latent_attention || job.latent_attention);
 }
 
 void apply(const StackRelease& entry, Stack& stack) {
@@ -36,6 +37,7 @@ void apply(const StackRelease& entry, Stack& stack) {
   set(entry.fused_activation_casts, stack.fused_activation_casts);
   set(entry.quantised_activation_input, stack.quantised_activation_input);
   set(entry.offloads_activations, stack.offloads_activations);
+  set(entry.flash_attention, stack.flash_attention);
   set(entry.gradient_bytes, stack.gradient_bytes);
   set(entry.reduction_bytes, stack.reduction_bytes);
   set(entry.attention_generation, stack.attention_generation);
@@ -43,12 +45,12 @@ void apply(const StackRelease& entry, Stack& stack) {
 
 }  // namespace
 
-Stack at_release(Stack stack, std::string_view release, std::string_view precision) {
-  const auto month = month_of(release);
+Stack at_release(Stack stack, const ReleasedJob& job) {
+  const auto month = month_of(job.release);
   if (!month) return stack;
   const std::vector<StackRelease> releases = stack.releases;
   for (const StackRelease& entry : releases) {
-    if (holds(entry, *month, precision)) apply(entry, stack);
+    if (holds(entry, *month, job)) apply(entry, stack);
   }
   return stack;
 }

@@ -41,9 +41,11 @@ struct StackEvidence {
 // What the stack's releases of a period do otherwise: structure that their notes and recipes
 // document. What is absent stays.
 struct StackRelease {
-  std::string since, before;  // "25.11": year and month; empty: no bound
-  std::string precision;      // the one recipe it holds for; empty: all
-  std::string source;         // the release notes or the recipe
+  std::string since, before;      // "25.11": year and month; empty: no bound
+  std::string precision;          // the one recipe it holds for; empty: all
+  bool blackwell = false;         // only for devices with fp4
+  bool latent_attention = false;  // only for networks with it
+  std::string source;             // the release notes or the recipe
   std::optional<bool>
       moe_graphs;  // MoE layers are CUDA graphs: the host's time for them is nothing
   std::optional<bool> expert_overlap;
@@ -55,6 +57,7 @@ struct StackRelease {
   std::optional<bool> fused_activation_casts;
   std::optional<bool> quantised_activation_input;
   std::optional<bool> offloads_activations;
+  std::optional<bool> flash_attention;
   std::optional<double> gradient_bytes, reduction_bytes;
   std::optional<double> attention_generation;
 };
@@ -149,9 +152,16 @@ struct Stack {
   std::vector<StackRelease> releases;
 };
 
-// The stack as `release` ("26.04.01 NeMo Container") has it under the precision recipe of that
-// name: what every matching entry of `releases` says, later ones over earlier ones. The stack
-// itself where the text does not begin with year and month.
-Stack at_release(Stack stack, std::string_view release, std::string_view precision);
+// What decides which entries of `releases` hold.
+struct ReleasedJob {
+  std::string_view release;    // "26.04.01 NeMo Container"
+  std::string_view precision;  // the recipe's name
+  bool blackwell = false;      // the devices have fp4
+  bool latent_attention = false;
+};
+
+// The stack as the job's release has it: what every matching entry of `releases` says, later ones
+// over earlier ones. The stack itself where the release does not begin with year and month.
+Stack at_release(Stack stack, const ReleasedJob& job);
 
 }  // namespace trainyard

@@ -135,7 +135,7 @@ Field<Scenario> power_field() {
 void choose_release(Scenario& scenario) {
   Training& training = scenario.job.training;
   if (training.release.empty() && scenario.measured) training.release = scenario.measured->release;
-  training.stack = at_release(std::move(training.stack), training.release, training.precision.name);
+  training.stack = at_release(training.stack, scenario.job);
 }
 
 // Whether the plan, or every plan that the planner may choose, shards something.

@@ -59,6 +59,9 @@ const Section<StackRelease>& release_section() {
           text("precision", &R::precision, "the one precision recipe it holds for",
                {precision_names()})
               .absent("all"),
+          flag("blackwell", &R::blackwell, "it holds for devices with fp4 only"),
+          flag("latent_attention", &R::latent_attention,
+               "it holds for networks with latent attention only"),
           text("source", &R::source, "the release notes or the recipe that say so"),
           flag("moe_graphs", &R::moe_graphs,
                "MoE layers are CUDA graphs: the host needs no time for them")
@@ -79,6 +82,7 @@ const Section<StackRelease>& release_section() {
               .absent("as the stack"),
           flag("offloads_activations", &R::offloads_activations, "as the stack's key")
               .absent("as the stack"),
+          flag("flash_attention", &R::flash_attention, "as the stack's key").absent("as the stack"),
           number("gradient_bytes", &R::gradient_bytes, "as the stack's key", kBytesAnElement)
               .absent("as the stack"),
           number("reduction_bytes", &R::reduction_bytes, "as the stack's key", kBytesAnElement)

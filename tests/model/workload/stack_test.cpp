@@ -12,15 +12,18 @@ namespace {
 Stack with_releases() {
   Stack stack;
   stack.host_moe_layer_forward = Seconds(4e-3);
-  stack.releases = {{.since = "25.09", .before = "25.11", .moe_graphs = true},
-                    {.since = "25.11", .gradient_bytes = 2},
-                    {.since = "26.06", .precision = "mxfp8", .expert_overlap = true}};
+  stack.releases = {
+      {.since = "25.09", .before = "25.11", .moe_graphs = true},
+      {.since = "25.11", .gradient_bytes = 2},
+      {.since = "26.06", .precision = "mxfp8", .expert_overlap = true},
+      {.before = "25.09", .blackwell = true, .latent_attention = true, .flash_attention = false}};
   return stack;
 }
 
 TEST(StackRelease, BeginsWithItsFirstMonthAndEndsBeforeItsLast) {
   const auto host = [](const char* release) {
-    return at_release(with_releases(), release, "bf16").host_moe_layer_forward;
+    return at_release(with_releases(), {.release = release, .precision = "bf16"})
+        .host_moe_layer_forward;
   };
   EXPECT_EQ(host("25.08"), Seconds(4e-3));
   EXPECT_EQ(host("25.09"), Seconds(0));
@@ -29,19 +32,38 @@ TEST(StackRelease, BeginsWithItsFirstMonthAndEndsBeforeItsLast) {
 }
 
 TEST(StackRelease, WithoutAnEndHoldsForAllLaterOnes) {
-  EXPECT_EQ(at_release(with_releases(), "25.10", "bf16").gradient_bytes, 4);
-  EXPECT_EQ(at_release(with_releases(), "26.01", "bf16").gradient_bytes, 2);
+  EXPECT_EQ(at_release(with_releases(), {.release = "25.10", .precision = "bf16"}).gradient_bytes,
+            4);
+  EXPECT_EQ(at_release(with_releases(), {.release = "26.01", .precision = "bf16"}).gradient_bytes,
+            2);
 }
 
 TEST(StackRelease, OfOnePrecisionHoldsForNoOther) {
-  EXPECT_TRUE(at_release(with_releases(), "26.08", "mxfp8").overlap.expert_parallel);
-  EXPECT_FALSE(at_release(with_releases(), "26.08", "fp8").overlap.expert_parallel);
-  EXPECT_FALSE(at_release(with_releases(), "26.05", "mxfp8").overlap.expert_parallel);
+  EXPECT_TRUE(at_release(with_releases(), {.release = "26.08", .precision = "mxfp8"})
+                  .overlap.expert_parallel);
+  EXPECT_FALSE(at_release(with_releases(), {.release = "26.08", .precision = "fp8"})
+                   .overlap.expert_parallel);
+  EXPECT_FALSE(at_release(with_releases(), {.release = "26.05", .precision = "mxfp8"})
+                   .overlap.expert_parallel);
+}
+
+TEST(StackRelease, OfADeviceAndAnAttentionHoldsWhereBothAre) {
+  const auto fused = [](const char* release, bool blackwell, bool latent) {
+    return at_release(with_releases(), {.release = release,
+                                        .precision = "bf16",
+                                        .blackwell = blackwell,
+                                        .latent_attention = latent})
+        .flash_attention;
+  };
+  EXPECT_FALSE(fused("25.07", true, true));
+  EXPECT_TRUE(fused("25.07", false, true));
+  EXPECT_TRUE(fused("25.07", true, false));
+  EXPECT_TRUE(fused("25.09", true, true));
 }
 
 TEST(StackRelease, ThatIsNoMonthChangesNothing) {
   for (const char* release : {"", "main", "v2.3", "2.4.0", "25.13", "25"}) {
-    const Stack stack = at_release(with_releases(), release, "mxfp8");
+    const Stack stack = at_release(with_releases(), {.release = release, .precision = "mxfp8"});
     EXPECT_EQ(stack.gradient_bytes, 4) << release;
     EXPECT_EQ(stack.host_moe_layer_forward, Seconds(4e-3)) << release;
   }
