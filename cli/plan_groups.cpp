@@ -1,6 +1,7 @@
 #include "cli/plan_groups.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -74,20 +75,37 @@ std::string search_words(const GroupedPlans& found) {
                      bound, percent(gap_of(found)));
 }
 
+// Of the groups that no plan can use, why.
+std::string left_out(const Scenario& scenario) {
+  const PrecisionRecipe& precision = scenario.job.training.precision;
+  std::vector<std::string_view> devices;
+  for (const Cluster& group : scenario.unlike->groups) {
+    const Device& device = group.device;
+    const bool computes =
+        device.supports(precision.layer_gemm) && device.supports(precision.head_gemm);
+    if (!computes) devices.push_back(device.name);
+  }
+  if (devices.empty()) return "";
+  return fmt::format("{}: no plan can use them, for they do not compute in {}.",
+                     fmt::join(devices, ", "), precision.name);
+}
+
 std::string report(const Question& question, const std::vector<GroupedPlan>& plans,
                    const GroupedPlans& found, const Style& style) {
   const std::string heading = job_heading(question, style) + "\n";
+  const std::string idle = left_out(question.scenario);
+  const std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
+                          paragraph("search", search_words(found), style);
   if (plans.empty()) {
     return heading + style.bad("no plan fits") +
-           ", neither through several groups nor on one of them\n" +
-           paragraph("search", search_words(found), style);
+           ", neither through several groups nor on one of them\n" + end;
   }
   std::string text = heading + "the best plan of every way to use the groups\n";
   text += groups_table(question.scenario, plans, style) + "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) {
     text += paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front()), style);
   }
-  return text + paragraph("search", search_words(found), style);
+  return text + end;
 }
 
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {

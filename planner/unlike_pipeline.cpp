@@ -379,7 +379,8 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
   const std::vector<PlanRequest> requests = pipeline_requests(job, pricer.devices());
   GroupedPipelines found;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) break;
+    const double done = static_cast<double>(i) / static_cast<double>(requests.size());
+    if (watch.is_over(done)) break;
     const auto plan = pricer.legal(requests[i]);
     if (!plan) continue;
     std::vector<std::size_t> order(job.cluster.groups.size());
@@ -387,7 +388,7 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
     do {
       const auto dealt = pricer.allocated(*plan, order);
       if (dealt) take_faster(pricer.price(*dealt, order), found.best);
-    } while (std::next_permutation(order.begin(), order.end()));
+    } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
   }
   if (!found.best) return found;
   if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);

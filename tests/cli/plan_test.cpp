@@ -157,6 +157,18 @@ TEST(PlanOfGroups, PrintsTheBestSoFarWhenInterrupted) {
   EXPECT_EQ(ran.out, "") << "nothing was found";
 }
 
+// A100 has no 8-bit floats (datasheet).
+TEST(PlanOfGroups, SaysWhichDevicesCannotComputeInThePrecision) {
+  const std::string file = write_scratch("groups_fp8.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "groups": [{ "node": "dgx-a100-80gb", "nodes": 2 },
+                            { "node": "dgx-h100-80gb", "nodes": 2 }] },
+    "training": { "global_batch": 64, "sequence_length": 4096, "precision": "fp8" } })");
+  const Ran ran = run_trainyard("plan " + quoted(file));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("A100-80GB: no plan can use them"), std::string::npos) << ran.out;
+}
+
 TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
   const Ran ran = run_trainyard("plan --format json --top 2 '" TRAINYARD_SOURCE
                                 "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'");
