@@ -29,10 +29,14 @@ constexpr Gap kGaps[] = {
               (m.experts > 0 || m.latent_attention);
      }},
     {"/plan/offload", "weights or gradients outside the device",
-     [](const Transformer&, const Training& t, const Plan& p) {
-       const bool masters = !keeps_weights(t, p) && p.offload.optimizer != OffloadTarget::none;
-       return masters || p.offload.parameters != OffloadTarget::none ||
+     [](const Transformer&, const Training&, const Plan& p) {
+       return p.offload.parameters != OffloadTarget::none ||
               p.offload.gradients != OffloadTarget::none;
+     }},
+    {"/plan/offload/optimizer",
+     "the optimizer outside the device where its master weights are the stack's only weights",
+     [](const Transformer&, const Training& t, const Plan& p) {
+       return !keeps_weights(t, p) && p.offload.optimizer != OffloadTarget::none;
      }},
 };
 

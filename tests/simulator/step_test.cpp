@@ -195,5 +195,33 @@ TEST(Step, HoldsTheMemoryOfTheEstimate) {
   EXPECT_EQ(found.fullest_stage, 0);
 }
 
+// Over links so slow that every pass waits for its reductions, beside those that hide them.
+Bytes peak_under_zero_2(const PlanRequest& request, std::int64_t batch, double bandwidth_share) {
+  PreparedJob job = llama_8b_on_h100(2, batch);
+  job.job.cluster.inter.bandwidth *= bandwidth_share;
+  job = prepare(job.job);
+  PlanRequest sharded = request;
+  sharded.zero_stage = 2;
+  sharded.micro_batch = 1;
+  sharded.overlap.data_parallel = true;
+  const StepSimulation simulation = played(job, legal_plan(job, sharded));
+  Bytes peak;
+  for (const StageUse& stage : simulation.stages) peak = std::max(peak, stage.memory.peak.bytes);
+  return peak;
+}
+
+// FSDP2 (post_backward) waits for the reduce-scatter before: whole gradients of two units at most
+// are there. By hand, of Llama-3.1-8B: the head's 128,256 · 4,096 and a layer's 218,112,000.
+TEST(Step, HoldsWholeGradientsOfTwoUnitsHoweverSlowTheirReduction) {
+  const Bytes two_units(4.0 * (128256.0 * 4096 + 218112000));
+  for (const auto& [pipeline, schedule] : {std::pair{1, "1f1b"}, {2, "1f1b"}, {2, "zb-h1"}}) {
+    PlanRequest request = degrees(1, pipeline);
+    request.schedule = schedule;
+    const Bytes slow = peak_under_zero_2(request, 128, 0.01);
+    EXPECT_LE(slow, peak_under_zero_2(request, 128, 1) + two_units) << schedule << pipeline;
+    EXPECT_LE(slow, 1.001 * peak_under_zero_2(request, 64, 0.01)) << schedule << pipeline;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -397,5 +397,17 @@ TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
             "/plan/offload: not lowered yet: weights or gradients outside the device");
 }
 
+// FSDP keeps no second copy: the weights would leave with the optimizer that the user sent away.
+TEST(ProgramRefusal, SaysThatTheOptimizerHoldsTheOnlyWeights) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.keeps_weight_copy = false;
+  PlanRequest request = degrees(2, 1, true);
+  request.zero_stage = 3;
+  request.offload.optimizer = OffloadTarget::host;
+  EXPECT_EQ(refusal(job, request),
+            "/plan/offload/optimizer: not lowered yet: the optimizer outside the device where its "
+            "master weights are the stack's only weights");
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/program/lower.h"
+#include "model/program/view.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/program/equivalence.h"
 
@@ -71,6 +73,27 @@ TEST_P(ShardedProgram, WithRepeatedForwardPassesIsTheUnshardedOne) {
   Training training = tiny_training();
   training.stack.keeps_weight_copy = false;
   expect_equivalent(tiny_setting(tiny_llama(true), training, request), "", 5);
+}
+
+// In every pass each parameter comes once and its gradient goes once, the tied matrix too (of
+// FSDP2's root unit it is one parameter): micro-batches × the network's parameters, counted apart.
+TEST_P(ShardedProgram, MovesATiedMatrixOncePerPass) {
+  const Setting setting = tiny_setting(tiny_gpt(true), sharded(GetParam()));
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  Bytes forward, reduced;
+  for (const IssuedOperation issued : operations_of(*program, 0)) {
+    const Operation& operation = *issued.operation;
+    if (operation.group != Group::dense_shard) continue;
+    if (operation.kind == OperationKind::reduce_scatter) reduced += operation.message;
+    const bool gathers = operation.kind == OperationKind::all_gather;
+    if (gathers && issued.step->pass == StepPass::forward) forward += operation.message;
+  }
+  const double all =
+      setting.plan.microbatches * parameter_count(setting.model, setting.training.sequence_length);
+  const double weights = GetParam() == 3 ? setting.training.precision.weight_bytes : 0;
+  EXPECT_EQ(reduced, Bytes(all * setting.training.stack.reduction_bytes));
+  EXPECT_EQ(forward, Bytes(all * weights));
 }
 
 INSTANTIATE_TEST_SUITE_P(Stage, ShardedProgram, testing::Values(2, 3));
