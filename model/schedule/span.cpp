@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/schedule/play.h"
+#include "model/schedule/rounds.h"
 
 namespace trainyard {
 
@@ -100,6 +101,10 @@ ChunkTimes waits_in_rounds(PipelineShape shape, const RingTimes& ring, ChunkTime
 }  // namespace
 
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> all) {
+  const bool of_chunks = all.size() > static_cast<std::size_t>(shape.stages);
+  if (of_chunks && shape.stages <= kMostStagesInRounds && chunks_are_unlike(shape, all)) {
+    return span_of_rounds(shape, all);
+  }
   const TimesOfChunks times(shape, all);
   const RingTimes ring = ring_times(shape, times);
   const int m = shape.microbatches;

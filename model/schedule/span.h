@@ -30,7 +30,8 @@ struct RoundTrip {
 // 1F1B with v chunks a stage: the largest over j of the time when stage j never starves: the first
 // chunks of the stages before it, its own m micro-batches, and the two round trips through the last
 // chunks of those behind it. While micro-batches go round through the chunks before the last, the
-// slowest stage of each is the pace. Handbook §8 with v = 1.
+// slowest stage of each is the pace. Handbook §8 with v = 1. Where the chunks of a stage are
+// unlike, what the passes take (model/schedule/rounds.h).
 Seconds one_f_one_b_span(PipelineShape shape, std::span<const PassTimes> times);
 
 }  // namespace trainyard

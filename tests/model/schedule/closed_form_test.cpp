@@ -4,6 +4,7 @@
 #include <random>
 
 #include "model/schedule/play.h"
+#include "model/schedule/rounds.h"
 #include "model/schedule/schedule.h"
 #include "tests/model/schedule/pass_times.h"
 
@@ -196,6 +197,40 @@ TEST(ClosedForm, OfInterleavedKnowsWhichChunksHoldTheEnds) {
           const double truth = played(schedule, {p, v, m}, chunks).longest_span.value();
           EXPECT_NEAR(longest_span(schedule, {p, v, m}, chunks).value() / truth, 1, 0.02)
               << "p " << p << " v " << v << " m " << m << " head " << head;
+        }
+      }
+    }
+  }
+}
+
+// Chunks of n and n + 1 layers, of any times, and with stages of unlike pace. The player is the
+// truth.
+TEST(ClosedForm, OfInterleavedWithUnlikeChunksIsWhatIsPlayed) {
+  const Schedule& schedule = named("interleaved-1f1b");
+  std::mt19937 random(7);
+  const auto drawn = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  for (const int p : {2, 3, 4, 8}) {
+    for (const int v : {2, 3, 4}) {
+      for (const int rounds : {1, 2, 3, 5, 12}) {
+        for (const bool any : {false, true}) {
+          std::vector<PassTimes> chunks = unlike_ends(p, v, seconds(1, 1, 1), 0.5, drawn(0, 2));
+          const int longer = 1 + static_cast<int>(drawn(0, p * v - 1));
+          for (int i = 0; i < p * v; ++i) {
+            const int position = i % v * p + i / v;  // in the network
+            const double layers = any ? drawn(0, 3) : position >= 1 && position <= longer ? 2 : 1;
+            PassTimes& chunk = chunks[static_cast<std::size_t>(i)];
+            chunk.forward *= layers;
+            chunk.input_gradient *= layers;
+            chunk.weight_gradient *= layers;
+          }
+          const PipelineShape shape{p, v, rounds * p};
+          if (!chunks_are_unlike(shape, chunks)) continue;
+          const Played truth = played(schedule, shape, chunks);
+          EXPECT_NEAR(longest_span(schedule, shape, chunks) / truth.longest_span, 1, 1e-9)
+              << "p " << p << " v " << v << " rounds " << rounds << " longer " << longer;
+          EXPECT_NEAR(makespan(schedule, shape, chunks) / truth.makespan, 1, 1e-9);
         }
       }
     }
