@@ -99,7 +99,10 @@ std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchO
   for (std::size_t i = 0; i < kResources.size(); ++i) {
     const bool same_plan =
         !plan_before(best[i].plan, winner.plan) && !plan_before(winner.plan, best[i].plan);
-    values.push_back({kResources[i].name, 1 - search.value(i, best[i]) / before, same_plan});
+    // What a faster network takes from the compute beside it at a higher pace is no loss: nobody
+    // has to use more of it.
+    const double gain = std::max(0.0, 1 - search.value(i, best[i]) / before);
+    values.push_back({kResources[i].name, gain, same_plan});
   }
   return values;
 }

@@ -235,25 +235,28 @@ void StageBounds::set_passes(const Plan& plan) {
     units_.push_back(unit_passes(costs_, plan, held_[stage], recompute));
     passes_.push_back(stage_passes(units_.back(), held_[stage]));
   }
-  times_ = times_of(plan, passes_);
+  busy_ = busy_of(plan, passes_);
+  span_.reset();
 }
 
-StageBounds::Times StageBounds::times_of(const Plan& plan, const std::vector<PassTimes>& passes) {
+Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& passes) {
+  Seconds busy;
+  if (plan.schedule->route == Route::both_ways) return busy;
+  for (const PassTimes& stage : passes) busy = std::max(busy, stage.total() * plan.microbatches);
+  return busy;
+}
+
+Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& passes) {
   const PipelineShape shape = pipeline_shape(plan);
-  Times times;
-  if (shape.route == Route::both_ways) return times;
+  const Schedule& schedule = *plan.schedule;
+  if (shape.route == Route::both_ways || schedule.closed_span == nullptr) return Seconds(0);
+  if (shape.chunks == 1) return schedule.closed_span(shape, passes);
   chunk_passes_.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
-    times.busy = std::max(times.busy, passes[stage].total() * plan.microbatches);
-    if (shape.chunks == 1 || plan.schedule->closed_span == nullptr) continue;
     append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
                         chunk_passes_);
   }
-  const Schedule& schedule = *plan.schedule;
-  if (schedule.closed_span != nullptr) {
-    times.span = schedule.closed_span(shape, shape.chunks == 1 ? passes : chunk_passes_);
-  }
-  return times;
+  return schedule.closed_span(shape, chunk_passes_);
 }
 
 PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
@@ -277,8 +280,7 @@ bool StageBounds::copies_show(const Plan& plan) const {
   return false;
 }
 
-StageBounds::Times StageBounds::times_with_copies(const Plan& plan) {
-  if (plan.schedule->route == Route::both_ways) return {};
+void StageBounds::take_copies(const Plan& plan) {
   with_copies_ = passes_;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
     const PassTimes longer = shown_copies(plan, stage);
@@ -286,13 +288,20 @@ StageBounds::Times StageBounds::times_with_copies(const Plan& plan) {
     with_copies_[stage].input_gradient += longer.input_gradient;
     with_copies_[stage].weight_gradient += longer.weight_gradient;
   }
-  return times_of(plan, with_copies_);
 }
 
 Seconds StageBounds::pipeline(const Plan& plan) {
-  const Times times = plan.offload == Offload{} ? times_ : times_with_copies(plan);
+  if (plan.schedule->route == Route::both_ways) return Seconds(0);
   // Traffic of parameters stands in the passes from ZeRO-2 on, of unlike stages in unlike ways.
-  return plan.zero_stage <= 1 ? std::max(times.busy, times.span) : times.busy;
+  const bool alike = plan.zero_stage <= 1;
+  if (plan.offload == Offload{}) {
+    if (!alike) return busy_;
+    if (!span_) span_ = span_of(plan, passes_);
+    return std::max(busy_, *span_);
+  }
+  take_copies(plan);
+  const Seconds busy = busy_of(plan, with_copies_);
+  return alike ? std::max(busy, span_of(plan, with_copies_)) : busy;
 }
 
 Bytes StageBounds::memory(const Plan& plan) const {

@@ -6,6 +6,7 @@
 // Admissible for the analytic estimate: the slowest stage takes at least the average one.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/cost/chunk_passes.h"
@@ -82,7 +83,7 @@ class StageBounds {
   // From the first pass to the last, at least; with the copies to the hosts that outlast a pass.
   Seconds pipeline(const Plan& plan);
   // The same of the slowest stage alone, without copies; costs nothing.
-  Seconds busy() const { return times_.busy; }
+  Seconds busy() const { return busy_; }
   // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
   bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
@@ -95,18 +96,17 @@ class StageBounds {
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
   // Nothing where a stage works both ways.
-  struct Times {
-    Seconds busy;  // the slowest stage's passes
-    Seconds span;  // the schedule's, where it has a closed form
-  };
-  Times times_of(const Plan& plan, const std::vector<PassTimes>& passes);
-  Times times_with_copies(const Plan& plan);
+  static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
+  // The schedule's, where it has a closed form.
+  Seconds span_of(const Plan& plan, const std::vector<PassTimes>& passes);
+  void take_copies(const Plan& plan);
   PassTimes shown_copies(const Plan& plan, std::size_t stage) const;
 
   std::vector<UnitPasses> units_;                // by stage
   std::vector<PassTimes> passes_, with_copies_;  // of the stages
   std::vector<PassTimes> chunk_passes_;          // of their chunks, where they have several
-  Times times_;
+  Seconds busy_;                                 // the slowest stage's passes
+  std::optional<Seconds> span_;                  // once it was asked for
 };
 
 // The objective of a plan that is this good; 0 where nothing is known.

@@ -366,12 +366,30 @@ class StageOverlap {
                   : cover(nullptr, work_.backward, sync_.gather + sync_.reduce);
   }
 
-  // Of the last gradients' reductions, behind the last pass. The last micro-batches pass a chunk
-  // behind those that passed the chunk after it.
+  // Between the last backward passes of a stage's chunks. The last micro-batches pass a chunk
+  // behind those that passed the chunk after it; in a V the first stage has those of the last p
+  // micro-batches left in the chunk on the way out (model/schedule/kinds/zb_v.cpp).
+  Seconds between_chunks() const {
+    const double chunks = shape_.chunks;
+    if (shape_.route == Route::loop) return (shape_.stages - 1) / chunks * work_.layers.backward();
+    if (shape_.route != Route::vee || !stage_.embedding) return Seconds(0);
+    const int left = std::min(shape_.stages, plan_.microbatches);
+    return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
+  }
+
+  // In a V all stages end at once. Where the next step waits for nobody, those behind the first
+  // have as much longer for their reductions as they began later: by a forward pass, which waited
+  // for its own weights.
+  Seconds begun_later() const {
+    const bool waits = plan_.optimizer_barrier || !plan_.overlap.data_parallel;
+    if (shape_.route != Route::vee || stage_.embedding || waits) return Seconds(0);
+    const Seconds gather = stack_.exposed_gathers ? Seconds(0) : sync_.gather.time;
+    return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
+  }
+
+  // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
-    const bool loops = shape_.route == Route::loop;
-    const Seconds between =
-        loops ? (shape_.stages - 1.0) / shape_.chunks * work_.layers.backward() : Seconds(0);
+    const Seconds between = between_chunks();
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
       UnitSequence units =
@@ -381,7 +399,7 @@ class StageOverlap {
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
       left = left_of_reductions(units, left);
     }
-    return left * cover.rate;
+    return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
   // Weight gradients that the schedule leaves for the end follow each other with nothing between:
