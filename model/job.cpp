@@ -27,10 +27,10 @@ std::optional<LayerKind> only_kind(const LayerCounts& counts, int layers) {
 
 Stack at_release(Stack stack, const Job& job) {
   const Training& training = job.training;
-  const bool blackwell = job.cluster.device.peak_of(Dtype::fp4) > FlopsPerSecond(0);
+  const DeviceGeneration generation = generation_of(job.cluster.device);
   return at_release(std::move(stack), {.release = training.release,
                                        .precision = training.precision.name,
-                                       .blackwell = blackwell,
+                                       .generation = name_of(generation),
                                        .latent_attention = job.model.latent_attention.has_value()});
 }
 

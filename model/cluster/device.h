@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/residual_grid.h"
@@ -128,5 +129,20 @@ struct Device {
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
   bool supports(Dtype dtype) const { return rates.of(dtype).per_multiprocessor.value() > 0; }
 };
+
+// By the narrowest dtype it computes in: none below 16 bits, fp8 (Ada too), fp4.
+enum class DeviceGeneration { ampere, hopper, blackwell };
+
+inline DeviceGeneration generation_of(const Device& device) {
+  if (device.peak_of(Dtype::fp4) > FlopsPerSecond(0)) return DeviceGeneration::blackwell;
+  return device.peak_of(Dtype::fp8) > FlopsPerSecond(0) ? DeviceGeneration::hopper
+                                                        : DeviceGeneration::ampere;
+}
+
+inline constexpr std::array<std::string_view, 3> kDeviceGenerations{"ampere", "hopper",
+                                                                    "blackwell"};
+inline std::string_view name_of(DeviceGeneration generation) {
+  return kDeviceGenerations[static_cast<std::size_t>(generation)];
+}
 
 }  // namespace trainyard

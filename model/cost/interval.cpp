@@ -40,12 +40,6 @@ Beyond beyond(const Job& job, const Plan& plan) {
 
 }  // namespace
 
-DeviceGeneration generation_of(const Device& device) {
-  if (device.peak_of(Dtype::fp4) > FlopsPerSecond(0)) return DeviceGeneration::blackwell;
-  return device.peak_of(Dtype::fp8) > FlopsPerSecond(0) ? DeviceGeneration::hopper
-                                                        : DeviceGeneration::ampere;
-}
-
 double interval_widening(const Job& job, const Plan& plan) {
   const Beyond what = beyond(job, plan);
   double wider = job.model.experts > 0 ? job.training.stack.interval_moe : 1;

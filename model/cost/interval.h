@@ -21,10 +21,6 @@ struct Interval {
   double high = 1;
 };
 
-// By the narrowest dtype it computes in: none below 16 bits, fp8 (Ada too), fp4.
-enum class DeviceGeneration { ampere, hopper, blackwell };
-DeviceGeneration generation_of(const Device& device);
-
 // One factor for each kind of step beyond the evidence; kPerDoubling is added for each doubling of
 // the devices beyond the largest run.
 inline constexpr double kUnseenGeneration = 1.5;

@@ -22,7 +22,8 @@ bool holds(const StackRelease& entry, int month, const ReleasedJob& job) {
   const auto before = month_of(entry.before);
   return (!since || month >= *since) && (!before || month < *before) &&
          (entry.precision.empty() || entry.precision == job.precision) &&
-         (!entry.blackwell || job.blackwell) && (!entry.latent_attention || job.latent_attention);
+         (entry.generation.empty() || entry.generation == job.generation) &&
+         (!entry.latent_attention || job.latent_attention);
 }
 
 void apply(const StackRelease& entry, Stack& stack) {

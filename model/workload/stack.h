@@ -43,7 +43,7 @@ struct StackEvidence {
 struct StackRelease {
   std::string since, before;      // "25.11": year and month; empty: no bound
   std::string precision;          // the one recipe it holds for; empty: all
-  bool blackwell = false;         // only for devices with fp4
+  std::string generation;         // of the devices that it holds for, "hopper"; empty: all
   bool latent_attention = false;  // only for networks with it
   std::string source;             // the release notes or the recipe
   std::optional<bool>
@@ -154,9 +154,9 @@ struct Stack {
 
 // What decides which entries of `releases` hold.
 struct ReleasedJob {
-  std::string_view release;    // "26.04.01 NeMo Container"
-  std::string_view precision;  // the recipe's name
-  bool blackwell = false;      // the devices have fp4
+  std::string_view release;     // "26.04.01 NeMo Container"
+  std::string_view precision;   // the recipe's name
+  std::string_view generation;  // of its devices
   bool latent_attention = false;
 };
 

@@ -49,6 +49,12 @@ ChoiceShape precision_names() {
   return shape;
 }
 
+ChoiceShape generation_names() {
+  ChoiceShape shape;
+  for (const std::string_view name : kDeviceGenerations) shape.names.emplace_back(name);
+  return shape;
+}
+
 const Section<StackRelease>& release_section() {
   using R = StackRelease;
   static const Section<R> section(
@@ -59,7 +65,9 @@ const Section<StackRelease>& release_section() {
           text("precision", &R::precision, "the one precision recipe it holds for",
                {precision_names()})
               .absent("all"),
-          flag("blackwell", &R::blackwell, "it holds for devices with fp4 only"),
+          text("generation", &R::generation, "the one generation of devices it holds for",
+               {generation_names()})
+              .absent("all"),
           flag("latent_attention", &R::latent_attention,
                "it holds for networks with latent attention only"),
           text("source", &R::source, "the release notes or the recipe that say so"),

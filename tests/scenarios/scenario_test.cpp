@@ -230,6 +230,25 @@ TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
   EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s"})"), 4);
 }
 
+// cuDNN before 9.11 has no fused backward pass for heads of 192 and 128 elements on Blackwell
+// (NVIDIA/TransformerEngine, fused_attn.cpp); on Hopper, and for other heads, it has.
+TEST_F(Scenarios, ChooseAReleaseForTheDeviceAndTheNetwork) {
+  const auto fused = [&](const char* model, const char* node, const char* release) {
+    const auto scenario = read_scenario(
+        written("case.json", fmt::format(R"({{"trainyard": "scenario/1", "model": "{}",
+                         "cluster": {{"node": "{}", "nodes": 64}},
+                         "training": {{"global_batch": 2048, "sequence_length": 4096,
+                                      "stack": "megatron-core", "release": "{}"}}}})",
+                                         model, node, release)));
+    if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
+    return scenario->job.training.stack.flash_attention;
+  };
+  EXPECT_FALSE(fused("deepseek-v3", "gb200-nvl72", "25.07"));
+  EXPECT_TRUE(fused("deepseek-v3", "gb200-nvl72", "25.09"));
+  EXPECT_TRUE(fused("deepseek-v3", "dgx-h100-80gb", "25.07"));
+  EXPECT_TRUE(fused("llama-3.1-8b", "gb200-nvl72", "25.07"));
+}
+
 // All give the same second: 64 · 8,192 tokens on 16 devices.
 // Megatron-LM of 2021 had whole optimizer states on every rank; its fork with DeepSpeed shards
 // them.

@@ -118,6 +118,26 @@ TEST(LeaveOneSourceOut, GivesAStackWithoutRunsWhatItsRelativesHave) {
   EXPECT_NEAR(held.predicted / held.measured, 1, 0.02);
 }
 
+// The kernel that adds gradients in the GEMM came to Megatron-LM between 2021 and 2022; with a
+// flash kernel it tells Megatron-Core from the stacks over PyTorch's autograd.
+TEST(LeaveOneSourceOut, TakesFusedGradientsForAnotherGenerationUnderFlashAttentionOnly) {
+  const auto held = [](bool flash) {
+    Stack fused = slow_stack();
+    fused.flash_attention = flash;
+    Stack other = fused;
+    other.name = "other";
+    other.gradient_accumulation_fused = false;
+    std::vector<MeasuredRun> runs = runs_of("a", fused);
+    runs.push_back(run_of("b", other, 1, 2));
+    PreparedJob priors = runs.back().job;
+    priors.job.training.stack = with_parameters(other, {});
+    const Seconds predicted = leave_one_source_out(runs).back().predicted;
+    return predicted == estimate(priors, runs.back().plan).step_time;
+  };
+  EXPECT_TRUE(held(true));
+  EXPECT_FALSE(held(false));
+}
+
 TEST(LeaveOneSourceOut, FallsBackToThePriors) {
   const std::vector<MeasuredRun> runs = {run_of("a", slow_stack(), 2, 1)};
   const HeldOutPrediction held = leave_one_source_out(runs).front();

@@ -12,11 +12,13 @@ namespace {
 Stack with_releases() {
   Stack stack;
   stack.host_moe_layer_forward = Seconds(4e-3);
-  stack.releases = {
-      {.since = "25.09", .before = "25.11", .moe_graphs = true},
-      {.since = "25.11", .gradient_bytes = 2},
-      {.since = "26.06", .precision = "mxfp8", .expert_overlap = true},
-      {.before = "25.09", .blackwell = true, .latent_attention = true, .flash_attention = false}};
+  stack.releases = {{.since = "25.09", .before = "25.11", .moe_graphs = true},
+                    {.since = "25.11", .gradient_bytes = 2},
+                    {.since = "26.06", .precision = "mxfp8", .expert_overlap = true},
+                    {.before = "25.09",
+                     .generation = "blackwell",
+                     .latent_attention = true,
+                     .flash_attention = false}};
   return stack;
 }
 
@@ -48,17 +50,17 @@ TEST(StackRelease, OfOnePrecisionHoldsForNoOther) {
 }
 
 TEST(StackRelease, OfADeviceAndAnAttentionHoldsWhereBothAre) {
-  const auto fused = [](const char* release, bool blackwell, bool latent) {
+  const auto fused = [](const char* release, const char* generation, bool latent) {
     return at_release(with_releases(), {.release = release,
                                         .precision = "bf16",
-                                        .blackwell = blackwell,
+                                        .generation = generation,
                                         .latent_attention = latent})
         .flash_attention;
   };
-  EXPECT_FALSE(fused("25.07", true, true));
-  EXPECT_TRUE(fused("25.07", false, true));
-  EXPECT_TRUE(fused("25.07", true, false));
-  EXPECT_TRUE(fused("25.09", true, true));
+  EXPECT_FALSE(fused("25.07", "blackwell", true));
+  EXPECT_TRUE(fused("25.07", "hopper", true));
+  EXPECT_TRUE(fused("25.07", "blackwell", false));
+  EXPECT_TRUE(fused("25.09", "blackwell", true));
 }
 
 TEST(StackRelease, ThatIsNoMonthChangesNothing) {
