@@ -195,7 +195,10 @@ void accumulate(const DeviceWork& w) {
 void move(const DeviceWork& w) {
   std::vector<View> from, into = {View{}};
   for (const DeviceTensor* in : w.operands.in) from.push_back(in->view);
-  for (const DeviceTensor* out : w.operands.out) into.push_back(out->view);
+  for (DeviceTensor* out : w.operands.out) {
+    w.memory.reshape(*out, w.in(0).rows, out->view.columns, w.queue);
+    into.push_back(out->view);
+  }
   const auto width_of = [](const std::vector<View>& views) {
     return std::accumulate(views.begin(), views.end(), std::int64_t{0},
                            [](std::int64_t sum, const View& view) { return sum + view.columns; });

@@ -140,14 +140,15 @@ void for_each_expert(const RowsByExpert& counts, const Visit& visit) {
 void grouped_linear(const DeviceWork& w) {
   const View& x = w.in(1);
   const std::int64_t height = w.in(2).rows / w.in(0).columns;
-  w.memory.reshape(*w.operands.out[0], x.rows, height, w.queue);
+  const std::int64_t width = w.out(0).columns;  // the first ones
+  w.memory.reshape(*w.operands.out[0], x.rows, width, w.queue);
   for_each_expert(counts_of(w), [&](std::int64_t expert, std::int64_t row, std::int64_t rows) {
     const View y = w.out(0).rows_from(row, rows);
     w.gemm.multiply(w.queue, operand_of(x.rows_from(row, rows)),
-                    transposed(operand_of(w.in(2).rows_from(expert * height, height))),
+                    transposed(operand_of(w.in(2).rows_from(expert * height, width))),
                     operand_of(y), false);
     const View* biases = w.in_if(3);
-    if (biases != nullptr) add_row(w.queue, y, 0, biases->rows_from(expert * height, height));
+    if (biases != nullptr) add_row(w.queue, y, 0, biases->rows_from(expert * height, width));
   });
 }
 

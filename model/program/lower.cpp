@@ -445,7 +445,7 @@ class StageBuilder {
 }  // namespace
 
 Expected<Program> lower(const Transformer& model, const Training& training, const Plan& plan) {
-  if (auto gap = not_lowered(model, training, plan)) return tl::unexpected(std::move(*gap));
+  if (auto gap = not_lowered(training, plan)) return tl::unexpected(std::move(*gap));
   Lowering lowering = start_lowering(model, training, plan);
   const ProgramBlocks blocks = make_blocks(lowering);
   const PipelineShape shape =

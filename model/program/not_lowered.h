@@ -6,12 +6,10 @@
 #include "model/expected.h"
 #include "model/plan/plan.h"
 #include "model/workload/training.h"
-#include "model/workload/transformer.h"
 
 namespace trainyard {
 
 // The first thing in the way; nothing: the plan can be lowered.
-std::optional<Error> not_lowered(const Transformer& model, const Training& training,
-                                 const Plan& plan);
+std::optional<Error> not_lowered(const Training& training, const Plan& plan);
 
 }  // namespace trainyard

@@ -61,7 +61,8 @@ enum class OperationKind : std::uint8_t {
   unpermute,       // experts, copies, what is added or none → the sum of each token's copies
   sort_rows,       // rows by source and expert, matrices → the same, those of one expert together
   unsort_rows,     // the way back
-  grouped_linear,  // rows by expert, input, weights of each expert, biases or none → output
+  grouped_linear,  // rows by expert, input, weights of each expert, biases or none → output, or as
+                   // many of its first columns as the output has
   grouped_linear_input_gradient,   // rows by expert, output gradient, weights → input gradient
   grouped_linear_weight_gradient,  // rows by expert, input, output gradient; += weights'
   expert_bias,                     // rows by source and expert, gates, biases; rows += gate · bias

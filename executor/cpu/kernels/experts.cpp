@@ -238,13 +238,14 @@ void grouped_linear(const Operation& op, const Operands<S>& o) {
   const Tensor<S>& x = *o.in[1];
   const CastWeight<S> weights(*o.in[2], op.cast);
   const Eigen::Index height = o.in[2]->rows() / counts.cols();
-  Tensor<S> y(x.rows(), height);
+  const Eigen::Index width = o.out[0]->cols();  // the first ones
+  Tensor<S> y(x.rows(), width);
   for_each_expert(counts, [&](Eigen::Index expert, Eigen::Index row, Eigen::Index rows) {
     y.middleRows(row, rows) =
-        x.middleRows(row, rows) * weights->middleRows(expert * height, height).transpose();
+        x.middleRows(row, rows) * weights->middleRows(expert * height, width).transpose();
     if (o.in.size() == 3) return;
     y.middleRows(row, rows).rowwise() +=
-        o.in[3]->col(0).segment(expert * height, height).transpose();
+        o.in[3]->col(0).segment(expert * height, width).transpose();
   });
   *o.out[0] = y;
 }

@@ -3,11 +3,12 @@
 // others and of attention are kept. Queries, keys, values and heads' output are the first four, of
 // which keys and output are repeated. Of the MLP's first GEMM the first half is repeated, of its
 // last one nothing, as the estimate counts them (torchtitan repeats the second half, which costs
-// the same; of an MLP without a gate it keeps the first GEMM whole). What attention exchanged
-// between context ranks is kept, and so are reduce-scatters; other exchanges are repeated, but for
-// the last one, whose GEMM is kept.
+// the same; of an MLP without a gate it keeps the first GEMM whole); of shared and routed experts
+// the same. Of the projections to latent vectors and back half is repeated, and of the router.
+// What attention exchanged between context ranks is kept, and so are reduce-scatters and what
+// tokens went to experts; other exchanges are repeated, but for the last one, whose GEMM is kept.
+// Nothing behind the experts' last GEMM is needed again.
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -45,31 +46,69 @@ Operation keys_of(const Lowering& lowering, const Operation& projection) {
   return keys;
 }
 
-// The halves of what the MLP's first GEMM makes: one that is made again, one that is kept.
+// The halves of what a GEMM makes: one that is made again, one that is kept.
 struct Halves {
-  int whole = -1, again = -1, kept = -1;
+  std::vector<Operand> whole;
+  int again = -1, kept = -1;
 };
 
-Halves halves_of(Lowering& lowering, const Operation& up) {
-  const int whole = created_by(up).front().buffer;
-  const ProgramBuffer buffer = lowering.program.buffers[static_cast<std::size_t>(whole)];
-  const std::int64_t first = buffer.columns / 2;
-  return {whole, lowering.activation("mlp up again", buffer.rows, first),
-          lowering.activation("mlp up kept", buffer.rows, buffer.columns - first)};
+bool is_some_gemm(const Operation& op) {
+  return op.kind == OperationKind::linear || op.kind == OperationKind::grouped_linear;
 }
 
-Operation first_half(const Lowering& lowering, Operation up, const Halves& halves) {
-  up.operands.back() = creates(halves.again);
-  up.gemm.n =
+bool is_halved(const Operation& op) {
+  return is_some_gemm(op) && op.part != OperatorKind::qkv_projection &&
+         op.part != OperatorKind::output_projection;
+}
+
+// The last GEMM of a branch: of the MLP, of the shared experts, of the routed ones.
+bool is_last(const Operation& op) {
+  const bool down = op.part == OperatorKind::mlp_down || op.part == OperatorKind::shared_down ||
+                    op.part == OperatorKind::expert_down;
+  return is_some_gemm(op) && down;
+}
+
+bool moves_tokens(const Operation& op) {
+  return op.group == Group::expert || op.group == Group::expert_tensor;
+}
+
+Halves halves_of(Lowering& lowering, const Operation& gemm) {
+  Halves halves{.whole = created_by(gemm)};
+  ProgramBuffer half =
+      lowering.program.buffers[static_cast<std::size_t>(halves.whole.front().buffer)];
+  std::int64_t columns = 0;
+  for (const Operand& operand : halves.whole) {
+    columns += lowering.program.buffers[static_cast<std::size_t>(operand.buffer)].columns;
+  }
+  half.name = "first half again";
+  half.columns = columns / 2;
+  halves.again = lowering.add(half);
+  half.name = "second half kept";
+  half.columns = columns - columns / 2;
+  halves.kept = lowering.add(half);
+  return halves;
+}
+
+Operation first_half(const Lowering& lowering, Operation gemm, const Halves& halves) {
+  gemm.operands.resize(gemm.operands.size() - halves.whole.size());
+  gemm.operands.push_back(creates(halves.again));
+  gemm.gemm.n =
       static_cast<double>(lowering.program.buffers[static_cast<std::size_t>(halves.again)].columns);
-  return up;
+  return gemm;
 }
 
 Operation columns_moved(const Lowering& lowering, std::vector<Operand> operands) {
   return {.kind = OperationKind::move, .dtype = lowering.dtype, .operands = std::move(operands)};
 }
 
-// What is repeated of a forward operation; nothing: its output is kept.
+Operation keeping(const Lowering& lowering, const Halves& halves) {
+  std::vector<Operand> operands;
+  for (const Operand& operand : halves.whole) operands.push_back(reads(operand.buffer));
+  operands.push_back(creates(halves.kept));
+  return columns_moved(lowering, std::move(operands));
+}
+
+// What is repeated of a forward operation; nothing: its output is kept, or nobody needs it again.
 class Again {
  public:
   explicit Again(Lowering& lowering)
@@ -78,6 +117,7 @@ class Again {
                                        lowering.model.hidden_size)) {}
 
   Operations of(const Operation& op) {
+    if (behind_experts_) return {};
     if (keeps(op)) {
       for (const Operand& operand : created_by(op)) kept_.insert(operand.buffer);
       return {};
@@ -87,23 +127,26 @@ class Again {
       kept_.insert({created[0].buffer, created[2].buffer});
       return {keys_of(lowering_, op)};
     }
-    if (is_gemm(op, OperatorKind::mlp_up)) {
-      halves = halves_of(lowering_, op);
-      return {first_half(lowering_, op, *halves),
-              columns_moved(lowering_,
-                            {reads(halves->again), reads(halves->kept), creates(halves->whole)})};
+    if (is_halved(op)) {
+      halves.push_back(halves_of(lowering_, op));
+      std::vector<Operand> joined = {reads(halves.back().again), reads(halves.back().kept)};
+      joined.insert(joined.end(), halves.back().whole.begin(), halves.back().whole.end());
+      return {first_half(lowering_, op, halves.back()), columns_moved(lowering_, joined)};
     }
     return {repeated(op)};
   }
 
-  std::optional<Halves> halves;
+  std::vector<Halves> halves;
 
  private:
   bool keeps(const Operation& op) {
     if (is_gemm(op, OperatorKind::mlp_down)) behind_last_ = true;
+    if (is_last(op) && op.part == OperatorKind::expert_down) behind_experts_ = true;
+    const bool sums_what_is_kept =
+        op.kind == OperationKind::all_reduce && kept_.contains(op.operands.front().buffer);
     return op.part == OperatorKind::attention_core || op.group == Group::context ||
-           op.kind == OperationKind::reduce_scatter || is_gemm(op, OperatorKind::mlp_down) ||
-           (behind_last_ && is_communication(op.kind));
+           op.kind == OperationKind::reduce_scatter || is_last(op) || moves_tokens(op) ||
+           sums_what_is_kept || (behind_last_ && is_communication(op.kind));
   }
 
   // What was turned in place and kept is not turned again.
@@ -120,8 +163,27 @@ class Again {
   Lowering& lowering_;
   int discarded_;
   std::set<int> kept_;
-  bool behind_last_ = false;
+  bool behind_last_ = false, behind_experts_ = false;
 };
+
+bool uses(const Operation& op, int buffer, Access access) {
+  return std::any_of(op.operands.begin(), op.operands.end(), [&](const Operand& operand) {
+    return operand.buffer == buffer && operand.access == access;
+  });
+}
+
+// Behind the activation that reads it, else behind its GEMM: before it is turned in place.
+void keep_half(const Lowering& lowering, const Halves& halves, Operations& forward) {
+  const int whole = halves.whole.front().buffer;
+  auto at = std::find_if(forward.begin(), forward.end(), [&](const Operation& op) {
+    return op.kind == OperationKind::activation && uses(op, whole, Access::read);
+  });
+  if (at == forward.end()) {
+    at = std::find_if(forward.begin(), forward.end(),
+                      [&](const Operation& op) { return uses(op, whole, Access::create); });
+  }
+  forward.insert(at + 1, keeping(lowering, halves));
+}
 
 }  // namespace
 
@@ -130,11 +192,7 @@ void NetworkUnit::repeat_every_second_matmul() {
   for (const Operation& op : forward_) {
     for (Operation& repeated : again.of(op)) repeat(std::move(repeated));
   }
-  const auto activation = std::find_if(forward_.begin(), forward_.end(), [](const Operation& op) {
-    return op.kind == OperationKind::activation;
-  });
-  forward_.insert(activation + 1, columns_moved(lowering_, {reads(again.halves->whole),
-                                                            creates(again.halves->kept)}));
+  for (const Halves& halves : again.halves) keep_half(lowering_, halves, forward_);
 }
 
 }  // namespace trainyard

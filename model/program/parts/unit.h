@@ -112,8 +112,8 @@ class NetworkUnit {
   // needs a second time.
   void repeat(Operation operation);
   void repeat_forward();
-  // Every second GEMM of a layer without experts, and what is bound by memory. Requires: the
-  // forward pass is complete.
+  // Every second GEMM of a layer, and what is bound by memory. Requires: the forward pass is
+  // complete.
   void repeat_every_second_matmul();
   // Whether input and weight gradients are passes of their own.
   bool splits_backward() const;

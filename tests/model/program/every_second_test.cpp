@@ -42,6 +42,31 @@ TEST(EverySecondMatmul, RepeatedIsTheUnshardedNetwork) {
   }
 }
 
+// Latent vectors, routed and shared experts; experts spread over ranks, and shared by them.
+TEST(EverySecondMatmul, RepeatedOfExpertsAndLatentAttentionIsTheUnshardedNetwork) {
+  Transformer both = tiny_moe();
+  both.shared_experts = 1;
+  both.shared_expert_ffn_size = both.expert_ffn_size;
+  both.biases = true;
+  both.latent_attention = tiny_latent().latent_attention;
+  for (const Transformer& model : {tiny_latent(), tiny_moe(), both}) {
+    for (const auto& [expert, expert_tensor] : {std::pair{1, 1}, std::pair{2, 1}, {2, 2}}) {
+      if (model.experts == 0 && expert > 1) continue;
+      for (const bool sequence_parallel : {false, true}) {
+        if (model.experts > 0 && !sequence_parallel) continue;
+        PlanRequest request = repeating(2, sequence_parallel);
+        request.expert_parallel = expert;
+        request.expert_tensor_parallel = expert_tensor;
+        request.zero_stage = 2;
+        expect_equivalent(tiny_setting(model, every_second(), request),
+                          fmt::format("{} e {} e_t {} sp {}: ", model.name, expert, expert_tensor,
+                                      sequence_parallel),
+                          5);
+      }
+    }
+  }
+}
+
 TEST(EverySecondMatmul, RepeatedUnderEveryScheduleIsTheUnshardedNetwork) {
   for (const Schedule* schedule : schedules()) {
     PlanRequest request = repeating(2, true);
