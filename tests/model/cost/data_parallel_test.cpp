@@ -169,6 +169,39 @@ TEST(DataParallelCost, OfPassesThatWaitForCopiesHasTheirTimeToo) {
   }
 }
 
+// ZB-V on two stages with a layer a chunk, F, B and W of 5, 2 and 1 s, reductions of 9 s. At the
+// end of its list the first stage has B and W of the chunk on the way out for one or two
+// micro-batches between the two chunks' last W; the last stage begins a forward pass later, and its
+// spans are that much shorter (by the lists of Qi et al. 2024).
+TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  job.job.training.stack.reduction_bytes = 2;
+  Plan plan;
+  plan.schedule = find_schedule("zb-v");
+  plan.pipeline_parallel = 2;
+  plan.virtual_stages = 2;
+  plan.zero_stage = 0;
+  plan.optimizer_barrier = false;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.layers = 2;
+  stage.dense = 2 * 9 * 64.0 / 63 / 2 / 2;  // all-reduced at a byte a second: 9 s a layer
+  StageWork work;
+  work.layers = {Seconds(2 * 5), Seconds(2 * 2), Seconds(2 * 1)};
+  const auto end = [&](bool first, int microbatches) {
+    plan.microbatches = microbatches;
+    stage.embedding = stage.head = first;
+    return data_parallel_cost(job, plan, unit_ring(64), stage, work).end.value();
+  };
+  // Left of the chunk on the way back where the last W begins, and behind it; the other's 9 s.
+  EXPECT_NEAR(end(true, 1), (9 - 2 - 1) + 9, 1e-9);
+  EXPECT_NEAR(end(true, 8), (9 - 2 - 1 - 2 - 1) + 9, 1e-9);
+  EXPECT_NEAR(end(false, 8), (9 - 1) + 9 - 5, 1e-9);
+  plan.optimizer_barrier = true;
+  EXPECT_NEAR(end(false, 8), (9 - 1) + 9, 1e-9);
+}
+
 // An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
 // while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
 TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
