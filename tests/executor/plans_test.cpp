@@ -305,6 +305,15 @@ TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
     expect_right(sequence_parallel ? tiny_llama(false) : tiny_gpt(true), request,
                  "every second matmul", training);
   }
+  for (const Transformer& model : {tiny_latent(), tiny_moe()}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.data_parallel = 2;
+    request.expert_parallel = model.experts > 0 ? 2 : 1;
+    request.recompute.mode = RecomputeMode::selective;
+    expect_right(model, request, "every second matmul of experts or latent attention", training);
+  }
 }
 
 TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
