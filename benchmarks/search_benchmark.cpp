@@ -105,6 +105,7 @@ AllocationProblem uneven_layers(int layers, int stages) {
                               .saved = Bytes(size),
                               .saved_selective = Bytes(0.7 * size),
                               .saved_by_full = Bytes(0.05 * size),
+                              .between_halves = Bytes(size),
                               .gradients = Bytes(0.1 * size),
                               .gathered = Bytes(0)});
   }

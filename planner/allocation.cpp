@@ -14,8 +14,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct LayerRun {
   int count = 0;
   double time = 0, selective = 0, full = 0, states = 0;
-  double saved = 0, saved_selective = 0, saved_by_full = 0;
-  double largest_saved = 0, largest_gradients = 0, largest_gathered = 0;
+  double saved = 0, saved_selective = 0, saved_by_full = 0, between_halves = 0;
+  double largest_saved = 0, largest_core = 0, largest_gradients = 0, largest_gathered = 0;
 
   void add(const AllocatedLayer& layer) {
     ++count;
@@ -26,6 +26,8 @@ struct LayerRun {
     saved += layer.saved.value();
     saved_selective += layer.saved_selective.value();
     saved_by_full += layer.saved_by_full.value();
+    between_halves += layer.between_halves.value();
+    largest_core = std::max(largest_core, layer.saved.value() - layer.between_halves.value());
     largest_saved = std::max(largest_saved, layer.saved.value());
     largest_gradients = std::max(largest_gradients, layer.gradients.value());
     largest_gathered = std::max(largest_gathered, layer.gathered.value());
@@ -55,12 +57,13 @@ Room room_of(const AllocatedStage& stage, const LayerRun& s) {
           left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
 }
 
-// The fewest layers whose recomputation makes the others' activations fit, where that of a
-// micro-batch in `gone` spares them; more than all: none.
-int layers_to_recompute(const LayerRun& s, double in_flight, double gone, double room) {
+// The fewest layers whose recomputation makes the others' activations fit, where of `waiting`
+// micro-batches what was repeated is there again; more than all: none.
+int layers_to_recompute(const LayerRun& s, double in_flight, double waiting, double room) {
   const double excess = s.saved * in_flight - room;
   if (excess <= 0) return std::min(1, s.count);
-  const double gain = (s.saved - s.saved_by_full) * gone;
+  const double gain =
+      (s.saved - s.saved_by_full) * in_flight - (s.between_halves - s.saved_by_full) * waiting;
   if (excess > gain) return s.count + 1;
   const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
   return std::clamp(layers, 1, s.count);
@@ -70,10 +73,10 @@ int layers_to_recompute(const LayerRun& s, double in_flight, double gone, double
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
   const double in_flight = stage.in_flight;
   const double waiting = stage.between_halves - stage.at_work;
-  const int layers = layers_to_recompute(s, in_flight, in_flight - waiting, room.recomputing);
+  const int layers = layers_to_recompute(s, in_flight, waiting, room.recomputing);
   if (stage.at_work == 0) return layers;
-  return std::max(layers, layers_to_recompute(s, in_flight, in_flight - stage.between_halves,
-                                              room.in_backward));
+  return std::max(layers, layers_to_recompute(s, in_flight, stage.between_halves,
+                                              room.in_backward - s.largest_core));
 }
 
 class Allocator {

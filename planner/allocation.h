@@ -23,6 +23,7 @@ struct AllocatedLayer {
   Seconds selective, full;                      // what recomputation adds to it
   Bytes states;                                 // weights, gradients, optimizer
   Bytes saved, saved_selective, saved_by_full;  // kept for backward
+  Bytes between_halves;                         // … of all of it, after the first half of that
   Bytes gradients;                              // of activations, while its backward pass runs
   Bytes gathered;                               // ZeRO-3's copy while it is at work
 };

@@ -111,6 +111,7 @@ class Translation {
     layer.saved = cost.saved.everything;
     layer.saved_selective = cost.saved.selective;
     layer.saved_by_full = cost.saved.input_only;
+    layer.between_halves = cost.saved.between_halves;
     layer.gradients = cost.gradients;
     layer.gathered = memory_of(part).buffers - memory_of({}).buffers - cost.gradients;
     return layer;

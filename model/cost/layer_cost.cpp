@@ -159,7 +159,7 @@ LayerCost end_cost(const KernelTimes& kernels, PassTraffic traffic) {
   cost.input_gradient =
       pass_cost(kernels.all.input_gradient, traffic.backward, Seconds(0), Seconds(0));
   cost.weight_gradient.compute = kernels.all.weight_gradient;
-  cost.saved = {kernels.saved, kernels.saved, kernels.saved};
+  cost.saved = {kernels.saved, kernels.saved, kernels.saved, kernels.saved};
   return cost;
 }
 
@@ -203,7 +203,8 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
       recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));
   cost.selective_recompute = selective_cost(training.stack, kernels, whole, cost.forward);
   const Bytes input = layer_input_bytes(job.job.model, training, shard);
-  cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input};
+  cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input,
+                training.stack.flash_attention ? kernels.saved : kernels.saved_outside_core};
   cost.gradients = kernels.gradients;
   return cost;
 }

@@ -32,6 +32,9 @@ struct SavedBytes {
   Bytes everything;
   Bytes selective;
   Bytes input_only;  // full recomputation
+  // Of everything what stays between the halves of a split backward pass: an unfused attention
+  // core has no weights, and its score matrices go with the first half.
+  Bytes between_halves;
 };
 
 // What shows of the gathers of saved inputs for the weight gradients (sequence parallelism): beyond

@@ -37,6 +37,16 @@ Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
   return largest;
 }
 
+// The most that a layer has for the first half of its backward pass only.
+Bytes largest_core(const StageCosts& costs, const StageParameters& stage) {
+  Bytes largest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    const SavedBytes& saved = costs.layers[kind].saved;
+    if (stage.kinds[kind] > 0) largest = std::max(largest, saved.everything - saved.between_halves);
+  }
+  return largest;
+}
+
 Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
   Bytes largest;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
@@ -56,9 +66,19 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
 Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                           int index) {
   const Recompute recompute = recompute_of(plan, index);
-  if (recompute.mode != RecomputeMode::full && on_device(plan.offload.activations)) return Bytes(0);
-  const double away = offloaded_share(plan.offload, stage.layers);
-  return saved_by_stage(costs, stage, {}) - (1 - away) * saved_by_stage(costs, stage, recompute);
+  const bool fetched = !on_device(plan.offload.activations);
+  if (recompute.mode != RecomputeMode::full && !fetched) return Bytes(0);
+  Bytes stays;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    stays += stage.kinds[kind] * costs.layers[kind].saved.between_halves;
+  }
+  if (fetched) {
+    const double away = offloaded_share(plan.offload, stage.layers);
+    const Bytes here = (1 - away) * saved_by_stage(costs, stage, recompute);
+    return std::max(Bytes(0), stays - here);
+  }
+  const Bytes inputs = saved_by_stage(costs, stage, {RecomputeMode::full, 0});
+  return full_recompute_share(recompute, stage.layers) * (stays - inputs);
 }
 
 Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
@@ -89,7 +109,10 @@ Bytes back_at_work(const Plan& plan, const StageCosts& costs, const StageParamet
   const Bytes layer = again ? largest_layer(costs, stage) : Bytes(0);
   const PipelineShape shape = pipeline_shape(plan);
   if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
-  return std::max(layer, back_between_halves(plan, costs, stage, index) / chunks_held(shape));
+  // The layer at work has everything of itself.
+  const Bytes more = again ? largest_core(costs, stage) : Bytes(0);
+  return std::max(layer,
+                  back_between_halves(plan, costs, stage, index) / chunks_held(shape) + more);
 }
 
 // A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are

@@ -29,13 +29,14 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
   const AllocatedStage& stage = problem.stages[at(j)];
   const int count = end - first;
   double time = 0, kept = 0, held = stage.fixed.value(), gradients = 0, gathered = 0, largest = 0;
-  double repeated = 0;
+  double repeated = 0, core = 0;
   const double share = mode == RecomputeMode::full ? static_cast<double>(again) / count : 0;
   for (int i = first; i < end; ++i) {
     const AllocatedLayer& layer = problem.layers[at(i)];
     time += layer.time.value() + share * layer.full.value();
     kept += share * layer.saved_by_full.value() + (1 - share) * layer.saved.value();
-    repeated += share * (layer.saved.value() - layer.saved_by_full.value());
+    repeated += share * (layer.between_halves.value() - layer.saved_by_full.value());
+    core = std::max(core, layer.saved.value() - layer.between_halves.value());
     if (mode == RecomputeMode::selective) {
       time += layer.selective.value();
       kept += layer.saved_selective.value() - layer.saved.value();
@@ -46,11 +47,13 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
     largest = std::max(largest, layer.saved.value());
   }
   const double backward = gradients + (mode == RecomputeMode::full ? largest : 0);
-  // The last layer of a backward pass that is the first half of two has all the others' beside it.
+  // The last layer of a backward pass that is the first half of two has of all the others beside it
+  // what the second half reads.
   const double waiting = repeated * (stage.between_halves - stage.at_work);
   const double peak =
       held + kept * stage.in_flight + gathered + waiting +
-      std::max({stage.head.value(), backward, repeated * stage.at_work + gradients});
+      std::max({stage.head.value(), backward,
+                stage.at_work > 0 && again > 0 ? repeated * stage.at_work + core + gradients : 0});
   const double rounding = 1e-12 * stage.capacity.value();
   return peak <= stage.capacity.value() + rounding ? stage.time.value() + time * stage.slowness
                                                    : kInfinity;
@@ -129,6 +132,7 @@ class Draw {
       layer.saved = Bytes(value(2, 9));
       layer.saved_selective = layer.saved * number(0.4, 1);
       layer.saved_by_full = layer.saved * number(0, 0.4);
+      layer.between_halves = layer.saved * (coin() ? 1 : number(0.4, 1));
       layer.gradients = Bytes(value(0, 2));
       layer.gathered = Bytes(value(0, 2));
       problem.layers.push_back(layer);
@@ -187,6 +191,7 @@ std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
                              .saved = Bytes(3),
                              .saved_selective = Bytes(2),
                              .saved_by_full = Bytes(0.5),
+                             .between_halves = Bytes(2.5),
                              .gradients = Bytes(1),
                              .gathered = Bytes(0.5)};
   const AllocatedLayer heavy{.time = Seconds(5),
@@ -196,6 +201,7 @@ std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
                              .saved = Bytes(7),
                              .saved_selective = Bytes(5),
                              .saved_by_full = Bytes(1),
+                             .between_halves = Bytes(7),
                              .gradients = Bytes(2),
                              .gathered = Bytes(1)};
   std::vector<AllocatedLayer> all;

@@ -201,6 +201,29 @@ TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
   }
 }
 
+// An unfused core's softmax, mask and dropout output (handbook §7: 5as² bytes) are read by the
+// first half alone: of each layer between the halves that much less stays, but for the one at work.
+TEST(StageMemory, DropsTheScoresBetweenTheHalvesOfABackwardPass) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.flash_attention = false;
+  PlanRequest request{.pipeline_parallel = 4, .schedule = "zb-h2"};
+  request.recompute.mode = RecomputeMode::full;
+  const Plan plan = legal_plan(job, request);
+  const Estimate priced = estimate(job, plan);
+  const SavedBytes saved = layer_cost(job, plan, plan_links(job, plan), {}).saved;
+  const double length = static_cast<double>(job.job.training.sequence_length);
+  const double scores = 5.0 * plan.micro_batch * job.job.model.attention_heads * length * length;
+  for (int i = 1; i < 3; ++i) {
+    const auto stage = static_cast<std::size_t>(i);
+    const double layers = priced.held[stage].layers;
+    const MemoryByKind& peak = priced.stages[stage].memory.at_peak;
+    const double expected = most_kept(plan, i, layers * saved.input_only.value(),
+                                      layers * (saved.everything.value() - scores));
+    EXPECT_NEAR((peak.activations + peak.recomputation).value(), expected + scores,
+                1e-9 * expected);
+  }
+}
+
 // Of activations on the host two layers are on their way.
 TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   const PreparedJob job = llama_8b_on_h100();
