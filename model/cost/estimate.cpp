@@ -30,6 +30,7 @@ SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLin
       plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
       send_time(job, plan, links)};
   add_second_gathers(plan, shared.layers);
+  join_halves_of_head(plan, shared.layers.head);
   return shared;
 }
 

@@ -23,13 +23,15 @@ Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
 
 ReductionsInFlight reductions_in_flight(const UnitSequence& units) {
   Seconds now, waited, before_last, last;
-  units.for_each([&](const PassUnit& unit) {
-    const Seconds wait = std::max(Seconds(0), before_last - now);
-    waited += wait;
-    now += wait + unit.work;
-    if (unit.reduce <= Seconds(0)) return;
-    before_last = last;
-    last = std::max(last, now) + unit.reduce;
+  units.for_each([&](const PassUnit& unit, int count) {
+    for (int i = 0; i < count; ++i) {
+      const Seconds wait = std::max(Seconds(0), before_last - now);
+      waited += wait;
+      now += wait + unit.work;
+      if (unit.reduce <= Seconds(0)) continue;
+      before_last = last;
+      last = std::max(last, now) + unit.reduce;
+    }
   });
   return {waited, std::max(Seconds(0), last - now)};
 }
