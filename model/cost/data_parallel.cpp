@@ -261,8 +261,8 @@ class StageOverlap {
     return cost;
   }
 
-  // ZeRO-2. In a pipeline no pass waits for its last two reductions: they go on beside the passes
-  // that follow.
+  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
+  // follow, as long as there are some.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
@@ -276,30 +276,12 @@ class StageOverlap {
     const Seconds all = times * share_met(plan_) * sync_.reduce.time;
     const Seconds backward = times * whole(part);
     const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
-    // Of what a chunk's pass leaves, what the passes of others have time for.
-    const Seconds ahead_room = others * ahead.rate / (times * shape_.chunks);
-    const bool pairs = shape_.route == Route::both_ways;  // few passes are split
-    Seconds waited, left, room = backward * cover.rate;
-    for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units = sequence(pairs ? nullptr : part, kReduce, cover.rate, chunk);
-      std::swap(units.first, units.last);
-      std::swap(units.has_first, units.has_last);
-      // Both ends' gradients are there with their input's.
-      if (split_) units.first.reduce = units.last.reduce = Seconds(0);
-      const ReductionsInFlight pass = reductions_in_flight(units);
-      waited += pass.waited * cover.rate;
-      left = pass.left * cover.rate;
-      room += times * std::min(left, ahead_room);
-    }
-    room += times * waited;
-    const Seconds at_end =
-        std::max(Seconds(0), left_of_passes_at_end(cover) - (work_.passes_at_end - 1) * waited);
-    cost.end = left + at_end;
+    const Seconds room = backward * cover.rate + others * ahead.rate;
+    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
     cost.queued = all - room;
-    (part == nullptr ? cost.microbatch.input_gradient : cost.microbatch.*part) += waited;
     const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
-    cost.microbatch.weight_gradient += in_backward * cover.lost;
+    cost.microbatch.weight_gradient = in_backward * cover.lost;
     cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
     return cost;
   }

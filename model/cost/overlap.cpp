@@ -21,21 +21,6 @@ Seconds left_of_reductions(const UnitSequence& units, Seconds before) {
   return left;
 }
 
-ReductionsInFlight reductions_in_flight(const UnitSequence& units) {
-  Seconds now, waited, before_last, last;
-  units.for_each([&](const PassUnit& unit, int count) {
-    for (int i = 0; i < count; ++i) {
-      const Seconds wait = std::max(Seconds(0), before_last - now);
-      waited += wait;
-      now += wait + unit.work;
-      if (unit.reduce <= Seconds(0)) continue;
-      before_last = last;
-      last = std::max(last, now) + unit.reduce;
-    }
-  });
-  return {waited, std::max(Seconds(0), last - now)};
-}
-
 void GathersAhead::pass(const UnitSequence& units) {
   // How late the units of a row are goes up or down in equal steps: its ends tell the most.
   units.for_each([this](const PassUnit& unit, int count) {

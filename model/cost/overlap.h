@@ -36,13 +36,6 @@ struct UnitSequence {
 // Reductions begin where their unit ends. What is left of them, and of `before`, at the end.
 Seconds left_of_reductions(const UnitSequence& units, Seconds before = Seconds(0));
 
-// Reductions where a unit waits for that of the one before the last (FSDP2): what a pass waits, and
-// what is left of them at its end.
-struct ReductionsInFlight {
-  Seconds waited, left;
-};
-ReductionsInFlight reductions_in_flight(const UnitSequence& units);
-
 // All gathers begin with the pass, `before` ahead of them.
 class GathersAhead {
  public:
