@@ -261,8 +261,7 @@ class StageOverlap {
     return cost;
   }
 
-  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
-  // follow, as long as there are some.
+  // ZeRO-2. In a pipeline the last reductions of a pass go on beside what follows it.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
@@ -272,16 +271,17 @@ class StageOverlap {
       return cost;
     }
     const Cover ahead = forward_cover();
+    const Seconds apart = waited_in_pass(cover, between_passes() * (ahead.rate / cover.rate));
+    const Seconds more = passes_together() * (waited_in_pass(cover, Seconds(0)) - apart);
     const double times = plan_.microbatches;
-    const Seconds all = times * share_met(plan_) * sync_.reduce.time;
-    const Seconds backward = times * whole(part);
-    const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
-    const Seconds room = backward * cover.rate + others * ahead.rate;
-    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
-    cost.queued = all - room;
-    const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
+    cost.end = left_at_end(cover);
+    const Seconds waited = apart + more / times;
+    const Seconds all = share_met(plan_) * sync_.reduce.time;
+    const Seconds hidden = std::max(Seconds(0), all - waited - cost.end / times);
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
-    cost.microbatch.weight_gradient = in_backward * cover.lost;
+    // Weight gradients that end a list are on the way of no other pass.
+    if (split_) cost.end += more;
+    cost.microbatch.weight_gradient = (split_ ? apart : waited) + in_backward * cover.lost;
     cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
     return cost;
   }
@@ -321,18 +321,33 @@ class StageOverlap {
   };
   static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
 
-  // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
-  // turns back, has run the forward passes that are in flight there; the rest of the way there and
-  // back is as long as what the pipeline adds to m passes (handbook §8). Where the halves of a
-  // backward pass are apart, the first gradient waits for the input gradients of all stages.
-  Seconds behind_first_gradient() const {
+  // Of a micro-batch, what a stage does between passes that reduce.
+  Seconds between_passes() const {
+    return whole(&PassTimes::forward) + (split_ ? whole(&PassTimes::input_gradient) : Seconds(0));
+  }
+
+  // Passes that reduce right behind another, micro-batches: where halves are apart those that end
+  // the stage's list, else those in flight where a micro-batch turns back, but for the first.
+  double passes_together() const {
+    if (split_) return work_.passes_at_end - 1;
     const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
-    const double before =
-        static_cast<double>(plan_.schedule->chunks_in_flight(shape_, turn)) / shape_.chunks;
-    const Seconds forward = whole(&PassTimes::forward);
-    const Seconds weight = whole(&PassTimes::weight_gradient);
-    const Seconds waits = split_ ? (shape_.stages - 1.0) * weight : Seconds(0);
-    return plan_.microbatches * (forward + whole(nullptr)) - before * forward - waits;
+    return (plan_.schedule->chunks_in_flight(shape_, turn) - 1.0) / shape_.chunks;
+  }
+
+  // By all chunks' passes, each behind one like it and what is between the two, a share of
+  // `between`.
+  Seconds waited_in_pass(const Cover& cover, Seconds between) const {
+    Seconds waited;
+    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+      const UnitSequence units = reductions(cover, chunk);
+      MessagesOfPasses messages;
+      messages.pass(units);
+      messages.other_work(between / shape_.chunks);
+      const Seconds first = messages.waited();
+      messages.pass(units);
+      waited += messages.waited() - first;
+    }
+    return waited * cover.rate;
   }
 
   // What a pass offers to the communication beside it.
@@ -390,24 +405,27 @@ class StageOverlap {
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
     const Seconds between = between_chunks();
+    MessagesOfPasses messages;  // waits are passes' own
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units =
-          sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
-      std::swap(units.first, units.last);
-      std::swap(units.has_first, units.has_last);
-      if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
+      const UnitSequence units = reductions(cover, chunk);
+      if (chunk + 1 < shape_.chunks) {
+        messages.other_work(between);
+        left = std::max(Seconds(0), left - between);
+      }
+      messages.pass(units);
       left = left_of_reductions(units, left);
     }
+    if (reduces_every_microbatch(plan_)) left = messages.left();
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
-  // Weight gradients that the schedule leaves for the end follow each other with nothing between:
-  // what each leaves of its reductions adds up.
-  Seconds left_of_passes_at_end(Cover cover) const {
-    if (!split_) return Seconds(0);
-    const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
-    return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
+  UnitSequence reductions(const Cover& cover, int chunk) const {
+    UnitSequence units =
+        sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
+    std::swap(units.first, units.last);
+    std::swap(units.has_first, units.has_last);
+    return units;
   }
 
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.
