@@ -210,7 +210,7 @@ Points search_sizes(const Question& question, SearchOptions options) {
   Progress progress("searching");
   options.progress = [&progress](double fraction) { progress.show(fraction); };
   options.interrupted = interrupt_flag();
-  return plan_capacity(question.job.job, question.scenario.space, options, analytic_evaluator);
+  return plan_capacity(question.scenario.job, question.scenario.space, options, analytic_evaluator);
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ PreparedJob prepare(Job job) {
 PreparedJob prepare(Job job, FabricTiers tiers) {
   PreparedJob prepared;
   prepared.tiers = std::move(tiers);
+  job.training.stack = at_release(std::move(job.training.stack), job);
   prepared.layers_before = count_layers_before(job.model);
   prepared.only_kind = only_kind(prepared.layers_before.back(), job.model.layers);
   for (int kind = 0; kind < kLayerKinds; ++kind) {

@@ -1,5 +1,9 @@
 // A job: which network, on which cluster, trained how. With a plan it has a cost. `prepare` derives
 // once what every plan of the job shares, so that an estimate is microseconds.
+//
+// A job's stack is the one that was asked for. What its releases do otherwise depends on the
+// devices and the network: `prepare` resolves it for those of the job, so that another network or
+// other nodes may take their place in the job before.
 #pragma once
 
 #include <array>
@@ -28,7 +32,7 @@ Stack at_release(Stack stack, const Job& job);
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
 
 struct PreparedJob {
-  Job job;
+  Job job;                                 // its stack as the release has it (at_release)
   FabricTiers tiers;                       // of the cluster's topology graph
   std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
   std::optional<LayerKind> only_kind;      // where all layers are of one kind

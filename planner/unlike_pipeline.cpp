@@ -45,6 +45,7 @@ class PipelinePricer {
       const Job& j = prepared.job;
       auto own = plan_if_legal(request, j.model, j.cluster, j.training);
       if (!own) return std::nullopt;
+      if (plan && !own->overlap.expert_parallel) plan->overlap.expert_parallel = false;
       if (!plan) plan = std::move(own);
     }
     return plan;

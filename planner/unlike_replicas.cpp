@@ -103,7 +103,7 @@ Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared,
   for (const StageParameters& stage : fewest.held()) {
     most = std::max(most, stage.dense + stage.experts);
   }
-  const Bytes shard(most * job.training.stack.reduction_bytes / fewest.replicas());
+  const Bytes shard(most * prepared.job.training.stack.reduction_bytes / fewest.replicas());
   const PlanLinks links = across_all(job, prepared, fewest.chosen());
   return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
 }

@@ -24,7 +24,7 @@ std::optional<MeasuredRun> run_on(const Stack& stack, const std::string& source,
   const auto step = measured_step_time(scenario);
   if (scenario.job.training.stack.name != stack.name || !scenario.plan || !step) return {};
   Job job = scenario.job;
-  job.training.stack = at_release(stack, job);
+  job.training.stack = stack;
   PreparedJob prepared = prepare(std::move(job));
   auto plan = complete_plan(prepared, *scenario.plan);
   if (!plan) return {};

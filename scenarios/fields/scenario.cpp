@@ -131,11 +131,11 @@ Field<Scenario> power_field() {
           not_written};
 }
 
-// The stack as the release has it that the scenario, or else its measurement, names.
+// The release that the scenario, or else its measurement, names. What it does otherwise is resolved
+// where the job is prepared: a group, a planner's network or a sweep's point may be another's.
 void choose_release(Scenario& scenario) {
   Training& training = scenario.job.training;
   if (training.release.empty() && scenario.measured) training.release = scenario.measured->release;
-  training.stack = at_release(training.stack, scenario.job);
 }
 
 // Whether the plan, or every plan that the planner may choose, shards something.

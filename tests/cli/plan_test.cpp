@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -49,6 +50,37 @@ TEST(PlanOfSizes, NamesTheFewestDevicesInTime) {
   EXPECT_NE(text.find("fewest devices "), std::string::npos) << text;
   EXPECT_NE(text.find("within 30.00 days"), std::string::npos) << text;
   EXPECT_NE(text.find("cluster    h100-sxm-80gb · nodes of 8"), std::string::npos) << text;
+}
+
+// What 25.07 does otherwise on Blackwell is of latent attention: each network has its own stack,
+// whichever the document names first.
+TEST(PlanOfSizes, ResolvesAReleaseForEachNetwork) {
+  const auto steps_of = [](const std::string& model, const std::string& models) {
+    const std::string file = quoted(write_scratch("release.json", R"({
+      "trainyard": "scenario/1", "model": ")" + model + R"(",
+      "cluster": { "node": "dgx-b200", "nodes": 1 },
+      "training": { "global_batch": 64, "sequence_length": 4096, "stack": "megatron-core",
+                    "release": "25.07" },
+      "planner": { "model": )" + models + R"(, "micro_batch": 1 } })"));
+    const Ran ran = run_trainyard("plan --format json " + file);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::map<std::string, double> steps;
+    for (const PrintedJson& point : PrintedJson::parse(ran.out).at("points")) {
+      steps[point.at("model")] = point.at("best").at("step_time_s");
+    }
+    return steps;
+  };
+  const auto dense = steps_of("llama-3.1-8b", R"(["llama-3.1-8b"])");
+  const auto latent = steps_of("deepseek-v2-lite", R"(["deepseek-v2-lite"])");
+  for (const char* models :
+       {R"(["llama-3.1-8b", "deepseek-v2-lite"])", R"(["deepseek-v2-lite", "llama-3.1-8b"])"}) {
+    for (const char* own : {"llama-3.1-8b", "deepseek-v2-lite"}) {
+      const auto steps = steps_of(own, models);
+      EXPECT_EQ(steps.at("llama-3.1-8b"), dense.at("llama-3.1-8b")) << own << " " << models;
+      EXPECT_EQ(steps.at("deepseek-v2-lite"), latent.at("deepseek-v2-lite"))
+          << own << " " << models;
+    }
+  }
 }
 
 TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {

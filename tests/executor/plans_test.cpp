@@ -316,6 +316,22 @@ TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
   }
 }
 
+// Every rank repeats the scores of all keys that its forward pass saw, gathered or dealt.
+TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
+  Training training = training_in();
+  training.stack.flash_attention = false;
+  training.stack.selective = SelectiveRecompute::core_attention;
+  for (const auto algorithm : {ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    PlanRequest request;
+    request.context_parallel = 2;
+    request.context_parallel_algorithm = algorithm;
+    request.data_parallel = 2;
+    request.recompute.mode = RecomputeMode::selective;
+    expect_right(tiny_llama(false), request,
+                 fmt::format("scores again, c 2 {}", static_cast<int>(algorithm)), training);
+  }
+}
+
 TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
   Transformer sinks = tiny_llama(false);
   sinks.attention_sinks = true;

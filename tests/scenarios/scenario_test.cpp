@@ -223,7 +223,7 @@ TEST_F(Scenarios, RecomputeIsAWordOrANumberOfLayers) {
 // megatron-core's document: gradients of 16 bits in the recipes of the NeMo framework.
 TEST_F(Scenarios, TheStackIsOfTheReleaseThatWasMeasured) {
   const auto gradient = [&](const char* text) {
-    return scenario_with(text).job.training.stack.gradient_bytes;
+    return prepare(scenario_with(text).job).job.training.stack.gradient_bytes;
   };
   EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s", "release": "25.04.01"})"), 2);
   EXPECT_EQ(gradient(R"("measured": {"step_time": "2 s", "release": "main"})"), 4);
@@ -241,7 +241,7 @@ TEST_F(Scenarios, ChooseAReleaseForTheDeviceAndTheNetwork) {
                                       "stack": "megatron-core", "release": "{}"}}}})",
                                          model, node, release)));
     if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
-    return scenario->job.training.stack.flash_attention;
+    return prepare(scenario->job).job.training.stack.flash_attention;
   };
   EXPECT_FALSE(fused("deepseek-v3", "gb200-nvl72", "25.07"));
   EXPECT_TRUE(fused("deepseek-v3", "gb200-nvl72", "25.09"));

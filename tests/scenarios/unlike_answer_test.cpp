@@ -88,6 +88,41 @@ TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
   EXPECT_EQ(found.peak_memory, whole.peak_memory);
 }
 
+// cuDNN before 9.11 has no fused backward pass for latent attention on Blackwell
+// (NVIDIA/TransformerEngine, fused_attn.cpp), on Hopper it has: each group has its own stack, and
+// alone it is the cluster that a scenario of it alone has.
+TEST(UnlikeAnswer, ResolvesAReleaseForEachGroup) {
+  const auto scenario_of = [](const std::string& cluster) {
+    return parse_scenario(fmt::format(R"({{ "trainyard": "scenario/1", "model": "deepseek-v2-lite",
+        "cluster": {}, "training": {{ "global_batch": 64, "sequence_length": 4096,
+            "stack": "megatron-core", "release": "25.07" }} }})",
+                                      cluster),
+                          "test")
+        .value();
+  };
+  const std::string hopper = R"({ "node": "dgx-h100-80gb", "nodes": 1 })";
+  const std::string blackwell = R"({ "node": "dgx-b200", "nodes": 1 })";
+  const auto grouped = [&](const std::string& first, const std::string& second) {
+    const std::string groups = fmt::format(R"({{ "groups": [{}, {}] }})", first, second);
+    return plan_groups(grouped_job(scenario_of(groups)));
+  };
+  const auto alone = [&](const std::string& cluster) {
+    const PreparedJob job = prepare(scenario_of(cluster).job);
+    return search(job, {.top = 1}, analytic_evaluator(job)).plans.at(0).estimate.step_time;
+  };
+  const GroupedPlans one = grouped(hopper, blackwell);
+  const GroupedPlans other = grouped(blackwell, hopper);
+  EXPECT_EQ(one.alone[0]->step_time, alone(hopper));
+  EXPECT_EQ(one.alone[1]->step_time, alone(blackwell));
+  EXPECT_EQ(other.alone[0]->step_time, one.alone[1]->step_time);
+  EXPECT_EQ(other.alone[1]->step_time, one.alone[0]->step_time);
+  const auto ratio = [](const std::optional<GroupedPlan>& a, const std::optional<GroupedPlan>& b) {
+    return a && b ? a->step_time / b->step_time : 0;
+  };
+  EXPECT_NEAR(ratio(other.pipeline, one.pipeline), 1, 1e-9);
+  EXPECT_NEAR(ratio(other.replicas, one.replicas), 1, 1e-9);
+}
+
 TEST(UnlikeAnswer, IsRefusedWithAPlanAndWhereNothingFits) {
   const Scenario planned =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "plan": { "tensor_parallel": 2 })");

@@ -228,8 +228,7 @@ AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMid
 
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core) {
   const int context_gradient = begin_branch_gradient(unit, half.branch);
-  if (repeats_core) repeat_core(unit, half);
-  const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient);
+  const HeadBuffers gradients = append_core_gradient(unit, half, context_gradient, repeats_core);
   if (unit.model().latent_attention) {
     return append_latent_heads_gradient(unit, half, gradients);
   }

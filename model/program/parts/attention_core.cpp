@@ -117,6 +117,20 @@ void append_attention_core_gradient(NetworkUnit& unit, const AttentionHalf& half
   unit.add(Phase::input_gradient, core);
 }
 
+// The scores again, from `heads` as forward had them; the output of the first time was kept.
+void repeat_core(NetworkUnit& unit, const AttentionHalf& half, const HeadBuffers& heads) {
+  Operation core = core_operation(unit, half, OperationKind::attention);
+  const ProgramBuffer first =
+      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const int output =
+      unit.lowering().activation("attention context again", first.rows, first.columns);
+  core.operands = read_heads(heads);
+  append_sinks(half, core.operands);
+  core.operands.push_back(creates(output));
+  core.operands.push_back(creates(half.statistics));
+  unit.repeat(core);
+}
+
 HeadBuffers append_gather(NetworkUnit& unit, Phase phase, const AttentionHalf& half) {
   const Lowering& lowering = unit.lowering();
   const std::int64_t rows = lowering.tokens * lowering.plan.context_parallel;
@@ -131,8 +145,9 @@ HeadBuffers append_gather(NetworkUnit& unit, Phase phase, const AttentionHalf& h
 }
 
 HeadBuffers append_gathered_gradient(NetworkUnit& unit, const AttentionHalf& half,
-                                     int context_gradient) {
+                                     int context_gradient, bool repeats_core) {
   const HeadBuffers heads = append_gather(unit, Phase::input_gradient, half);
+  if (repeats_core) repeat_core(unit, half, heads);
   const HeadBuffers gradients = make_gradients(unit, half);
   const std::int64_t rows = unit.lowering().tokens * unit.lowering().plan.context_parallel;
   const HeadBuffers all = {
@@ -333,36 +348,21 @@ void append_core(NetworkUnit& unit, AttentionHalf& half) {
   append_ulysses(unit, half);
 }
 
-HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
-                                 int context_gradient) {
+HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
+                                 bool repeats_core) {
   const Plan& plan = unit.lowering().plan;
+  const bool gathers =
+      plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::all_gather;
+  if (gathers) return append_gathered_gradient(unit, half, context_gradient, repeats_core);
+  if (repeats_core) repeat_core(unit, half, half.core);
   if (plan.context_parallel == 1) {
     const HeadBuffers gradients = make_gradients(unit, half);
     append_attention_core_gradient(unit, half, half.heads, context_gradient, gradients);
     return gradients;
   }
-  switch (plan.context_parallel_algorithm) {
-    case ContextAlgorithm::ring:
-      return append_ring_gradient(unit, half, context_gradient);
-    case ContextAlgorithm::all_gather:
-      return append_gathered_gradient(unit, half, context_gradient);
-    case ContextAlgorithm::ulysses:
-      break;
-  }
-  return append_ulysses_gradient(unit, half, context_gradient);
-}
-
-void repeat_core(NetworkUnit& unit, const AttentionHalf& half) {
-  Operation core = core_operation(unit, half, OperationKind::attention);
-  const ProgramBuffer first =
-      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
-  const int output =
-      unit.lowering().activation("attention context again", first.rows, first.columns);
-  core.operands = read_heads(half.core);
-  append_sinks(half, core.operands);
-  core.operands.push_back(creates(output));
-  core.operands.push_back(creates(half.statistics));
-  unit.repeat(core);
+  const bool ring = plan.context_parallel_algorithm == ContextAlgorithm::ring;
+  return ring ? append_ring_gradient(unit, half, context_gradient)
+              : append_ulysses_gradient(unit, half, context_gradient);
 }
 
 }  // namespace trainyard

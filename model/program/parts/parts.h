@@ -129,11 +129,10 @@ void append_latent_heads_gradient(NetworkUnit& unit, const AttentionHalf& half,
 
 // The core under each way of context parallelism; writes half.branch.inner.
 void append_core(NetworkUnit& unit, AttentionHalf& half);
-// Returns the gradients of half.heads.
-HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half,
-                                 int context_gradient);
-// The scores again; the output of the first time was kept.
-void repeat_core(NetworkUnit& unit, const AttentionHalf& half);
+// Returns the gradients of half.heads. `repeats_core`: the scores of the forward pass were not kept
+// and are computed again, from what it read.
+HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
+                                 bool repeats_core);
 
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 

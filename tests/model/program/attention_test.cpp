@@ -77,6 +77,26 @@ TEST(ProgramOfAttention, IsTheUnshardedOneOverContextRanks) {
   }
 }
 
+// The scores that are repeated are those of all keys that forward saw, gathered or dealt.
+TEST(ProgramOfAttention, WithItsScoresRepeatedOverContextRanksIsTheUnshardedOne) {
+  for (const Kind& kind : kinds()) {
+    if (kind.fused) continue;
+    for (const auto algorithm : {ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+      for (const bool overlapped : {false, true}) {
+        PlanRequest request;
+        request.tensor_parallel = 2;
+        request.sequence_parallel = true;
+        request.context_parallel = 2;
+        request.context_parallel_algorithm = algorithm;
+        request.overlap.context_parallel = overlapped;
+        request.data_parallel = 2;
+        request.recompute.mode = RecomputeMode::selective;
+        expect_equivalent(tiny_setting(kind.model, training_of(kind), request), kind.name, 6);
+      }
+    }
+  }
+}
+
 TEST(ProgramOfAttention, WithItsForwardPassRepeatedIsTheUnshardedOne) {
   for (const Kind& kind : kinds()) {
     PlanRequest request;

@@ -75,6 +75,26 @@ TEST(PointReader, GivesTheFiguresOfTheWholeScenario) {
   EXPECT_EQ(refused, 1);  // three devices do not share 32 heads
 }
 
+// What 25.07 does otherwise is of latent attention on Blackwell: the network and the node of a
+// point decide, not those of the sweep's own scenario, and a release that a point names is its.
+TEST(PointReader, ResolvesAReleaseForTheNetworkAndTheNodeOfThePoint) {
+  const auto sweep = sweep_from(R"("vary": [
+    { "key": "training.release", "values": ["25.07", "25.09"] },
+    { "key": "model", "values": ["llama-3.1-8b", "deepseek-v2-lite"] },
+    { "key": "cluster.node", "values": ["dgx-h100-80gb", "dgx-b200"] } ])");
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().where << ": " << sweep.error().message;
+  PointAnswerer answerer(*sweep);
+  std::vector<SweepValue> values;
+  PointRow row;
+  for (std::int64_t point = 0; point < sweep->points; ++point) {
+    ASSERT_TRUE(answerer.answer(point, row));
+    values_at(*sweep, point, values);
+    const auto whole = estimated_whole(*sweep, values);
+    ASSERT_TRUE(whole.has_value()) << whole.error().where << ": " << whole.error().message;
+    expect_same(row, *whole);
+  }
+}
+
 TEST(PointReader, GivesTheSameInAnyOrder) {
   const auto sweep = sweep_from(R"("vary": [
     { "key": "cluster.nodes", "values": [1, 2, 4] },
