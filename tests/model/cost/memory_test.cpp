@@ -206,6 +206,7 @@ TEST(StageMemory, KeepsWhatIsBackBetweenTheHalvesOfABackwardPass) {
 TEST(StageMemory, DropsTheScoresBetweenTheHalvesOfABackwardPass) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.flash_attention = false;
+  job.job.training.stack.dropout = true;
   PlanRequest request{.pipeline_parallel = 4, .schedule = "zb-h2"};
   request.recompute.mode = RecomputeMode::full;
   const Plan plan = legal_plan(job, request);
