@@ -65,7 +65,8 @@ TEST(PlanOfSizes, ResolvesAReleaseForEachNetwork) {
     const Ran ran = run_trainyard("plan --format json " + file);
     EXPECT_EQ(ran.status, 0) << ran.err;
     std::map<std::string, double> steps;
-    for (const PrintedJson& point : PrintedJson::parse(ran.out).at("points")) {
+    const PrintedJson json = PrintedJson::parse(ran.out);
+    for (const PrintedJson& point : json.at("points")) {
       steps[point.at("model")] = point.at("best").at("step_time_s");
     }
     return steps;
