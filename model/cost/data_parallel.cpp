@@ -420,11 +420,16 @@ class StageOverlap {
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
+  // The reductions of a micro-batch. Of pairs of passes few are split; where they are, both ends'
+  // gradients come with those of their inputs.
   UnitSequence reductions(const Cover& cover, int chunk) const {
+    const bool every = reduces_every_microbatch(plan_);
+    const bool whole = !split_ || (every && shape_.route == Route::both_ways);
     UnitSequence units =
-        sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
+        sequence(whole ? nullptr : &PassTimes::weight_gradient, kReduce, cover.rate, chunk);
     std::swap(units.first, units.last);
     std::swap(units.has_first, units.has_last);
+    if (every && split_) units.first.reduce = units.last.reduce = Seconds(0);
     return units;
   }
 
