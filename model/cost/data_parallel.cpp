@@ -271,8 +271,14 @@ class StageOverlap {
       return cost;
     }
     const Cover ahead = forward_cover();
-    const Seconds apart = waited_in_pass(cover, between_passes() * (ahead.rate / cover.rate));
-    const Seconds more = passes_together() * (waited_in_pass(cover, Seconds(0)) - apart);
+    const Seconds between = between_passes() * (ahead.rate / cover.rate);
+    Seconds apart;
+    Seconds more;
+    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+      const Seconds each = waited_in_pass(cover, chunk, between / shape_.chunks);
+      apart += each;
+      more += passes_together(chunk) * (waited_in_pass(cover, chunk, Seconds(0)) - each);
+    }
     const double times = plan_.microbatches;
     cost.end = left_at_end(cover);
     const Seconds waited = apart + more / times;
@@ -326,28 +332,25 @@ class StageOverlap {
     return whole(&PassTimes::forward) + (split_ ? whole(&PassTimes::input_gradient) : Seconds(0));
   }
 
-  // Passes that reduce right behind another, micro-batches: where halves are apart those that end
-  // the stage's list, else those in flight where a micro-batch turns back, but for the first.
-  double passes_together() const {
+  // Passes of a chunk that reduce right behind another one. Where halves are apart they end the
+  // stage's list. Else as many are in flight where a micro-batch turns back, but for the one that
+  // does: the last chunk's have forward passes between them, if there are others.
+  double passes_together(int chunk) const {
     if (split_) return work_.passes_at_end - 1;
-    const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
-    return (plan_.schedule->chunks_in_flight(shape_, turn) - 1.0) / shape_.chunks;
+    const int all = plan_.schedule->chunks_in_flight(shape_, shape_.stages - 1) - 1;
+    if (shape_.chunks == 1) return all;
+    return chunk + 1 < shape_.chunks ? all / (shape_.chunks - 1.0) : 0.0;
   }
 
-  // By all chunks' passes, each behind one like it and what is between the two, a share of
-  // `between`.
-  Seconds waited_in_pass(const Cover& cover, Seconds between) const {
-    Seconds waited;
-    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-      const UnitSequence units = reductions(cover, chunk);
-      MessagesOfPasses messages;
-      messages.pass(units);
-      messages.other_work(between / shape_.chunks);
-      const Seconds first = messages.waited();
-      messages.pass(units);
-      waited += messages.waited() - first;
-    }
-    return waited * cover.rate;
+  // By a chunk's pass behind one like it and what is `between` the two.
+  Seconds waited_in_pass(const Cover& cover, int chunk, Seconds between) const {
+    const UnitSequence units = reductions(cover, chunk);
+    MessagesOfPasses messages;
+    messages.pass(units);
+    messages.other_work(between);
+    const Seconds first = messages.waited();
+    messages.pass(units);
+    return (messages.waited() - first) * cover.rate;
   }
 
   // What a pass offers to the communication beside it.
