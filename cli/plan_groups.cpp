@@ -77,17 +77,14 @@ std::string search_words(const GroupedPlans& found) {
 
 // Of the groups that no plan can use, why.
 std::string left_out(const Scenario& scenario) {
-  const PrecisionRecipe& precision = scenario.job.training.precision;
   std::vector<std::string_view> devices;
-  for (const Cluster& group : scenario.unlike->groups) {
-    const Device& device = group.device;
-    const bool computes =
-        device.supports(precision.layer_gemm) && device.supports(precision.head_gemm);
-    if (!computes) devices.push_back(device.name);
+  for (const std::size_t g : groups_without_precision(scenario)) {
+    const std::string_view name = scenario.unlike->groups[g].device.name;
+    if (std::ranges::find(devices, name) == devices.end()) devices.push_back(name);
   }
   if (devices.empty()) return "";
   return fmt::format("{}: no plan can use them, for they do not compute in {}.",
-                     fmt::join(devices, ", "), precision.name);
+                     fmt::join(devices, ", "), scenario.job.training.precision.name);
 }
 
 std::string report(const Question& question, const std::vector<GroupedPlan>& plans,
@@ -108,6 +105,20 @@ std::string report(const Question& question, const std::vector<GroupedPlan>& pla
   return text + end;
 }
 
+// A group that no plan can use: no figures.
+CsvRow idle_row(const Scenario& scenario, std::size_t group) {
+  return {{"name", scenario.name},
+          {"use", "left out"},
+          {"step_time_s", ""},
+          {"boundary_s", ""},
+          {"group", scenario.unlike->groups[group].name},
+          {"stages", ""},
+          {"layers", ""},
+          {"replicas", ""},
+          {"micro_batches", ""},
+          {"peak_memory_bytes", ""}};
+}
+
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
   std::vector<CsvRow> rows;
   for (const GroupedPlan& plan : plans) {
@@ -124,6 +135,9 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"micro_batches", fmt::format("{}", share.microbatches)},
                       {"peak_memory_bytes", csv_number(share.peak_memory.value())}});
     }
+  }
+  for (const std::size_t g : groups_without_precision(scenario)) {
+    rows.push_back(idle_row(scenario, g));
   }
   return csv_text(rows);
 }

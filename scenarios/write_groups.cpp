@@ -1,5 +1,7 @@
 #include "scenarios/write_groups.h"
 
+#include <fmt/format.h>
+
 #include "scenarios/plan_value.h"
 
 namespace trainyard {
@@ -31,6 +33,19 @@ Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
           {"groups", std::move(groups)}};
 }
 
+std::vector<std::size_t> groups_without_precision(const Scenario& scenario) {
+  const PrecisionRecipe& precision = scenario.job.training.precision;
+  const std::vector<Cluster>& groups = scenario.unlike->groups;
+  std::vector<std::size_t> left_out;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Device& device = groups[g].device;
+    const bool computes =
+        device.supports(precision.layer_gemm) && device.supports(precision.head_gemm);
+    if (!computes) left_out.push_back(g);
+  }
+  return left_out;
+}
+
 std::string_view name_of(GroupUse use) {
   switch (use) {
     case GroupUse::pipeline:
@@ -43,6 +58,22 @@ std::string_view name_of(GroupUse use) {
   return "alone";
 }
 
+namespace {
+
+Json left_out_json(const Scenario& scenario) {
+  Json list = Json::array();
+  for (const std::size_t g : groups_without_precision(scenario)) {
+    const Cluster& group = scenario.unlike->groups[g];
+    list.push_back({{"group", g},
+                    {"name", group.name},
+                    {"reason", fmt::format("{} does not compute in {}", group.device.name,
+                                           scenario.job.training.precision.name)}});
+  }
+  return list;
+}
+
+}  // namespace
+
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found) {
   Json list = Json::array();
@@ -53,6 +84,7 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
   return text_of({{"trainyard", "group-plans/1"},
                   {"name", scenario.name},
                   {"plans", list},
+                  {"left_out", left_out_json(scenario)},
                   {"search", search}});
 }
 

@@ -2,6 +2,7 @@
 // alike, searches that are stopped.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -195,11 +196,25 @@ TEST(PlanOfGroups, SaysWhichDevicesCannotComputeInThePrecision) {
   const std::string file = quoted(write_scratch("groups_fp8.json", R"({
     "trainyard": "scenario/1", "model": "llama-3.1-8b",
     "cluster": { "groups": [{ "node": "dgx-a100-80gb", "nodes": 2 },
+                            { "node": "dgx-a100-80gb", "nodes": 1 },
                             { "node": "dgx-h100-80gb", "nodes": 2 }] },
     "training": { "global_batch": 64, "sequence_length": 4096, "precision": "fp8" } })"));
   const Ran ran = run_trainyard("plan " + file);
   EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("a100-sxm-80gb: no plan can use them"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(" a100-sxm-80gb: no plan can use them"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("a100-sxm-80gb, a100-sxm-80gb"), std::string::npos) << ran.out;
+  const Ran printed = run_trainyard("plan --format json " + file);
+  const PrintedJson json = PrintedJson::parse(printed.out);
+  ASSERT_EQ(json.at("left_out").size(), 2u) << printed.out;
+  EXPECT_EQ(json.at("left_out").at(1).at("group"), 1);
+  EXPECT_EQ(json.at("left_out").at(1).at("name"), "dgx-a100-80gb");
+  EXPECT_EQ(json.at("left_out").at(1).at("reason"), "a100-sxm-80gb does not compute in fp8");
+  const std::vector<std::string> rows = lines_of(run_trainyard("plan --format csv " + file).out);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const std::string& row) {
+                            return row.find(",left out,,,dgx-a100-80gb,") != std::string::npos;
+                          }),
+            2);
 }
 
 TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
