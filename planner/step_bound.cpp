@@ -71,7 +71,6 @@ UnitPasses unit_passes(const StageCosts& costs, const Plan& plan, const StagePar
   if (held.head) {
     LayerCost head = costs.head;
     add_second_gather(plan, head);
-    join_halves_of_head(plan, head);
     units.head = passes_of(head, 0, 0);
   }
   return units;

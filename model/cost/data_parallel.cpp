@@ -261,7 +261,8 @@ class StageOverlap {
     return cost;
   }
 
-  // ZeRO-2. In a pipeline the last reductions of a pass go on beside what follows it.
+  // ZeRO-2. In a pipeline no pass waits for its reductions: they go on beside the passes that
+  // follow, as long as there are some.
   DataParallelCost reduced_in_every_pass() const {
     DataParallelCost cost;
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
@@ -271,23 +272,16 @@ class StageOverlap {
       return cost;
     }
     const Cover ahead = forward_cover();
-    const Seconds between = between_passes() * (ahead.rate / cover.rate);
-    Seconds apart;
-    Seconds more;
-    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-      const Seconds each = waited_in_pass(cover, chunk, between / shape_.chunks);
-      apart += each;
-      more += passes_together(chunk) * (waited_in_pass(cover, chunk, Seconds(0)) - each);
-    }
     const double times = plan_.microbatches;
-    cost.end = left_at_end(cover);
-    const Seconds waited = apart + more / times;
-    const Seconds all = share_met(plan_) * sync_.reduce.time;
-    const Seconds hidden = std::max(Seconds(0), all - waited - cost.end / times);
+    const Seconds all = times * share_met(plan_) * sync_.reduce.time;
+    const Seconds backward = times * whole(part);
+    const Seconds others = std::max(Seconds(0), behind_first_gradient() - backward);
+    const Seconds room = backward * cover.rate + others * ahead.rate;
+    cost.end = left_at_end(cover) + left_of_passes_at_end(cover);
+    cost.queued = all - room;
+    const Seconds hidden = (all - std::max(cost.end, cost.queued)) / times;
     const Seconds in_backward = std::min(hidden, whole(part) * cover.rate);
-    // Weight gradients that end a list are on the way of no other pass.
-    if (split_) cost.end += more;
-    cost.microbatch.weight_gradient = (split_ ? apart : waited) + in_backward * cover.lost;
+    cost.microbatch.weight_gradient = in_backward * cover.lost;
     cost.microbatch.forward = (hidden - in_backward) * ahead.lost;
     return cost;
   }
@@ -327,30 +321,18 @@ class StageOverlap {
   };
   static constexpr Moves kGather{1, 0}, kReduce{0, 1}, kBoth{1, 1};
 
-  // Of a micro-batch, what a stage does between passes that reduce.
-  Seconds between_passes() const {
-    return whole(&PassTimes::forward) + (split_ ? whole(&PassTimes::input_gradient) : Seconds(0));
-  }
-
-  // Passes of a chunk that reduce right behind another one. Where halves are apart they end the
-  // stage's list. Else as many are in flight where a micro-batch turns back, but for the one that
-  // does: the last chunk's have forward passes between them, if there are others.
-  double passes_together(int chunk) const {
-    if (split_) return work_.passes_at_end - 1;
-    const int all = plan_.schedule->chunks_in_flight(shape_, shape_.stages - 1) - 1;
-    if (shape_.chunks == 1) return all;
-    return chunk + 1 < shape_.chunks ? all / (shape_.chunks - 1.0) : 0.0;
-  }
-
-  // By a chunk's pass behind one like it and what is `between` the two.
-  Seconds waited_in_pass(const Cover& cover, int chunk, Seconds between) const {
-    const UnitSequence units = reductions(cover, chunk);
-    MessagesOfPasses messages;
-    messages.pass(units);
-    messages.other_work(between);
-    const Seconds first = messages.waited();
-    messages.pass(units);
-    return (messages.waited() - first) * cover.rate;
+  // From a stage's first gradient to its last. Before that it, or the stage where a micro-batch
+  // turns back, has run the forward passes that are in flight there; the rest of the way there and
+  // back is as long as what the pipeline adds to m passes (handbook §8). Where the halves of a
+  // backward pass are apart, the first gradient waits for the input gradients of all stages.
+  Seconds behind_first_gradient() const {
+    const int turn = shape_.route == Route::loop ? shape_.stages - 1 : 0;
+    const double before =
+        static_cast<double>(plan_.schedule->chunks_in_flight(shape_, turn)) / shape_.chunks;
+    const Seconds forward = whole(&PassTimes::forward);
+    const Seconds weight = whole(&PassTimes::weight_gradient);
+    const Seconds waits = split_ ? (shape_.stages - 1.0) * weight : Seconds(0);
+    return plan_.microbatches * (forward + whole(nullptr)) - before * forward - waits;
   }
 
   // What a pass offers to the communication beside it.
@@ -408,32 +390,24 @@ class StageOverlap {
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
     const Seconds between = between_chunks();
-    MessagesOfPasses messages;  // waits are passes' own
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      const UnitSequence units = reductions(cover, chunk);
-      if (chunk + 1 < shape_.chunks) {
-        messages.other_work(between);
-        left = std::max(Seconds(0), left - between);
-      }
-      messages.pass(units);
+      UnitSequence units =
+          sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
+      std::swap(units.first, units.last);
+      std::swap(units.has_first, units.has_last);
+      if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
       left = left_of_reductions(units, left);
     }
-    if (reduces_every_microbatch(plan_)) left = messages.left();
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
 
-  // The reductions of a micro-batch. Of pairs of passes few are split; where they are, both ends'
-  // gradients come with those of their inputs.
-  UnitSequence reductions(const Cover& cover, int chunk) const {
-    const bool every = reduces_every_microbatch(plan_);
-    const bool whole = !split_ || (every && shape_.route == Route::both_ways);
-    UnitSequence units =
-        sequence(whole ? nullptr : &PassTimes::weight_gradient, kReduce, cover.rate, chunk);
-    std::swap(units.first, units.last);
-    std::swap(units.has_first, units.has_last);
-    if (every && split_) units.first.reduce = units.last.reduce = Seconds(0);
-    return units;
+  // Weight gradients that the schedule leaves for the end follow each other with nothing between:
+  // what each leaves of its reductions adds up.
+  Seconds left_of_passes_at_end(Cover cover) const {
+    if (!split_) return Seconds(0);
+    const Seconds each = sync_.reduce.time - whole(&PassTimes::weight_gradient) * cover.rate;
+    return (work_.passes_at_end - 1) * std::max(Seconds(0), each) / shape_.chunks;
   }
 
   // Without a pipeline every schedule is the same: one chunk, and nothing is gained by splitting.

@@ -23,6 +23,9 @@ struct DataParallelCost {
   Seconds lost;
   Seconds gathered;
   double lost_to_gathers = 0;
+  // Of every micro-batch's reductions, behind the last pass of a stage that never waits: below zero
+  // where there was room for more.
+  Seconds queued;
 };
 
 // What one micro-batch's passes of a stage offer to hide behind.

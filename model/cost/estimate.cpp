@@ -30,7 +30,6 @@ SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLin
       plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
       send_time(job, plan, links)};
   add_second_gathers(plan, shared.layers);
-  join_halves_of_head(plan, shared.layers.head);
   return shared;
 }
 
@@ -143,6 +142,9 @@ struct StageEnds {
   // Weights that come beside the first micro-batch's passes, and what those lose in a second of it.
   Seconds gathered;
   double lost_to_gathers = 0;
+  // Reductions behind the last pass, and what the passes take from the first gradients on: a stage
+  // that waits for a slower one has as much more time for the former.
+  Seconds queued;
   Seconds at_ends_of_passes, optimizer;
 };
 
@@ -150,7 +152,7 @@ struct StageEnds {
 // The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
   Seconds start, end, optimizer;
-  Seconds lost;
+  Seconds lost, queued;
   Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
 };
 
@@ -197,6 +199,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
           .lost = data.lost,
           .gathered = data.gathered,
           .lost_to_gathers = data.lost_to_gathers,
+          .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
           .at_ends_of_passes = data.at_ends,
           .optimizer = optimizer_time(job, plan, held)};
 }
@@ -224,6 +227,7 @@ class Slack {
   StageEnds off(StageEnds ends) const {
     ends.start = std::max(Seconds(0), ends.start - before_);
     ends.end = std::max(Seconds(0), ends.end - behind_);
+    ends.queued -= behind_;
     return ends;
   }
   // Weights come while the stage waits for its first micro-batch.
@@ -242,6 +246,7 @@ class Slack {
     before_ += stage.forward / chunks_;
     behind_ += stage.backward() / chunks_;
   }
+  Seconds longest() const { return longest_; }
   // On the way of the first micro-batch to the slowest stage, and of the last one back from it.
   Seconds lost() const { return applies_ ? lost_to_slowest_ : lost_; }
 
@@ -270,6 +275,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       const StageEnds seen = slack.off(own);
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
+      ends.queued = std::max(ends.queued, seen.queued);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
@@ -281,6 +287,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
     }
   }
   ends.lost = slack.lost();
+  ends.end = std::max(ends.end, ends.queued - (plan.microbatches - 1) * slack.longest());
   return ends;
 }
 

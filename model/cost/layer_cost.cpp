@@ -272,10 +272,4 @@ void add_second_gathers(const Plan& plan, StageCosts& costs) {
   add_second_gather(plan, costs.head);
 }
 
-void join_halves_of_head(const Plan& plan, LayerCost& head) {
-  if (!splits_backward(*plan.schedule, plan.pipeline_parallel)) return;
-  head.input_gradient.add(head.weight_gradient, 1);
-  head.weight_gradient = {};
-}
-
 }  // namespace trainyard

@@ -75,8 +75,4 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
 void add_second_gather(const Plan& plan, LayerCost& cost);
 void add_second_gathers(const Plan& plan, StageCosts& costs);
 
-// Where backward passes are split the head's is not: the gradients of its logits would stay until
-// its weight gradient.
-void join_halves_of_head(const Plan& plan, LayerCost& head);
-
 }  // namespace trainyard

@@ -143,11 +143,6 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
     // scattered.
     memory.buffers += Bytes(stage.largest_layer *
                             (2 * training.precision.weight_bytes + training.stack.reduction_bytes));
-  } else if (dense_divisors(plan).gradients > 1 ||
-             (stage.experts > 0 && expert_divisors(plan).gradients > 1)) {
-    // Whole gradients of the layer at work and of the one whose are reduced beside it.
-    const int layers = plan.overlap.data_parallel ? std::min(2, stage.layers) : 1;
-    memory.buffers += Bytes(stage.largest_layer * layers * training.stack.gradient_bytes);
   }
 }
 

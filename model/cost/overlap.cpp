@@ -35,38 +35,53 @@ ShownInPass operator*(double times, ShownInPass shown) {
   return {times * shown.all, times * shown.at_ends};
 }
 
-void MessagesOfPasses::add(const PassUnit& unit) {
-  const Seconds late = left_ + unit.gather - last_.work - between_;
-  waited_ += std::max(Seconds(0), late);
-  // Behind the last unit its reduction began, in what was between the passes.
-  left_ = between_ > Seconds(0) ? std::min(last_.reduce, left()) : last_.reduce;
-  between_ = Seconds(0);
-  last_ = unit;
-}
+namespace {
 
-void MessagesOfPasses::pass(const UnitSequence& units) {
-  units.for_each([this](const PassUnit& unit, int count) {
-    add(unit);
-    if (count > 1) add(unit);
-    if (count > 2) waited_ += (count - 2) * std::max(Seconds(0), left_ + unit.gather - unit.work);
-  });
-}
+class PassWithMessages {
+ public:
+  void begin(const PassUnit& unit) {
+    first_gather_ = unit.gather;
+    before_ = unit;
+  }
+  void add(const PassUnit& unit) {
+    // Beside the unit before this one: what was left to reduce, then this one's gather.
+    const bool gathers = unit.gather > Seconds(0);
+    if (gathers) waited_ += std::max(Seconds(0), left_ + unit.gather - before_.work);
+    left_ = gathers ? Seconds(0) : std::max(Seconds(0), left_ - before_.work);
+    left_ += before_.reduce;
+    before_ = unit;
+  }
+  // `more` units behind two of the same.
+  void add_alike(int more) {
+    if (before_.gather > Seconds(0)) {
+      waited_ += more * std::max(Seconds(0), left_ + before_.gather - before_.work);
+    } else {
+      left_ = left_behind(left_, before_, more);
+    }
+  }
+  ShownInPass shown() const {
+    const Seconds tail = std::max(Seconds(0), left_ - before_.work) + before_.reduce;
+    return {first_gather_ + waited_ + tail, first_gather_ + tail};
+  }
 
-Seconds MessagesOfPasses::left() const {
-  const Seconds before = std::max(Seconds(0), left_ - last_.work);
-  return std::max(Seconds(0), before + last_.reduce - between_);
-}
+ private:
+  Seconds first_gather_, waited_;
+  Seconds left_;  // of reductions, where the last unit begins
+  PassUnit before_;
+};
+
+}  // namespace
 
 ShownInPass shown_in_pass(const UnitSequence& units) {
-  MessagesOfPasses messages;
-  messages.pass(units);
-  Seconds first_gather;
+  PassWithMessages pass;
   bool is_first = true;
-  units.for_each([&](const PassUnit& unit, int) {
-    if (is_first) first_gather = unit.gather;
+  units.for_each([&](const PassUnit& unit, int count) {
+    is_first ? pass.begin(unit) : pass.add(unit);
+    if (count > 1) pass.add(unit);
+    if (count > 2) pass.add_alike(count - 2);
     is_first = false;
   });
-  return {messages.waited() + messages.left(), first_gather + messages.left()};
+  return pass.shown();
 }
 
 namespace {

@@ -33,8 +33,7 @@ struct UnitSequence {
   }
 };
 
-// Reductions begin where their unit ends, and nothing waits for them. What is left of them, and of
-// `before`, at the end.
+// Reductions begin where their unit ends. What is left of them, and of `before`, at the end.
 Seconds left_of_reductions(const UnitSequence& units, Seconds before = Seconds(0));
 
 // All gathers begin with the pass, `before` ahead of them.
@@ -61,28 +60,8 @@ struct ShownInPass {
 };
 ShownInPass operator*(double times, ShownInPass shown);
 
-// Passes of a stage one after the other. Each unit's gather runs beside the unit before it, behind
-// the reductions of the one before that, for which a unit waits in any case: whole gradients of two
-// units are there at most (model/program/parts/sharded.cpp).
-class MessagesOfPasses {
- public:
-  void pass(const UnitSequence& units);
-  // Work, or none, until the next pass; its units gather nothing ahead.
-  void other_work(Seconds time) { between_ += time; }
-  Seconds waited() const { return waited_; }
-  // Of the last units' reductions, after all that was passed.
-  Seconds left() const;
-
- private:
-  void add(const PassUnit& unit);
-
-  Seconds waited_;
-  Seconds left_;  // of reductions, where the last unit begins
-  Seconds between_;
-  PassUnit last_;
-};
-
-// The pass ends with its last reduction.
+// Each unit's gather runs beside the unit before it, behind the reductions of the one before that;
+// the pass ends with its last reduction.
 ShownInPass shown_in_pass(const UnitSequence& units);
 
 // Exchanges of a pass, by the group that makes them.

@@ -192,9 +192,8 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
     blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
   }
   blocks.backward = add_block(program, names.backward, std::move(backward));
-  if (!splits) blocks.input_gradient = blocks.backward;  // of a split pass: nothing is put off
   if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
-  blocks.sums_with_input = !splits || sums == Phase::input_gradient;
+  blocks.sums_with_input = sums == Phase::input_gradient;
   blocks.reduction =
       add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
   blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));
@@ -250,7 +249,6 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   add_embedding(embedding, table);
   blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, of_embedding, norm);
   NetworkUnit head(lowering, Scope::stage);
-  head.keep_backward_whole();  // its logits' gradients would stay: runs of zero bubble held none
   const bool shared = tied && !apart;
   const Parameter matrix =
       shared ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);

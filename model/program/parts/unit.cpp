@@ -226,7 +226,7 @@ void NetworkUnit::repeat_forward() {
 
 bool NetworkUnit::splits_backward() const {
   const Plan& plan = lowering_.plan;
-  return !whole_backward_ && trainyard::splits_backward(*plan.schedule, plan.pipeline_parallel);
+  return trainyard::splits_backward(*plan.schedule, plan.pipeline_parallel);
 }
 
 void NetworkUnit::surround_backward(const std::vector<Operation>& before,

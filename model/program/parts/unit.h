@@ -117,8 +117,6 @@ class NetworkUnit {
   void repeat_every_second_matmul();
   // Whether input and weight gradients are passes of their own.
   bool splits_backward() const;
-  // No weight gradient of this unit is put off.
-  void keep_backward_whole() { whole_backward_ = true; }
   void surround_backward(const std::vector<Operation>& before, const std::vector<Operation>& after);
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
@@ -144,7 +142,6 @@ class NetworkUnit {
 
   Lowering& lowering_;
   Scope of_parameters_;
-  bool whole_backward_ = false;
   std::vector<Operation> forward_, backward_;
   std::vector<Parameter> parameters_, used_;
 };

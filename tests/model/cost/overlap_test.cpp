@@ -8,21 +8,17 @@
 namespace trainyard {
 namespace {
 
-UnitSequence random_units(std::mt19937& random, bool gathers) {
+UnitSequence random_units(std::mt19937& random) {
   const auto some = [&] { return Seconds(static_cast<double>(random() % 8)); };
-  const auto unit = [&] {
+  const auto unit = [&](bool gathers) {
     return PassUnit{some(), gathers ? some() + Seconds(1) : Seconds(0), some()};
   };
-  UnitSequence units{unit(), unit(), unit()};
+  const bool gathers = random() % 2 == 0;
+  UnitSequence units{unit(gathers), unit(gathers), unit(gathers)};
   units.layers = static_cast<int>(random() % 7);
   units.has_first = random() % 2 == 0;
   units.has_last = random() % 2 == 0;
   return units;
-}
-
-UnitSequence random_units(std::mt19937& random) {
-  const bool gathers = random() % 2 == 0;
-  return random_units(random, gathers);
 }
 
 std::vector<PassUnit> one_by_one(const UnitSequence& units) {
@@ -35,8 +31,7 @@ std::vector<PassUnit> one_by_one(const UnitSequence& units) {
 
 // The messages of a pass played unit by unit: the link is busy until `link`, compute until `clock`.
 // A unit begins when its gather has come, which waits for the reductions given to the link before
-// the unit before it began, and when those are done; its own reduction is given to the link where
-// it ends.
+// the unit before it began; its own reduction is given to the link where it ends.
 Seconds played_pass(const std::vector<PassUnit>& units) {
   Seconds clock;
   Seconds link;
@@ -44,8 +39,10 @@ Seconds played_pass(const std::vector<PassUnit>& units) {
   Seconds to_reduce;  // of the unit before
   for (std::size_t i = 0; i < units.size(); ++i) {
     if (i > 0) link = std::max(link, begun);
-    link += units[i].gather;
-    clock = std::max(clock, link);
+    if (units[i].gather > Seconds(0)) {
+      link += units[i].gather;
+      clock = std::max(clock, link);
+    }
     if (i > 0) link = std::max(link, clock) + to_reduce;
     begun = clock;
     clock += units[i].work;
@@ -63,34 +60,6 @@ TEST(ShownInPass, IsWhatUnitsOneByOneTakeLonger) {
     Seconds work;
     for (const PassUnit& unit : all) work += unit.work;
     ASSERT_NEAR(shown_in_pass(units).all.value(), (played_pass(all) - work).value(), 1e-9) << draw;
-  }
-}
-
-// Each reduction's end is written down: a unit begins when the one of the unit before the last one
-// is done, be it of this pass or of the one before.
-TEST(MessagesOfPasses, UnitsWaitForTheReductionBeforeTheLastOne) {
-  std::mt19937 random(4);
-  for (int draw = 0; draw < 2000; ++draw) {
-    MessagesOfPasses messages;
-    Seconds clock;
-    Seconds waited;
-    std::vector<Seconds> done(2);
-    for (int pass = 0; pass < 3; ++pass) {
-      const UnitSequence units = random_units(random, false);
-      messages.pass(units);
-      for (const PassUnit& unit : one_by_one(units)) {
-        const Seconds begin = std::max(clock, done[done.size() - 2]);
-        waited += begin - clock;
-        clock = begin + unit.work;
-        done.push_back(std::max(clock, done.back()) + unit.reduce);
-      }
-      const Seconds between(static_cast<double>(random() % 12));
-      messages.other_work(between);
-      clock += between;
-    }
-    ASSERT_NEAR(messages.waited().value(), waited.value(), 1e-9) << draw;
-    const Seconds left = std::max(Seconds(0), done.back() - clock);
-    ASSERT_NEAR(messages.left().value(), left.value(), 1e-9) << draw;
   }
 }
 
