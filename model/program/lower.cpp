@@ -77,8 +77,6 @@ bool sums_up(const UnitBlocks& unit, StepPass pass) {
   return pass == StepPass::backward || (pass == StepPass::input_gradient) == unit.sums_with_input;
 }
 
-constexpr std::array<BlockCall, 2> kNoSums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
-
 class StageBuilder {
  public:
   StageBuilder(const Lowering& lowering, const ProgramBlocks& blocks, PipelineShape shape,
@@ -152,19 +150,14 @@ class StageBuilder {
   enum class Part : std::uint8_t { whole, inner, receive, send };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
-    const bool boundary = part == Part::receive || part == Part::send;
-    const std::vector<BlockCall> sums =
-        boundary ? std::vector<BlockCall>() : sums_of(pass.chunk, step_pass(pass.kind));
-    BodyKey key{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
-    for (const BlockCall& sum : sums_) {
-      if (!sums.empty()) key.insert(key.end(), {sum.block, sum.local_layer});
-    }
+    const auto key =
+        std::array{static_cast<int>(pass.kind), pass.chunk, last ? 1 : 0, static_cast<int>(part)};
     const auto [found, is_new] = bodies_.try_emplace(key, 0);
     if (is_new) {
       found->second = static_cast<int>(program_.bodies.size());
       program_.bodies.push_back(make_body(pass, part, last));
     }
-    note_sums(sums);
+    const bool boundary = part == Part::receive || part == Part::send;
     if (boundary && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
     program_.steps.push_back({.body = found->second,
                               .pass = step_pass(pass.kind),
@@ -174,26 +167,9 @@ class StageBuilder {
                               .paired = part == Part::inner});
   }
 
-  // What a pass leaves on the way, in its order: the waits for it.
-  std::vector<BlockCall> sums_of(int chunk, StepPass pass) const {
-    std::vector<BlockCall> sums;
-    for (const Unit& unit : units_of(chunk)) {
-      if (sums_up(*unit.blocks, pass)) {
-        sums.push_back(block_call(unit.at, unit.blocks->await_sums));
-      }
-    }
-    std::reverse(sums.begin(), sums.end());
-    return sums;
-  }
-
-  void note_sums(const std::vector<BlockCall>& sums) {
-    if (!sums.empty() && waits_for_sums()) {
-      sums_ = kNoSums;
-      return;
-    }
-    for (const BlockCall& sum : sums) sums_ = {sums_[1], sum};
-  }
-
+  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
+  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
+  // alive at most.
   bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
 
   bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
@@ -330,7 +306,7 @@ class StageBuilder {
     std::reverse(units.begin(), units.end());
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
-    std::vector<BlockCall> sums(sums_.begin(), sums_.end());
+    std::vector<BlockCall> sums = {{.block = -1}, {.block = -1}};
     Body body;
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
@@ -344,7 +320,7 @@ class StageBuilder {
         call_next_fetch(body, units[i], units[i + 1], pass);
         call_next_restore(body, units[i], units[i + 1]);
       }
-      if (sums_up(*units[i].blocks, pass)) {
+      if (waits_for_sums() && sums_up(*units[i].blocks, pass)) {
         call(body, sums[sums.size() - 2]);
         sums.push_back(block_call(units[i].at, units[i].blocks->await_sums));
       }
@@ -436,10 +412,7 @@ class StageBuilder {
   PipelineShape shape_;
   int stage_ = 0;
   StageProgram program_;
-  // Pass kind, chunk, last, part; where it makes sums, those that it may have to wait for.
-  using BodyKey = std::vector<int>;
-  std::map<BodyKey, int> bodies_;            // → index
-  std::array<BlockCall, 2> sums_ = kNoSums;  // waits for the last two before the pass at hand
+  std::map<std::array<int, 4>, int> bodies_;  // pass kind, chunk, last, part → index
 };
 
 }  // namespace
