@@ -167,11 +167,6 @@ class StageBuilder {
                               .paired = part == Part::inner});
   }
 
-  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
-  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
-  // alive at most.
-  bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
-
   bool has_embedding(int chunk) const { return layer_chunk_of(shape_, {stage_, chunk}) == 0; }
   bool has_head(int chunk) const {
     return layer_chunk_of(shape_, {stage_, chunk}) == layer_chunks(shape_) - 1;
@@ -301,12 +296,23 @@ class StageBuilder {
     return body;
   }
 
+  // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
+  // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
+  // alive at most.
+  bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
+  using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
+  void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
+    if (!waits_for_sums() || !sums_up(*unit.blocks, pass)) return;
+    call(body, sums[0]);
+    sums = {sums[1], block_call(unit.at, unit.blocks->await_sums)};
+  }
+
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
-    std::vector<BlockCall> sums = {{.block = -1}, {.block = -1}};
+    LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
     Body body;
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
@@ -320,17 +326,14 @@ class StageBuilder {
         call_next_fetch(body, units[i], units[i + 1], pass);
         call_next_restore(body, units[i], units[i + 1]);
       }
-      if (waits_for_sums() && sums_up(*units[i].blocks, pass)) {
-        call(body, sums[sums.size() - 2]);
-        sums.push_back(block_call(units[i].at, units[i].blocks->await_sums));
-      }
+      await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
       if (reduces && ends_its_gradients(units[i])) {
         call(body, block_call(units[i].at, units[i].blocks->reduction));
       }
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
-    if (waits_for_sums()) call(body, sums.back());
+    call(body, sums[1]);
     return body;
   }
 
