@@ -22,6 +22,14 @@ PlanLinks unit_ring(int ranks) {
   return links;
 }
 
+// Compute that loses nothing to the communication beside it.
+PreparedJob llama_reduced_in_16_bits() {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.overlap_slowdown = 0;
+  job.job.training.stack.reduction_bytes = 2;
+  return job;
+}
+
 double traffic_in_gigabytes(int zero_stage) {
   PreparedJob job = llama_8b_on_h100();
   job.job.training.stack.reduction_bytes = 2;
@@ -118,9 +126,7 @@ TEST(DataParallelCost, OfAHeadHidesBehindTheLayersBeforeIt) {
 // the first gather and the last reduction show, and of the two units between them, which have a
 // reduction and a gather beside them, half a second each.
 TEST(DataParallelCost, OfEveryPassShowsWhatDoesNotFitBesideALayer) {
-  PreparedJob job = llama_8b_on_h100();
-  job.job.training.stack.overlap_slowdown = 0;
-  job.job.training.stack.reduction_bytes = 2;
+  const PreparedJob job = llama_reduced_in_16_bits();
   Plan plan;
   plan.schedule = find_schedule("1f1b");
   plan.zero_stage = 3;
@@ -174,9 +180,7 @@ TEST(DataParallelCost, OfPassesThatWaitForCopiesHasTheirTimeToo) {
 // micro-batches between the two chunks' last W; the last stage begins a forward pass later, and its
 // spans are that much shorter (by the lists of Qi et al. 2024).
 TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
-  PreparedJob job = llama_8b_on_h100();
-  job.job.training.stack.overlap_slowdown = 0;
-  job.job.training.stack.reduction_bytes = 2;
+  const PreparedJob job = llama_reduced_in_16_bits();
   Plan plan;
   plan.schedule = find_schedule("zb-v");
   plan.pipeline_parallel = 2;
