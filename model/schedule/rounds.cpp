@@ -110,7 +110,7 @@ class Turns {
   // while no stage runs out of forward passes. Turns to leave out.
   int skip(int turn) {
     const int left = (all_ - 1 - ahead_ - last_ - turn) / round_;
-    const double later = now_[0] - now_before_[0];
+    const double later = has_before_ ? now_[0] - now_before_[0] : 0;
     const bool repeats = left > 0 && has_before_ && is_later(forward_, forward_before_, later) &&
                          is_later(now_, now_before_, later);
     has_before_ = true;
