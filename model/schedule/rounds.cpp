@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 namespace trainyard {
@@ -10,10 +12,38 @@ namespace {
 
 double latest(double a, double b) { return a < b ? b : a; }
 
+// Turns of a round that are marked.
+class MarkedTurns {
+ public:
+  static constexpr int kMost = 1024;
+
+  void mark(int turn) { words_[word(turn)] |= std::uint64_t{1} << (turn % 64); }
+  // The first from `turn` on; `end` where there is none before it.
+  int first_between(int turn, int end) const {
+    while (turn < end) {
+      const std::uint64_t bits = words_[word(turn)] >> (turn % 64);
+      if (bits != 0) return std::min(end, turn + std::countr_zero(bits));
+      turn += 64 - turn % 64;
+    }
+    return end;
+  }
+
+ private:
+  static std::size_t word(int turn) { return static_cast<std::size_t>(turn) / 64; }
+  std::array<std::uint64_t, kMost / 64> words_{};
+};
+
+// What all stages do in a turn.
+enum class Passes { forward, both, backward };
+
 // Stage i runs its forward pass k + a_i, a_i = 2(p − 1 − i) + (v − 1)p, before its backward pass k.
 // At the turn k + (p − 1 − i) of every stage, passes wait for passes of the turn before only: a
 // forward pass for that of the stage before, a backward pass for that of the stage behind, and both
 // where a micro-batch goes on from the last stage to the first for that of the other end.
+//
+// So while no stage comes to a chunk of another time, every turn does the same to the ends of the
+// turn before it. Where each pass waits for what it waited for a turn ago, all ends become later at
+// a pace of their own, until for one pass a faster one of the two that it waits for is the later.
 //
 // Plain numbers in seconds, for this is an inner loop of the search.
 class Turns {
@@ -26,107 +56,231 @@ class Turns {
         round_(layer_chunks(shape)),
         last_(shape.stages - 1),
         ahead_((shape.chunks - 1) * shape.stages),
-        at_backward_{shape.stages - 1, 0} {
-    for (Times* all : {&now_, &forward_}) std::fill_n(all->begin(), stages_ + 1, 0.0);
+        first_(-last_ - ahead_),
+        compared_at_(last_ + round_ / 4) {
+    for (Times* all : {&now_.all, &now_.forward}) std::fill_n(all->begin(), stages_ + 1, 0.0);
+    if (round_ <= MarkedTurns::kMost) mark_unlike_turns();
   }
 
   Seconds run() {
-    for (int turn = -last_ - ahead_; turn < all_ + last_; ++turn) {
-      play(turn);
-      if (is_compared(turn)) turn += skip(turn);
+    for (int turn = first_; turn < all_ + last_; ++turn) {
+      start_chunks(turn);
+      const auto [passes, end] = alike_from(turn);
+      if (end > turn) {
+        play_alike(passes, end - turn);
+        move(at_forward_, end - turn - 1);
+        if (turn >= 0) move(at_backward_, end - turn - 1);
+        turn = end - 1;
+      } else {
+        play_ramp(turn);
+      }
+      if (turn == compared_at_) turn += skip_rounds(turn);
     }
-    return Seconds(now_[0] + skipped_);
+    return Seconds(now_.all[0] + skipped_);
   }
 
  private:
   using Times = std::array<double, kMostStagesInRounds + 1>;
+  // When the last pass of each stage ended, and the last forward pass.
+  struct Ends {
+    Times all, forward;
+  };
 
   // Each turn one stage comes to the next chunk of its list: behind (forward) or before (backward)
-  // that of the turn before.
+  // that of the turn before, counted from where a micro-batch's passes of the kind begin.
   struct Front {
     int stage = 0, chunk = 0;
   };
-  void start_forward_chunk() {
-    auto& [stage, chunk] = at_forward_;
+  void move(Front& front, int turns) const {
+    front.stage += turns;
+    if (front.stage < stages_) return;
+    front.chunk += front.stage / stages_;
+    front.stage %= stages_;
+    if (front.chunk >= chunks_) front.chunk %= chunks_;
+  }
+  void start_chunks(int turn) {
+    const auto [stage, chunk] = at_forward_;
     forward_time_[at(stage)] = time(stage, chunk).forward.value();
     // The first chunk of all waits for nobody.
     if (stage == 0) goes_round_ = chunk > 0;
-    if (++stage < stages_) return;
-    stage = 0;
-    chunk = chunk + 1 == chunks_ ? 0 : chunk + 1;
+    move(at_forward_, 1);
+    if (turn >= 0) start_backward_chunk();
   }
   void start_backward_chunk() {
-    auto& [stage, chunk] = at_backward_;
+    const auto [behind, chunk] = at_backward_;
+    const int stage = last_ - behind;
     backward_time_[at(stage)] = time(stage, chunks_ - 1 - chunk).backward().value();
     // The last chunk of all follows its own forward pass.
-    if (stage == last_) comes_round_ = chunk > 0;
-    if (--stage >= 0) return;
-    stage = last_;
-    chunk = chunk + 1 == chunks_ ? 0 : chunk + 1;
+    if (behind == 0) comes_round_ = chunk > 0;
+    move(at_backward_, 1);
   }
 
-  // Stages one after the other find what those behind them did in the turn before. While the
-  // pipeline fills the first of them have no backward pass yet, while it drains no forward pass.
-  void play(int turn) {
-    start_forward_chunk();
-    if (turn >= 0) start_backward_chunk();
+  // While the pipeline fills the first stages have no backward pass yet, while it drains no forward
+  // pass.
+  void play_ramp(int turn) {
     const int forward = std::max(0, turn + ahead_ + stages_ - all_);
     const int forward_end = std::min(stages_, turn + ahead_ + stages_);
     const int backward = turn < 0 ? stages_ : std::max(0, last_ - turn);
     const int backward_end = std::min(stages_, all_ - turn + last_);
-    before_ = forward > 0 ? forward_[at(forward - 1)] : goes_round_ ? forward_[at(last_)] : 0;
-    now_[at(stages_)] = comes_round_ ? now_[0] : 0;
+    begin_turn();
+    if (forward > 0) before_ = now_.forward[at(forward - 1)];
     play_forward(at(forward), at(std::min(forward_end, backward)));
     play_backward(at(backward), at(std::min(backward_end, forward)));
     play_both(at(std::max(forward, backward)), at(std::min(forward_end, backward_end)));
   }
+  void begin_turn() {
+    before_ = goes_round_ ? now_.forward[at(last_)] : 0;
+    now_.all[at(stages_)] = comes_round_ ? now_.all[0] : 0;
+  }
+  // Stages one after the other find what those behind them did in the turn before.
   void play_forward(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) now_[i] = forward_pass(i);
+    for (std::size_t i = first; i < end; ++i) now_.all[i] = forward_pass(i);
   }
   void play_backward(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) now_[i] = backward_pass(i, now_[i]);
+    for (std::size_t i = first; i < end; ++i) now_.all[i] = backward_pass(i, now_.all[i]);
   }
   void play_both(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) now_[i] = backward_pass(i, forward_pass(i));
+    for (std::size_t i = first; i < end; ++i) now_.all[i] = backward_pass(i, forward_pass(i));
   }
 
   double forward_pass(std::size_t stage) {
-    const double end = latest(now_[stage], before_) + forward_time_[stage];
-    before_ = std::exchange(forward_[stage], end);
+    const double end = latest(now_.all[stage], before_) + forward_time_[stage];
+    before_ = std::exchange(now_.forward[stage], end);
     return end;
   }
   double backward_pass(std::size_t stage, double now) const {
-    return latest(now, now_[stage + 1]) + backward_time_[stage];
+    return latest(now, now_.all[stage + 1]) + backward_time_[stage];
   }
 
-  // Turns a round apart in which every stage runs both kinds. Most pipelines repeat themselves from
-  // a quarter of a round on.
-  bool is_compared(int turn) const {
-    const int since = turn - last_ - round_ / 4;
-    return since >= 0 && since % round_ == 0 && skipped_ == 0;
+  // Turns of a round are counted from that in which stage 0 begins its first chunk.
+  int in_round(int turn) const { return (turn - first_) % round_; }
+  void mark_unlike_turns() {
+    for (const int turn : {0, stages_}) {
+      unlike_.mark(turn);            // `goes_round_`
+      unlike_.mark(in_round(turn));  // `comes_round_`
+    }
+    for (int stage = 0; stage < stages_; ++stage) {
+      int before = chunks_ - 1;
+      for (int chunk = 0; chunk < chunks_; before = chunk++) {
+        const PassTimes& own = time(stage, chunk);
+        const PassTimes& other = time(stage, before);
+        if (own.forward != other.forward) unlike_.mark(chunk * stages_ + stage);
+        if (own.backward() != other.backward()) {
+          unlike_.mark(in_round((chunks_ - 1 - before) * stages_ + last_ - stage));
+        }
+      }
+    }
   }
 
-  // Where every stage is as much later as a round before, so it will be in all rounds that follow
-  // while no stage runs out of forward passes. Turns to leave out.
-  int skip(int turn) {
+  // Turns from `turn` on in which every stage does the same, and one behind the last; none where
+  // stages are unlike.
+  struct Alike {
+    Passes passes;
+    int end;
+  };
+  Alike alike_from(int turn) const {
+    Alike alike = phase_at(turn);
+    if (turn <= compared_at_) alike.end = std::min(alike.end, compared_at_ + 1);
+    if (alike.end <= turn + 1) return alike;
+    if (round_ > MarkedTurns::kMost) return {alike.passes, turn + 1};
+    const int next = in_round(turn) + 1;
+    const int most = std::min(round_, next + alike.end - turn - 1);
+    alike.end = turn + 1 + unlike_.first_between(next, most) - next;
+    return alike;
+  }
+  Alike phase_at(int turn) const {
+    const int drains = all_ - ahead_;
+    if (turn >= -ahead_ && turn < 0) return {Passes::forward, 0};
+    if (turn >= last_ && turn < drains - last_) return {Passes::both, drains - last_};
+    if (turn >= std::max(last_, drains) && turn < all_) return {Passes::backward, all_};
+    return {Passes::both, turn};
+  }
+
+  void play_alike(Passes passes, int turns) {
+    play_all(passes);
+    for (int left = turns - 1; left > 0; --left) {
+      if (left > 2) copy_ends(turn_before_);
+      play_all(passes);
+      if (left > 2) left -= skip_alike(passes, left - 1);
+    }
+  }
+  void play_all(Passes passes) {
+    begin_turn();
+    if (passes == Passes::forward) play_forward(0, at(stages_));
+    if (passes == Passes::both) play_both(0, at(stages_));
+    if (passes == Passes::backward) play_backward(0, at(stages_));
+  }
+
+  // What a pass waited for in the last turn, and what it waits for in the next.
+  struct Awaited {
+    double before, now;
+    double pace() const { return now - before; }
+  };
+  // Turns, of `most`, for which a pass that waits for `a` and `b` becomes later at `pace`: none
+  // where the one that it waits for is not the one of the last turn.
+  int turns_at(double pace, Awaited a, Awaited b, int most) const {
+    if (a.now < b.now) std::swap(a, b);
+    if (a.before < b.before - rounding_ || std::abs(a.pace() - pace) > rounding_) return 0;
+    const double nearer = b.pace() - a.pace();
+    const double apart = a.now - b.now;
+    return nearer * most <= apart + rounding_ ? most : static_cast<int>(apart / nearer);
+  }
+  Awaited awaited(Times Ends::*of, std::size_t stage) const {
+    return {(turn_before_.*of)[stage], (now_.*of)[stage]};
+  }
+
+  // Turns to leave out, of `most`, in which all ends become as much later as in the last one.
+  int skip_alike(Passes passes, int most) {
+    rounding_ = 1e-13 * now_.all[0];
+    const std::size_t stages = at(stages_);
+    Awaited before = goes_round_ ? awaited(&Ends::forward, stages - 1) : Awaited{};
+    for (std::size_t i = 0; i < stages && most > 0; ++i) {
+      const Awaited own = awaited(&Ends::all, i);
+      Awaited forward = own;
+      if (passes != Passes::backward) {
+        const Awaited end = awaited(&Ends::forward, i);
+        most = turns_at(end.pace(), own, before, most);
+        before = end;
+        forward = {end.now, end.now + end.pace()};
+      }
+      if (passes != Passes::forward) {
+        const Awaited behind = i + 1 < stages ? awaited(&Ends::all, i + 1)
+                               : comes_round_ ? awaited(&Ends::all, 0)
+                                              : Awaited{};
+        most = turns_at(own.pace(), forward, behind, most);
+      }
+    }
+    for (std::size_t i = 0; i < stages && most > 0; ++i) {
+      now_.all[i] += most * awaited(&Ends::all, i).pace();
+      now_.forward[i] += most * awaited(&Ends::forward, i).pace();
+    }
+    return most;
+  }
+
+  // Rounds to leave out, in turns, while no stage runs out of forward passes. Most pipelines repeat
+  // themselves from a quarter of a round on.
+  int skip_rounds(int turn) {
     const int left = (all_ - 1 - ahead_ - last_ - turn) / round_;
-    const double later = has_before_ ? now_[0] - now_before_[0] : 0;
-    const bool repeats = left > 0 && has_before_ && is_later(forward_, forward_before_, later) &&
-                         is_later(now_, now_before_, later);
-    has_before_ = true;
-    std::copy_n(forward_.begin(), stages_, forward_before_.begin());
-    std::copy_n(now_.begin(), stages_, now_before_.begin());
+    const double later = now_.all[0] - round_before_.all[0];
+    const bool repeats = left > 0 && knows_round_before_ && are_later(round_before_, later);
+    copy_ends(round_before_);
+    knows_round_before_ = true;
+    compared_at_ = repeats ? all_ + last_ : turn + round_;
     if (!repeats) return 0;
     skipped_ = left * later;
     return left * round_;
   }
-
-  bool is_later(const Times& now, const Times& before, double later) const {
-    const double rounding = 1e-12 * now_[0];
+  bool are_later(const Ends& before, double later) const {
+    const double rounding = 1e-12 * now_.all[0];
     for (std::size_t i = 0; i < at(stages_); ++i) {
-      if (std::abs(now[i] - before[i] - later) > rounding) return false;
+      if (std::abs(now_.all[i] - before.all[i] - later) > rounding) return false;
+      if (std::abs(now_.forward[i] - before.forward[i] - later) > rounding) return false;
     }
     return true;
+  }
+  void copy_ends(Ends& to) const {
+    std::copy_n(now_.all.begin(), stages_, to.all.begin());
+    std::copy_n(now_.forward.begin(), stages_, to.forward.begin());
   }
 
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
@@ -138,14 +292,17 @@ class Turns {
   int round_;  // of them
   int last_;   // stage
   int ahead_;  // a_i of it
+  int first_;  // turn
   Front at_forward_, at_backward_;
   bool goes_round_ = false, comes_round_ = false;  // from the last stage to the first, and back
-  // When the last pass of a stage ended, and the last forward pass; what a pass of the chunk takes
-  // where the stage is in its list.
-  Times now_, forward_, forward_time_, backward_time_;
-  double before_ = 0;                  // the forward pass of the stage before, a turn ago
-  Times now_before_, forward_before_;  // a round ago
-  bool has_before_ = false;
+  Ends now_;
+  Times forward_time_, backward_time_;  // of a pass of the chunk where the stage is in its list
+  double before_ = 0;                   // the forward pass of the stage before, a turn ago
+  MarkedTurns unlike_;  // in which a stage comes to a chunk of another time than the one before
+  Ends turn_before_, round_before_;
+  double rounding_ = 0;
+  int compared_at_;  // turn, with that a round before; in both every stage runs both kinds
+  bool knows_round_before_ = false;
   double skipped_ = 0;
 };
 

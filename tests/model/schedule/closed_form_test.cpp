@@ -237,6 +237,36 @@ TEST(ClosedForm, OfInterleavedWithUnlikeChunksIsWhatIsPlayed) {
   }
 }
 
+// Long lists of chunks, in which nearly all turns do the same, by stages whose paces are apart by
+// so little that it takes many turns to show.
+TEST(ClosedForm, OfManyUnlikeChunksIsWhatIsPlayed) {
+  const Schedule& schedule = named("interleaved-1f1b");
+  std::mt19937 random(11);
+  const auto drawn = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
+  for (int i = 0; i < 200; ++i) {
+    const int p = 2 + i % 5;
+    const int v = 6 + static_cast<int>(drawn(0, 60.0 / p));
+    const PipelineShape shape{p, v, p * (1 + static_cast<int>(drawn(0, 6)))};
+    const int longer = static_cast<int>(drawn(p + 1, p * (v - 1)));
+    const double apart = i % 2 == 0 ? 0 : drawn(1e-5, 1e-2);
+    std::vector<PassTimes> chunks = unlike_ends(p, v, seconds(1, 1, drawn(0.5, 1)), 0.5, 1.5);
+    for (int j = 0; j < p * v; ++j) {
+      const double layers = j % v * p + j / v < longer ? 2 : 1;
+      const double slower = 1 + apart * (j / v % 3);
+      PassTimes& chunk = chunks[static_cast<std::size_t>(j)];
+      chunk.forward *= layers * slower;
+      chunk.input_gradient *= layers * slower;
+      chunk.weight_gradient *= layers / slower;
+    }
+    ASSERT_TRUE(chunks_are_unlike(shape, chunks));
+    const Seconds truth = played(schedule, shape, chunks).longest_span;
+    EXPECT_NEAR(longest_span(schedule, shape, chunks) / truth, 1, 1e-11)
+        << "p " << p << " v " << v << " m " << shape.microbatches << " longer " << longer;
+  }
+}
+
 TEST(ClosedForm, OfChunksThatAreAlikeIsThatOfTheirStages) {
   const Schedule& schedule = named("interleaved-1f1b");
   const std::vector<PassTimes> stages = {seconds(2, 2, 2), seconds(3, 4, 3), seconds(1, 2, 2)};
