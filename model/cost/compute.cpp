@@ -35,7 +35,7 @@ double library_speed(const Device& device, const Stack& stack) {
 
 // The GEMMs of the three passes.
 std::array<Seconds, 3> gemm_times(const Device& device, const Stack& stack, Dtype dtype,
-                                  const Operator& op) {
+                                  const Operator& op, const GemmTimeTable* known) {
   const GemmShape& g = op.gemm;
   if (op.cls == OperatorClass::grouped_gemm) {
     const auto time = [&](const GemmShape& shape) {
@@ -43,17 +43,17 @@ std::array<Seconds, 3> gemm_times(const Device& device, const Stack& stack, Dtyp
     };
     return {time(g), time({g.m, g.k, g.n, g.groups}), time({g.k, g.n, g.m, g.groups})};
   }
-  auto times = gemm_pass_times(device, dtype, g);
+  auto times = known == nullptr ? gemm_pass_times(device, dtype, g) : known->pass_times(dtype, g);
   const double library = library_speed(device, stack);
   for (Seconds& time : times) time /= library;
   return times;
 }
 
-OperatorTime gemm_operator_time(const Device& device, const Training& training,
-                                const Operator& op) {
+OperatorTime gemm_operator_time(const Device& device, const Training& training, const Operator& op,
+                                const GemmTimeTable* known) {
   const Dtype dtype = gemm_dtype(training.precision, op.kind);
   const auto [forward, input_gradient, weight_gradient] =
-      gemm_times(device, training.stack, dtype, op);
+      gemm_times(device, training.stack, dtype, op, known);
   const double factor = training.stack.memory_traffic;
   const Seconds accumulation = accumulation_traffic(training.stack, op.weights) /
                                (device.memory_bandwidth * device.rates.memory);
@@ -100,11 +100,12 @@ OperatorTime cast_time(const Device& device, const Training& training, const Ope
           memory_bound_time(device, op.backward_traffic * factor), Seconds(0)};
 }
 
-OperatorTime operator_time(const Device& device, const Training& training, const Operator& op) {
+OperatorTime operator_time(const Device& device, const Training& training, const Operator& op,
+                           const GemmTimeTable* known) {
   switch (op.cls) {
     case OperatorClass::gemm:
     case OperatorClass::grouped_gemm:
-      return gemm_operator_time(device, training, op);
+      return gemm_operator_time(device, training, op, known);
     case OperatorClass::attention:
       return training.stack.flash_attention ? flash_attention_time(device, training, op)
                                             : unfused_attention_time(device, training, op);

@@ -10,13 +10,17 @@
 
 namespace trainyard {
 
+class GemmTimeTable;
+
 // Kernel time of the three passes of an operator, for one micro-batch.
 struct OperatorTime {
   Seconds forward;
   Seconds input_gradient;
   Seconds weight_gradient;
 };
-OperatorTime operator_time(const Device& device, const Training& training, const Operator& op);
+// `known`: of this device; null: none.
+OperatorTime operator_time(const Device& device, const Training& training, const Operator& op,
+                           const GemmTimeTable* known = nullptr);
 // What of it casts the GEMM's input and the gradient of its output.
 OperatorTime cast_time(const Device& device, const Training& training, const Operator& op);
 

@@ -5,9 +5,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kTableEntries = 4096;
-constexpr std::size_t kProbes = 4;
-
 // Gradients alive in an operator's backward pass: of its output and its input, in 16 bits; of an
 // unfused attention core three score matrices (after dropout, after softmax, before).
 Bytes gradient_bytes(const Training& training, const Operator& op) {
@@ -80,10 +77,11 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
   }
 }
 
-KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators) {
+KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators,
+                   const GemmTimeTable* gemms) {
   KernelTimes times;
   for (const Operator& op : operators) {
-    const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op);
+    const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
     times.all.forward += time.forward;
     times.all.input_gradient += time.input_gradient;
     times.all.weight_gradient += time.weight_gradient;
@@ -137,52 +135,33 @@ LayerShard read_by(TimedUnit unit, LayerShard shard) {
           .micro_batch = shard.micro_batch};
 }
 
-std::size_t place_of(const LayerShard& shard, TimedUnit unit) {
-  std::uint64_t hash = 0;
-  const auto mix = [&](auto part) {
-    hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9E3779B97F4A7C15U;
-  };
-  mix(shard.tensor);
-  mix(shard.sequence_parallel);
-  mix(shard.context);
-  mix(shard.context_algorithm);
-  mix(shard.expert);
-  mix(shard.expert_tensor);
-  mix(shard.micro_batch);
-  mix(unit.end);
-  mix(unit.kind);
-  return static_cast<std::size_t>(hash >> 32) % kTableEntries;
+std::uint64_t hash_of(const LayerShard& shard, TimedUnit unit) {
+  return KeyHash()
+      .mix(shard.tensor)
+      .mix(shard.sequence_parallel)
+      .mix(shard.context)
+      .mix(shard.context_algorithm)
+      .mix(shard.expert)
+      .mix(shard.expert_tensor)
+      .mix(shard.micro_batch)
+      .mix(unit.end)
+      .mix(unit.kind)
+      .value();
 }
 
 }  // namespace
 
 KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit) {
-  return sum_of(job, operators_of(job, shard, unit));
+  return sum_of(job, operators_of(job, shard, unit), nullptr);
 }
 
 KernelTimeTable::KernelTimeTable(const PreparedJob& job)
-    : job_(job), entries_(std::make_unique<Entry[]>(kTableEntries)) {}
+    : job_(job), gemms_(job.job.cluster.device) {}
 
 KernelTimes KernelTimeTable::times(const LayerShard& of, TimedUnit unit) const {
   const LayerShard shard = read_by(unit, of);
-  const std::size_t place = place_of(shard, unit);
-  for (std::size_t probe = 0; probe < kProbes; ++probe) {
-    Entry& entry = entries_[(place + probe) % kTableEntries];
-    State state = entry.state.load(std::memory_order_acquire);
-    if (state == State::ready) {
-      if (entry.shard == shard && entry.unit == unit) return entry.times;
-      continue;
-    }
-    const KernelTimes times = kernel_times(job_, shard, unit);
-    if (state == State::empty && entry.state.compare_exchange_strong(state, State::being_filled)) {
-      entry.shard = shard;
-      entry.unit = unit;
-      entry.times = times;
-      entry.state.store(State::ready, std::memory_order_release);
-    }
-    return times;
-  }
-  return kernel_times(job_, shard, unit);
+  return units_.value({shard, unit}, hash_of(shard, unit),
+                      [&] { return sum_of(job_, operators_of(job_, shard, unit), &gemms_); });
 }
 
 }  // namespace trainyard

@@ -3,11 +3,11 @@
 // the job and on how the layer is cut, so that the many plans that cut it alike share them.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <memory>
 
 #include "model/cost/compute.h"
+#include "model/cost/kernels/gemm.h"
+#include "model/cost/memo.h"
 #include "model/job.h"
 #include "model/units.h"
 #include "model/workload/operators.h"
@@ -45,8 +45,7 @@ struct TimedUnit {
 
 KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit);
 
-// Times of one job that were asked for before, as many as there is room for. Safe from several
-// threads.
+// Times of one job, each made once. Safe from several threads.
 class KernelTimeTable {
  public:
   // `job` outlives the table.
@@ -54,15 +53,14 @@ class KernelTimeTable {
   KernelTimes times(const LayerShard& shard, TimedUnit unit) const;
 
  private:
-  enum class State : std::uint8_t { empty, being_filled, ready };
-  struct Entry {
-    std::atomic<State> state = State::empty;
+  struct Key {
     LayerShard shard;
     TimedUnit unit;
-    KernelTimes times;
+    friend bool operator==(const Key&, const Key&) = default;
   };
   const PreparedJob& job_;
-  std::unique_ptr<Entry[]> entries_;
+  GemmTimeTable gemms_;
+  Memo<Key, KernelTimes> units_{4096};
 };
 
 }  // namespace trainyard

@@ -117,6 +117,12 @@ std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const 
           corrected_time(device, dtype, {g.k, g.n, g.m, g.groups}, {k, n, m})};
 }
 
+std::array<Seconds, 3> GemmTimeTable::pass_times(Dtype dtype, const GemmShape& g) const {
+  return known_.value({dtype, g.m, g.n, g.k},
+                      KeyHash().mix(dtype).mix(g.m).mix(g.n).mix(g.k).value(),
+                      [&] { return gemm_pass_times(device_, dtype, g); });
+}
+
 Seconds activation_cast_time(const Device& device, Dtype dtype, const GemmShape& g) {
   const GemmRates& rates = device.rates.of(dtype);
   return rates.cast_overhead + Bytes(rates.cast_bytes * g.m * g.k) / device.memory_bandwidth;

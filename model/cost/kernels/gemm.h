@@ -8,6 +8,7 @@
 #include <array>
 
 #include "model/cluster/device.h"
+#include "model/cost/memo.h"
 #include "model/units.h"
 #include "model/workload/operators.h"
 
@@ -27,6 +28,23 @@ Seconds gemm_time(const Device& device, Dtype dtype, const GemmShape& shape);
 
 // Forward [m×k]·[k×n], the input's gradient [m×n]·[n×k], the weight's [k×m]·[m×n].
 std::array<Seconds, 3> gemm_pass_times(const Device& device, Dtype dtype, const GemmShape& shape);
+
+// The same, of one device. Plans that cut their layers in many ways have few GEMMs.
+class GemmTimeTable {
+ public:
+  // `device` outlives the table.
+  explicit GemmTimeTable(const Device& device) : device_(device) {}
+  std::array<Seconds, 3> pass_times(Dtype dtype, const GemmShape& shape) const;
+
+ private:
+  struct Key {
+    Dtype dtype = Dtype::bf16;
+    double m = 0, n = 0, k = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  const Device& device_;
+  Memo<Key, std::array<Seconds, 3>> known_{2048};
+};
 
 // gemm_time before the residual.
 Seconds tile_model_time(const Device& device, Dtype dtype, const GemmShape& shape);

@@ -1,0 +1,74 @@
+// Values of a pure function that were asked for before. Where the places for a key are taken the
+// value is made anew, so that a memo never grows and nothing in it is ever changed or taken out:
+// what is there can be read without a lock. Safe from several threads.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace trainyard {
+
+template <class Key, class Value>
+class Memo {
+ public:
+  explicit Memo(std::size_t places)
+      : places_(places), entries_(std::make_unique<Entry[]>(places)) {}
+
+  // `hash`: of the key. `make()`: its value.
+  template <class Make>
+  Value value(const Key& key, std::uint64_t hash, const Make& make) const {
+    for (std::size_t probe = 0; probe < kProbes; ++probe) {
+      Entry& entry = entries_[(static_cast<std::size_t>(hash >> 32) + probe) % places_];
+      State state = entry.state.load(std::memory_order_acquire);
+      if (state == State::ready) {
+        if (entry.key == key) return entry.value;
+        continue;
+      }
+      const Value made = make();
+      if (state == State::empty &&
+          entry.state.compare_exchange_strong(state, State::being_filled)) {
+        entry.key = key;
+        entry.value = made;
+        entry.state.store(State::ready, std::memory_order_release);
+      }
+      return made;
+    }
+    return make();
+  }
+
+ private:
+  static constexpr std::size_t kProbes = 4;
+  enum class State : std::uint8_t { empty, being_filled, ready };
+  struct Entry {
+    std::atomic<State> state = State::empty;
+    Key key;
+    Value value;
+  };
+  std::size_t places_;
+  std::unique_ptr<Entry[]> entries_;
+};
+
+// Of a memo's key, part by part.
+class KeyHash {
+ public:
+  template <class Part>
+  KeyHash& mix(Part part) {
+    hash_ = (hash_ ^ bits(part)) * 0x9E3779B97F4A7C15U;
+    hash_ ^= hash_ >> 29;
+    return *this;
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  static std::uint64_t bits(double part) { return std::bit_cast<std::uint64_t>(part); }
+  template <class Part>
+  static std::uint64_t bits(Part part) {
+    return static_cast<std::uint64_t>(part);
+  }
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace trainyard
