@@ -1,5 +1,7 @@
 #include "model/cost/chunk_passes.h"
 
+#include <span>
+
 namespace trainyard {
 namespace {
 
@@ -30,20 +32,26 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
                          std::vector<PassTimes>& out) {
   const PipelineShape shape = pipeline_shape(plan);
   const LayersOfChunks layers(plan, job.job.model.layers);
-  const std::size_t first = out.size();
-  const int held = chunks_held(shape);
-  const double met = static_cast<double>(shape.chunks) / held;  // by one micro-batch
-  PassTimes rest = all;
-  for (int chunk = 0; chunk < held; ++chunk) {
-    const int position = layer_chunk_of(shape, {stage, chunk});
-    PassTimes own = layers_of(job, layers, position, units);
+  const auto held = static_cast<std::size_t>(chunks_held(shape));
+  const double share = 1.0 / shape.chunks;
+  const double met = shape.chunks / static_cast<double>(held);  // by one micro-batch
+  out.resize(out.size() + held);
+  const std::span<PassTimes> chunks = std::span(out).last(held);
+  PassTimes sum;
+  for (std::size_t chunk = 0; chunk < held; ++chunk) {
+    const int position = layer_chunk_of(shape, {stage, static_cast<int>(chunk)});
+    PassTimes& own = chunks[chunk];
+    own = layers_of(job, layers, position, units);
     if (position == 0) add(units.embedding, 1, own);
     if (position == layer_chunks(shape) - 1) add(units.head, 1, own);
-    add(own, -met, rest);
-    own.hidden = all.hidden / shape.chunks;
-    out.push_back(own);
+    add(own, 1, sum);
   }
-  for (std::size_t i = first; i < out.size(); ++i) add(rest, 1.0 / shape.chunks, out[i]);
+  PassTimes rest = all;
+  add(sum, -met, rest);
+  for (PassTimes& own : chunks) {
+    add(rest, share, own);
+    own.hidden = all.hidden * share;
+  }
 }
 
 }  // namespace trainyard

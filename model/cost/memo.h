@@ -14,6 +14,7 @@ namespace trainyard {
 template <class Key, class Value>
 class Memo {
  public:
+  // `places`: a power of two.
   explicit Memo(std::size_t places)
       : places_(places), entries_(std::make_unique<Entry[]>(places)) {}
 
@@ -21,7 +22,7 @@ class Memo {
   template <class Make>
   Value value(const Key& key, std::uint64_t hash, const Make& make) const {
     for (std::size_t probe = 0; probe < kProbes; ++probe) {
-      Entry& entry = entries_[(static_cast<std::size_t>(hash >> 32) + probe) % places_];
+      Entry& entry = entries_[(static_cast<std::size_t>(hash >> 32) + probe) & (places_ - 1)];
       State state = entry.state.load(std::memory_order_acquire);
       if (state == State::ready) {
         if (entry.key == key) return entry.value;

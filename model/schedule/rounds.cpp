@@ -198,10 +198,15 @@ class Turns {
 
   void play_alike(Passes passes, int turns) {
     play_all(passes);
-    for (int left = turns - 1; left > 0; --left) {
-      if (left > 2) copy_ends(turn_before_);
+    int next = 2;
+    for (int played = 1; played < turns; ++played) {
+      const bool tried = played + 1 == next && played + 2 < turns;
+      if (tried) copy_ends(turn_before_);
       play_all(passes);
-      if (left > 2) left -= skip_alike(passes, left - 1);
+      if (!tried) continue;
+      const int skipped = skip_alike(passes, turns - played - 1);
+      played += skipped;
+      next = skipped > 0 ? played + 2 : played + 3;
     }
   }
   void play_all(Passes passes) {
@@ -279,8 +284,10 @@ class Turns {
     return true;
   }
   void copy_ends(Ends& to) const {
-    std::copy_n(now_.all.begin(), stages_, to.all.begin());
-    std::copy_n(now_.forward.begin(), stages_, to.forward.begin());
+    for (std::size_t i = 0; i < at(stages_); ++i) {
+      to.all[i] = now_.all[i];
+      to.forward[i] = now_.forward[i];
+    }
   }
 
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
