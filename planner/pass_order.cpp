@@ -5,8 +5,8 @@
 #include <limits>
 #include <random>
 
-#include "model/schedule/play.h"
 #include "planner/list_scheduler.h"
+#include "planner/pass_moves.h"
 
 namespace trainyard {
 namespace {
@@ -15,14 +15,6 @@ using Policies = std::vector<StagePolicy>;
 
 PipelineShape shape_of(const PassOrderProblem& problem) {
   return {.stages = static_cast<int>(problem.stages.size()), .microbatches = problem.microbatches};
-}
-
-Seconds played_time(const PassOrderProblem& problem, const PassList& passes) {
-  const PipelineShape shape = shape_of(problem);
-  PlayTimes times = play_times(shape, problem.stages);
-  times.send = problem.send;
-  const Played played = play(passes, shape, times).value();
-  return problem.barrier ? played.makespan : played.longest_span;
 }
 
 // What a pass adds to the activations that its stage keeps.
@@ -57,17 +49,25 @@ class Search {
     PassOrder best{.passes = {}, .time = Seconds(0), .bound = bound_};
     scheduler_.run(best_);
     best.passes = scheduler_.passes();
-    best.time = played_time(problem_, best.passes);
+    best.time = played_time(problem_, best.passes).value();
     for (const Schedule* schedule : schedules()) take_if_better(*schedule, best);
+    const auto goes_on = [&] {
+      placed_ += passes_of_a_run_;
+      return !is_spent(budget_);
+    };
+    move_passes(problem_, goes_on, best);
     return best;
   }
 
  private:
+  // Half of the budget is for lists made by policies, half for moving passes of the best of them.
+  bool is_spent(std::int64_t budget) const {
+    return placed_ >= budget || (interrupted_ != nullptr && interrupted_->load());
+  }
   // Not before something was tried.
   bool is_over() const {
     if (best_.empty()) return false;
-    const bool stopped = interrupted_ != nullptr && interrupted_->load();
-    return stopped || placed_ >= budget_ || scheduler_.seconds(best_time_) <= bound_ * (1 + 1e-9);
+    return is_spent(budget_ / 2) || scheduler_.seconds(best_time_) <= bound_ * (1 + 1e-9);
   }
 
   bool try_out(const Policies& policies, Ticks at_most) {
@@ -139,7 +139,7 @@ class Search {
     if (schedule.route != Route::loop || schedule.needs_chunks || !schedule.accepts(shape)) return;
     PassList passes = schedule.passes(shape);
     if (!keeps_limits(problem_, passes)) return;
-    const Seconds time = played_time(problem_, passes);
+    const Seconds time = played_time(problem_, passes).value();
     if (time < best.time) best = {std::move(passes), time, best.bound};
   }
 
