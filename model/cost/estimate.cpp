@@ -184,6 +184,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
   }
   work.use = shared.use;
+  work.stage = static_cast<int>(index);
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
@@ -204,6 +208,66 @@ TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
   EXPECT_NEAR(end(false, 8), (9 - 1) + 9 - 5, 1e-9);
   plan.optimizer_barrier = true;
   EXPECT_NEAR(end(false, 8), (9 - 1) + 9, 1e-9);
+}
+
+// F, B and W of 5, 2 and 1 s, in a stage's list of passes, which waits for nothing.
+struct ListTimes {
+  std::array<double, 2> first_forward{-1, -1}, last_gradient{};  // of the two chunks
+  double end = 0;
+};
+ListTimes times_of(const std::vector<Pass>& list, double begin) {
+  ListTimes times;
+  times.end = begin;
+  for (const Pass& pass : list) {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    const bool forward = pass.kind == PassKind::forward;
+    if (forward && times.first_forward[chunk] < 0) times.first_forward[chunk] = times.end;
+    if (forward) times.end += 5;
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::input_gradient) times.end += 2;
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::weight_gradient) {
+      times.end += 1;
+      times.last_gradient[chunk] = times.end;
+    }
+  }
+  return times;
+}
+
+// DualPipe with a layer a copy, gathers and reductions of 29 s: the first pass of each copy waits
+// for its own weights, those of the copy that works first ahead of the other's, and its reduction
+// begins behind its last gradient. The lists of passes say when that is.
+TEST(DataParallelCost, BothWaysFollowsTheFirstAndLastPassesOfBothCopies) {
+  constexpr double kMessage = 29;
+  const PreparedJob job = llama_reduced_in_16_bits();
+  Plan plan;
+  plan.schedule = find_schedule("dualpipe");
+  plan.zero_stage = 1;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  plan.microbatches = 32;
+  StageParameters held;
+  held.layers = 2;
+  held.dense = held.layers * kMessage * 64.0 / 63 / 2;  // a byte a second
+  StageWork work;
+  work.layers = {Seconds(5), Seconds(2), Seconds(1)};
+  PlanLinks links = unit_ring(64);
+  links.pipeline.inside = links.pipeline.inside_pair = BytesPerSecond(1e30);
+  for (const int p : {2, 4, 8, 16}) {
+    plan.pipeline_parallel = p;
+    const PassList lists = plan.schedule->passes(pipeline_shape(plan));
+    for (work.stage = 0; work.stage < p; ++work.stage) {
+      const double arrives = 5.0 * std::min(work.stage, p - 1 - work.stage);
+      ListTimes list = times_of(lists[static_cast<std::size_t>(work.stage)], arrives);
+      std::sort(list.first_forward.begin(), list.first_forward.end());
+      std::sort(list.last_gradient.begin(), list.last_gradient.end());
+      const auto cost = data_parallel_cost(job, plan, links, held, work);
+      EXPECT_NEAR(cost.start.value(),
+                  std::max(kMessage - list.first_forward[0], 2 * kMessage - list.first_forward[1]),
+                  1e-6);
+      const double first = list.last_gradient[0] + kMessage;
+      const double second = std::max(first, list.last_gradient[1]) + kMessage;
+      EXPECT_NEAR(cost.end.value(), second - list.end, 1e-6) << work.stage << " of " << p;
+    }
+  }
 }
 
 // An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
