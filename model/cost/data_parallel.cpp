@@ -379,7 +379,7 @@ class StageOverlap {
   }
   Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
   Cover whole_cover() const {
-    ExchangeTimes exchanges = work_.backward;
+    ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
     exchanges.tensor += work_.weight.tensor;
     exchanges.context += work_.weight.context;
     exchanges.expert += work_.weight.expert;
@@ -398,6 +398,18 @@ class StageOverlap {
     if (shape_.route != Route::vee || !stage_.embedding) return Seconds(0);
     const int left = std::min(shape_.stages, plan_.microbatches);
     return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
+  }
+
+  // The last micro-batches pass a chunk in a group of p; where each leaves its reductions the last
+  // one finds those of the others.
+  Seconds left_of_group(const UnitSequence& units) const {
+    if (shape_.route != Route::loop || shape_.chunks == 1 || !reduces_every_microbatch(plan_)) {
+      return Seconds(0);
+    }
+    Seconds more;
+    units.for_each(
+        [&](const PassUnit& unit, int count) { more += count * (unit.reduce - unit.work); });
+    return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
   }
 
   // In a V all stages end at once. Where the next step waits for nobody, those behind the first
@@ -468,8 +480,9 @@ class StageOverlap {
     const Seconds between = between_chunks();
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
+      const UnitSequence units = backwards(reductions(cover.rate, chunk));
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
-      left = left_of_reductions(backwards(reductions(cover.rate, chunk)), left);
+      left = left_of_reductions(units, left) + left_of_group(units);
     }
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }

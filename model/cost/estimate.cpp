@@ -46,6 +46,8 @@ void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges)
   exchanges.tensor += pass.tensor_parallel * times;
   exchanges.context += pass.context_parallel * times;
   exchanges.expert += pass.expert_parallel * times;
+  exchanges.ring_hidden += pass.ring_hidden * times;
+  exchanges.ring_spare += pass.ring_spare * times;
 }
 
 PassTimes passes_of(const LayerCost& cost, double share) {

@@ -270,6 +270,30 @@ TEST(DataParallelCost, BothWaysFollowsTheFirstAndLastPassesOfBothCopies) {
   }
 }
 
+// Interleaved 1F1B on two stages, an embedding whose reduction of 20 s outlasts the chunk's passes:
+// under ZeRO-2 the two micro-batches that come last leave two of them, where ZeRO-1 leaves one.
+TEST(DataParallelCost, OfEveryMicrobatchFindsThoseOfItsGroupBeforeIt) {
+  const PreparedJob job = llama_reduced_in_16_bits();
+  Plan plan;
+  plan.schedule = find_schedule("interleaved-1f1b");
+  plan.pipeline_parallel = plan.virtual_stages = 2;
+  plan.microbatches = 2;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.layers = 2;
+  stage.embedding = true;
+  stage.embedding_matrix = stage.dense = 20 * 64.0 / 63 / 2;  // layers have next to nothing
+  StageWork work;
+  work.layers = {Seconds(2), Seconds(2), Seconds(2)};  // a backward pass of a chunk: 2 s
+  const auto end = [&](int zero_stage) {
+    plan.zero_stage = zero_stage;
+    return data_parallel_cost(job, plan, unit_ring(64), stage, work).end.value();
+  };
+  EXPECT_NEAR(end(1), 20, 1e-9);
+  EXPECT_NEAR(end(2), 2 * 20 - 2, 1e-9);
+}
+
 // An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
 // while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
 TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
@@ -289,6 +313,26 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
   EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
+}
+
+// A ring's messages behind its blocks, 3 s of them with a second to spare, on the links of the
+// reduction: at half the rate they take 6 s, so that 2 s show. The reduction gets half of the links
+// for 6 s and has the other 6 s of the pass for itself.
+TEST(DataParallelCost, TakesLinksFromTheRingThatBlocksHide) {
+  GroupLinks across;
+  across.size = across.domains = 4;
+  across.inside = BytesPerSecond(100);
+  across.across = BytesPerSecond(1);
+  PlanLinks links;
+  links.context = across;
+  ExchangeTimes exchanges;
+  exchanges.ring_hidden = Seconds(3);
+  exchanges.ring_spare = Seconds(1);
+  ExchangeUse use;
+  use.context = ring_use(across);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
+  EXPECT_NEAR(cover.rate * 10, 6 * 0.5 + 6, 1e-9);
+  EXPECT_NEAR(cover.lost * cover.rate * 10, 2, 1e-9);
 }
 
 // Within its domain an exchange has links of its own.
