@@ -256,7 +256,7 @@ Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& pas
     append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
                         chunk_passes_);
   }
-  return schedule.closed_span(shape, chunk_passes_);
+  return longest_span_of_chunks(job_, plan, chunk_passes_);
 }
 
 PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {

@@ -2,6 +2,9 @@
 
 #include <span>
 
+#include "model/schedule/rounds.h"
+#include "model/schedule/span.h"
+
 namespace trainyard {
 namespace {
 
@@ -23,6 +26,34 @@ PassTimes layers_of(const PreparedJob& job, const LayersOfChunks& layers, int ch
     if (counts[kind] > 0) add(units.layers[kind], counts[kind], sum);
   }
   return sum;
+}
+
+// Layers of each kind, and what is repeated of them.
+bool pass_alike(const PreparedJob& job, const Plan& plan, const LayersOfChunks& layers, int chunk,
+                int other) {
+  if (layers[chunk] != layers[other]) return false;
+  const int stages = plan.pipeline_parallel;
+  if (!plan.recompute_per_stage.empty() &&
+      !(recompute_of(plan, chunk % stages) == recompute_of(plan, other % stages))) {
+    return false;
+  }
+  return job.only_kind || job.layers_between(layers.before(chunk), layers[chunk]) ==
+                              job.layers_between(layers.before(other), layers[other]);
+}
+
+// Whether micro-batches pass unlike layers from chunk to chunk of a loop; the embedding's and the
+// head's may have one less than the others, which those stand for (design §3). Times do not tell:
+// an end with more layers looks like one with a larger matrix.
+bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
+  const LayersOfChunks layers(plan, job.job.model.layers);
+  const int last = plan.pipeline_parallel * plan.virtual_stages - 1;
+  for (int chunk = 2; chunk < last; ++chunk) {
+    if (!pass_alike(job, plan, layers, chunk, 1)) return true;
+  }
+  const auto stands_for_one = [&](int end) {
+    return layers[end] == layers[1] || layers[end] + 1 == layers[1];
+  };
+  return !stands_for_one(0) || !stands_for_one(last);
 }
 
 }  // namespace
@@ -52,6 +83,16 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
     add(rest, share, own);
     own.hidden = all.hidden * share;
   }
+}
+
+Seconds longest_span_of_chunks(const PreparedJob& job, const Plan& plan,
+                               std::span<const PassTimes> times) {
+  const Schedule& schedule = *plan.schedule;
+  const PipelineShape shape = pipeline_shape(plan);
+  const bool plays_rounds =
+      schedule.closed_span == one_f_one_b_span && shape.stages <= kMostStagesInRounds;
+  if (plays_rounds && layers_are_unlike(job, plan)) return span_of_rounds(shape, times);
+  return longest_span(schedule, shape, times);
 }
 
 }  // namespace trainyard

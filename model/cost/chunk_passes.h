@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "model/job.h"
@@ -25,5 +26,10 @@ struct UnitPasses {
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
                          const UnitPasses& units, const PassTimes& all,
                          std::vector<PassTimes>& out);
+
+// The longest span of the pipeline, `times` of its chunks as above: of interleaved 1F1B exact where
+// their layers are unlike. Requires: several chunks a stage.
+Seconds longest_span_of_chunks(const PreparedJob& job, const Plan& plan,
+                               std::span<const PassTimes> times);
 
 }  // namespace trainyard

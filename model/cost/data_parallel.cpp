@@ -127,6 +127,14 @@ struct StageSync {
   SyncTimes all() const { return embedding + head + layers; }
 };
 
+// A tied matrix with both its ends on a stage of a pipeline: they meet in passes that are apart, so
+// that it comes for the head, and its gradient goes, once more.
+double moved_again(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
+  const bool both = job.job.model.tied_embeddings && stage.embedding && stage.head;
+  if (!both || plan.pipeline_parallel == 1 || plan.zero_stage < 2) return 0;
+  return stage.embedding_matrix - job.end_parameters.positions;
+}
+
 // Beside passes every unit's parameters are a message of their own; else all are one.
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                      const StageParameters& stage) {
@@ -148,6 +156,10 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   } else {
     sync.experts = experts(1);
     sync.layers = dense(stage.dense, 1) + sync.experts;
+  }
+  if (const double again = moved_again(job, plan, stage); again > 0) {
+    sync.head = dense(again, 1, &sync.layers);
+    if (plan.zero_stage == 2) sync.head.gather = {};
   }
   return sync;
 }
@@ -250,13 +262,14 @@ class StageOverlap {
   DataParallelCost fetched_for_every_pass() const {
     DataParallelCost cost;
     add(cost, &PassTimes::forward, kGather, forward_cover(), PassWay::forward);
-    if (split_) {
+    // Both ways the halves of a few of the last backward passes only are apart.
+    if (split_ && shape_.route != Route::both_ways) {
       const Cover input = cover(&PassTimes::input_gradient, work_.backward, sync_.gather);
       add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
       const Part weight = &PassTimes::weight_gradient;
       add(cost, weight, kReduce, reduction_cover(), PassWay::backward);
     } else {
-      add(cost, nullptr, kBoth, reduction_cover(), PassWay::backward);
+      add(cost, nullptr, kBoth, whole_cover(), PassWay::backward);
     }
     return cost;
   }
@@ -294,11 +307,15 @@ class StageOverlap {
     const Cover cover = forward_cover();
     const double rate = cover.rate;
     GathersAhead gathers((units_.embedding.gather.time + units_.head.gather.time) / rate);
-    for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-      UnitSequence units = sequence(&PassTimes::forward, kGather, rate, chunk);
-      units.first.gather = units.last.gather = Seconds(0);
-      gathers.pass(units);
-      gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
+    if (shape_.route == Route::both_ways) {
+      pass_both_ways(gathers, rate);
+    } else {
+      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+        UnitSequence units = sequence(&PassTimes::forward, kGather, rate, chunk);
+        units.first.gather = units.last.gather = Seconds(0);
+        gathers.pass(units);
+        gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
+      }
     }
     cost.start = gathers.late() * rate;
     cost.gathered = hidden(sync_.gather, cost.start);
@@ -361,9 +378,15 @@ class StageOverlap {
     return {*data_, use};
   }
   Cover forward_cover() const { return cover(&PassTimes::forward, work_.forward, sync_.gather); }
+  Cover whole_cover() const {
+    ExchangeTimes exchanges = work_.backward;  // a ring has nothing in weight gradients
+    exchanges.tensor += work_.weight.tensor;
+    exchanges.context += work_.weight.context;
+    exchanges.expert += work_.weight.expert;
+    return cover(nullptr, exchanges, sync_.gather + sync_.reduce);
+  }
   Cover reduction_cover() const {
-    return split_ ? cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce)
-                  : cover(nullptr, work_.backward, sync_.gather + sync_.reduce);
+    return split_ ? cover(&PassTimes::weight_gradient, work_.weight, sync_.reduce) : whole_cover();
   }
 
   // Between the last backward passes of a stage's chunks. The last micro-batches pass a chunk
@@ -377,6 +400,18 @@ class StageOverlap {
     return left / chunks * work_.layers.backward() - 1 / chunks * work_.layers.weight_gradient;
   }
 
+  // The last micro-batches pass a chunk in a group of p; where each leaves its reductions the last
+  // one finds those of the others.
+  Seconds left_of_group(const UnitSequence& units) const {
+    if (shape_.route != Route::loop || shape_.chunks == 1 || !reduces_every_microbatch(plan_)) {
+      return Seconds(0);
+    }
+    Seconds more;
+    units.for_each(
+        [&](const PassUnit& unit, int count) { more += count * (unit.reduce - unit.work); });
+    return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
+  }
+
   // In a V all stages end at once. Where the next step waits for nobody, those behind the first
   // have as much longer for their reductions as they began later: by a forward pass, which waited
   // for its own weights.
@@ -387,17 +422,67 @@ class StageOverlap {
     return 1.0 / shape_.chunks * std::max(work_.layers.forward, gather);
   }
 
+  // Where micro-batches go both ways a stage has two copies of layers. The near one is that of the
+  // way which enters at its end of the pipeline, `from_end` stages before it, and has the
+  // embedding; the far one may have the head (model/schedule/kinds/dualpipe.cpp).
+  int from_end() const { return std::min(work_.stage, shape_.stages - 1 - work_.stage); }
+  int from_middle() const { return shape_.stages / 2 - 1 - from_end(); }
+  enum class Copy { near, far };
+  UnitSequence copy(Part part, Moves moves, double rate, Copy which) const {
+    UnitSequence units = sequence(part, moves, rate, 0);
+    units.has_first = units.has_first && which == Copy::near;
+    units.has_last = units.has_last && which == Copy::far;
+    for (PassUnit* end : {&units.first, &units.last}) {  // no longer on average
+      end->work = end->work / share_met(plan_);
+      end->gather = end->gather / share_met(plan_);
+      end->reduce = end->reduce / share_met(plan_);
+    }
+    return units;
+  }
+
+  // The first micro-batch comes by all stages before this one, then more of its way, until that of
+  // the other way is there.
+  void pass_both_ways(GathersAhead& gathers, double rate) const {
+    const Seconds forward = work_.layers.forward;
+    gathers.other_work(from_end() * forward);
+    for (const Copy which : {Copy::near, Copy::far}) {
+      UnitSequence units = copy(&PassTimes::forward, kGather, rate, which);
+      units.first.gather = units.last.gather = Seconds(0);
+      gathers.pass(units);
+      gathers.other_work(2.0 * from_middle() * forward);
+    }
+  }
+
+  // Behind the far copy's last gradients the near one has passes in turn until its own last ones.
+  Seconds left_of_both_ways(Cover cover) const {
+    const Part part = from_end() == 0 ? nullptr : &PassTimes::weight_gradient;
+    const Seconds left = left_of_reductions(backwards(copy(part, kReduce, cover.rate, Copy::far)));
+    const Seconds input = work_.layers.input_gradient;
+    const int inputs =
+        from_end() == 0 ? from_middle() + 1 : std::max(0, from_middle() - (from_end() - 1));
+    const Seconds between = from_middle() * work_.layers.weight_gradient + inputs * input;
+    const UnitSequence near = copy(&PassTimes::weight_gradient, kReduce, cover.rate, Copy::near);
+    return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
+  }
+
+  static UnitSequence backwards(UnitSequence units) {
+    std::swap(units.first, units.last);
+    std::swap(units.has_first, units.has_last);
+    return units;
+  }
+  UnitSequence reductions(double rate, int chunk) const {
+    return sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, rate, chunk);
+  }
+
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
+    if (shape_.route == Route::both_ways) return left_of_both_ways(cover);
     const Seconds between = between_chunks();
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      UnitSequence units =
-          sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, cover.rate, chunk);
-      std::swap(units.first, units.last);
-      std::swap(units.has_first, units.has_last);
+      const UnitSequence units = backwards(reductions(cover.rate, chunk));
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
-      left = left_of_reductions(units, left);
+      left = left_of_reductions(units, left) + left_of_group(units);
     }
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
@@ -451,10 +536,7 @@ class StageOverlap {
       seen = {};
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         UnitSequence units = sequence(part, moves, cover.rate, chunk);
-        if (way == PassWay::backward) {
-          std::swap(units.first, units.last);
-          std::swap(units.has_first, units.has_last);
-        }
+        if (way == PassWay::backward) units = backwards(units);
         seen += shown_in_pass(units);
       }
       seen.all *= cover.rate;
@@ -534,7 +616,7 @@ Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StagePara
             job.job.cluster.device.host_bandwidth;
   }
   time += orthogonalisation_time(job, plan, stage);
-  if (plan.zero_stage == 1) {
+  if (plan.zero_stage == 1 && plan.sharding_group > 1) {
     time += job.job.training.stack.sharded_update_per_rank * plan.sharding_group;
   }
   return time;

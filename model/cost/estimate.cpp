@@ -46,6 +46,8 @@ void add_exchanges(const PassCost& pass, double times, ExchangeTimes& exchanges)
   exchanges.tensor += pass.tensor_parallel * times;
   exchanges.context += pass.context_parallel * times;
   exchanges.expert += pass.expert_parallel * times;
+  exchanges.ring_hidden += pass.ring_hidden * times;
+  exchanges.ring_spare += pass.ring_spare * times;
 }
 
 PassTimes passes_of(const LayerCost& cost, double share) {
@@ -184,6 +186,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
   }
   work.use = shared.use;
+  work.stage = static_cast<int>(index);
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
@@ -311,11 +314,14 @@ void scale(Breakdown& parts, double factor) {
 
 // Steps of a schedule whose optimizer waits for nobody follow each other at one span; a barrier
 // makes the step the makespan (handbook §8).
-Seconds pipeline_time(const Plan& plan, const Estimate& out) {
+Seconds pipeline_time(const PreparedJob& job, const Plan& plan, const Estimate& out) {
   const Schedule& schedule = *plan.schedule;
-  const bool barrier = plan.optimizer_barrier && !schedule.optimizer_barrier;
-  const std::vector<PassTimes>& passes = out.chunk_passes.empty() ? out.passes : out.chunk_passes;
-  return (barrier ? makespan : longest_span)(schedule, pipeline_shape(plan), passes);
+  const bool of_chunks = !out.chunk_passes.empty();
+  if (plan.optimizer_barrier && !schedule.optimizer_barrier) {
+    return makespan(schedule, pipeline_shape(plan), of_chunks ? out.chunk_passes : out.passes);
+  }
+  return of_chunks ? longest_span_of_chunks(job, plan, out.chunk_passes)
+                   : longest_span(schedule, pipeline_shape(plan), out.passes);
 }
 
 // While the pipeline fills and drains, stages behind the first wait for others: the weights of a
@@ -349,7 +355,7 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   scale(parts, plan.microbatches);
   parts.expert_parallel -= hidden;
   if (pipeline == Pipeline::scheduled) {
-    const Seconds span = pipeline_time(plan, out) - hidden_in_ramp(plan, ends);
+    const Seconds span = pipeline_time(job, plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
     parts.pipeline += waits_for_sends(plan, out.passes, send);
   }

@@ -28,22 +28,34 @@ double every_second_share(const Transformer& model, const Operator& op) {
     case OperatorKind::output_projection:
       return 1;
     case OperatorKind::mlp_down:
+    case OperatorKind::shared_down:
+    case OperatorKind::expert_down:
       return 0;
+    case OperatorKind::permutation:  // on the way to the experts
+      return 0.5;
     default:
       return op.cls == OperatorClass::memory_bound ? 1 : 0.5;
   }
 }
 
-// What it keeps: the outputs of the other GEMMs, and attention's output and log-sum-exp.
-Bytes saved_by_every_second(const Job& job, const Operator& op) {
+bool exchanges_tokens(const LayerShard& shard) {
+  return shard.expert > 1 || shard.expert_tensor > 1;
+}
+
+// What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
+// again, what an exchange brought, and attention's output and log-sum-exp.
+Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     return Bytes(a.batch * a.heads * a.queries * (element * a.value_head_dim + 4));
   }
   if (op.cls == OperatorClass::memory_bound) return Bytes(0);
+  if (op.kind == OperatorKind::expert_down) return Bytes(0);
   const GemmShape& g = op.gemm;
-  return Bytes(g.m * g.n * g.groups * element * (1 - every_second_share(job.model, op)));
+  const double output = g.n * (1 - every_second_share(job.model, op));
+  const double brought = op.kind == OperatorKind::expert_up && exchanges_tokens(shard) ? g.k : 0;
+  return Bytes(g.m * g.groups * element * (output + brought));
 }
 
 // Of the attention block's operators: those that read the input which is gathered again, and the
@@ -77,9 +89,10 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
   }
 }
 
-KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators,
+KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const OperatorList& operators,
                    const GemmTimeTable* gemms) {
   KernelTimes times;
+  bool behind_experts = false;
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
     times.all.forward += time.forward;
@@ -87,13 +100,14 @@ KernelTimes sum_of(const PreparedJob& job, const OperatorList& operators,
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
     times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
-    times.saved_by_every_second += saved_by_every_second(job.job, op);
+    times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
     if (op.cls == OperatorClass::attention) {
       times.attention_core_forward += time.forward;
       times.attention_core_backward += time.input_gradient;
-    } else {
+    } else if (!behind_experts) {
       times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
     }
+    behind_experts = behind_experts || op.kind == OperatorKind::expert_down;
     // A step of a ring merges its part of the output.
     if (op.kind == OperatorKind::ring_merge) {
       times.attention_core_forward += time.forward;
@@ -152,7 +166,7 @@ std::uint64_t hash_of(const LayerShard& shard, TimedUnit unit) {
 }  // namespace
 
 KernelTimes kernel_times(const PreparedJob& job, const LayerShard& shard, TimedUnit unit) {
-  return sum_of(job, operators_of(job, shard, unit), nullptr);
+  return sum_of(job, shard, operators_of(job, shard, unit), nullptr);
 }
 
 KernelTimeTable::KernelTimeTable(const PreparedJob& job)
@@ -160,8 +174,9 @@ KernelTimeTable::KernelTimeTable(const PreparedJob& job)
 
 KernelTimes KernelTimeTable::times(const LayerShard& of, TimedUnit unit) const {
   const LayerShard shard = read_by(unit, of);
-  return units_.value({shard, unit}, hash_of(shard, unit),
-                      [&] { return sum_of(job_, operators_of(job_, shard, unit), &gemms_); });
+  return units_.value({shard, unit}, hash_of(shard, unit), [&] {
+    return sum_of(job_, shard, operators_of(job_, shard, unit), &gemms_);
+  });
 }
 
 }  // namespace trainyard

@@ -21,19 +21,41 @@ struct RingStep {
     const Seconds all = passes * pass;
     return times * std::max(all - block, slowdown * all);
   }
+  Seconds hidden(int times, int passes) const { return times * std::min(passes * pass, block); }
+  Seconds spare(int times, int passes) const {
+    return times * std::max(Seconds(0), block - passes * pass);
+  }
 };
+
+struct Ring {
+  RingStep forward, backward;
+  int steps = 1;
+};
+
+Ring ring_of(PassTraffic traffic, const KernelTimes& kernels, int steps, double slowdown) {
+  return {{traffic.forward / (steps - 1), kernels.attention_core_forward / steps, slowdown},
+          {traffic.backward / (2 * (steps - 1)), kernels.attention_core_backward / steps, slowdown},
+          steps};
+}
+
+bool hides_ring(const Plan& plan, const LayerTraffic& layer) {
+  return plan.overlap.context_parallel && layer.context_steps > 1;
+}
 
 // Every block but the last has the keys and values of the next one beside it; backward, on the same
 // way back, every block but the first the gradients of those before.
-PassTraffic exposed_context(PassTraffic traffic, const KernelTimes& kernels,
-                            const LayerTraffic& layer, const Plan& plan, double slowdown) {
-  const int steps = layer.context_steps;
-  if (!plan.overlap.context_parallel || steps <= 1) return traffic;
-  const RingStep forward{traffic.forward / (steps - 1), kernels.attention_core_forward / steps,
-                         slowdown};
-  const RingStep backward{traffic.backward / (2 * (steps - 1)),
-                          kernels.attention_core_backward / steps, slowdown};
-  return {forward.exposed(steps - 1, 1), backward.exposed(2, 1) + backward.exposed(steps - 2, 2)};
+PassTraffic exposed_context(const Ring& ring) {
+  const int steps = ring.steps;
+  return {ring.forward.exposed(steps - 1, 1),
+          ring.backward.exposed(2, 1) + ring.backward.exposed(steps - 2, 2)};
+}
+
+void add_hidden_ring(const Ring& ring, LayerCost& cost) {
+  const int steps = ring.steps;
+  cost.forward.ring_hidden = ring.forward.hidden(steps - 1, 1);
+  cost.forward.ring_spare = ring.forward.spare(steps - 1, 1);
+  cost.input_gradient.ring_hidden = ring.backward.hidden(2, 1) + ring.backward.hidden(steps - 2, 2);
+  cost.input_gradient.ring_spare = ring.backward.spare(2, 1) + ring.backward.spare(steps - 2, 2);
 }
 
 // The exchange of one micro-batch's tokens stands beside another's compute (Megatron-Core's EP A2A
@@ -63,7 +85,11 @@ ExposedTraffic exposed_traffic(const PreparedJob& job, const Plan& plan,
       exposed_exchange(traffic.expert_parallel.forward, kernels.all.forward, plan, slowdown),
       exposed_exchange(traffic.expert_parallel.backward,
                        kernels.all.input_gradient + kernels.all.weight_gradient, plan, slowdown)};
-  out.context = exposed_context(traffic.context_parallel, kernels, traffic, plan, slowdown);
+  out.context = traffic.context_parallel;
+  if (hides_ring(plan, traffic)) {
+    out.context = exposed_context(
+        ring_of(traffic.context_parallel, kernels, traffic.context_steps, slowdown));
+  }
   return out;
 }
 
@@ -172,6 +198,8 @@ PassCost& PassCost::add(const PassCost& other, double times) {
   context_parallel += other.context_parallel * times;
   expert_parallel += other.expert_parallel * times;
   launch += other.launch * times;
+  ring_hidden += other.ring_hidden * times;
+  ring_spare += other.ring_spare * times;
   return *this;
 }
 
@@ -191,6 +219,12 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   cost.input_gradient = pass_cost(kernels.all.input_gradient, traffic.tensor.backward,
                                   traffic.context.backward, traffic.expert.backward);
   cost.weight_gradient.compute = kernels.all.weight_gradient;
+
+  if (hides_ring(plan, whole)) {
+    add_hidden_ring(ring_of(whole.context_parallel, kernels, whole.context_steps,
+                            training.stack.overlap_slowdown),
+                    cost);
+  }
 
   const Seconds host =
       kind.moe ? training.stack.host_moe_layer_forward : training.stack.host_layer_forward;

@@ -20,6 +20,9 @@ struct PassCost {
   Seconds context_parallel;
   Seconds expert_parallel;
   Seconds launch;  // what the host needs beyond all of the above
+  // In none of them: messages of ring attention that the blocks beside them hide, and how much
+  // longer those are.
+  Seconds ring_hidden, ring_spare;
 
   Seconds total() const {
     return compute + recompute + tensor_parallel + context_parallel + expert_parallel + launch;

@@ -61,13 +61,28 @@ Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
                job.job.training.stack.saved_logit_bytes);
 }
 
+bool repeats(Recompute recompute) {
+  return recompute.mode == RecomputeMode::full || recompute.mode == RecomputeMode::selective;
+}
+
+// The most that a layer's backward pass makes again.
+Bytes largest_repeated(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
+  if (recompute.mode == RecomputeMode::full) return largest_layer(costs, stage);
+  Bytes largest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    const SavedBytes& saved = costs.layers[kind].saved;
+    if (stage.kinds[kind] > 0) largest = std::max(largest, saved.everything - saved.selective);
+  }
+  return largest;
+}
+
 // What a micro-batch has on the device between the halves of its backward pass and not before:
 // activations that were repeated or fetched for the first half stay for the second.
 Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                           int index) {
   const Recompute recompute = recompute_of(plan, index);
   const bool fetched = !on_device(plan.offload.activations);
-  if (recompute.mode != RecomputeMode::full && !fetched) return Bytes(0);
+  if (!repeats(recompute) && !fetched) return Bytes(0);
   Bytes stays;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
     stays += stage.kinds[kind] * costs.layers[kind].saved.between_halves;
@@ -76,6 +91,9 @@ Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const Stage
     const double away = offloaded_share(plan.offload, stage.layers);
     const Bytes here = (1 - away) * saved_by_stage(costs, stage, recompute);
     return std::max(Bytes(0), stays - here);
+  }
+  if (recompute.mode == RecomputeMode::selective) {
+    return std::max(Bytes(0), stays - saved_by_stage(costs, stage, recompute));
   }
   const Bytes inputs = saved_by_stage(costs, stage, {RecomputeMode::full, 0});
   return full_recompute_share(recompute, stage.layers) * (stays - inputs);
@@ -105,8 +123,9 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
 // While a layer's backward pass runs, or a chunk's where its halves are apart.
 Bytes back_at_work(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                    int index) {
-  const bool again = recompute_of(plan, index).mode == RecomputeMode::full;
-  const Bytes layer = again ? largest_layer(costs, stage) : Bytes(0);
+  const Recompute recompute = recompute_of(plan, index);
+  const bool again = repeats(recompute);
+  const Bytes layer = again ? largest_repeated(costs, stage, recompute) : Bytes(0);
   const PipelineShape shape = pipeline_shape(plan);
   if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
   // The layer at work has everything of itself.

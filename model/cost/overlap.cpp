@@ -143,7 +143,8 @@ Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
                const DataTraffic& data, const PlanLinks& links, const ExchangeUse& use) {
   if (time <= Seconds(0)) return {};
   const Seconds kernels = time - exchanges.total();
-  Seconds done = kernels / std::max(0.01, 1 - slowdown);
+  const double pace = 1 / std::max(0.01, 1 - slowdown);  // beside kernels
+  Seconds done = kernels * pace;
   Seconds lost = done - kernels;
   const auto add = [&](Seconds exchange, const GroupLinks& group, const WireUse& of) {
     if (exchange <= Seconds(0)) return;
@@ -155,6 +156,16 @@ Cover cover_of(Seconds time, const ExchangeTimes& exchanges, double slowdown,
   add(exchanges.tensor, links.tensor, use.tensor);
   add(exchanges.context, links.context, use.context);
   add(exchanges.expert, links.expert, use.expert);
+  if (exchanges.ring_hidden > Seconds(0)) {
+    // It takes longer: as far as the blocks beside it do not, the pass does.
+    const Together together =
+        some_of_the_time(at_work(data, links.context, use.context), data.use.free);
+    const Seconds moving = exchanges.ring_hidden * (1 - use.context.free);
+    const Seconds longer = moving * (together.stretch - 1);
+    const Seconds spared = std::min(longer, exchanges.ring_spare);
+    done += moving * (together.stretch * together.pace) - (moving + spared) * pace;
+    lost += longer - spared;
+  }
   if (done <= Seconds(0)) return {};
   return {done / time, lost / done};
 }

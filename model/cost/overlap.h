@@ -67,6 +67,8 @@ ShownInPass shown_in_pass(const UnitSequence& units);
 // Exchanges of a pass, by the group that makes them.
 struct ExchangeTimes {
   Seconds tensor, context, expert;
+  // Of a ring, not among those: what the pass's blocks hide, and how much longer those are.
+  Seconds ring_hidden, ring_spare;
   Seconds total() const { return tensor + context + expert; }
 };
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
@@ -206,6 +210,90 @@ TEST(DataParallelCost, InAVFollowsTheLastPassesOfBothChunks) {
   EXPECT_NEAR(end(false, 8), (9 - 1) + 9, 1e-9);
 }
 
+// F, B and W of 5, 2 and 1 s, in a stage's list of passes, which waits for nothing.
+struct ListTimes {
+  std::array<double, 2> first_forward{-1, -1}, last_gradient{};  // of the two chunks
+  double end = 0;
+};
+ListTimes times_of(const std::vector<Pass>& list, double begin) {
+  ListTimes times;
+  times.end = begin;
+  for (const Pass& pass : list) {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    const bool forward = pass.kind == PassKind::forward;
+    if (forward && times.first_forward[chunk] < 0) times.first_forward[chunk] = times.end;
+    if (forward) times.end += 5;
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::input_gradient) times.end += 2;
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::weight_gradient) {
+      times.end += 1;
+      times.last_gradient[chunk] = times.end;
+    }
+  }
+  return times;
+}
+
+// DualPipe with a layer a copy, gathers and reductions of 29 s: the first pass of each copy waits
+// for its own weights, those of the copy that works first ahead of the other's, and its reduction
+// begins behind its last gradient. The lists of passes say when that is.
+TEST(DataParallelCost, BothWaysFollowsTheFirstAndLastPassesOfBothCopies) {
+  constexpr double kMessage = 29;
+  const PreparedJob job = llama_reduced_in_16_bits();
+  Plan plan;
+  plan.schedule = find_schedule("dualpipe");
+  plan.zero_stage = 1;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  plan.microbatches = 32;
+  StageParameters held;
+  held.layers = 2;
+  held.dense = held.layers * kMessage * 64.0 / 63 / 2;  // a byte a second
+  StageWork work;
+  work.layers = {Seconds(5), Seconds(2), Seconds(1)};
+  PlanLinks links = unit_ring(64);
+  links.pipeline.inside = links.pipeline.inside_pair = BytesPerSecond(1e30);
+  for (const int p : {2, 4, 8, 16}) {
+    plan.pipeline_parallel = p;
+    const PassList lists = plan.schedule->passes(pipeline_shape(plan));
+    for (work.stage = 0; work.stage < p; ++work.stage) {
+      const double arrives = 5.0 * std::min(work.stage, p - 1 - work.stage);
+      ListTimes list = times_of(lists[static_cast<std::size_t>(work.stage)], arrives);
+      std::sort(list.first_forward.begin(), list.first_forward.end());
+      std::sort(list.last_gradient.begin(), list.last_gradient.end());
+      const auto cost = data_parallel_cost(job, plan, links, held, work);
+      EXPECT_NEAR(cost.start.value(),
+                  std::max(kMessage - list.first_forward[0], 2 * kMessage - list.first_forward[1]),
+                  1e-6);
+      const double first = list.last_gradient[0] + kMessage;
+      const double second = std::max(first, list.last_gradient[1]) + kMessage;
+      EXPECT_NEAR(cost.end.value(), second - list.end, 1e-6) << work.stage << " of " << p;
+    }
+  }
+}
+
+// Interleaved 1F1B on two stages, an embedding whose reduction of 20 s outlasts the chunk's passes:
+// under ZeRO-2 the two micro-batches that come last leave two of them, where ZeRO-1 leaves one.
+TEST(DataParallelCost, OfEveryMicrobatchFindsThoseOfItsGroupBeforeIt) {
+  const PreparedJob job = llama_reduced_in_16_bits();
+  Plan plan;
+  plan.schedule = find_schedule("interleaved-1f1b");
+  plan.pipeline_parallel = plan.virtual_stages = 2;
+  plan.microbatches = 2;
+  plan.sharding_group = 64;
+  plan.overlap.data_parallel = true;
+  StageParameters stage;
+  stage.layers = 2;
+  stage.embedding = true;
+  stage.embedding_matrix = stage.dense = 20 * 64.0 / 63 / 2;  // layers have next to nothing
+  StageWork work;
+  work.layers = {Seconds(2), Seconds(2), Seconds(2)};  // a backward pass of a chunk: 2 s
+  const auto end = [&](int zero_stage) {
+    plan.zero_stage = zero_stage;
+    return data_parallel_cost(job, plan, unit_ring(64), stage, work).end.value();
+  };
+  EXPECT_NEAR(end(1), 20, 1e-9);
+  EXPECT_NEAR(end(2), 2 * 20 - 2, 1e-9);
+}
+
 // An all-to-all of a group that spans the nodes as the reduction does: each has half of the links
 // while both are at work, so the pass loses as long as it exchanges, and the reduction gains it.
 TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
@@ -225,6 +313,26 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
   EXPECT_NEAR(cover.rate, (7 + 3 * stretch * fair) / 10, 1e-9);
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
+}
+
+// A ring's messages behind its blocks, 3 s of them with a second to spare, on the links of the
+// reduction: at half the rate they take 6 s, so that 2 s show. The reduction gets half of the links
+// for 6 s and has the other 6 s of the pass for itself.
+TEST(DataParallelCost, TakesLinksFromTheRingThatBlocksHide) {
+  GroupLinks across;
+  across.size = across.domains = 4;
+  across.inside = BytesPerSecond(100);
+  across.across = BytesPerSecond(1);
+  PlanLinks links;
+  links.context = across;
+  ExchangeTimes exchanges;
+  exchanges.ring_hidden = Seconds(3);
+  exchanges.ring_spare = Seconds(1);
+  ExchangeUse use;
+  use.context = ring_use(across);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {across, ring_use(across)}, links, use);
+  EXPECT_NEAR(cover.rate * 10, 6 * 0.5 + 6, 1e-9);
+  EXPECT_NEAR(cover.lost * cover.rate * 10, 2, 1e-9);
 }
 
 // Within its domain an exchange has links of its own.

@@ -357,5 +357,32 @@ TEST(Sends, OfOneForwardOneBackwardPaceThePipeline) {
   EXPECT_NEAR((out.breakdown.pipeline + without) / with, 1, 0.01);
 }
 
+// A user's own layers, of which the first chunk of the first stage or the last of the last is
+// unlike the others: the player of pass lists says what they take. Ends that are one layer short,
+// and stages that are unlike each other with chunks that are alike, stand among them.
+TEST(Pipeline, OfUnlikeLayersTakesWhatIsPlayed) {
+  const PreparedJob job = llama_8b_on_h100(1, 16);
+  const std::vector<std::vector<int>> lists = {
+      {4, 4, 4, 1, 4, 4, 4, 7}, {1, 4, 4, 4, 7, 4, 4, 4}, {7, 4, 4, 4, 1, 4, 4, 4},
+      {3, 4, 4, 4, 4, 4, 4, 5}, {2, 6, 4, 4, 2, 6, 4, 4}, {4, 4, 4, 4, 4, 4, 4, 4},
+  };
+  for (const int t : {1, 2}) {
+    for (const std::vector<int>& layers : lists) {
+      PlanRequest request{.tensor_parallel = t, .pipeline_parallel = 4, .virtual_stages = 2};
+      request.layers_per_stage = layers;
+      request.zero_stage = 0;
+      const Plan plan = legal_plan(job, request);
+      const Estimate out = estimate(job, plan);
+      const PipelineShape shape = pipeline_shape(plan);
+      const auto played =
+          play(plan.schedule->passes(shape), shape, play_times(shape, out.chunk_passes));
+      const Seconds busy = out.stages[static_cast<std::size_t>(out.slowest_stage)].passes.total() *
+                           plan.microbatches;
+      EXPECT_NEAR((busy + out.breakdown.bubble) / played->longest_span, 1, 1e-3)
+          << "t " << t << ", first chunk " << layers.front() << ", last " << layers.back();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

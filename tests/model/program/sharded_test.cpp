@@ -96,6 +96,31 @@ TEST_P(ShardedProgram, MovesATiedMatrixOncePerPass) {
   EXPECT_EQ(forward, Bytes(all * weights));
 }
 
+// FSDP2 keeps weights in the optimizer's precision and casts what kernels read, of one rank too:
+// what lies there from step to step is what handbook §7 counts.
+TEST(ShardedStates, OfOneRankKeepsItsWeightsAsTheOptimizerHasThem) {
+  Training training = tiny_training();
+  training.stack.keeps_weight_copy = false;
+  for (const int ranks : {1, 2}) {
+    PlanRequest request = sharded(3);
+    request.data_parallel = ranks;
+    const Setting setting = tiny_setting(tiny_llama(false), training, request);
+    const auto program = lower(setting.model, setting.training, setting.plan);
+    ASSERT_TRUE(program);
+    Bytes held;
+    for (const ProgramBuffer& buffer : program->buffers) {
+      const bool lasts = buffer.role == BufferRole::weight || buffer.role == BufferRole::gradient ||
+                         buffer.role == BufferRole::optimizer;
+      if (!lasts) continue;
+      held += buffer.bytes() * (buffer.scope == Scope::layer ? setting.model.layers : 1.0);
+    }
+    const double each = training.precision.master_weight_bytes + training.stack.gradient_bytes +
+                        training.optimizer.moment_bytes;
+    const double all = parameter_count(setting.model, training.sequence_length);
+    EXPECT_EQ(held, Bytes(all * each / ranks)) << ranks;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Stage, ShardedProgram, testing::Values(2, 3));
 
 }  // namespace
