@@ -152,9 +152,8 @@ void RankExecutor::finish(const Work& work, Backend::Event end) {
 
 void RankExecutor::note_gradients(const Work& work) {
   const Operation& operation = *work.issued.operation;
-  for (std::size_t i = 0; i < work.buffers.size(); ++i) {
+  for (std::size_t i = 0; i < updated_gradients(operation); ++i) {
     const ProgramBuffer& buffer = buffer_of(operation.operands[i]);
-    if (buffer.role != BufferRole::gradient) continue;
     const int layer = buffer.scope == Scope::layer ? work.issued.call->layer : -1;
     gradients_.push_back({operation.operands[i].buffer, layer, backend_.read(work.buffers[i])});
   }

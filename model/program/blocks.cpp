@@ -60,11 +60,11 @@ void note_crossing(const Operations& pass, std::set<int>& crossing) {
 
 // A buffer that lives within one pass of one layer needs one place, not one for every layer and
 // micro-batch.
-void narrow_scopes(Lowering& lowering, const std::vector<const Operations*>& passes) {
+void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
   std::set<int> crossing = {lowering.hidden, lowering.gradient};
-  for (const Operations* pass : passes) note_crossing(*pass, crossing);
-  for (const Operations* pass : passes) {
-    for (const Operation& operation : *pass) {
+  for (const Operations& pass : passes) note_crossing(pass, crossing);
+  for (const Operations& pass : passes) {
+    for (const Operation& operation : pass) {
       for (const Operand& operand : operation.operands) {
         ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(operand.buffer)];
         const bool everywhere = buffer.role == BufferRole::activation &&
@@ -128,14 +128,16 @@ void add_restore(Lowering& lowering, Operations restore, UnitBlocks& blocks) {
   blocks.restore_next = add_block(lowering.program, "next activations", std::move(restore));
 }
 
-// The norm and the update; where the host has the optimizer's states, with the way there and back.
+// The norm and the update, with the way to where the states lie and back.
 void add_update(Lowering& lowering, const std::vector<Parameter>& parameters, int norm,
                 const UnitNames& names, UnitBlocks& blocks) {
-  const std::vector<Parameter> host = on_host(lowering, parameters);
-  Operations squares =
-      in_turn(gradients_to_host(lowering, parameters, host), squared_norm(lowering, host, norm));
-  Operations update = in_turn(optimizer_update(lowering, host, norm),
-                              weights_from_host(lowering, parameters, host));
+  const UpdateCrossing crossing(lowering, parameters);
+  Operations squares = in_turn(crossing.for_norm(), squared_norm(lowering, crossing.there(), norm));
+  Operations update =
+      in_turn(in_turn(crossing.for_update(), optimizer_update(lowering, crossing.there(), norm)),
+              crossing.back());
+  mark_last_uses(lowering.program, {&squares}, {});
+  mark_last_uses(lowering.program, {&update}, {});
   blocks.norm = add_block(lowering.program, names.norm, std::move(squares));
   blocks.update = add_block(lowering.program, names.update, std::move(update));
 }
@@ -150,55 +152,186 @@ LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, bool away) {
   return {{copies.away}, {copies.back}, copies.awaited};
 }
 
-UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
-                    const std::vector<CopyKey>& handed_on, int norm, bool away = false) {
-  const std::optional<Phase> sums = reduce_every_pass(unit);
-  const bool splits = unit.splits_backward();
-  const LayerCopies copies = copies_of(lowering, unit, away);
-  const Operations fetch = weight_fetch(unit, Phase::forward);
-  const Operations fetch_again = weight_fetch(unit, Phase::input_gradient);
-  const Operations brought = in_turn(fetch_again, copies.back);
-  Operations forward = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  Operations backward = in_turn(brought, unit.backward());
-  mark_last_uses(lowering.program, {&forward, &backward}, handed_on);
-  Operations input = in_turn(brought, half_of(unit.backward(), Half::input_gradient));
-  Operations weight = half_of(unit.backward(), Half::weight_gradient);
-  gather_ahead(weight);
-  Operations forward_again = in_turn(in_turn(fetch, unit.forward()), copies.away);
-  mark_last_uses(lowering.program, {&forward_again, &input, &weight}, handed_on);
-  if (splits) {
-    narrow_scopes(lowering, {&forward, &input, &weight});
-  } else {
-    narrow_scopes(lowering, {&forward, &backward});
-  }
+// A pass of a unit with what comes for it and goes behind it, in order.
+struct PassOperations {
+  Operations come;     // from outside the device
+  Operations gather;   // of weights
+  Operations restore;  // of activations
+  Operations work;
+  Operations go;
 
+  Operations all() const {
+    return in_turn(in_turn(in_turn(in_turn(come, gather), restore), work), go);
+  }
+  // The same once all of them know what they free.
+  void take(Operations marked) {
+    for (Operations* part : {&come, &gather, &restore, &work}) {
+      *part = cut_front(marked, part->size());
+    }
+    go = std::move(marked);
+  }
+};
+
+void mark_passes(const Program& program, const std::vector<PassOperations*>& in_order,
+                 const std::vector<CopyKey>& handed_on) {
+  std::vector<Operations> all;
+  std::vector<Operations*> passes;
+  all.reserve(in_order.size());
+  for (const PassOperations* pass : in_order) {
+    all.push_back(pass->all());
+    passes.push_back(&all.back());
+  }
+  mark_last_uses(program, passes, handed_on);
+  for (std::size_t i = 0; i < in_order.size(); ++i) in_order[i]->take(std::move(all[i]));
+}
+
+// How a unit stands among the others.
+struct UnitPlace {
+  std::vector<CopyKey> handed_on;  // buffers that it leaves to the next
+  int norm = -1;
+  bool sends_away = false;      // what it keeps for backward
+  bool reduced_in_pass = true;  // UnitBlocks
+};
+
+// The operations of every pass of a unit; of a backward pass also of its halves, where it has some.
+struct UnitPasses {
+  PassOperations forward, backward, input, weight;
+};
+
+UnitPasses passes_of(const NetworkUnit& unit, const LayerCopies& copies) {
+  const std::vector<Phase> input = {Phase::input_gradient};
+  const std::vector<Phase> weight = {Phase::weight_gradient};
+  const std::vector<Phase> both = {Phase::input_gradient, Phase::weight_gradient};
+  const Operations weights_again = weights_from_afar(unit, Phase::input_gradient);
+  const Operations gather_again = weight_fetch(unit, Phase::input_gradient);
+  UnitPasses passes;
+  passes.forward = {.come = weights_from_afar(unit, Phase::forward),
+                    .gather = weight_fetch(unit, Phase::forward),
+                    .restore = {},
+                    .work = in_turn(unit.forward(), copies.away),
+                    .go = {}};
+  passes.backward = {.come = in_turn(weights_again, gradients_from_afar(unit, both)),
+                     .gather = gather_again,
+                     .restore = copies.back,
+                     .work = unit.backward(),
+                     .go = gradients_to_afar(unit, both)};
+  passes.input = {.come = in_turn(weights_again, gradients_from_afar(unit, input)),
+                  .gather = gather_again,
+                  .restore = copies.back,
+                  .work = half_of(unit.backward(), Half::input_gradient),
+                  .go = gradients_to_afar(unit, input)};
+  passes.weight = {.come = gradients_from_afar(unit, weight),
+                   .gather = {},
+                   .restore = {},
+                   .work = half_of(unit.backward(), Half::weight_gradient),
+                   .go = gradients_to_afar(unit, weight)};
+  gather_ahead(passes.weight.work);
+  return passes;
+}
+
+CopyBlocks add_copies(Lowering& lowering, const PassOperations& pass) {
+  return {add_block(lowering.program, "states come", pass.come),
+          add_block(lowering.program, "next states come", beside_unit(lowering, pass.come)),
+          add_block(lowering.program, "gradients go", pass.go)};
+}
+
+void add_passes(Lowering& lowering, bool splits, const UnitNames& names, UnitPasses passes,
+                UnitBlocks& blocks) {
   Program& program = lowering.program;
-  UnitBlocks blocks;
-  add_fetch(program, cut_front(forward, fetch.size()), reads(lowering.hidden), blocks.fetch_forward,
+  add_fetch(program, passes.forward.gather, reads(lowering.hidden), blocks.fetch_forward,
             blocks.fetch_next_forward);
   const Operand gradient = reads(lowering.gradient, 1);
-  add_fetch(program, cut_front(backward, fetch_again.size()), gradient, blocks.fetch_backward,
+  add_fetch(program, passes.backward.gather, gradient, blocks.fetch_backward,
             blocks.fetch_next_backward);
-  Operations restore = cut_front(backward, copies.back.size());
+  const PassOperations& first = splits ? passes.input : passes.backward;
+  add_restore(lowering, first.restore, blocks);
+  blocks.forward_copies = add_copies(lowering, passes.forward);
+  blocks.forward = add_block(program, names.forward, std::move(passes.forward.work));
   if (splits) {
-    cut_front(input, fetch_again.size());
-    restore = cut_front(input, copies.back.size());
+    blocks.input_copies = add_copies(lowering, passes.input);
+    blocks.weight_copies = add_copies(lowering, passes.weight);
+    blocks.input_gradient = add_block(program, names.input_gradient, std::move(passes.input.work));
+    blocks.weight_gradient =
+        add_block(program, names.weight_gradient, std::move(passes.weight.work));
   }
-  add_restore(lowering, std::move(restore), blocks);
-  if (away) blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
-  blocks.forward = add_block(program, names.forward, std::move(forward));
+  blocks.backward_copies = add_copies(lowering, passes.backward);
+  blocks.backward = add_block(program, names.backward, std::move(passes.backward.work));
+}
+
+// The wait for sums that lie outside the device: until the last copy of them has gone.
+void add_await_gone(Lowering& lowering, const UnitPasses& passes, bool splits, UnitBlocks& blocks) {
+  const bool with_input = splits && passes.weight.go.empty();
+  const PassOperations& last =
+      !splits ? passes.backward : (with_input ? passes.input : passes.weight);
+  if (last.go.empty()) return;
+  const int gone = last.go.back().operands.back().buffer;
+  blocks.await_sums = add_block(lowering.program, "gradients gone", {await(gone)});
+  blocks.sums_with_input = with_input;
+}
+
+// Where the halves of a backward pass are apart, a gradient that the first of them completes has
+// gone to the host by the end of the second.
+bool gone_before_reduction(const NetworkUnit& unit, const Parameter& parameter) {
+  return parameter.gradient_away() && unit.splits_backward() &&
+         completing_phase(unit, parameter) == Phase::input_gradient;
+}
+
+void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
+                    UnitBlocks& blocks) {
+  std::vector<Parameter> late = unit.parameters();
+  std::vector<Parameter> in_pass;
+  if (lowering.plan.overlap.data_parallel && blocks.reduced_in_pass) {
+    const auto gone = std::stable_partition(
+        late.begin(), late.end(),
+        [&](const Parameter& parameter) { return gone_before_reduction(unit, parameter); });
+    in_pass.assign(gone, late.end());
+    late.erase(gone, late.end());
+  }
+  const auto reduction = [&](const std::vector<Parameter>& some) {
+    return with_gradients_here(lowering, some, gradient_reduction(lowering, some));
+  };
+  Program& program = lowering.program;
+  if (in_pass.empty()) {
+    blocks.reduced_in_pass = false;
+    blocks.reduction = add_block(program, names.reduction, reduction(late));
+  } else {
+    blocks.reduction = add_block(program, names.reduction, gradient_reduction(lowering, in_pass));
+    blocks.late_reduction = add_block(program, names.reduction, reduction(late));
+  }
+}
+
+UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
+                    const UnitPlace& place) {
+  const std::optional<Phase> sums = reduce_every_pass(unit);
+  const bool splits = unit.splits_backward();
+  Program& program = lowering.program;
+  const LayerCopies copies = copies_of(lowering, unit, place.sends_away);
+  UnitPasses passes = passes_of(unit, copies);
+  mark_passes(program, {&passes.forward, &passes.backward}, place.handed_on);
+  PassOperations forward_again = passes.forward;
+  mark_passes(program, {&forward_again, &passes.input, &passes.weight}, place.handed_on);
   if (splits) {
-    blocks.input_gradient = add_block(program, names.input_gradient, std::move(input));
-    blocks.weight_gradient = add_block(program, names.weight_gradient, std::move(weight));
+    narrow_scopes(lowering, {passes.forward.all(), passes.input.all(), passes.weight.all()});
+  } else {
+    narrow_scopes(lowering, {passes.forward.all(), passes.backward.all()});
   }
-  blocks.backward = add_block(program, names.backward, std::move(backward));
+
+  UnitBlocks blocks;
+  blocks.reduced_in_pass = place.reduced_in_pass;
+  if (place.sends_away) {
+    blocks.await_copies = add_block(program, "activations gone", {await(copies.awaited)});
+  }
   if (sums) blocks.await_sums = add_block(program, "gradients summed up", await_sums(unit));
   blocks.sums_with_input = sums == Phase::input_gradient;
-  blocks.reduction =
-      add_block(program, names.reduction, gradient_reduction(lowering, unit.parameters()));
-  blocks.mirror = add_block(program, names.mirror, mirror_reduction(lowering, unit.parameters()));
-  add_update(lowering, unit.parameters(), norm, names, blocks);
-  blocks.gather = add_block(program, names.gather, weight_gather(lowering, unit.parameters()));
+  add_await_gone(lowering, passes, splits, blocks);
+  add_passes(lowering, splits, names, std::move(passes), blocks);
+  const std::vector<Parameter>& parameters = unit.parameters();
+  add_reductions(lowering, unit, names, blocks);
+  blocks.mirror =
+      add_block(program, names.mirror,
+                with_gradients_here(lowering, parameters, mirror_reduction(lowering, parameters)));
+  add_update(lowering, parameters, place.norm, names, blocks);
+  blocks.gather = add_block(program, names.gather, weight_gather(lowering, parameters));
   return blocks;
 }
 
@@ -224,8 +357,10 @@ bool has_layers_of(const Transformer& model, LayerKind kind) {
 
 // Another stage holds the same matrix.
 void note_copy(Lowering& lowering, const Parameter& parameter) {
-  lowering.program.buffers[static_cast<std::size_t>(parameter.held_gradient)].replicas *= 2;
-  lowering.program.buffers[static_cast<std::size_t>(parameter.held_weight)].replicas *= 2;
+  for (const int buffer : std::set<int>{parameter.held_gradient, parameter.held_weight,
+                                        parameter.stored_gradient, parameter.stored_weight}) {
+    lowering.program.buffers[static_cast<std::size_t>(buffer)].replicas *= 2;
+  }
 }
 
 void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
@@ -247,18 +382,27 @@ void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
     of_head.emplace_back(table.gradient, 0);
   }
   add_embedding(embedding, table);
-  blocks.embedding = add_unit(lowering, embedding, kEmbeddingNames, of_embedding, norm);
+  // Of a gradient that no two passes add to, the sum may be made before it goes to the host.
+  const bool goes_at_once = keeps_gradients_away(lowering.plan) && (!tied || met_together);
+  blocks.embedding =
+      add_unit(lowering, embedding, kEmbeddingNames,
+               {.handed_on = of_embedding, .norm = norm, .reduced_in_pass = goes_at_once});
   NetworkUnit head(lowering, Scope::stage);
   const bool shared = tied && !apart;
   const Parameter matrix =
       shared ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);
   if (tied && apart) note_copy(lowering, matrix);
   add_head(head, matrix);
-  blocks.head = add_unit(lowering, head, kHeadNames, of_head, norm);
-  if (!tied || !apart) return;
-  Program& program = lowering.program;
-  blocks.tied_first = add_block(program, "tied embedding", {tied_reduction(lowering, table)});
-  blocks.tied_last = add_block(program, "tied head", {tied_reduction(lowering, matrix)});
+  const bool has_copy = tied && apart;
+  blocks.head = add_unit(lowering, head, kHeadNames,
+                         {.handed_on = of_head, .norm = norm, .reduced_in_pass = !has_copy});
+  if (!has_copy) return;
+  const auto tied_block = [&](std::string_view name, const Parameter& of) {
+    return add_block(lowering.program, name,
+                     with_gradients_here(lowering, {of}, {tied_reduction(lowering, of)}));
+  };
+  blocks.tied_first = tied_block("tied embedding", table);
+  blocks.tied_last = tied_block("tied head", matrix);
 }
 
 // Whether any stage has such a layer.
@@ -276,8 +420,10 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
   add_layer(layer, kind, way.repeats);
-  const UnitBlocks blocks = add_unit(
-      lowering, layer, kLayerNames, {{lowering.hidden, 1}, {lowering.gradient, 0}}, norm, way.away);
+  const UnitBlocks blocks = add_unit(lowering, layer, kLayerNames,
+                                     {.handed_on = {{lowering.hidden, 1}, {lowering.gradient, 0}},
+                                      .norm = norm,
+                                      .sends_away = way.away});
   std::vector<Block>& all = lowering.program.blocks;
   std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
   return blocks;

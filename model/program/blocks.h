@@ -8,6 +8,12 @@
 
 namespace trainyard {
 
+// What comes from outside the device for a pass of a unit, before its first unit or beside one
+// before; and what goes behind it.
+struct CopyBlocks {
+  int come = -1, come_beside = -1, go = -1;
+};
+
 // Indices in Program::blocks; −1: nothing to do.
 struct UnitBlocks {
   int forward = -1;
@@ -20,12 +26,16 @@ struct UnitBlocks {
   // Its activations, where they come back from the host: before its first unit, or beside the one
   // before. And the wait until they have gone.
   int restore = -1, restore_next = -1, await_copies = -1;
-  // The wait for the sums of which a pass leaves each rank its part, and which half of a backward
-  // pass makes them.
+  // Its weights and gradients, where they lie outside the device.
+  CopyBlocks forward_copies, backward_copies, input_copies, weight_copies;
+  // The wait for the sums that a pass leaves, of this rank's part or on their way to the host, and
+  // which half of a backward pass makes them.
   int await_sums = -1;
   bool sums_with_input = false;
-  int reduction = -1;  // of its gradients
-  int mirror = -1;     // and over the two stages that hold copies of it
+  int reduction = -1;            // of its gradients
+  bool reduced_in_pass = false;  // by the last one that adds to them, where the plan overlaps
+  int late_reduction = -1;       // of those that were on the host by then
+  int mirror = -1;               // and over the two stages that hold copies of it
   int norm = -1, update = -1, gather = -1;
 };
 

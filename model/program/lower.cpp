@@ -8,6 +8,7 @@
 
 #include "model/program/blocks.h"
 #include "model/program/not_lowered.h"
+#include "model/program/parts/offload.h"
 #include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
 
@@ -75,6 +76,22 @@ class Slots {
 bool sums_up(const UnitBlocks& unit, StepPass pass) {
   if (unit.await_sums < 0 || pass == StepPass::forward) return false;
   return pass == StepPass::backward || (pass == StepPass::input_gradient) == unit.sums_with_input;
+}
+
+const CopyBlocks& copies_of(const UnitBlocks& unit, StepPass pass) {
+  switch (pass) {
+    case StepPass::forward:
+      return unit.forward_copies;
+    case StepPass::backward:
+      return unit.backward_copies;
+    case StepPass::input_gradient:
+      return unit.input_copies;
+    case StepPass::weight_gradient:
+    case StepPass::start:
+    case StepPass::finish:
+      break;
+  }
+  return unit.weight_copies;
 }
 
 class StageBuilder {
@@ -269,6 +286,21 @@ class StageBuilder {
     call(body, fetch);
   }
 
+  // What comes from outside the device for the first units of a pass, and beside unit `at` for one
+  // behind it.
+  void call_first_copies(Body& body, const std::vector<Unit>& units, StepPass pass) const {
+    const auto ahead = static_cast<std::size_t>(units_ahead(lowering_));
+    for (std::size_t i = 0; i < std::min(ahead, units.size()); ++i) {
+      call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).come));
+    }
+  }
+  void call_next_copies(Body& body, const std::vector<Unit>& units, std::size_t at,
+                        StepPass pass) const {
+    const std::size_t next = at + static_cast<std::size_t>(units_ahead(lowering_));
+    if (next >= units.size()) return;
+    call(body, block_call(units[next].at, copies_of(*units[next].blocks, pass).come_beside));
+  }
+
   // The activations of the unit after `at`, on their way back beside it.
   static void call_next_restore(Body& body, const Unit& at, const Unit& next) {
     call(body, block_call(next.at, at.is_layer ? next.blocks->restore_next : next.blocks->restore));
@@ -283,9 +315,11 @@ class StageBuilder {
   Body forward_body(int chunk, Part part) const {
     const std::vector<Unit> units = units_of(chunk);
     Body body;
+    call_first_copies(body, units, StepPass::forward);
     if (!units.empty()) call(body, block_call(units[0].at, units[0].blocks->fetch_forward));
     if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
     for (std::size_t i = 0; i < units.size(); ++i) {
+      call_next_copies(body, units, i, StepPass::forward);
       if (i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], StepPass::forward);
       await_activations(body, units, i);
       call(body, block_call(units[i].at, units[i].blocks->forward));
@@ -298,11 +332,12 @@ class StageBuilder {
 
   // In a pipeline reductions go on beside the passes that follow; else a pass waits for its own,
   // and a unit for that of the unit before the last one (FSDP2), so that whole gradients of two are
-  // alive at most.
+  // alive at most. So it is with gradients on their way to the host.
   bool waits_for_sums() const { return plan_.pipeline_parallel == 1 || plan_.zero_stage >= 3; }
   using LastSums = std::array<BlockCall, 2>;  // the waits for those of the last two units
   void await_sums(Body& body, const Unit& unit, StepPass pass, LastSums& sums) const {
-    if (!waits_for_sums() || !sums_up(*unit.blocks, pass)) return;
+    const bool waits = waits_for_sums() || keeps_gradients_away(plan_);
+    if (!waits || !sums_up(*unit.blocks, pass)) return;
     call(body, sums[0]);
     sums = {sums[1], block_call(unit.at, unit.blocks->await_sums)};
   }
@@ -314,6 +349,7 @@ class StageBuilder {
     const bool reduces = last && plan_.overlap.data_parallel;
     LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
     Body body;
+    call_first_copies(body, units, pass);
     if (moves && !units.empty()) {
       call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
       call(body, block_call(units[0].at, units[0].blocks->restore));
@@ -322,25 +358,21 @@ class StageBuilder {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
+      call_next_copies(body, units, i, pass);
       if (moves && i + 1 < units.size()) {
         call_next_fetch(body, units[i], units[i + 1], pass);
         call_next_restore(body, units[i], units[i + 1]);
       }
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces && ends_its_gradients(units[i])) {
+      if (reduces && units[i].blocks->reduced_in_pass) {
         call(body, block_call(units[i].at, units[i].blocks->reduction));
       }
+      call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
-    call(body, sums[1]);
+    if (waits_for_sums() && plan_.zero_stage >= 2) call(body, sums[1]);
     return body;
-  }
-
-  // The embedding's backward pass is the last of all, with nothing to hide behind; a head that is
-  // its copy waits for it.
-  bool ends_its_gradients(const Unit& unit) const {
-    return unit.is_layer || (unit.blocks == &blocks_.head && !has_copy());
   }
 
   void add_ends(Body& body, int UnitBlocks::*block) const {
@@ -373,9 +405,6 @@ class StageBuilder {
     }
   }
 
-  // The matrix that embedding and head share is on two stages: its copies are added up first.
-  bool has_copy() const { return blocks_.tied_first >= 0; }
-
   void add_step(StepPass pass, Body body) {
     if (body.calls.empty()) return;
     program_.steps.push_back({.body = static_cast<int>(program_.bodies.size()), .pass = pass});
@@ -395,12 +424,15 @@ class StageBuilder {
     const bool overlapped = plan_.overlap.data_parallel;
     if (has_embedding()) call(body, {.block = blocks_.tied_first});
     if (has_head()) call(body, {.block = blocks_.tied_last});
-    // The embedding's backward pass is the last of all: nothing is left to hide behind.
-    if (has_embedding()) call(body, {.block = blocks_.embedding.reduction});
-    if (has_head() && (!overlapped || has_copy())) {
-      call(body, {.block = blocks_.head.reduction});
+    // The embedding's backward pass is the last of all: nothing is left to hide behind. A head that
+    // is its copy waits for it.
+    const auto reduces = [&](const UnitBlocks& end) { return !overlapped || !end.reduced_in_pass; };
+    if (has_embedding() && reduces(blocks_.embedding)) {
+      call(body, {.block = blocks_.embedding.reduction});
     }
+    if (has_head() && reduces(blocks_.head)) call(body, {.block = blocks_.head.reduction});
     if (!overlapped) add_layers(body, &UnitBlocks::reduction);
+    add_units(body, &UnitBlocks::late_reduction);
     add_units(body, &UnitBlocks::mirror);
     add_units(body, &UnitBlocks::norm);
     call(body, {.block = blocks_.norm_reduction});

@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "model/cost/memory.h"
-
 namespace trainyard {
 namespace {
 
@@ -13,23 +11,12 @@ struct Gap {
 };
 
 // Ring attention adds up blocks by the log-sum-exp of a fused kernel's rows: a score matrix in
-// memory has none, and no software runs one so. The others want operations that do not exist yet:
-// weights and gradients that come and go with every pass.
+// memory has none, and no software runs one so.
 constexpr Gap kGaps[] = {
     {"/plan/context_parallel", "ring attention without a fused kernel",
      [](const Training& t, const Plan& p) {
        return p.context_parallel > 1 && !t.stack.flash_attention &&
               p.context_parallel_algorithm == ContextAlgorithm::ring;
-     }},
-    {"/plan/offload", "weights or gradients outside the device",
-     [](const Training&, const Plan& p) {
-       return p.offload.parameters != OffloadTarget::none ||
-              p.offload.gradients != OffloadTarget::none;
-     }},
-    {"/plan/offload/optimizer",
-     "the optimizer outside the device where its master weights are the stack's only weights",
-     [](const Training& t, const Plan& p) {
-       return !keeps_weights(t, p) && p.offload.optimizer != OffloadTarget::none;
      }},
 };
 

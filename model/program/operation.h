@@ -7,6 +7,7 @@
 // since. So the dependencies are those of the data and cannot disagree with it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -83,9 +84,9 @@ enum class OperationKind : std::uint8_t {
                            // the outputs; where these have fewer, the last ones; or the rows are
                            // copied to aligned places
   copy,        // between device and host, flat: inputs → as many outputs, or in place;
-               // other operands are waited for. In several shards the larger of two is
+               // other operands are waited for. In several shards one of two is a whole and
                // cut at this rank's part; what a weight has beside it is not known then
-  await,       // until its inputs are written
+  await,       // until its inputs are written, and those before it on its stream have ended
   all_reduce,  // communication: model/program/program.h says who takes part
   reduce_scatter,
   all_gather,
@@ -225,7 +226,7 @@ struct ProgramBuffer {
   double replicas = 1;  // ranks that add up their part of the gradient norm and hold each element
   int part_of = -1;  // of weights and gradients: this rank's part, one flat array, of that buffer
   Group among{};     // by the rank's place in this group
-  bool gathered = false;  // a whole weight, made for a pass of the parts that ranks keep
+  bool gathered = false;  // a weight that is made for a pass, of parts or of what lies elsewhere
   OffloadTarget away{};   // where it lies, if not on the device
   bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
   Bytes bytes() const {
@@ -233,6 +234,9 @@ struct ProgramBuffer {
   }
   Bytes bytes_on_device() const { return away == OffloadTarget::none ? bytes() : Bytes(0); }
 };
+
+// Of an optimizer step: so many of its first operands are gradients.
+std::size_t updated_gradients(const Operation& optimizer_step);
 
 std::string_view name_of(OperationKind kind);
 std::string_view name_of(ProgramStream stream);

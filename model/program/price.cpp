@@ -26,11 +26,15 @@ bool has_no_time_of_its_own(OperationKind kind) {
   }
 }
 
-double elements_of(const Program& program, const Operation& operation, BufferRole role) {
+// Of the gradients that the norm reads, or the update.
+double gradient_elements(const Program& program, const Operation& operation) {
+  const bool is_norm = operation.kind == OperationKind::sum_of_squares;
+  const std::size_t gradients =
+      is_norm ? operation.operands.size() - 1 : updated_gradients(operation);
   double elements = 0;
-  for (const Operand& operand : operation.operands) {
-    const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
-    if (buffer.role != role) continue;
+  for (std::size_t i = 0; i < gradients; ++i) {
+    const auto index = static_cast<std::size_t>(operation.operands[i].buffer);
+    const ProgramBuffer& buffer = program.buffers[index];
     const int shards = buffer.part_of >= 0 ? 1 : operation.shards;
     elements += static_cast<double>(buffer.rows) * static_cast<double>(buffer.columns) / shards;
   }
@@ -138,7 +142,7 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
   const Training& training = job_.job.training;
   if (operation.kind == OperationKind::sum_of_squares ||
       operation.kind == OperationKind::optimizer_step) {
-    const double elements = elements_of(program, operation, BufferRole::gradient);
+    const double elements = gradient_elements(program, operation);
     return Bytes(elements * bytes_per_parameter(training, operation.kind)) / updates_at_;
   }
   if (operation.kind == OperationKind::copy) {

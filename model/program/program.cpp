@@ -46,6 +46,13 @@ std::int64_t operations_in(const Program& program, const StageProgram& stage) {
 
 }  // namespace
 
+std::size_t updated_gradients(const Operation& optimizer_step) {
+  const auto updated =
+      std::count_if(optimizer_step.operands.begin(), optimizer_step.operands.end(),
+                    [](const Operand& operand) { return operand.access == Access::update; });
+  return static_cast<std::size_t>(updated) / 2;  // as many weights, and the states
+}
+
 void number_instances(Program& program) {
   for (StageProgram& stage : program.stages) {
     stage.first_instance.clear();

@@ -292,6 +292,35 @@ TEST(ExecutedPlan, WithActivationsOrStatesOnTheHostIsTheUnshardedNetwork) {
   expect_right(tiny_moe(), experts, "activations of experts away");
 }
 
+TEST(ExecutedPlan, WithWeightsOrGradientsOnTheHostIsTheUnshardedNetwork) {
+  if (backend() == BackendKind::cuda) GTEST_SKIP() << "a GPU refuses memory outside it";
+  constexpr OffloadTarget kHost = OffloadTarget::host;
+  const Offload states = {.parameters = kHost, .gradients = kHost, .optimizer = kHost};
+  for (const Offload& offload :
+       {Offload{.parameters = kHost}, Offload{.gradients = kHost}, states}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      PlanRequest request;
+      request.tensor_parallel = 2;
+      request.sequence_parallel = true;
+      request.pipeline_parallel = zero < 2 ? 2 : 1;
+      request.data_parallel = zero < 2 ? 2 : 4;
+      request.zero_stage = zero;
+      request.overlap.data_parallel = zero % 2 == 0;
+      request.offload = offload;
+      if (zero == 0) request.schedule = "zb-h1";
+      expect_right(tiny_llama(zero == 1), request,
+                   fmt::format("weights {} gradients {} away, zero {}", offload.parameters == kHost,
+                               offload.gradients == kHost, zero),
+                   training_in(zero == 3 ? "bf16" : "fp32", "adam"));
+    }
+  }
+  PlanRequest experts;
+  experts.data_parallel = 4;
+  experts.expert_parallel = 2;
+  experts.offload = states;
+  expect_right(tiny_moe(), experts, "states of experts away");
+}
+
 TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
   Training training = training_in();
   training.stack.selective = SelectiveRecompute::every_second_matmul;

@@ -264,9 +264,10 @@ void copy(const Operation& op, const Where& where, const Operands<S>& o) {
       std::copy_n(from.data(), from.size(), to.data());
       continue;
     }
-    const bool scatters = o.in_buffers[i]->away == OffloadTarget::none;
+    const bool scatters = o.in_buffers[i]->part_of < 0;
     const FlatPart part = part_of(scatters ? from.size() : to.size(), op.shards, where.shard);
     if (!scatters) to.setConstant(std::numeric_limits<S>::quiet_NaN());
+    if (!o.out.empty()) to.setZero();
     std::copy_n(from.data() + (scatters ? part.begin : 0), part.end - part.begin,
                 to.data() + (scatters ? 0 : part.begin));
   }

@@ -73,6 +73,11 @@ double clip_of(const Where& where, const Operands<S>& o) {
   return std::min(1.0, where.setting.descent.clip_norm / norm);
 }
 
+// In several shards, a whole of which this rank has its part, or that part.
+bool is_whole(const Operation& op, const ProgramBuffer& buffer) {
+  return op.shards > 1 && buffer.part_of < 0;
+}
+
 // In place: gradients, the states, weights. Weights beyond this rank's part are not known until
 // they are gathered.
 template <typename S>
@@ -92,16 +97,16 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   for (std::size_t i = 0; i < count; ++i) {
     Tensor<S>& gradient = *o.in_place[i];
     Tensor<S>& weight = *o.in_place[count + 1 + i];
-    const FlatPart part = part_of(weight.size(), op.shards, where.shard);
-    const bool is_part = op.shards > 1 && o.in_place_buffers[i]->part_of >= 0;
-    const Eigen::Index first = is_part ? part.begin : 0;
-    for (Eigen::Index k = 0; k < weight.size(); ++k) {
-      S& w = weight.data()[k];
-      if (part.has(k)) {
-        step(w, gradient.data()[k - first]);
-      } else {
-        w = std::numeric_limits<S>::quiet_NaN();
-      }
+    const bool of_whole = is_whole(op, *o.in_place_buffers[i]);
+    const bool into_whole = is_whole(op, *o.in_place_buffers[count + 1 + i]);
+    const Eigen::Index size = of_whole ? gradient.size() : weight.size();
+    const FlatPart part = part_of(size, of_whole || into_whole ? op.shards : 1, where.shard);
+    for (Eigen::Index k = part.begin; k < part.end; ++k) {
+      step(weight.data()[into_whole ? k : k - part.begin],
+           gradient.data()[of_whole ? k : k - part.begin]);
+    }
+    for (Eigen::Index k = 0; into_whole && k < weight.size(); ++k) {
+      if (!part.has(k)) weight.data()[k] = std::numeric_limits<S>::quiet_NaN();
     }
     gradient.setZero();
   }

@@ -111,7 +111,7 @@ std::vector<Operation> weight_gather(const Lowering& lowering,
                      .group = sharing.shard,
                      .shards = sharing.shards};
     for (const Parameter& parameter : parameters_of(parameters, experts)) {
-      if (parameter.keeps_weight_part()) continue;
+      if (parameter.keeps_weight_part() || parameter.weight_away()) continue;
       gather.message +=
           lowering.program.buffers[static_cast<std::size_t>(parameter.weight)].bytes();
       gather.operands.push_back(updates(parameter.weight));

@@ -1,5 +1,6 @@
 #include "model/program/parts/offload.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -52,27 +53,59 @@ Operation copying(ProgramStream stream, Phase phase, Dtype dtype) {
   return {.kind = OperationKind::copy, .stream = stream, .phase = phase, .dtype = dtype};
 }
 
-// Of a gradient or a weight, what the host holds of it: this rank's part.
-int host_part(Lowering& lowering, int held, const Sharing& sharing) {
+using OperationList = std::vector<Operation>;
+
+Operation copying_of(const Lowering& lowering, ProgramStream stream, Phase phase) {
+  return copying(stream, phase, lowering.dtype);
+}
+
+void append_if_any(OperationList& list, Operation operation) {
+  if (!operation.operands.empty()) list.push_back(std::move(operation));
+}
+
+// This rank's part of what it keeps; the whole of it where nobody shares it, or it is a part.
+ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& sharing,
+                            OffloadTarget target) {
   ProgramBuffer part = buffer_in(lowering, held);
-  part.away = OffloadTarget::host;
+  part.away = target;
+  part.gathered = false;
+  if (target == OffloadTarget::none) part.role = BufferRole::activation;
   if (part.part_of < 0 && sharing.shards > 1) {
     part.rows = (part.rows * part.columns + sharing.shards - 1) / sharing.shards;
     part.columns = 1;
     part.part_of = held;
     part.among = sharing.shard;
   }
-  return lowering.add(part);
+  return part;
 }
 
-// Between the device's whole operands and the host's parts of them.
-Operation crossing(const Lowering& lowering, bool experts, bool parts) {
-  Operation copy = copying(ProgramStream::compute, Phase::update, Dtype::fp32);
-  const Sharing sharing = sharing_of(lowering, experts);
-  if (parts || sharing.shards == 1) return copy;
-  copy.shards = sharing.shards;
-  copy.group = sharing.shard;
-  return copy;
+// Whether one of the phases completes it.
+bool completed_in(const NetworkUnit& unit, const Parameter& parameter,
+                  const std::vector<Phase>& phases) {
+  const Phase phase = completing_phase(unit, parameter);
+  return std::find(phases.begin(), phases.end(), phase) != phases.end();
+}
+
+// The gradients of a unit that lie elsewhere, but for one that the other of two units moves.
+std::vector<Parameter> moved_gradients(const NetworkUnit& unit, const std::vector<Phase>& phases,
+                                       bool come) {
+  std::vector<Parameter> moved = unit.used();
+  std::erase_if(moved, [&](const Parameter& parameter) {
+    const bool first_meets = come && !parameter.keeps_gradient_part();
+    const SharedEnd other = first_meets ? SharedEnd::front : SharedEnd::back;
+    return !parameter.gradient_away() || parameter.end == other ||
+           !completed_in(unit, parameter, phases);
+  });
+  return moved;
+}
+
+bool uses(const std::vector<Operation>& operations, const Parameter& parameter) {
+  return std::any_of(operations.begin(), operations.end(), [&](const Operation& operation) {
+    return std::any_of(
+        operation.operands.begin(), operation.operands.end(), [&](const Operand& operand) {
+          return operand.buffer == parameter.held_gradient || operand.buffer == parameter.gradient;
+        });
+  });
 }
 
 }  // namespace
@@ -108,61 +141,253 @@ Operation await(int buffer) {
   return {.kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {reads(buffer)}};
 }
 
-bool updates_on_host(const Plan& plan) { return plan.offload.optimizer != OffloadTarget::none; }
-
-std::vector<Parameter> on_host(Lowering& lowering, const std::vector<Parameter>& parameters) {
-  std::vector<Parameter> host = parameters;
-  if (!updates_on_host(lowering.plan)) return host;
-  for (Parameter& parameter : host) {
-    const Sharing sharing = sharing_of(lowering, parameter.expert);
-    parameter.held_gradient = host_part(lowering, parameter.held_gradient, sharing);
-    parameter.held_weight = host_part(lowering, parameter.held_weight, sharing);
-  }
-  return host;
+bool keeps_weights_away(const Lowering& lowering) {
+  return weights_target(lowering) != OffloadTarget::none;
 }
 
-std::vector<Operation> gradients_to_host(const Lowering& lowering,
-                                         const std::vector<Parameter>& parameters,
-                                         const std::vector<Parameter>& host) {
-  std::vector<Operation> list;
-  if (!updates_on_host(lowering.plan)) return list;
-  for (const bool experts : {false, true}) {
-    const std::vector<Parameter> from = parameters_of(parameters, experts);
-    const std::vector<Parameter> into = parameters_of(host, experts);
-    if (from.empty()) continue;
-    Operation copy = crossing(lowering, experts, from.front().keeps_gradient_part());
-    Operation clear{.kind = OperationKind::clear, .phase = Phase::update, .dtype = Dtype::fp32};
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      copy.operands.push_back(reads(from[i].held_gradient));
-      copy.message += buffer_in(lowering, into[i].held_gradient).bytes();
-      clear.operands.push_back(updates(from[i].held_gradient));
-    }
-    for (const Parameter& parameter : into) {
-      copy.operands.push_back(updates(parameter.held_gradient));
-    }
-    list.push_back(std::move(copy));
-    list.push_back(std::move(clear));
+bool keeps_gradients_away(const Plan& plan) {
+  return plan.offload.gradients != OffloadTarget::none;
+}
+
+int units_ahead(const Lowering& lowering) {
+  return lowering.plan.zero_stage >= 3 && sharing_of(lowering, false).shards > 1 ? 2 : 1;
+}
+
+std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase) {
+  const Lowering& lowering = unit.lowering();
+  std::vector<Parameter> some = unit.used();
+  const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
+  std::erase_if(some, [&](const Parameter& p) { return !p.weight_away() || p.end == has_it; });
+  Operation copy = copying_of(lowering, ProgramStream::fetch, phase);
+  for (const Parameter& parameter : some) {
+    copy.message += buffer_in(lowering, parameter.held_weight).bytes();
+    copy.operands.push_back(reads(parameter.stored_weight));
   }
+  for (const Parameter& parameter : some) copy.operands.push_back(creates(parameter.held_weight));
+  OperationList list;
+  append_if_any(list, std::move(copy));
   return list;
 }
 
-std::vector<Operation> weights_from_host(const Lowering& lowering,
-                                         const std::vector<Parameter>& parameters,
-                                         const std::vector<Parameter>& host) {
-  std::vector<Operation> list;
-  if (!updates_on_host(lowering.plan)) return list;
+std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
+                                           const std::vector<Phase>& phases) {
+  const Lowering& lowering = unit.lowering();
+  const std::vector<Parameter> some = moved_gradients(unit, phases, true);
+  Operation copy = copying_of(lowering, ProgramStream::fetch, phases.back());
+  for (const Parameter& parameter : some) {
+    copy.message += buffer_in(lowering, parameter.held_gradient).bytes();
+    copy.operands.push_back(reads(parameter.stored_gradient));
+  }
+  for (const Parameter& parameter : some) copy.operands.push_back(creates(parameter.held_gradient));
+  OperationList list;
+  append_if_any(list, std::move(copy));
+  return list;
+}
+
+std::vector<Operation> gradients_to_afar(const NetworkUnit& unit,
+                                         const std::vector<Phase>& phases) {
+  const Lowering& lowering = unit.lowering();
+  const std::vector<Parameter> some = moved_gradients(unit, phases, false);
+  Operation copy = copying_of(lowering, ProgramStream::copy, phases.back());
+  for (const Parameter& parameter : some) {
+    copy.message += buffer_in(lowering, parameter.held_gradient).bytes();
+    copy.operands.push_back(reads(parameter.held_gradient));
+  }
+  for (const Parameter& parameter : some)
+    copy.operands.push_back(updates(parameter.stored_gradient));
+  OperationList list;
+  append_if_any(list, std::move(copy));
+  return list;
+}
+
+std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming) {
+  if (coming.empty()) return coming;
+  if (lowering.begun < 0) {
+    ProgramBuffer begun{.name = "begun", .scope = Scope::stage};
+    begun.rows = begun.columns = 1;
+    begun.dtype = Dtype::fp32;
+    begun.element_bytes = 4;
+    lowering.begun = lowering.add(begun);
+  }
+  const Operation begins{
+      .kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {creates(lowering.begun)}};
+  for (Operation& operation : coming) operation.operands.push_back(reads(lowering.begun));
+  coming.back().operands.back().frees = true;
+  coming.insert(coming.begin(), begins);
+  return coming;
+}
+
+std::vector<Operation> with_gradients_here(const Lowering& lowering,
+                                           const std::vector<Parameter>& parameters,
+                                           std::vector<Operation> operations) {
+  Operation bring = copying_of(lowering, ProgramStream::compute, Phase::update);
+  Operation send = bring;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.gradient_away() || !uses(operations, parameter)) continue;
+    bring.message += buffer_in(lowering, parameter.held_gradient).bytes();
+    bring.operands.push_back(reads(parameter.stored_gradient));
+    send.operands.push_back(reads(parameter.held_gradient));
+    send.operands.back().frees = true;
+  }
+  if (bring.operands.empty()) return operations;
+  send.message = bring.message;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.gradient_away() || !uses(operations, parameter)) continue;
+    bring.operands.push_back(creates(parameter.held_gradient));
+    send.operands.push_back(updates(parameter.stored_gradient));
+  }
+  operations.insert(operations.begin(), std::move(bring));
+  operations.push_back(std::move(send));
+  return operations;
+}
+
+UpdateCrossing::UpdateCrossing(Lowering& lowering, const std::vector<Parameter>& parameters)
+    : lowering_(lowering),
+      parameters_(parameters),
+      there_(parameters),
+      on_host_(lowering.plan.offload.optimizer != OffloadTarget::none),
+      weights_away_(keeps_weights_away(lowering)),
+      gradients_away_(keeps_gradients_away(lowering.plan)) {
+  for (Parameter& parameter : there_) {
+    const Sharing sharing = sharing_of(lowering, parameter.expert);
+    parameter.held_gradient = place(parameter.held_gradient, parameter.stored_gradient, sharing);
+    parameter.held_weight = place(parameter.held_weight, parameter.stored_weight, sharing);
+  }
+}
+
+// Of a gradient or a weight, what the update has of it: itself where both are in one place, else
+// this rank's part.
+int UpdateCrossing::place(int held, int stored, const Sharing& sharing) {
+  const bool away = stored != held;
+  if (away == on_host_) return stored;
+  const OffloadTarget there = on_host_ ? OffloadTarget::host : OffloadTarget::none;
+  return lowering_.add(part_of_whole(lowering_, held, sharing, there));
+}
+
+Operation UpdateCrossing::crossing(bool experts, bool cuts) const {
+  Operation copy = copying(ProgramStream::compute, Phase::update, Dtype::fp32);
+  const Sharing sharing = sharing_of(lowering_, experts);
+  if (!cuts || sharing.shards == 1) return copy;
+  copy.shards = sharing.shards;
+  copy.group = sharing.shard;
+  return copy;
+}
+
+// Gradients to where the update is made. `clears`: what they leave behind.
+void UpdateCrossing::append_gradients(OperationList& list, bool clears) const {
   for (const bool experts : {false, true}) {
-    const std::vector<Parameter> into = parameters_of(parameters, experts);
-    if (into.empty()) continue;
-    Operation copy = crossing(lowering, experts, into.front().keeps_weight_part());
-    for (const Parameter& parameter : parameters_of(host, experts)) {
-      copy.operands.push_back(reads(parameter.held_weight));
-      copy.message += buffer_in(lowering, parameter.held_weight).bytes();
+    const std::vector<Parameter> from = parameters_of(parameters_, experts);
+    const std::vector<Parameter> into = parameters_of(there_, experts);
+    if (from.empty()) continue;
+    Operation copy = crossing(experts, !is_part(lowering_, from.front().stored_gradient));
+    Operation clear{.kind = OperationKind::clear, .phase = Phase::update, .dtype = Dtype::fp32};
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      copy.operands.push_back(reads(from[i].stored_gradient));
+      copy.message += buffer_in(lowering_, into[i].held_gradient).bytes();
+      clear.operands.push_back(updates(from[i].stored_gradient));
     }
     for (const Parameter& parameter : into) {
-      copy.operands.push_back(updates(parameter.held_weight));
+      const int there = parameter.held_gradient;
+      copy.operands.push_back(on_host_ ? updates(there) : creates(there));
     }
     list.push_back(std::move(copy));
+    if (clears) list.push_back(std::move(clear));
+  }
+}
+
+// Weights from where they lie to where the update is made.
+void UpdateCrossing::append_weights(OperationList& list) const {
+  for (const bool experts : {false, true}) {
+    const std::vector<Parameter> from = parameters_of(parameters_, experts);
+    const std::vector<Parameter> into = parameters_of(there_, experts);
+    if (from.empty()) continue;
+    Operation copy = crossing(experts, !is_part(lowering_, from.front().stored_weight));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      copy.operands.push_back(reads(from[i].stored_weight));
+      copy.message += buffer_in(lowering_, into[i].held_weight).bytes();
+    }
+    for (const Parameter& parameter : into) copy.operands.push_back(creates(parameter.held_weight));
+    list.push_back(std::move(copy));
+  }
+}
+
+// And back: whole or in parts, as they lie.
+void UpdateCrossing::append_return(OperationList& list, bool experts) const {
+  const std::vector<Parameter> into = parameters_of(parameters_, experts);
+  const std::vector<Parameter> from = parameters_of(there_, experts);
+  if (into.empty()) return;
+  Operation copy = crossing(experts, !is_part(lowering_, into.front().stored_weight));
+  for (const Parameter& parameter : from) {
+    copy.operands.push_back(reads(parameter.held_weight));
+    copy.message += buffer_in(lowering_, parameter.held_weight).bytes();
+  }
+  for (const Parameter& parameter : into) copy.operands.push_back(updates(parameter.stored_weight));
+  list.push_back(std::move(copy));
+}
+
+// Weights of which each rank updated its part and that lie whole outside the device: gathered on
+// it.
+void UpdateCrossing::append_spread(OperationList& list, bool experts) const {
+  const Sharing sharing = sharing_of(lowering_, experts);
+  const std::vector<Parameter> all = parameters_of(parameters_, experts);
+  const std::vector<Parameter> updated = parameters_of(there_, experts);
+  Operation bring = crossing(experts, true);
+  Operation gather{.kind = OperationKind::all_gather,
+                   .stream = ProgramStream::data_parallel,
+                   .phase = Phase::update,
+                   .dtype = lowering_.dtype,
+                   .group = sharing.shard,
+                   .shards = sharing.shards};
+  Operation send = crossing(experts, false);
+  std::vector<int> parts;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    int part = updated[i].held_weight;
+    if (on_host_) {
+      bring.operands.push_back(reads(part));
+      part =
+          lowering_.add(part_of_whole(lowering_, all[i].held_weight, sharing, OffloadTarget::none));
+    }
+    parts.push_back(part);
+    bring.message += buffer_in(lowering_, part).bytes();
+    gather.message += buffer_in(lowering_, all[i].held_weight).bytes();
+    gather.operands.push_back(reads(part));
+    send.operands.push_back(reads(all[i].held_weight));
+  }
+  send.message = gather.message;
+  for (const int part : parts) bring.operands.push_back(creates(part));
+  for (const Parameter& parameter : all) {
+    gather.operands.push_back(creates(parameter.held_weight));
+    send.operands.push_back(updates(parameter.stored_weight));
+  }
+  if (on_host_) list.push_back(std::move(bring));
+  list.push_back(std::move(gather));
+  list.push_back(std::move(send));
+}
+
+std::vector<Operation> UpdateCrossing::for_norm() const {
+  OperationList list;
+  if (gradients_away_ != on_host_) append_gradients(list, on_host_);
+  return list;
+}
+
+std::vector<Operation> UpdateCrossing::for_update() const {
+  OperationList list;
+  if (gradients_away_ && !on_host_) append_gradients(list, true);
+  if (weights_away_ && !on_host_) append_weights(list);
+  return list;
+}
+
+std::vector<Operation> UpdateCrossing::back() const {
+  OperationList list;
+  for (const bool experts : {false, true}) {
+    const std::vector<Parameter> all = parameters_of(parameters_, experts);
+    if (all.empty()) continue;
+    const bool whole = !is_part(lowering_, all.front().stored_weight);
+    if (weights_away_ && whole && sharing_of(lowering_, experts).shards > 1) {
+      append_spread(list, experts);
+    } else if (weights_away_ != on_host_) {
+      append_return(list, experts);
+    }
   }
   return list;
 }

@@ -1,5 +1,7 @@
 // What lies outside the device: copies over the link to the host, both directions at once
-// (ZeRO-Infinity, Rajbhandari et al. 2021). Internal to model/program.
+// (ZeRO-Infinity, Rajbhandari et al. 2021). Activations go behind a layer's forward pass and come
+// back before its backward pass. Weights come for every pass and are forgotten behind it. Gradients
+// come, what a micro-batch adds is added, and they go. Internal to model/program.
 #pragma once
 
 #include <vector>
@@ -22,19 +24,51 @@ ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit);
 // On the compute stream, until `buffer` is written.
 Operation await(int buffer);
 
-// Where the optimizer's states lie outside the device the host updates them: the gradients go
-// there, the weights come back; the device waits for all of it. (Megatron's hybrid optimizer
-// without overlapped copies.)
-bool updates_on_host(const Plan& plan);
-// The parameters as the host's update finds them: gradients and weights of this rank's part.
-std::vector<Parameter> on_host(Lowering& lowering, const std::vector<Parameter>& parameters);
-// Gradients to the host; the device's are clear then.
-std::vector<Operation> gradients_to_host(const Lowering& lowering,
-                                         const std::vector<Parameter>& parameters,
-                                         const std::vector<Parameter>& host);
-// Updated weights to the device.
-std::vector<Operation> weights_from_host(const Lowering& lowering,
-                                         const std::vector<Parameter>& parameters,
-                                         const std::vector<Parameter>& host);
+bool keeps_weights_away(const Lowering& lowering);
+bool keeps_gradients_away(const Plan& plan);
+// How many units before the one that needs them weights and gradients come: one, or two where parts
+// come that are gathered beside the unit between (ZeRO-Infinity, §6.2).
+int units_ahead(const Lowering& lowering);
+
+// Of a unit's pass: its weights come, and what its gradients are added to.
+std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase);
+std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
+                                           const std::vector<Phase>& phases);
+// And behind it the sums go.
+std::vector<Operation> gradients_to_afar(const NetworkUnit& unit, const std::vector<Phase>& phases);
+// What comes waits until the unit at work begins.
+std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming);
+// At the end of a step: `operations` on gradients that come for them and go again.
+std::vector<Operation> with_gradients_here(const Lowering& lowering,
+                                           const std::vector<Parameter>& parameters,
+                                           std::vector<Operation> operations);
+
+// The update, where states lie. Outside the device the host makes it: what it needs goes there,
+// what it makes comes back, and the device waits for all of it (Megatron's hybrid optimizer without
+// overlapped copies). On the device, what lies outside comes and goes, this rank's part of it.
+class UpdateCrossing {
+ public:
+  UpdateCrossing(Lowering& lowering, const std::vector<Parameter>& parameters);
+  // The parameters as the update finds them, in their held buffers.
+  const std::vector<Parameter>& there() const { return there_; }
+  // What the norm reads, what else the update needs, and updated weights to where they lie.
+  // Gradients are clear then.
+  std::vector<Operation> for_norm() const;
+  std::vector<Operation> for_update() const;
+  std::vector<Operation> back() const;
+
+ private:
+  int place(int held, int stored, const Sharing& sharing);
+  // `cuts`: one of each two operands is a whole, the other this rank's part of it.
+  Operation crossing(bool experts, bool cuts) const;
+  void append_gradients(std::vector<Operation>& list, bool clears) const;
+  void append_weights(std::vector<Operation>& list) const;
+  void append_return(std::vector<Operation>& list, bool experts) const;
+  void append_spread(std::vector<Operation>& list, bool experts) const;
+
+  Lowering& lowering_;
+  std::vector<Parameter> parameters_, there_;
+  bool on_host_, weights_away_, gradients_away_;
+};
 
 }  // namespace trainyard

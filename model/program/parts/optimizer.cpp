@@ -7,6 +7,10 @@
 namespace trainyard {
 namespace {
 
+const ProgramBuffer& buffer_of(const Lowering& lowering, int buffer) {
+  return lowering.program.buffers[static_cast<std::size_t>(buffer)];
+}
+
 // `parts`: its operands are parts already.
 Operation sharded(const Lowering& lowering, OperationKind kind, bool experts, bool parts) {
   const Sharing sharing = sharing_of(lowering, experts);
@@ -20,8 +24,10 @@ Operation sharded(const Lowering& lowering, OperationKind kind, bool experts, bo
 Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters, bool experts,
                     int norm) {
   const Training& training = lowering.training;
-  Operation update = sharded(lowering, OperationKind::optimizer_step, experts,
-                             parameters.front().keeps_weight_part());
+  const bool weight_parts = is_part(lowering, parameters.front().held_weight);
+  const bool gradient_parts = is_part(lowering, parameters.front().held_gradient);
+  Operation update =
+      sharded(lowering, OperationKind::optimizer_step, experts, weight_parts && gradient_parts);
   ProgramBuffer states{.name = "optimizer states", .role = BufferRole::optimizer};
   states.columns = 1;
   states.dtype = Dtype::fp32;
@@ -31,10 +37,10 @@ Operation update_of(Lowering& lowering, const std::vector<Parameter>& parameters
     states.element_bytes += training.precision.master_weight_bytes;
   }
   for (const Parameter& parameter : parameters) {
-    const ProgramBuffer& weight =
-        lowering.program.buffers[static_cast<std::size_t>(parameter.held_weight)];
+    const ProgramBuffer& weight = buffer_of(lowering, parameter.held_weight);
+    const int shards = weight_parts ? 1 : update.shards;
     states.scope = weight.scope;
-    states.rows += (weight.rows * weight.columns + update.shards - 1) / update.shards;
+    states.rows += (weight.rows * weight.columns + shards - 1) / shards;
     update.operands.push_back(updates(parameter.held_gradient));
   }
   if (lowering.plan.optimizer_barrier) update.operands.push_back(reads(norm));
@@ -63,7 +69,7 @@ std::vector<Operation> squared_norm(const Lowering& lowering,
     const std::vector<Parameter> some = parameters_of(parameters, experts);
     if (some.empty()) continue;
     Operation squares = sharded(lowering, OperationKind::sum_of_squares, experts,
-                                some.front().keeps_gradient_part());
+                                is_part(lowering, some.front().held_gradient));
     for (const Parameter& parameter : some) {
       squares.operands.push_back(reads(parameter.held_gradient));
     }
@@ -76,7 +82,7 @@ std::vector<Operation> squared_norm(const Lowering& lowering,
 // Over the parts of sharded states, then over the copy of the network; with experts, whose copies
 // are spread over others' replicas, over all ranks.
 std::vector<Operation> norm_reduction(const Lowering& lowering, int norm) {
-  const ProgramBuffer& buffer = lowering.program.buffers[static_cast<std::size_t>(norm)];
+  const ProgramBuffer& buffer = buffer_of(lowering, norm);
   Operation reduce{.kind = OperationKind::all_reduce,
                    .stream = ProgramStream::data_parallel,
                    .phase = Phase::update,

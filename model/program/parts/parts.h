@@ -152,6 +152,9 @@ std::vector<Parameter> parameters_of(const std::vector<Parameter>& parameters, b
 // Under ZeRO stages 2 and 3: adds to the unit's backward pass what its gradients need; returns in
 // which half the last of them are reduced, nothing where none are.
 std::optional<Phase> reduce_every_pass(NetworkUnit& unit);
+// Of a backward pass in two halves, the one that completes a gradient of the unit, or the sum of
+// it; without halves the weight gradient's.
+Phase completing_phase(const NetworkUnit& unit, const Parameter& parameter);
 // Until they are reduced; empty where nothing runs beside the kernels.
 std::vector<Operation> await_sums(const NetworkUnit& unit);
 // The whole weights for one pass, where only parts are kept; empty where they are whole.

@@ -147,6 +147,15 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
   return reduced;
 }
 
+Phase completing_phase(const NetworkUnit& unit, const Parameter& parameter) {
+  if (!parameter.keeps_gradient_part()) return phase_of(unit, parameter);
+  Phase last = Phase::input_gradient;
+  for (const Parameter& other : summed_up(unit, parameter.expert)) {
+    last = std::max(last, phase_of(unit, other));
+  }
+  return last;
+}
+
 std::vector<Operation> await_sums(const NetworkUnit& unit) {
   if (stream_of(unit.lowering()) == ProgramStream::compute) return {};
   Operation wait{.kind = OperationKind::await, .dtype = unit.lowering().dtype};

@@ -59,6 +59,15 @@ bool casts_master_weights(const Lowering& lowering) {
          lowering.training.precision.master_weight_bytes > 0;
 }
 
+bool is_part(const Lowering& lowering, int buffer) {
+  return lowering.program.buffers[static_cast<std::size_t>(buffer)].part_of >= 0;
+}
+
+OffloadTarget weights_target(const Lowering& lowering) {
+  const Offload& offload = lowering.plan.offload;
+  return casts_master_weights(lowering) ? offload.optimizer : offload.parameters;
+}
+
 Lowering start_lowering(const Transformer& model, const Training& training, const Plan& plan) {
   Lowering lowering{.model = model, .training = training, .plan = plan};
   lowering.program.microbatches = plan.microbatches;
@@ -138,6 +147,8 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, 
   buffer.dtype = buffer.element_bytes == 4 ? Dtype::fp32 : lowering_.dtype;
   parameter.gradient = lowering_.add(buffer);
   keep_parts(parameter);
+  parameter.stored_weight = store(parameter.held_weight, weights_target(lowering_));
+  parameter.stored_gradient = store(parameter.held_gradient, lowering_.plan.offload.gradients);
   parameters_.push_back(parameter);
   used_.push_back(parameter);
   return parameter;
@@ -180,6 +191,17 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
   }
 }
 
+// What lies outside the device; on it is what a pass makes of that and forgets.
+int NetworkUnit::store(int held, OffloadTarget target) {
+  if (target == OffloadTarget::none) return held;
+  ProgramBuffer stored = lowering_.program.buffers[static_cast<std::size_t>(held)];
+  stored.away = target;
+  ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(held)];
+  used.gathered = used.role == BufferRole::weight && used.part_of < 0;
+  used.role = BufferRole::activation;
+  return lowering_.add(stored);
+}
+
 Parameter NetworkUnit::borrowed(Parameter parameter) {
   const auto copied = [this](int buffer) {
     return lowering_.add(lowering_.program.buffers[static_cast<std::size_t>(buffer)]);
@@ -187,8 +209,13 @@ Parameter NetworkUnit::borrowed(Parameter parameter) {
   if (parameter.end == SharedEnd::front) {
     parameter.end = SharedEnd::back;
   } else {
-    if (parameter.keeps_weight_part()) parameter.weight = copied(parameter.weight);
-    if (parameter.keeps_gradient_part()) parameter.gradient = copied(parameter.gradient);
+    const auto copy = [&](int& used, int& held, bool away) {
+      const bool parts = used != held;
+      if (parts || away) used = copied(used);
+      if (away) held = parts ? copied(held) : used;
+    };
+    copy(parameter.weight, parameter.held_weight, parameter.weight_away());
+    copy(parameter.gradient, parameter.held_gradient, parameter.gradient_away());
   }
   used_.push_back(parameter);
   return parameter;

@@ -24,6 +24,7 @@ struct Lowering {
   Dtype dtype = Dtype::bf16;      // of activations and weights
   int hidden = -1;                // buffers between layers: the stream, and its gradient
   int gradient = -1;
+  int begun = -1;  // where something comes from the host for the next unit
 
   int add(const ProgramBuffer& buffer);
   // [rows×columns] of activations.
@@ -44,14 +45,18 @@ enum class SharedEnd : std::uint8_t { none, front, back };
 
 struct Parameter {
   int weight = -1, gradient = -1;  // as the passes use them; −1: the model does not have it
-  // What the rank keeps from step to step: the same, or its part of them.
+  // What the rank keeps from step to step: the same, or its part of them; and where: the same, or
+  // outside the device, and then what is held is there while a pass needs it.
   int held_weight = -1, held_gradient = -1;
+  int stored_weight = -1, stored_gradient = -1;
   PartialGradient partial = PartialGradient::none;
   bool expert = false;  // shared by the ranks that hold the same experts
   SharedEnd end = SharedEnd::none;
   bool exists() const { return weight >= 0; }
   bool keeps_weight_part() const { return held_weight != weight; }
   bool keeps_gradient_part() const { return held_gradient != gradient; }
+  bool weight_away() const { return stored_weight != held_weight; }
+  bool gradient_away() const { return stored_gradient != held_gradient; }
 };
 
 struct Matrix {
@@ -80,6 +85,12 @@ Sharing sharing_of(const Lowering& lowering, bool experts);
 // Whether the passes' weights are cast from the master weights as they are gathered, without a copy
 // in between (FSDP).
 bool casts_master_weights(const Lowering& lowering);
+
+// Whether a buffer is this rank's part of another.
+bool is_part(const Lowering& lowering, int buffer);
+
+// Where the weights of the passes lie; master weights that they are cast from, with the optimizer.
+OffloadTarget weights_target(const Lowering& lowering);
 
 class NetworkUnit {
  public:
@@ -138,6 +149,7 @@ class NetworkUnit {
  private:
   int keep_part(int whole, const Sharing& sharing);
   void keep_parts(Parameter& parameter);
+  int store(int held, OffloadTarget target);
   Operation tensor_collective(OperationKind kind, Phase phase, int whole) const;
 
   Lowering& lowering_;

@@ -391,22 +391,12 @@ std::string refusal(const PreparedJob& job, const PlanRequest& request) {
 TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
   PreparedJob job = llama_8b_on_h100();
   EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
+  job.job.training.stack.flash_attention = false;
   PlanRequest request = degrees(2, 2, true);
-  request.offload.gradients = OffloadTarget::host;
+  request.context_parallel = 2;
+  request.context_parallel_algorithm = ContextAlgorithm::ring;
   EXPECT_EQ(refusal(job, request),
-            "/plan/offload: not lowered yet: weights or gradients outside the device");
-}
-
-// FSDP keeps no second copy: the weights would leave with the optimizer that the user sent away.
-TEST(ProgramRefusal, SaysThatTheOptimizerHoldsTheOnlyWeights) {
-  PreparedJob job = llama_8b_on_h100();
-  job.job.training.stack.keeps_weight_copy = false;
-  PlanRequest request = degrees(2, 1, true);
-  request.zero_stage = 3;
-  request.offload.optimizer = OffloadTarget::host;
-  EXPECT_EQ(refusal(job, request),
-            "/plan/offload/optimizer: not lowered yet: the optimizer outside the device where its "
-            "master weights are the stack's only weights");
+            "/plan/context_parallel: not lowered yet: ring attention without a fused kernel");
 }
 
 }  // namespace

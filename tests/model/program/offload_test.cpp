@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 #include "model/program/lower.h"
 #include "model/program/view.h"
 #include "model/schedule/schedule.h"
@@ -110,6 +114,155 @@ TEST(Offloaded, StatesOfOneElementAreTheUnshardedNetwork) {
   PlanRequest request = sending({.optimizer = kHost}, 1);
   request.tensor_parallel = model.attention_heads;
   expect_equivalent(tiny_setting(model, request), "sinks: ");
+}
+
+// ---- Weights and gradients --------------------------------------------------------------
+
+constexpr Offload kWeights = {.parameters = kHost};
+constexpr Offload kGradients = {.gradients = kHost};
+constexpr Offload kStates = {.parameters = kHost, .gradients = kHost, .optimizer = kHost};
+constexpr Offload kAll = {
+    .parameters = kHost, .gradients = kHost, .optimizer = kHost, .activations = kHost};
+constexpr Offload kKinds[] = {
+    kWeights,
+    kGradients,
+    {.parameters = kHost, .gradients = OffloadTarget::nvme},
+    {.parameters = kHost, .optimizer = kHost},
+    {.gradients = kHost, .optimizer = kHost},
+    kStates,
+    kAll,
+};
+
+std::string named(const Offload& offload) {
+  return fmt::format(
+      "weights {} gradients {} optimizer {} activations {}",
+      offload.parameters != OffloadTarget::none, offload.gradients != OffloadTarget::none,
+      offload.optimizer != OffloadTarget::none, offload.activations != OffloadTarget::none);
+}
+
+TEST(OffloadedStates, UnderEveryStageOfShardingAreTheUnshardedNetwork) {
+  for (const Offload& offload : kKinds) {
+    for (const int zero : {0, 1, 2, 3}) {
+      for (const bool overlapped : {false, true}) {
+        for (const bool tied : {false, true}) {
+          PlanRequest request = sending(offload, zero);
+          request.data_parallel = 4;
+          request.sharding_group = overlapped ? 2 : 4;
+          request.overlap.data_parallel = overlapped;
+          request.pipeline_parallel = tied ? 2 : 1;
+          expect_equivalent(
+              tiny_setting(tiny_gpt(tied), request),
+              fmt::format("{} zero {} overlapped {}: ", named(offload), zero, overlapped), 7);
+        }
+      }
+    }
+  }
+}
+
+TEST(OffloadedStates, UnderEveryScheduleAreTheUnshardedNetwork) {
+  for (const Schedule* schedule : schedules()) {
+    for (const Offload& offload : {kWeights, kGradients, kStates, kAll}) {
+      for (const int zero : {0, 1, 2, 3}) {
+        for (const bool tied : {false, true}) {
+          PlanRequest request = sending(offload, zero);
+          request.schedule = schedule->name;
+          request.pipeline_parallel = 2;
+          request.virtual_stages = schedule->needs_chunks ? 2 : 1;
+          request.overlap.data_parallel = zero % 2 == 0;
+          expect_equivalent(
+              tiny_setting(tiny_llama(tied), request),
+              fmt::format("{} {} zero {} tied {}: ", schedule->name, named(offload), zero, tied),
+              11);
+        }
+      }
+    }
+  }
+}
+
+TEST(OffloadedStates, OfOneMatrixAtBothEndsAreTheUnshardedNetwork) {
+  for (const Offload& offload : kKinds) {
+    for (const int zero : {0, 1, 2, 3}) {
+      PlanRequest request = sending(offload, zero);
+      request.data_parallel = 4;
+      expect_equivalent(tiny_setting(tiny_llama(true), request),
+                        fmt::format("{} zero {}: ", named(offload), zero), 3);
+    }
+  }
+}
+
+TEST(OffloadedStates, OfExpertsAreTheUnshardedNetwork) {
+  for (const Offload& offload : kKinds) {
+    for (const int zero : {0, 1, 2, 3}) {
+      for (const int experts : {2, 4}) {
+        PlanRequest request = sending(offload, zero);
+        request.expert_parallel = experts;
+        request.data_parallel = 4;
+        expect_equivalent(tiny_setting(tiny_moe(), request),
+                          fmt::format("{} zero {} e {}: ", named(offload), zero, experts), 2);
+      }
+    }
+  }
+}
+
+TEST(OffloadedStates, RecomputedAreTheUnshardedNetwork) {
+  for (const RecomputeMode mode : {RecomputeMode::selective, RecomputeMode::full}) {
+    for (const int zero : {0, 2, 3}) {
+      PlanRequest request = sending(kAll, zero);
+      request.recompute = {mode, 0};
+      Training training = tiny_training();
+      training.stack.selective = SelectiveRecompute::every_second_matmul;
+      expect_equivalent(tiny_setting(tiny_gpt(false), training, request),
+                        fmt::format("recompute {} zero {}: ", static_cast<int>(mode), zero), 3);
+    }
+  }
+}
+
+// FSDP keeps no second copy: the passes' weights are cast from the master weights, which lie with
+// the optimizer.
+TEST(OffloadedStates, WithMasterWeightsOnlyAreTheUnshardedNetwork) {
+  for (const Offload& offload : {Offload{.optimizer = kHost}, kStates}) {
+    for (const int pipeline : {1, 2}) {
+      Training training = tiny_training();
+      training.stack.keeps_weight_copy = false;
+      PlanRequest request = sending(offload, 3);
+      request.pipeline_parallel = pipeline;
+      expect_equivalent(tiny_setting(tiny_llama(false), training, request),
+                        fmt::format("{} p {}: ", named(offload), pipeline), 5);
+    }
+  }
+}
+
+// What is on the device at most, unit by unit in the order of the program.
+double most_on_device(const Program& program, std::string_view name) {
+  double now = 0;
+  double most = 0;
+  for (const IssuedOperation issued : operations_of(program, 0)) {
+    for (const Operand& operand : issued.operation->operands) {
+      const ProgramBuffer& buffer = program.buffers[static_cast<std::size_t>(operand.buffer)];
+      if (buffer.name != name || buffer.away != OffloadTarget::none) continue;
+      if (operand.access == Access::create) most = std::max(most, ++now);
+      if (operand.frees) --now;
+    }
+  }
+  EXPECT_EQ(now, 0);
+  return most;
+}
+
+// The unit at work, and the one that comes.
+TEST(OffloadedStates, OfTwoLayersAreOnTheDevice) {
+  for (const Offload& offload : {kWeights, kGradients, kStates}) {
+    PlanRequest request = unsharded(2);
+    request.offload = offload;
+    Transformer model = tiny_llama(false);
+    model.layers = 6;
+    const Setting setting = tiny_setting(model, request);
+    const auto program = lower(setting.model, setting.training, setting.plan);
+    ASSERT_TRUE(program);
+    const bool weights = offload.parameters != OffloadTarget::none;
+    const bool gradients = offload.gradients != OffloadTarget::none;
+    EXPECT_EQ(most_on_device(*program, "mlp up weight"), weights ? 2 : 0);
+    EXPECT_EQ(most_on_device(*program, "mlp up weight gradient"), gradients ? 2 : 0);
+  }
 }
 
 // Transformer Engine's double buffering: of one micro-batch two layers' activations are on the

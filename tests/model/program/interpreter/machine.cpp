@@ -217,11 +217,9 @@ class Machine {
   // ---- What came out ----------------------------------------------------------------
 
   void note_gradients(Rank& rank, const RankTask& task) {
-    for (std::size_t i = 0; i < task.values.size(); ++i) {
+    for (std::size_t i = 0; i < updated_gradients(*task.issued.operation); ++i) {
       const Value& value = rank.list->values[index(task.values[i])];
-      if (program_.buffers[index(value.buffer)].role == BufferRole::gradient) {
-        note(rank, value, rank.values[index(task.values[i])], outcome_.gradients);
-      }
+      note(rank, value, rank.values[index(task.values[i])], outcome_.gradients);
     }
   }
 
