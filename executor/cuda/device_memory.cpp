@@ -4,7 +4,10 @@
 
 namespace trainyard {
 
-ElementType element_type(const ProgramBuffer& buffer) {
+ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast) {
+  if (cast.exists()) {
+    return cast.number == NarrowFloat::e4m3 ? ElementType::e4m3 : ElementType::e5m2;
+  }
   if (buffer.role == BufferRole::data || buffer.dtype == Dtype::fp32) return ElementType::f32;
   return buffer.dtype == Dtype::fp8 ? ElementType::u8 : ElementType::bf16;
 }
@@ -38,17 +41,19 @@ void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t
   tensor.view.columns = columns;
   if (tensor.view.size() <= tensor.room) return;
   release(tensor, queue.stream);
-  status_.check(
-      cudaMallocFromPoolAsync(&tensor.view.data, tensor.view.bytes(), pool_, queue.stream),
-      "cudaMallocFromPoolAsync");
-  tensor.room = tensor.view.size();
+  View& view = tensor.view;
+  status_.check(cudaMallocFromPoolAsync(&view.data, room_for(view), pool_, queue.stream),
+                "cudaMallocFromPoolAsync");
+  tensor.room = view.size();
+  if (is_scaled(view.type))
+    view.scales.of = static_cast<char*>(view.data) + scales_at(view.bytes());
 }
 
 void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
   if (tensor.view.data != nullptr) {
     status_.check(cudaFreeAsync(tensor.view.data, stream), "cudaFreeAsync");
   }
-  tensor.view.data = nullptr;
+  tensor.view.data = tensor.view.scales.of = nullptr;
   tensor.room = 0;
 }
 

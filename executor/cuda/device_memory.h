@@ -19,7 +19,8 @@ struct DeviceTensor {
   std::vector<float> mirror;
 };
 
-ElementType element_type(const ProgramBuffer& buffer);
+// `cast`: what a cast left in it, or nothing.
+ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast);
 
 class DeviceMemory {
  public:

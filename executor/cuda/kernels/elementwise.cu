@@ -240,6 +240,10 @@ void convert(const Queue& queue, const View& out, const View& in) {
     queue.status.check(
         cudaMemcpyAsync(out.data, in.data, in.bytes(), cudaMemcpyDeviceToDevice, queue.stream),
         "cudaMemcpyAsync");
+    if (in.scale_bytes() == 0) return;
+    queue.status.check(cudaMemcpyAsync(out.scales.of, in.scales.of, in.scale_bytes(),
+                                       cudaMemcpyDeviceToDevice, queue.stream),
+                       "cudaMemcpyAsync");
     return;
   }
   each(queue, "convert", Convert{out, in}, in.size(), in.columns);
