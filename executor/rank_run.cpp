@@ -145,8 +145,12 @@ Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Progr
 
 std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
   const Training& training = setting.training;
-  if (backend == BackendKind::cuda && setting.plan.offload != Offload{}) {
-    return Error{"/plan/offload", "the cuda backend keeps everything on the device; run it on cpu"};
+  const Offload& offload = setting.plan.offload;
+  const auto targets = {offload.parameters, offload.gradients, offload.optimizer,
+                        offload.activations};
+  if (backend == BackendKind::cuda &&
+      std::ranges::find(targets, OffloadTarget::nvme) != targets.end()) {
+    return Error{"/plan/offload", "found \"nvme\"; executed on cuda is host"};
   }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",

@@ -300,6 +300,33 @@ void optimizer_step(const DeviceWork& w) {
   }
 }
 
+// Flat. Of a weight what is beyond this rank's part is not known until it is gathered.
+void copy_of(const DeviceWork& w) {
+  const std::vector<DeviceTensor*>& into =
+      w.operands.out.empty() ? w.operands.in_place : w.operands.out;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const View& from = w.in(i);
+    if (w.operation.shards == 1) {
+      if (!w.operands.out.empty()) w.memory.reshape(*into[i], from.rows, from.columns, w.queue);
+      convert(w.queue, into[i]->view.from(0, from.size()), from.from(0, from.size()));
+      continue;
+    }
+    const View& to = into[i]->view;
+    const bool scatters = !w.operands.in[i]->on_host();
+    const FlatPart part =
+        part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
+    const std::int64_t size = part.end - part.begin;
+    if (!scatters) fill(w.queue, to, std::nanf(""));
+    convert(w.queue, to.from(scatters ? 0 : part.begin, size),
+            from.from(scatters ? part.begin : 0, size));
+  }
+}
+
+void clear(const DeviceWork& w) {
+  for (std::size_t i = 0; i < w.operands.out.size(); ++i) fill(w.queue, w.out(i), 0);
+  for (std::size_t i = 0; i < w.operands.in_place.size(); ++i) fill(w.queue, w.in_place(i), 0);
+}
+
 // What holds no matrix of tokens: sums, states and what changes its name.
 void compute_states(const DeviceWork& w) {
   switch (w.operation.kind) {
@@ -311,8 +338,12 @@ void compute_states(const DeviceWork& w) {
       return sum_of_squares(w);
     case OperationKind::optimizer_step:
       return optimizer_step(w);
+    case OperationKind::copy:
+      return copy_of(w);
+    case OperationKind::await:
+      return;
     default:
-      for (std::size_t i = 0; i < w.operands.out.size(); ++i) fill(w.queue, w.out(i), 0);
+      return clear(w);
   }
 }
 

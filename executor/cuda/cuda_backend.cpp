@@ -18,7 +18,9 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t elements(const ProgramBuffer& buffer) { return buffer.rows * buffer.columns; }
 
+// On the device.
 std::size_t bytes_of(const ProgramBuffer& buffer) {
+  if (buffer.away != OffloadTarget::none) return 0;
   const auto own = static_cast<std::size_t>(elements(buffer)) * bytes_of(element_type(buffer, {}));
   return std::max(own, static_cast<std::size_t>(buffer.bytes().value()));
 }

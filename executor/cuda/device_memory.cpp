@@ -12,7 +12,8 @@ ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast) {
   return buffer.dtype == Dtype::fp8 ? ElementType::u8 : ElementType::bf16;
 }
 
-DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected) : status_(status) {
+DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
+    : status_(status), host_(status) {
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location = {cudaMemLocationTypeDevice, device};
@@ -42,15 +43,24 @@ void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t
   if (tensor.view.size() <= tensor.room) return;
   release(tensor, queue.stream);
   View& view = tensor.view;
-  status_.check(cudaMallocFromPoolAsync(&view.data, room_for(view), pool_, queue.stream),
-                "cudaMallocFromPoolAsync");
+  view.data = take(tensor, queue);
   tensor.room = view.size();
   if (is_scaled(view.type))
     view.scales.of = static_cast<char*>(view.data) + scales_at(view.bytes());
 }
 
+void* DeviceMemory::take(const DeviceTensor& tensor, const Queue& queue) {
+  if (tensor.on_host()) return host_.take(room_for(tensor.view), queue.stream);
+  void* data = nullptr;
+  status_.check(cudaMallocFromPoolAsync(&data, room_for(tensor.view), pool_, queue.stream),
+                "cudaMallocFromPoolAsync");
+  return data;
+}
+
 void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
-  if (tensor.view.data != nullptr) {
+  if (tensor.view.data != nullptr && tensor.on_host()) {
+    host_.give_back(tensor.view.data, stream);
+  } else if (tensor.view.data != nullptr) {
     status_.check(cudaFreeAsync(tensor.view.data, stream), "cudaFreeAsync");
   }
   tensor.view.data = tensor.view.scales.of = nullptr;

@@ -317,11 +317,26 @@ TEST(DeviceKernels, OfBlockScaledRecipesDoAsTheHostDoes) {
   expect_as_on_the_host({model, alone(), training_in("mxfp8")});
 }
 
+// Activations that go to the host and come back, those of 8 bits too; states that stay there.
+TEST(DeviceKernels, OfWhatLiesOnTheHostDoAsTheHostDoes) {
+  PlanRequest request = alone();
+  request.offload = {.optimizer = OffloadTarget::host, .activations = OffloadTarget::host};
+  expect_as_on_the_host({tiny_llama(false), request, training_in("bf16")});
+  if (runs_in_8_bits(9)) {
+    expect_as_on_the_host({wide(tiny_llama(false)), request, training_in("fp8")});
+  }
+  request.data_parallel = 2;
+  request.zero_stage = 1;
+  expect_as_on_the_host({tiny_gpt(false), request, training_in("fp32", "adam"), 1});
+  request.offload.optimizer = OffloadTarget::none;
+  request.data_parallel = 1;
+  expect_as_on_the_host({tiny_moe(), request, training_in("fp32")});
+}
+
 TEST(DeviceKernels, OfEveryKindWereCompared) {
   for (int kind = 0; kind < static_cast<int>(OperationKind::all_reduce); ++kind) {
     const auto of = static_cast<OperationKind>(kind);
     // Of recipes and plans that a GPU does not run.
-    if (of == OperationKind::copy || of == OperationKind::await) continue;
     if (of == OperationKind::cast && !runs_in_8_bits(9)) continue;
     EXPECT_EQ(compared_kinds().count(of), 1U) << name_of(of);
   }
