@@ -325,6 +325,11 @@ std::optional<Error> not_on_device(const PrecisionRecipe& precision, int device)
 
 bool has_cuda() { return true; }
 
+int cuda_devices() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+
 std::optional<Error> no_cuda_device() {
   prepare_environment();
   int devices = 0;
@@ -335,25 +340,27 @@ std::optional<Error> no_cuda_device() {
                                                                   : cudaGetErrorString(found))};
 }
 
-Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
+Expected<DevicePlacement> placed(Transport& transport) {
   if (auto missing = no_cuda_device()) return tl::unexpected(*std::move(missing));
-  int devices = 0;
-  cudaGetDeviceCount(&devices);
-  DevicePlacement placement;
-  if (!world.alone) {
-    auto placed = place_on_device(world.transport, devices, bus_address);
-    if (!placed) return tl::unexpected(placed.error());
-    placement = *placed;
-  }
+  auto placement = place_on_device(transport, cuda_devices(), bus_address);
+  if (!placement) return placement;
   CudaStatus chosen;
-  chosen.check(cudaSetDevice(placement.device), "cudaSetDevice");
+  chosen.check(cudaSetDevice(placement->device), "cudaSetDevice");
   if (!chosen.ok()) return failure("", chosen.message());
-  if (auto less = not_on_device(world.setting.training.precision, placement.device)) {
+  return placement;
+}
+
+Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
+  // Without peers it has the first.
+  const auto lone = make_lone_transport();
+  const auto placement = placed(world.alone ? *lone : world.transport);
+  if (!placement) return tl::unexpected(placement.error());
+  if (auto less = not_on_device(world.setting.training.precision, placement->device)) {
     return tl::unexpected(*std::move(less));
   }
-  auto backend = std::make_unique<CudaBackend>(world, placement.device);
+  auto backend = std::make_unique<CudaBackend>(world, placement->device);
   if (auto state = backend->state(); !state) return tl::unexpected(state.error());
-  auto transport = transport_for(world, placement.shared);
+  auto transport = transport_for(world, placement->shared);
   if (!transport) return tl::unexpected(transport.error());
   backend->set_transport(*std::move(transport));
   return backend;
