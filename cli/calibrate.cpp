@@ -39,10 +39,12 @@ struct CalibrateOptions {
   fs::path out;
   double time_limit = 600;  // s
 #ifdef TRAINYARD_HAS_MPI
-  int ranks = 2;
+  static constexpr bool kHasPeers = true;
 #else
-  int ranks = 1;
+  static constexpr bool kHasPeers = false;
 #endif
+  int ranks = kHasPeers ? 2 : 1;
+  bool names_ranks = false;  // the user does
   bool watch = false;
   Format format = Format::text;
 
@@ -61,6 +63,8 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress
   RankLaunch what;
   what.command = {fs::read_symlink("/proc/self/exe", error).string(),
                   "calibrate",
+                  "--backend",
+                  std::string(name_of(options.backend)),
                   "-o",
                   options.out.string(),
                   "--time-limit",
@@ -99,6 +103,14 @@ MeasureLimits limits_of(const CalibrateOptions& options, Progress& progress, dou
           was_interrupted};
 }
 
+Expected<void> add_steps(const CalibrateOptions& options, Progress& progress, Subject& subject) {
+  const MeasureLimits rest = limits_of(options, progress, 1 - kStepShare, kStepShare);
+  auto steps = measure_steps({rest.budget, rest.progress, rest.interrupted, options.backend});
+  if (!steps) return tl::unexpected(steps.error());
+  subject.samples.steps = *std::move(steps);
+  return {};
+}
+
 Expected<Subject> measured_host(const CalibrateOptions& options) {
   Progress progress("measuring", options.progress_form());
   progress.show(0);
@@ -109,10 +121,9 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
   const Neighbours neighbours(options.ranks - 1);
   const double alone = 1 - kCollectiveShare - kStepShare;
   subject.samples = measure_host(limits_of(options, progress, kCollectiveShare, alone));
-  const MeasureLimits rest = limits_of(options, progress, 1 - kStepShare, kStepShare);
-  auto steps = measure_steps({rest.budget, rest.progress, rest.interrupted});
-  if (!steps) return tl::unexpected(steps.error());
-  subject.samples.steps = *std::move(steps);
+  if (auto done = add_steps(options, progress, subject); !done) {
+    return tl::unexpected(done.error());
+  }
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
   subject.frame.memory = Bytes(pages * page / std::max(1, options.ranks));
@@ -121,11 +132,21 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
 
 Expected<Subject> measured_device(const CalibrateOptions& options) {
   Progress progress("measuring", options.progress_form());
-  auto measured = measure_device(limits_of(options, progress, 0, 1));
+  progress.show(0);
+  auto groups = measured_groups(options, progress);
+  if (!groups) return tl::unexpected(groups.error());
+  Subject subject{.samples = {}, .groups = *std::move(groups), .frame = {}};
+  if (was_interrupted()) return subject;
+  const double alone = 1 - kCollectiveShare - kStepShare;
+  auto measured = measure_device(limits_of(options, progress, kCollectiveShare, alone));
   if (!measured) return tl::unexpected(measured.error());
-  return Subject{std::move(measured->samples),
-                 {},
-                 {measured->memory, measured->multiprocessors, measured->link}};
+  subject.samples = std::move(measured->samples);
+  subject.frame = {measured->memory, measured->multiprocessors, measured->link};
+  if (was_interrupted()) return subject;
+  if (auto done = add_steps(options, progress, subject); !done) {
+    return tl::unexpected(done.error());
+  }
+  return subject;
 }
 
 // ---- Writing ------------------------------------------------------------------------------
@@ -148,25 +169,33 @@ fs::path beside(const fs::path& device, std::string_view kind) {
 std::string device_text(const CalibrateOptions& options, Device& device) {
   const bool cuda = options.backend == BackendKind::cuda;
   device.name = fmt::format("{} of {}", cuda ? "GPU" : "one thread", host_name());
-  device.source =
-      fmt::format("{}; {}", provenance(options),
-                  cuda ? "GEMMs in bf16 and fp32" : "bf16 and experts are derived from fp32 GEMMs");
+  device.source = fmt::format("{}; {}", provenance(options),
+                              cuda ? "GEMMs in bf16, fp32 and, where the GPU has it, fp8"
+                                   : "bf16 and experts are derived from fp32 GEMMs");
   return device_document(device, {}, {});
+}
+
+// Where what was measured is not what GPUs of their own would do.
+std::string_view staged_line(const Subject& subject) {
+  return subject.groups.staged ? "; ranks shared a GPU: through the host's memory, not by NCCL"
+                               : "";
 }
 
 std::string node_text(const CalibrateOptions& options, const Device& device,
                       const Subject& subject) {
   const bool cuda = options.backend == BackendKind::cuda;
   const bool linked = !subject.groups.collectives.empty();
-  const int devices = cuda ? 1 : options.ranks;
-  const std::string links = linked ? "links from messages between two ranks there and back"
+  const std::string links = linked ? fmt::format(
+                                         "links from messages between two ranks there and "
+                                         "back{}",
+                                         staged_line(subject))
                                    : "no second rank: the device's link";
   return node_document(
-      {.name = fmt::format("{} x {}", devices, device.name),
+      {.name = fmt::format("{} x {}", options.ranks, device.name),
        .source = fmt::format("{}; {}; the NIC is assumed, nothing was measured between hosts",
                              provenance(options), links),
        .device = options.out.filename().string(),
-       .devices = devices,
+       .devices = options.ranks,
        .intra = fitted_links(subject.collectives(), device),
        .nic_bandwidth = kAssumedNic,
        .host_memory_bandwidth = cuda ? Cluster{}.host_memory_bandwidth : subject.samples.copy});
@@ -178,17 +207,20 @@ std::string stack_text(const CalibrateOptions& options, const Device& device,
   stack.name = fmt::format("trainyard executor on {}", host_name());
   stack.source = provenance(options);
   const std::string steps = "fitted to operations inside steps of eight small networks";
-  FigureSources sources = {{"attention_backward", "measured"}};
-  if (options.backend == BackendKind::cpu) {
-    sources = {{"attention_backward", steps},
-               {"memory_traffic", steps},
-               {"cross_entropy_forward_bytes", steps},
-               {"cross_entropy_backward_bytes", steps},
-               {"overlap", "a rank of the CPU backend is one thread: nothing overlaps"},
-               {"overlap_slowdown",
-                options.ranks > 1 ? "pace that products lose while another thread reduces 1 MiB "
-                                    "among all ranks"
-                                  : "not measured with one rank"}};
+  const bool cuda = options.backend == BackendKind::cuda;
+  FigureSources sources = {
+      {"attention_backward", steps},
+      {"memory_traffic", steps},
+      {"cross_entropy_forward_bytes", steps},
+      {"cross_entropy_backward_bytes", steps},
+      {"overlap_slowdown",
+       options.ranks == 1 ? "not measured with one rank"
+       : cuda ? fmt::format("pace that products lose while another stream reduces 64 MiB among all "
+                            "ranks{}",
+                            staged_line(subject))
+              : "pace that products lose while another thread reduces 1 MiB among all ranks"}};
+  if (!cuda) {
+    sources.push_back({"overlap", "a rank of the CPU backend is one thread: nothing overlaps"});
   }
   return measured_stack_document(stack, sources);
 }
@@ -210,17 +242,21 @@ std::string text_of(const CalibrateOptions& options, const Device& device, const
                     std::span<const ScoredPoint> points) {
   const HostSamples& host = subject.samples;
   std::string overlap;
-  if (options.ranks > 1 && options.backend == BackendKind::cpu) {
+  if (options.ranks > 1) {
     overlap = fmt::format("Beside an all-reduce arithmetic loses {} % of its pace. ",
                           percent(subject.groups.overlap_slowdown));
   }
   return fmt::format(
       "{}\n{}\nBest GEMM {} GFLOP/s, copies {} GB/s, attention's gradient takes {} times as long "
-      "as attention.\n{}Written: {}, {} and {}\n",
+      "as attention.\n{}{}Written: {}, {} and {}\n",
       device.name, calibration_table(points, style_for(stdout)),
       number(device.peak_of(Dtype::bf16).value() * 1e-9), number(host.copy.value() * 1e-9),
-      number(host.attention_backward, 3), overlap, options.out.string(),
-      beside(options.out, "node").string(), beside(options.out, "stack").string());
+      number(host.attention_backward, 3), overlap,
+      subject.groups.staged ? "Ranks shared a GPU: collectives went through the host's memory, not "
+                              "by NCCL.\n"
+                            : "",
+      options.out.string(), beside(options.out, "node").string(),
+      beside(options.out, "stack").string());
 }
 
 int answer(const CalibrateOptions& options, Device& device, const Subject& subject) {
@@ -238,16 +274,18 @@ int answer(const CalibrateOptions& options, Device& device, const Subject& subje
   return print(text_of(options, device, subject, points), kDone);
 }
 
-int run(const CalibrateOptions& options) {
+int run(CalibrateOptions options) {
   if (const auto started = started_as_rank(); started && started->folder) {
-    const auto done =
-        run_collective_rank(*started->folder, Seconds(options.time_limit * kCollectiveShare));
+    const auto done = run_collective_rank(*started->folder, options.backend,
+                                          Seconds(options.time_limit * kCollectiveShare));
     return done ? kDone : fail(done.error(), kMachineFailed);
   }
   const bool cuda = options.backend == BackendKind::cuda;
   if (cuda) {
     if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
     if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);
+    // A rank for each GPU.
+    if (!options.names_ranks) options.ranks = options.kHasPeers ? cuda_devices() : 1;
   }
   const InterruptGuard guard;
   const auto subject = cuda ? measured_device(options) : measured_host(options);
@@ -278,8 +316,10 @@ void add_calibrate(CLI::App& app, Action& action) {
       ->type_name("S")
       ->capture_default_str();
   command
-      ->add_option("--ranks", options->ranks,
-                   "that run together: collectives among 2 to N, kernels while N - 1 others train")
+      ->add_option(
+          "--ranks", options->ranks,
+          "that run together: collectives among 2 to N, kernels while N - 1 others train; on "
+          "GPUs as many as there are, where it is not given")
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->capture_default_str();
@@ -287,7 +327,10 @@ void add_calibrate(CLI::App& app, Action& action) {
                     "a line of JSON on stderr, five times a second, that says how far it is");
   add_format(*command, options->format);
   add_example(*command, "trainyard calibrate --backend cpu -o this-machine.json");
-  command->callback([&action, options] { action = [options] { return run(*options); }; });
+  command->callback([&action, command, options] {
+    options->names_ranks = command->count("--ranks") > 0;
+    action = [options] { return run(*options); };
+  });
 }
 
 }  // namespace trainyard

@@ -8,7 +8,7 @@
 
 #include "cli/style.h"
 #include "executor/calibration.h"
-#include "executor/cpu/measure_collectives.h"
+#include "executor/measure_collectives.h"
 
 namespace trainyard {
 

@@ -8,6 +8,7 @@
 #include <mpi.h>
 
 #include "executor/cpu/mpi_transport.h"
+#include "executor/cuda/device_party.h"
 #endif
 
 namespace trainyard {
@@ -18,7 +19,8 @@ namespace {
 constexpr std::int64_t kMostRecords = 4096;
 constexpr std::int64_t kParts = 1000;  // of the work, which count as steps
 
-// A collective is two records, what and how long; behind the last one stands the slow-down.
+// A collective is two records, what and how long; behind the last one stands the slow-down,
+// and whether ranks shared a device.
 void write(const GroupSamples& samples, Board& board) {
   OperationRecord* record = board.operations();
   for (const auto& [sample, timing] : samples.collectives) {
@@ -27,13 +29,29 @@ void write(const GroupSamples& samples, Board& board) {
     *record++ = {timing.median.value(), timing.deviation.value(),
                  timing.runs + 1e-3 * timing.outliers};
   }
-  *record++ = {samples.overlap_slowdown, 0, 0};
+  *record++ = {samples.overlap_slowdown, samples.staged ? 1.0 : 0.0, 0};
   board.head().operation = record - board.operations();
+}
+
+Expected<GroupSamples> measured_by(
+    BackendKind backend, Transport& all,
+    const std::function<std::unique_ptr<Transport>(int ranks)>& group,
+    const std::function<void(double fraction)>& progress, Seconds budget) {
+  if (backend == BackendKind::cpu) {
+    return measure_collectives({all, host_party(group), progress}, budget);
+  }
+  const auto party = make_device_party(all, group);
+  if (!party) return tl::unexpected(party.error());
+  auto samples = measure_collectives({all, (*party)->party(), progress}, budget);
+  if (auto state = (*party)->state(); !state) return tl::unexpected(state.error());
+  if (samples) samples->staged = (*party)->shared();
+  return samples;
 }
 
 }  // namespace
 
-Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget) {
+Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendKind backend,
+                                   Seconds budget) {
   const MpiWorld world;
   auto board = Board::create(folder, world.rank(), kMostRecords, kParts);
   if (!board) return tl::unexpected(board.error());
@@ -47,7 +65,7 @@ Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds 
   const auto progress = [&](double fraction) {
     board->head().steps_done = std::llround(fraction * kParts);
   };
-  const auto samples = measure_collectives({*all, group, progress}, budget);
+  const auto samples = measured_by(backend, *all, group, progress, budget);
   if (!samples) {
     set_text(board->head().message, samples.error().message);
     board->head().state = RankState::failed;
@@ -68,7 +86,7 @@ std::string mpi_library() {
 #else
 std::string mpi_library() { return "no MPI"; }
 
-Expected<void> run_collective_rank(const std::filesystem::path&, Seconds) {
+Expected<void> run_collective_rank(const std::filesystem::path&, BackendKind, Seconds) {
   return failure("", "built without MPI: there is one rank, and nobody to talk to");
 }
 #endif
@@ -87,6 +105,7 @@ GroupSamples group_samples(Board& board) {
                                    timing});
   }
   samples.overlap_slowdown = last->begin;
+  samples.staged = last->end > 0;
   return samples;
 }
 

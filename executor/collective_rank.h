@@ -4,13 +4,15 @@
 
 #include <filesystem>
 
+#include "executor/backend.h"
 #include "executor/board.h"
-#include "executor/cpu/measure_collectives.h"
+#include "executor/measure_collectives.h"
 
 namespace trainyard {
 
-// In a rank process: measures, for about `budget`.
-Expected<void> run_collective_rank(const std::filesystem::path& folder, Seconds budget);
+// In a rank process: measures those of a backend, for about `budget`.
+Expected<void> run_collective_rank(const std::filesystem::path& folder, BackendKind backend,
+                                   Seconds budget);
 // In the supervisor's, when the ranks are done.
 GroupSamples group_samples(Board& board);
 

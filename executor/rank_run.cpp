@@ -145,22 +145,23 @@ Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Progr
 
 std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
   const Training& training = setting.training;
-  if (backend == BackendKind::cuda && setting.plan.offload != Offload{}) {
-    return Error{"/plan/offload", "the cuda backend keeps everything on the device; run it on cpu"};
+  const Offload& offload = setting.plan.offload;
+  const auto targets = {offload.parameters, offload.gradients, offload.optimizer,
+                        offload.activations};
+  if (backend == BackendKind::cuda &&
+      std::ranges::find(targets, OffloadTarget::nvme) != targets.end()) {
+    return Error{"/plan/offload", "found \"nvme\"; executed on cuda is host"};
   }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};
   }
   const PrecisionRecipe& precision = training.precision;
-  const bool on_host = backend == BackendKind::cpu;
   const bool wide = precision.name == "fp32" || precision.name == "bf16";
   const bool in_8_bits = precision.name == "fp8" || precision.name == "mxfp8";
-  if (!wide && !(in_8_bits && on_host)) {
-    const std::string_view executed =
-        on_host ? "are fp32, bf16, fp8, mxfp8" : "on cuda are fp32, bf16";
+  if (!wide && !in_8_bits) {
     return Error{"/training/precision",
-                 fmt::format("found \"{}\"; executed {}", precision.name, executed)};
+                 fmt::format("found \"{}\"; executed are fp32, bf16, fp8, mxfp8", precision.name)};
   }
   return std::nullopt;
 }

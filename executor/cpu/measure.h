@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/cpu/step_measure.h"
 #include "executor/cpu/timing.h"
+#include "executor/step_measure.h"
 #include "model/calibration/kernel_samples.h"
 
 namespace trainyard {

@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "executor/cpu/step_measure.h"
+#include "executor/step_measure.h"
 
 namespace trainyard {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <list>
 #include <numeric>
 
 namespace trainyard {
@@ -87,6 +88,22 @@ struct Weights {
   void add(const View& view) { (view.columns > 1 ? matrices : biases).push_back(view); }
 };
 
+// Casts them as the GEMMs of the operation read them.
+class CastMatrices {
+ public:
+  CastMatrices(const DeviceWork& w, std::vector<View> matrices) {
+    for (View& matrix : matrices) matrices_.emplace_back(w, matrix);
+  }
+  std::vector<View> views() const {
+    std::vector<View> views;
+    for (const DeviceWeight& matrix : matrices_) views.push_back(*matrix);
+    return views;
+  }
+
+ private:
+  std::list<DeviceWeight> matrices_;
+};
+
 GemmOperand part_of_rows(const View& weight, std::int64_t first, std::int64_t count) {
   return operand_of(weight.rows_from(first, count));
 }
@@ -98,6 +115,8 @@ void linear(const DeviceWork& w) {
   outs.reserve(w.operands.out.size());
   for (const DeviceTensor* out : w.operands.out) outs.push_back(out->view);
   const GemmOperand x = operand_of(w.in(0));
+  const CastMatrices cast(w, weights.matrices);
+  weights.matrices = cast.views();
   for_each_overlap(
       rows_of_all(weights.matrices), columns_of_all(outs),
       [&](std::size_t i, std::size_t j, std::int64_t row, std::int64_t column, std::int64_t width) {
@@ -117,6 +136,8 @@ void linear_input_gradient(const DeviceWork& w) {
     const bool weight = in->what->role == BufferRole::weight || in->what->gathered;
     (weight ? weights : gradients).push_back(in->view);
   }
+  const CastMatrices cast(w, weights);
+  weights = cast.views();
   bool adds = w.operands.out.empty();
   const View& dx = adds ? w.in_place(0) : w.out(0);
   for_each_overlap(
@@ -144,10 +165,23 @@ void linear_weight_gradient(const DeviceWork& w) {
   for_each_overlap(
       columns_of_all(gradients), rows_of_all(weights.biases),
       [&](std::size_t i, std::size_t j, std::int64_t column, std::int64_t row, std::int64_t width) {
-        const Scratch part(w.queue, gradients[i].rows, width, gradients[i].type);
+        const ElementType type = gradients[i].type;
+        const Scratch part(w.queue, gradients[i].rows, width,
+                           is_scaled(type) ? ElementType::bf16 : type);
         copy_columns(w.queue, {*part, 0}, {gradients[i], column}, width);
         add_column_sums(w.queue, weights.biases[j].rows_from(row, width), *part);
       });
+}
+
+// Side by side; then this rank's rows of that, where they are kept.
+void cast_of(const DeviceWork& w) {
+  std::vector<View> parts;
+  for (const DeviceTensor* in : w.operands.in) parts.push_back(in->view);
+  w.memory.reshape(*w.operands.out[0], parts.front().rows, w.out(0).columns, w.queue);
+  cast(w.queue, w.out(0), parts);
+  if (w.operands.out.size() == 1) return;
+  const std::int64_t rows = w.out(1).rows;
+  convert(w.queue, w.out(1), w.out(0).rows_from(w.where.at.tensor * rows, rows));
 }
 
 // ---- Residuals, activations, sums
@@ -266,6 +300,33 @@ void optimizer_step(const DeviceWork& w) {
   }
 }
 
+// Flat. Of a weight what is beyond this rank's part is not known until it is gathered.
+void copy_of(const DeviceWork& w) {
+  const std::vector<DeviceTensor*>& into =
+      w.operands.out.empty() ? w.operands.in_place : w.operands.out;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    const View& from = w.in(i);
+    if (w.operation.shards == 1) {
+      if (!w.operands.out.empty()) w.memory.reshape(*into[i], from.rows, from.columns, w.queue);
+      convert(w.queue, into[i]->view.from(0, from.size()), from.from(0, from.size()));
+      continue;
+    }
+    const View& to = into[i]->view;
+    const bool scatters = !w.operands.in[i]->on_host();
+    const FlatPart part =
+        part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
+    const std::int64_t size = part.end - part.begin;
+    if (!scatters) fill(w.queue, to, std::nanf(""));
+    convert(w.queue, to.from(scatters ? 0 : part.begin, size),
+            from.from(scatters ? part.begin : 0, size));
+  }
+}
+
+void clear(const DeviceWork& w) {
+  for (std::size_t i = 0; i < w.operands.out.size(); ++i) fill(w.queue, w.out(i), 0);
+  for (std::size_t i = 0; i < w.operands.in_place.size(); ++i) fill(w.queue, w.in_place(i), 0);
+}
+
 // What holds no matrix of tokens: sums, states and what changes its name.
 void compute_states(const DeviceWork& w) {
   switch (w.operation.kind) {
@@ -277,8 +338,12 @@ void compute_states(const DeviceWork& w) {
       return sum_of_squares(w);
     case OperationKind::optimizer_step:
       return optimizer_step(w);
+    case OperationKind::copy:
+      return copy_of(w);
+    case OperationKind::await:
+      return;
     default:
-      for (std::size_t i = 0; i < w.operands.out.size(); ++i) fill(w.queue, w.out(i), 0);
+      return clear(w);
   }
 }
 
@@ -298,6 +363,8 @@ void compute_tokens(const DeviceWork& w) {
       return linear_input_gradient(w);
     case OperationKind::linear_weight_gradient:
       return linear_weight_gradient(w);
+    case OperationKind::cast:
+      return cast_of(w);
     case OperationKind::residual:
       return residual_of(w);
     case OperationKind::dropout:
@@ -360,7 +427,17 @@ void upload(const Queue& queue, const View& view, const std::vector<float>& numb
   queue.status.check(cudaMemcpyAsync(floats->data, numbers.data(), floats->bytes(),
                                      cudaMemcpyHostToDevice, queue.stream),
                      "cudaMemcpyAsync");
+  if (is_scaled(view.type)) return cast(queue, view, {*floats});
   convert(queue, view, *floats);
+}
+
+DeviceWeight::DeviceWeight(const DeviceWork& work, const View& weight)
+    : room_(work.queue, work.operation.cast.exists() ? weight.rows : 0, weight.columns,
+            ElementType::e4m3, work.operation.cast.block),
+      view_(weight) {
+  if (!work.operation.cast.exists()) return;
+  cast(work.queue, *room_, {weight});
+  view_ = *room_;
 }
 
 const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor) {

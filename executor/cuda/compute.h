@@ -37,6 +37,18 @@ struct DeviceWork {
 
 void compute(const DeviceWork& work);
 
+// A weight, as a GEMM that casts it reads it (CastWeight of executor/cpu/kernels/kernels.h); in
+// wider recipes the weight itself.
+class DeviceWeight {
+ public:
+  DeviceWeight(const DeviceWork& work, const View& weight);
+  const View& operator*() const { return view_; }
+
+ private:
+  Scratch room_;
+  View view_;
+};
+
 // The families, each in its file.
 void compute_attention(const DeviceWork& work);
 void compute_experts(const DeviceWork& work);

@@ -141,11 +141,12 @@ void grouped_linear(const DeviceWork& w) {
   const View& x = w.in(1);
   const std::int64_t height = w.in(2).rows / w.in(0).columns;
   const std::int64_t width = w.out(0).columns;  // the first ones
+  const DeviceWeight weights(w, w.in(2));
   w.memory.reshape(*w.operands.out[0], x.rows, width, w.queue);
   for_each_expert(counts_of(w), [&](std::int64_t expert, std::int64_t row, std::int64_t rows) {
     const View y = w.out(0).rows_from(row, rows);
     w.gemm.multiply(w.queue, operand_of(x.rows_from(row, rows)),
-                    transposed(operand_of(w.in(2).rows_from(expert * height, width))),
+                    transposed(operand_of((*weights).rows_from(expert * height, width))),
                     operand_of(y), false);
     const View* biases = w.in_if(3);
     if (biases != nullptr) add_row(w.queue, y, 0, biases->rows_from(expert * height, width));
@@ -155,10 +156,11 @@ void grouped_linear(const DeviceWork& w) {
 void grouped_linear_input_gradient(const DeviceWork& w) {
   const View& dy = w.in(1);
   const std::int64_t height = w.in(2).rows / w.in(0).columns;
+  const DeviceWeight weights(w, w.in(2));
   w.memory.reshape(*w.operands.out[0], dy.rows, w.in(2).columns, w.queue);
   for_each_expert(counts_of(w), [&](std::int64_t expert, std::int64_t row, std::int64_t rows) {
     w.gemm.multiply(w.queue, operand_of(dy.rows_from(row, rows)),
-                    operand_of(w.in(2).rows_from(expert * height, height)),
+                    operand_of((*weights).rows_from(expert * height, height)),
                     operand_of(w.out(0).rows_from(row, rows)), false);
   });
 }

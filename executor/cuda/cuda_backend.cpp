@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "executor/cuda/cast_formats.h"
 #include "executor/cuda/device_exchange.h"
 #include "executor/cuda/placement.h"
 
@@ -17,8 +18,10 @@ std::size_t index(int i) { return static_cast<std::size_t>(i); }
 
 std::int64_t elements(const ProgramBuffer& buffer) { return buffer.rows * buffer.columns; }
 
+// On the device.
 std::size_t bytes_of(const ProgramBuffer& buffer) {
-  const auto own = static_cast<std::size_t>(elements(buffer)) * bytes_of(element_type(buffer));
+  if (buffer.away != OffloadTarget::none) return 0;
+  const auto own = static_cast<std::size_t>(elements(buffer)) * bytes_of(element_type(buffer, {}));
   return std::max(own, static_cast<std::size_t>(buffer.bytes().value()));
 }
 
@@ -56,6 +59,7 @@ class CudaBackend final : public Backend {
         program_(world.program),
         rank_(world.transport.rank()),
         at_(world.layout.coordinates(rank_)),
+        casts_(cast_formats(program_)),
         memory_(status_, device, expected_bytes(world.program, at_.stage)),
         gemm_(status_) {
     int instances = 0;
@@ -92,7 +96,9 @@ class CudaBackend final : public Backend {
   void allocate(int buffer, const ProgramBuffer& what, int copies, const Lane& lane) override {
     release(buffer);
     DeviceTensor& tensor = tensors_[index(buffer)];
-    tensor = {.view = {.type = element_type(what)}, .what = &what};
+    const CastFormat& cast = casts_[static_cast<std::size_t>(&what - program_.buffers.data())];
+    tensor = {.view = {.type = element_type(what, cast), .scales = {nullptr, cast.block}},
+              .what = &what};
     // States are rows of numbers by element.
     const bool states = what.role == BufferRole::optimizer;
     memory_.reshape(tensor, states ? elements(what) : what.rows, states ? copies : what.columns,
@@ -264,6 +270,7 @@ class CudaBackend final : public Backend {
   int rank_;
   RankCoordinates at_;
   CudaStatus status_;
+  std::vector<CastFormat> casts_;  // by buffer of the program
   DeviceMemory memory_;
   Gemm gemm_;
   std::unique_ptr<DeviceTransport> transport_;
@@ -300,9 +307,28 @@ Expected<std::unique_ptr<DeviceTransport>> transport_for(const BackendWorld& wor
   return make_nccl_transport(world.program, world.layout, world.transport);
 }
 
+// What the recipe's GEMMs ask of a device: scales of a tensor came with compute capability 9.0,
+// scales of blocks with 10.0.
+std::optional<Error> not_on_device(const PrecisionRecipe& precision, int device) {
+  if (!precision.input_cast.exists()) return std::nullopt;
+  const int least = precision.input_cast.block == 0 ? 9 : 10;
+  int major = 0, minor = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (major >= least) return std::nullopt;
+  return Error{"/training/precision",
+               fmt::format("found \"{}\", which needs compute capability {}.0; this GPU has {}.{}",
+                           precision.name, least, major, minor)};
+}
+
 }  // namespace
 
 bool has_cuda() { return true; }
+
+int cuda_devices() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
 
 std::optional<Error> no_cuda_device() {
   prepare_environment();
@@ -314,22 +340,27 @@ std::optional<Error> no_cuda_device() {
                                                                   : cudaGetErrorString(found))};
 }
 
-Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
+Expected<DevicePlacement> placed(Transport& transport) {
   if (auto missing = no_cuda_device()) return tl::unexpected(*std::move(missing));
-  int devices = 0;
-  cudaGetDeviceCount(&devices);
-  DevicePlacement placement;
-  if (!world.alone) {
-    auto placed = place_on_device(world.transport, devices, bus_address);
-    if (!placed) return tl::unexpected(placed.error());
-    placement = *placed;
-  }
+  auto placement = place_on_device(transport, cuda_devices(), bus_address);
+  if (!placement) return placement;
   CudaStatus chosen;
-  chosen.check(cudaSetDevice(placement.device), "cudaSetDevice");
+  chosen.check(cudaSetDevice(placement->device), "cudaSetDevice");
   if (!chosen.ok()) return failure("", chosen.message());
-  auto backend = std::make_unique<CudaBackend>(world, placement.device);
+  return placement;
+}
+
+Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) {
+  // Without peers it has the first.
+  const auto lone = make_lone_transport();
+  const auto placement = placed(world.alone ? *lone : world.transport);
+  if (!placement) return tl::unexpected(placement.error());
+  if (auto less = not_on_device(world.setting.training.precision, placement->device)) {
+    return tl::unexpected(*std::move(less));
+  }
+  auto backend = std::make_unique<CudaBackend>(world, placement->device);
   if (auto state = backend->state(); !state) return tl::unexpected(state.error());
-  auto transport = transport_for(world, placement.shared);
+  auto transport = transport_for(world, placement->shared);
   if (!transport) return tl::unexpected(transport.error());
   backend->set_transport(*std::move(transport));
   return backend;

@@ -19,5 +19,6 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world);
 
 // What runs: the driver, the libraries, the device and its clock, for provenance.
 std::string cuda_provenance();
+int cuda_devices();  // that this process sees
 
 }  // namespace trainyard

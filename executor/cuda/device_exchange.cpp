@@ -67,6 +67,26 @@ Expected<Counts> rows_of_members(const DeviceExchange& x, std::int64_t mine) {
   return counts;
 }
 
+// Numbers in 8 bits and their scales; where each member has one they come to the largest.
+Expected<void> gather_scaled(const DeviceExchange& x, const View& mine, const View& all) {
+  const Queue& queue = x.work.queue;
+  const Group group = x.work.operation.group;
+  auto done = x.transport.all_gather(queue, group, mine.bare(), even_counts(x.members, mine.size()),
+                                     all.bare());
+  if (!done) return done;
+  if (mine.scales.block > 0) {
+    const auto blocks = static_cast<std::int64_t>(mine.scale_bytes());
+    return x.transport.all_gather(queue, group, {mine.scales.of, blocks, 1, ElementType::u8, {}},
+                                  even_counts(x.members, blocks),
+                                  {all.scales.of, blocks * x.members, 1, ElementType::u8, {}});
+  }
+  const Scratch scales(queue, x.members, 1, ElementType::f32);
+  done = x.transport.all_gather(queue, group, {mine.scales.of, 1, 1, ElementType::f32, {}},
+                                even_counts(x.members, 1), *scales);
+  to_one_scale(queue, all, *scales);
+  return done;
+}
+
 Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
   const View& mine = x.work.in(which);
   Counts rows = even_counts(x.members, mine.rows);
@@ -77,6 +97,7 @@ Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
   }
   x.work.memory.reshape(*x.work.operands.out[which], sum_of(rows), mine.columns, x.work.queue);
   const View& all = x.work.out(which);
+  if (is_scaled(mine.type)) return gather_scaled(x, mine, all);
   const Sent sent(x.work.queue, mine, all.type);
   return x.transport.all_gather(x.work.queue, x.work.operation.group, *sent,
                                 scaled_counts(rows, mine.columns), all);

@@ -42,13 +42,15 @@ class HostMemory {
 
 class DeviceMeasurement {
  public:
-  DeviceMeasurement(const MeasureLimits& limits, int device)
+  // `narrow`: it multiplies in 8 bits.
+  DeviceMeasurement(const MeasureLimits& limits, int device, bool narrow)
       : limits_(limits), memory_(status_, device, 1), gemm_(status_) {
+    if (narrow) types_.push_back(ElementType::e4m3);
     status_.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags");
     status_.check(cudaEventCreate(&begin_), "cudaEventCreate");
     status_.check(cudaEventCreate(&end_), "cudaEventCreate");
-    all_ = static_cast<double>(2 * kRows.size() * kWidths.size() * kWidths.size() +
+    all_ = static_cast<double>(types_.size() * kRows.size() * kWidths.size() * kWidths.size() +
                                2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
                                kTrafficSizes + 2);
     each_ = limits.budget / all_;
@@ -65,7 +67,7 @@ class DeviceMeasurement {
   Expected<HostSamples> run() {
     add([&] { samples_.copy = copy_rate(); });
     add([&] { link_ = host_rate(); });
-    for (const ElementType type : {ElementType::bf16, ElementType::f32}) measure_gemm(type);
+    for (const ElementType type : types_) measure_gemm(type);
     std::vector<double> backward;
     for (const int head_dim : kHeadDims) {
       for (const int tokens : kTokens) {
@@ -129,6 +131,11 @@ class DeviceMeasurement {
   void make_noise(const View& view) {
     const Dropout noise{.seed = 1, .rate = 0.5, .kept = 2, .places = {.part = view.rows}};
     const Queue to = queue();
+    if (is_scaled(view.type)) {
+      const Scratch wide(to, view.rows, view.columns, ElementType::bf16);
+      make_noise(*wide);
+      return cast(to, view, {*wide});
+    }
     const Scratch ones(to, view.rows, view.columns, view.type);
     const Scratch mask(to, view.rows, view.columns, ElementType::u8);
     fill(to, *ones, 0.5F);
@@ -158,13 +165,17 @@ class DeviceMeasurement {
 
   GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
     const Queue to = queue();
-    const Scratch x(to, m, k, type), w(to, n, k, type), y(to, m, n, type);
+    const bool narrow = is_scaled(type);
+    const Scratch x(to, m, k, type), w(to, n, k, type),
+        y(to, m, n, narrow ? ElementType::bf16 : type);
     make_noise(*x);
     make_noise(*w);
     const Seconds time = time_of([&] {
       gemm_.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
     });
-    return {type == ElementType::f32 ? Dtype::fp32 : Dtype::bf16,
+    return {narrow                     ? Dtype::fp8
+            : type == ElementType::f32 ? Dtype::fp32
+                                       : Dtype::bf16,
             {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
             time};
   }
@@ -212,6 +223,7 @@ class DeviceMeasurement {
   }
 
   const MeasureLimits& limits_;
+  std::vector<ElementType> types_ = {ElementType::bf16, ElementType::f32};  // of products
   CudaStatus status_;
   DeviceMemory memory_;
   Gemm gemm_;
@@ -231,7 +243,7 @@ Expected<MeasuredDevice> measure_device(const MeasureLimits& limits) {
   if (found != cudaSuccess) {
     return failure("", std::string("cudaGetDeviceProperties failed: ") + cudaGetErrorString(found));
   }
-  DeviceMeasurement measurement(limits, 0);
+  DeviceMeasurement measurement(limits, 0, properties.major >= 9);
   auto samples = measurement.run();
   if (!samples) return tl::unexpected(samples.error());
   return MeasuredDevice{*std::move(samples), Bytes(static_cast<double>(properties.totalGlobalMem)),

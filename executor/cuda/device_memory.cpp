@@ -4,12 +4,16 @@
 
 namespace trainyard {
 
-ElementType element_type(const ProgramBuffer& buffer) {
+ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast) {
+  if (cast.exists()) {
+    return cast.number == NarrowFloat::e4m3 ? ElementType::e4m3 : ElementType::e5m2;
+  }
   if (buffer.role == BufferRole::data || buffer.dtype == Dtype::fp32) return ElementType::f32;
   return buffer.dtype == Dtype::fp8 ? ElementType::u8 : ElementType::bf16;
 }
 
-DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected) : status_(status) {
+DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
+    : status_(status), host_(status) {
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
   properties.location = {cudaMemLocationTypeDevice, device};
@@ -38,17 +42,28 @@ void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t
   tensor.view.columns = columns;
   if (tensor.view.size() <= tensor.room) return;
   release(tensor, queue.stream);
-  status_.check(
-      cudaMallocFromPoolAsync(&tensor.view.data, tensor.view.bytes(), pool_, queue.stream),
-      "cudaMallocFromPoolAsync");
-  tensor.room = tensor.view.size();
+  View& view = tensor.view;
+  view.data = take(tensor, queue);
+  tensor.room = view.size();
+  if (is_scaled(view.type))
+    view.scales.of = static_cast<char*>(view.data) + scales_at(view.bytes());
+}
+
+void* DeviceMemory::take(const DeviceTensor& tensor, const Queue& queue) {
+  if (tensor.on_host()) return host_.take(room_for(tensor.view), queue.stream);
+  void* data = nullptr;
+  status_.check(cudaMallocFromPoolAsync(&data, room_for(tensor.view), pool_, queue.stream),
+                "cudaMallocFromPoolAsync");
+  return data;
 }
 
 void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
-  if (tensor.view.data != nullptr) {
+  if (tensor.view.data != nullptr && tensor.on_host()) {
+    host_.give_back(tensor.view.data, stream);
+  } else if (tensor.view.data != nullptr) {
     status_.check(cudaFreeAsync(tensor.view.data, stream), "cudaFreeAsync");
   }
-  tensor.view.data = nullptr;
+  tensor.view.data = tensor.view.scales.of = nullptr;
   tensor.room = 0;
 }
 

@@ -1,10 +1,11 @@
-// Tensors in device memory. The pool is the device's, in the order of streams: memory of a tensor
-// is taken on the stream that makes it and given back when every stream that used it has come so
-// far.
+// Tensors in device memory, and those that a plan keeps outside it in the host's. The pool is the
+// device's, in the order of streams: memory of a tensor is taken on the stream that makes it and
+// given back when every stream that used it has come so far.
 #pragma once
 
 #include <vector>
 
+#include "executor/cuda/host_blocks.h"
 #include "executor/cuda/queue.h"
 #include "model/program/program.h"
 
@@ -15,11 +16,13 @@ struct DeviceTensor {
   std::int64_t room = 0;  // elements that there is memory for
   const ProgramBuffer* what = nullptr;
   unsigned streams = 0;  // that have used it, by bit
+  bool on_host() const { return what != nullptr && what->away != OffloadTarget::none; }
   // The numbers on the host too, where they say how many rows come next.
   std::vector<float> mirror;
 };
 
-ElementType element_type(const ProgramBuffer& buffer);
+// `cast`: what a cast left in it, or nothing.
+ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast);
 
 class DeviceMemory {
  public:
@@ -37,7 +40,10 @@ class DeviceMemory {
   Bytes peak() const;
 
  private:
+  void* take(const DeviceTensor& tensor, const Queue& queue);
+
   CudaStatus& status_;
+  HostBlocks host_;
   cudaMemPool_t pool_ = nullptr;
 };
 

@@ -1,5 +1,9 @@
 // Matrix products by cuBLASLt: row-major operands, sums in float. The library's own choice of
-// kernel, asked for once for each shape.
+// kernel, asked for once for each shape. Operands in 8 bits go to it as they are where it takes
+// them: each row by row along what is summed over ("TN" in cuBLAS's words, the one layout that
+// compute capability 9.0 has), by transposed copies where they lie the other way, and a multiple of
+// 16 elements wide (cuBLAS documentation, cublasLtMatmul). Else the same numbers are taken in bf16,
+// which holds each of them exactly.
 #pragma once
 
 #include <cublasLt.h>
@@ -18,6 +22,7 @@ struct GemmOperand {
   cudaDataType type = CUDA_R_32F;
   std::int64_t rows = 0, columns = 0, leading = 0;
   bool transposed = false;
+  Scales scales;
   std::int64_t size() const { return rows * columns; }
 };
 GemmOperand operand_of(const View& view);
@@ -43,14 +48,24 @@ class Gemm {
     cublasLtMatmulAlgo_t algorithm{};
     bool found = false;
   };
+  struct Narrow;
   using Key = std::vector<std::int64_t>;
 
+  // Both in 8 bits; false: the library does not take them.
+  bool multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
+                       const GemmOperand& c, bool add);
+  void multiply_in_bf16(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
+                        const GemmOperand& c, bool add);
+  void set_scales(const Choice& choice, const GemmOperand& a, const GemmOperand& b);
+  void run(const Queue& queue, const Choice& choice, const GemmOperand& a, const GemmOperand& b,
+           const GemmOperand& c, bool add);
   // Requires: types that the library takes together.
   void multiply_alike(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                       const GemmOperand& c, bool add);
   void check(cublasStatus_t status, const char* call);
   const Choice& choice_for(const GemmOperand& a, const GemmOperand& b, const GemmOperand& c,
                            bool add);
+  void describe(Choice& choice, const Key& key);
   void choose(Choice& choice, const Key& key);
   void* workspace_of(const Queue& queue);
 

@@ -1,6 +1,7 @@
 // In the place of the CUDA backend, in a program that is not linked with it.
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"
+#include "executor/cuda/device_party.h"
 
 namespace trainyard {
 namespace {
@@ -15,6 +16,11 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld&) {
   return tl::unexpected(without());
 }
 std::string cuda_provenance() { return ""; }
+int cuda_devices() { return 0; }
+Expected<std::unique_ptr<DeviceParty>> make_device_party(
+    Transport&, std::function<std::unique_ptr<Transport>(int ranks)>) {
+  return tl::unexpected(without());
+}
 Expected<MeasuredDevice> measure_device(const MeasureLimits&) { return tl::unexpected(without()); }
 
 }  // namespace trainyard

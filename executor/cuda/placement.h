@@ -19,4 +19,8 @@ struct DevicePlacement {
 Expected<DevicePlacement> place_on_device(Transport& transport, int devices,
                                           const std::function<std::string(int device)>& address);
 
+// The same of the devices that CUDA shows, which this process uses from then on. Collective over
+// all ranks; the error: there is none.
+Expected<DevicePlacement> placed(Transport& transport);
+
 }  // namespace trainyard

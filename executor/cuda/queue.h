@@ -17,12 +17,15 @@ struct Queue {
 // the order of the stream.
 class Scratch {
  public:
-  Scratch(const Queue& queue, std::int64_t rows, std::int64_t columns, ElementType type)
-      : queue_(queue), view_{nullptr, rows, columns, type} {
+  Scratch(const Queue& queue, std::int64_t rows, std::int64_t columns, ElementType type,
+          int block = 0)
+      : queue_(queue), view_{nullptr, rows, columns, type, {nullptr, block}} {
     if (view_.bytes() == 0) return;
     queue.status.check(
-        cudaMallocFromPoolAsync(&view_.data, view_.bytes(), queue.pool, queue.stream),
+        cudaMallocFromPoolAsync(&view_.data, room_for(view_), queue.pool, queue.stream),
         "cudaMallocFromPoolAsync");
+    if (is_scaled(type))
+      view_.scales.of = static_cast<char*>(view_.data) + scales_at(view_.bytes());
   }
   ~Scratch() {
     if (view_.data != nullptr) {

@@ -6,29 +6,63 @@
 
 namespace trainyard {
 
-enum class ElementType : std::uint8_t { f32, bf16, u8 };  // u8: masks, 0 or 1
+// u8: masks, 0 or 1. e4m3, e5m2: what GEMMs in 8 bits read, times a scale (OCP OFP8, MX 1.0).
+enum class ElementType : std::uint8_t { f32, bf16, u8, e4m3, e5m2 };
 constexpr std::size_t bytes_of(ElementType type) {
   return type == ElementType::f32 ? 4 : type == ElementType::bf16 ? 2 : 1;
 }
+constexpr bool is_scaled(ElementType type) {
+  return type == ElementType::e4m3 || type == ElementType::e5m2;
+}
+
+// What scaled numbers are multiplied with: one float for all of them, or for each `block`
+// neighbours of a row a power of two, as its exponent (e8m0). Rows are then a multiple of blocks.
+struct Scales {
+  void* of = nullptr;
+  int block = 0;  // 0: the whole tensor
+};
 
 struct View {
   void* data = nullptr;
   std::int64_t rows = 0, columns = 0;
   ElementType type = ElementType::f32;
+  Scales scales;
 
   constexpr std::int64_t size() const { return rows * columns; }
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * bytes_of(type); }
+  std::size_t scale_bytes() const {
+    if (!is_scaled(type)) return 0;
+    return scales.block == 0 ? sizeof(float) : static_cast<std::size_t>(size() / scales.block);
+  }
   // Requires: as many elements.
   View shaped(std::int64_t new_rows, std::int64_t new_columns) const {
-    return {data, new_rows, new_columns, type};
+    return {data, new_rows, new_columns, type, scales};
   }
+  // Requires: whole blocks.
   View from(std::int64_t element, std::int64_t count) const {
     return {static_cast<char*>(data) + static_cast<std::size_t>(element) * bytes_of(type), count, 1,
-            type};
+            type, scales_from(element)};
   }
   View rows_from(std::int64_t first, std::int64_t count) const {
     return from(first * columns, count * columns).shaped(count, columns);
   }
+  Scales scales_from(std::int64_t element) const {
+    if (scales.block == 0) return scales;
+    return {static_cast<char*>(scales.of) + element / scales.block, scales.block};
+  }
+  // The numbers alone, as they are stored.
+  View bare() const {
+    return is_scaled(type) ? View{data, rows, columns, ElementType::u8, {}} : *this;
+  }
 };
+
+// Memory for a view of so many elements, and where the scales are in it: behind the numbers.
+constexpr std::size_t scales_at(std::size_t bytes) {
+  constexpr std::size_t kAligned = 256;
+  return (bytes + kAligned - 1) / kAligned * kAligned;
+}
+inline std::size_t room_for(const View& view) {
+  return is_scaled(view.type) ? scales_at(view.bytes()) + view.scale_bytes() : view.bytes();
+}
 
 }  // namespace trainyard

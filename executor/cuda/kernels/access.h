@@ -1,6 +1,10 @@
 // Elements of views in kernels: stored as the view's type, computed in float. The type is asked for
-// at run time: it is the same for all threads of a warp, and one kernel serves all recipes.
+// at run time: it is the same for all threads of a warp, and one kernel serves all recipes. What is
+// scaled is multiplied as it is read and divided by the scale that stands there as it is written.
 #pragma once
+
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include "executor/cuda/kernels/kernels.h"
 #include "executor/cuda/kernels/launch.h"
@@ -11,6 +15,25 @@ template <int N>
 struct Pack {
   float x[N];
 };
+
+// ---- Numbers in 8 bits --------------------------------------------------------------------------
+
+__device__ inline __nv_fp8_interpretation_t interpretation_of(ElementType type) {
+  return type == ElementType::e4m3 ? __NV_E4M3 : __NV_E5M2;
+}
+__device__ inline float narrow_number(unsigned char bits, ElementType type) {
+  return __half2float(__half(__nv_cvt_fp8_to_halfraw(bits, interpretation_of(type))));
+}
+// Ties to even; beyond the largest number: that. What is no number stays none.
+__device__ inline unsigned char narrow_bits(float number, ElementType type) {
+  const float kept = fabsf(number) == INFINITY ? NAN : number;
+  return __nv_cvt_float_to_fp8(kept, __NV_SATFINITE, interpretation_of(type));
+}
+__device__ inline float scale_at(const View& view, std::int64_t i) {
+  if (view.scales.block == 0) return *static_cast<const float*>(view.scales.of);
+  const auto* exponents = static_cast<const unsigned char*>(view.scales.of);
+  return ldexpf(1.0F, exponents[i / view.scales.block] - 127);
+}
 
 template <int N>
 __device__ inline Pack<N> load(const View& view, std::int64_t i) {
@@ -36,9 +59,13 @@ __device__ inline Pack<N> load(const View& view, std::int64_t i) {
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) pack.x[k] = __bfloat162float(part[k]);
-  } else {
+  } else if (view.type == ElementType::u8) {
     const auto* from = static_cast<const unsigned char*>(view.data) + i;
     for (int k = 0; k < N; ++k) pack.x[k] = static_cast<float>(from[k]);
+  } else {
+    const auto* from = static_cast<const unsigned char*>(view.data) + i;
+    const float scale = scale_at(view, i);
+    for (int k = 0; k < N; ++k) pack.x[k] = narrow_number(from[k], view.type) * scale;
   }
   return pack;
 }
@@ -66,9 +93,13 @@ __device__ inline void store(const View& view, std::int64_t i, const Pack<N>& pa
     } else {
       for (int k = 0; k < N; ++k) to[k] = part[k];
     }
-  } else {
+  } else if (view.type == ElementType::u8) {
     auto* to = static_cast<unsigned char*>(view.data) + i;
     for (int k = 0; k < N; ++k) to[k] = static_cast<unsigned char>(pack.x[k]);
+  } else {
+    auto* to = static_cast<unsigned char*>(view.data) + i;
+    const float inverse = 1 / scale_at(view, i);
+    for (int k = 0; k < N; ++k) to[k] = narrow_bits(pack.x[k] * inverse, view.type);
   }
 }
 

@@ -237,9 +237,14 @@ void fill(const Queue& queue, const View& out, float number) {
 
 void convert(const Queue& queue, const View& out, const View& in) {
   if (out.type == in.type) {
+    // Either may be the host's: addresses say so.
     queue.status.check(
-        cudaMemcpyAsync(out.data, in.data, in.bytes(), cudaMemcpyDeviceToDevice, queue.stream),
+        cudaMemcpyAsync(out.data, in.data, in.bytes(), cudaMemcpyDefault, queue.stream),
         "cudaMemcpyAsync");
+    if (in.scale_bytes() == 0) return;
+    queue.status.check(cudaMemcpyAsync(out.scales.of, in.scales.of, in.scale_bytes(),
+                                       cudaMemcpyDefault, queue.stream),
+                       "cudaMemcpyAsync");
     return;
   }
   each(queue, "convert", Convert{out, in}, in.size(), in.columns);

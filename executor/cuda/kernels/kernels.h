@@ -57,6 +57,19 @@ struct Columns {
 void copy_columns(const Queue& queue, const Columns& to, const Columns& from, std::int64_t width);
 void add_columns(const Queue& queue, const Columns& to, const View& what);  // +=
 
+// ---- Casts to 8 bits; `out` and `all` are scaled, their scales are written too ------------------
+
+// Matrices side by side, rounded. With blocks their columns come out even, else the status fails.
+void cast(const Queue& queue, const View& out, const std::vector<View>& in);
+// out[c, r] = in[r, c], whose rows are `leading` elements apart; as many more columns as `out` has
+// are zero. One scale: both have it already. Blocks: those of `out` are along its own rows.
+void transpose(const Queue& queue, const View& out, const View& in, std::int64_t leading);
+// Parts of `all`, each rounded with its own of `scales` (floats), come to the largest of them.
+void to_one_scale(const Queue& queue, const View& all, const View& scales);
+// Scales of blocks as cuBLASLt reads them ("1D block scaling factors layout").
+std::int64_t tiled_scale_bytes(std::int64_t rows, std::int64_t blocks);
+void arrange_scales(const Queue& queue, const View& out, const View& of, std::int64_t leading);
+
 // ---- Norms -------------------------------------------------------------------------------------
 
 void norm(const Queue& queue, const View& out, const View& in, const View& scale, const View* shift,

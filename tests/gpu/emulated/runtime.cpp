@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -26,8 +27,32 @@ Memory& memory() {
   return the_memory;
 }
 
+int& capability() {
+  static int major = 10;
+  return major;
+}
+int& narrow_products() {
+  static int count = 0;
+  return count;
+}
+
+bool is_narrow(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
+
+// OCP OFP8 1.0, from its fields; what stands for infinities and NaNs is not asked for.
+float narrow_number(unsigned char bits, cudaDataType type) {
+  const int mantissa_bits = type == CUDA_R_8F_E4M3 ? 3 : 2;
+  const int bias = type == CUDA_R_8F_E4M3 ? 7 : 15;
+  const int exponent = (bits & 0x7f) >> mantissa_bits;
+  const int mantissa = bits & ((1 << mantissa_bits) - 1);
+  const int whole = exponent == 0 ? mantissa : mantissa + (1 << mantissa_bits);
+  const float magnitude =
+      std::ldexp(static_cast<float>(whole), (exponent == 0 ? 1 : exponent) - bias - mantissa_bits);
+  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+}
+
 float number_at(const void* data, cudaDataType type, std::int64_t i) {
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  if (is_narrow(type)) return narrow_number(static_cast<const unsigned char*>(data)[i], type);
   const unsigned bits = static_cast<unsigned>(static_cast<const unsigned short*>(data)[i]) << 16;
   float number = 0;
   std::memcpy(&number, &bits, sizeof(number));
@@ -51,7 +76,11 @@ struct Layout {
 };
 struct Product {
   cublasOperation_t turns[2] = {CUBLAS_OP_N, CUBLAS_OP_N};
+  const void* scales[2] = {nullptr, nullptr};
+  cublasLtMatmulMatrixScale_t modes[2] = {CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+                                          CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F};
 };
+const Product& product_of(cublasLtMatmulDesc_t of) { return *reinterpret_cast<const Product*>(of); }
 
 const Layout& layout(cublasLtMatrixLayout_t of) { return *reinterpret_cast<const Layout*>(of); }
 
@@ -60,6 +89,36 @@ float element(const void* data, const Layout& of, cublasOperation_t turn, std::i
   const bool turned = turn == CUBLAS_OP_T;
   return number_at(data, of.type, turned ? row * of.leading + column : column * of.leading + row);
 }
+
+// What number (outer, k) of an operand is multiplied with. Scales of blocks lie in tiles of 128
+// times 4 (cuBLAS documentation, 1D block scaling factors layout).
+float scale_of(const Product& product, int which, std::int64_t depth, std::int64_t outer,
+               std::int64_t k) {
+  const void* scales = product.scales[which];
+  if (scales == nullptr) return 1;
+  if (product.modes[which] == CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F) {
+    return *static_cast<const float*>(scales);
+  }
+  const std::int64_t tiles_across = (depth / 32 + 3) / 4;
+  const std::int64_t tile = outer / 128 * tiles_across + k / 32 / 4;
+  const std::int64_t place = tile * 128 * 4 + outer % 32 * 16 + outer % 128 / 32 * 4 + k / 32 % 4;
+  return std::ldexp(1.0F, static_cast<const unsigned char*>(scales)[place] - 127);
+}
+
+// What the documentation asks of operands in 8 bits on compute capability 9.0, and of blocks on
+// 10.0: A turned and B not, both of one layout of types, everything in steps of 16 bytes.
+bool takes(const Product& product, const Layout& a, const Layout& b, const Layout& c) {
+  if (!is_narrow(a.type) && !is_narrow(b.type)) return a.type == b.type;
+  if (!is_narrow(a.type) || !is_narrow(b.type)) return false;
+  const bool blocks = product.modes[0] == CUBLASLT_MATMUL_MATRIX_SCALE_VEC32_UE8M0;
+  if (product.modes[0] != product.modes[1]) return false;
+  if (capability() < (blocks ? 10 : 9) || (blocks && a.rows % 32 != 0)) return false;
+  if (a.type == CUDA_R_8F_E5M2 && b.type == CUDA_R_8F_E5M2) return false;
+  if (product.turns[0] != CUBLAS_OP_T || product.turns[1] != CUBLAS_OP_N) return false;
+  return a.rows % 16 == 0 && c.rows % 16 == 0 && a.leading % 16 == 0 && b.leading % 16 == 0;
+}
+
+bool is_aligned(const void* data) { return reinterpret_cast<std::uintptr_t>(data) % 16 == 0; }
 
 }  // namespace
 
@@ -82,11 +141,11 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   std::strncpy(properties->name, "emulated", sizeof(properties->name) - 1);
   properties->totalGlobalMem = memory().limit;
   properties->multiProcessorCount = 1;
-  properties->major = 9;
+  properties->major = capability();
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = 0;
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
+  *value = which == cudaDevAttrComputeCapabilityMajor ? capability() : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -172,6 +231,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   *reinterpret_cast<Clock::time_point*>(event) = Clock::now();
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
   *milliseconds =
@@ -200,9 +260,24 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t of) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
                                               cublasLtMatmulDescAttributes_t which,
                                               const void* value, size_t size) {
-  const int place = which == CUBLASLT_MATMUL_DESC_TRANSA ? 0 : 1;
-  std::memcpy(&reinterpret_cast<Product*>(of)->turns[place], value, size);
-  return CUBLAS_STATUS_SUCCESS;
+  Product& product = *reinterpret_cast<Product*>(of);
+  switch (which) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      std::memcpy(&product.turns[which == CUBLASLT_MATMUL_DESC_TRANSB ? 1 : 0], value, size);
+      return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      std::memcpy(&product.scales[which == CUBLASLT_MATMUL_DESC_B_SCALE_POINTER ? 1 : 0], value,
+                  size);
+      return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+      std::memcpy(&product.modes[which == CUBLASLT_MATMUL_DESC_B_SCALE_MODE ? 1 : 0], value, size);
+      return CUBLAS_STATUS_SUCCESS;
+    default:
+      return CUBLAS_STATUS_INVALID_VALUE;
+  }
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* of, cudaDataType type,
                                           uint64_t rows, uint64_t columns, int64_t leading) {
@@ -225,12 +300,12 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
                                                     const void*, size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t of,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t,
                                               cublasLtMatmulPreference_t, int,
                                               cublasLtMatmulHeuristicResult_t[], int* found) {
-  *found = 1;
+  *found = takes(product_of(of), layout(a), layout(b), layout(c)) ? 1 : 0;
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const void*, const void* a,
@@ -238,17 +313,26 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
                               cublasLtMatrixLayout_t b_layout, const void* kept, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t,
                               const cublasLtMatmulAlgo_t*, void*, size_t, cudaStream_t) {
-  const Product& product = *reinterpret_cast<const Product*>(of);
+  const Product& product = product_of(of);
   const Layout &la = layout(a_layout), &lb = layout(b_layout), &lc = layout(c_layout);
   const std::int64_t depth = product.turns[0] == CUBLAS_OP_T ? la.rows : la.columns;
   const std::int64_t also = product.turns[1] == CUBLAS_OP_T ? lb.columns : lb.rows;
-  if (depth != also || la.type != lb.type) return CUBLAS_STATUS_INVALID_VALUE;
+  if (depth != also || !takes(product, la, lb, lc)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool narrow = is_narrow(la.type);
+  if (narrow && !(is_aligned(a) && is_aligned(b) && product.scales[0] && product.scales[1])) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  if (narrow) ++narrow_products();
   for (std::int64_t column = 0; column < lc.columns; ++column) {
     for (std::int64_t row = 0; row < lc.rows; ++row) {
       float sum = 0;
       for (std::int64_t k = 0; k < depth; ++k) {
-        sum +=
-            element(a, la, product.turns[0], row, k) * element(b, lb, product.turns[1], k, column);
+        const float left = element(a, la, product.turns[0], row, k);
+        const float right = element(b, lb, product.turns[1], k, column);
+        const float scale =
+            narrow ? scale_of(product, 0, depth, row, k) * scale_of(product, 1, depth, column, k)
+                   : 1;
+        sum += left * right * scale;
       }
       const std::int64_t at = column * lc.leading + row;
       const float scale = *static_cast<const float*>(kept);
@@ -264,6 +348,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
 namespace trainyard {
 
 void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
+void set_emulated_capability(int major) { capability() = major; }
+int emulated_narrow_products() { return narrow_products(); }
 
 Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program&, const RankLayout&,
                                                                Transport&) {

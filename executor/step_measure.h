@@ -1,11 +1,13 @@
-// The CPU backend's operations inside whole training steps of small networks, where operands come
-// from memory as the operations before have left them: what a loop over one operation does not see.
-// Samples are those of a step on one rank, in fp32 with Adam.
+// A backend's operations inside whole training steps of small networks, where operands come from
+// memory as the operations before have left them: what a loop over one operation does not see.
+// Samples are those of a step on one rank with Adam: on the CPU in fp32, on a GPU in bf16 of
+// networks as wide as it needs to be busy.
 #pragma once
 
 #include <functional>
 #include <vector>
 
+#include "executor/backend.h"
 #include "executor/cpu/timing.h"
 #include "model/calibration/kernel_samples.h"
 
@@ -37,8 +39,9 @@ struct StepLimits {
   Seconds budget{20};
   std::function<void(double fraction)> progress;
   std::function<bool()> interrupted;
+  BackendKind backend = BackendKind::cpu;
 };
-// Of one network at least, and of fewer than all where the budget is spent.
+// Of eight networks; of one at least, and of fewer than all where the budget is spent.
 Expected<StepSamples> measure_steps(const StepLimits& limits);
 
 }  // namespace trainyard

@@ -1,4 +1,4 @@
-#include "executor/cpu/step_measure.h"
+#include "executor/step_measure.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <array>
 #include <map>
 
-#include "executor/cpu/cpu_backend.h"
 #include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
 #include "executor/setting.h"
@@ -31,11 +30,21 @@ constexpr std::array<SmallNetwork, 8> kNetworks = {{{2, 128, 4, 4, 512, 1000, 64
                                                     {1, 576, 9, 3, 2304, 1000, 192, 1, 1},
                                                     {1, 768, 12, 4, 2048, 1000, 64, 4, 2},
                                                     {2, 192, 3, 3, 768, 8000, 256, 1, 1}}};
+// The same for a device: tens of milliseconds, at most 20 GB.
+constexpr std::array<SmallNetwork, 8> kWideNetworks = {
+    {{2, 2048, 16, 16, 8192, 32000, 2048, 4, 1},
+     {2, 4096, 32, 8, 14336, 32000, 4096, 2, 1},
+     {4, 2560, 20, 20, 10240, 16000, 1024, 8, 2},
+     {2, 3072, 24, 8, 8192, 64000, 2048, 2, 2},
+     {2, 5120, 40, 8, 13824, 32000, 2048, 2, 1},
+     {4, 1536, 12, 12, 6144, 32000, 2048, 4, 2},
+     {1, 8192, 64, 8, 28672, 16000, 2048, 2, 1},
+     {4, 1024, 16, 16, 4096, 50304, 1024, 16, 4}}};
 constexpr int kFewestSteps = 5, kMostSteps = 60;
 constexpr int kFewestLateSteps = 2;   // where the budget is spent
 constexpr double kSureEnough = 0.02;  // of a step's median, half of its 95 % interval
 
-Setting setting_for(const SmallNetwork& network) {
+Setting setting_for(const SmallNetwork& network, BackendKind backend) {
   Setting setting;
   setting.model = {.layers = network.layers,
                    .hidden_size = network.hidden,
@@ -45,7 +54,8 @@ Setting setting_for(const SmallNetwork& network) {
                    .ffn_size = network.ffn,
                    .vocabulary = network.vocabulary};
   setting.training = {.global_batch = network.batch, .sequence_length = network.sequence};
-  setting.training.precision = *find_precision_recipe("fp32");
+  setting.training.precision =
+      *find_precision_recipe(backend == BackendKind::cpu ? "fp32" : "bf16");
   setting.training.optimizer = *find_optimizer("adam");
   setting.training.stack.cross_entropy_forward_bytes = 1;  // so that traffic counts logits
   setting.training.stack.cross_entropy_backward_bytes = 1;
@@ -153,14 +163,14 @@ class NetworkSamples {
       pass = "weight gradient";
       accumulated = Bytes(op.weights * setting_.training.stack.gradient_bytes);
     }
-    samples_.gemm.push_back({Dtype::fp32, shape, timing.median});
+    samples_.gemm.push_back({operation.dtype, shape, timing.median});
     samples_.accumulated.push_back(accumulated);
     note("GEMM in a step", fmt::format("{} {}x{}x{}", pass, g.m, g.n, g.k), timing);
   }
 
   void add_attention(const Operation& operation, const Operator& op, const Timing& timing) {
     const bool forward = operation.kind == OperationKind::attention;
-    if (forward) samples_.attention.push_back({Dtype::fp32, op.attention, timing.median});
+    if (forward) samples_.attention.push_back({operation.dtype, op.attention, timing.median});
     (forward ? samples_.attention_forward : samples_.attention_gradient) += runs_ * timing.median;
     note("attention in a step",
          fmt::format("{} {} tokens, {} heads of {}", forward ? "forward" : "backward",
@@ -212,8 +222,9 @@ Expected<StepTimes> run_steps(const Setting& setting, const Program& program,
                               const StepLimits& limits, double budget) {
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   const auto transport = make_lone_transport();
-  const auto backend = make_cpu_backend(setting, program, layout, *transport);
-  RankExecutor executor(setting, program, layout, 0, *backend);
+  const auto backend = make_backend(limits.backend, {setting, program, layout, *transport});
+  if (!backend) return tl::unexpected(backend.error());
+  RankExecutor executor(setting, program, layout, 0, **backend);
   NobodyWatches watch;
   StepTimes times;
   std::vector<double> steps;
@@ -237,8 +248,9 @@ Expected<StepSamples> measure_steps(const StepLimits& limits) {
   double all = 0, inside = 0, done = 0;
   const auto begin = TimingClock::now();
   const double each = limits.budget.value() / kNetworks.size();
-  for (const SmallNetwork& network : kNetworks) {
-    const Setting setting = setting_for(network);
+  for (const SmallNetwork& network :
+       limits.backend == BackendKind::cpu ? kNetworks : kWideNetworks) {
+    const Setting setting = setting_for(network, limits.backend);
     const auto program = lower(setting.model, setting.training, setting.plan);
     if (!program) return tl::unexpected(program.error());
     const auto times = run_steps(setting, *program, limits, each);

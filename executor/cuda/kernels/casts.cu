@@ -1,0 +1,194 @@
+// Casts to 8 bits (OCP OFP8 1.0, MX 1.0), as executor/cpu/kernels/casts.cpp does them: a scale is
+// the smallest power of two that leaves nothing beyond the format's largest number.
+#include "executor/cuda/kernels/access.h"
+
+namespace trainyard {
+namespace {
+
+constexpr int kTile = 32;  // rows and columns; a block of scales is as wide
+
+__device__ float largest_number(ElementType type) {
+  return type == ElementType::e4m3 ? 448 : 57344;
+}
+
+// 1 for nothing, and for what is no number. Not below 2⁻¹²⁶, whose inverse is a float too.
+__device__ float power_of_two(float least) {
+  if (!(least > 0) || least == INFINITY) return 1;
+  int exponent = 0;
+  const float fraction = frexpf(least, &exponent);
+  if (fraction == 0.5F) --exponent;
+  return ldexpf(1.0F, exponent < -126 ? -126 : exponent);
+}
+
+__device__ void put_exponent(const Scales& scales, std::int64_t block, float scale) {
+  int exponent = 0;
+  frexpf(scale, &exponent);
+  static_cast<unsigned char*>(scales.of)[block] = static_cast<unsigned char>(exponent - 1 + 127);
+}
+
+// A block's strip of the numbers: its largest magnitude, to part `first` + block.
+__global__ void largest_of_strip(View parts, std::int64_t first, View of) {
+  float largest = 0;
+  for (std::int64_t i = global_thread(); i < of.size(); i += all_threads()) {
+    largest = fmaxf(largest, fabsf(at(of, i)));
+  }
+  largest = block_max(largest);
+  if (threadIdx.x == 0) put(parts, first + blockIdx.x, largest);
+}
+
+// One block.
+__global__ void scale_of_parts(View scaled, View parts) {
+  float largest = 0;
+  for (std::int64_t i = threadIdx.x; i < parts.size(); i += blockDim.x) {
+    largest = fmaxf(largest, at(parts, i));
+  }
+  largest = block_max(largest);
+  if (threadIdx.x == 0) {
+    *static_cast<float*>(scaled.scales.of) = power_of_two(largest / largest_number(scaled.type));
+  }
+}
+
+// To columns first … of every row, with the scale that stands there.
+template <int N>
+__global__ void round_columns(View out, std::int64_t first, View in) {
+  for (std::int64_t i = global_thread() * N; i < in.size(); i += all_threads() * N) {
+    const std::int64_t row = i / in.columns, column = i % in.columns;
+    store<N>(out, row * out.columns + first + column, load<N>(in, i));
+  }
+}
+
+// The same with a scale for each block; a thread makes one.
+__global__ void round_blocks(View out, std::int64_t first, View in) {
+  const int block = out.scales.block;
+  for (std::int64_t b = global_thread(); b < in.size() / block; b += all_threads()) {
+    const std::int64_t from = b * block;
+    const std::int64_t into = from / in.columns * out.columns + first + from % in.columns;
+    float largest = 0;
+    for (int k = 0; k < block; ++k) largest = fmaxf(largest, fabsf(at(in, from + k)));
+    put_exponent(out.scales, into / block, power_of_two(largest / largest_number(out.type)));
+    for (int k = 0; k < block; ++k) put(out, into + k, at(in, from + k));
+  }
+}
+
+// out[c, r] = in[r, c], zeros where `in` has no such row. Of blocks the scales are made anew: a
+// tile's column is one. Threads take a tile together. `leading`: elements from one row of `in` to
+// the next.
+__global__ void transpose_tiles(View out, View in, std::int64_t leading) {
+  __shared__ float tile[kTile][kTile + 1];
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kTile;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.y) * kTile;
+  const int lane = static_cast<int>(threadIdx.x) % kTile;
+  const int first = static_cast<int>(threadIdx.x) / kTile;
+  const int step = static_cast<int>(blockDim.x) / kTile;
+  for (int r = first; r < kTile; r += step) {
+    const std::int64_t row = first_row + r, column = first_column + lane;
+    const bool inside = row < in.rows && column < in.columns;
+    tile[r][lane] = inside ? at(in, row * leading + column) : 0;
+  }
+  __syncthreads();
+  if (out.scales.block > 0 && threadIdx.x < kTile && first_column + threadIdx.x < in.columns) {
+    float largest = 0;
+    for (int r = 0; r < kTile; ++r) largest = fmaxf(largest, fabsf(tile[r][threadIdx.x]));
+    const std::int64_t place = (first_column + threadIdx.x) * out.columns + first_row;
+    put_exponent(out.scales, place / kTile, power_of_two(largest / largest_number(out.type)));
+  }
+  __syncthreads();
+  for (int c = first; c < kTile; c += step) {
+    const std::int64_t row = first_column + c, column = first_row + lane;
+    if (row < out.rows && column < out.columns) {
+      put(out, row * out.columns + column, tile[lane][c]);
+    }
+  }
+}
+
+// Numbers of several ranks, each with a scale of its own: the largest becomes that of all.
+__global__ void share_scale(View all, View scales) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < scales.size(); ++i) largest = fmaxf(largest, at(scales, i));
+  const std::int64_t of_rank = all.size() / scales.size();
+  auto* numbers = static_cast<unsigned char*>(all.data);
+  for (std::int64_t i = global_thread(); i < all.size(); i += all_threads()) {
+    const float number = narrow_number(numbers[i], all.type) * (at(scales, i / of_rank) / largest);
+    numbers[i] = narrow_bits(number, all.type);
+  }
+  if (global_thread() == 0) *static_cast<float*>(all.scales.of) = largest;
+}
+
+// Tiles of 128 rows and 4 blocks one after the other, those of the same rows first; in a tile row r
+// and block b at (r mod 32)·16 + r / 32 · 4 + b. What pads a tile is zero.
+__global__ void tile_scales(View out, View of, std::int64_t leading) {
+  const std::int64_t blocks = of.columns / of.scales.block;
+  const std::int64_t tiles = (blocks + 3) / 4;
+  for (std::int64_t i = global_thread(); i < out.size(); i += all_threads()) {
+    const std::int64_t tile = i / 512, within = i % 512;
+    const std::int64_t row = tile / tiles * 128 + within / 16 + within % 16 / 4 * 32;
+    const std::int64_t block = tile % tiles * 4 + within % 4;
+    const bool inside = row < of.rows && block < blocks;
+    const auto* from = static_cast<const unsigned char*>(of.scales.of);
+    static_cast<unsigned char*>(out.data)[i] =
+        inside ? from[row * (leading / of.scales.block) + block] : 0;
+  }
+}
+
+void round_to(const Queue& queue, const View& out, std::int64_t first, const View& in) {
+  if (out.scales.block > 0) {
+    start(queue, "round_blocks", round_blocks, dim3(blocks_for(in.size() / out.scales.block)),
+          kBlock, 0, out, first, in);
+  } else if (in.columns % 8 == 0 && out.columns % 8 == 0 && first % 8 == 0) {
+    start(queue, "round_columns", round_columns<8>, dim3(blocks_for(in.size() / 8)), kBlock, 0, out,
+          first, in);
+  } else {
+    start(queue, "round_columns", round_columns<1>, dim3(blocks_for(in.size())), kBlock, 0, out,
+          first, in);
+  }
+}
+
+void find_scale(const Queue& queue, const View& out, const std::vector<View>& in) {
+  std::int64_t count = 0;
+  for (const View& part : in) count += blocks_for(part.size());
+  const Scratch parts(queue, count, 1, ElementType::f32);
+  count = 0;
+  for (const View& part : in) {
+    start(queue, "largest_of_strip", largest_of_strip, dim3(blocks_for(part.size())), kBlock, 0,
+          *parts, count, part);
+    count += blocks_for(part.size());
+  }
+  start(queue, "scale_of_parts", scale_of_parts, dim3(1), kBlock, 0, out, *parts);
+}
+
+}  // namespace
+
+void cast(const Queue& queue, const View& out, const std::vector<View>& in) {
+  for (const View& part : in) {
+    if (out.scales.block == 0 || part.columns % out.scales.block == 0) continue;
+    return queue.status.fail("a cast to mxfp8 failed: rows are no multiple of 32 elements");
+  }
+  if (out.scales.block == 0) find_scale(queue, out, in);
+  std::int64_t first = 0;
+  for (const View& part : in) {
+    round_to(queue, out, first, part);
+    first += part.columns;
+  }
+}
+
+void transpose(const Queue& queue, const View& out, const View& in, std::int64_t leading) {
+  start(queue, "transpose", transpose_tiles,
+        dim3(static_cast<unsigned>((out.columns + kTile - 1) / kTile),
+             static_cast<unsigned>((out.rows + kTile - 1) / kTile)),
+        kBlock, 0, out, in, leading);
+}
+
+void to_one_scale(const Queue& queue, const View& all, const View& scales) {
+  start(queue, "share_scale", share_scale, dim3(blocks_for(all.size())), kBlock, 0, all, scales);
+}
+
+std::int64_t tiled_scale_bytes(std::int64_t rows, std::int64_t blocks) {
+  return (rows + 127) / 128 * ((blocks + 3) / 4) * 512;
+}
+
+void arrange_scales(const Queue& queue, const View& out, const View& of, std::int64_t leading) {
+  start(queue, "tile_scales", tile_scales, dim3(blocks_for(out.size())), kBlock, 0, out, of,
+        leading);
+}
+
+}  // namespace trainyard

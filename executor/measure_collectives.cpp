@@ -1,0 +1,152 @@
+#include "executor/measure_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+namespace trainyard {
+namespace {
+
+constexpr std::array kOperations = {
+    CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
+    CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all,
+    CollectiveOperation::broadcast};
+constexpr int kFewest = 5, kMost = 200;
+constexpr double kOverlapShare = 0.1;  // of the budget
+
+Expected<void> meet(Transport& transport, float& largest) {
+  return transport.all_reduce(Group::all, &largest, 1, Reduction::max);
+}
+
+// All ranks decide alike: as many runs as the slowest rank's first ones leave time for.
+Expected<Timing> time_of(Transport& transport, TimedExchange& exchange, double budget) {
+  std::vector<double> times;
+  int runs = kFewest;
+  for (int run = 0; run < runs; ++run) {
+    float time = 0;
+    if (auto met = meet(transport, time); !met) return tl::unexpected(met.error());
+    const auto took = exchange.once();
+    if (!took) return tl::unexpected(took.error());
+    time = static_cast<float>(*took);
+    if (auto met = meet(transport, time); !met) return tl::unexpected(met.error());
+    times.push_back(static_cast<double>(time));
+    if (run + 1 == kFewest) {
+      runs = std::clamp(static_cast<int>(budget / median_of(times)), kFewest, kMost);
+    }
+  }
+  return timing_of(times);
+}
+
+// What a group has measured so far, and who is told.
+struct Progressing {
+  int sizes;
+  std::vector<TimedCollective>& list;
+  const std::function<void(double part)>& told;
+  double done = 0;
+
+  void add(const TimedCollective& measured) {
+    list.push_back(measured);
+    told(++done / (sizes * (kOperations.size() + 1.0)));
+  }
+};
+
+Expected<void> measure(CalibrationGroup& group, CollectiveOperation operation, double budget,
+                       Progressing& found) {
+  const bool both_ways = operation == CollectiveOperation::send;
+  for (int size = 0; size < found.sizes; ++size) {
+    const int count = 256 << size;
+    const auto exchange = group.exchange(operation, count);
+    auto timing = time_of(group.host(), *exchange, budget / found.sizes);
+    if (!timing) return tl::unexpected(timing.error());
+    if (both_ways) {
+      timing->median = timing->median / 2;
+      timing->deviation = timing->deviation / 2;
+    }
+    const Bytes bytes(static_cast<double>(count) * sizeof(float));
+    found.add({{operation, group.host().ranks(), bytes, timing->median}, *timing});
+  }
+  return {};
+}
+
+Expected<void> measure_group(CalibrationGroup& group, double budget, Progressing found) {
+  const double each = budget / (kOperations.size() + 1);
+  for (const CollectiveOperation operation : kOperations) {
+    if (auto done = measure(group, operation, each, found); !done) return done;
+  }
+  if (group.host().ranks() != 2) return {};
+  return measure(group, CollectiveOperation::send, each, found);
+}
+
+// ---- Beside each other --------------------------------------------------------------------
+
+// What arithmetic loses of its pace while another thread of the rank reduces with its peers.
+// Only that thread speaks to them meanwhile.
+Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGroup& group,
+                                   double budget) {
+  const auto exchange = group.exchange(CollectiveOperation::all_reduce, party.reduced);
+  const auto alone = time_of(group.host(), *exchange, budget / 4);
+  if (!alone) return tl::unexpected(alone.error());
+  std::vector<double> plain, beside;
+  for (const auto begin = TimingClock::now();
+       plain.size() < kFewest || seconds_since(begin) < budget / 4;)
+    plain.push_back(party.product());
+  const int rounds = std::max(kFewest, static_cast<int>(budget / 4 / alone->median.value()));
+  std::atomic<bool> ended = false;
+  Expected<double> reduced = 0;
+  std::thread reducing([&] {
+    for (int i = 0; i < rounds && reduced; ++i) reduced = exchange->once();
+    ended = true;
+  });
+  while (!ended) beside.push_back(party.product());
+  reducing.join();
+  if (!reduced) return tl::unexpected(reduced.error());
+  // Sums, not medians: a product that had to give way counts in full.
+  double sum = 0;
+  for (const double time : beside) sum += time;
+  const double pace =
+      beside.empty() ? 1 : median_of(plain) * static_cast<double>(beside.size()) / sum;
+  auto lost = static_cast<float>(std::clamp(1 - pace, 0.0, 1.0));
+  if (auto met = meet(group.host(), lost); !met) return tl::unexpected(met.error());
+  return static_cast<double>(lost);
+}
+
+std::vector<int> group_sizes(int ranks) {
+  std::vector<int> sizes;
+  for (int size = 2; size < ranks; size *= 2) sizes.push_back(size);
+  sizes.push_back(ranks);
+  return sizes;
+}
+
+}  // namespace
+
+Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget) {
+  GroupSamples samples;
+  const std::vector<int> sizes = group_sizes(world.all.ranks());
+  const double each = (1 - kOverlapShare) * budget.value() / static_cast<double>(sizes.size());
+  const double share = (1 - kOverlapShare) / static_cast<double>(sizes.size());
+  double before = 0;
+  const std::function<void(double)> told = [&](double part) {
+    world.progress(before + share * part);
+  };
+  for (const int size : sizes) {
+    const auto group = world.party.group(size);
+    if (!group) return tl::unexpected(group.error());
+    if (*group) {
+      auto done = measure_group(**group, each, {world.party.sizes, samples.collectives, told});
+      if (!done) return tl::unexpected(done.error());
+    }
+    before += share;
+    world.progress(before);
+    float met = 0;
+    if (auto done = meet(world.all, met); !done) return tl::unexpected(done.error());
+  }
+  const auto all = world.party.group(world.all.ranks());
+  if (!all) return tl::unexpected(all.error());
+  const auto slowdown = measured_slowdown(world.party, **all, kOverlapShare * budget.value());
+  if (!slowdown) return tl::unexpected(slowdown.error());
+  samples.overlap_slowdown = *slowdown;
+  return samples;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,67 @@
+// How long a backend's collectives take among ranks that run together, by operation, size and
+// number of ranks, and what arithmetic loses while one runs beside it. Times are medians of the
+// slowest rank's (executor/cpu/timing.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "executor/cpu/timing.h"
+#include "executor/cpu/transport.h"
+#include "model/calibration/kernel_samples.h"
+
+namespace trainyard {
+
+struct TimedCollective {
+  CollectiveSample sample;
+  Timing timing;
+};
+struct GroupSamples {
+  std::vector<TimedCollective> collectives;
+  double overlap_slowdown = 0;  // share of its pace that arithmetic loses beside an all-reduce
+  bool staged = false;          // ranks share a device: through the host's memory
+};
+
+// One operation on so many floats, by all members of a group together: how long it took, in s.
+class TimedExchange {
+ public:
+  TimedExchange() = default;
+  TimedExchange(const TimedExchange&) = delete;
+  TimedExchange& operator=(const TimedExchange&) = delete;
+  virtual ~TimedExchange() = default;
+  virtual Expected<double> once() = 0;
+};
+
+// The first so many ranks, and how a backend's numbers go between them.
+class CalibrationGroup {
+ public:
+  CalibrationGroup() = default;
+  CalibrationGroup(const CalibrationGroup&) = delete;
+  CalibrationGroup& operator=(const CalibrationGroup&) = delete;
+  virtual ~CalibrationGroup() = default;
+  virtual Transport& host() = 0;  // among the same ranks
+  // Of `send` there and back. One thread at a time uses it, whichever.
+  virtual std::unique_ptr<TimedExchange> exchange(CollectiveOperation operation, int count) = 0;
+};
+
+// What a backend measures with.
+struct CalibrationParty {
+  int sizes = 14;         // 1 KiB, 2 KiB, …
+  int reduced = 1 << 18;  // floats that are reduced beside arithmetic
+  // Nothing on ranks beyond the first so many; all ranks call it.
+  std::function<Expected<std::unique_ptr<CalibrationGroup>>(int ranks)> group;
+  std::function<double()> product;  // arithmetic of about a millisecond: how long it took, in s
+};
+// By the CPU backend; `transport`: among the first so many ranks, nothing on the others.
+CalibrationParty host_party(std::function<std::unique_ptr<Transport>(int ranks)> transport);
+
+struct CalibrationRanks {
+  Transport& all;
+  CalibrationParty party;
+  std::function<void(double fraction)> progress;  // of what this rank has done
+};
+// Among 2, 4, … and all ranks. Collective over all ranks of `world`; all find the same.
+Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Seconds budget);
+
+}  // namespace trainyard

@@ -1,0 +1,107 @@
+// Products in 8 bits of every layout against sums of the host's roundings (executor/cpu/kernels).
+#include <gtest/gtest.h>
+
+#include "executor/cuda/compute.h"
+#include "executor/random.h"
+
+namespace trainyard {
+namespace {
+
+class NarrowGemm : public testing::Test {
+ protected:
+  void SetUp() override {
+    int major = 0;
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+    if (major < 9) GTEST_SKIP() << "needs compute capability 9.0";
+    blocks_ = major >= 10;
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+  }
+  void TearDown() override { cudaStreamDestroy(stream_); }
+
+  static Tensor<float> noise(Eigen::Index rows, Eigen::Index columns, std::uint64_t seed) {
+    Tensor<float> numbers(rows, columns);
+    for (Eigen::Index i = 0; i < numbers.size(); ++i) {
+      numbers.data()[i] =
+          static_cast<float>(uniform(mixed(seed) + static_cast<std::uint64_t>(i)) - 0.5);
+    }
+    return numbers;
+  }
+
+  struct Layout {
+    Eigen::Index rows = 0, summed = 0, columns = 0;
+    bool a_transposed = false, b_transposed = true;
+  };
+
+  void expect_sums(const Layout& of, ElementType left, ElementType right, int block) {
+    CudaStatus status;
+    DeviceMemory memory(status, 0, 1);
+    Gemm gemm(status);
+    const Queue queue{status, stream_, memory.pool()};
+    const Tensor<float> a =
+        of.a_transposed ? noise(of.summed, of.rows, 1) : noise(of.rows, of.summed, 1);
+    const Tensor<float> b =
+        of.b_transposed ? noise(of.columns, of.summed, 2) : noise(of.summed, of.columns, 2);
+    const Scratch on_left(queue, a.rows(), a.cols(), left, block),
+        on_right(queue, b.rows(), b.cols(), right, block),
+        sum(queue, of.rows, of.columns, ElementType::f32);
+    upload(queue, *on_left, {a.data(), a.data() + a.size()});
+    upload(queue, *on_right, {b.data(), b.data() + b.size()});
+    fill(queue, *sum, 1);
+    GemmOperand x = operand_of(*on_left), y = operand_of(*on_right);
+    x.transposed = of.a_transposed;
+    y.transposed = of.b_transposed;
+    gemm.multiply(queue, x, y, operand_of(*sum), true);
+    const std::vector<float> found = downloaded(queue, *sum);
+    ASSERT_TRUE(status.ok()) << status.message();
+    const Tensor<float> p = rounded(a, format_of(left, block)),
+                        q = rounded(b, format_of(right, block));
+    for (Eigen::Index row = 0; row < of.rows; ++row) {
+      for (Eigen::Index column = 0; column < of.columns; ++column) {
+        double expected = 1;
+        for (Eigen::Index k = 0; k < of.summed; ++k) {
+          expected += static_cast<double>(of.a_transposed ? p(k, row) : p(row, k)) *
+                      static_cast<double>(of.b_transposed ? q(column, k) : q(k, column));
+        }
+        ASSERT_NEAR(static_cast<double>(found[static_cast<std::size_t>(row * of.columns + column)]),
+                    expected, 1e-4)
+            << row << ", " << column;
+      }
+    }
+  }
+
+  static CastFormat format_of(ElementType type, int block) {
+    return {type == ElementType::e4m3 ? NarrowFloat::e4m3 : NarrowFloat::e5m2, block};
+  }
+
+  cudaStream_t stream_ = nullptr;
+  bool blocks_ = false;
+};
+
+// As the three GEMMs of a layer have their operands, with as many tokens as come out even and not.
+TEST_F(NarrowGemm, SumsWhatACastLeavesInEveryLayout) {
+  for (const Eigen::Index tokens : {32, 37}) {
+    expect_sums({tokens, 48, 32}, ElementType::e4m3, ElementType::e4m3, 0);
+    expect_sums({tokens, 48, 32, false, false}, ElementType::e5m2, ElementType::e4m3, 0);
+    expect_sums({48, tokens, 32, true, false}, ElementType::e5m2, ElementType::e4m3, 0);
+  }
+}
+
+// The library takes neither widths that are no multiple of 16 nor two operands of e5m2.
+TEST_F(NarrowGemm, SumsWhatTheLibraryDoesNotTake) {
+  expect_sums({5, 12, 32}, ElementType::e4m3, ElementType::e4m3, 0);
+  expect_sums({16, 32, 7}, ElementType::e4m3, ElementType::e4m3, 0);
+  expect_sums({16, 32, 16}, ElementType::e5m2, ElementType::e5m2, 0);
+}
+
+// Rows beyond a tile of scales, blocks beyond one too.
+TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
+  if (!blocks_) GTEST_SKIP() << "needs compute capability 10.0";
+  constexpr auto type = ElementType::e4m3;
+  expect_sums({160, 192, 32}, type, type, 32);
+  expect_sums({160, 192, 32, false, false}, type, type, 32);
+  expect_sums({64, 160, 32, true, false}, type, type, 32);
+  expect_sums({64, 8, 32, true, false}, type, type, 32);
+}
+
+}  // namespace
+}  // namespace trainyard

@@ -1,0 +1,101 @@
+// Recipes in 8 bits: which devices run them, and that products are then taken in 8 bits.
+#include <gtest/gtest.h>
+
+#include "executor/cpu/transport.h"
+#include "executor/cuda/cast_formats.h"
+#include "executor/cuda/compute.h"
+#include "executor/cuda/cuda_backend.h"
+#include "model/program/lower.h"
+#include "tests/gpu/emulated/runtime.h"
+#include "tests/model/program/tiny.h"
+
+namespace trainyard {
+namespace {
+
+std::string refusal(std::string_view precision, int major) {
+  PlanRequest request;
+  request.data_parallel = 1;
+  Training training = tiny_training();
+  training.precision = *find_precision_recipe(precision);
+  const Setting setting = tiny_setting(tiny_llama(false), training, request);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  if (!program) return program.error().message;
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const auto transport = make_lone_transport();
+  set_emulated_capability(major);
+  const auto backend = make_cuda_backend({setting, *program, layout, *transport});
+  set_emulated_capability(10);
+  return backend ? "" : backend.error().message;
+}
+
+TEST(RecipesIn8Bits, AskForADeviceThatHasThem) {
+  EXPECT_EQ(refusal("fp8", 8),
+            "found \"fp8\", which needs compute capability 9.0; this GPU has 8.0");
+  EXPECT_EQ(refusal("fp8", 9), "");
+  EXPECT_EQ(refusal("mxfp8", 9),
+            "found \"mxfp8\", which needs compute capability 10.0; this GPU has 9.0");
+  EXPECT_EQ(refusal("mxfp8", 10), "");
+  EXPECT_EQ(refusal("bf16", 8), "");
+}
+
+// A product of one layout goes to the library as it is, one of another by copies, and what it does
+// not take by bf16.
+TEST(RecipesIn8Bits, MultiplyIn8BitsWhereTheLibraryDoes) {
+  CudaStatus status;
+  DeviceMemory memory(status, 0, 1);
+  Gemm gemm(status);
+  const Queue queue{status, nullptr, memory.pool()};
+  const auto narrow_products = [&](std::int64_t width, bool turned) {
+    const Scratch a(queue, 32, width, ElementType::e4m3), b(queue, width, width, ElementType::e4m3),
+        c(queue, 32, width, ElementType::f32);
+    upload(queue, *a, std::vector<float>(static_cast<std::size_t>(a->size()), 1.0F));
+    upload(queue, *b, std::vector<float>(static_cast<std::size_t>(b->size()), 1.0F));
+    const int before = emulated_narrow_products();
+    GemmOperand right = operand_of(*b);
+    right.transposed = turned;
+    gemm.multiply(queue, operand_of(*a), right, operand_of(*c), false);
+    EXPECT_EQ(downloaded(queue, *c).back(), static_cast<float>(width));
+    return emulated_narrow_products() - before;
+  };
+  EXPECT_EQ(narrow_products(48, true), 1);
+  EXPECT_EQ(narrow_products(48, false), 1);
+  EXPECT_EQ(narrow_products(40, true), 0);
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// Gathers of sequence parallelism carry a cast; masks of dropout are no numbers in 8 bits.
+TEST(RecipesIn8Bits, AreFollowedThroughAProgram) {
+  PlanRequest request;
+  request.tensor_parallel = 2;
+  request.data_parallel = 1;
+  request.sequence_parallel = true;
+  Training training = tiny_training();
+  training.precision = *find_precision_recipe("fp8");
+  training.stack.quantised_gathers = true;
+  training.stack.dropout = true;
+  const Setting setting = tiny_setting(tiny_gpt(false), training, request);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  const auto formats = cast_formats(*program);
+  int gathered = 0, masks = 0;
+  for (const Block& block : program->blocks) {
+    for (const Operation& operation : block.operations) {
+      for (const Operand& operand : operation.operands) {
+        const auto buffer = static_cast<std::size_t>(operand.buffer);
+        const bool of_8_bits = program->buffers[buffer].dtype == Dtype::fp8;
+        if (operation.kind == OperationKind::all_gather && of_8_bits) {
+          EXPECT_TRUE(formats[buffer].exists()) << program->buffers[buffer].name;
+          ++gathered;
+        }
+        if (operation.kind != OperationKind::dropout_gradient || !of_8_bits) continue;
+        EXPECT_FALSE(formats[buffer].exists()) << program->buffers[buffer].name;
+        ++masks;
+      }
+    }
+  }
+  EXPECT_GT(gathered, 0);
+  EXPECT_GT(masks, 0);
+}
+
+}  // namespace
+}  // namespace trainyard

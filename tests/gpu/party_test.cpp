@@ -1,0 +1,33 @@
+// What calibrate measures of collectives on a device: every operation is one that the transport
+// takes, and what ranks that share a device find says so.
+#include <gtest/gtest.h>
+
+#include "executor/cuda/device_party.h"
+
+namespace trainyard {
+namespace {
+
+TEST(DeviceParty, TimesEveryOperationThatIsMeasured) {
+  Plan plan;
+  plan.data_parallel = 2;
+  const RankLayout layout(plan, 1);
+  const auto all = make_alone_transport(layout, 0);
+  const auto party = make_device_party(*all, [&](int) { return make_alone_transport(layout, 0); });
+  ASSERT_TRUE(party) << party.error().message;
+  EXPECT_TRUE((*party)->shared());
+  const auto group = (*party)->party().group(2);
+  ASSERT_TRUE(group) << group.error().message;
+  EXPECT_EQ((*group)->host().ranks(), 2);
+  for (const auto operation : {CollectiveOperation::all_reduce, CollectiveOperation::all_gather,
+                               CollectiveOperation::reduce_scatter, CollectiveOperation::all_to_all,
+                               CollectiveOperation::broadcast, CollectiveOperation::send}) {
+    for (const int count : {256, 1024}) {
+      const auto took = (*group)->exchange(operation, count)->once();
+      ASSERT_TRUE(took) << took.error().message;
+      EXPECT_GT(*took, 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace trainyard
