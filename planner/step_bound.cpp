@@ -231,12 +231,24 @@ void StageBounds::set_passes(const Plan& plan) {
   units_.clear();
   passes_.clear();
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    if (stage > 0 && pass_alike(plan, stage, stage - 1)) {
+      units_.push_back(units_.back());
+      passes_.push_back(passes_.back());
+      continue;
+    }
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
     units_.push_back(unit_passes(costs_, plan, held_[stage], recompute));
     passes_.push_back(stage_passes(units_.back(), held_[stage]));
   }
   busy_ = busy_of(plan, passes_);
   span_.reset();
+}
+
+bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
+  const StageParameters& a = held_[stage];
+  const StageParameters& b = held_[other];
+  return a.kinds == b.kinds && a.embedding == b.embedding && a.head == b.head &&
+         recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
 }
 
 Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& passes) {

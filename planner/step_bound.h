@@ -95,6 +95,8 @@ class StageBounds {
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
+  // Whether two stages have the same layers, ends and recomputation.
+  bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   // Nothing where a stage works both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
   // The schedule's, where it has a closed form.
