@@ -45,8 +45,8 @@ bool exchanges_tokens(const LayerShard& shard) {
   return shard.expert > 1 || shard.expert_tensor > 1;
 }
 
-// What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs again,
-// what an exchange brought, and attention's output and log-sum-exp.
+// What it keeps: the outputs of the other GEMMs but for the experts' last, which nobody needs
+// again, what an exchange brought, and attention's output and log-sum-exp.
 Bytes saved_by_every_second(const Job& job, const LayerShard& shard, const Operator& op) {
   const double element = job.training.precision.activation_bytes;
   if (op.cls == OperatorClass::attention) {
