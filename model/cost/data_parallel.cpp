@@ -528,6 +528,22 @@ class StageOverlap {
     return units;
   }
 
+  // Experts' weights may come while what stands before them in the first layer is at work, and
+  // their gradients go while what stands behind them in the last one is, if no other reduction is
+  // left.
+  Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
+                            PassWay way) const {
+    const int layers = layers_with_experts(stage_);
+    if (layers == 0 || units.layers == 0 || units.has_first) return Seconds(0);
+    const double share = 1 / (layers * rate);
+    if (way == PassWay::forward) {
+      return std::min(share * units_.experts.gather.time, work_.before_experts);
+    }
+    const bool fits = units.layer.gather + units.layer.reduce <= units.layer.work;
+    if (moves.gathers == 0 || moves.reductions == 0 || !fits) return Seconds(0);
+    return std::min(share * units_.experts.reduce.time, work_.behind_experts);
+  }
+
   void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
     const Traffic all =
         share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
@@ -536,8 +552,11 @@ class StageOverlap {
       seen = {};
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         UnitSequence units = sequence(part, moves, cover.rate, chunk);
+        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
         if (way == PassWay::backward) units = backwards(units);
         seen += shown_in_pass(units);
+        seen.all -= sooner;
+        seen.at_ends -= sooner;
       }
       seen.all *= cover.rate;
       seen.all += hidden(all, seen.all) * cover.lost;

@@ -76,6 +76,8 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     stage.passes.forward += passes.forward * count;
     stage.passes.input_gradient += passes.input_gradient * count;
     stage.passes.weight_gradient += passes.weight_gradient * count;
+    work.before_experts = std::max(work.before_experts, layer.before_experts);
+    work.behind_experts = std::max(work.behind_experts, layer.behind_experts);
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
     add_exchanges(layer.weight_gradient, count, work.weight);
