@@ -539,9 +539,11 @@ class StageOverlap {
     if (way == PassWay::forward) {
       return std::min(share * units_.experts.gather.time, work_.before_experts);
     }
-    const bool fits = units.layer.gather + units.layer.reduce <= units.layer.work;
-    if (moves.gathers == 0 || moves.reductions == 0 || !fits) return Seconds(0);
-    return std::min(share * units_.experts.reduce.time, work_.behind_experts);
+    if (moves.gathers == 0 || moves.reductions == 0) return Seconds(0);
+    // That of the layer before goes as much sooner; behind the last gather nothing else does.
+    const Seconds before = std::max(Seconds(0), units.layer.reduce - work_.behind_experts);
+    const Seconds free = std::max(Seconds(0), units.layer.work - before);
+    return std::min({share * units_.experts.reduce.time, work_.behind_experts, free});
   }
 
   void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
