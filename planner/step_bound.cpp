@@ -311,6 +311,7 @@ Seconds StageBounds::pipeline(const Plan& plan) {
     if (!span_) span_ = span_of(plan, passes_);
     return std::max(busy_, *span_);
   }
+  if (!alike && !plan.overlap.data_parallel) return busy_;  // it covers copies
   take_copies(plan);
   const Seconds busy = busy_of(plan, with_copies_);
   return alike ? std::max(busy, span_of(plan, with_copies_)) : busy;

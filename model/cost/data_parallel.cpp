@@ -250,9 +250,7 @@ class StageOverlap {
         split_(splits_backward(*plan.schedule, shape_.stages)),
         units_(stage_sync(job, plan, links, stage)),
         sync_(units_.all()) {
-    const int chunks = chunks_held(shape_);
-    layers_ = std::max(stage.layers > 0 ? 1 : 0, (stage.layers + chunks / 2) / chunks);
-    layer_ = 1.0 / (std::max(1, layers_) * chunks) * units_.layers;
+    layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
     const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
     data_ = 2 * experts > (sync_.gather + sync_.reduce).time ? &links.expert_data : &group;
@@ -430,6 +428,7 @@ class StageOverlap {
   enum class Copy { near, far };
   UnitSequence copy(Part part, Moves moves, double rate, Copy which) const {
     UnitSequence units = sequence(part, moves, rate, 0);
+    units.layers = (stage_.layers + (which == Copy::near ? 1 : 0)) / 2;
     units.has_first = units.has_first && which == Copy::near;
     units.has_last = units.has_last && which == Copy::far;
     for (PassUnit* end : {&units.first, &units.last}) {  // no longer on average
@@ -516,16 +515,35 @@ class StageOverlap {
       return PassUnit{work, moves.gathers * sync.gather.time / rate,
                       moves.reductions * sync.reduce.time / rate};
     };
-    UnitSequence units{.layers = layers_};
+    const int held = chunks_held(shape_);
+    UnitSequence units{.layers = stage_.layers / held + (chunk < stage_.layers % held ? 1 : 0)};
     units.has_first = stage_.embedding && chunk == 0;
     units.has_last = stage_.head && chunk == shape_.chunks - 1;
-    const double layers = std::max(1, layers_) * shape_.chunks;
     const double met =
         share_met(plan_);  // a micro-batch that goes the other way meets the other end
+    const double layers = std::max(1, stage_.layers) * met;
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
     if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
+  }
+
+  // Experts' weights may come while what stands before them in the first layer is at work, and
+  // their gradients go while what stands behind them in the last one is, if no other reduction is
+  // left.
+  Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
+                            PassWay way) const {
+    const int layers = layers_with_experts(stage_);
+    if (layers == 0 || units.layers == 0 || units.has_first) return Seconds(0);
+    const double share = 1 / (layers * rate);
+    if (way == PassWay::forward) {
+      return std::min(share * units_.experts.gather.time, work_.before_experts);
+    }
+    if (moves.gathers == 0 || moves.reductions == 0) return Seconds(0);
+    // That of the layer before goes as much sooner; behind the last gather nothing else does.
+    const Seconds before = std::max(Seconds(0), units.layer.reduce - work_.behind_experts);
+    const Seconds free = std::max(Seconds(0), units.layer.work - before);
+    return std::min({share * units_.experts.reduce.time, work_.behind_experts, free});
   }
 
   void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
@@ -536,8 +554,11 @@ class StageOverlap {
       seen = {};
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
         UnitSequence units = sequence(part, moves, cover.rate, chunk);
+        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
         if (way == PassWay::backward) units = backwards(units);
         seen += shown_in_pass(units);
+        seen.all -= sooner;
+        seen.at_ends -= sooner;
       }
       seen.all *= cover.rate;
       seen.all += hidden(all, seen.all) * cover.lost;
@@ -562,7 +583,6 @@ class StageOverlap {
   StageSync units_;
   SyncTimes sync_;                    // of all
   SyncTimes layer_;                   // of each
-  int layers_ = 0;                    // of a chunk
   const GroupLinks* data_ = nullptr;  // of the greater part of the traffic
 };
 

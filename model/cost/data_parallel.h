@@ -33,6 +33,7 @@ struct StageWork {
   PassTimes embedding, layers, head;
   PassTimes copies;  // of `layers`, where they wait for copies to the hosts or from them
   ExchangeTimes forward, backward, weight;  // in the forward and both backward passes
+  Seconds before_experts, behind_experts;   // of a layer (LayerCost)
   int stage = 0;
   int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;

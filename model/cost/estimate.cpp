@@ -76,6 +76,8 @@ LayerPasses add_layers(const StageCosts& costs, const StageParameters& held, Rec
     stage.passes.forward += passes.forward * count;
     stage.passes.input_gradient += passes.input_gradient * count;
     stage.passes.weight_gradient += passes.weight_gradient * count;
+    work.before_experts = std::max(work.before_experts, layer.before_experts);
+    work.behind_experts = std::max(work.behind_experts, layer.behind_experts);
     add_exchanges(layer.forward, count, work.forward);
     add_exchanges(layer.input_gradient, count, work.backward);
     add_exchanges(layer.weight_gradient, count, work.weight);
@@ -105,16 +107,26 @@ void add_times(const PassTimes& unit, double share, PassTimes& sum) {
   sum.weight_gradient += share * unit.weight_gradient;
 }
 
-// Copies to the host and from it that outlast the passes they run beside: time of the passes, which
-// parameters' traffic has as well.
+// Parameters' traffic of every micro-batch that compute waits for.
+PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                           const StageParameters& held, const StageWork& work) {
+  if (plan.overlap.data_parallel || plan.zero_stage < 2) return {};
+  return data_parallel_cost(job, plan, links, held, work).microbatch;
+}
+
+// Copies to the host and from it that outlast the passes they run beside, and what blocks those:
+// time of the passes, which parameters' traffic has as well.
 void add_offload(const Plan& plan, const StageParameters& held, const OffloadCopies& copies,
-                 const UnitPasses& units, StageEstimate& stage, StageWork& work) {
+                 const PassTimes& blocked, const UnitPasses& units, StageEstimate& stage,
+                 StageWork& work) {
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
   PassTimes ends;
   if (held.embedding) add_times(units.embedding, share, ends);
   if (held.head) add_times(units.head, share, ends);
-  work.copies = exposed_copies(copies, share, stage.passes, ends);
+  PassTimes beside = stage.passes;
+  add_times(blocked, 1, beside);
+  work.copies = exposed_copies(copies, share, beside, ends);
   add_times(work.copies, 1, work.layers);
   add_times(work.copies, 1, stage.passes);
   stage.exposed.offload += work.copies.total();
@@ -183,7 +195,8 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   }
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-    add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
+    add_offload(plan, held, offload_copies(job, plan, held, activations),
+                blocking_traffic(job, plan, shared.links, held, work), units, stage, work);
   }
   work.use = shared.use;
   work.stage = static_cast<int>(index);

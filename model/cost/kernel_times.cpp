@@ -92,9 +92,14 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
 KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const OperatorList& operators,
                    const GemmTimeTable* gemms) {
   KernelTimes times;
-  bool behind_experts = false;
+  bool behind_experts = false, before_experts = true;
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
+    before_experts = before_experts && op.kind != OperatorKind::expert_up;
+    if (before_experts) {
+      times.before_experts += time.forward;
+      times.behind_experts += time.input_gradient + time.weight_gradient;
+    }
     times.all.forward += time.forward;
     times.all.input_gradient += time.input_gradient;
     times.all.weight_gradient += time.weight_gradient;

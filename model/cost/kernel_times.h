@@ -28,6 +28,7 @@ struct KernelTimes {
       attention_core_backward;  // the fused kernel and the merge that ring steps hide behind
   Seconds recomputed_core;      // forward of what selective recomputation of the core repeats
   Seconds every_second_matmul;
+  Seconds before_experts, behind_experts;  // forward of what is not routed experts', and backward
   GatherCover attention_cover, mlp_cover;  // of the head: the latter
   Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
   Bytes saved, saved_outside_core;

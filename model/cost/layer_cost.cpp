@@ -232,6 +232,15 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Seconds backward_host = host * training.stack.host_backward;
   apply_host_floor(cost.input_gradient, backward_host - cost.weight_gradient.total());
 
+  if (kind.moe) {
+    const auto others = [](const PassCost& pass) {
+      return pass.tensor_parallel + pass.context_parallel + pass.expert_parallel / 2;
+    };
+    cost.before_experts = kernels.before_experts + others(cost.forward);
+    cost.behind_experts =
+        kernels.behind_experts + others(cost.input_gradient) + cost.input_gradient.launch;
+  }
+
   cost.second_gather = second_gather(training.stack, plan, whole, kernels);
   cost.full_recompute =
       recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));

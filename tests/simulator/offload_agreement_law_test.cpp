@@ -67,7 +67,7 @@ const std::vector<Named>& draws() {
         0.02,
         0.26}},
       {"every_second_matmul",
-       {{"torchtitan"}, {}, RecomputeMode::selective, 0.01, 0.045, 0.025, 0.18}},
+       {{"torchtitan"}, {}, RecomputeMode::selective, 0.01, 0.025, 0.02, 0.12}},
   };
   return all;
 }

@@ -100,5 +100,18 @@ TEST(Offload, CrossesOnceAStepWhereTheOptimizerLiesElsewhere) {
   EXPECT_EQ(crossing({.parameters = kHost}), 2);
 }
 
+// Traffic of parameters that holds the kernels holds no copies: of activations that outlast the
+// passes as much less shows, but for the two of 32 layers that nothing waits for.
+TEST(Offload, GoesOnBesideTrafficThatKernelsWaitFor) {
+  Offloaded slow({.activations = kHost}, 1e9);
+  slow.plan.overlap.data_parallel = false;
+  slow.plan.zero_stage = 1;
+  const Breakdown once = estimate(slow.job, slow.plan).breakdown;
+  slow.plan.zero_stage = 3;
+  const Breakdown every = estimate(slow.job, slow.plan).breakdown;
+  EXPECT_GT(every.data_parallel, 3.0 * once.data_parallel);
+  EXPECT_NEAR((once.offload - every.offload) / every.data_parallel, 31.0 / 32, 1.0 / 32);
+}
+
 }  // namespace
 }  // namespace trainyard
