@@ -105,17 +105,24 @@ void add_times(const PassTimes& unit, double share, PassTimes& sum) {
 
 // Copies to the host and from it that outlast the passes they run beside: time of the passes, which
 // parameters' traffic has as well.
-void add_offload(const Plan& plan, const StageParameters& held, const OffloadCopies& copies,
-                 const UnitPasses& units, StageEstimate& stage, StageWork& work) {
+struct CopiesOfStage {
+  CopiesAtEnds step;
+  Seconds before_passes;
+};
+CopiesOfStage add_offload(const Plan& plan, const StageParameters& held,
+                          const OffloadCopies& copies, const UnitPasses& units,
+                          StageEstimate& stage, StageWork& work) {
   const PipelineShape shape = pipeline_shape(plan);
   const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
-  PassTimes ends;
-  if (held.embedding) add_times(units.embedding, share, ends);
-  if (held.head) add_times(units.head, share, ends);
+  EndPasses ends;
+  if (held.embedding) add_times(units.embedding, share, ends.embedding);
+  if (held.head) add_times(units.head, share, ends.head);
+  const Seconds before_passes = copies_before_passes(copies, share, stage.passes, ends);
   work.copies = exposed_copies(copies, share, stage.passes, ends);
   add_times(work.copies, 1, work.layers);
   add_times(work.copies, 1, stage.passes);
   stage.exposed.offload += work.copies.total();
+  return {copies_at_ends(copies), before_passes};
 }
 
 // Sends stand in every pass, whole or by what they take from the compute beside them; those that
@@ -146,12 +153,14 @@ struct StageEnds {
   // that waits for a slower one has as much more time for the former.
   Seconds queued;
   Seconds at_ends_of_passes, optimizer;
+  Seconds copies;  // of `start` and `end`, from the hosts and to them
 };
 
 // Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
 // The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
   Seconds start, end, optimizer;
+  Seconds copies;
   Seconds lost, queued;
   Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
 };
@@ -179,9 +188,11 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
+  CopiesOfStage copies;
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-    add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
+    copies =
+        add_offload(plan, held, offload_copies(job, plan, held, activations), units, stage, work);
   }
   work.use = shared.use;
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
@@ -194,14 +205,15 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   if (shape.route == Route::both_ways) {
     stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
   }
-  return {.start = data.start,
-          .end = data.end,
+  return {.start = data.start + copies.step.start,
+          .end = data.end + copies.step.end,
           .lost = data.lost,
           .gathered = data.gathered,
           .lost_to_gathers = data.lost_to_gathers,
           .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
-          .at_ends_of_passes = data.at_ends,
-          .optimizer = optimizer_time(job, plan, held)};
+          .at_ends_of_passes = data.at_ends + copies.before_passes,
+          .optimizer = optimizer_time(job, plan, held) + data.update,
+          .copies = copies.step.start + copies.step.end};
 }
 
 // Whether what a stage leaves to reduce depends on the order of its last passes.
@@ -276,6 +288,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
       ends.queued = std::max(ends.queued, seen.queued);
+      ends.copies = std::max(ends.copies, own.copies);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
@@ -354,7 +367,9 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
     parts.pipeline += waits_for_sends(plan, out.passes, send);
   }
   parts.pipeline += fill_time(plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, send);
-  parts.data_parallel += ends.start + ends.end + ends.lost;
+  const Seconds copies = std::min(ends.copies, ends.start + ends.end);
+  parts.data_parallel += ends.start + ends.end + ends.lost - copies;
+  parts.offload += copies;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
   // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.

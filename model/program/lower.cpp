@@ -292,6 +292,7 @@ class StageBuilder {
     const auto ahead = static_cast<std::size_t>(units_ahead(lowering_));
     for (std::size_t i = 0; i < std::min(ahead, units.size()); ++i) {
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).come));
+      if (i == 0) call(body, {.block = blocks_.pass_begins});
     }
   }
   void call_next_copies(Body& body, const std::vector<Unit>& units, std::size_t at,
