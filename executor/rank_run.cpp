@@ -148,6 +148,13 @@ std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
   if (backend == BackendKind::cuda && setting.plan.offload != Offload{}) {
     return Error{"/plan/offload", "the cuda backend keeps everything on the device; run it on cpu"};
   }
+  const bool ring = setting.plan.context_parallel > 1 &&
+                    setting.plan.context_parallel_algorithm == ContextAlgorithm::ring;
+  if (backend == BackendKind::cuda && ring && !training.stack.flash_attention) {
+    return Error{"/plan/context_parallel_algorithm",
+                 "found \"ring\" with scores in memory; the cuda backend has ring attention fused, "
+                 "and unfused all-gather and ulysses; run it on cpu"};
+  }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};

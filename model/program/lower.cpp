@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "model/program/blocks.h"
-#include "model/program/not_lowered.h"
 #include "model/program/parts/offload.h"
 #include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
@@ -454,7 +453,6 @@ class StageBuilder {
 }  // namespace
 
 Expected<Program> lower(const Transformer& model, const Training& training, const Plan& plan) {
-  if (auto gap = not_lowered(training, plan)) return tl::unexpected(std::move(*gap));
   Lowering lowering = start_lowering(model, training, plan);
   const ProgramBlocks blocks = make_blocks(lowering);
   const PipelineShape shape =
