@@ -275,12 +275,8 @@ PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
   const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
   constexpr double kAllChunks = 1;
-  PassTimes ends = units_[stage].embedding;
-  ends.forward += units_[stage].head.forward;
-  ends.input_gradient += units_[stage].head.input_gradient;
-  ends.weight_gradient += units_[stage].head.weight_gradient;
   return exposed_copies(offload_copies(job_, plan, held_[stage], away), kAllChunks, passes_[stage],
-                        ends);
+                        {units_[stage].embedding, units_[stage].head});
 }
 
 // A stage that works both ways has half of the passes that are known of it.

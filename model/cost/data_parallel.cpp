@@ -298,8 +298,13 @@ class StageOverlap {
   }
 
   // Both ends first, then the layers of all chunks; the first pass of a chunk waits for its own.
-  void gather_at_start(DataParallelCost& cost) const {
+  // Weights that lie outside the device go back there whole.
+  void gather_updated(const Training& training, DataParallelCost& cost) const {
     const Seconds time = sync_.gather.time;
+    if (weights_away(training, plan_)) {
+      cost.update = time;
+      return;
+    }
     cost.start = time;
     if (!plan_.overlap.data_parallel || stack_.exposed_gathers) return;
     const Cover cover = forward_cover();
@@ -605,7 +610,7 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     cost = overlap.fetched_for_every_pass();
   } else {
     if (reduces_every_microbatch(plan)) cost = overlap.reduced_in_every_pass();
-    overlap.gather_at_start(cost);
+    overlap.gather_updated(job.job.training, cost);
     if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
   }
   cost.end += tied_embedding_time(job, plan, links, stage) + mirror_time(job, plan, links, stage);
@@ -632,8 +637,7 @@ Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StagePara
            (device.memory_bandwidth * device.rates.memory);
   }
   if (plan.offload != Offload{}) {
-    time += optimizer_crossing(job.job.training, plan) * parameters /
-            job.job.cluster.device.host_bandwidth;
+    time += optimizer_crossing(job, plan, stage);
   }
   time += orthogonalisation_time(job, plan, stage);
   if (plan.zero_stage == 1 && plan.sharding_group > 1) {

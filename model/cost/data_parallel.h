@@ -20,6 +20,7 @@ struct DataParallelCost {
   // passes lose to reductions, and of gathers how long they go on beside the first one's passes and
   // what those lose in a second of it.
   Seconds start, end;
+  Seconds update;  // weights gathered behind it
   Seconds lost;
   Seconds gathered;
   double lost_to_gathers = 0;

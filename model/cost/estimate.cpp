@@ -114,22 +114,29 @@ PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanL
   return data_parallel_cost(job, plan, links, held, work).microbatch;
 }
 
+EndPasses end_passes(const StageParameters& held, const UnitPasses& units, double share) {
+  EndPasses ends;
+  if (held.embedding) add_times(units.embedding, share, ends.embedding);
+  if (held.head) add_times(units.head, share, ends.head);
+  return ends;
+}
+
 // Copies to the host and from it that outlast the passes they run beside, and what blocks those:
 // time of the passes, which parameters' traffic has as well.
-void add_offload(const Plan& plan, const StageParameters& held, const OffloadCopies& copies,
-                 const PassTimes& blocked, const UnitPasses& units, StageEstimate& stage,
-                 StageWork& work) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
-  PassTimes ends;
-  if (held.embedding) add_times(units.embedding, share, ends);
-  if (held.head) add_times(units.head, share, ends);
+struct CopiesOfStage {
+  CopiesAtEnds step;
+  Seconds before_passes;
+};
+CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPasses& ends,
+                          const PassTimes& blocked, StageEstimate& stage, StageWork& work) {
   PassTimes beside = stage.passes;
   add_times(blocked, 1, beside);
+  const Seconds before_passes = copies_before_passes(copies, share, beside, ends);
   work.copies = exposed_copies(copies, share, beside, ends);
   add_times(work.copies, 1, work.layers);
   add_times(work.copies, 1, stage.passes);
   stage.exposed.offload += work.copies.total();
+  return {copies_at_ends(copies), before_passes};
 }
 
 // Sends stand in every pass, whole or by what they take from the compute beside them; those that
@@ -160,12 +167,14 @@ struct StageEnds {
   // that waits for a slower one has as much more time for the former.
   Seconds queued;
   Seconds at_ends_of_passes, optimizer;
+  Seconds copies;  // of `start` and `end`, from the hosts and to them
 };
 
 // Once a step: what data parallelism and the optimizer add before, after and around the pipeline.
 // The slowest stage of each decides, for all must be ready for the next step.
 struct StepEnds {
   Seconds start, end, optimizer;
+  Seconds copies;
   Seconds lost, queued;
   Seconds at_ends_of_passes;  // of one micro-batch: all stages but the first
 };
@@ -193,10 +202,12 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
+  CopiesOfStage copies;
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-    add_offload(plan, held, offload_copies(job, plan, held, activations),
-                blocking_traffic(job, plan, shared.links, held, work), units, stage, work);
+    copies = add_offload(offload_copies(job, plan, held, activations), share,
+                         end_passes(held, units, share),
+                         blocking_traffic(job, plan, shared.links, held, work), stage, work);
   }
   work.use = shared.use;
   work.stage = static_cast<int>(index);
@@ -210,14 +221,15 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
   if (shape.route == Route::both_ways) {
     stage.passes.hidden = hidden_by_pair(job.job.training.stack, stage);
   }
-  return {.start = data.start,
-          .end = data.end,
+  return {.start = data.start + copies.step.start,
+          .end = data.end + copies.step.end,
           .lost = data.lost,
           .gathered = data.gathered,
           .lost_to_gathers = data.lost_to_gathers,
           .queued = data.queued + (plan.microbatches - 1) * stage.passes.total(),
-          .at_ends_of_passes = data.at_ends,
-          .optimizer = optimizer_time(job, plan, held)};
+          .at_ends_of_passes = data.at_ends + copies.before_passes,
+          .optimizer = optimizer_time(job, plan, held) + data.update,
+          .copies = copies.step.start + copies.step.end};
 }
 
 // Whether what a stage leaves to reduce depends on the order of its last passes.
@@ -292,6 +304,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
       ends.start = std::max(ends.start, seen.start);
       ends.end = std::max(ends.end, seen.end);
       ends.queued = std::max(ends.queued, seen.queued);
+      ends.copies = std::max(ends.copies, own.copies);
       ends.optimizer = std::max(ends.optimizer, own.optimizer);
       stage.memory = stage_memory(job, plan, shared.layers, out.held[i], index);
     }
@@ -373,7 +386,9 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
     parts.pipeline += waits_for_sends(plan, out.passes, send);
   }
   parts.pipeline += fill_time(plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, send);
-  parts.data_parallel += ends.start + ends.end + ends.lost;
+  const Seconds copies = std::min(ends.copies, ends.start + ends.end);
+  parts.data_parallel += ends.start + ends.end + ends.lost - copies;
+  parts.offload += copies;
   parts.optimizer = plan.offload.optimizer == OffloadTarget::none ? ends.optimizer : Seconds(0);
   parts.offload += plan.offload.optimizer == OffloadTarget::none ? Seconds(0) : ends.optimizer;
   // Kernels run at the pace of the slowest device; what it waits for itself it does not slow.

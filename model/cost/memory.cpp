@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/data_parallel.h"
+#include "model/cost/offload.h"
 #include "model/workload/operators.h"
 
 namespace trainyard {
@@ -134,6 +135,93 @@ Bytes back_at_work(const Plan& plan, const StageCosts& costs, const StageParamet
                   back_between_halves(plan, costs, stage, index) / chunks_held(shape) + more);
 }
 
+// Of the largest layer of a stage whose states come from elsewhere: what comes for its backward
+// pass, in this order, and what it makes.
+struct LayerBytes {
+  Bytes weights, gradients, activations;
+  Bytes made;
+};
+
+// While passes run whose states come from elsewhere: the layer at work, the one that comes and the
+// one that goes. Under ZeRO-3 parts come two units ahead, to be gathered.
+class StatesOnTheirWay {
+ public:
+  StatesOnTheirWay(const LayerBytes& bytes, Seconds work, BytesPerSecond link, double ahead)
+      : bytes_(bytes), work_(work), link_(link), ahead_(ahead) {}
+
+  // At the most of the moments when something begins to come.
+  Bytes most_in_backward() const {
+    const Seconds weights = bytes_.weights / link_;
+    const Seconds gradients = weights + bytes_.gradients / link_;
+    return std::max({at(Seconds(0)), at(weights), at(gradients)});
+  }
+  // The activations of two layers: one makes them, those of the one before go.
+  Bytes in_forward() const { return (ahead_ + 1) * bytes_.weights + 2 * bytes_.activations; }
+
+ private:
+  Bytes at(Seconds time) const {
+    const auto until = [time](Seconds end) { return time < end ? 1.0 : 0.0; };
+    const Seconds weights = bytes_.weights / link_;
+    const Seconds gradients = weights + bytes_.gradients / link_;
+    const Seconds period = std::max(work_, gradients + bytes_.activations / link_);
+    const Seconds gone = work_ + bytes_.gradients / link_;
+    const double gradients_here = 1 - until(weights) + until(gone) + until(gone - period);
+    return (ahead_ + until(work_)) * bytes_.weights + gradients_here * bytes_.gradients +
+           (1 - until(gradients) + until(work_)) * bytes_.activations + until(work_) * bytes_.made;
+  }
+
+  const LayerBytes& bytes_;
+  Seconds work_;
+  BytesPerSecond link_;
+  double ahead_ = 1;
+};
+
+Seconds longest_backward(const StageCosts& costs, const StageParameters& stage) {
+  Seconds longest;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    const LayerCost& layer = costs.layers[kind];
+    if (stage.kinds[kind] == 0) continue;
+    longest = std::max(longest, layer.input_gradient.total() + layer.weight_gradient.total());
+  }
+  return longest;
+}
+
+// What states that lie elsewhere add to a stage's memory beside what it makes and keeps: while a
+// layer is at work, and while the head is, with its own and those of the layer that comes.
+struct StatesHere {
+  Bytes at_layer, at_head;
+};
+StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                       const StageParameters& stage) {
+  const Training& training = job.job.training;
+  const bool copy = keeps_weights(training, plan);
+  const ShardDivisors by = dense_divisors(plan);
+  const PrecisionRecipe& precision = training.precision;
+  double weight = (copy ? precision.weight_bytes : precision.master_weight_bytes) / by.parameters;
+  if (!weights_away(training, plan)) weight = 0;
+  const double gradient = gradients_away(plan) ? training.stack.gradient_bytes / by.gradients : 0;
+  if (weight + gradient <= 0) return {};
+  LayerBytes layer{Bytes(stage.largest_layer * weight),
+                   Bytes(stage.largest_layer * gradient),
+                   {},
+                   largest_gradients(costs, stage)};
+  if (!on_device(plan.offload.activations)) layer.activations = largest_layer(costs, stage);
+  const double ahead = by.parameters > 1 ? 2 : 1;
+  const StatesOnTheirWay way(layer, longest_backward(costs, stage),
+                             job.job.cluster.device.host_bandwidth, ahead);
+  const Bytes counted = 2 * layer.activations + layer.made;
+  Bytes most = std::max(way.most_in_backward(), way.in_forward());
+  if (splits_backward(*plan.schedule, plan.pipeline_parallel)) {
+    most = std::max((ahead + 1) * layer.weights, 3 * layer.gradients) + counted;
+  }
+  const Bytes states = layer.weights + layer.gradients;
+  const Bytes embedding(stage.embedding_matrix * std::max(weight, gradient));
+  const double matrix =
+      std::max(stage.head_matrix, stage.head && stage.embedding ? stage.embedding_matrix : 0.0);
+  return {std::max(most - counted, embedding + states - counted),
+          Bytes(matrix * (weight + gradient)) + states};
+}
+
 // A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are
 // recomputed or fetched) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -141,12 +229,14 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
   const Bytes recomputed = back_at_work(plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
-  if (logits > recomputed + gradients) {
+  const StatesHere states = states_here(job, plan, costs, stage);
+  if (logits + states.at_head > recomputed + gradients + states.at_layer) {
     memory.at_peak.logits = logits;
+    memory.at_peak.buffers += states.at_head;
     memory.moment = MemoryMoment::output_head;
   } else {
     memory.at_peak.recomputation = recomputed;
-    memory.at_peak.buffers += gradients;
+    memory.at_peak.buffers += gradients + states.at_layer;
   }
   if (stage.head) memory.at_peak.logits += logits * (microbatches_at_head(plan) - 1);
 }

@@ -1,8 +1,9 @@
 // What it costs that states and activations live outside the device: copies over the link to the
 // host, beside the passes that need them. Both directions run at once; weights come for forward and
 // again for backward, activations go in forward and come back, the gradients summed so far come and
-// go beside the weight gradients. The memory of the hosts is not limited. ZeRO-Infinity
-// (Rajbhandari et al. 2021), handbook §7.
+// go beside the backward pass that adds to them, beside its second half where the halves are apart.
+// Weights and gradients of a unit (embedding, layer, head) come while the one before it is at work.
+// The memory of the hosts is not limited. ZeRO-Infinity (Rajbhandari et al. 2021), handbook §7.
 #pragma once
 
 #include "model/cost/memory.h"
@@ -23,11 +24,25 @@ BytesPerSecond update_bandwidth(const Cluster& cluster, OffloadTarget optimizer)
 Bytes activations_sent_away(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                             Recompute recompute);
 
+// Of the parameters of a stage: of one matrix at each end, of all layers.
+struct UnitCopies {
+  Seconds embedding, layers, head;
+  Seconds total() const { return embedding + layers + head; }
+};
+
 // The copies of one micro-batch on a rank of a stage that visits all its chunks.
 struct OffloadCopies {
-  PassTimes beside;           // by the passes they run beside
-  Seconds weights;            // of these, in each pass
-  Seconds activations;        // of these, away in forward and back in backward
+  PassTimes beside;      // by the passes they run beside
+  Seconds weights;       // of these, in each pass
+  Seconds activations;   // of these, away in forward and back in backward
+  UnitCopies by_unit;    // `weights`
+  UnitCopies gradients;  // one way
+  bool ends_meet =
+      false;  // one matrix for both ends of every pass: it comes with the first of them
+  int stage_layers = 0;
+  bool parts = false;  // are gathered once they are there: they come two units ahead
+  bool gradient_parts = false;
+  bool sums_awaited = false;  // a backward pass ends when its sums have gone
   bool in_a_row = false;      // forward passes follow each other, then backward passes
   bool halves_apart = false;  // of backward: copies must be there for the first
   double chunks = 1;
@@ -37,13 +52,32 @@ struct OffloadCopies {
 OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
                              Bytes activations);
 
-// What of them outlasts the passes, of a micro-batch that visits a share of the chunks. `ends`: of
-// the passes, embedding and output head.
-PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes,
-                         const PassTimes& ends);
+// Of the passes of a stage, those of its ends.
+struct EndPasses {
+  PassTimes embedding, head;
+};
 
-// Once a step, a parameter of the rank's shard: what the optimizer needs or writes and does not
-// find where it lives itself.
-Bytes optimizer_crossing(const Training& training, const Plan& plan);
+// What of them outlasts the passes, of a micro-batch that visits a share of the chunks; and of the
+// weights and gradients what stands before the first unit of a pass: a stage that waits for another
+// one does not see it.
+PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes,
+                         const EndPasses& ends);
+Seconds copies_before_passes(const OffloadCopies& copies, double share, const PassTimes& passes,
+                             const EndPasses& ends);
+
+// Once a step: before the first pass, and behind the last.
+struct CopiesAtEnds {
+  Seconds start, end;
+};
+CopiesAtEnds copies_at_ends(const OffloadCopies& copies);
+
+// Whether the weights of the passes lie outside the device, or the gradients.
+bool weights_away(const Training& training, const Plan& plan);
+bool gradients_away(const Plan& plan);
+
+// Once a step, one after the other: what the sums of gradients, the norm and the optimizer need or
+// write and do not find where they are made. Gradients that lie elsewhere come for the norm and
+// again for the update; weights that lie whole elsewhere come in parts and go whole.
+Seconds optimizer_crossing(const PreparedJob& job, const Plan& plan, const StageParameters& stage);
 
 }  // namespace trainyard

@@ -230,7 +230,7 @@ UnitPasses passes_of(const NetworkUnit& unit, const LayerCopies& copies) {
 }
 
 CopyBlocks add_copies(Lowering& lowering, const PassOperations& pass) {
-  return {add_block(lowering.program, "states come", pass.come),
+  return {add_block(lowering.program, "states come", beside_pass(lowering, pass.come)),
           add_block(lowering.program, "next states come", beside_unit(lowering, pass.come)),
           add_block(lowering.program, "gradients go", pass.go)};
 }
@@ -502,6 +502,9 @@ ProgramBlocks make_blocks(Lowering& lowering) {
     if (has_pairs(lowering)) add_pair_boundaries(lowering, blocks);
   }
   if (lowering.plan.schedule->route == Route::vee) add_turns(lowering, blocks);
+  if (keeps_weights_away(lowering) || keeps_gradients_away(lowering.plan)) {
+    blocks.pass_begins = add_block(program, "pass", {pass_begins(lowering)});
+  }
   blocks.norm_reduction = add_block(program, "gradient norm", norm_reduction(lowering, norm));
   return blocks;
 }

@@ -64,6 +64,7 @@ struct ProgramBlocks {
   int pair_receive = -1, pair_send = -1;  // around two passes side by side
   int tied_first = -1, tied_last = -1;    // of one matrix on two stages
   int norm_reduction = -1;
+  int pass_begins = -1;  // where states come from the host
 
   const std::array<UnitBlocks, kLayerKinds>& layers_that(LayerWay way) const {
     return layers[index_of(way)];

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "model/program/blocks.h"
-#include "model/program/not_lowered.h"
 #include "model/program/parts/offload.h"
 #include "model/program/parts/recompute.h"
 #include "model/schedule/schedule.h"
@@ -292,6 +291,7 @@ class StageBuilder {
     const auto ahead = static_cast<std::size_t>(units_ahead(lowering_));
     for (std::size_t i = 0; i < std::min(ahead, units.size()); ++i) {
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).come));
+      if (i == 0) call(body, {.block = blocks_.pass_begins});
     }
   }
   void call_next_copies(Body& body, const std::vector<Unit>& units, std::size_t at,
@@ -453,7 +453,6 @@ class StageBuilder {
 }  // namespace
 
 Expected<Program> lower(const Transformer& model, const Training& training, const Plan& plan) {
-  if (auto gap = not_lowered(training, plan)) return tl::unexpected(std::move(*gap));
   Lowering lowering = start_lowering(model, training, plan);
   const ProgramBlocks blocks = make_blocks(lowering);
   const PipelineShape shape =

@@ -1,8 +1,6 @@
 // From a plan to the program of its step. Communication is what the handbook lists (§4, §9):
 // tensor-parallel collectives around each pair of GEMMs, sends as the schedule's pass list has
 // them, gradient reduction after a chunk's last backward pass (beside it where the plan overlaps).
-//
-// What is not lowered yet is refused with one line: "not lowered yet: …".
 #pragma once
 
 #include "model/expected.h"

@@ -36,17 +36,18 @@ enum class OperationKind : std::uint8_t {
   linear_weight_gradient,  // input, output gradients; += weights'
   cast,  // matrices, side by side → one, rounded to a narrower format; where only this rank's rows
          // are kept of it, these too
-  rotary,                   // turns queries and keys in place
-  rotary_gradient,          // turns their gradients back
-  latent_rotary,            // keys of each head, keys that all heads share; turns the last elements
-                            // of each query, and the shared keys → keys of each head, then shared
-  latent_rotary_gradient,   // key gradients; turns the query gradients back → keys', shared keys'
-  attention,                // queries, keys, values, sinks or none → output, log-sum-exp
-  attention_gradient,       // queries, keys, values, output, log-sum-exp, output gradient, sinks or
-                            // none → three; += sinks'
-  attention_step,           // of a ring: queries, keys, values of another rank; updates output and
-                            // statistics
-  attention_gradient_step,  // the same six as its gradient → key and value gradients; += query's
+  rotary,                  // turns queries and keys in place
+  rotary_gradient,         // turns their gradients back
+  latent_rotary,           // keys of each head, keys that all heads share; turns the last elements
+                           // of each query, and the shared keys → keys of each head, then shared
+  latent_rotary_gradient,  // key gradients; turns the query gradients back → keys', shared keys'
+  attention,           // queries, keys, values, sinks or none → output, log-sum-exp (unfused: the
+                       // probabilities; of a ring's block: log-sum-exp, the block's scores)
+  attention_gradient,  // queries, keys, values, output, log-sum-exp, output gradient, a block's
+                       // scores or none, sinks or none → three; += sinks'
+  attention_step,      // of a ring: queries, keys, values of another rank; updates output and
+                       // statistics; → the block's scores, unfused
+  attention_gradient_step,  // the same as its gradient → key and value gradients; += query's
   residual,                 // stream, branch, bias or none → stream
   residual_gradient,        // the sum of two gradients; += bias's, from the first
   dropout,                  // input → output, mask

@@ -162,9 +162,11 @@ Seconds OperationPrices::of(const Program& program, const Block& block,
         operation.recomputed && operation.gemm.n > 0 ? operation.gemm.n / priced->op.gemm.n : 1;
     return columns * kernel_time(*priced, operation);
   }
-  // A step of a ring is a part of the core, and merges its part of the output.
+  // A step of a ring is a part of the core, and merges its part of the output; not where a block
+  // is computed again by itself.
   const double share = operation.attention.keys / keys;
-  const Priced* merge = find(block.kind, OperatorKind::ring_merge);
+  const bool alone = operation.kind == OperationKind::attention && operation.step > 0;
+  const Priced* merge = alone ? nullptr : find(block.kind, OperatorKind::ring_merge);
   const Seconds core = time_of(priced->time, operation.phase);
   return share * (merge == nullptr ? core : core + time_of(merge->time, operation.phase));
 }

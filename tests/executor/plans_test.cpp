@@ -344,12 +344,15 @@ TEST(ExecutedPlan, ThatRepeatsEverySecondMatmulIsTheUnshardedNetwork) {
   }
 }
 
-// Every rank repeats the scores of all keys that its forward pass saw, gathered or dealt.
+// Every rank repeats the scores of all keys that its forward pass saw: block by block in a ring,
+// gathered or dealt.
 TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
   Training training = training_in();
   training.stack.flash_attention = false;
   training.stack.selective = SelectiveRecompute::core_attention;
-  for (const auto algorithm : {ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+  for (const auto algorithm :
+       {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    if (backend() == BackendKind::cuda && algorithm == ContextAlgorithm::ring) continue;  // refused
     PlanRequest request;
     request.context_parallel = 2;
     request.context_parallel_algorithm = algorithm;
@@ -357,6 +360,23 @@ TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
     request.recompute.mode = RecomputeMode::selective;
     expect_right(tiny_llama(false), request,
                  fmt::format("scores again, c 2 {}", static_cast<int>(algorithm)), training);
+  }
+}
+
+TEST(ExecutedPlan, OfARingWithScoresInMemoryIsTheUnshardedNetwork) {
+  if (backend() == BackendKind::cuda) GTEST_SKIP() << "a GPU has rings fused";
+  Training training = training_in();
+  training.stack.flash_attention = false;
+  training.sequence_length = 8;
+  for (const bool dropout : {false, true}) {
+    training.stack.dropout = dropout;
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.context_parallel = 4;
+    request.context_parallel_algorithm = ContextAlgorithm::ring;
+    expect_right(tiny_gpt(false), request, fmt::format("unfused ring, dropout {}", dropout),
+                 training);
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "executor/rank_run.h"
+
 namespace trainyard {
 namespace {
 
@@ -51,6 +53,24 @@ TEST(WeightRow, OfATiedHeadIsTheEmbeddings) {
   setting.model.tied_embeddings = true;
   EXPECT_EQ(WeightRow(setting, {"head weight", -1, 3})[2],
             WeightRow(setting, {"embedding table", -1, 3})[2]);
+}
+
+// Where a GPU would have to keep something elsewhere, or scores that its kernels do not write.
+TEST(NotExecuted, NamesWhatTheCudaBackendHasNot) {
+  Setting setting;
+  setting.plan.offload.gradients = OffloadTarget::host;
+  auto refused = not_executed(setting, BackendKind::cuda);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->where, "/plan/offload");
+  setting.plan.offload = {};
+  setting.plan.context_parallel = 2;
+  setting.training.stack.flash_attention = false;
+  refused = not_executed(setting, BackendKind::cuda);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->where, "/plan/context_parallel_algorithm");
+  setting.plan.context_parallel_algorithm = ContextAlgorithm::all_gather;
+  refused = not_executed(setting, BackendKind::cuda);
+  EXPECT_TRUE(!refused || refused->where != "/plan/context_parallel_algorithm");
 }
 
 }  // namespace

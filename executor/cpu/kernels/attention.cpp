@@ -163,6 +163,14 @@ RowSum<S> row_sum(const Tensor<S>& s, Eigen::Index row) {
 
 bool is_fused(const Where& where) { return where.setting.training.stack.flash_attention; }
 
+// Of a ring that is not fused the scores of each block are kept beside the log-sum-exp.
+bool keeps_block_scores(const Where& where) {
+  const Plan& plan = where.setting.plan;
+  return !is_fused(where) && plan.context_parallel > 1 &&
+         plan.context_parallel_algorithm == ContextAlgorithm::ring;
+}
+bool keeps_log_sums(const Where& where) { return is_fused(where) || keeps_block_scores(where); }
+
 // Of the tensor-parallel rank's heads the first that this rank has.
 Eigen::Index first_head(const Operation& op, const Where& where) {
   const Plan& plan = where.setting.plan;
@@ -237,10 +245,14 @@ void attention(const Operation& op, const Where& where, const Operands<S>& o) {
   const bool first = op.kind == OperationKind::attention;
   Tensor<S>& output = first ? *o.out[0] : *o.in_place[0];
   Tensor<S>& statistics = first ? *o.out[1] : *o.in_place[1];
-  const bool fused = is_fused(where);
-  if (!fused) {
+  const bool fused = keeps_log_sums(where);
+  const bool blocks = keeps_block_scores(where);
+  Tensor<S>& whole = blocks ? *o.out.back() : statistics;
+  if (!fused || blocks) {
     const auto heads = static_cast<Eigen::Index>(op.attention.heads);
-    statistics.resize(output.rows(), heads * where.setting.training.sequence_length);
+    const std::int64_t length = where.setting.training.sequence_length;
+    const int parts = blocks ? where.setting.plan.context_parallel : 1;
+    whole.resize(output.rows(), heads * (length / parts));
   }
   for_each_head(op, where, o, [&](const HeadPlace& at) {
     const Tensor<S> s = scores(op, where, at, o);
@@ -250,6 +262,7 @@ void attention(const Operation& op, const Where& where, const Operands<S>& o) {
                                    : -std::numeric_limits<S>::infinity();
     for (Eigen::Index i = 0; i < s.rows(); ++i) {
       const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
+      if (blocks) whole.row(row).segment(at.head * s.cols(), s.cols()) = s.row(i);
       attend<S>({row, at.head, sink, first, fused, output, statistics}, s, kept, i, values);
     }
   });
@@ -260,9 +273,11 @@ Tensor<S> probabilities(const Operation& op, const Where& where, const HeadPlace
                         const Operands<S>& o) {
   const Tensor<S>& statistics = *o.in[4];
   Tensor<S> p = scores(op, where, at, o);
-  const bool fused = is_fused(where);
+  const bool fused = keeps_log_sums(where);
+  const bool blocks = keeps_block_scores(where);
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     const Eigen::Index row = at.queries.rows[static_cast<std::size_t>(i)];
+    if (blocks) p.row(i) = o.in[6]->row(row).segment(at.head * p.cols(), p.cols());
     if (fused) {
       p.row(i) = (p.row(i).array() - statistics(row, at.head)).exp();
     } else {
@@ -284,8 +299,8 @@ void add_rows(const Tensor<S>& part, const Tokens& tokens, Eigen::Index column, 
 template <typename S>
 Vector<S> sink_probabilities(const Operation& op, const Where& where, const HeadPlace& at,
                              const Operands<S>& o, const Tensor<S>& p) {
-  if (!is_fused(where)) return (1 - p.rowwise().sum().array()).matrix();
-  const S sink = (*o.in[6])(first_head(op, where) + at.head, 0);
+  if (!keeps_log_sums(where)) return (1 - p.rowwise().sum().array()).matrix();
+  const S sink = (*o.in.back())(first_head(op, where) + at.head, 0);
   Vector<S> log_sums(p.rows());
   for (Eigen::Index i = 0; i < p.rows(); ++i) {
     log_sums[i] = (*o.in[4])(at.queries.rows[static_cast<std::size_t>(i)], at.head);
@@ -310,7 +325,7 @@ void attention_gradient(const Operation& op, const Where& where, const Operands<
         (dout * taken(*o.in[2], at.keys, at.kv_head, width).transpose()).cwiseProduct(kept);
     const Vector<S> delta =
         dout.cwiseProduct(taken(*o.in[3], at.queries, at.head, width)).rowwise().sum();
-    if (o.in.size() > 6) {
+    if (o.in.size() > (keeps_block_scores(where) ? 7 : 6)) {
       const Eigen::Index head = first_head(op, where) + at.head;
       (*o.in_place.back())(head, 0) -= delta.dot(sink_probabilities(op, where, at, o, p));
     }

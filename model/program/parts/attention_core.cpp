@@ -21,18 +21,33 @@ Operation core_operation(const NetworkUnit& unit, const AttentionHalf& half, Ope
           .attention = half.shape};
 }
 
+// A number for each query, head and key.
+int score_buffer(NetworkUnit& unit, std::string_view name, const AttentionShape& shape) {
+  const auto columns =
+      static_cast<std::int64_t>(shape.heads) * static_cast<std::int64_t>(shape.keys);
+  const int scores = unit.lowering().activation(
+      name, static_cast<std::int64_t>(shape.batch * shape.queries), columns);
+  // Scores or probabilities, the mask and what dropout leaves.
+  double& bytes = unit.lowering().program.buffers.back().element_bytes;
+  if (unit.drops()) bytes = 2 * bytes + 1;
+  return scores;
+}
+
+bool is_ring(const Plan& plan) {
+  return plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ring;
+}
+
+int log_sum_buffer(NetworkUnit& unit, const AttentionShape& shape) {
+  return unit.numbers("log-sum-exp", static_cast<std::int64_t>(shape.batch * shape.queries),
+                      static_cast<std::int64_t>(shape.heads));
+}
+
+// The blocks of a ring are merged by the log-sum-exp of their rows, fused or not.
 int statistics_buffer(NetworkUnit& unit, const AttentionShape& shape) {
-  const auto heads = static_cast<std::int64_t>(shape.heads);
-  const auto rows = static_cast<std::int64_t>(shape.batch * shape.queries);
-  if (!unit.lowering().training.stack.flash_attention) {
-    const int scores = unit.lowering().activation("probabilities", rows,
-                                                  heads * static_cast<std::int64_t>(shape.keys));
-    // Probabilities, the mask and what dropout leaves.
-    double& bytes = unit.lowering().program.buffers.back().element_bytes;
-    if (unit.drops()) bytes = 2 * bytes + 1;
-    return scores;
-  }
-  return unit.numbers("log-sum-exp", rows, heads);
+  const Lowering& lowering = unit.lowering();
+  return lowering.training.stack.flash_attention || is_ring(lowering.plan)
+             ? log_sum_buffer(unit, shape)
+             : score_buffer(unit, "probabilities", shape);
 }
 
 Operands read_heads(const HeadBuffers& heads) {
@@ -199,10 +214,21 @@ const HeadBuffers& block_at(const AttentionHalf& half, const RingPlaces& places,
   return step == 0 ? half.heads : places[static_cast<std::size_t>(step % 2)];
 }
 
+int scores_of(const AttentionHalf& half, int step) {
+  return half.block_scores[static_cast<std::size_t>(step)];
+}
+
 void append_ring(NetworkUnit& unit, AttentionHalf& half) {
   const int ranks = unit.lowering().plan.context_parallel;
   half.ring =
       ring_places(unit, half, {"", "even keys", "even values"}, {"", "odd keys", "odd values"});
+  if (!unit.lowering().training.stack.flash_attention) {
+    AttentionShape block = half.shape;
+    block.keys /= ranks;
+    for (int step = 0; step < ranks; ++step) {
+      half.block_scores.push_back(score_buffer(unit, "block scores", block));
+    }
+  }
   for (int step = 0; step < ranks; ++step) {
     const HeadBuffers& block = block_at(half, half.ring, step);
     if (step + 1 < ranks) {
@@ -216,8 +242,23 @@ void append_ring(NetworkUnit& unit, AttentionHalf& half) {
     const Access access = step == 0 ? Access::create : Access::update;
     core.operands.push_back(with_access(reads(half.core_output), access));
     core.operands.push_back(with_access(reads(half.statistics), access));
+    if (!half.block_scores.empty()) core.operands.push_back(creates(scores_of(half, step)));
     unit.add(Phase::forward, core);
   }
+}
+
+// The scores of a block that were not kept. It merges nothing.
+void repeat_block(NetworkUnit& unit, const AttentionHalf& half, int step,
+                  const HeadBuffers& block) {
+  Operation core = ring_operation(unit, half, OperationKind::attention, step);
+  const ProgramBuffer first =
+      unit.lowering().program.buffers[static_cast<std::size_t>(half.core_output)];
+  const int output = unit.lowering().activation("block context again", first.rows, first.columns);
+  core.operands = read_heads(block);
+  core.operands.push_back(creates(output));
+  core.operands.push_back(creates(log_sum_buffer(unit, half.shape)));
+  core.operands.push_back(creates(scores_of(half, step)));
+  unit.repeat(core);
 }
 
 // One block of the ring; `into`: its own key and value gradients.
@@ -229,6 +270,7 @@ void append_block_gradient(NetworkUnit& unit, const AttentionHalf& half, int ste
       unit, half,
       first ? OperationKind::attention_gradient : OperationKind::attention_gradient_step, step);
   core.operands = read_for_gradient(half, block, context_gradient);
+  if (!half.block_scores.empty()) core.operands.push_back(reads(scores_of(half, step)));
   if (step == 0) append_sinks(half, core.operands);
   core.operands.push_back(
       with_access(reads(into.queries), first ? Access::create : Access::update));
@@ -248,8 +290,8 @@ void append_block_addition(NetworkUnit& unit, const HeadBuffers& block, const He
 
 // The forward ring run backwards, from the block that it ended with to the rank's own: the next
 // block comes in and the gradients so far go out while the core works on the block between them.
-HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
-                                 int context_gradient) {
+HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half, int context_gradient,
+                                 bool repeats_core) {
   const HeadBuffers gradients = make_gradients(unit, half);
   const RingPlaces following =
       ring_places(unit, half, {"", "even key gradient", "even value gradient"},
@@ -265,6 +307,7 @@ HeadBuffers append_ring_gradient(NetworkUnit& unit, const AttentionHalf& half,
     HeadBuffers sum = step == 0 ? gradients : following[static_cast<std::size_t>(step % 2)];
     sum.queries = gradients.queries;
     if (step < last) pass(unit, back, following[static_cast<std::size_t>((step + 1) % 2)], sum);
+    if (repeats_core) repeat_block(unit, half, step, block);
     append_block_gradient(unit, half, step, block, context_gradient, step == last ? sum : of_block);
     if (step < last) append_block_addition(unit, of_block, sum);
   }
@@ -354,15 +397,14 @@ HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, i
   const bool gathers =
       plan.context_parallel > 1 && plan.context_parallel_algorithm == ContextAlgorithm::all_gather;
   if (gathers) return append_gathered_gradient(unit, half, context_gradient, repeats_core);
+  if (is_ring(plan)) return append_ring_gradient(unit, half, context_gradient, repeats_core);
   if (repeats_core) repeat_core(unit, half, half.core);
   if (plan.context_parallel == 1) {
     const HeadBuffers gradients = make_gradients(unit, half);
     append_attention_core_gradient(unit, half, half.heads, context_gradient, gradients);
     return gradients;
   }
-  const bool ring = plan.context_parallel_algorithm == ContextAlgorithm::ring;
-  return ring ? append_ring_gradient(unit, half, context_gradient)
-              : append_ulysses_gradient(unit, half, context_gradient);
+  return append_ulysses_gradient(unit, half, context_gradient);
 }
 
 }  // namespace trainyard

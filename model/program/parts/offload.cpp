@@ -63,6 +63,22 @@ void append_if_any(OperationList& list, Operation operation) {
   if (!operation.operands.empty()) list.push_back(std::move(operation));
 }
 
+// Written where something begins that others wait for.
+ProgramBuffer mark(std::string_view name, BufferRole role) {
+  ProgramBuffer mark{.name = name, .role = role, .scope = Scope::stage};
+  mark.rows = mark.columns = 1;
+  mark.dtype = Dtype::fp32;
+  mark.element_bytes = 4;
+  return mark;
+}
+
+int pass_mark(Lowering& lowering) {
+  if (lowering.pass_begun < 0) {
+    lowering.pass_begun = lowering.add(mark("pass begun", BufferRole::scalar));
+  }
+  return lowering.pass_begun;
+}
+
 // This rank's part of what it keeps; the whole of it where nobody shares it, or it is a part.
 ProgramBuffer part_of_whole(const Lowering& lowering, int held, const Sharing& sharing,
                             OffloadTarget target) {
@@ -202,19 +218,24 @@ std::vector<Operation> gradients_to_afar(const NetworkUnit& unit,
 
 std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming) {
   if (coming.empty()) return coming;
-  if (lowering.begun < 0) {
-    ProgramBuffer begun{.name = "begun", .scope = Scope::stage};
-    begun.rows = begun.columns = 1;
-    begun.dtype = Dtype::fp32;
-    begun.element_bytes = 4;
-    lowering.begun = lowering.add(begun);
-  }
+  if (lowering.begun < 0) lowering.begun = lowering.add(mark("begun", BufferRole::activation));
   const Operation begins{
       .kind = OperationKind::await, .dtype = Dtype::bf16, .operands = {creates(lowering.begun)}};
   for (Operation& operation : coming) operation.operands.push_back(reads(lowering.begun));
   coming.back().operands.back().frees = true;
   coming.insert(coming.begin(), begins);
   return coming;
+}
+
+std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> coming) {
+  if (!coming.empty()) coming.front().operands.push_back(reads(pass_mark(lowering)));
+  return coming;
+}
+
+Operation pass_begins(Lowering& lowering) {
+  return {.kind = OperationKind::await,
+          .dtype = Dtype::bf16,
+          .operands = {updates(pass_mark(lowering))}};
 }
 
 std::vector<Operation> with_gradients_here(const Lowering& lowering,

@@ -36,8 +36,12 @@ std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
                                            const std::vector<Phase>& phases);
 // And behind it the sums go.
 std::vector<Operation> gradients_to_afar(const NetworkUnit& unit, const std::vector<Phase>& phases);
-// What comes waits until the unit at work begins.
+// What comes waits until the unit at work begins; for the first unit of a pass, until the pass
+// before begins.
 std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming);
+std::vector<Operation> beside_pass(Lowering& lowering, std::vector<Operation> coming);
+// On the compute stream, when a pass begins.
+Operation pass_begins(Lowering& lowering);
 // At the end of a step: `operations` on gradients that come for them and go again.
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,

@@ -117,7 +117,8 @@ struct AttentionHalf {
   // probabilities). Where heads are dealt over the context ranks they are not those of `heads`.
   HeadBuffers core;
   int core_output = -1, statistics = -1;
-  RingPlaces ring;  // the last block that came stays for backward
+  std::vector<int> block_scores;  // of a ring without a fused kernel, by step: before the softmax
+  RingPlaces ring;                // the last block that came stays for backward
 };
 AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);

@@ -24,7 +24,8 @@ struct Lowering {
   Dtype dtype = Dtype::bf16;      // of activations and weights
   int hidden = -1;                // buffers between layers: the stream, and its gradient
   int gradient = -1;
-  int begun = -1;  // where something comes from the host for the next unit
+  // Where something comes from the host for the next unit, or for the next pass.
+  int begun = -1, pass_begun = -1;
 
   int add(const ProgramBuffer& buffer);
   // [rows×columns] of activations.

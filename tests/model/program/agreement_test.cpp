@@ -340,11 +340,13 @@ TEST(ProgramAgreement, PassesSideBySideReceiveBeforeBothAndSendBehindBoth) {
 
 // ---- The sequence over several ranks --------------------------------------------------------
 
-Case over_context(ContextAlgorithm algorithm) {
+Case over_context(ContextAlgorithm algorithm, bool fused = true) {
   PlanRequest request = degrees(2, 1, true);
   request.context_parallel = 4;
   request.context_parallel_algorithm = algorithm;
-  return make_case(llama_8b_on_h100(), request);
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.flash_attention = fused;
+  return make_case(std::move(job), request);
 }
 
 Seconds context_wire(const Case& c, const PlanLinks& links) {
@@ -372,31 +374,26 @@ TEST(ProgramAgreement, ContextRanksExchangeTheBytesOfTheTraffic) {
 TEST(ProgramAgreement, ContextRanksShareTheFlopAndTheTime) {
   for (const auto algorithm :
        {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
-    const Case c = over_context(algorithm);
-    Flops flop;
-    for_each_operation(c,
-                       [&](const IssuedOperation& issued) { flop += flop_of(*issued.operation); });
-    expect_close((flop * c.plan.devices()).value(), c.job.model_flop.value(), "FLOP");
-    expect_layer_costs_its_operators(c);
+    for (const bool fused : {true, false}) {
+      const Case c = over_context(algorithm, fused);
+      Flops flop;
+      for_each_operation(
+          c, [&](const IssuedOperation& issued) { flop += flop_of(*issued.operation); });
+      expect_close((flop * c.plan.devices()).value(), c.job.model_flop.value(), "FLOP");
+      expect_layer_costs_its_operators(c);
+    }
   }
 }
 
-// ---- What cannot be lowered -----------------------------------------------------------------
-
-std::string refusal(const PreparedJob& job, const PlanRequest& request) {
-  const auto program = lower(job.job.model, job.job.training, legal_plan(job, request));
-  return program ? "lowered" : program.error().where + ": " + program.error().message;
-}
-
-TEST(ProgramRefusal, NamesWhatIsNotLoweredYet) {
-  PreparedJob job = llama_8b_on_h100();
-  EXPECT_EQ(refusal(job, degrees(2, 2, true)), "lowered");
-  job.job.training.stack.flash_attention = false;
-  PlanRequest request = degrees(2, 2, true);
-  request.context_parallel = 2;
-  request.context_parallel_algorithm = ContextAlgorithm::ring;
-  EXPECT_EQ(refusal(job, request),
-            "/plan/context_parallel: not lowered yet: ring attention without a fused kernel");
+// Handbook §7: a score of 16 bits for each query, head and key; a ring's rows keep a log-sum-exp.
+TEST(ProgramAgreement, RingsWithoutAFusedKernelKeepTheScoresOfTheirBlocks) {
+  const Case fused = over_context(ContextAlgorithm::ring);
+  const Case unfused = over_context(ContextAlgorithm::ring, false);
+  const Transformer& model = unfused.job.job.model;
+  const auto keys = static_cast<double>(unfused.job.job.training.sequence_length);
+  const double scores =
+      unfused.plan.micro_batch * (keys / 4) * (model.attention_heads / 2.0) * keys;
+  expect_close((kept_by_layer(unfused) - kept_by_layer(fused)).value(), 2 * scores, "scores");
 }
 
 }  // namespace

@@ -64,7 +64,6 @@ TEST(ProgramOfAttention, IsTheUnshardedOneOverContextRanks) {
   for (const Kind& kind : kinds()) {
     for (const auto algorithm :
          {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
-      if (!kind.fused && algorithm == ContextAlgorithm::ring) continue;
       PlanRequest request;
       request.tensor_parallel = 2;
       request.sequence_parallel = true;
@@ -77,11 +76,13 @@ TEST(ProgramOfAttention, IsTheUnshardedOneOverContextRanks) {
   }
 }
 
-// The scores that are repeated are those of all keys that forward saw, gathered or dealt.
+// The scores that are repeated are those of all keys that forward saw: block by block in a ring,
+// gathered or dealt.
 TEST(ProgramOfAttention, WithItsScoresRepeatedOverContextRanksIsTheUnshardedOne) {
   for (const Kind& kind : kinds()) {
     if (kind.fused) continue;
-    for (const auto algorithm : {ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
+    for (const auto algorithm :
+         {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
       for (const bool overlapped : {false, true}) {
         PlanRequest request;
         request.tensor_parallel = 2;
@@ -92,6 +93,29 @@ TEST(ProgramOfAttention, WithItsScoresRepeatedOverContextRanksIsTheUnshardedOne)
         request.data_parallel = 2;
         request.recompute.mode = RecomputeMode::selective;
         expect_equivalent(tiny_setting(kind.model, training_of(kind), request), kind.name, 6);
+      }
+    }
+  }
+}
+
+// Rings of four blocks, and scores on the host between the passes.
+TEST(ProgramOfAttention, WithTheScoresOfEachBlockInMemoryIsTheUnshardedOne) {
+  for (const Kind& kind : kinds()) {
+    if (kind.fused) continue;
+    for (const bool away : {false, true}) {
+      for (const RecomputeMode mode :
+           {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+        PlanRequest request;
+        request.context_parallel = 4;
+        request.context_parallel_algorithm = ContextAlgorithm::ring;
+        request.pipeline_parallel = 2;
+        request.data_parallel = 2;
+        request.schedule = away ? "1f1b" : "zb-h1";
+        request.recompute.mode = mode;
+        if (away) request.offload.activations = OffloadTarget::host;
+        expect_equivalent(
+            tiny_setting(kind.model, training_of(kind), request),
+            fmt::format("{} away {} recompute {}: ", kind.name, away, static_cast<int>(mode)), 8);
       }
     }
   }
