@@ -1,4 +1,5 @@
-// Products in 8 bits of every layout against sums of the host's roundings (executor/cpu/kernels).
+// Products in 8 bits of every layout against sums of the host's roundings (executor/cpu/kernels);
+// the order of heads that cuDNN has.
 #include <gtest/gtest.h>
 
 #include "executor/cuda/compute.h"
@@ -101,6 +102,23 @@ TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
   expect_sums({160, 192, 32, false, false}, type, type, 32);
   expect_sums({64, 160, 32, true, false}, type, type, 32);
   expect_sums({64, 8, 32, true, false}, type, type, 32);
+}
+
+// Two sequences of three tokens and two heads: what cuDNN's log-sum-exps lie like.
+TEST(HeadOrder, IsThatOfSequencesThenHeadsThenTokens) {
+  CudaStatus status;
+  DeviceMemory memory(status, 0, 1);
+  const Queue queue{status, nullptr, memory.pool()};
+  const Scratch tokens(queue, 6, 2, ElementType::f32), heads(queue, 6, 2, ElementType::f32),
+      back(queue, 6, 2, ElementType::f32);
+  const std::vector<float> by_token = {0, 10, 1, 11, 2, 12, 100, 110, 101, 111, 102, 112};
+  upload(queue, *tokens, by_token);
+  to_heads(queue, *heads, *tokens, 3);
+  EXPECT_EQ(downloaded(queue, *heads),
+            (std::vector<float>{0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112}));
+  from_heads(queue, *back, *heads, 3);
+  EXPECT_EQ(downloaded(queue, *back), by_token);
+  EXPECT_TRUE(status.ok()) << status.message();
 }
 
 }  // namespace
