@@ -24,7 +24,8 @@ namespace graph = cudnn_frontend::graph;
 constexpr std::int64_t kWidest = 256;  // elements of a head
 constexpr std::int64_t kInStepsOf = 8;
 
-enum Id : std::int64_t { kQ = 1, kK, kV, kO, kStats, kDo, kDq, kDk, kDv };
+using Id = std::int64_t;
+constexpr Id kQ = 1, kK = 2, kV = 3, kO = 4, kStats = 5, kDo = 6, kDq = 7, kDk = 8, kDv = 9;
 
 // Of a whole program's shapes there are few.
 struct Shape {
