@@ -3,6 +3,7 @@
 #pragma once
 
 #include "executor/cpu/kernels/kernels.h"
+#include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/device_memory.h"
 #include "executor/cuda/gemm.h"
 #include "executor/cuda/kernels/kernels.h"
@@ -21,6 +22,7 @@ struct DeviceWork {
   const DeviceOperands& operands;
   const Queue& queue;
   Gemm& gemm;
+  CudnnAttention& cudnn;
   DeviceMemory& memory;
 
   const View& in(std::size_t i) const { return operands.in[i]->view; }

@@ -87,14 +87,14 @@ void forward(const DeviceWork& w) {
     const std::int64_t columns = plan.heads * plan.length;
     w.memory.reshape(*w.operands.out[1], w.out(0).rows, columns, w.queue);
   }
-  attention(w.queue, plan,
-            {.queries = w.in(0),
-             .keys = w.in(1),
-             .values = w.in(2),
-             .output = first ? w.out(0) : w.in_place(0),
-             .statistics = first ? w.out(1) : w.in_place(1),
-             .sinks = w.in_if(3),
-             .first = first});
+  const AttentionOperands of{.queries = w.in(0),
+                             .keys = w.in(1),
+                             .values = w.in(2),
+                             .output = first ? w.out(0) : w.in_place(0),
+                             .statistics = first ? w.out(1) : w.in_place(1),
+                             .sinks = w.in_if(3),
+                             .first = first};
+  if (!w.cudnn.forward(w.queue, plan, of)) attention(w.queue, plan, of);
 }
 
 // What a block of a ring adds to is updated, the rest created.
@@ -113,7 +113,8 @@ void backward(const DeviceWork& w) {
   to.keys = to.add_keys ? w.in_place(1) : w.out(made - 2);
   to.values = to.add_keys ? w.in_place(2) : w.out(made - 1);
   if (of.sinks != nullptr) to.sinks = &w.operands.in_place.back()->view;
-  attention_gradient(w.queue, attention_plan(w), of, to);
+  const AttentionPlan plan = attention_plan(w);
+  if (!w.cudnn.backward(w.queue, plan, of, to)) attention_gradient(w.queue, plan, of, to);
 }
 
 }  // namespace

@@ -247,6 +247,7 @@ class CudaBackend final : public Backend {
             operands,
             queue,
             gemm_,
+            *cudnn_,
             memory_};
   }
 
@@ -273,6 +274,7 @@ class CudaBackend final : public Backend {
   std::vector<CastFormat> casts_;  // by buffer of the program
   DeviceMemory memory_;
   Gemm gemm_;
+  std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
   std::unique_ptr<DeviceTransport> transport_;
   std::vector<DeviceTensor> tensors_;
   std::map<Lane, LaneState> lanes_;

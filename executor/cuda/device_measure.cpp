@@ -4,7 +4,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <memory>
 
+#include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/device_memory.h"
 #include "executor/cuda/gemm.h"
 #include "executor/cuda/kernels/kernels.h"
@@ -194,10 +196,14 @@ class DeviceMeasurement {
     plan.query_width = plan.value_width = head_dim;
     const AttentionOperands of{
         .queries = *q, .keys = *k, .values = *v, .output = *out, .statistics = *statistics};
-    const Seconds forward = time_of([&] { attention(to, plan, of); });
+    const Seconds forward = time_of([&] {
+      if (!cudnn_->forward(to, plan, of)) attention(to, plan, of);
+    });
     AttentionGradients gradients{
         .output_gradient = *dout, .queries = *dq, .keys = *dk, .values = *dv};
-    const Seconds back = time_of([&] { attention_gradient(to, plan, of, gradients); });
+    const Seconds back = time_of([&] {
+      if (!cudnn_->backward(to, plan, of, gradients)) attention_gradient(to, plan, of, gradients);
+    });
     backward.push_back(back / forward);
     const double count = tokens, d = head_dim;
     samples_.attention.push_back({Dtype::bf16,
@@ -227,6 +233,7 @@ class DeviceMeasurement {
   CudaStatus status_;
   DeviceMemory memory_;
   Gemm gemm_;
+  std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
   cudaStream_t stream_ = nullptr;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
   Seconds each_;

@@ -50,6 +50,13 @@ View rows_of(const GemmOperand& operand) {
   return {operand.data, operand.rows, operand.leading, element_of(operand.type), operand.scales};
 }
 
+void clear_operand(const Queue& queue, const GemmOperand& operand) {
+  if (operand.size() == 0) return;
+  const Scratch zeros(queue, operand.rows, operand.columns, ElementType::f32);
+  fill(queue, *zeros, 0);
+  copy_columns(queue, {rows_of(operand), 0}, {*zeros, 0}, operand.columns);
+}
+
 // The same numbers in another type, in `scratch`.
 GemmOperand copied_to(const Queue& queue, const GemmOperand& operand, const Scratch& scratch) {
   copy_columns(queue, {*scratch, 0}, {rows_of(operand), 0}, operand.columns);
@@ -178,15 +185,18 @@ void Gemm::choose(Choice& choice, const Key& key) {
 void Gemm::multiply(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                     const GemmOperand& c, bool add) {
   if (a.size() == 0 || b.size() == 0 || c.size() == 0) {
-    const Scratch zeros(queue, c.rows, c.columns, ElementType::f32);
-    if (add || c.size() == 0) return;
-    fill(queue, *zeros, 0);
-    return copy_columns(queue, {rows_of(c), 0}, {*zeros, 0}, c.columns);
+    if (!add) clear_operand(queue, c);
+    return;
   }
   if (is_narrow(a) && is_narrow(b)) {
     if (!multiply_narrow(queue, a, b, c, add)) multiply_in_bf16(queue, a, b, c, add);
     return;
   }
+  multiply_wide(queue, a, b, c, add);
+}
+
+void Gemm::multiply_wide(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
+                         const GemmOperand& c, bool add) {
   if (a.type != b.type) {
     const bool a_is_float = a.type == CUDA_R_32F;
     const GemmOperand& other = a_is_float ? b : a;

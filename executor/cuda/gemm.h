@@ -51,6 +51,9 @@ class Gemm {
   struct Narrow;
   using Key = std::vector<std::int64_t>;
 
+  // Not both in 8 bits.
+  void multiply_wide(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
+                     const GemmOperand& c, bool add);
   // Both in 8 bits; false: the library does not take them.
   bool multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                        const GemmOperand& c, bool add);

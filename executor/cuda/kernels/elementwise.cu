@@ -227,6 +227,30 @@ __global__ void add_columns_kernel(Columns to, View what) {
   }
 }
 
+// What each token has of each head, and the same by head.
+struct ByHead {
+  View heads, tokens;  // [sequences · heads × length], [sequences · length × heads]
+  std::int64_t length;
+  bool back;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
+    static_assert(N == 1);
+    const std::int64_t row = i / tokens.columns, head = i % tokens.columns;
+    const std::int64_t sequence = row / length;
+    const std::int64_t there = (sequence * tokens.columns + head) * length + row % length;
+    if (back) {
+      put(tokens, i, at(heads, there));
+    } else {
+      put(heads, there, at(tokens, i));
+    }
+  }
+};
+
+void exchange_heads(const Queue& queue, const ByHead& body) {
+  start(queue, "by_head", each_kernel<1, ByHead>, dim3(blocks_for(body.tokens.size())), kBlock, 0,
+        body, body.tokens.size());
+}
+
 View or_none(const View* view) { return view == nullptr ? View{} : *view; }
 
 }  // namespace
@@ -316,6 +340,15 @@ void copy_columns(const Queue& queue, const Columns& to, const Columns& from, st
 void add_columns(const Queue& queue, const Columns& to, const View& what) {
   start(queue, "add_columns", add_columns_kernel, dim3(blocks_for(what.size())), kBlock, 0, to,
         what);
+}
+
+void to_heads(const Queue& queue, const View& by_head, const View& by_token, std::int64_t length) {
+  exchange_heads(queue, {by_head, by_token, length, false});
+}
+
+void from_heads(const Queue& queue, const View& by_token, const View& by_head,
+                std::int64_t length) {
+  exchange_heads(queue, {by_head, by_token, length, true});
 }
 
 }  // namespace trainyard
