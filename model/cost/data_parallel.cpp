@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/cost/offload.h"
+
 namespace trainyard {
 namespace {
 

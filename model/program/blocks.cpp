@@ -276,28 +276,31 @@ bool gone_before_reduction(const NetworkUnit& unit, const Parameter& parameter) 
          completing_phase(unit, parameter) == Phase::input_gradient;
 }
 
+// Whether what is left to sum up of a gradient waits for the end of the step. Of one that is kept
+// in parts the ranks of a copy of the network add theirs up behind its reduction: passes on their
+// stream would wait for that.
+bool is_late(const NetworkUnit& unit, const Parameter& parameter) {
+  return gone_before_reduction(unit, parameter) || parameter.keeps_gradient_part();
+}
+
 void add_reductions(Lowering& lowering, const NetworkUnit& unit, const UnitNames& names,
                     UnitBlocks& blocks) {
-  std::vector<Parameter> late = unit.parameters();
-  std::vector<Parameter> in_pass;
-  if (lowering.plan.overlap.data_parallel && blocks.reduced_in_pass) {
-    const auto gone = std::stable_partition(
-        late.begin(), late.end(),
-        [&](const Parameter& parameter) { return gone_before_reduction(unit, parameter); });
-    in_pass.assign(gone, late.end());
-    late.erase(gone, late.end());
-  }
+  Program& program = lowering.program;
+  const std::vector<Parameter>& all = unit.parameters();
   const auto reduction = [&](const std::vector<Parameter>& some) {
     return with_gradients_here(lowering, some, gradient_reduction(lowering, some));
   };
-  Program& program = lowering.program;
-  if (in_pass.empty()) {
+  if (!lowering.plan.overlap.data_parallel || !blocks.reduced_in_pass) {
     blocks.reduced_in_pass = false;
-    blocks.reduction = add_block(program, names.reduction, reduction(late));
-  } else {
-    blocks.reduction = add_block(program, names.reduction, gradient_reduction(lowering, in_pass));
-    blocks.late_reduction = add_block(program, names.reduction, reduction(late));
+    blocks.reduction = add_block(program, names.reduction, reduction(all));
+    return;
   }
+  std::vector<Parameter> in_pass, late;
+  for (const Parameter& parameter : all) {
+    (is_late(unit, parameter) ? late : in_pass).push_back(parameter);
+  }
+  blocks.reduction = add_block(program, names.reduction, gradient_reduction(lowering, in_pass));
+  blocks.late_reduction = add_block(program, names.reduction, reduction(late));
 }
 
 UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& names,
