@@ -343,7 +343,9 @@ void scale(Breakdown& parts, double factor) {
 Seconds pipeline_time(const PreparedJob& job, const Plan& plan, const Estimate& out) {
   const Schedule& schedule = *plan.schedule;
   const bool of_chunks = !out.chunk_passes.empty();
-  if (plan.optimizer_barrier && !schedule.optimizer_barrier) {
+  // Where weight gradients are put off, a stage that begins later may be the last to end.
+  const bool split = schedule.splits_backward && schedule.closed_makespan != nullptr;
+  if (plan.optimizer_barrier && (split || !schedule.optimizer_barrier)) {
     return makespan(schedule, pipeline_shape(plan), of_chunks ? out.chunk_passes : out.passes);
   }
   return of_chunks ? longest_span_of_chunks(job, plan, out.chunk_passes)

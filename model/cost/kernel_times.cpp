@@ -12,8 +12,8 @@ Bytes gradient_bytes(const Training& training, const Operator& op) {
   if (op.cls == OperatorClass::attention) {
     const AttentionShape& a = op.attention;
     const double rows = a.batch * a.heads * a.queries;
-    const double width =
-        training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim) : 3 * a.keys;
+    const double width = training.stack.flash_attention ? 2 * (a.query_head_dim + a.value_head_dim)
+                                                        : 3 * a.keys / a.blocks;
     return Bytes(rows * width * element);
   }
   return Bytes(op.gemm.m * (op.gemm.n + op.gemm.k) * op.gemm.groups * element);

@@ -66,15 +66,23 @@ bool repeats(Recompute recompute) {
   return recompute.mode == RecomputeMode::full || recompute.mode == RecomputeMode::selective;
 }
 
-// The most that a layer's backward pass makes again.
-Bytes largest_repeated(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
+// Blocks of keys that a ring makes the scores of again, one behind the other.
+double blocks_of_scores(const PreparedJob& job, const Plan& plan) {
+  const bool again = job.job.training.stack.selective == SelectiveRecompute::core_attention;
+  const bool ring = plan.context_parallel_algorithm == ContextAlgorithm::ring;
+  return again && ring ? plan.context_parallel : 1;
+}
+
+// The most that a layer's backward pass makes again at a time.
+Bytes largest_repeated(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                       const StageParameters& stage, Recompute recompute) {
   if (recompute.mode == RecomputeMode::full) return largest_layer(costs, stage);
   Bytes largest;
   for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
     const SavedBytes& saved = costs.layers[kind].saved;
     if (stage.kinds[kind] > 0) largest = std::max(largest, saved.everything - saved.selective);
   }
-  return largest;
+  return largest / blocks_of_scores(job, plan);
 }
 
 // What a micro-batch has on the device between the halves of its backward pass and not before:
@@ -122,11 +130,11 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
 }
 
 // While a layer's backward pass runs, or a chunk's where its halves are apart.
-Bytes back_at_work(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
-                   int index) {
+Bytes back_at_work(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
+                   const StageParameters& stage, int index) {
   const Recompute recompute = recompute_of(plan, index);
   const bool again = repeats(recompute);
-  const Bytes layer = again ? largest_repeated(costs, stage, recompute) : Bytes(0);
+  const Bytes layer = again ? largest_repeated(job, plan, costs, stage, recompute) : Bytes(0);
   const PipelineShape shape = pipeline_shape(plan);
   if (plan.schedule->chunks_between_halves(shape, index) == 0) return layer;
   // The layer at work has everything of itself.
@@ -227,7 +235,7 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index, StageMemory& memory) {
   const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
-  const Bytes recomputed = back_at_work(plan, costs, stage, index);
+  const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
   if (logits + states.at_head > recomputed + gradients + states.at_layer) {
