@@ -384,5 +384,22 @@ TEST(Pipeline, OfUnlikeLayersTakesWhatIsPlayed) {
   }
 }
 
+// The head makes the last stage the longest: it begins when the first micro-batch has come to it
+// and ends last. The player of pass lists is the second computation.
+TEST(Pipeline, OfZbH1EndsWhenItsLastStageEnds) {
+  const PreparedJob job = llama_8b_on_h100(1, 8);
+  PlanRequest request{.pipeline_parallel = 8};
+  request.schedule = "zb-h1";
+  request.zero_stage = 0;
+  const Plan plan = legal_plan(job, request);
+  const Estimate out = estimate(job, plan);
+  const PipelineShape shape = pipeline_shape(plan);
+  const auto played = play(plan.schedule->passes(shape), shape, play_times(shape, out.passes));
+  const Seconds busy =
+      out.stages[static_cast<std::size_t>(out.slowest_stage)].passes.total() * plan.microbatches;
+  EXPECT_NEAR((busy + out.breakdown.bubble) / played->makespan, 1, 1e-3);
+  EXPECT_GT(played->makespan, 1.02 * played->longest_span);
+}
+
 }  // namespace
 }  // namespace trainyard
