@@ -277,6 +277,11 @@ UpdateRule rule_of(const DeviceWork& w, const View& states) {
   return rule;
 }
 
+// In several shards, a whole of which this rank has its part, or that part.
+bool is_whole(const Operation& operation, const DeviceTensor& tensor) {
+  return operation.shards > 1 && tensor.what->part_of < 0;
+}
+
 // In place: gradients, the states, weights. Weights beyond this rank's part are not known until
 // they are gathered.
 void optimizer_step(const DeviceWork& w) {
@@ -288,13 +293,19 @@ void optimizer_step(const DeviceWork& w) {
   for (std::size_t i = 0; i < count; ++i) {
     const View& gradient = w.in_place(i);
     const View& weight = w.in_place(count + 1 + i);
-    const FlatPart part = part_of(weight.size(), w.operation.shards, w.where.shard);
+    const bool of_whole = is_whole(w.operation, *w.operands.in_place[i]);
+    const bool into_whole = is_whole(w.operation, *w.operands.in_place[count + 1 + i]);
+    const int shards = of_whole || into_whole ? w.operation.shards : 1;
+    const FlatPart part =
+        part_of(of_whole ? gradient.size() : weight.size(), shards, w.where.shard);
     const std::int64_t size = part.end - part.begin;
-    const bool is_part = w.operation.shards > 1 && w.operands.in_place[i]->what->part_of >= 0;
-    update(w.queue, weight.from(part.begin, size), gradient.from(is_part ? 0 : part.begin, size),
-           states.rows_from(state, size), w.in_if(0), rule);
-    fill(w.queue, weight.from(0, part.begin), unknown);
-    fill(w.queue, weight.from(part.end, weight.size() - part.end), unknown);
+    update(w.queue, weight.from(into_whole ? part.begin : 0, size),
+           gradient.from(of_whole ? part.begin : 0, size), states.rows_from(state, size),
+           w.in_if(0), rule);
+    if (into_whole) {
+      fill(w.queue, weight.from(0, part.begin), unknown);
+      fill(w.queue, weight.from(part.end, weight.size() - part.end), unknown);
+    }
     fill(w.queue, gradient, 0);
     state += size;
   }
@@ -312,11 +323,12 @@ void copy_of(const DeviceWork& w) {
       continue;
     }
     const View& to = into[i]->view;
-    const bool scatters = !w.operands.in[i]->on_host();
+    const bool scatters = w.operands.in[i]->what->part_of < 0;
     const FlatPart part =
         part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
     const std::int64_t size = part.end - part.begin;
     if (!scatters) fill(w.queue, to, std::nanf(""));
+    if (!w.operands.out.empty()) fill(w.queue, to, 0);
     convert(w.queue, to.from(scatters ? 0 : part.begin, size),
             from.from(scatters ? part.begin : 0, size));
   }

@@ -58,7 +58,7 @@ TEST(WeightRow, OfATiedHeadIsTheEmbeddings) {
 // Where a GPU would have to keep something elsewhere, or scores that its kernels do not write.
 TEST(NotExecuted, NamesWhatTheCudaBackendHasNot) {
   Setting setting;
-  setting.plan.offload.gradients = OffloadTarget::host;
+  setting.plan.offload.gradients = OffloadTarget::nvme;
   auto refused = not_executed(setting, BackendKind::cuda);
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->where, "/plan/offload");
