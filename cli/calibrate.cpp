@@ -274,6 +274,14 @@ int answer(const CalibrateOptions& options, Device& device, const Subject& subje
   return print(text_of(options, device, subject, points), kDone);
 }
 
+// A rank for each GPU, unless a number was given. The reason why there is none to measure.
+std::optional<Error> prepare_gpus(CalibrateOptions& options) {
+  if (auto error = become_cuda_program()) return error;
+  if (auto error = not_available(options.backend)) return error;
+  if (!options.names_ranks) options.ranks = options.kHasPeers ? cuda_devices() : 1;
+  return std::nullopt;
+}
+
 int run(CalibrateOptions options) {
   if (const auto started = started_as_rank(); started && started->folder) {
     const auto done = run_collective_rank(*started->folder, options.backend,
@@ -281,11 +289,8 @@ int run(CalibrateOptions options) {
     return done ? kDone : fail(done.error(), kMachineFailed);
   }
   const bool cuda = options.backend == BackendKind::cuda;
-  if (cuda) {
-    if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
-    if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);
-    // A rank for each GPU.
-    if (!options.names_ranks) options.ranks = options.kHasPeers ? cuda_devices() : 1;
+  if (const auto error = cuda ? prepare_gpus(options) : std::nullopt) {
+    return fail(*error, kMachineFailed);
   }
   const InterruptGuard guard;
   const auto subject = cuda ? measured_device(options) : measured_host(options);

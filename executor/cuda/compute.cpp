@@ -311,7 +311,19 @@ void optimizer_step(const DeviceWork& w) {
   }
 }
 
-// Flat. Of a weight what is beyond this rank's part is not known until it is gathered.
+// A whole into this rank's part of it, or that part into the whole. Of a weight what is beyond it
+// is not known until it is gathered.
+void copy_part(const DeviceWork& w, bool scatters, const View& from, const View& to) {
+  const FlatPart part =
+      part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
+  const std::int64_t size = part.end - part.begin;
+  if (!scatters) fill(w.queue, to, std::nanf(""));
+  if (!w.operands.out.empty()) fill(w.queue, to, 0);
+  convert(w.queue, to.from(scatters ? 0 : part.begin, size),
+          from.from(scatters ? part.begin : 0, size));
+}
+
+// Flat.
 void copy_of(const DeviceWork& w) {
   const std::vector<DeviceTensor*>& into =
       w.operands.out.empty() ? w.operands.in_place : w.operands.out;
@@ -322,15 +334,7 @@ void copy_of(const DeviceWork& w) {
       convert(w.queue, into[i]->view.from(0, from.size()), from.from(0, from.size()));
       continue;
     }
-    const View& to = into[i]->view;
-    const bool scatters = w.operands.in[i]->what->part_of < 0;
-    const FlatPart part =
-        part_of(scatters ? from.size() : to.size(), w.operation.shards, w.where.shard);
-    const std::int64_t size = part.end - part.begin;
-    if (!scatters) fill(w.queue, to, std::nanf(""));
-    if (!w.operands.out.empty()) fill(w.queue, to, 0);
-    convert(w.queue, to.from(scatters ? 0 : part.begin, size),
-            from.from(scatters ? part.begin : 0, size));
+    copy_part(w, w.operands.in[i]->what->part_of < 0, from, into[i]->view);
   }
 }
 

@@ -247,26 +247,27 @@ Seconds weight_crossing(const PreparedJob& job, const Plan& plan, const ClassPar
   return on_host ? Seconds(0) : 2 * part / bandwidth;
 }
 
+// Parameters of the stage whose gradients are added up over the replicas behind the passes that
+// made them: all, or the ends', which later passes add to.
+double summed_late(const Plan& plan, const StageParameters& stage) {
+  if (plan.zero_stage >= 2) return 0;
+  if (!plan.overlap.data_parallel) {
+    const double dense = plan.data_parallel * plan.context_parallel > 1 ? stage.dense : 0;
+    return dense + (plan.expert_data_parallel > 1 ? stage.experts : 0);
+  }
+  if (stage.tied_embedding > 0) return stage.embedding_matrix + stage.head_matrix;
+  return splits_backward(*plan.schedule, plan.pipeline_parallel) ? stage.embedding_matrix : 0;
+}
+
 // Gradients that have gone by the time that they are added up come for it and go again.
 Seconds crossing_for_sums(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   if (!gradients_away(plan)) return Seconds(0);
   const ShardDivisors dense = dense_divisors(plan);
   const ShardDivisors expert = expert_divisors(plan);
-  const double ends = stage.embedding_matrix + stage.head_matrix;
   const bool mirrors = plan.schedule->route == Route::both_ways;
-  const bool late_ends =
-      stage.tied_embedding > 0 || splits_backward(*plan.schedule, plan.pipeline_parallel);
-  double parameters = 0;
+  double parameters = summed_late(plan, stage);
   if (mirrors) parameters += stage.dense / dense.gradients + stage.experts / expert.gradients;
   if (stage.tied_embedding > 0) parameters += stage.tied_embedding / dense.gradients;
-  if (plan.zero_stage < 2) {
-    if (!plan.overlap.data_parallel) {
-      if (plan.data_parallel * plan.context_parallel > 1) parameters += stage.dense;
-      if (plan.expert_data_parallel > 1) parameters += stage.experts;
-    } else if (late_ends) {
-      parameters += stage.tied_embedding > 0 ? ends : stage.embedding_matrix;
-    }
-  }
   return 2 * Bytes(parameters * job.job.training.stack.gradient_bytes) /
          bandwidth_to(job.job.cluster, plan.offload.gradients);
 }

@@ -342,6 +342,12 @@ class StageBuilder {
     sums = {sums[1], block_call(unit.at, unit.blocks->await_sums)};
   }
 
+  void call_first_fetch(Body& body, const std::vector<Unit>& units) const {
+    if (units.empty()) return;
+    call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
+    call(body, block_call(units[0].at, units[0].blocks->restore));
+  }
+
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
@@ -350,10 +356,7 @@ class StageBuilder {
     LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
     Body body;
     call_first_copies(body, units, pass);
-    if (moves && !units.empty()) {
-      call(body, block_call(units[0].at, units[0].blocks->fetch_backward));
-      call(body, block_call(units[0].at, units[0].blocks->restore));
-    }
+    if (moves) call_first_fetch(body, units);
     if (moves && part == Part::whole && !has_head(chunk)) {
       call(body, boundary(chunk, 1, blocks_.receive_gradient));
     }

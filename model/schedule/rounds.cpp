@@ -234,6 +234,12 @@ class Turns {
     return {(turn_before_.*of)[stage], (now_.*of)[stage]};
   }
 
+  // A backward pass waits for that of the stage behind.
+  Awaited awaited_behind(std::size_t stage) const {
+    if (stage + 1 < at(stages_)) return awaited(&Ends::all, stage + 1);
+    return comes_round_ ? awaited(&Ends::all, 0) : Awaited{};
+  }
+
   // Turns to leave out, of `most`, in which all ends become as much later as in the last one.
   int skip_alike(Passes passes, int most) {
     rounding_ = 1e-13 * now_.all[0];
@@ -249,10 +255,7 @@ class Turns {
         forward = {end.now, end.now + end.pace()};
       }
       if (passes != Passes::forward) {
-        const Awaited behind = i + 1 < stages ? awaited(&Ends::all, i + 1)
-                               : comes_round_ ? awaited(&Ends::all, 0)
-                                              : Awaited{};
-        most = turns_at(own.pace(), forward, behind, most);
+        most = turns_at(own.pace(), forward, awaited_behind(i), most);
       }
     }
     for (std::size_t i = 0; i < stages && most > 0; ++i) {

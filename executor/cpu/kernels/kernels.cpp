@@ -251,8 +251,17 @@ void move(const Operands<S>& o) {
   }
 }
 
-// Flat. Of a weight what is beyond this rank's part is not known until it is gathered; what pads a
-// part on the host stays as it was, zero.
+// A whole into this rank's part of it, or that part into the whole. Of a weight what is beyond it
+// is not known until it is gathered; what pads a part on the host stays as it was, zero.
+template <typename S>
+void copy_part(const Operation& op, const Where& where, bool scatters, const Tensor<S>& from,
+               Tensor<S>& to) {
+  const FlatPart part = part_of(scatters ? from.size() : to.size(), op.shards, where.shard);
+  std::copy_n(from.data() + (scatters ? part.begin : 0), part.end - part.begin,
+              to.data() + (scatters ? 0 : part.begin));
+}
+
+// Flat.
 template <typename S>
 void copy(const Operation& op, const Where& where, const Operands<S>& o) {
   const std::vector<Tensor<S>*>& into = o.out.empty() ? o.in_place : o.out;
@@ -265,11 +274,9 @@ void copy(const Operation& op, const Where& where, const Operands<S>& o) {
       continue;
     }
     const bool scatters = o.in_buffers[i]->part_of < 0;
-    const FlatPart part = part_of(scatters ? from.size() : to.size(), op.shards, where.shard);
     if (!scatters) to.setConstant(std::numeric_limits<S>::quiet_NaN());
     if (!o.out.empty()) to.setZero();
-    std::copy_n(from.data() + (scatters ? part.begin : 0), part.end - part.begin,
-                to.data() + (scatters ? 0 : part.begin));
+    copy_part(op, where, scatters, from, to);
   }
 }
 

@@ -78,8 +78,29 @@ bool is_whole(const Operation& op, const ProgramBuffer& buffer) {
   return op.shards > 1 && buffer.part_of < 0;
 }
 
-// In place: gradients, the states, weights. Weights beyond this rank's part are not known until
-// they are gathered.
+// Of a tensor and its gradient: this rank's part, where each of them has it, and its size.
+struct UpdatedPart {
+  FlatPart part;
+  bool of_whole, into_whole;
+};
+template <typename S>
+UpdatedPart updated_part(const Operation& op, const Where& where, const Operands<S>& o,
+                         std::size_t gradient, std::size_t weight) {
+  const bool of_whole = is_whole(op, *o.in_place_buffers[gradient]);
+  const bool into_whole = is_whole(op, *o.in_place_buffers[weight]);
+  const Eigen::Index size = o.in_place[of_whole ? gradient : weight]->size();
+  return {part_of(size, of_whole || into_whole ? op.shards : 1, where.shard), of_whole, into_whole};
+}
+
+// Weights beyond this rank's part are not known until they are gathered.
+template <typename S>
+void forget_beyond(const FlatPart& part, Tensor<S>& weight) {
+  constexpr S kUnknown = std::numeric_limits<S>::quiet_NaN();
+  std::fill_n(weight.data(), part.begin, kUnknown);
+  std::fill(weight.data() + part.end, weight.data() + weight.size(), kUnknown);
+}
+
+// In place: gradients, the states, weights.
 template <typename S>
 void optimizer_step(const Operation& op, const Where& where, const Operands<S>& o) {
   const Update<S> update(where, clip_of(where, o));
@@ -97,17 +118,13 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   for (std::size_t i = 0; i < count; ++i) {
     Tensor<S>& gradient = *o.in_place[i];
     Tensor<S>& weight = *o.in_place[count + 1 + i];
-    const bool of_whole = is_whole(op, *o.in_place_buffers[i]);
-    const bool into_whole = is_whole(op, *o.in_place_buffers[count + 1 + i]);
-    const Eigen::Index size = of_whole ? gradient.size() : weight.size();
-    const FlatPart part = part_of(size, of_whole || into_whole ? op.shards : 1, where.shard);
-    for (Eigen::Index k = part.begin; k < part.end; ++k) {
-      step(weight.data()[into_whole ? k : k - part.begin],
-           gradient.data()[of_whole ? k : k - part.begin]);
+    const auto [part, of_whole, into_whole] = updated_part(op, where, o, i, count + 1 + i);
+    const Eigen::Index first_weight = into_whole ? part.begin : 0;
+    const Eigen::Index first_gradient = of_whole ? part.begin : 0;
+    for (Eigen::Index k = 0; k < part.end - part.begin; ++k) {
+      step(weight.data()[first_weight + k], gradient.data()[first_gradient + k]);
     }
-    for (Eigen::Index k = 0; into_whole && k < weight.size(); ++k) {
-      if (!part.has(k)) weight.data()[k] = std::numeric_limits<S>::quiet_NaN();
-    }
+    if (into_whole) forget_beyond(part, weight);
     gradient.setZero();
   }
 }
