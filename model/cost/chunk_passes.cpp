@@ -68,11 +68,16 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
   const double met = shape.chunks / static_cast<double>(held);  // by one micro-batch
   out.resize(out.size() + held);
   const std::span<PassTimes> chunks = std::span(out).last(held);
-  PassTimes sum;
+  PassTimes sum, of_layers;
+  int of = -1;  // so many layers, where all are of one kind
   for (std::size_t chunk = 0; chunk < held; ++chunk) {
     const int position = layer_chunk_of(shape, {stage, static_cast<int>(chunk)});
+    if (!job.only_kind || layers[position] != of) {
+      of_layers = layers_of(job, layers, position, units);
+      of = layers[position];
+    }
     PassTimes& own = chunks[chunk];
-    own = layers_of(job, layers, position, units);
+    own = of_layers;
     if (position == 0) add(units.embedding, 1, own);
     if (position == layer_chunks(shape) - 1) add(units.head, 1, own);
     add(own, 1, sum);

@@ -161,11 +161,14 @@ class Turns {
     }
     for (int stage = 0; stage < stages_; ++stage) {
       int before = chunks_ - 1;
+      Seconds forward = time(stage, before).forward;
+      Seconds backward = time(stage, before).backward();
       for (int chunk = 0; chunk < chunks_; before = chunk++) {
         const PassTimes& own = time(stage, chunk);
-        const PassTimes& other = time(stage, before);
-        if (own.forward != other.forward) unlike_.mark(chunk * stages_ + stage);
-        if (own.backward() != other.backward()) {
+        if (std::exchange(forward, own.forward) != own.forward) {
+          unlike_.mark(chunk * stages_ + stage);
+        }
+        if (std::exchange(backward, own.backward()) != own.backward()) {
           unlike_.mark(in_round((chunks_ - 1 - before) * stages_ + last_ - stage));
         }
       }
