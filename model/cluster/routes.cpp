@@ -140,16 +140,36 @@ void Routes::find_nearer(std::uint32_t at, std::uint32_t target) {
   if (scheme_ == Scheme::torus) return find_nearer_in_torus(at, target);
   const std::vector<std::int32_t>& hops = distances_to(target);
   nearer_.clear();
+  if (hops[place_[at]] == 1) {  // a switch above many leaves: only links to the target itself
+    const std::span<const Step> all = steps(at);
+    for (const Step* step = step_to(at, target); step != nullptr; ++step) {
+      if (step == all.data() + all.size() || step->to != target) break;
+      nearer_.push_back(*step);
+    }
+    return;
+  }
   for (const Step& step : steps(at)) {
     const std::int32_t there = hops[place_[step.to]];
     if (there >= 0 && there < hops[place_[at]]) nearer_.push_back(step);
   }
 }
 
-// All shortest ways have as many hops, so what is at one switch together left it together.
 void Routes::spread(std::uint32_t from, std::uint32_t to, double share,
                     std::vector<LinkUse>& uses) {
-  std::map<std::uint32_t, double> here = {{from, share}};
+  const std::uint64_t pair = (std::uint64_t{from} << 32) | to;
+  auto known = spread_.find(pair);
+  if (known == spread_.end()) {
+    if (spread_.size() >= kMostSpread) spread_.clear();
+    known = spread_.try_emplace(pair).first;
+    spread_one(from, to, known->second);
+  }
+  for (const LinkUse& use : known->second) uses.push_back({use.link, use.share * share});
+}
+
+// Of one byte. All shortest ways have as many hops, so what is at one switch together left it
+// together.
+void Routes::spread_one(std::uint32_t from, std::uint32_t to, std::vector<LinkUse>& uses) {
+  std::map<std::uint32_t, double> here = {{from, 1.0}};
   while (!here.contains(to)) {
     std::map<std::uint32_t, double> next;
     for (const auto& [at, part] : here) {

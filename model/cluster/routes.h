@@ -71,6 +71,7 @@ class Routes {
   void find_nearer(std::uint32_t at, std::uint32_t target);
   void find_nearer_in_torus(std::uint32_t at, std::uint32_t target);
   void spread(std::uint32_t from, std::uint32_t to, double share, std::vector<LinkUse>& uses);
+  void spread_one(std::uint32_t from, std::uint32_t to, std::vector<LinkUse>& uses);
   void walk(std::uint32_t from, std::uint32_t to, std::uint64_t key, double share,
             std::vector<LinkUse>& uses);
   const Step& first_dimension(std::uint32_t at, std::uint32_t target) const;
@@ -104,6 +105,9 @@ class Routes {
   // By target switch: hops to it from the switch of every place; −1: none.
   std::unordered_map<std::uint32_t, std::vector<std::int32_t>> distances_;
   std::vector<Step> nearer_;  // what find_nearer found
+  // What a byte takes of links on its shortest ways, by pair of switches; made anew when full.
+  static constexpr std::size_t kMostSpread = 1 << 16;
+  std::unordered_map<std::uint64_t, std::vector<LinkUse>> spread_;
 };
 
 }  // namespace trainyard
