@@ -139,8 +139,11 @@ std::string faster_plan_words(const Remedy& best, const Estimate& now) {
 
 std::string fitting_plan_words(const Remedy& best, const Estimate& now) {
   if (!best.fits) {
-    return fmt::format("No single change makes it fit; {} comes closest ({})", best.change,
-                       with_unit(best.peak_memory));
+    const std::string hosts = best.host_memory > Bytes(0)
+                                  ? ", " + with_unit(best.host_memory) + " on a node's hosts"
+                                  : "";
+    return fmt::format("No single change makes it fit; {} comes closest ({}{})", best.change,
+                       with_unit(best.peak_memory), hosts);
   }
   const double slower = -best.saved / now.step_time;
   return fmt::format("What helps most: {} makes it fit ({}, step {} %)", best.change,
@@ -265,7 +268,8 @@ std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& s
   }
   table.add_rule();
   const std::string filled = bar(memory.device() / capacity, kBarWidth);
-  row("peak", memory.device(), estimate.feasible ? style.good(filled) : style.bad(filled));
+  row("peak", memory.device(),
+      memory.device() <= capacity ? style.good(filled) : style.bad(filled));
   return table.render(style);
 }
 
@@ -291,12 +295,21 @@ std::string stage_table(const Estimate& estimate, const Style& style) {
   return table.render(style);
 }
 
-std::string verdict(const Estimate& estimate, Bytes capacity, const Style& style) {
+std::string host_words(Bytes needed, const Cluster& cluster) {
+  const std::string all =
+      cluster.host_memory ? with_unit(*cluster.host_memory) : "an unknown capacity";
+  return fmt::format("the hosts of a node need {}, they have {}", with_unit(needed), all);
+}
+
+std::string verdict(const Estimate& estimate, const Cluster& cluster, const Style& style) {
   const std::string stage = estimate.stages.size() > 1
                                 ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
                                 : "a device ";
-  const std::string amounts = fmt::format("needs {}, the device has {}",
-                                          with_unit(estimate.peak_memory), with_unit(capacity));
+  std::string amounts = fmt::format("needs {}, the device has {}", with_unit(estimate.peak_memory),
+                                    with_unit(cluster.device.memory));
+  if (estimate.host_memory > Bytes(0)) {
+    amounts += "; " + host_words(estimate.host_memory, cluster);
+  }
   return fmt::format("{}: {}{}\n",
                      estimate.feasible ? style.good("fits") : style.bad("does not fit"), stage,
                      amounts);
@@ -319,15 +332,15 @@ std::string advice(const Question& question, const Candidate& candidate, const S
 
 std::string estimate_report(const Question& question, const Candidate& candidate,
                             const Style& style) {
-  const Bytes capacity = question.job.job.cluster.device.memory;
+  const Cluster& cluster = question.job.job.cluster;
   const Estimate& estimate = candidate.estimate;
   std::string text = job_heading(question, style) + step_summary(question, candidate, style);
   text += "\n" + breakdown_table(estimate, style);
-  text += "\n" + memory_bars(estimate, capacity, style);
+  text += "\n" + memory_bars(estimate, cluster.device.memory, style);
   if (estimate.stages.size() > 1) {
     text += "\n" + stage_table(estimate, style);
   }
-  text += "\n" + verdict(estimate, capacity, style);
+  text += "\n" + verdict(estimate, cluster, style);
   return text + advice(question, candidate, style);
 }
 

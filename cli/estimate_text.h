@@ -21,7 +21,9 @@ std::string breakdown_table(const Estimate& estimate, const Style& style);
 std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& style);
 // Memory by stage; neighbours that look the same share a row.
 std::string stage_table(const Estimate& estimate, const Style& style);
-std::string verdict(const Estimate& estimate, Bytes capacity, const Style& style);
+std::string verdict(const Estimate& estimate, const Cluster& cluster, const Style& style);
+// What lies on the hosts of a node, and how much they have.
+std::string host_words(Bytes needed, const Cluster& cluster);
 // What limits the plan and what would help most.
 std::string advice(const Question& question, const Candidate& candidate, const Style& style);
 

@@ -109,8 +109,8 @@ int run(const GoodputOptions& options) {
       break;
   }
   const Style style = style_for(stdout);
-  const Bytes capacity = question.job.job.cluster.device.memory;
-  const std::string caveat = fits ? "" : "\n" + verdict(candidate.estimate, capacity, style);
+  const std::string caveat =
+      fits ? "" : "\n" + verdict(candidate.estimate, question.job.job.cluster, style);
   return print(goodput_text(question, *report, style) + caveat, status);
 }
 

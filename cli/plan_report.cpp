@@ -34,8 +34,11 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
   return fmt::format("{}", fmt::join(words, ", "));
 }
 
-std::string lost_words(const Candidate& winner, const Candidate& other, Bytes capacity) {
-  const Comparison found = compare(winner, other, capacity);
+std::string lost_words(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
+  const Comparison found = compare(winner, other, cluster);
+  if (found.memory && found.memory->on_hosts) {
+    return fmt::format("does not fit: {}", host_words(found.memory->required, cluster));
+  }
   if (found.memory) {
     const std::string where = other.plan.pipeline_parallel > 1
                                   ? fmt::format("stage {}", found.memory->stage)
@@ -78,16 +81,17 @@ std::string runner_up_words(const Question& question, const PlanOrder& order,
                             const Candidate& winner, const Candidate& other) {
   const std::string difference = plan_differences(other.plan, winner.plan);
   return fmt::format("with {} it {}{}.", difference.empty() ? "another placement" : difference,
-                     lost_words(winner, other, question.job.job.cluster.device.memory),
+                     lost_words(winner, other, question.job.job.cluster),
                      order_words(question, order, winner, other));
 }
 
-std::string baseline_words(const Candidate& winner, const PlanBaseline& baseline, Bytes capacity) {
+std::string baseline_words(const Candidate& winner, const PlanBaseline& baseline,
+                           const Cluster& cluster) {
   if (!baseline.candidate) return "not legal for this job.";
   const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
       "{}. It {}.", plan_line(baseline.candidate->plan),
-      difference.empty() ? "is this very plan" : lost_words(winner, *baseline.candidate, capacity));
+      difference.empty() ? "is this very plan" : lost_words(winner, *baseline.candidate, cluster));
 }
 
 std::string marginal_words(const PlanAnswer& answer) {
@@ -123,7 +127,8 @@ std::string confirmation_words(const Candidate& candidate) {
                      found.departs ? "; DEPARTS from the estimate by more than its interval" : "");
 }
 
-std::string explained_words(const Candidate& winner, const Explained& explained, Bytes capacity) {
+std::string explained_words(const Candidate& winner, const Explained& explained,
+                            const Cluster& cluster) {
   if (!explained.candidate) {
     return fmt::format("no plan: {}.", explained.reason);
   }
@@ -132,7 +137,7 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
     return "is the best plan.";
   }
   return fmt::format("at its best {}. It {}.", plan_line(explained.candidate->plan),
-                     lost_words(winner, *explained.candidate, capacity));
+                     lost_words(winner, *explained.candidate, cluster));
 }
 
 std::string priced_words(const SearchResult& r) {
@@ -188,7 +193,7 @@ std::string plans_heading(const PlanAnswer& answer) {
 }
 
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
-  const Bytes capacity = question.job.job.cluster.device.memory;
+  const Cluster& cluster = question.job.job.cluster;
   const SearchResult& result = answer.result;
   const std::vector<Candidate>& plans = result.plans.empty() ? result.closest : result.plans;
   std::string text;
@@ -204,11 +209,11 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   if (findings.explained) {
     text += paragraph("explained",
                       fmt::format("{}: {}", pinned_words(findings.explained->pinned),
-                                  explained_words(plans[0], *findings.explained, capacity)),
+                                  explained_words(plans[0], *findings.explained, cluster)),
                       style);
   }
   for (const PlanBaseline& baseline : findings.baselines) {
-    text += paragraph(baseline.name, baseline_words(plans[0], baseline, capacity), style);
+    text += paragraph(baseline.name, baseline_words(plans[0], baseline, cluster), style);
   }
   if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
   for (const WayOut& way : findings.ways_out) {
@@ -232,7 +237,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   const SearchResult& result = answer.result;
   const bool fits = !result.plans.empty();
   const std::vector<Candidate>& plans = fits ? result.plans : result.closest;
-  const Bytes capacity = question.job.job.cluster.device.memory;
+  const Cluster& cluster = question.job.job.cluster;
   const Estimate& best = plans[0].estimate;
   std::string text = job_heading(question, style) + "\n";
   text += fits ? plans_heading(answer)
@@ -241,12 +246,12 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   text += fmt::format("{}\n", style.strong(fits ? "plan 1" : "the closest"));
   text += step_summary(question, plans[0], style) + "\n";
   text += breakdown_table(best, style) + "\n";
-  text += memory_bars(best, capacity, style) + "\n";
+  text += memory_bars(best, cluster.device.memory, style) + "\n";
   if (best.stages.size() > 1) {
     text += stage_table(best, style) + "\n";
   }
   text += comparisons(question, answer, style) + "\n";
-  text += verdict(best, capacity, style);
+  text += verdict(best, cluster, style);
   const std::vector<WayOut>& ways = answer.findings.ways_out;
   if (ways.empty()) return text + advice(question, plans[0], style);
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/estimate_text.h"
 #include "cli/plan_search.h"
 #include "cli/question.h"
 #include "cli/simulate_text.h"
@@ -44,15 +45,19 @@ std::string text_of(const Question& question, const Plan& plan, const StepSimula
 Expected<void> check_memory(const Question& question, const Plan& plan,
                             const StepSimulation& simulation) {
   const Estimate found = as_estimate(question.job, plan, simulation);
+  const Cluster& cluster = question.job.job.cluster;
   if (found.feasible) return {};
+  if (found.peak_memory <= cluster.device.memory) {
+    return failure("memory", host_words(found.host_memory, cluster));
+  }
   const auto stage = static_cast<std::size_t>(found.fullest_stage);
   const MemoryTimeline& memory = simulation.stages[stage].memory;
   const auto owner = static_cast<std::size_t>(memory.owner);
-  return failure("memory",
-                 fmt::format("stage {} needs {} at {}, the device has {}; most of it is {}", stage,
-                             with_unit(found.peak_memory), with_unit(to_seconds(memory.peak.time)),
-                             with_unit(question.job.job.cluster.device.memory),
-                             simulation.step.program->buffers[owner].name));
+  return failure(
+      "memory",
+      fmt::format("stage {} needs {} at {}, the device has {}; most of it is {}", stage,
+                  with_unit(found.peak_memory), with_unit(to_seconds(memory.peak.time)),
+                  with_unit(cluster.device.memory), simulation.step.program->buffers[owner].name));
 }
 
 int run(const SimulateOptions& options) {

@@ -100,14 +100,14 @@ std::string disturbed_line(const StepConditions& conditions) {
 std::string simulation_report(const Question& question, const Plan& plan,
                               const StepSimulation& simulation, const Style& style) {
   const Candidate candidate{plan, as_estimate(question.job, plan, simulation), {}};
-  const Bytes capacity = question.job.job.cluster.device.memory;
+  const Cluster& cluster = question.job.job.cluster;
   std::string text = job_heading(question, style) + step_summary(question, candidate, style);
   text += "\n" + breakdown_table(candidate.estimate, style);
   text += "\n" + path_table(simulation, style);
   text += "\n" + stage_use_table(simulation, style);
   text += link_table(simulation, style);
-  text += "\n" + memory_bars(candidate.estimate, capacity, style);
-  text += "\n" + verdict(candidate.estimate, capacity, style);
+  text += "\n" + memory_bars(candidate.estimate, cluster.device.memory, style);
+  text += "\n" + verdict(candidate.estimate, cluster, style);
   return text + played_line(simulation, estimate(question.job, plan)) +
          disturbed_line(question.scenario.simulation);
 }

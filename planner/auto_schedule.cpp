@@ -21,7 +21,7 @@ struct PricedOrder {
 // Those that fit first, then the faster.
 bool is_better(const Estimate& a, const Estimate& b) {
   if (a.feasible != b.feasible) return a.feasible;
-  return a.feasible ? a.step_time < b.step_time : a.peak_memory < b.peak_memory;
+  return a.feasible ? a.step_time < b.step_time : a.fullness < b.fullness;
 }
 
 void take_if_better(const PreparedJob& job, Plan plan, std::optional<PricedOrder>& best) {

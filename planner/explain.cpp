@@ -31,18 +31,25 @@ bool is_useful(const BreakdownPart& part) {
   return part.time == &Breakdown::compute || part.time == &Breakdown::embedding_head;
 }
 
-std::optional<Infeasible> infeasibility(const Estimate& estimate, Bytes capacity) {
+std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster& cluster) {
   if (estimate.feasible) {
     return std::nullopt;
   }
-  return Infeasible{estimate.fullest_stage, estimate.peak_memory, capacity};
+  const Bytes device = cluster.device.memory;
+  if (estimate.peak_memory <= device) {
+    const auto most = std::ranges::max_element(
+        estimate.stages, {}, [](const StageEstimate& stage) { return stage.memory.on_host; });
+    return Infeasible{true, static_cast<int>(most - estimate.stages.begin()), estimate.host_memory,
+                      *cluster.host_memory};
+  }
+  return Infeasible{false, estimate.fullest_stage, estimate.peak_memory, device};
 }
 
-Comparison compare(const Candidate& winner, const Candidate& other, Bytes capacity) {
+Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
   // Below a ten-thousandth of the step a difference explains nothing.
   constexpr double kNegligible = 1e-4;
   Comparison comparison;
-  comparison.memory = infeasibility(other.estimate, capacity);
+  comparison.memory = infeasibility(other.estimate, cluster);
   comparison.lost = other.estimate.step_time - winner.estimate.step_time;
   for (const BreakdownPart& part : kParts) {
     const PartDifference difference{&part, winner.estimate.breakdown.*part.time,

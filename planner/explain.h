@@ -25,12 +25,13 @@ std::span<const BreakdownPart> breakdown_parts();
 // Layers, embedding and head: what a step is for. All else is overhead.
 bool is_useful(const BreakdownPart& part);
 
-// A stage that does not fit: the answer is no.
+// A stage that does not fit the device, or all that lies on the hosts of a node: the answer is no.
 struct Infeasible {
+  bool on_hosts = false;
   int stage = 0;
   Bytes required, available;
 };
-std::optional<Infeasible> infeasibility(const Estimate& estimate, Bytes capacity);
+std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster& cluster);
 
 struct PartDifference {
   const BreakdownPart* part = nullptr;
@@ -44,7 +45,7 @@ struct Comparison {
   Seconds lost;                             // of the whole step
   std::vector<PartDifference> differences;  // largest loss first; the parts that differ
 };
-Comparison compare(const Candidate& winner, const Candidate& other, Bytes capacity);
+Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster);
 
 // What takes the largest part of the step, and the largest part of the overhead.
 struct Limits {
@@ -59,6 +60,8 @@ struct Remedy {
   Seconds saved;       // negative: slower
   bool fits = false;
   Bytes peak_memory;
+  Bytes host_memory;  // of a node
+  double fullness = 0;
   std::optional<PlanRequest> request;  // of another plan
 };
 

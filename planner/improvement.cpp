@@ -147,7 +147,7 @@ class Improver {
 
   bool is_better(const Candidate& a, const Candidate& b) const {
     if (a.estimate.feasible != b.estimate.feasible) return a.estimate.feasible;
-    if (!a.estimate.feasible) return a.estimate.peak_memory < b.estimate.peak_memory;
+    if (!a.estimate.feasible) return a.estimate.fullness < b.estimate.fullness;
     return value_of(a) < value_of(b);
   }
   double value_of(const Candidate& candidate) const {

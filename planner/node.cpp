@@ -164,7 +164,7 @@ SpanFloor NodeBounds::span_of(const Degrees& degrees, const ShapeRange& range, c
 }
 
 PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Found found) const {
-  PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300)};
+  PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300), 1e300};
   const SpanFloor span = span_of(degrees, range, found.sums, found.plan);
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   found.plan.recompute = least_recompute(space_, degrees, found.sums);
@@ -174,7 +174,8 @@ PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Fou
         sharding.zero_stage <= 1 ? std::max(span.always, span.without_traffic) : span.always;
     const PlanBound one = plan_bound(job_, shares_, found.sums, found.plan, known);
     least.memory = std::min(least.memory, one.memory);
-    if (one.memory > job_.job.cluster.device.memory) continue;
+    least.fullness = std::min(least.fullness, one.fullness);
+    if (one.fullness > 1) continue;
     least.step = std::min(least.step, one.step);
     least.busy = std::min(least.busy, one.busy);
   }

@@ -152,14 +152,16 @@ bool more_helpful(const Remedy& a, const Remedy& b) {
   if (a.fits != b.fits) {
     return a.fits;
   }
-  return a.fits ? a.saved > b.saved : a.peak_memory < b.peak_memory;
+  return a.fits ? a.saved > b.saved : a.fullness < b.fullness;
 }
 
 Remedy remedy(std::string change, const Estimate& before, const Estimate& after) {
   return {.change = std::move(change),
           .saved = before.step_time - after.step_time,
           .fits = after.feasible,
-          .peak_memory = after.peak_memory};
+          .peak_memory = after.peak_memory,
+          .host_memory = after.host_memory,
+          .fullness = after.fullness};
 }
 
 }  // namespace

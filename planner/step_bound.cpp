@@ -224,6 +224,10 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
                job.job.training.stack.step_overhead;
   bound.step *= kRounding;
   bound.memory = memory_of(job, sums, plan, average) * kRounding;
+  const Cluster& cluster = job.job.cluster;
+  const Bytes on_host =
+      states_at(job.job.training, plan, average, OffloadTarget::host).allocated() * kRounding;
+  bound.fullness = fullness(cluster, {bound.memory, on_host * cluster.devices_per_node});
   return bound;
 }
 
@@ -313,12 +317,14 @@ Seconds StageBounds::pipeline(const Plan& plan) {
   return alike ? std::max(busy, span_of(plan, with_copies_)) : busy;
 }
 
-Bytes StageBounds::memory(const Plan& plan) const {
-  Bytes most;
+MemoryUse StageBounds::memory(const Plan& plan) const {
+  MemoryUse most;
   const int last = plan.pipeline_parallel - 1;
   for (const int stage : {0, std::min(1, last), last}) {
     const StageParameters& held = held_[static_cast<std::size_t>(stage)];
-    most = std::max(most, stage_memory(job_, plan, costs_, held, stage).at_peak.device());
+    const StageMemory memory = stage_memory(job_, plan, costs_, held, stage);
+    most.device = std::max(most.device, memory.at_peak.device());
+    most.hosts = std::max(most.hosts, memory.on_host * job_.job.cluster.devices_per_node);
   }
   return most;
 }

@@ -63,8 +63,9 @@ SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& p
 // the first pass to the last.
 struct PlanBound {
   Seconds step;
-  Seconds busy;  // of the step, computing
-  Bytes memory;
+  Seconds busy;         // of the step, computing
+  Bytes memory;         // of a device
+  double fullness = 0;  // of devices and hosts
 };
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span = Seconds(0));
@@ -87,7 +88,7 @@ class StageBounds {
   // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
   bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
-  Bytes memory(const Plan& plan) const;
+  MemoryUse memory(const Plan& plan) const;
   // Of any stage.
   int most_layers() const;
 

@@ -41,8 +41,7 @@ Worker::Worker(SharedSearch& shared, bool reports)
       reports_(reports && shared.options.progress),
       floors_(shared.job, shared.space, shared.options.base),
       bounds_(shared.job, shared.space, shared.shares),
-      request_(shared.options.base),
-      capacity_(shared.job.job.cluster.device.memory) {}
+      request_(shared.options.base) {}
 
 std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
   const Enumeration& space = shared_.space;
@@ -53,14 +52,14 @@ std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) c
 }
 
 Values Worker::value_of(const PlanBound& bound) const {
-  if (shared_.aim == Aim::closest) return {bound.memory.value(), 0};
+  if (shared_.aim == Aim::closest) return {bound.fullness, 0};
   const SearchOptions& options = shared_.options;
   return {objective_bound(shared_.job, options.objective, bound),
           options.second ? objective_bound(shared_.job, *options.second, bound) : 0};
 }
 
 Values Worker::value_of(const Plan& plan, const Estimate& estimate) const {
-  if (shared_.aim == Aim::closest) return {estimate.peak_memory.value(), 0};
+  if (shared_.aim == Aim::closest) return {estimate.fullness, 0};
   const SearchOptions& options = shared_.options;
   const auto value = [&](Objective objective) {
     return objective_value(shared_.job, options.valuation, objective, plan, estimate);
@@ -69,7 +68,7 @@ Values Worker::value_of(const Plan& plan, const Estimate& estimate) const {
 }
 
 bool Worker::too_large(const PlanBound& bound) const {
-  return shared_.aim == Aim::best && bound.memory > capacity_;
+  return shared_.aim == Aim::best && bound.fullness > 1;
 }
 
 void Worker::bound_nodes() {
@@ -92,7 +91,7 @@ void Worker::bound_open_families() {
   for (std::size_t i = shared_.next_open_family++; i < end; i = shared_.next_open_family++) {
     const SharedSearch::Family& family = shared_.families[i];
     if (shared_.open_families_are_over()) {
-      shared_.lower_open_families(value_of(PlanBound{family.floor, Seconds(0), Bytes(0)}).first);
+      shared_.lower_open_families(value_of(PlanBound{.step = family.floor}).first);
       return;
     }
     bounds_.start();
@@ -104,7 +103,7 @@ void Worker::bound_open_families() {
 
 void Worker::bound_open_degrees(const Degrees& degrees) {
   const auto matters = [this](Seconds step) {
-    return value_of(PlanBound{step, Seconds(0), Bytes(0)}).first < shared_.open_families();
+    return value_of(PlanBound{.step = step}).first < shared_.open_families();
   };
   floors_.start(degrees);
   for (const ShapeRange& range : shared_.space.ranges[degrees.shapes]) {
@@ -119,7 +118,7 @@ void Worker::bound_open_degrees(const Degrees& degrees) {
 
 bool Worker::floor_is_too_high(const ShapeRange& range) {
   const auto too_high = [this](Seconds step) {
-    return !shared_.has_room_for(value_of({step, Seconds(0), Bytes(0)}));
+    return !shared_.has_room_for(value_of({.step = step}));
   };
   return too_high(floors_.without_experts(range)) || too_high(floors_.with_experts(range));
 }
@@ -321,7 +320,7 @@ void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
   const int most = node.stages.most_layers();
   const auto is_short = [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return node.stages.memory(plan) * (1 - 1e-9) > capacity_;
+    return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
   };
   int least = 1, end = most;  // all of them are a recomputation of the space
   while (least < end) {
@@ -358,7 +357,9 @@ bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline
     ++counts.pruned_by_time;
     return false;
   }
-  bound->memory = std::max(bound->memory, node.stages.memory(plan) * kRounding);
+  const MemoryUse use = node.stages.memory(plan);
+  bound->memory = std::max(bound->memory, use.device * kRounding);
+  bound->fullness = std::max(bound->fullness, fullness(shared_.job.job.cluster, use) * kRounding);
   if (too_large(*bound)) {
     ++counts.pruned_by_memory;
     return false;

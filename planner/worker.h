@@ -69,7 +69,6 @@ class Worker {
   // By sharding: what the pipeline takes of the plan that has all on the device; 0: not priced.
   std::vector<Seconds> pipelines_;
   PlanRequest request_;
-  Bytes capacity_;
   Estimate estimate_;
   std::int64_t since_clock_ = 0;
   std::int64_t since_report_ = 0;

@@ -25,6 +25,7 @@ Json stages_json(const Estimate& estimate) {
     const bool at_head = memory.moment == MemoryMoment::output_head;
     stages.push_back({{"layers", estimate.held[i].layers},
                       {"peak_memory_bytes", memory.at_peak.device().value()},
+                      {"host_memory_bytes", memory.on_host.value()},
                       {"peak_at", at_head ? "output head" : "backward pass of a layer"},
                       {"memory", memory_json(memory.at_peak)}});
   }
@@ -72,6 +73,7 @@ Json estimate_value(const Scenario& scenario, const PreparedJob& job, const Plan
           {"peak_allocated_bytes", estimate.peak_allocated.value()},
           {"peak_reserved_bytes", estimate.peak_reserved.value()},
           {"peak_memory_bytes", estimate.peak_memory.value()},
+          {"host_memory_bytes", estimate.host_memory.value()},
           {"stages", stages_json(estimate)},
           {"breakdown", breakdown_json(estimate.breakdown)},
           {"cost_per_step_usd", number_or_null(estimate.cost_per_step)},

@@ -189,7 +189,8 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
     out.peak_reserved = held.reserved();
     out.peak_memory = held.device();
   }
-  out.feasible = out.peak_memory <= job.job.cluster.device.memory;
+  out.fullness = fullness(job.job.cluster, {out.peak_memory, out.host_memory});
+  out.feasible = out.fullness <= 1;
 }
 
 }  // namespace

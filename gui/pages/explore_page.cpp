@@ -165,12 +165,12 @@ void ExplorePage::show_answer() {
     limits_->clear();
     return;
   }
-  const Device& device = explore_.question()->job.job.cluster.device;
+  const Cluster& cluster = explore_.question()->job.job.cluster;
   plan_->setText(plan_text(candidate->plan));
-  cards_->show_lines(answer_lines(*candidate, device));
+  cards_->show_lines(answer_lines(*candidate, cluster));
   breakdown_->set_parts(breakdown_bar(candidate->estimate));
-  memory_->set_stages(memory_bars(candidate->estimate), device.memory.value());
-  limits_->setText(limits_text(*candidate, device));
+  memory_->set_stages(memory_bars(candidate->estimate), cluster.device.memory.value());
+  limits_->setText(limits_text(*candidate, cluster));
 }
 
 void ExplorePage::take_remedy(const QListWidgetItem* item) {

@@ -291,11 +291,11 @@ void PlanPage::show_selection() {
   const QModelIndex now = filter_->mapToSource(table_->currentIndex());
   scatter_->select(now.row());
   const SearchAnswer& answer = *model_->answer();
-  const Device& device = answer.question->job.job.cluster.device;
+  const Cluster& cluster = answer.question->job.job.cluster;
   const QString head = plan_text(candidate->plan) + QLatin1Char('\n');
   why_->setText(head + (now.row() == 0
-                            ? tr("The best plan. %1").arg(limits_text(*candidate, device))
-                            : why_not_text(model_->at(0), *candidate, device)));
+                            ? tr("The best plan. %1").arg(limits_text(*candidate, cluster))
+                            : why_not_text(model_->at(0), *candidate, cluster)));
 }
 
 // A plan that the filter hides is chosen all the same: the filter goes.

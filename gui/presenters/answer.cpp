@@ -30,11 +30,21 @@ AnswerLine money_line(const Estimate& estimate) {
           tr("a step, %1").arg(energy)};
 }
 
-AnswerLine memory_line(const Estimate& estimate, const Device& device) {
-  const QString where =
-      tr("of %1, stage %2 is the fullest").arg(shown(device.memory)).arg(estimate.fullest_stage);
+AnswerLine memory_line(const Estimate& estimate, const Cluster& cluster) {
+  QString where = tr("of %1, stage %2 is the fullest")
+                      .arg(shown(cluster.device.memory))
+                      .arg(estimate.fullest_stage);
+  if (estimate.host_memory > Bytes(0)) {
+    where += tr("; %1 on a node's hosts").arg(shown(estimate.host_memory));
+  }
   return {tr("Memory"), shown(estimate.peak_memory),
           estimate.feasible ? where : tr("does not fit: ") + where, !estimate.feasible};
+}
+
+QString missing_text(const Infeasible& missing) {
+  const QString where =
+      missing.on_hosts ? tr("the hosts of a node need") : tr("stage %1 needs").arg(missing.stage);
+  return tr("%1 %2 of %3").arg(where, shown(missing.required), shown(missing.available));
 }
 
 struct MemoryPart {
@@ -66,7 +76,7 @@ QString difference_text(double value, double first) {
   return qt(signed_percent(value / first - 1) + " %");
 }
 
-std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& device) {
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Cluster& cluster) {
   const Estimate& found = candidate.estimate;
   return {
       {tr("Step time"), shown(found.step_time),
@@ -76,7 +86,7 @@ std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& d
        tr("tokens a second, %1 TFLOP/s a device")
            .arg(qt(number(found.model_flops_per_device.value() * 1e-12)))},
       money_line(found),
-      memory_line(found, device),
+      memory_line(found, cluster),
   };
 }
 
@@ -106,14 +116,12 @@ std::vector<StageBar> memory_bars(const Estimate& estimate) {
   return bars;
 }
 
-QString limits_text(const Candidate& candidate, const Device& device) {
+QString limits_text(const Candidate& candidate, const Cluster& cluster) {
   const Estimate& found = candidate.estimate;
   const Limits limit = limits(found);
   QStringList sentences;
-  if (const auto missing = infeasibility(found, device.memory)) {
-    sentences.append(tr("Memory: stage %1 needs %2 of %3.")
-                         .arg(missing->stage)
-                         .arg(shown(missing->required), shown(missing->available)));
+  if (const auto missing = infeasibility(found, cluster)) {
+    sentences.append(tr("Memory: %1.").arg(missing_text(*missing)));
   }
   if (limit.largest != nullptr) {
     sentences.append(tr("Most of the step is %1 (%2).")
@@ -153,13 +161,11 @@ QString plan_text(const Plan& plan) {
   return qt(text);
 }
 
-QString why_not_text(const Candidate& winner, const Candidate& other, const Device& device) {
-  const Comparison lost = compare(winner, other, device.memory);
+QString why_not_text(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
+  const Comparison lost = compare(winner, other, cluster);
   QStringList lines;
   if (lost.memory) {
-    lines.append(tr("Does not fit: stage %1 needs %2 of %3.")
-                     .arg(lost.memory->stage)
-                     .arg(shown(lost.memory->required), shown(lost.memory->available)));
+    lines.append(tr("Does not fit: %1.").arg(missing_text(*lost.memory)));
   }
   const QString share = percent_text(lost.lost / winner.estimate.step_time);
   if (lost.lost > Seconds(0)) {

@@ -17,7 +17,7 @@ struct AnswerLine {
   QString label, value, detail;
   bool is_bad = false;  // such as: does not fit
 };
-std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Device& device);
+std::vector<AnswerLine> answer_lines(const Candidate& candidate, const Cluster& cluster);
 
 // A part of a bar: `key` chooses the colour.
 struct BarPart {
@@ -34,12 +34,12 @@ struct StageBar {
 std::vector<StageBar> memory_bars(const Estimate& estimate);
 
 // "Most of the step is …", in a sentence or two.
-QString limits_text(const Candidate& candidate, const Device& device);
+QString limits_text(const Candidate& candidate, const Cluster& cluster);
 QString remedy_text(const Remedy& remedy, const Estimate& before);
 // "TP 8 · PP 16 · …"
 QString plan_text(const Plan& plan);
 // Why `other` is not the best plan.
-QString why_not_text(const Candidate& winner, const Candidate& other, const Device& device);
+QString why_not_text(const Candidate& winner, const Candidate& other, const Cluster& cluster);
 
 // 13.75 s, 0.4051 as "40.5 %", and differences to a first value: "+3.1 %".
 QString percent_text(double fraction);

@@ -3,6 +3,8 @@
 // inside, per NIC outside.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,11 +71,23 @@ struct Cluster {
   IntraNode intra;
   InterNode inter;
   int nvlink_domain = 0;                        // devices that reach each other at NVLink speed
+  std::optional<Bytes> host_memory;             // a node's; nothing: unknown, taken to be enough
   BytesPerSecond host_memory_bandwidth{200e9};  // a node's, for an optimizer on the host
   BytesPerSecond nvme_bandwidth{12e9};          // a node's
   double pue = 1.2;                             // power usage effectiveness, for energy
 
   int devices() const { return devices_per_node * nodes; }
 };
+
+// Of a device, and of the hosts of a node.
+struct MemoryUse {
+  Bytes device, hosts;
+};
+
+// Of what there is, the fuller of both: above 1 it does not fit.
+inline double fullness(const Cluster& cluster, const MemoryUse& use) {
+  const double hosts = cluster.host_memory ? use.hosts / *cluster.host_memory : 0;
+  return std::max(use.device / cluster.device.memory, hosts);
+}
 
 }  // namespace trainyard

@@ -297,7 +297,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts
     const auto index = static_cast<int>(i);
     if (repeats_previous(plan, out, i)) {
       stage = out.stages[i - 1];
-      fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory.at_peak);
+      fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);
     } else {
       own = fill_stage(job, plan, shared, i, units, out);
       const StageEnds seen = slack.off(own);
@@ -468,7 +468,12 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.peak_allocated = peak.allocated();
   out.peak_reserved = peak.reserved();
   out.peak_memory = peak.device();
-  out.feasible = out.peak_memory <= job.job.cluster.device.memory;
+  const Cluster& cluster = job.job.cluster;
+  Bytes on_host;
+  for (const StageEstimate& stage : out.stages) on_host = std::max(on_host, stage.memory.on_host);
+  out.host_memory = on_host * cluster.devices_per_node;
+  out.fullness = fullness(cluster, {out.peak_memory, out.host_memory});
+  out.feasible = out.fullness <= 1;
 }
 
 void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,

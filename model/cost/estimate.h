@@ -60,9 +60,10 @@ struct Estimate {
   double mfu = 0;       // of the peak of the recipe's layer GEMMs
   double mfu_bf16 = 0;  // of the bf16 (fp16 where there is none) peak
   double hfu = 0;
-  bool feasible = false;  // the fullest stage fits the device
-  Bytes peak_allocated, peak_reserved,
-      peak_memory;                        // of the fullest stage; the last decides `feasible`
+  bool feasible = false;  // the fullest stage fits the device, and what is on the hosts fits them
+  Bytes peak_allocated, peak_reserved, peak_memory;  // of the fullest stage, on the device
+  Bytes host_memory;    // of a node all of whose ranks are of the stage that has most there
+  double fullness = 0;  // by the last two; at most 1: `feasible`
   std::optional<Dollars> cost_per_step;   // unknown without a price
   std::optional<Joules> energy_per_step;  // unknown without a power
 };

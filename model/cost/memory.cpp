@@ -13,21 +13,38 @@ constexpr Bytes kGemmWorkspace(64.0 * 1024 * 1024);  // cuBLAS on Hopper, per st
 
 bool on_device(OffloadTarget target) { return target == OffloadTarget::none; }
 
+// Those of the states that lie there.
 MemoryByKind sharded_states(const Training& training, const Plan& plan, double parameters,
-                            ShardDivisors by) {
+                            ShardDivisors by, OffloadTarget where) {
   const PrecisionRecipe& precision = training.precision;
   const double weights = keeps_weights(training, plan) ? precision.weight_bytes : 0;
   const double states = precision.master_weight_bytes + training.optimizer.moment_bytes;
   MemoryByKind memory;
-  if (on_device(plan.offload.parameters)) {
+  if (plan.offload.parameters == where) {
     memory.parameters = Bytes(parameters * weights / by.parameters);
   }
-  if (on_device(plan.offload.gradients)) {
+  if (plan.offload.gradients == where) {
     memory.gradients = Bytes(parameters * training.stack.gradient_bytes / by.gradients);
   }
-  if (on_device(plan.offload.optimizer))
-    memory.optimizer = Bytes(parameters * states / by.optimizer);
+  if (plan.offload.optimizer == where) memory.optimizer = Bytes(parameters * states / by.optimizer);
   return memory;
+}
+
+double microbatches_in_flight(const Plan& plan, int stage) {
+  const PipelineShape shape = pipeline_shape(plan);
+  return static_cast<double>(plan.schedule->chunks_in_flight(shape, stage)) / chunks_held(shape);
+}
+
+// Of a rank.
+Bytes bytes_on_host(const Training& training, const Plan& plan, const StageCosts& costs,
+                    const StageParameters& stage, int index) {
+  if (plan.offload == Offload{}) return Bytes(0);
+  Bytes bytes = states_at(training, plan, stage, OffloadTarget::host).allocated();
+  if (plan.offload.activations == OffloadTarget::host) {
+    bytes += activations_sent_away(plan, costs, stage, recompute_of(plan, index)) *
+             microbatches_in_flight(plan, index);
+  }
+  return bytes;
 }
 
 Bytes largest_layer(const StageCosts& costs, const StageParameters& stage) {
@@ -112,8 +129,7 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
   const int held = chunks_held(shape);
-  const double in_flight =
-      static_cast<double>(plan.schedule->chunks_in_flight(shape, index)) / held;
+  const double in_flight = microbatches_in_flight(plan, index);
   Bytes kept = saved_by_stage(costs, stage, recompute_of(plan, index)) * in_flight;
   if (stage.embedding) kept += costs.embedding.saved.everything * in_flight;
   if (!on_device(plan.offload.activations)) {
@@ -310,14 +326,20 @@ double full_recompute_share(Recompute recompute, int layers) {
   return std::min(1.0, static_cast<double>(recompute.full_layers) / layers);
 }
 
-MemoryByKind state_memory(const Training& training, const Plan& plan,
-                          const StageParameters& stage) {
-  MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan));
-  const MemoryByKind experts = sharded_states(training, plan, stage.experts, expert_divisors(plan));
+MemoryByKind states_at(const Training& training, const Plan& plan, const StageParameters& stage,
+                       OffloadTarget where) {
+  MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan), where);
+  const MemoryByKind experts =
+      sharded_states(training, plan, stage.experts, expert_divisors(plan), where);
   memory.parameters += experts.parameters;
   memory.gradients += experts.gradients;
   memory.optimizer += experts.optimizer;
   return memory;
+}
+
+MemoryByKind state_memory(const Training& training, const Plan& plan,
+                          const StageParameters& stage) {
+  return states_at(training, plan, stage, OffloadTarget::none);
 }
 
 StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
@@ -328,14 +350,16 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   add_buffers(job, plan, stage, memory);
   add_transients(job, plan, costs, stage, index, out);
   memory.runtime = job.job.training.stack.runtime_memory;
-  fill_activations(job, plan, costs, stage, index, memory);
+  fill_activations(job, plan, costs, stage, index, out);
   return out;
 }
 
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                      const StageParameters& stage, int index, MemoryByKind& memory) {
-  memory.activations = activation_bytes(plan, costs, stage, index);
-  memory.fragmentation = memory.allocated() * job.job.training.stack.fragmentation;
+                      const StageParameters& stage, int index, StageMemory& memory) {
+  MemoryByKind& peak = memory.at_peak;
+  peak.activations = activation_bytes(plan, costs, stage, index);
+  peak.fragmentation = peak.allocated() * job.job.training.stack.fragmentation;
+  memory.on_host = bytes_on_host(job.job.training, plan, costs, stage, index);
 }
 
 }  // namespace trainyard

@@ -39,9 +39,14 @@ enum class MemoryMoment { output_head, layer_backward };
 struct StageMemory {
   MemoryByKind at_peak;
   MemoryMoment moment = MemoryMoment::layer_backward;
+  Bytes on_host;  // of the rank: states and the activations of the micro-batches in flight
 };
 
-// Parameters, gradients and optimizer states alone: a lower bound of any plan's memory.
+// Parameters, gradients and optimizer states of a rank that lie there.
+MemoryByKind states_at(const Training& training, const Plan& plan, const StageParameters& stage,
+                       OffloadTarget where);
+
+// Those on the device: a lower bound of any plan's memory.
 MemoryByKind state_memory(const Training& training, const Plan& plan, const StageParameters& stage);
 
 // Memory of a rank of stage `index` at its peak. The optimizer step never is: its states are
@@ -50,9 +55,10 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
                          const StageParameters& stage, int index);
 
 // All that is different on a stage which holds and repeats the same layers as another: the
-// micro-batches in flight, and what the allocator reserves with them.
+// micro-batches in flight, on the device and on the host, and what the allocator reserves with
+// them.
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
-                      const StageParameters& stage, int index, MemoryByKind& memory);
+                      const StageParameters& stage, int index, StageMemory& memory);
 
 // Micro-batches whose logits are alive at once: those between the head's two passes. Chunks and
 // split passes are there so that a micro-batch turns back at once; a weight gradient that is put

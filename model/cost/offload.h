@@ -3,7 +3,7 @@
 // again for backward, activations go in forward and come back, the gradients summed so far come and
 // go beside the backward pass that adds to them, beside its second half where the halves are apart.
 // Weights and gradients of a unit (embedding, layer, head) come while the one before it is at work.
-// The memory of the hosts is not limited. ZeRO-Infinity (Rajbhandari et al. 2021), handbook §7.
+// Memory at NVMe is not limited. ZeRO-Infinity (Rajbhandari et al. 2021), handbook §7.
 #pragma once
 
 #include "model/cost/memory.h"

@@ -109,6 +109,9 @@ const Section<Cluster>& cluster_section() {
           count("nvlink_domain", &C::nvlink_domain, "devices that reach each other by NVLink",
                 kNodes)
               .absent("`devices_per_node`"),
+          quantity("host_memory", &C::host_memory,
+                   "capacity of a node's hosts, for what is offloaded")
+              .absent("unknown: taken to be enough"),
           quantity("host_memory_bandwidth", &C::host_memory_bandwidth,
                    "of a node, for an optimizer on the host"),
           quantity("nvme_bandwidth", &C::nvme_bandwidth, "of a node"),
@@ -281,6 +284,7 @@ Cluster cluster_of(const Node& node, int nodes, const InterNode& inter) {
   cluster.inter = inter;
   if (cluster.inter.nics_per_node == 0) cluster.inter.nics_per_node = node.nics;
   if (cluster.inter.bandwidth.value() == 0) cluster.inter.bandwidth = node.nic_bandwidth;
+  cluster.host_memory = node.host_memory;
   cluster.host_memory_bandwidth = node.host_memory_bandwidth;
   cluster.nvme_bandwidth = node.nvme_bandwidth;
   cluster.nvlink_domain = node.nvlink_domain > 0 ? node.nvlink_domain : node.devices;
@@ -320,6 +324,8 @@ const Section<Node>& node_section() {
           count("nvlink_domain", &N::nvlink_domain,
                 "devices that reach each other by NVLink, across nodes", kNodes)
               .absent("`devices`"),
+          quantity("host_memory", &N::host_memory, "capacity, for what is offloaded")
+              .absent("unknown: taken to be enough"),
           quantity("host_memory_bandwidth", &N::host_memory_bandwidth,
                    "of the node, for an optimizer on the host"),
           quantity("nvme_bandwidth", &N::nvme_bandwidth, "of the node"),

@@ -33,6 +33,7 @@ struct Node {
   int nics = 0;
   BytesPerSecond nic_bandwidth;
   int nvlink_domain = 0;  // devices; 0: those of the node
+  std::optional<Bytes> host_memory;
   BytesPerSecond host_memory_bandwidth = Cluster{}.host_memory_bandwidth;
   BytesPerSecond nvme_bandwidth = Cluster{}.nvme_bandwidth;
 };

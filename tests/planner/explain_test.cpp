@@ -29,11 +29,17 @@ TEST(BreakdownParts, SumToTheStep) {
   EXPECT_EQ(breakdown.total(), sum);
 }
 
+Cluster of(Bytes device_memory) {
+  Cluster cluster;
+  cluster.device.memory = device_memory;
+  return cluster;
+}
+
 TEST(Compare, PutsTheLargestLossFirst) {
   const Candidate winner = candidate({.compute = Seconds(10), .bubble = Seconds(2)});
   const Candidate other =
       candidate({.compute = Seconds(9), .tensor_parallel = Seconds(1), .bubble = Seconds(5)});
-  const Comparison comparison = compare(winner, other, Bytes(1));
+  const Comparison comparison = compare(winner, other, of(Bytes(1)));
   EXPECT_EQ(comparison.lost, Seconds(3));  // 15 − 12
   ASSERT_EQ(comparison.differences.size(), 3u);
   EXPECT_EQ(comparison.differences[0].part->key, "bubble");
@@ -48,11 +54,28 @@ TEST(Compare, NamesTheStageThatDoesNotFit) {
   Candidate other = candidate({.compute = Seconds(9)}, false);
   other.estimate.fullest_stage = 3;
   other.estimate.peak_memory = Bytes(90e9);
-  const Comparison comparison = compare(winner, other, Bytes(80e9));
+  const Comparison comparison = compare(winner, other, of(Bytes(80e9)));
   ASSERT_TRUE(comparison.memory);
   EXPECT_EQ(comparison.memory->stage, 3);
   EXPECT_EQ(comparison.memory->required, Bytes(90e9));
   EXPECT_EQ(comparison.memory->available, Bytes(80e9));
+}
+
+TEST(Compare, NamesTheHostsThatAreTooSmall) {
+  const Candidate winner = candidate({.compute = Seconds(10)});
+  Candidate other = candidate({.compute = Seconds(9)}, false);
+  other.estimate.peak_memory = Bytes(70e9);
+  other.estimate.host_memory = Bytes(3e12);
+  other.estimate.stages.resize(2);
+  other.estimate.stages[1].memory.on_host = Bytes(3e12 / 8);
+  Cluster cluster = of(Bytes(80e9));
+  cluster.host_memory = Bytes(2e12);
+  const Comparison comparison = compare(winner, other, cluster);
+  ASSERT_TRUE(comparison.memory);
+  EXPECT_TRUE(comparison.memory->on_hosts);
+  EXPECT_EQ(comparison.memory->stage, 1);
+  EXPECT_EQ(comparison.memory->required, Bytes(3e12));
+  EXPECT_EQ(comparison.memory->available, Bytes(2e12));
 }
 
 TEST(Limits, TellsUsefulWorkFromOverhead) {
@@ -168,7 +191,7 @@ TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
   const auto remedies = plan_remedies(job, start, [](const Plan& p, Estimate& out) {
     out.feasible = p.recompute.mode == RecomputeMode::full;
     out.step_time = Seconds(out.feasible ? 20 : 1);
-    out.peak_memory = Bytes(p.zero_stage == 3 ? 5 : 10);
+    out.fullness = p.zero_stage == 3 ? 5 : 10;
   });
   ASSERT_GE(remedies.size(), 2u);
   EXPECT_EQ(remedies[0].change, "recompute full");

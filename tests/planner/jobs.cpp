@@ -93,6 +93,7 @@ Estimate arbitrary_estimate(const Job& job, const Plan& plan) {
   Estimate estimate;
   estimate.step_time = Seconds(1 + static_cast<double>(value % 1000003));
   estimate.peak_memory = Bytes(static_cast<double>(value / 7 % 1000));
+  estimate.fullness = estimate.peak_memory / Bytes(1000);
   estimate.feasible = value % 5 != 0;
   return estimate;
 }

@@ -265,5 +265,41 @@ TEST(StageMemory, OffloadedStatesLeaveTheDevice) {
   EXPECT_NEAR(peak.parameters.value(), 2 * 8030261248.0, 1);
 }
 
+// Adam's states are 12 bytes a parameter, shared out among the ranks of ZeRO-1; gradients are
+// whole on every rank (handbook §7).
+TEST(HostMemory, HoldsTheStatesOfAllRanksOfANode) {
+  PreparedJob job = llama_8b_on_h100();
+  PlanRequest request{.zero_stage = 1};
+  request.offload.optimizer = OffloadTarget::host;
+  request.offload.gradients = OffloadTarget::host;
+  const Plan plan = legal_plan(job, request);
+  const int ranks = job.job.cluster.devices_per_node;
+  const double gradient = job.job.training.stack.gradient_bytes;
+  const double shares = 12.0 * ranks / plan.data_parallel;
+  const double expected = 8030261248.0 * (ranks * gradient + shares);
+  const Estimate unknown = estimate(job, plan);
+  EXPECT_NEAR(unknown.host_memory.value(), expected, 1e-9 * expected);
+  EXPECT_TRUE(unknown.feasible);
+  job.job.cluster.host_memory = Bytes(0.999 * expected);
+  EXPECT_FALSE(estimate(job, plan).feasible);
+  job.job.cluster.host_memory = Bytes(1.001 * expected);
+  EXPECT_TRUE(estimate(job, plan).feasible);
+}
+
+// A layer's activations of every micro-batch in flight: as many as there are stages behind, and
+// this one (1F1B, Narayanan et al. 2021).
+TEST(HostMemory, HoldsTheActivationsOfTheMicroBatchesInFlight) {
+  const PreparedJob job = llama_8b_on_h100();
+  PlanRequest request{.pipeline_parallel = 4, .schedule = "1f1b"};
+  request.offload.activations = OffloadTarget::host;
+  const Plan plan = legal_plan(job, request);
+  const Estimate priced = estimate(job, plan);
+  const double one = layer_cost(job, plan, plan_links(job, plan), {}).saved.everything.value();
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double expected = static_cast<double>(4 - i) * priced.held[i].layers * one;
+    EXPECT_NEAR(priced.stages[i].memory.on_host.value(), expected, 1e-9 * expected);
+  }
+}
+
 }  // namespace
 }  // namespace trainyard
