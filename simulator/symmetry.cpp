@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <unordered_map>
 
 #include "simulator/random.h"
 
@@ -64,7 +63,7 @@ class Folding {
     for (auto& [key, phases] : phases_) {
       for (std::size_t i = 0; i < phases.size(); ++i) phases[i].links = path(patterns_of_[key][i]);
     }
-    return FoldedLinks{std::move(capacities_), std::move(classes_), std::move(phases_)};
+    return FoldedLinks{std::move(capacities_), std::move(class_), std::move(phases_)};
   }
 
  private:
@@ -122,6 +121,7 @@ class Folding {
   void classify() {
     std::map<std::vector<std::int64_t>, std::int32_t> known;
     std::vector<std::int64_t> signature;
+    class_.assign(fabric_.capacities().size(), -1);
     for (const auto& [link, loads] : loads_) {
       const BytesPerSecond capacity = fabric_.capacities()[static_cast<std::size_t>(link)];
       signature = {std::llround(capacity.value())};
@@ -133,10 +133,8 @@ class Folding {
       if (is_new) {
         capacities_.push_back(capacity);
         loads_of_class_.push_back(loads);
-        classes_.push_back({link, 0});
       }
-      ++classes_[static_cast<std::size_t>(found->second)].count;
-      class_[link] = found->second;
+      class_[static_cast<std::size_t>(link)] = found->second;
     }
   }
 
@@ -144,7 +142,7 @@ class Folding {
   std::uint64_t fingerprint(const std::vector<LinkUse>& uses) const {
     std::uint64_t sum = 0;
     for (const LinkUse& use : uses) {
-      const auto of = static_cast<std::uint64_t>(class_.at(use.link));
+      const auto of = static_cast<std::uint64_t>(class_[static_cast<std::size_t>(use.link)]);
       sum += mixed(mixed(of + 1) + static_cast<std::uint64_t>(rounded(use.share)));
     }
     return sum;
@@ -170,7 +168,7 @@ class Folding {
   std::vector<LinkUse> path(std::int32_t pattern) const {
     std::set<std::int32_t> classes;
     for (const LinkUse& use : patterns_[static_cast<std::size_t>(pattern)].links) {
-      classes.insert(class_.at(use.link));
+      classes.insert(class_[static_cast<std::size_t>(use.link)]);
     }
     std::vector<LinkUse> uses;
     for (const std::int32_t link : classes) {
@@ -187,10 +185,9 @@ class Folding {
   std::map<std::int32_t, std::vector<std::int32_t>> of_group_;  // patterns
   std::map<Key, std::vector<std::int32_t>> patterns_of_;
   std::map<Key, std::vector<CallPhase>> phases_;
-  std::unordered_map<std::int32_t, std::vector<Load>> loads_;  // by link
-  std::unordered_map<std::int32_t, std::int32_t> class_;       // of each link
+  std::map<std::int32_t, std::vector<Load>> loads_;  // by link
+  std::vector<std::int32_t> class_;                  // of each link
   std::vector<BytesPerSecond> capacities_;
-  std::vector<FoldedLinks::LinkClass> classes_;
   std::vector<std::vector<Load>> loads_of_class_;
 };
 
