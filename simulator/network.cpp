@@ -108,10 +108,13 @@ Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
                                  const TransferRound& round, double stretch) {
   Round result{.repeats = round.repeats, .latency = to_picoseconds(round.latency * stretch)};
   std::vector<std::vector<std::uint32_t>> of_member(group.size());
+  std::vector<LinkUse> way;
   for (const Transfer& transfer : round.transfers) {
     const auto flow = static_cast<std::uint32_t>(result.flows.size());
-    result.flows.push_back({flows_.add_path(fabric_.way(group, ranks_per_domain, round, transfer)),
-                            transfer.bytes * stretch, transfer.from, transfer.to});
+    way.clear();
+    fabric_.append_way(group, ranks_per_domain, round, transfer, way);
+    result.flows.push_back(
+        {flows_.add_path(way), transfer.bytes * stretch, transfer.from, transfer.to});
     of_member[static_cast<std::size_t>(transfer.from)].push_back(flow);
     if (transfer.to != transfer.from) {
       of_member[static_cast<std::size_t>(transfer.to)].push_back(flow);
