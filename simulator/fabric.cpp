@@ -65,6 +65,8 @@ Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph
 void Fabric::read(const TopologyGraph& graph) {
   const std::size_t vertices = num_vertices(graph);
   first_step_.assign(vertices + 1, 0);
+  kinds_.reserve(vertices);
+  capacities_.reserve(2 * num_edges(graph));
   for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
     kinds_.push_back(graph[vertex].kind);
     first_step_[vertex + 1] =
@@ -88,6 +90,8 @@ void Fabric::read(const TopologyGraph& graph) {
 }
 
 void Fabric::seat_devices() {
+  seats_.reserve(domain_.size());
+  ports_.reserve(domain_.size());
   for (std::uint32_t device = 0; device < domain_.size(); ++device) {
     const std::uint32_t root = first_of(device, VertexKind::host);
     const std::uint32_t hub = std::min(first_of(device, VertexKind::nvlink_switch), root);
