@@ -48,6 +48,7 @@ Fabric::Fabric(const Cluster& cluster, const TopologyGraph& graph)
       switched_(cluster.intra.kind == IntraNodeKind::nvswitch),
       routes_(cluster, graph) {
   read(graph);
+  seat_devices();
   find_domains();
 }
 
@@ -57,12 +58,15 @@ Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph
   if (auto checked = fabric.check(); !checked) return tl::unexpected(checked.error());
   fabric.can_be_full_.assign(fabric.capacities_.size(), true);
   if (links == FabricLinks::that_can_be_full) fabric.find_full_links();
+  fabric.switches_can_fill_ = fabric.can_fill_between_switches();
   return fabric;
 }
 
 void Fabric::read(const TopologyGraph& graph) {
   const std::size_t vertices = num_vertices(graph);
   first_step_.assign(vertices + 1, 0);
+  kinds_.reserve(vertices);
+  capacities_.reserve(2 * num_edges(graph));
   for (std::size_t vertex = 0; vertex < vertices; ++vertex) {
     kinds_.push_back(graph[vertex].kind);
     first_step_[vertex + 1] =
@@ -85,13 +89,33 @@ void Fabric::read(const TopologyGraph& graph) {
   }
 }
 
+void Fabric::seat_devices() {
+  seats_.reserve(domain_.size());
+  ports_.reserve(domain_.size());
+  for (std::uint32_t device = 0; device < domain_.size(); ++device) {
+    const std::uint32_t root = first_of(device, VertexKind::host);
+    const std::uint32_t hub = std::min(first_of(device, VertexKind::nvlink_switch), root);
+    seats_.push_back({.hub = hub,
+                      .to_hub = hub == kNone ? kNoLink : link(device, hub),
+                      .at_root = root != kNone,
+                      .first_port = static_cast<std::uint32_t>(ports_.size())});
+    const std::int32_t to_root = root == kNone ? kNoLink : link(device, root);
+    for (const Step step : steps(root == kNone ? device : root)) {
+      if (!is(step.to, VertexKind::nic)) continue;
+      const std::uint32_t leaf = routes_.switch_of(step.to);
+      ports_.push_back({step.to, to_root, link(root == kNone ? device : root, step.to),
+                        leaf == Routes::kNone ? kNoLink : link(step.to, leaf)});
+    }
+    seats_.back().ports = static_cast<std::uint32_t>(ports_.size()) - seats_.back().first_port;
+  }
+}
+
 // A domain is what hangs on one NVLink switch or PCIe root; a mesh's is its node.
 void Fabric::find_domains() {
   std::map<std::uint32_t, int> by_hub;
   std::map<int, int> by_node;
   for (std::uint32_t device = 0; device < domain_.size(); ++device) {
-    const std::uint32_t hub =
-        std::min(first_of(device, VertexKind::nvlink_switch), first_of(device, VertexKind::host));
+    const std::uint32_t hub = seats_[device].hub;
     const auto next = static_cast<int>(domains_.size());
     int& domain = domain_[device];
     domain = hub != kNone ? by_hub.emplace(hub, next).first->second
@@ -113,9 +137,10 @@ Expected<void> Fabric::check() const {
   if (domains_.size() < 2) return {};
   const std::vector<bool> reached = reached_from_first();
   for (std::uint32_t device = 0; device < domain_.size(); ++device) {
-    const std::vector<Port> ports = ports_of(device);
-    const bool there = !ports.empty() && std::all_of(ports.begin(), ports.end(),
-                                                     [&](Port port) { return reached[port.nic]; });
+    const std::span<const Port> ports = ports_of(device);
+    const bool there =
+        !ports.empty() && std::all_of(ports.begin(), ports.end(),
+                                      [&](const Port& port) { return reached[port.nic]; });
     if (there) continue;
     return failure("topology", device == 0
                                    ? "rank 0 cannot reach the ranks of other domains"
@@ -132,7 +157,7 @@ std::vector<bool> Fabric::reached_from_first() const {
     if (!reached[vertex]) open.push_back(vertex);
     reached[vertex] = true;
   };
-  for (const Port port : ports_of(0)) visit(port.nic);
+  for (const Port& port : ports_of(0)) visit(port.nic);
   while (!open.empty()) {
     const std::uint32_t at = open.back();
     open.pop_back();
@@ -197,6 +222,18 @@ void Fabric::drop_links_that_lead_to_less() {
   }
 }
 
+bool Fabric::can_fill_between_switches() const {
+  for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
+    if (!is_switch(kinds_[from])) continue;
+    for (const Step step : steps(from)) {
+      if (is_switch(kinds_[step.to]) && can_be_full_[static_cast<std::size_t>(step.link)]) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::span<const Fabric::Step> Fabric::steps(std::uint32_t vertex) const {
   const std::uint32_t first = first_step_[vertex];
   return std::span(steps_).subspan(first, first_step_[vertex + 1] - first);
@@ -209,23 +246,27 @@ std::uint32_t Fabric::first_of(std::uint32_t vertex, VertexKind kind) const {
   return kNone;
 }
 
-// A device's own NICs, or all those of the PCIe root it hangs on.
-std::vector<Fabric::Port> Fabric::ports_of(std::uint32_t device) const {
-  std::vector<Port> ports;
-  const std::uint32_t host = first_of(device, VertexKind::host);
-  for (const Step step : steps(host == kNone ? device : host)) {
-    if (is(step.to, VertexKind::nic)) ports.push_back({device, step.to});
-  }
-  return ports;
+// The first of several; from its other end it is the first one too.
+std::int32_t Fabric::link(std::uint32_t from, std::uint32_t to) const {
+  const auto all = steps(from);
+  const auto found =
+      std::partition_point(all.begin(), all.end(), [&](Step step) { return step.to < to; });
+  assert(found != all.end() && found->to == to && "a way follows links of the graph");
+  return found->link;
 }
 
-std::vector<Fabric::Port> Fabric::ports_of(std::span<const std::int32_t> block,
-                                           std::uint32_t device, Way way) const {
-  const bool own = way != Way::all_links || first_of(device, VertexKind::host) != kNone;
-  if (own) return ports_of(device);
-  std::vector<Port> all;
+// A device's own NICs, or all those of the PCIe root it hangs on.
+std::span<const Fabric::Port> Fabric::ports_of(std::uint32_t device) const {
+  return std::span(ports_).subspan(seats_[device].first_port, seats_[device].ports);
+}
+
+std::span<const Fabric::Port> Fabric::ports_of(std::span<const std::int32_t> block,
+                                               std::uint32_t device, Way way,
+                                               std::vector<Port>& all) const {
+  if (way != Way::all_links || seats_[device].at_root) return ports_of(device);
+  all.clear();
   for (const std::int32_t member : block) {
-    const std::vector<Port> ports = ports_of(static_cast<std::uint32_t>(member));
+    const auto ports = ports_of(static_cast<std::uint32_t>(member));
     all.insert(all.end(), ports.begin(), ports.end());
   }
   return all;
@@ -251,20 +292,29 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
   return links;
 }
 
-std::vector<LinkUse> Fabric::way(std::span<const std::int32_t> members, int ranks_per_domain,
-                                 const TransferRound& round, const Transfer& transfer) {
+void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_domain,
+                        const TransferRound& round, const Transfer& transfer,
+                        std::vector<LinkUse>& uses) {
   const auto block = [&](int member) {
     return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
                            static_cast<std::size_t>(ranks_per_domain));
   };
   const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
   const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
-  if (round.way == Way::switch_across) return way_up_and_down(from, round);
-  if (domain_[from] == domain_[to]) return way_inside(block(transfer.from), from, to, round);
+  if (round.way == Way::switch_across) {
+    append_up_and_down(from, round, uses);
+  } else if (domain_[from] == domain_[to]) {
+    append_inside(block(transfer.from), from, to, round, uses);
+  } else {
+    append_across(block(transfer.from), from, block(transfer.to), to, round, uses);
+  }
+}
 
-  std::vector<LinkUse> uses;
-  std::vector<Port> out = ports_of(block(transfer.from), from, round.way);
-  const std::vector<Port> in = ports_of(block(transfer.to), to, round.way);
+void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t from,
+                           std::span<const std::int32_t> receiving, std::uint32_t to,
+                           const TransferRound& round, std::vector<LinkUse>& uses) {
+  std::span<const Port> out = ports_of(sending, from, round.way, out_);
+  const std::span<const Port> in = ports_of(receiving, to, round.way, in_);
   const std::size_t lanes = std::max(out.size(), in.size());
   const double share = round.overhead * across_overhead_ / static_cast<double>(lanes);
   if (rails_ && round.way == Way::own_links) {
@@ -276,24 +326,22 @@ std::vector<LinkUse> Fabric::way(std::span<const std::int32_t> members, int rank
     }
   }
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Port leaving = out[lane % out.size()];
-    const Port arriving = in[lane % in.size()];
-    add_port(uses, leaving, true, share);
-    add_between(uses, leaving.nic, arriving.nic, share);
-    add_port(uses, arriving, false, share);
+    const Port& leaving = out[lane % out.size()];
+    const Port& arriving = in[lane % in.size()];
+    add_out(uses, leaving, share);
+    add_between(uses, leaving, arriving, share);
+    add_in(uses, arriving, share);
   }
-  return uses;
 }
 
 // In a mesh all links of a member together are those to the other members of its block.
-std::vector<LinkUse> Fabric::way_inside(std::span<const std::int32_t> block, std::uint32_t from,
-                                        std::uint32_t to, const TransferRound& round) const {
-  std::vector<LinkUse> uses;
-  const bool mesh = std::min(first_of(from, VertexKind::nvlink_switch),
-                             first_of(from, VertexKind::host)) == kNone;
+void Fabric::append_inside(std::span<const std::int32_t> block, std::uint32_t from,
+                           std::uint32_t to, const TransferRound& round,
+                           std::vector<LinkUse>& uses) const {
+  const bool mesh = seats_[from].hub == kNone;
   if (!mesh || round.way != Way::all_links || block.size() < 2) {
     add_inside(uses, from, to, round.overhead);
-    return uses;
+    return;
   }
   for (const std::int32_t member : block) {
     const auto other = static_cast<std::uint32_t>(member);
@@ -301,69 +349,50 @@ std::vector<LinkUse> Fabric::way_inside(std::span<const std::int32_t> block, std
       add_inside(uses, from, other, round.overhead / static_cast<double>(block.size() - 1));
     }
   }
-  return uses;
 }
 
-std::vector<LinkUse> Fabric::way_up_and_down(std::uint32_t device,
-                                             const TransferRound& round) const {
-  std::vector<LinkUse> uses;
-  const std::vector<Port> ports = ports_of(device);
+void Fabric::append_up_and_down(std::uint32_t device, const TransferRound& round,
+                                std::vector<LinkUse>& uses) const {
+  const std::span<const Port> ports = ports_of(device);
   const double share = round.overhead * across_overhead_ / static_cast<double>(ports.size());
-  for (const Port port : ports) {
-    const std::uint32_t leaf = first_of(port.nic, VertexKind::leaf);
-    add_port(uses, port, true, share);
-    add(uses, port.nic, leaf, share);
-    add(uses, leaf, port.nic, share);
-    add_port(uses, port, false, share);
+  for (const Port& port : ports) {
+    add_out(uses, port, share);
+    add(uses, port.to_switch, share);
+    add(uses, port.to_switch ^ 1, share);
+    add_in(uses, port, share);
   }
-  return uses;
-}
-
-void Fabric::add(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
-                 double share) const {
-  const auto all = steps(from);
-  const auto found =
-      std::partition_point(all.begin(), all.end(), [&](Step step) { return step.to < to; });
-  assert(found != all.end() && found->to == to && "a way follows links of the graph");
-  if (can_be_full_[static_cast<std::size_t>(found->link)]) uses.push_back({found->link, share});
 }
 
 // Over the switch or root that both hang on; up to it and back where they are the same.
 void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                         double share) const {
-  const std::uint32_t hub =
-      std::min(first_of(from, VertexKind::nvlink_switch), first_of(from, VertexKind::host));
-  if (hub == kNone) {
-    add(uses, from, to, share);
+  if (seats_[from].hub == kNone) {
+    add(uses, link(from, to), share);
     return;
   }
-  add(uses, from, hub, share);
-  add(uses, hub, to, share);
+  add(uses, seats_[from].to_hub, share);
+  add(uses, seats_[to].to_hub ^ 1, share);
 }
 
-void Fabric::add_port(std::vector<LinkUse>& uses, Port port, bool out, double share) const {
-  const std::uint32_t host = first_of(port.device, VertexKind::host);
-  const auto add_way = [&](std::uint32_t from, std::uint32_t to) {
-    if (out) add(uses, from, to, share);
-    if (!out) add(uses, to, from, share);
-  };
-  if (host == kNone) {
-    add_way(port.device, port.nic);
-  } else {
-    add_way(port.device, host);
-    add_way(host, port.nic);
-  }
+void Fabric::add_out(std::vector<LinkUse>& uses, const Port& port, double share) const {
+  if (port.to_root != kNoLink) add(uses, port.to_root, share);
+  add(uses, port.to_nic, share);
 }
 
-void Fabric::add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
+void Fabric::add_in(std::vector<LinkUse>& uses, const Port& port, double share) const {
+  if (port.to_root != kNoLink) add(uses, port.to_root ^ 1, share);
+  add(uses, port.to_nic ^ 1, share);
+}
+
+void Fabric::add_between(std::vector<LinkUse>& uses, const Port& from, const Port& to,
                          double share) {
-  add(uses, from, routes_.switch_of(from), share);
-  between_.clear();
-  routes_.append(from, to, share, between_);
-  for (const LinkUse& use : between_) {
-    if (can_be_full_[static_cast<std::size_t>(use.link)]) uses.push_back(use);
+  add(uses, from.to_switch, share);
+  if (switches_can_fill_) {
+    between_.clear();
+    routes_.append(from.nic, to.nic, share, between_);
+    for (const LinkUse& use : between_) add(uses, use.link, use.share);
   }
-  add(uses, routes_.switch_of(to), to, share);
+  add(uses, to.to_switch ^ 1, share);
 }
 
 }  // namespace trainyard

@@ -49,18 +49,29 @@ class Fabric {
   // need them for their rounds.
   GroupLinks links_of(std::span<const std::int32_t> members) const;
 
-  // The links of a transfer, as make() was told. Requires: links_of(members).ranks_per_domain.
-  std::vector<LinkUse> way(std::span<const std::int32_t> members, int ranks_per_domain,
-                           const TransferRound& round, const Transfer& transfer);
+  // Appends the links of a transfer, as make() was told, one occurring twice where it is passed
+  // twice. Requires: links_of(members).ranks_per_domain.
+  void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
+                  const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
 
  private:
   struct Step {
     std::uint32_t to = 0;
     std::int32_t link = 0;
   };
-  // A way out of a domain: from a device to a NIC.
+  static constexpr std::int32_t kNoLink = -1;
+  // A way out of a domain: from a device, over the PCIe root where it hangs on one, to a NIC and on
+  // to the switch behind it. Links outwards; those back are their neighbours (link ^ 1).
   struct Port {
-    std::uint32_t device = 0, nic = 0;
+    std::uint32_t nic = 0;
+    std::int32_t to_root = kNoLink, to_nic = kNoLink, to_switch = kNoLink;
+  };
+  // What a device hangs on.
+  struct Seat {
+    std::uint32_t hub = 0;  // NVLink switch or PCIe root; kNone in a mesh
+    std::int32_t to_hub = kNoLink;
+    bool at_root = false;  // of PCIe
+    std::uint32_t first_port = 0, ports = 0;
   };
 
   Fabric(const Cluster& cluster, const TopologyGraph& graph);
@@ -70,6 +81,7 @@ class Fabric {
   std::vector<bool> reached_from_first() const;
   void find_full_links();
   void drop_unfilled_links();
+  bool can_fill_between_switches() const;
   void drop_links_that_lead_to_less();
   double capacity_of(Step step) const;
   std::vector<bool>::reference can_be_full(Step step) {
@@ -83,24 +95,35 @@ class Fabric {
   }
   std::uint32_t first_of(std::uint32_t vertex, VertexKind kind) const;
   std::int32_t link(std::uint32_t from, std::uint32_t to) const;
-  std::vector<Port> ports_of(std::uint32_t device) const;
-  std::vector<Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device,
-                             Way way) const;
+  void seat_devices();
+  std::span<const Port> ports_of(std::uint32_t device) const;
+  std::span<const Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device, Way way,
+                                 std::vector<Port>& all) const;
 
-  void add(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to, double share) const;
+  void add(std::vector<LinkUse>& uses, std::int32_t link, double share) const {
+    if (can_be_full_[static_cast<std::size_t>(link)]) uses.push_back({link, share});
+  }
   void add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                   double share) const;
-  void add_port(std::vector<LinkUse>& uses, Port port, bool out, double share) const;
-  void add_between(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to, double share);
-  std::vector<LinkUse> way_inside(std::span<const std::int32_t> block, std::uint32_t from,
-                                  std::uint32_t to, const TransferRound& round) const;
-  std::vector<LinkUse> way_up_and_down(std::uint32_t device, const TransferRound& round) const;
+  void add_out(std::vector<LinkUse>& uses, const Port& port, double share) const;
+  void add_in(std::vector<LinkUse>& uses, const Port& port, double share) const;
+  void add_between(std::vector<LinkUse>& uses, const Port& from, const Port& to, double share);
+  void append_across(std::span<const std::int32_t> sending, std::uint32_t from,
+                     std::span<const std::int32_t> receiving, std::uint32_t to,
+                     const TransferRound& round, std::vector<LinkUse>& uses);
+  void append_inside(std::span<const std::int32_t> block, std::uint32_t from, std::uint32_t to,
+                     const TransferRound& round, std::vector<LinkUse>& uses) const;
+  void append_up_and_down(std::uint32_t device, const TransferRound& round,
+                          std::vector<LinkUse>& uses) const;
 
   std::vector<VertexKind> kinds_;
   std::vector<std::uint32_t> first_step_;
   std::vector<Step> steps_;
   std::vector<BytesPerSecond> capacities_;
-  std::vector<bool> can_be_full_;    // by link
+  std::vector<bool> can_be_full_;  // by link
+  bool switches_can_fill_ = true;  // a link between two of them
+  std::vector<Seat> seats_;        // of each device
+  std::vector<Port> ports_;
   std::vector<int> domain_;          // of each device
   std::vector<std::int32_t> place_;  // of each device in its domain
   std::vector<std::vector<std::uint32_t>> domains_;
@@ -109,7 +132,9 @@ class Fabric {
   bool rails_ = false;
   bool switched_ = true;
   Routes routes_;
+  // Scratch.
   std::vector<LinkUse> between_;
+  std::vector<Port> out_, in_;
 };
 
 }  // namespace trainyard

@@ -64,7 +64,7 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
   if (!fabric) return tl::unexpected(fabric.error());
   std::vector<LinkTraffic> links;
   for (const BytesPerSecond capacity : fabric->capacities()) {
-    links.push_back({static_cast<std::int32_t>(links.size()), 1, capacity, Bytes(0)});
+    links.push_back({static_cast<std::int32_t>(links.size()), capacity, Bytes(0)});
   }
   for (const auto& [key, times] : calls_made(step.graph)) {
     const auto group = static_cast<std::size_t>(key.first);

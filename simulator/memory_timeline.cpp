@@ -14,6 +14,7 @@ struct Change {
 std::vector<Change> changes_of(const TaskList& list, std::span<const TaskTimes> times) {
   const auto task = [&](std::int32_t index) { return times[static_cast<std::size_t>(index)]; };
   std::vector<Change> changes;
+  changes.reserve(2 * list.buffers.size());
   for (const Buffer& buffer : list.buffers) {
     const bool from_start = buffer.allocated_by < 0;
     const Picoseconds taken = from_start ? Picoseconds(0) : task(buffer.allocated_by).start;
@@ -44,6 +45,7 @@ std::vector<Bytes> held_at(std::span<const Change> changes, Picoseconds time) {
 MemoryTimeline memory_timeline(const TaskList& list, std::span<const TaskTimes> times) {
   const std::vector<Change> changes = changes_of(list, times);
   MemoryTimeline memory;
+  memory.points.reserve(changes.size() + 1);
   memory.points.push_back({});
   for (const Change& change : changes) {
     if (change.time > memory.points.back().time) {

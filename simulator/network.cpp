@@ -108,10 +108,13 @@ Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
                                  const TransferRound& round, double stretch) {
   Round result{.repeats = round.repeats, .latency = to_picoseconds(round.latency * stretch)};
   std::vector<std::vector<std::uint32_t>> of_member(group.size());
+  std::vector<LinkUse> way;
   for (const Transfer& transfer : round.transfers) {
     const auto flow = static_cast<std::uint32_t>(result.flows.size());
-    result.flows.push_back({flows_.add_path(fabric_.way(group, ranks_per_domain, round, transfer)),
-                            transfer.bytes * stretch, transfer.from, transfer.to});
+    way.clear();
+    fabric_.append_way(group, ranks_per_domain, round, transfer, way);
+    result.flows.push_back(
+        {flows_.add_path(way), transfer.bytes * stretch, transfer.from, transfer.to});
     of_member[static_cast<std::size_t>(transfer.from)].push_back(flow);
     if (transfer.to != transfer.from) {
       of_member[static_cast<std::size_t>(transfer.to)].push_back(flow);
@@ -125,16 +128,15 @@ Network::Round Network::flows_of(const TaskGroup& group, int ranks_per_domain,
   return result;
 }
 
+// Of a folded graph all links of a class carry what one of them does.
 std::vector<LinkTraffic> Network::traffic() const {
   std::vector<LinkTraffic> links;
   const std::vector<Bytes> carried = flows_.carried();
-  for (std::size_t i = 0; i < carried.size(); ++i) {
-    if (carried[i] <= Bytes(0)) continue;
-    links.push_back({static_cast<std::int32_t>(i), 1, fabric_.capacities()[i], carried[i]});
-    if (!folded_) continue;
-    links.back().link = folded_->classes[i].first;
-    links.back().count = folded_->classes[i].count;
-    links.back().capacity = folded_->capacities[i];
+  for (std::size_t link = 0; link < fabric_.capacities().size(); ++link) {
+    const std::int32_t of = folded_ ? folded_->class_of[link] : static_cast<std::int32_t>(link);
+    if (of < 0 || carried[static_cast<std::size_t>(of)] <= Bytes(0)) continue;
+    links.push_back({static_cast<std::int32_t>(link), fabric_.capacities()[link],
+                     carried[static_cast<std::size_t>(of)]});
   }
   return links;
 }

@@ -8,29 +8,6 @@
 namespace trainyard {
 namespace {
 
-// What the rounds together put on each link, as one flow of as many bytes as the busiest member
-// sends.
-CallPhase phase_of(Fabric& fabric, const TaskGroup& group, int ranks_per_domain,
-                   std::span<const TransferRound> rounds) {
-  CallPhase phase;
-  std::vector<double> sent(group.size());
-  for (const TransferRound& round : rounds) {
-    phase.latency += round.repeats * round.latency;
-    for (const Transfer& transfer : round.transfers) {
-      const double bytes = round.repeats * transfer.bytes.value();
-      sent[static_cast<std::size_t>(transfer.from)] += bytes;
-      for (const LinkUse& use : fabric.way(group, ranks_per_domain, round, transfer)) {
-        phase.links.push_back({use.link, use.share * bytes});
-      }
-    }
-  }
-  phase.bytes = Bytes(*std::max_element(sent.begin(), sent.end()));
-  if (phase.bytes.value() > 0) {
-    for (LinkUse& load : phase.links) load.share /= phase.bytes.value();
-  }
-  return phase;
-}
-
 // Both levels at a time: to the members of the own domain, and to those of like place in the others
 // (DeepSeek-V3 report, §3.2.2).
 TransferRound two_level_round(const GroupLinks& links, Bytes message, double leaving) {
@@ -72,21 +49,59 @@ const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& cal
   return nullptr;
 }
 
-std::vector<CallPhase> phases_of(Fabric& fabric, const TaskGroup& group, const Call& call) {
-  std::vector<CallPhase> phases;
-  const GroupLinks links = fabric.links_of(group);
-  if (links.size < 2) return phases;
-  const TransferRounds rounds = rounds_of(links, call);
+PhasedCall::PhasedCall(const GroupLinks& links, const Call& call)
+    : links_(links), stretch_(call.stretch) {
+  if (links.size < 2) return;
+  rounds_ = rounds_of(links, call);
   // The rounds of an all-to-all do not wait for each other: those of one kind are one phase.
   const bool all_to_all = call.operation == CollectiveOperation::all_to_all;
-  for (auto first = rounds.begin(); first != rounds.end();) {
-    const auto end = std::find_if(first + 1, rounds.end(), [&](const TransferRound& round) {
-      return !all_to_all || round.way != first->way || round.latency != first->latency;
-    });
-    phases.push_back(phase_of(fabric, group, links.ranks_per_domain, {first, end}));
-    phases.back().latency *= call.stretch;
-    phases.back().bytes *= call.stretch;
+  for (std::size_t first = 0; first < rounds_.size();) {
+    std::size_t end = first + 1;
+    while (all_to_all && end < rounds_.size() && rounds_[end].way == rounds_[first].way &&
+           rounds_[end].latency == rounds_[first].latency) {
+      ++end;
+    }
+    parts_.push_back(part_of(first, end));
     first = end;
+  }
+}
+
+// As one flow of as many bytes as the busiest member sends.
+PhasedCall::Part PhasedCall::part_of(std::size_t first, std::size_t last) const {
+  Part part{.first = first, .last = last, .latency = {}, .bytes = {}};
+  std::vector<double> sent(static_cast<std::size_t>(links_.size));
+  for (std::size_t i = first; i < last; ++i) {
+    const TransferRound& round = rounds_[i];
+    part.latency += round.repeats * round.latency;
+    for (const Transfer& transfer : round.transfers) {
+      sent[static_cast<std::size_t>(transfer.from)] += round.repeats * transfer.bytes.value();
+    }
+  }
+  part.bytes = Bytes(*std::max_element(sent.begin(), sent.end()));
+  return part;
+}
+
+void PhasedCall::append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,
+                              std::vector<LinkUse>& uses) const {
+  const Part& part = parts_[phase];
+  const double all = part.bytes.value() > 0 ? part.bytes.value() : 1;
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    const TransferRound& round = rounds_[i];
+    for (const Transfer& transfer : round.transfers) {
+      const double bytes = round.repeats * transfer.bytes.value();
+      std::size_t use = uses.size();
+      fabric.append_way(group, links_.ranks_per_domain, round, transfer, uses);
+      for (; use < uses.size(); ++use) uses[use].share = uses[use].share * bytes / all;
+    }
+  }
+}
+
+std::vector<CallPhase> phases_of(Fabric& fabric, const TaskGroup& group, const Call& call) {
+  const PhasedCall phased(fabric.links_of(group), call);
+  std::vector<CallPhase> phases;
+  for (std::size_t phase = 0; phase < phased.size(); ++phase) {
+    phases.push_back({phased.latency(phase), phased.bytes(phase), {}});
+    phased.append_links(phase, fabric, group, phases.back().links);
   }
   return phases;
 }

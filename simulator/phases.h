@@ -20,15 +20,43 @@ struct CallPhase {
 // The call's algorithm, or the other one where that does not apply; null: neither does.
 const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& call);
 
-// Its transfers on a group with these links, stretch not counted. Requires: as `phases_of`, more
+// Its transfers on a group with these links, stretch not counted. Requires: as PhasedCall, more
 // than one member.
 TransferRounds rounds_of(const GroupLinks& links, const Call& call);
 
 // An exchange of two levels (Call::leaving) that has the links for itself, before its stretch.
 Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving);
 
-// Empty for a group of one. The call's stretch is in latencies and bytes.
-// Requires: an algorithm of the call applies to the group.
+// The rounds of a call on groups with these links, cut into phases: the same for all such groups,
+// except for the links. None for a group of one. The call's stretch is in latencies and bytes.
+class PhasedCall {
+ public:
+  // Requires: an algorithm of the call applies.
+  PhasedCall(const GroupLinks& links, const Call& call);
+
+  const GroupLinks& links() const { return links_; }
+  std::size_t size() const { return parts_.size(); }
+  Seconds latency(std::size_t phase) const { return parts_[phase].latency * stretch_; }
+  Bytes bytes(std::size_t phase) const { return parts_[phase].bytes * stretch_; }
+  // Of a phase of one group; a link may occur more than once. Requires: a group with these links.
+  void append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,
+                    std::vector<LinkUse>& uses) const;
+
+ private:
+  struct Part {
+    std::size_t first = 0, last = 0;  // rounds
+    Seconds latency;
+    Bytes bytes;  // before the stretch
+  };
+  Part part_of(std::size_t first, std::size_t last) const;
+
+  GroupLinks links_;
+  double stretch_ = 1;
+  TransferRounds rounds_;
+  std::vector<Part> parts_;
+};
+
+// All phases of one group's call. Requires: as PhasedCall.
 std::vector<CallPhase> phases_of(Fabric& fabric, const TaskGroup& group, const Call& call);
 
 }  // namespace trainyard

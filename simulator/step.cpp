@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "model/cost/money.h"
 #include "simulator/simulate.h"
@@ -133,23 +134,37 @@ std::string_view name_of(VertexKind kind) {
   return "spine switch";
 }
 
-void fill_links(const TopologyGraph& topology, StepSimulation& out) {
-  std::vector<std::string> kinds;  // of the edges
+using LinkEnds = std::pair<VertexKind, VertexKind>;
+
+std::vector<LinkEnds> ends_of_links(const TopologyGraph& topology) {
+  std::vector<LinkEnds> ends;
+  ends.reserve(2 * num_edges(topology));
   for (const auto edge : boost::make_iterator_range(edges(topology))) {
-    const std::string_view from = name_of(topology[source(edge, topology)].kind);
-    const std::string_view to = name_of(topology[target(edge, topology)].kind);
-    kinds.push_back(fmt::format("{} to {}", from, to));
-    kinds.push_back(fmt::format("{} to {}", to, from));
+    const VertexKind from = topology[source(edge, topology)].kind;
+    const VertexKind to = topology[target(edge, topology)].kind;
+    ends.insert(ends.end(), {LinkEnds(from, to), LinkEnds(to, from)});
   }
+  return ends;
+}
+
+// Kinds stand in the order of their first link.
+void fill_links(const TopologyGraph& topology, StepSimulation& out) {
+  const std::vector<LinkEnds> ends = ends_of_links(topology);
+  std::vector<LinkEnds> kinds;  // of out.links
   for (const LinkTraffic& link : out.timeline.links) {
-    const std::string& kind = kinds[static_cast<std::size_t>(link.link)];
-    auto found = std::find_if(out.links.begin(), out.links.end(),
-                              [&](const LinkUtilisation& use) { return use.kind == kind; });
-    if (found == out.links.end()) found = out.links.insert(found, LinkUtilisation{.kind = kind});
+    const LinkEnds& kind = ends[static_cast<std::size_t>(link.link)];
+    const auto found = std::find(kinds.begin(), kinds.end(), kind);
+    const auto place = static_cast<std::size_t>(found - kinds.begin());
+    if (found == kinds.end()) {
+      kinds.push_back(kind);
+      out.links.push_back(
+          {.kind = fmt::format("{} to {}", name_of(kind.first), name_of(kind.second))});
+    }
     const double share = link.carried / (link.capacity * out.step_time);
-    found->links += link.count;
-    found->mean += share * link.count;
-    found->most = std::max(found->most, share);
+    LinkUtilisation& use = out.links[place];
+    ++use.links;
+    use.mean += share;
+    use.most = std::max(use.most, share);
   }
   for (LinkUtilisation& use : out.links) use.mean /= use.links;
 }

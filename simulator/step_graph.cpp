@@ -16,6 +16,8 @@
 namespace trainyard {
 namespace {
 
+constexpr std::int32_t kNew = -1;  // no group yet
+
 bool is_message(const StepChannel& channel) { return channel.kind != TaskKind::collective; }
 
 // The groups behind the channels of every rank.
@@ -33,48 +35,46 @@ class Grouping {
   }
 
   void unfolded(TaskGraph& graph) {
+    graph.ranks.reserve(static_cast<std::size_t>(ranks_));
     for (int rank = 0; rank < ranks_; ++rank) {
       const int stage = layout_.coordinates(rank).stage;
       TaskRank of{stage, {}};
-      const std::vector<StepChannel>& channels = channels_[static_cast<std::size_t>(stage)];
+      const std::vector<StepChannel>& channels = channels_of(stage);
+      of.groups.reserve(channels.size());
       for (std::size_t i = 0; i < channels.size(); ++i) {
-        std::int32_t& group =
-            (*tables_[static_cast<std::size_t>(stage)]
-                     [i])[static_cast<std::size_t>(first_member(channels[i], rank))];
-        if (group < 0) {
-          group = static_cast<std::int32_t>(graph.groups.size());
+        if (known(stage, i, rank) == kNew) {
           graph.groups.push_back(members_of(channels[i], rank));
+          set_known(stage, i, graph.groups.back(),
+                    static_cast<std::int32_t>(graph.groups.size()) - 1);
         }
-        of.groups.push_back(group);
+        of.groups.push_back(known(stage, i, rank));
       }
       graph.ranks.push_back(std::move(of));
     }
   }
 
-  // Stage s is folded into rank s.
+  // Stage s is folded into rank s, whose groups are those of the first rank that has one.
   void folded(TaskGraph& graph) {
-    TaskGraph whole;
-    unfolded(whole);
-    graph.ranks.resize(channels_.size());
     for (std::size_t stage = 0; stage < channels_.size(); ++stage) {
-      graph.ranks[stage].list = static_cast<std::int32_t>(stage);
-      graph.ranks[stage].groups.resize(channels_[stage].size(), -1);
+      graph.ranks.push_back({static_cast<std::int32_t>(stage), {}});
+      graph.ranks.back().groups.resize(channels_[stage].size(), kNew);
     }
-    std::vector<std::int32_t> into(whole.groups.size(), -1);
     for (int rank = 0; rank < ranks_; ++rank) {
-      const TaskRank& of = whole.ranks[static_cast<std::size_t>(rank)];
-      for (std::size_t channel = 0; channel < of.groups.size(); ++channel) {
-        const auto group = static_cast<std::size_t>(of.groups[channel]);
-        std::int32_t& known = graph.ranks[static_cast<std::size_t>(of.list)].groups[channel];
-        if (known < 0) known = into[group];
-        if (known < 0) {
-          known = static_cast<std::int32_t>(graph.groups.size());
-          graph.groups.push_back(stages_of(whole.groups[group]));
+      const int stage = layout_.coordinates(rank).stage;
+      const std::vector<StepChannel>& channels = channels_of(stage);
+      for (std::size_t i = 0; i < channels.size(); ++i) {
+        const std::int32_t copy = known(stage, i, rank);
+        std::int32_t& into = graph.ranks[static_cast<std::size_t>(stage)].groups[i];
+        if (into == kNew) into = copy;
+        if (copy != kNew) continue;
+        TaskGroup members = members_of(channels[i], rank);
+        if (into == kNew) {
+          into = static_cast<std::int32_t>(graph.groups.size());
+          graph.groups.push_back(stages_of(members));
           graph.copies.emplace_back();
         }
-        if (into[group] >= 0) continue;
-        into[group] = known;
-        graph.copies[static_cast<std::size_t>(known)].push_back(std::move(whole.groups[group]));
+        set_known(stage, i, members, into);
+        graph.copies[static_cast<std::size_t>(into)].push_back(std::move(members));
       }
     }
   }
@@ -88,11 +88,12 @@ class Grouping {
     }
     const GroupMembers members = layout_.members(channel.group, rank);
     TaskGroup group;
+    group.reserve(static_cast<std::size_t>(members.size()));
     for (int i = 0; i < members.size(); ++i) group.push_back(members[i]);
     return group;
   }
 
-  // Where the groups of a channel are found by their first member.
+  // Where the groups of a channel are found by their members.
   std::vector<std::int32_t>& table_of(const StepChannel& channel, int stage) {
     std::array<int, 4> key = {static_cast<int>(channel.group), static_cast<int>(channel.stream), 0,
                               0};
@@ -102,13 +103,21 @@ class Grouping {
              sends ? channel.peer : stage};
     }
     std::vector<std::int32_t>& table = known_[key];
-    table.resize(static_cast<std::size_t>(ranks_), -1);
+    table.resize(static_cast<std::size_t>(ranks_), kNew);
     return table;
   }
 
-  int first_member(const StepChannel& channel, int rank) const {
-    if (!is_message(channel)) return layout_.members(channel.group, rank)[0];
-    return channel.kind == TaskKind::send ? rank : layout_.in_stage(rank, channel.peer);
+  const std::vector<StepChannel>& channels_of(int stage) const {
+    return channels_[static_cast<std::size_t>(stage)];
+  }
+
+  // The group behind a rank's channel.
+  std::int32_t known(int stage, std::size_t channel, int rank) const {
+    return (*tables_[static_cast<std::size_t>(stage)][channel])[static_cast<std::size_t>(rank)];
+  }
+  void set_known(int stage, std::size_t channel, const TaskGroup& members, std::int32_t group) {
+    std::vector<std::int32_t>& table = *tables_[static_cast<std::size_t>(stage)][channel];
+    for (const std::int32_t member : members) table[static_cast<std::size_t>(member)] = group;
   }
 
   // The folded ranks of a group's members, each once, in the order of the group.
@@ -124,7 +133,7 @@ class Grouping {
   const RankLayout& layout_;
   const std::vector<std::vector<StepChannel>>& channels_;
   int ranks_ = 0;
-  std::map<std::array<int, 4>, std::vector<std::int32_t>> known_;  // first member → group
+  std::map<std::array<int, 4>, std::vector<std::int32_t>> known_;  // member → group
   std::vector<std::vector<std::vector<std::int32_t>*>> tables_;    // by stage and channel
 };
 

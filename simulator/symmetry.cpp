@@ -4,147 +4,216 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
-#include <unordered_map>
+#include <span>
+#include <tuple>
 
 #include "simulator/random.h"
 
 namespace trainyard {
 namespace {
 
+constexpr std::int32_t kNone = -1;
+
 // Shares are sums of a few fractions: equal ones may differ in their last bits.
 std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
 
-// What a phase puts on a link for each byte of its flow, all copies together.
-struct Load {
-  std::int32_t phase = 0;
-  double share = 0;
-};
-
-// One phase of one call; those of calls that differ in their bytes only are one pattern.
-struct Pattern {
-  std::vector<LinkUse> links;  // of the first copy, each once, by link
-  std::vector<std::vector<LinkUse>> copies;
-};
-
-std::vector<LinkUse> added_up(std::vector<LinkUse> uses) {
-  std::sort(uses.begin(), uses.end(),
-            [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
-  std::vector<LinkUse> sums;
-  for (const LinkUse& use : uses) {
-    if (sums.empty() || sums.back().link != use.link) {
-      sums.push_back(use);
-    } else {
-      sums.back().share += use.share;
-    }
-  }
-  return sums;
-}
-
-bool same_links(const std::vector<LinkUse>& a, const std::vector<LinkUse>& b) {
+bool same_links(std::span<const LinkUse> a, std::span<const LinkUse> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const LinkUse& x, const LinkUse& y) {
     return x.link == y.link && rounded(x.share) == rounded(y.share);
   });
 }
 
+// Shares added up by link.
+class LinkSums {
+ public:
+  explicit LinkSums(std::size_t links) : place_(links, kNone) {}
+
+  void add(std::span<const LinkUse> uses) {
+    for (const LinkUse& use : uses) {
+      std::int32_t& place = place_[static_cast<std::size_t>(use.link)];
+      if (place == kNone) {
+        place = static_cast<std::int32_t>(sums_.size());
+        sums_.push_back({use.link, 0});
+      }
+      sums_[static_cast<std::size_t>(place)].share += use.share;
+    }
+  }
+  // In the order in which they came.
+  std::span<const LinkUse> sums() const { return sums_; }
+  void clear() {
+    for (const LinkUse& use : sums_) place_[static_cast<std::size_t>(use.link)] = kNone;
+    sums_.clear();
+  }
+
+ private:
+  std::vector<std::int32_t> place_;  // by link, in sums_
+  std::vector<LinkUse> sums_;
+};
+
+// Links of one capacity on which every pattern so far puts as much. All are parted by capacity
+// first; a pattern then parts those that it uses from those that it does not, and by how much.
+class LinkClasses {
+ public:
+  explicit LinkClasses(std::span<const BytesPerSecond> capacities) {
+    std::map<std::int64_t, std::int32_t> known;
+    of_.reserve(capacities.size());
+    for (const BytesPerSecond capacity : capacities) {
+      const auto next = static_cast<std::int32_t>(all_.size());
+      const auto [found, is_new] = known.try_emplace(std::llround(capacity.value()), next);
+      if (is_new) all_.push_back({});
+      of_.push_back(found->second);
+    }
+  }
+
+  void part(std::int32_t pattern, std::span<const LinkUse> loads) {
+    using Key = std::pair<std::int32_t, std::int64_t>;  // class and load
+    std::map<Key, std::int32_t> parts;
+    auto last = parts.end();  // mostly the next one's too
+    for (const LinkUse& load : loads) {
+      std::int32_t& of = of_[static_cast<std::size_t>(load.link)];
+      const Key key(of, rounded(load.share));
+      if (last == parts.end() || last->first != key) {
+        const auto next = static_cast<std::int32_t>(all_.size());
+        bool is_new = false;
+        std::tie(last, is_new) = parts.try_emplace(key, next);
+        if (is_new) all_.push_back({of, pattern, load.share});
+      }
+      of = last->second;
+    }
+  }
+
+  std::size_t size() const { return all_.size(); }
+  std::int32_t of(std::int32_t link) const { return of_[static_cast<std::size_t>(link)]; }
+  bool is_used(std::int32_t of) const { return at(of).parent != kNone; }
+  // Of a class that the pattern uses.
+  double load(std::int32_t of, std::int32_t pattern) const {
+    while (at(of).pattern != pattern) of = at(of).parent;
+    return at(of).share;
+  }
+
+ private:
+  struct Class {
+    std::int32_t parent = kNone;  // what it was before the pattern parted it; kNone: no pattern has
+    std::int32_t pattern = kNone;
+    double share = 0;
+  };
+  const Class& at(std::int32_t of) const { return all_[static_cast<std::size_t>(of)]; }
+
+  std::vector<std::int32_t> of_;  // by link
+  std::vector<Class> all_;
+};
+
+// One phase of one call; those of calls that differ in their bytes only are one pattern. What it
+// puts on a link for each byte of its flow.
+struct Pattern {
+  std::vector<LinkUse> links;  // of the first copy, each once, by link
+  std::vector<LinkUse> all;    // of all copies, one after the other, each link once a copy
+  std::vector<std::size_t> ends;
+};
+
 class Folding {
  public:
-  Folding(const TaskGraph& graph, Fabric& fabric) : graph_(graph), fabric_(fabric) {}
+  Folding(const TaskGraph& graph, Fabric& fabric)
+      : graph_(graph),
+        fabric_(fabric),
+        of_copy_(fabric.capacities().size()),
+        of_all_(fabric.capacities().size()),
+        classes_(fabric.capacities()) {}
 
   Expected<FoldedLinks> fold() {
     for (const auto& [group, call] : calls_in_use(graph_)) {
       if (auto added = add(group, call); !added) return tl::unexpected(added.error());
     }
-    classify();
     for (const auto& [group, patterns] : of_group_) {
       for (const std::int32_t pattern : patterns) {
         if (auto checked = check(group, pattern); !checked) return tl::unexpected(checked.error());
       }
     }
-    for (auto& [key, phases] : phases_) {
+    number_classes();
+    for (auto& [key, phases] : out_.phases) {
       for (std::size_t i = 0; i < phases.size(); ++i) phases[i].links = path(patterns_of_[key][i]);
     }
-    return FoldedLinks{std::move(capacities_), std::move(classes_), std::move(phases_)};
+    return std::move(out_);
   }
 
  private:
   using Key = std::pair<std::int32_t, std::int32_t>;
 
+  std::span<const TaskGroup> copies_of(std::int32_t group) const {
+    return graph_.copies[static_cast<std::size_t>(group)];
+  }
+
   Expected<void> add(std::int32_t group, std::int32_t index) {
     const Call& call = graph_.calls[static_cast<std::size_t>(index)];
-    const std::vector<TaskGroup>& copies = graph_.copies[static_cast<std::size_t>(group)];
-    std::vector<CallPhase> phases = phases_of(fabric_, copies.front(), call);
-    for (const CallPhase& phase : phases) {
-      const std::vector<LinkUse> links = added_up(phase.links);
-      const std::int32_t known = find(group, links);
-      if (known < 0) {
-        if (auto added = add_pattern(group, call, phases.size(), &phase - phases.data()); !added) {
-          return added;
-        }
+    const TaskGroup& first = copies_of(group).front();
+    const PhasedCall phased(fabric_.links_of(first), call);
+    std::vector<CallPhase>& phases = out_.phases[{group, index}];
+    for (std::size_t phase = 0; phase < phased.size(); ++phase) {
+      phases.push_back({phased.latency(phase), phased.bytes(phase), {}});
+      const std::span<const LinkUse> sums = links_of(phased, phase, first);
+      std::vector<LinkUse> links(sums.begin(), sums.end());
+      std::ranges::sort(links, {}, &LinkUse::link);
+      std::int32_t pattern = find(group, links);
+      if (pattern == kNone) {
+        pattern = static_cast<std::int32_t>(patterns_.size());
+        patterns_.push_back({.links = std::move(links), .all = {}, .ends = {}});
+        of_group_[group].push_back(pattern);
+        if (auto added = add_copies(group, call, phased, phase); !added) return added;
       }
-      patterns_of_[{group, index}].push_back(
-          known < 0 ? static_cast<std::int32_t>(patterns_.size()) - 1 : known);
+      patterns_of_[{group, index}].push_back(pattern);
     }
-    phases_.emplace(Key{group, index}, std::move(phases));
     return {};
   }
 
-  std::int32_t find(std::int32_t group, const std::vector<LinkUse>& links) const {
-    const auto patterns = of_group_.find(group);
-    if (patterns == of_group_.end()) return -1;
-    for (const std::int32_t pattern : patterns->second) {
+  std::int32_t find(std::int32_t group, std::span<const LinkUse> links) {
+    for (const std::int32_t pattern : of_group_[group]) {
       if (same_links(patterns_[static_cast<std::size_t>(pattern)].links, links)) return pattern;
     }
-    return -1;
+    return kNone;
   }
 
-  Expected<void> add_pattern(std::int32_t group, const Call& call, std::size_t phases,
-                             std::ptrdiff_t at) {
-    Pattern pattern;
-    const auto id = static_cast<std::int32_t>(patterns_.size());
-    for (const TaskGroup& copy : graph_.copies[static_cast<std::size_t>(group)]) {
-      const std::vector<CallPhase> own = phases_of(fabric_, copy, call);
-      if (own.size() != phases) return unlike(group, copy);
-      pattern.copies.push_back(added_up(own[static_cast<std::size_t>(at)].links));
-      for (const LinkUse& use : pattern.copies.back()) {
-        std::vector<Load>& loads = loads_[use.link];
-        if (loads.empty() || loads.back().phase != id) loads.push_back({id, 0});
-        loads.back().share += use.share;
-      }
+  // Of one copy, each link once. Good until it is asked again.
+  std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase,
+                                    const TaskGroup& copy) {
+    uses_.clear();
+    phased.append_links(phase, fabric_, copy, uses_);
+    of_copy_.clear();
+    of_copy_.add(uses_);
+    return of_copy_.sums();
+  }
+
+  // To the last pattern.
+  Expected<void> add_copies(std::int32_t group, const Call& call, const PhasedCall& of_first,
+                            std::size_t phase) {
+    Pattern& pattern = patterns_.back();
+    const std::span<const TaskGroup> copies = copies_of(group);
+    pattern.all.reserve(copies.size() * pattern.links.size());
+    pattern.ends.reserve(copies.size());
+    for (const TaskGroup& copy : copies) {
+      const GroupLinks links = fabric_.links_of(copy);
+      const bool alike = links.size == of_first.links().size &&
+                         links.ranks_per_domain == of_first.links().ranks_per_domain;
+      std::optional<PhasedCall> own;
+      if (!alike) own.emplace(links, call);
+      const PhasedCall& phased = own ? *own : of_first;
+      if (phased.size() != of_first.size()) return unlike(group, copy);
+      const std::span<const LinkUse> sums = links_of(phased, phase, copy);
+      pattern.all.insert(pattern.all.end(), sums.begin(), sums.end());
+      pattern.ends.push_back(pattern.all.size());
     }
-    pattern.links = pattern.copies.front();
-    patterns_.push_back(std::move(pattern));
-    of_group_[group].push_back(id);
+    of_all_.clear();
+    of_all_.add(pattern.all);
+    classes_.part(static_cast<std::int32_t>(patterns_.size()) - 1, of_all_.sums());
     return {};
-  }
-
-  // Links of one capacity and one load of every phase.
-  void classify() {
-    std::map<std::vector<std::int64_t>, std::int32_t> known;
-    std::vector<std::int64_t> signature;
-    for (const auto& [link, loads] : loads_) {
-      const BytesPerSecond capacity = fabric_.capacities()[static_cast<std::size_t>(link)];
-      signature = {std::llround(capacity.value())};
-      for (const Load& load : loads) {
-        signature.insert(signature.end(), {load.phase, rounded(load.share)});
-      }
-      const auto [found, is_new] =
-          known.try_emplace(signature, static_cast<std::int32_t>(capacities_.size()));
-      if (is_new) {
-        capacities_.push_back(capacity);
-        loads_of_class_.push_back(loads);
-        classes_.push_back({link, 0});
-      }
-      ++classes_[static_cast<std::size_t>(found->second)].count;
-      class_[link] = found->second;
-    }
   }
 
   // A number that copies share when they use as many links of each class.
-  std::uint64_t fingerprint(const std::vector<LinkUse>& uses) const {
+  std::uint64_t fingerprint(std::span<const LinkUse> uses) const {
     std::uint64_t sum = 0;
     for (const LinkUse& use : uses) {
-      const auto of = static_cast<std::uint64_t>(class_.at(use.link));
+      const auto of = static_cast<std::uint64_t>(classes_.of(use.link));
       sum += mixed(mixed(of + 1) + static_cast<std::uint64_t>(rounded(use.share)));
     }
     return sum;
@@ -153,30 +222,41 @@ class Folding {
   Expected<void> check(std::int32_t group, std::int32_t pattern) const {
     const Pattern& of = patterns_[static_cast<std::size_t>(pattern)];
     const std::uint64_t first = fingerprint(of.links);
-    for (std::size_t i = 1; i < of.copies.size(); ++i) {
-      if (fingerprint(of.copies[i]) == first) continue;
-      return unlike(group, graph_.copies[static_cast<std::size_t>(group)][i]);
+    for (std::size_t i = 1; i < of.ends.size(); ++i) {
+      const auto uses = std::span(of.all).subspan(of.ends[i - 1], of.ends[i] - of.ends[i - 1]);
+      if (fingerprint(uses) != first) return unlike(group, copies_of(group)[i]);
     }
     return {};
   }
 
   Expected<void> unlike(std::int32_t group, const TaskGroup& copy) const {
-    const TaskGroup& first = graph_.copies[static_cast<std::size_t>(group)].front();
     return failure("fold", fmt::format("the groups of rank {} and of rank {} have unlike links",
-                                       first.front(), copy.front()));
+                                       copies_of(group).front().front(), copy.front()));
+  }
+
+  // Those that carry anything, in the order of their first links.
+  void number_classes() {
+    number_.assign(classes_.size(), kNone);
+    for (const BytesPerSecond capacity : fabric_.capacities()) {
+      const std::int32_t of = classes_.of(static_cast<std::int32_t>(out_.class_of.size()));
+      std::int32_t& number = number_[static_cast<std::size_t>(of)];
+      if (number == kNone && classes_.is_used(of)) {
+        number = static_cast<std::int32_t>(out_.capacities.size());
+        out_.capacities.push_back(capacity);
+      }
+      out_.class_of.push_back(number);
+    }
   }
 
   // The classes that the first copy uses, each with the load of all copies.
   std::vector<LinkUse> path(std::int32_t pattern) const {
     std::set<std::int32_t> classes;
     for (const LinkUse& use : patterns_[static_cast<std::size_t>(pattern)].links) {
-      classes.insert(class_.at(use.link));
+      classes.insert(classes_.of(use.link));
     }
     std::vector<LinkUse> uses;
-    for (const std::int32_t link : classes) {
-      for (const Load& load : loads_of_class_[static_cast<std::size_t>(link)]) {
-        if (load.phase == pattern) uses.push_back({link, load.share});
-      }
+    for (const std::int32_t of : classes) {
+      uses.push_back({number_[static_cast<std::size_t>(of)], classes_.load(of, pattern)});
     }
     return uses;
   }
@@ -186,12 +266,11 @@ class Folding {
   std::vector<Pattern> patterns_;
   std::map<std::int32_t, std::vector<std::int32_t>> of_group_;  // patterns
   std::map<Key, std::vector<std::int32_t>> patterns_of_;
-  std::map<Key, std::vector<CallPhase>> phases_;
-  std::unordered_map<std::int32_t, std::vector<Load>> loads_;  // by link
-  std::unordered_map<std::int32_t, std::int32_t> class_;       // of each link
-  std::vector<BytesPerSecond> capacities_;
-  std::vector<FoldedLinks::LinkClass> classes_;
-  std::vector<std::vector<Load>> loads_of_class_;
+  std::vector<LinkUse> uses_;
+  LinkSums of_copy_, of_all_;
+  LinkClasses classes_;
+  std::vector<std::int32_t> number_;  // of each class
+  FoldedLinks out_;
 };
 
 }  // namespace

@@ -20,11 +20,7 @@ namespace trainyard {
 
 struct FoldedLinks {
   std::vector<BytesPerSecond> capacities;  // of the classes
-  struct LinkClass {
-    std::int32_t first = 0;  // link
-    std::int32_t count = 0;
-  };
-  std::vector<LinkClass> classes;
+  std::vector<std::int32_t> class_of;      // by link; −1: no call uses it
   // Of each group and call: its phases, on classes of links.
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<CallPhase>> phases;
 };

@@ -15,11 +15,9 @@ struct TaskTimes {
   friend bool operator==(const TaskTimes&, const TaskTimes&) = default;
 };
 
-// A link of the fabric (2e and 2e + 1: the graph's e-th edge, both ways); in a folded graph one
-// that stands for `count` of them.
+// A link of the fabric (2e and 2e + 1: the graph's e-th edge, both ways).
 struct LinkTraffic {
   std::int32_t link = 0;
-  std::int32_t count = 1;
   BytesPerSecond capacity;
   Bytes carried;
   friend bool operator==(const LinkTraffic&, const LinkTraffic&) = default;
@@ -30,7 +28,7 @@ struct Timeline {
   std::vector<std::size_t> first;  // of each rank, and one past the last
   Picoseconds makespan{0};         // from zero to the end of the last task
   std::int64_t events = 0;         // through the queue
-  std::vector<LinkTraffic> links;  // that carried anything
+  std::vector<LinkTraffic> links;  // that carried anything, in order; of all devices
 
   std::span<const TaskTimes> of(int rank) const {
     const auto r = static_cast<std::size_t>(rank);

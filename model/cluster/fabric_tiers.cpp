@@ -1,6 +1,5 @@
 #include <algorithm>
-#include <boost/graph/connected_components.hpp>
-#include <boost/graph/filtered_graph.hpp>
+#include <boost/pending/disjoint_sets.hpp>
 #include <limits>
 
 #include "model/cluster/routed_groups.h"
@@ -25,31 +24,35 @@ int level(const Vertex& vertex) {
   return 2;
 }
 
-struct WithinLevel {
-  const TopologyGraph* graph = nullptr;
-  int highest = 0;
-  bool operator()(TopologyGraph::vertex_descriptor vertex) const {
-    return level((*graph)[vertex]) <= highest;
-  }
-};
-
-// The subtrees that are left when everything above `highest` is taken away, and what joined them.
+// The subtrees that are left when everything above `highest` is taken away, by their first
+// vertices, and what joined them.
 struct Subtree {
   int ranks = 0;
   BytesPerSecond cut;
 };
 std::vector<Subtree> subtrees(const TopologyGraph& graph, int highest) {
-  const WithinLevel within{&graph, highest};
-  const boost::filtered_graph<TopologyGraph, boost::keep_all, WithinLevel> lower(graph, {}, within);
-  std::vector<int> component(num_vertices(graph), -1);
-  const auto ids =
-      boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, graph));
-  std::vector<Subtree> result(static_cast<std::size_t>(boost::connected_components(lower, ids)));
-  const auto subtree_of = [&](TopologyGraph::vertex_descriptor vertex) -> Subtree& {
-    return result[static_cast<std::size_t>(component[vertex])];
+  const auto within = [&](TopologyGraph::vertex_descriptor vertex) {
+    return level(graph[vertex]) <= highest;
   };
-  for (const auto vertex : boost::make_iterator_range(vertices(lower))) {
-    if (graph[vertex].kind == VertexKind::device) ++subtree_of(vertex).ranks;
+  boost::disjoint_sets_with_storage<> sets(num_vertices(graph));
+  for (const auto edge : boost::make_iterator_range(edges(graph))) {
+    const auto a = source(edge, graph);
+    const auto b = target(edge, graph);
+    if (within(a) && within(b)) sets.union_set(a, b);
+  }
+  std::vector<Subtree> result;
+  std::vector<std::size_t> place(num_vertices(graph), num_vertices(graph));  // of a set's subtree
+  const auto subtree_of = [&](TopologyGraph::vertex_descriptor vertex) -> Subtree& {
+    std::size_t& own = place[sets.find_set(vertex)];
+    if (own == place.size()) {
+      own = result.size();
+      result.emplace_back();
+    }
+    return result[own];
+  };
+  for (const auto vertex : boost::make_iterator_range(vertices(graph))) {
+    if (!within(vertex)) continue;
+    subtree_of(vertex).ranks += graph[vertex].kind == VertexKind::device ? 1 : 0;
   }
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
     const auto a = source(edge, graph);

@@ -12,6 +12,19 @@ namespace {
 
 using VertexId = TopologyGraph::vertex_descriptor;
 
+// Room for the devices, a hub a node and the NICs, with the links of stars.
+void reserve(TopologyGraph& graph, const Cluster& cluster) {
+  const auto devices = static_cast<std::size_t>(cluster.devices());
+  const std::size_t nics = static_cast<std::size_t>(cluster.nodes) *
+                           static_cast<std::size_t>(cluster.inter.nics_per_node);
+  graph.m_vertices.reserve(devices + static_cast<std::size_t>(cluster.nodes) + nics);
+  graph.m_edges.reserve(devices + 2 * nics);
+  constexpr std::size_t kLinks = 2;  // to the hub and to a NIC
+  for (std::size_t device = 0; device < devices; ++device) {
+    graph.out_edge_list(device).reserve(kLinks);
+  }
+}
+
 // Devices without a switch, linked pairwise: each has its bandwidth split over the others.
 void add_mesh(TopologyGraph& graph, const Cluster& cluster, int first, int count) {
   const Link link{cluster.intra.bandwidth / std::max(1, count - 1), cluster.intra.latency};
@@ -24,6 +37,7 @@ void add_mesh(TopologyGraph& graph, const Cluster& cluster, int first, int count
 void add_star(TopologyGraph& graph, const Cluster& cluster, Vertex hub, int first, int count) {
   const Link link{cluster.intra.bandwidth, cluster.intra.latency / 2};
   const VertexId centre = add_vertex(hub, graph);
+  graph.out_edge_list(centre).reserve(static_cast<std::size_t>(count));
   for (int device = first; device < first + count; ++device) {
     add_edge(VertexId(device), centre, link, graph);
   }
@@ -88,6 +102,7 @@ void add_nics(TopologyGraph& graph, const Cluster& cluster, const SocketOf& sock
   for (int node = 0; node < cluster.nodes; ++node) {
     for (int index = 0; index < nics; ++index) {
       const VertexId nic = add_vertex({VertexKind::nic, node * nics + index, node}, graph);
+      graph.out_edge_list(nic).reserve(2);
       attach_nic(graph, cluster, nic, node, index);
       const Socket socket = socket_of(node, index);
       add_edge(nic, socket.leaf, {socket.bandwidth, cluster.inter.latency / 2}, graph);
@@ -223,6 +238,7 @@ void add_fabric(TopologyGraph& graph, const Cluster& cluster) {
 TopologyGraph make_topology(const Cluster& cluster) {
   assert(cluster.devices_per_node > 0 && cluster.nodes > 0 && "a cluster has devices");
   TopologyGraph graph(static_cast<std::size_t>(cluster.devices()));
+  reserve(graph, cluster);
   for (int device = 0; device < cluster.devices(); ++device) {
     graph[VertexId(device)] = {VertexKind::device, device, device / cluster.devices_per_node};
   }

@@ -88,9 +88,8 @@ int RankLayout::rank_at(RankCoordinates at) const {
 }
 
 int RankLayout::in_stage(int rank, int stage) const {
-  RankCoordinates at = coordinates(rank);
-  at.stage = stage;
-  return rank_at(at);
+  const GroupShape stages = groups_.pipeline;
+  return rank + (stage - rank / stages.stride % stages.size) * stages.stride;
 }
 
 // The dense-gradient group falls into sharding groups of neighbours.

@@ -104,6 +104,27 @@ TEST(Folding, HappensWhereRanksAreAlike) {
   EXPECT_EQ(simulation.step.graph.ranks.size(), 2U);
 }
 
+// Links that are loaded alike are one class, whatever they join: up and down, to NICs and leaves.
+TEST(Folding, CountsTheLinksOfAllRanksByTheirKind) {
+  const PreparedJob job = job_on(8, InterNodeKind::fat_tree, 2);
+  PlanRequest request;
+  request.tensor_parallel = 4;
+  request.pipeline_parallel = 2;
+  const Plan plan = legal_plan(job, request);
+  const auto folded = simulate(job, plan);
+  const auto whole = simulate(job, plan, {.fold = Fold::off});
+  ASSERT_TRUE(folded && whole);
+  ASSERT_TRUE(folded->step.folded());
+  ASSERT_FALSE(whole->links.empty());
+  ASSERT_EQ(folded->links.size(), whole->links.size());
+  for (std::size_t i = 0; i < whole->links.size(); ++i) {
+    EXPECT_EQ(folded->links[i].kind, whole->links[i].kind);
+    EXPECT_EQ(folded->links[i].links, whole->links[i].links) << whole->links[i].kind;
+    EXPECT_NEAR(folded->links[i].mean, whole->links[i].mean, 1e-9);
+    EXPECT_NEAR(folded->links[i].most, whole->links[i].most, 1e-9);
+  }
+}
+
 TEST(Folding, RefusesItselfForAStraggler) {
   EXPECT_FALSE(under({.stragglers = {{.rank = 5, .speed = 0.9}}}).step.folded());
 }
