@@ -34,5 +34,33 @@ TEST(FoundApart, DualpipeSumsOverItsCopiesBehindAllReductions) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
 }
 
+PlanRequest activations_on_the_host(std::string_view schedule, int stages) {
+  PlanRequest request{.pipeline_parallel = stages, .micro_batch = 1};
+  request.schedule = schedule;
+  request.offload.activations = OffloadTarget::host;
+  return request;
+}
+
+// DualPipe's backward passes have both their halves to cover what comes back, but for a few of the
+// last; and a micro-batch turns back behind passes of the other way.
+TEST(FoundApart, DualpipeCoversCopiesWithWholeBackwardPasses) {
+  PreparedJob job = llama_8b_on_h100(1, 64);
+  job.job.training.sequence_length = 2048;
+  job = prepare(job.job);
+  EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 4)), 1, 0.05);
+  EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 2)), 1, 0.05);
+}
+
+// In a V sixteen chunks of eight stages go forward before the first gradient comes: their
+// activations leave for longer than that takes.
+TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.training.sequence_length = 2048;
+  job = prepare(job.job);
+  PlanRequest request = activations_on_the_host("zb-v", 8);
+  request.virtual_stages = 2;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
+}
+
 }  // namespace
 }  // namespace trainyard
