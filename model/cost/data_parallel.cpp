@@ -580,7 +580,11 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
     overlap.gather_updated(job.job.training, cost);
     if (!reduces_every_microbatch(plan)) overlap.reduce_at_end(cost);
   }
-  cost.end += tied_embedding_time(job, plan, links, stage) + mirror_time(job, plan, links, stage);
+  // Behind all of the stage's own reductions, wherever those end.
+  const Seconds copies =
+      tied_embedding_time(job, plan, links, stage) + mirror_time(job, plan, links, stage);
+  cost.end += copies;
+  cost.queued += copies;
   return cost;
 }
 

@@ -202,17 +202,20 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     work.head = passes_of(costs.head, share);
     units.head = passes_of(costs.head, 1);
   }
+  OffloadCopies offload;
   CopiesOfStage copies;
   if (plan.offload != Offload{}) {
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
-    copies = add_offload(offload_copies(job, plan, held, activations), share,
-                         end_passes(held, units, share),
+    offload = offload_copies(job, plan, held, activations);
+    copies = add_offload(offload, share, end_passes(held, units, share),
                          blocking_traffic(job, plan, shared.links, held, work), stage, work);
   }
   work.use = shared.use;
   work.stage = static_cast<int>(index);
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
   const auto data = data_parallel_cost(job, plan, shared.links, held, work);
+  add_times(data.microbatch, 1, work.layers);
+  copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
   stage.passes.forward += data.microbatch.forward;
   stage.passes.input_gradient += data.microbatch.input_gradient;

@@ -321,10 +321,13 @@ OffloadCopies offload_copies(const PreparedJob& job, const Plan& plan, const Sta
   const PipelineShape shape = pipeline_shape(plan);
   const int in_flight = plan.schedule->chunks_in_flight(shape, 0);
   copies.in_a_row = plan.microbatches > 1 && in_flight >= plan.microbatches * shape.chunks;
-  copies.halves_apart = splits_backward(*plan.schedule, plan.pipeline_parallel);
+  // Both ways the halves of a few of the last backward passes only are apart, and a micro-batch
+  // turns back behind passes of the other way.
+  const bool both_ways = shape.route == Route::both_ways;
+  copies.halves_apart = !both_ways && splits_backward(*plan.schedule, plan.pipeline_parallel);
   copies.chunks = shape.chunks;
   copies.layers = std::max(1.0, static_cast<double>(stage.layers) / chunks_held(shape));
-  copies.turns = stage.head;
+  copies.turns = stage.head && !both_ways;
   return copies;
 }
 
@@ -348,6 +351,22 @@ Seconds copies_before_passes(const OffloadCopies& copies, double share, const Pa
   StateCopies states(copies, share, passes, ends);
   states.shown();
   return states.before_first();
+}
+
+Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, int stage,
+                               double share, const PassTimes& layers) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const bool row = shape.route == Route::vee || shape.route == Route::both_ways;
+  if (!row || copies.activations <= Seconds(0) || shape.stages == 1) return Seconds(0);
+  const bool both_ways = shape.route == Route::both_ways;
+  const int from_end = both_ways ? std::min(stage, shape.stages - 1 - stage) : stage;
+  const int before = plan.schedule->chunks_in_flight(shape, stage) - (both_ways ? 1 : 0);
+  // Of the micro-batch that comes back first, to its turn on the first stage of its way and back.
+  const int forwards = layer_chunks(shape) - from_end;
+  const Seconds backward = copies.halves_apart ? layers.input_gradient : layers.backward();
+  const double chunk = 1.0 / shape.chunks;
+  const Seconds gone = before * (share * chunk) * copies.activations;
+  return longer(gone, chunk * (forwards * layers.forward + from_end * backward));
 }
 
 CopiesAtEnds copies_at_ends(const OffloadCopies& copies) {

@@ -65,6 +65,13 @@ PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTi
 Seconds copies_before_passes(const OffloadCopies& copies, double share, const PassTimes& passes,
                              const EndPasses& ends);
 
+// In a V and where micro-batches go both ways a stage has as many forward passes ahead of its first
+// gradient as fit between: their activations leave one behind the other, and nothing comes back
+// before. What that takes longer than the way of the first micro-batch to its turn and back, once a
+// step; `layers`: passes of the stage's with all that they show.
+Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, int stage,
+                               double share, const PassTimes& layers);
+
 // Once a step: before the first pass, and behind the last.
 struct CopiesAtEnds {
   Seconds start, end;

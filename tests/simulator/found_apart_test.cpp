@@ -1,0 +1,66 @@
+// Plans whose estimate was found far from their simulation, the second computation of a step: one
+// for each cause, small. What random plans show: simulator_agreement_test.
+#include <gtest/gtest.h>
+
+#include "model/cost/estimate.h"
+#include "simulator/step.h"
+#include "tests/model/cost/example_jobs.h"
+#include "tests/model/workload/models.h"
+
+namespace trainyard {
+namespace {
+
+double estimate_over_simulation(const PreparedJob& job, const PlanRequest& request) {
+  const Plan plan = legal_plan(job, request);
+  const auto simulation = simulate(job, plan);
+  if (!simulation) {
+    ADD_FAILURE() << simulation.error().where << ": " << simulation.error().message;
+    return 0;
+  }
+  return estimate(job, plan).step_time / simulation->step_time;
+}
+
+// Where reductions outlast the passes, the sums over the two copies of a stage come behind the last
+// of all reductions, not behind the last pass's.
+TEST(FoundApart, DualpipeSumsOverItsCopiesBehindAllReductions) {
+  PreparedJob job = llama_8b_on_h100(4, 32);
+  job.job.training.sequence_length = 2048;
+  job.job.cluster.inter.bandwidth *= 0.25;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .micro_batch = 1};
+  request.schedule = "dualpipe";
+  request.zero_stage = 2;
+  request.overlap.data_parallel = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
+}
+
+PlanRequest activations_on_the_host(std::string_view schedule, int stages) {
+  PlanRequest request{.pipeline_parallel = stages, .micro_batch = 1};
+  request.schedule = schedule;
+  request.offload.activations = OffloadTarget::host;
+  return request;
+}
+
+// DualPipe's backward passes have both their halves to cover what comes back, but for a few of the
+// last; and a micro-batch turns back behind passes of the other way.
+TEST(FoundApart, DualpipeCoversCopiesWithWholeBackwardPasses) {
+  PreparedJob job = llama_8b_on_h100(1, 64);
+  job.job.training.sequence_length = 2048;
+  job = prepare(job.job);
+  EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 4)), 1, 0.05);
+  EXPECT_NEAR(estimate_over_simulation(job, activations_on_the_host("dualpipe", 2)), 1, 0.05);
+}
+
+// In a V sixteen chunks of eight stages go forward before the first gradient comes: their
+// activations leave for longer than that takes.
+TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.training.sequence_length = 2048;
+  job = prepare(job.job);
+  PlanRequest request = activations_on_the_host("zb-v", 8);
+  request.virtual_stages = 2;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
+}
+
+}  // namespace
+}  // namespace trainyard
