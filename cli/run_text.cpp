@@ -26,9 +26,10 @@ std::string step_table(const Profile& profile, const Style& style) {
   for (std::size_t i = 0; i < profile.steps.size(); ++i) {
     const ProfiledStep& step = profile.steps[i];
     const bool warmup = static_cast<int>(i) < profile.warmup_steps;
-    table.add_row({fmt::format("{}{}", i, warmup ? " (warm-up)" : ""),
-                   exact_milliseconds(step.time), fmt::format("{:.6f}", step.loss),
-                   fmt::format("{:.6f}", step.gradient_norm)});
+    table.add_row(
+        {fmt::format("{}{}", i, warmup ? " (warm-up)" : ""), exact_milliseconds(step.time),
+         fmt::format("{:.6f}", step.loss),
+         step.gradient_norm == 0 ? "overflow" : fmt::format("{:.6f}", step.gradient_norm)});
   }
   return table.render(style);
 }

@@ -25,7 +25,8 @@ struct Work {
   IssuedOperation issued;
   std::vector<int> buffers;
   int shard = 0;          // of sharded states: which part is this rank's
-  std::int64_t step = 0;  // of the run
+  std::int64_t step = 0;  // of the run; of an update: of those that were taken
+  double loss_scale = 1;  // what gradients are multiplied with
 };
 
 // Operations of one lane run one after the other: a stream of the program, of which `pipeline` is

@@ -1,6 +1,7 @@
 #include "executor/rank_executor.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -25,7 +26,8 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
       backend_(backend),
       holdings_(setting, program, layout, rank),
       stage_(layout.coordinates(rank).stage),
-      users_(index(program.stages[index(stage_)].instances)) {
+      users_(index(program.stages[index(stage_)].instances)),
+      loss_scale_(setting) {
   find_residents();
   for (const Resident& resident : residents_) fill(resident);
 }
@@ -81,19 +83,22 @@ Expected<StepOutcome> RankExecutor::step(std::int64_t number, std::int64_t batch
   begin_step(batch);
   if (auto ran = run(number, batch, watch); !ran) return tl::unexpected(ran.error());
   if (auto done = backend_.synchronise(); !done) return tl::unexpected(done.error());
-  return outcome();
+  StepOutcome done = outcome();
+  done.skipped = loss_scale_.skipped(done.squared_norm);
+  if (done.skipped) ++skipped_;
+  return done;
 }
 
 Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch& watch) {
   for (const IssuedOperation issued : operations_of(program_, stage_)) {
     const Operation& operation = *issued.operation;
     watch.begins(static_cast<std::int64_t>(begins_.size()), issued);
-    Work work{.issued = issued};
+    Work work{.issued = issued, .loss_scale = loss_scale_.value()};
     for (const Operand& operand : operation.operands) {
       work.buffers.push_back(instance_of(program_, issued, operand));
     }
     const bool updates = operation.phase == Phase::update;
-    work.step = updates ? number : batch;
+    work.step = updates ? number - skipped_ : batch;
     if (operation.group != Group::none) {
       work.shard = layout_.members(operation.group, rank_).index_of(rank_);
     }
@@ -155,7 +160,9 @@ void RankExecutor::note_gradients(const Work& work) {
   for (std::size_t i = 0; i < updated_gradients(operation); ++i) {
     const ProgramBuffer& buffer = buffer_of(operation.operands[i]);
     const int layer = buffer.scope == Scope::layer ? work.issued.call->layer : -1;
-    gradients_.push_back({operation.operands[i].buffer, layer, backend_.read(work.buffers[i])});
+    std::vector<float> numbers = backend_.read(work.buffers[i]);
+    for (float& number : numbers) number /= static_cast<float>(work.loss_scale);
+    gradients_.push_back({operation.operands[i].buffer, layer, std::move(numbers)});
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "executor/backend.h"
 #include "executor/holdings.h"
+#include "executor/loss_scale.h"
 
 namespace trainyard {
 
@@ -29,6 +30,7 @@ struct OperationTimes {
 struct StepOutcome {
   double loss = 0;          // this rank's share; the sum over all ranks is the batch's mean
   double squared_norm = 0;  // of the gradient, over the whole network
+  bool skipped = false;     // its gradient overflowed in fp16: nothing was updated
   Seconds time;
   std::vector<OperationTimes> operations;
 };
@@ -46,7 +48,7 @@ class RankExecutor {
   RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout, int rank,
                Backend& backend);
 
-  // `batch`: which batch of the run it sees; `number` counts the optimizer's steps from 0.
+  // `batch`: which batch of the run it sees; `number` counts the steps from 0.
   Expected<StepOutcome> step(std::int64_t number, std::int64_t batch, Watch& watch);
 
   // Gradients as the optimizer finds them, in the steps that follow.
@@ -87,6 +89,8 @@ class RankExecutor {
   std::vector<Resident> residents_;
   std::vector<Users> users_;  // by instance
   std::vector<Backend::Event> begins_, ends_;
+  LossScale loss_scale_;
+  std::int64_t skipped_ = 0;  // steps
   bool keeps_gradients_ = false;
   std::vector<HeldTensor> gradients_;
 };

@@ -39,6 +39,10 @@ int token_at(const Setting& setting, std::int64_t sequence, std::int64_t positio
   return static_cast<int>(x % static_cast<std::uint64_t>(setting.model.vocabulary));
 }
 
+bool scales_loss(const Setting& setting) {
+  return setting.training.precision.head_gemm == Dtype::fp16;
+}
+
 int moments_of(const Setting& setting) {
   const std::string_view name = setting.training.optimizer.name;
   if (name == "adam" || name == "adamw") return 2;

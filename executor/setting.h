@@ -27,6 +27,8 @@ struct Descent {
   double first_decay = 0.9, second_decay = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0;
+  // What an fp16 recipe multiplies the loss with at first (executor/loss_scale.h).
+  double loss_scale = 65536;
 };
 
 struct Setting {
@@ -65,6 +67,9 @@ class WeightRow {
 };
 bool is_kept(const Setting& setting, const DropoutPlace& place);
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
+
+// Whether gradients are too small for the recipe's numbers: those of fp16 end at 2^-24.
+bool scales_loss(const Setting& setting);
 
 // Numbers that an optimizer keeps for each element beside its weight; −1: not executed.
 int moments_of(const Setting& setting);

@@ -21,8 +21,11 @@ using WholeTensors = std::map<TensorName, WholeTensor>;
 
 struct UnshardedRun {
   std::vector<double> losses, gradient_norms;  // by step
-  WholeTensors gradients;                      // of the first step
-  WholeTensors weights;                        // after the last one
+  // The first whose gradient did not overflow (executor/loss_scale.h): of it are the gradients.
+  std::size_t first_taken = 0;
+  double first_norm() const { return gradient_norms[first_taken]; }
+  WholeTensors gradients;
+  WholeTensors weights;    // after the last one
 };
 
 // How steps follow each other, and what is kept of them.
@@ -46,7 +49,8 @@ struct Tolerance {
   double global = 1e-6;
   double scalar = 1e-5;
 };
-// fp32: the above. bf16: rounding to 8 bits after every operation, in another order on every plan.
+// fp32: the above. bf16, fp16: rounding to 8 or 11 bits after every operation, in another order on
+// every plan.
 // Where GEMMs cast, such a rounding also takes one number in some thirty over to the next that e4m3
 // has, an eighth away, and one in sixteen to that of e5m2, a quarter away.
 Tolerance tolerance_of(const Setting& setting);

@@ -16,8 +16,10 @@ namespace {
 
 std::size_t buffer_index(int i) { return static_cast<std::size_t>(i); }
 
-void round_to_bf16(Tensor<float>& tensor) {
-  tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Eigen::bfloat16(x)); });
+// To the nearest that 16 bits hold; what is too large for fp16 is infinite.
+template <typename Number>
+void round_to(Tensor<float>& tensor) {
+  tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Number(x)); });
 }
 
 class CpuBackend final : public Backend {
@@ -68,7 +70,8 @@ class CpuBackend final : public Backend {
   Bytes peak() const override { return peak_; }
 
   Expected<void> launch(const Work& work) override {
-    compute(*work.issued.operation, {setting_, at_, work.issued.tag(), work.shard, work.step},
+    compute(*work.issued.operation,
+            {setting_, at_, work.issued.tag(), work.shard, work.step, work.loss_scale},
             operands_of(work));
     store_all(work);
     transport_.move_messages();
@@ -123,9 +126,9 @@ class CpuBackend final : public Backend {
 
   void store(int buffer) {
     Slot& slot = slots_[buffer_index(buffer)];
-    if (slot.what->dtype == Dtype::bf16 && slot.what->role != BufferRole::data) {
-      round_to_bf16(slot.tensor);
-    }
+    if (slot.what->role == BufferRole::data) return;
+    if (slot.what->dtype == Dtype::bf16) round_to<Eigen::bfloat16>(slot.tensor);
+    if (slot.what->dtype == Dtype::fp16) round_to<Eigen::half>(slot.tensor);
   }
 
   // Where the routing decided how many rows there are, the memory is theirs.

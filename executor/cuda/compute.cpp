@@ -252,7 +252,7 @@ void sum_of_squares(const DeviceWork& w) {
   for (std::size_t i = 0; i < w.operands.in.size(); ++i) {
     const FlatPart part = part_of(w.in(i).size(), w.operation.shards, w.where.shard);
     add_squares(w.queue, w.in_place(0), w.in(i).from(part.begin, part.end - part.begin),
-                w.operands.in[i]->what->replicas);
+                {w.operands.in[i]->what->replicas, static_cast<float>(w.where.loss_scale)});
   }
 }
 
@@ -265,6 +265,8 @@ UpdateRule rule_of(const DeviceWork& w, const View& states) {
   rule.decays = setting.training.optimizer.name == "adamw";
   rule.first_step = w.where.step == 0;
   rule.clips = !w.operands.in.empty();
+  rule.skips = scales_loss(setting);
+  rule.scale = static_cast<float>(w.where.loss_scale);
   rule.clip_norm = static_cast<float>(descent.clip_norm);
   rule.rate = static_cast<float>(descent.learning_rate);
   rule.momentum = static_cast<float>(descent.momentum);

@@ -41,7 +41,7 @@ void compute_ends(const DeviceWork& w) {
     default:
       return cross_entropy_gradient(w.queue, w.in_place(0), w.in(0), w.in(1),
                                     w.in(w.operands.in.size() - 1), words_of(w, w.in_place(0)),
-                                    tokens_of(w));
+                                    tokens_of(w) / static_cast<float>(w.where.loss_scale));
   }
 }
 

@@ -243,7 +243,7 @@ class CudaBackend final : public Backend {
 
   DeviceWork device_work(const Work& work, const DeviceOperands& operands, const Queue& queue) {
     return {*work.issued.operation,
-            {setting_, at_, work.issued.tag(), work.shard, work.step},
+            {setting_, at_, work.issued.tag(), work.shard, work.step, work.loss_scale},
             operands,
             queue,
             gemm_,

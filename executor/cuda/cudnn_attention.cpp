@@ -31,6 +31,7 @@ constexpr Id kQ = 1, kK = 2, kV = 3, kO = 4, kStats = 5, kDo = 6, kDq = 7, kDk =
 struct Shape {
   std::int64_t sequences = 1, heads = 1, kv_heads = 1, length = 1, query_width = 1, value_width = 1;
   bool backward = false;
+  ElementType type = ElementType::bf16;
   auto operator<=>(const Shape&) const = default;
 };
 
@@ -39,8 +40,10 @@ bool in_order(const TokenOrder& order, const AttentionPlan& plan) {
 }
 
 bool may_fit(const AttentionPlan& plan, const AttentionOperands& of) {
-  for (const View* view : {&of.queries, &of.keys, &of.values, &of.output}) {
-    if (view->type != ElementType::bf16) return false;
+  const ElementType type = of.queries.type;
+  if (type != ElementType::bf16 && type != ElementType::f16) return false;
+  for (const View* view : {&of.keys, &of.values, &of.output}) {
+    if (view->type != type) return false;
   }
   for (const std::int64_t width : {plan.query_width, plan.value_width}) {
     if (width > kWidest || width % kInStepsOf != 0) return false;
@@ -50,14 +53,19 @@ bool may_fit(const AttentionPlan& plan, const AttentionOperands& of) {
          in_order(plan.queries, plan) && in_order(plan.keys, plan);
 }
 
-Shape shape_of(const AttentionPlan& plan, bool backward) {
+Shape shape_of(const AttentionPlan& plan, ElementType type, bool backward) {
   return {.sequences = plan.sequences,
           .heads = plan.heads,
           .kv_heads = plan.kv_heads,
           .length = plan.length,
           .query_width = plan.query_width,
           .value_width = plan.value_width,
-          .backward = backward};
+          .backward = backward,
+          .type = type};
+}
+
+fe::DataType_t type_of(const Shape& s) {
+  return s.type == ElementType::f16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
 }
 
 using Tensor4 = std::shared_ptr<graph::Tensor_attributes>;
@@ -67,7 +75,7 @@ Tensor4& lay_out(Tensor4& tensor, Id id, const Shape& s, std::int64_t heads, std
   tensor->set_uid(id)
       .set_dim({s.sequences, heads, s.length, width})
       .set_stride({s.length * heads * width, width, heads * width, 1})
-      .set_data_type(fe::DataType_t::BFLOAT16);
+      .set_data_type(type_of(s));
   return tensor;
 }
 // By head: what the library reads back it asks for so.
@@ -151,7 +159,7 @@ class LoadedCudnn final : public CudnnAttention {
     if (gradients.add_queries || gradients.add_keys) return false;
     for (const View* view :
          {&gradients.output_gradient, &gradients.queries, &gradients.keys, &gradients.values}) {
-      if (view->type != ElementType::bf16) return false;
+      if (view->type != of.queries.type) return false;
     }
     graph::Graph* found = graph_for(plan, of, true);
     if (found == nullptr) return false;
@@ -184,7 +192,7 @@ class LoadedCudnn final : public CudnnAttention {
   // nullptr: the library has no kernel for it.
   graph::Graph* graph_for(const AttentionPlan& plan, const AttentionOperands& of, bool backward) {
     if (handle_ == nullptr || !may_fit(plan, of)) return nullptr;
-    const Shape shape = shape_of(plan, backward);
+    const Shape shape = shape_of(plan, of.queries.type, backward);
     const auto [entry, is_new] = graphs_.try_emplace(shape);
     if (is_new) entry->second = built(shape);
     return entry->second.get();
@@ -193,7 +201,7 @@ class LoadedCudnn final : public CudnnAttention {
   std::unique_ptr<graph::Graph> built(const Shape& shape) const {
     try {
       auto made = std::make_unique<graph::Graph>();
-      made->set_io_data_type(fe::DataType_t::BFLOAT16)
+      made->set_io_data_type(type_of(shape))
           .set_intermediate_data_type(fe::DataType_t::FLOAT)
           .set_compute_data_type(fe::DataType_t::FLOAT);
       if (shape.backward) {

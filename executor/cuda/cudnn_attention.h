@@ -17,7 +17,7 @@ class CudnnAttention {
   CudnnAttention& operator=(const CudnnAttention&) = delete;
   virtual ~CudnnAttention() = default;
 
-  // Whole causal sequences in bf16 without windows and sinks. False: nothing was done.
+  // Whole causal sequences in bf16 or fp16 without windows and sinks. False: nothing was done.
   virtual bool forward(const Queue& queue, const AttentionPlan& plan,
                        const AttentionOperands& of) = 0;
   // By a deterministic kernel, so that runs repeat themselves.

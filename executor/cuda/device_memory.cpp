@@ -8,8 +8,17 @@ ElementType element_type(const ProgramBuffer& buffer, const CastFormat& cast) {
   if (cast.exists()) {
     return cast.number == NarrowFloat::e4m3 ? ElementType::e4m3 : ElementType::e5m2;
   }
-  if (buffer.role == BufferRole::data || buffer.dtype == Dtype::fp32) return ElementType::f32;
-  return buffer.dtype == Dtype::fp8 ? ElementType::u8 : ElementType::bf16;
+  if (buffer.role == BufferRole::data) return ElementType::f32;
+  switch (buffer.dtype) {
+    case Dtype::fp32:
+      return ElementType::f32;
+    case Dtype::fp16:
+      return ElementType::f16;
+    case Dtype::fp8:
+      return ElementType::u8;
+    default:
+      return ElementType::bf16;
+  }
 }
 
 DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)

@@ -17,6 +17,8 @@ cudaDataType type_of(ElementType type) {
   switch (type) {
     case ElementType::bf16:
       return CUDA_R_16BF;
+    case ElementType::f16:
+      return CUDA_R_16F;
     case ElementType::e4m3:
       return CUDA_R_8F_E4M3;
     case ElementType::e5m2:
@@ -29,6 +31,8 @@ ElementType element_of(cudaDataType type) {
   switch (type) {
     case CUDA_R_16BF:
       return ElementType::bf16;
+    case CUDA_R_16F:
+      return ElementType::f16;
     case CUDA_R_8F_E4M3:
       return ElementType::e4m3;
     case CUDA_R_8F_E5M2:

@@ -29,9 +29,10 @@ std::set<Way> ways_in(const Program& program) {
 }
 
 ncclDataType_t type_of(const View& view) {
-  return view.type == ElementType::bf16 ? ncclBfloat16
-         : view.type == ElementType::u8 ? ncclUint8
-                                        : ncclFloat32;
+  return view.type == ElementType::bf16  ? ncclBfloat16
+         : view.type == ElementType::f16 ? ncclHalf
+         : view.type == ElementType::u8  ? ncclUint8
+                                         : ncclFloat32;
 }
 
 std::size_t as_size(std::int64_t count) { return static_cast<std::size_t>(count); }

@@ -17,7 +17,9 @@ const Section<ProfiledStep>& profiled_step_section() {
                    "from its first operation to the end of its last, on the "
                    "slowest rank"),
           number("loss", &S::loss, "mean over the global batch", kAnyPositive),
-          number("gradient_norm", &S::gradient_norm, "before clipping", kAnyPositive),
+          number("gradient_norm", &S::gradient_norm,
+                 "before clipping; 0: it overflowed in fp16, and the step was left out",
+                 kAnyPositive),
       });
   return section;
 }

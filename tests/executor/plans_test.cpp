@@ -38,7 +38,7 @@ Training training_in(std::string_view precision = "fp32", std::string_view optim
 
 struct Ran {
   std::string error;
-  int compared = 0, differ = 0;
+  int compared = 0, differ = 0, left_out = 0;
   double worst_share = 0;
   std::string worst;
   std::vector<double> losses;
@@ -52,7 +52,8 @@ Ran run(const Setting& setting, const RunPlan& plan) {
   if (layout.ranks() > world().ranks()) return {.error = "started on too few ranks"};
   std::atomic<RankCall> call{RankCall::none};
   const auto transport = make_mpi_transport(world(), *program, layout, call);
-  if (transport == nullptr) return {.compared = 3, .losses = std::vector<double>(50)};
+  if (transport == nullptr)
+    return {.compared = 3, .left_out = 1, .losses = std::vector<double>(50)};
   const std::filesystem::path folder = testing::TempDir();
   const int stage = layout.coordinates(transport->rank()).stage;
   const std::string own = fmt::format("trainyard-plans-{}", getpid());
@@ -69,7 +70,10 @@ Ran run(const Setting& setting, const RunPlan& plan) {
           .differ = head.differ,
           .worst_share = head.worst_share,
           .worst = head.worst.data()};
-  for (int i = 0; i < plan.all_steps(); ++i) ran.losses.push_back(board->steps()[i].loss);
+  for (int i = 0; i < plan.all_steps(); ++i) {
+    ran.losses.push_back(board->steps()[i].loss);
+    ran.left_out += board->steps()[i].gradient_norm == 0 ? 1 : 0;
+  }
   return ran;
 }
 
@@ -81,17 +85,19 @@ BackendKind backend() {
   return name != nullptr && std::string_view(name) == "cuda" ? BackendKind::cuda : BackendKind::cpu;
 }
 
-// Two steps: gradients of the first, weights after both.
-void expect_right(Setting setting, const std::string& what) {
-  setting.descent = {.learning_rate = 0.1, .momentum = 0.9};
+// Gradients of the first step, weights after all.
+Ran expect_right(Setting setting, const std::string& what, int steps = 2) {
+  setting.descent.learning_rate = 0.1;
+  setting.descent.momentum = 0.9;
   setting.seed = 7;
   if (setting.training.optimizer.name != "sgd") setting.descent.learning_rate = 1e-3;
-  const Ran ran = run(setting, {.backend = backend(), .warmup = 0, .steps = 2, .verify = true});
+  const Ran ran = run(setting, {.backend = backend(), .warmup = 0, .steps = steps, .verify = true});
   EXPECT_EQ(ran.error, "") << what;
   EXPECT_GT(ran.compared, 2) << what;
   EXPECT_EQ(ran.differ, 0) << what << ": " << ran.worst << " is " << ran.worst_share
                            << " times as far off as allowed";
   ++verified;
+  return ran;
 }
 
 void expect_right(const Transformer& model, const PlanRequest& request, const std::string& what,
@@ -407,6 +413,36 @@ TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
     expect_right(tiny_llama(false), request,
                  fmt::format("bf16 t {} p {} D {}", tensor, pipeline, data),
                  training_in("bf16", "adam"));
+  }
+}
+
+TEST(ExecutedPlan, InFp16IsWithinItsToleranceOfTheUnshardedNetwork) {
+  for (const auto& [tensor, pipeline, data, zero] :
+       {std::tuple{2, 1, 1, 0}, std::tuple{1, 2, 2, 1}, std::tuple{2, 2, 2, 0},
+        std::tuple{1, 1, 4, 3}}) {
+    PlanRequest request;
+    request.tensor_parallel = tensor;
+    request.pipeline_parallel = pipeline;
+    request.data_parallel = data;
+    request.zero_stage = zero;
+    expect_right(tensor == 2 ? tiny_llama(false) : tiny_gpt(true), request,
+                 fmt::format("fp16 t {} p {} D {} zero {}", tensor, pipeline, data, zero),
+                 training_in("fp16", "adam"));
+  }
+}
+
+// A gradient's largest number is some 2^16 times smaller than what the loss starts with: the first
+// steps are left out, on every rank and on one.
+TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
+  for (const int zero : {0, 1, 3}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.pipeline_parallel = zero == 0 ? 2 : 1;
+    request.data_parallel = 2;
+    request.zero_stage = zero;
+    Setting setting = tiny_setting(tiny_llama(zero == 1), training_in("fp16", "adam"), request);
+    setting.descent.loss_scale = 0x1p20;
+    EXPECT_GT(expect_right(setting, fmt::format("overflowing, zero {}", zero), 10).left_out, 0);
   }
 }
 

@@ -112,7 +112,7 @@ void cross_entropy_gradient(const Where& where, const Operands<S>& o) {
     const auto label = static_cast<Eigen::Index>(labels(row, 0)) - first;
     if (label >= 0 && label < columns) logits(row, label) -= 1;
   }
-  logits /= global_tokens<S>(where);
+  logits *= static_cast<S>(where.loss_scale) / global_tokens<S>(where);
 }
 
 }  // namespace

@@ -34,6 +34,7 @@ struct Where {
   Tag tag;
   int shard = 0;          // of sharded states: which part is this rank's
   std::int64_t step = 0;  // of the run; its sequences come after those of the steps before
+  double loss_scale = 1;  // what gradients are multiplied with until the update
 };
 
 template <typename S>

@@ -14,7 +14,7 @@ void sum_of_squares(const Operation& op, const Where& where, const Operands<S>& 
   for (std::size_t i = 0; i < o.in.size(); ++i) {
     const FlatPart part = part_of(o.in[i]->size(), op.shards, where.shard);
     for (Eigen::Index k = part.begin; k < part.end; ++k) {
-      const auto g = static_cast<double>(o.in[i]->data()[k]);
+      const auto g = static_cast<double>(o.in[i]->data()[k]) / where.loss_scale;
       sum += g * g / o.in_buffers[i]->replicas;
     }
   }
@@ -30,7 +30,7 @@ class Update {
       : descent_(where.setting.descent),
         moments_(moments_of(where.setting)),
         decays_(where.setting.training.optimizer.name == "adamw"),
-        clip_(static_cast<S>(clip)),
+        clip_(static_cast<S>(clip / where.loss_scale)),
         rate_(static_cast<S>(descent_.learning_rate)) {
     const auto steps = static_cast<double>(where.step + 1);
     first_whole_ = static_cast<S>(1 - std::pow(descent_.first_decay, steps));
@@ -62,9 +62,15 @@ class Update {
   const Descent& descent_;
   int moments_;
   bool decays_;
-  S clip_, rate_;
+  S clip_, rate_;                         // clip: the loss's scale is taken off too
   S first_whole_ = 1, second_whole_ = 1;  // Adam's bias correction
 };
+
+// A gradient that overflowed in fp16 moves nothing.
+template <typename S>
+bool is_skipped(const Where& where, const Operands<S>& o) {
+  return scales_loss(where.setting) && !o.in.empty() && !std::isfinite((*o.in[0])(0, 0));
+}
 
 template <typename S>
 double clip_of(const Where& where, const Operands<S>& o) {
@@ -107,8 +113,10 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   const std::size_t count = o.in_place.size() / 2;
   Tensor<S>& states = *o.in_place[count];
   const bool keeps_weights = states.cols() > moments_of(where.setting);
+  const bool skips = is_skipped(where, o);
   S* kept = states.data();
   const auto step = [&](S& w, S gradient) {
+    if (skips) return;
     S& full = keeps_weights ? kept[states.cols() - 1] : w;
     if (keeps_weights && where.step == 0) full = w;
     full = update.stepped(full, gradient, kept);

@@ -35,6 +35,43 @@ __device__ inline float scale_at(const View& view, std::int64_t i) {
   return ldexpf(1.0F, exponents[i / view.scales.block] - 127);
 }
 
+// ---- Numbers in 16 bits -------------------------------------------------------------------------
+
+__device__ inline float as_float(__nv_bfloat16 number) { return __bfloat162float(number); }
+__device__ inline float as_float(__half number) { return __half2float(number); }
+__device__ inline void set_number(__nv_bfloat16& to, float number) {
+  to = __float2bfloat16(number);
+}
+__device__ inline void set_number(__half& to, float number) { to = __float2half(number); }
+
+template <typename Number, int N>
+__device__ inline void load_half(const View& view, std::int64_t i, Pack<N>& pack) {
+  __align__(16) Number part[N];
+  const auto* from = static_cast<const Number*>(view.data) + i;
+  if constexpr (N == 8) {
+    *reinterpret_cast<uint4*>(part) = *reinterpret_cast<const uint4*>(from);
+  } else {
+    for (int k = 0; k < N; ++k) part[k] = from[k];
+  }
+#pragma unroll
+  for (int k = 0; k < N; ++k) pack.x[k] = as_float(part[k]);
+}
+
+template <typename Number, int N>
+__device__ inline void store_half(const View& view, std::int64_t i, const Pack<N>& pack) {
+  __align__(16) Number part[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) set_number(part[k], pack.x[k]);
+  auto* to = static_cast<Number*>(view.data) + i;
+  if constexpr (N == 8) {
+    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(part);
+  } else {
+    for (int k = 0; k < N; ++k) to[k] = part[k];
+  }
+}
+
+// ---- Of any type --------------------------------------------------------------------------------
+
 template <int N>
 __device__ inline Pack<N> load(const View& view, std::int64_t i) {
   Pack<N> pack;
@@ -50,15 +87,9 @@ __device__ inline Pack<N> load(const View& view, std::int64_t i) {
       for (int k = 0; k < N; ++k) pack.x[k] = from[k];
     }
   } else if (view.type == ElementType::bf16) {
-    __align__(16) __nv_bfloat16 part[N];
-    const auto* from = static_cast<const __nv_bfloat16*>(view.data) + i;
-    if constexpr (N == 8) {
-      *reinterpret_cast<uint4*>(part) = *reinterpret_cast<const uint4*>(from);
-    } else {
-      for (int k = 0; k < N; ++k) part[k] = from[k];
-    }
-#pragma unroll
-    for (int k = 0; k < N; ++k) pack.x[k] = __bfloat162float(part[k]);
+    load_half<__nv_bfloat16>(view, i, pack);
+  } else if (view.type == ElementType::f16) {
+    load_half<__half>(view, i, pack);
   } else if (view.type == ElementType::u8) {
     const auto* from = static_cast<const unsigned char*>(view.data) + i;
     for (int k = 0; k < N; ++k) pack.x[k] = static_cast<float>(from[k]);
@@ -84,15 +115,9 @@ __device__ inline void store(const View& view, std::int64_t i, const Pack<N>& pa
       for (int k = 0; k < N; ++k) to[k] = pack.x[k];
     }
   } else if (view.type == ElementType::bf16) {
-    __align__(16) __nv_bfloat16 part[N];
-#pragma unroll
-    for (int k = 0; k < N; ++k) part[k] = __float2bfloat16(pack.x[k]);
-    auto* to = static_cast<__nv_bfloat16*>(view.data) + i;
-    if constexpr (N == 8) {
-      *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(part);
-    } else {
-      for (int k = 0; k < N; ++k) to[k] = part[k];
-    }
+    store_half<__nv_bfloat16>(view, i, pack);
+  } else if (view.type == ElementType::f16) {
+    store_half<__half>(view, i, pack);
   } else if (view.type == ElementType::u8) {
     auto* to = static_cast<unsigned char*>(view.data) + i;
     for (int k = 0; k < N; ++k) to[k] = static_cast<unsigned char>(pack.x[k]);

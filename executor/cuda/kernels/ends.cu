@@ -114,10 +114,10 @@ __global__ void cross_entropy_gradient_kernel(View logits, View largest, View su
 // ---- Update
 // --------------------------------------------------------------------------------------
 
-__global__ void squares_kernel(View parts, View of) {
+__global__ void squares_kernel(View parts, View of, float scale) {
   float sum = 0;
   for (std::int64_t i = global_thread(); i < of.size(); i += all_threads()) {
-    const float x = at(of, i);
+    const float x = at(of, i) / scale;
     sum += x * x;
   }
   sum = block_sum(sum);
@@ -146,7 +146,8 @@ __device__ float updated(float weight, float gradient, float* state, const Updat
 __global__ void update_kernel(View weight, View gradient, View states, View squared_norm,
                               UpdateRule rule) {
   const float norm = rule.clips ? sqrtf(at(squared_norm, 0)) : 0;
-  const float clip = rule.clips ? fminf(1.0F, rule.clip_norm / norm) : 1;
+  const float clip = (rule.clips ? fminf(1.0F, rule.clip_norm / norm) : 1) / rule.scale;
+  if (rule.skips && rule.clips && !(norm < INFINITY)) return;
   for (std::int64_t i = global_thread(); i < weight.size(); i += all_threads()) {
     auto* state = static_cast<float*>(states.data) + i * states.columns;
     float* full = state + states.columns - 1;
@@ -212,12 +213,12 @@ void cross_entropy_gradient(const Queue& queue, const View& logits, const View& 
         dim3(blocks_for(logits.size())), kBlock, 0, logits, largest, sum, labels, words, tokens);
 }
 
-void add_squares(const Queue& queue, const View& sum, const View& of, double replicas) {
+void add_squares(const Queue& queue, const View& sum, const View& of, const SquaresRule& rule) {
   if (of.size() == 0) return;
   const unsigned blocks = blocks_for(of.size());
   const Scratch parts(queue, blocks, 1, ElementType::f32);
-  start(queue, "squares", squares_kernel, dim3(blocks), kBlock, 0, *parts, of);
-  start(queue, "add_squares", add_squares_kernel, dim3(1), 1, 0, sum, *parts, replicas);
+  start(queue, "squares", squares_kernel, dim3(blocks), kBlock, 0, *parts, of, rule.scale);
+  start(queue, "add_squares", add_squares_kernel, dim3(1), 1, 0, sum, *parts, rule.replicas);
 }
 
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,

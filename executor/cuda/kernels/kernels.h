@@ -162,6 +162,7 @@ void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_lo
                        LocalWords words);
 void cross_entropy_loss(const Queue& queue, const View& loss, const View& largest, const View& sum,
                         const View& label_logit, float tokens);
+// Over `tokens`, which need not be whole.
 void cross_entropy_gradient(const Queue& queue, const View& logits, const View& largest,
                             const View& sum, const View& labels, LocalWords words, float tokens);
 
@@ -193,12 +194,18 @@ void expert_bias_gradient(const Queue& queue, const View& bias_gradient, const V
 // ---- Update
 // --------------------------------------------------------------------------------------
 
-// sum += Σ elements² / replicas
-void add_squares(const Queue& queue, const View& sum, const View& of, double replicas);
+// sum += Σ (elements / scale)² / replicas
+struct SquaresRule {
+  double replicas = 1;
+  float scale = 1;
+};
+void add_squares(const Queue& queue, const View& sum, const View& of, const SquaresRule& rule);
 struct UpdateRule {
   int moments = 0;
   bool keeps_weights = false;  // the last state is the weight in full
   bool decays = false, first_step = false, clips = false;
+  bool skips = false;  // where the norm is not finite
+  float scale = 1;     // of the gradients
   float clip_norm = 1, rate = 0, momentum = 0, first = 0, second = 0, epsilon = 0, decay = 0;
   float first_whole = 1, second_whole = 1;  // Adam's bias correction
 };

@@ -3,6 +3,7 @@
 #include "tests/gpu/emulated/runtime.h"
 
 #include <cublasLt.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -52,6 +53,7 @@ float narrow_number(unsigned char bits, cudaDataType type) {
 
 float number_at(const void* data, cudaDataType type, std::int64_t i) {
   if (type == CUDA_R_32F) return static_cast<const float*>(data)[i];
+  if (type == CUDA_R_16F) return __half2float(static_cast<const __half*>(data)[i]);
   if (is_narrow(type)) return narrow_number(static_cast<const unsigned char*>(data)[i], type);
   const unsigned bits = static_cast<unsigned>(static_cast<const unsigned short*>(data)[i]) << 16;
   float number = 0;
@@ -62,6 +64,10 @@ float number_at(const void* data, cudaDataType type, std::int64_t i) {
 void put_at(void* data, cudaDataType type, std::int64_t i, float number) {
   if (type == CUDA_R_32F) {
     static_cast<float*>(data)[i] = number;
+    return;
+  }
+  if (type == CUDA_R_16F) {
+    static_cast<__half*>(data)[i] = __float2half(number);
     return;
   }
   unsigned bits = 0;
