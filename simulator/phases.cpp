@@ -81,6 +81,26 @@ PhasedCall::Part PhasedCall::part_of(std::size_t first, std::size_t last) const 
   return part;
 }
 
+bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
+                             std::size_t other_phase) const {
+  const Part& a = parts_[phase];
+  const Part& b = other.parts_[other_phase];
+  const auto alike = [&](const TransferRound& x, const TransferRound& y) {
+    return x.way == y.way && x.overhead == y.overhead &&
+           std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
+             // Cross-multiplied: shares of messages of unlike sizes.
+             return s.from == t.from && s.to == t.to &&
+                    x.repeats * s.bytes.value() * b.bytes.value() ==
+                        y.repeats * t.bytes.value() * a.bytes.value();
+           });
+  };
+  return links_.ranks_per_domain == other.links_.ranks_per_domain &&
+         std::equal(rounds_.begin() + static_cast<std::ptrdiff_t>(a.first),
+                    rounds_.begin() + static_cast<std::ptrdiff_t>(a.last),
+                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.first),
+                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.last), alike);
+}
+
 void PhasedCall::append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,
                               std::vector<LinkUse>& uses) const {
   const Part& part = parts_[phase];
