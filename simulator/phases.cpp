@@ -1,12 +1,15 @@
 #include "simulator/phases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "model/cost/collective_steps.h"
 
 namespace trainyard {
 namespace {
+
+constexpr double kLastBits = 1e-14;  // in which equal products differ
 
 // Both levels at a time: to the members of the own domain, and to those of like place in the others
 // (DeepSeek-V3 report, §3.2.2).
@@ -89,9 +92,10 @@ bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
     return x.way == y.way && x.overhead == y.overhead &&
            std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
              // Cross-multiplied: shares of messages of unlike sizes.
+             const double mine = x.repeats * s.bytes.value() * b.bytes.value();
+             const double theirs = y.repeats * t.bytes.value() * a.bytes.value();
              return s.from == t.from && s.to == t.to &&
-                    x.repeats * s.bytes.value() * b.bytes.value() ==
-                        y.repeats * t.bytes.value() * a.bytes.value();
+                    std::abs(mine - theirs) <= kLastBits * theirs;
            });
   };
   return links_.ranks_per_domain == other.links_.ranks_per_domain &&
