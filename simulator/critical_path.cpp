@@ -178,17 +178,18 @@ std::vector<PathShare> path_shares(const StepGraph& step, const std::vector<Path
     ++sum.tasks;
     sum.time += of.end - of.start;
   }
-  std::map<std::string, PathShare> by_name;
+  // Whole picoseconds, so that the order of operations in memory does not show in the last digit.
+  std::map<std::string, Sum> by_name;
   for (const auto& [key, sum] : sums) {
-    std::string name = operation_name(*sum.one);
-    PathShare& share = by_name[name];
-    share.operation = std::move(name);
-    share.tasks += sum.tasks;
-    share.time += to_seconds(sum.time);
+    Sum& all = by_name[operation_name(*sum.one)];
+    all.tasks += sum.tasks;
+    all.time += sum.time;
   }
   std::vector<PathShare> shares;
   shares.reserve(by_name.size());
-  for (auto& [name, share] : by_name) shares.push_back(std::move(share));
+  for (const auto& [name, sum] : by_name) {
+    shares.push_back({name, sum.tasks, to_seconds(sum.time)});
+  }
   std::stable_sort(shares.begin(), shares.end(),
                    [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
   return shares;

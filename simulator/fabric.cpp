@@ -56,7 +56,7 @@ Expected<Fabric> Fabric::make(const Cluster& cluster, const TopologyGraph& graph
                               FabricLinks links) {
   Fabric fabric(cluster, graph);
   if (auto checked = fabric.check(); !checked) return tl::unexpected(checked.error());
-  fabric.can_be_full_.assign(fabric.capacities_.size(), true);
+  fabric.can_be_full_.assign(fabric.capacities_.size(), 1);
   if (links == FabricLinks::that_can_be_full) fabric.find_full_links();
   fabric.switches_can_fill_ = fabric.can_fill_between_switches();
   return fabric;
@@ -191,7 +191,7 @@ void Fabric::drop_unfilled_links() {
     if (is(from, VertexKind::device)) continue;
     for (const Step step : steps(from)) {
       const double filling = in[from] - (turns(from, step.to) ? 0 : capacity_of(step));
-      if (at_most(filling, capacity_of(step))) can_be_full(step) = false;
+      if (at_most(filling, capacity_of(step))) can_be_full(step) = 0;
     }
   }
 }
@@ -203,20 +203,20 @@ void Fabric::drop_links_that_lead_to_less() {
   for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     for (const Step step : steps(from)) {
       out[from] += capacity_of(step);
-      dropped[from] += static_cast<int>(!can_be_full(step));
+      dropped[from] += can_be_full(step) == 0 ? 1 : 0;
     }
   }
   const auto leads_to_less = [&](Step step) {
-    const bool back_is_kept = can_be_full_[static_cast<std::size_t>(step.link ^ 1)];
+    const bool back_is_kept = can_be_full_[static_cast<std::size_t>(step.link ^ 1)] != 0;
     const int others_dropped = dropped[step.to] - static_cast<int>(!back_is_kept);
-    return can_be_full(step) && is_switch(kinds_[step.to]) && others_dropped <= 0 &&
+    return can_be_full(step) != 0 && is_switch(kinds_[step.to]) && others_dropped <= 0 &&
            at_most(out[step.to] - capacity_of(step), capacity_of(step));
   };
   for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     if (!is_switch(kinds_[from])) continue;
     for (const Step step : steps(from)) {
       if (!leads_to_less(step)) continue;
-      can_be_full(step) = false;
+      can_be_full(step) = 0;
       ++dropped[from];
     }
   }
@@ -226,7 +226,7 @@ bool Fabric::can_fill_between_switches() const {
   for (std::uint32_t from = 0; from < kinds_.size(); ++from) {
     if (!is_switch(kinds_[from])) continue;
     for (const Step step : steps(from)) {
-      if (is_switch(kinds_[step.to]) && can_be_full_[static_cast<std::size_t>(step.link)]) {
+      if (is_switch(kinds_[step.to]) && can_be_full_[static_cast<std::size_t>(step.link)] != 0) {
         return true;
       }
     }

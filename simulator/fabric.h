@@ -84,9 +84,7 @@ class Fabric {
   bool can_fill_between_switches() const;
   void drop_links_that_lead_to_less();
   double capacity_of(Step step) const;
-  std::vector<bool>::reference can_be_full(Step step) {
-    return can_be_full_[static_cast<std::size_t>(step.link)];
-  }
+  char& can_be_full(Step step) { return can_be_full_[static_cast<std::size_t>(step.link)]; }
 
   std::span<const Step> steps(std::uint32_t vertex) const;
   bool is(std::uint32_t vertex, VertexKind kind) const { return kinds_[vertex] == kind; }
@@ -101,7 +99,7 @@ class Fabric {
                                  std::vector<Port>& all) const;
 
   void add(std::vector<LinkUse>& uses, std::int32_t link, double share) const {
-    if (can_be_full_[static_cast<std::size_t>(link)]) uses.push_back({link, share});
+    if (can_be_full_[static_cast<std::size_t>(link)] != 0) uses.push_back({link, share});
   }
   void add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uint32_t to,
                   double share) const;
@@ -120,7 +118,7 @@ class Fabric {
   std::vector<std::uint32_t> first_step_;
   std::vector<Step> steps_;
   std::vector<BytesPerSecond> capacities_;
-  std::vector<bool> can_be_full_;  // by link
+  std::vector<char> can_be_full_;  // by link
   bool switches_can_fill_ = true;  // a link between two of them
   std::vector<Seat> seats_;        // of each device
   std::vector<Port> ports_;

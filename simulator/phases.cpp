@@ -1,12 +1,15 @@
 #include "simulator/phases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "model/cost/collective_steps.h"
 
 namespace trainyard {
 namespace {
+
+constexpr double kLastBits = 1e-14;  // in which equal products differ
 
 // Both levels at a time: to the members of the own domain, and to those of like place in the others
 // (DeepSeek-V3 report, §3.2.2).
@@ -79,6 +82,27 @@ PhasedCall::Part PhasedCall::part_of(std::size_t first, std::size_t last) const 
   }
   part.bytes = Bytes(*std::max_element(sent.begin(), sent.end()));
   return part;
+}
+
+bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
+                             std::size_t other_phase) const {
+  const Part& a = parts_[phase];
+  const Part& b = other.parts_[other_phase];
+  const auto alike = [&](const TransferRound& x, const TransferRound& y) {
+    return x.way == y.way && x.overhead == y.overhead &&
+           std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
+             // Cross-multiplied: shares of messages of unlike sizes.
+             const double mine = x.repeats * s.bytes.value() * b.bytes.value();
+             const double theirs = y.repeats * t.bytes.value() * a.bytes.value();
+             return s.from == t.from && s.to == t.to &&
+                    std::abs(mine - theirs) <= kLastBits * theirs;
+           });
+  };
+  return links_.ranks_per_domain == other.links_.ranks_per_domain &&
+         std::equal(rounds_.begin() + static_cast<std::ptrdiff_t>(a.first),
+                    rounds_.begin() + static_cast<std::ptrdiff_t>(a.last),
+                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.first),
+                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.last), alike);
 }
 
 void PhasedCall::append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,

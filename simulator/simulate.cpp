@@ -1,5 +1,6 @@
 #include "simulator/simulate.h"
 
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@ class Player {
         conditions_(conditions),
         lists_(graph.lists.begin(), graph.lists.end()),
         streams_(graph.ranks.size() * kStreams),
+        idle_(graph.ranks.size()),
         meetings_(graph),
         clock_(conditions, graph.ranks.size(), events_) {
     timeline_.first.push_back(0);
@@ -44,7 +46,12 @@ class Player {
   }
 
   Expected<Timeline> run() {
-    for (StreamId id = 0; id < streams_.size(); ++id) start_next(id);
+    for (StreamId id = 0; id < streams_.size(); ++id) {
+      if (has_next(id)) set_idle(id);
+    }
+    for (std::int32_t rank = 0; static_cast<std::size_t>(rank) < graph_.ranks.size(); ++rank) {
+      start_idle(rank);
+    }
     while (!error_) {
       if (network_ && !events_.has_event_now()) network_->settle();
       if (events_.empty()) break;
@@ -64,18 +71,34 @@ class Player {
     return graph_.lists[static_cast<std::size_t>(rank.list)];
   }
 
-  // Starts the stream's next task if everything it waits for is done.
+  bool has_next(StreamId id) const {
+    const auto list =
+        static_cast<std::size_t>(graph_.ranks[static_cast<std::size_t>(rank_of(id))].list);
+    return static_cast<std::size_t>(streams_[id].next) <
+           lists_[list].stream(static_cast<std::size_t>(stream_of(id))).size();
+  }
+  void set_idle(StreamId id) {
+    idle_[static_cast<std::size_t>(rank_of(id))] |= 1U << stream_of(id);
+  }
+  // What the rank's streams have next and nothing holds up.
+  void start_idle(std::int32_t rank) {
+    for (std::uint32_t idle = idle_[static_cast<std::size_t>(rank)]; idle != 0; idle &= idle - 1) {
+      start_next(stream_id(rank, std::countr_zero(idle)));
+    }
+  }
+
+  // Starts the stream's next task if everything it waits for is done. Requires: it is idle.
   void start_next(StreamId id) {
     StreamState& stream = streams_[id];
     const auto rank = static_cast<std::size_t>(rank_of(id));
     const auto list = static_cast<std::size_t>(graph_.ranks[rank].list);
     const auto tasks = lists_[list].stream(static_cast<std::size_t>(stream_of(id)));
-    if (stream.busy || static_cast<std::size_t>(stream.next) == tasks.size()) return;
     const std::int32_t task = tasks[static_cast<std::size_t>(stream.next)];
     for (const StreamPlace wait : lists_[list].waits(task)) {
       if (streams_[stream_id(rank_of(id), wait.stream)].next <= wait.position) return;
     }
     stream.busy = true;
+    idle_[rank] &= ~(1U << stream_of(id));
     times(id).start = events_.now();
     begin(id, task, graph_.lists[list].tasks[static_cast<std::size_t>(task)]);
   }
@@ -187,8 +210,8 @@ class Player {
     streams_[id].busy = false;
     ++streams_[id].next;
     --left_;
-    const StreamId first = stream_id(rank_of(id), 0);
-    for (StreamId stream = first; stream < first + kStreams; ++stream) start_next(stream);
+    if (has_next(id)) set_idle(id);
+    start_idle(rank_of(id));
   }
 
   TaskTimes& times(StreamId id) {
@@ -203,6 +226,7 @@ class Player {
   const Conditions& conditions_;
   std::vector<Playlist> lists_;
   std::vector<StreamState> streams_;
+  std::vector<std::uint32_t> idle_;  // of each rank: a bit for each stream that could begin a task
   Meetings meetings_;
   Events events_;
   ComputeClock clock_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <optional>
 #include <set>
 #include <span>
@@ -111,6 +112,7 @@ struct Pattern {
   std::vector<LinkUse> links;  // of the first copy, each once, by link
   std::vector<LinkUse> all;    // of all copies, one after the other, each link once a copy
   std::vector<std::size_t> ends;
+  std::size_t call = 0, phase = 0;  // that it was found in first
 };
 
 class Folding {
@@ -148,30 +150,50 @@ class Folding {
   Expected<void> add(std::int32_t group, std::int32_t index) {
     const Call& call = graph_.calls[static_cast<std::size_t>(index)];
     const TaskGroup& first = copies_of(group).front();
-    const PhasedCall phased(fabric_.links_of(first), call);
+    const PhasedCall& phased = calls_.emplace_back(fabric_.links_of(first), call);
     std::vector<CallPhase>& phases = out_.phases[{group, index}];
     for (std::size_t phase = 0; phase < phased.size(); ++phase) {
       phases.push_back({phased.latency(phase), phased.bytes(phase), {}});
-      const std::span<const LinkUse> sums = links_of(phased, phase, first);
-      std::vector<LinkUse> links(sums.begin(), sums.end());
-      std::ranges::sort(links, {}, &LinkUse::link);
-      std::int32_t pattern = find(group, links);
+      std::int32_t pattern = find(group, [&](const Pattern& known) {
+        return phased.moves_alike(phase, calls_[known.call], known.phase);
+      });
       if (pattern == kNone) {
-        pattern = static_cast<std::int32_t>(patterns_.size());
-        patterns_.push_back({.links = std::move(links), .all = {}, .ends = {}});
-        of_group_[group].push_back(pattern);
-        if (auto added = add_copies(group, call, phased, phase); !added) return added;
+        auto found = find_or_add(group, call, phase);
+        if (!found) return tl::unexpected(found.error());
+        pattern = *found;
       }
       patterns_of_[{group, index}].push_back(pattern);
     }
     return {};
   }
 
-  std::int32_t find(std::int32_t group, std::span<const LinkUse> links) {
+  template <typename Is>
+  std::int32_t find(std::int32_t group, Is is) {
     for (const std::int32_t pattern : of_group_[group]) {
-      if (same_links(patterns_[static_cast<std::size_t>(pattern)].links, links)) return pattern;
+      if (is(patterns_[static_cast<std::size_t>(pattern)])) return pattern;
     }
     return kNone;
+  }
+
+  // By the links of a phase of the last call.
+  Expected<std::int32_t> find_or_add(std::int32_t group, const Call& call, std::size_t phase) {
+    const std::span<const LinkUse> sums = links_of(calls_.back(), phase, copies_of(group).front());
+    std::vector<LinkUse> links(sums.begin(), sums.end());
+    std::ranges::sort(links, {}, &LinkUse::link);
+    const std::int32_t known =
+        find(group, [&](const Pattern& pattern) { return same_links(pattern.links, links); });
+    if (known != kNone) return known;
+    const auto added = static_cast<std::int32_t>(patterns_.size());
+    patterns_.push_back({.links = std::move(links),
+                         .all = {},
+                         .ends = {},
+                         .call = calls_.size() - 1,
+                         .phase = phase});
+    of_group_[group].push_back(added);
+    if (auto copied = add_copies(group, call, calls_.back(), phase); !copied) {
+      return tl::unexpected(copied.error());
+    }
+    return added;
   }
 
   // Of one copy, each link once. Good until it is asked again.
@@ -255,6 +277,7 @@ class Folding {
       classes.insert(classes_.of(use.link));
     }
     std::vector<LinkUse> uses;
+    uses.reserve(classes.size());
     for (const std::int32_t of : classes) {
       uses.push_back({number_[static_cast<std::size_t>(of)], classes_.load(of, pattern)});
     }
@@ -263,6 +286,7 @@ class Folding {
 
   const TaskGraph& graph_;
   Fabric& fabric_;
+  std::deque<PhasedCall> calls_;
   std::vector<Pattern> patterns_;
   std::map<std::int32_t, std::vector<std::int32_t>> of_group_;  // patterns
   std::map<Key, std::vector<std::int32_t>> patterns_of_;

@@ -12,13 +12,12 @@ namespace {
 
 using VertexId = TopologyGraph::vertex_descriptor;
 
-// Room for the devices, a hub a node and the NICs, with the links of stars.
+// Room for the devices, a hub a node and the NICs.
 void reserve(TopologyGraph& graph, const Cluster& cluster) {
   const auto devices = static_cast<std::size_t>(cluster.devices());
   const std::size_t nics = static_cast<std::size_t>(cluster.nodes) *
                            static_cast<std::size_t>(cluster.inter.nics_per_node);
   graph.m_vertices.reserve(devices + static_cast<std::size_t>(cluster.nodes) + nics);
-  graph.m_edges.reserve(devices + 2 * nics);
   constexpr std::size_t kLinks = 2;  // to the hub and to a NIC
   for (std::size_t device = 0; device < devices; ++device) {
     graph.out_edge_list(device).reserve(kLinks);

@@ -30,9 +30,8 @@ struct Link {
   BytesPerSecond bandwidth;  // per direction
   Seconds latency;
 };
-// Vertices and edges in vectors: an edge descriptor does not outlive the next edge.
-using TopologyGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Vertex,
-                                            Link, boost::no_property, boost::vecS>;
+using TopologyGraph =
+    boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Vertex, Link>;
 
 // Vertices 0 … devices−1 are the devices in rank order. Linear in the number of devices.
 //
