@@ -284,6 +284,10 @@ void Worker::price_any_layers(const Expansion& node, Plan& plan) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     if (!leaf_bound(node, plan, Seconds(0))) continue;
+    if (is_too_full(node, plan)) {
+      does_not_fit = true;
+      continue;
+    }
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) return;
     if (!is_promising(*legal)) continue;
@@ -315,12 +319,16 @@ std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& p
   return bound;
 }
 
+bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
+  return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
+}
+
 // The fewest layers that fit by the stages that are mostly the fullest; more where another is.
 void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
   const int most = node.stages.most_layers();
   const auto is_short = [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
+    return is_too_full(node, plan);
   };
   int least = 1, end = most;  // all of them are a recomputation of the space
   while (least < end) {

@@ -48,6 +48,8 @@ class Worker {
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
+  // By the stages that are mostly the fullest.
+  bool is_too_full(const Expansion& node, const Plan& plan) const;
   void price_any_layers(const Expansion& node, Plan& plan);
   void price_fewest_layers(const Expansion& node, Plan& plan);
   bool is_promising(const Plan& plan);

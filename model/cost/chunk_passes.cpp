@@ -84,8 +84,10 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
   }
   PassTimes rest = all;
   add(sum, -met, rest);
+  PassTimes each;
+  add(rest, share, each);
   for (PassTimes& own : chunks) {
-    add(rest, share, own);
+    add(each, 1, own);
     own.hidden = all.hidden * share;
   }
 }

@@ -58,15 +58,15 @@ struct SyncTimes {
 
 // `like`: links are used as by this one, of other bytes.
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
-                const PlanLinks& links, const Traffic* like) {
+                PricedMessages& prices, const Traffic* like) {
   Seconds time;
   WireUse use;
   if (like == nullptr) {
-    const CollectiveCost cost = collective_cost(operation, group, message, links.choice);
+    const CollectiveCost cost = prices.cost(operation, group, message);
     time = cost.time;
     use = wire_use(operation, group, message, cost);
   } else {
-    time = collective_time(operation, group, message, links);
+    time = prices.time(operation, group, message);
     if (like->time > Seconds(0)) {
       use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
     }
@@ -83,7 +83,7 @@ struct Held {
 };
 
 // Reduction of gradients and gathering of parameters, once each.
-SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+SyncTimes sync_times(const PreparedJob& job, const Plan& plan, PricedMessages& prices,
                      const ParameterClass& group, Held held, const SyncTimes* like = nullptr) {
   const auto [parameters, pieces] = held;
   if (parameters <= 0) return {};
@@ -93,14 +93,14 @@ SyncTimes sync_times(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   const Traffic* gathers = like == nullptr ? nullptr : &like->gather;
   const Traffic* reductions = like == nullptr ? nullptr : &like->reduce;
   if (plan.zero_stage == 0) {
-    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, links, reductions)};
+    return {{}, traffic(all_reduce, *group.reduce, gradients, pieces, prices, reductions)};
   }
-  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, links, gathers),
-                  traffic(reduce_scatter, *group.shard, gradients, pieces, links, reductions)};
+  SyncTimes times{traffic(all_gather, *group.shard, weights, pieces, prices, gathers),
+                  traffic(reduce_scatter, *group.shard, gradients, pieces, prices, reductions)};
   if (group.replica != nullptr) {
     const Bytes shard = gradients / group.shard->size;
     times.reduce =
-        times.reduce + traffic(all_reduce, *group.replica, shard, pieces, links, reductions);
+        times.reduce + traffic(all_reduce, *group.replica, shard, pieces, prices, reductions);
   }
   return times;
 }
@@ -136,13 +136,13 @@ double moved_again(const PreparedJob& job, const Plan& plan, const StageParamete
 
 // Beside passes every unit's parameters are a message of their own; else all are one.
 StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                     const StageParameters& stage) {
+                     const StageParameters& stage, PricedMessages& prices) {
   const Classes both = classes(links);
   const auto dense = [&](double parameters, int pieces, const SyncTimes* like = nullptr) {
-    return sync_times(job, plan, links, both.dense, {parameters, pieces}, like);
+    return sync_times(job, plan, prices, both.dense, {parameters, pieces}, like);
   };
   const auto experts = [&](int pieces) {
-    return sync_times(job, plan, links, both.expert, {stage.experts, std::max(1, pieces)});
+    return sync_times(job, plan, prices, both.expert, {stage.experts, std::max(1, pieces)});
   };
   StageSync sync;
   if (plan.overlap.data_parallel || plan.zero_stage >= 3) {
@@ -207,7 +207,7 @@ enum class PassWay { forward, backward };
 class StageOverlap {
  public:
   StageOverlap(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-               const StageParameters& stage, const StageWork& work)
+               const StageParameters& stage, const StageWork& work, PricedMessages& prices)
       : plan_(plan),
         links_(links),
         stack_(job.job.training.stack),
@@ -215,8 +215,10 @@ class StageOverlap {
         work_(work),
         shape_(shape_of(plan)),
         split_(splits_backward(*plan.schedule, shape_.stages)),
-        units_(stage_sync(job, plan, links, stage)),
+        units_(stage_sync(job, plan, links, stage, prices)),
         sync_(units_.all()) {
+    layers_each_ = stage.layers / chunks_held(shape_);
+    longer_chunks_ = stage.layers % chunks_held(shape_);
     layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
     const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
@@ -231,8 +233,7 @@ class StageOverlap {
     if (split_ && shape_.route != Route::both_ways) {
       const Cover input = cover(&PassTimes::input_gradient, work_.backward, sync_.gather);
       add(cost, &PassTimes::input_gradient, kGather, input, PassWay::backward);
-      const Part weight = &PassTimes::weight_gradient;
-      add(cost, weight, kReduce, reduction_cover(), PassWay::backward);
+      add(cost, &PassTimes::weight_gradient, kReduce, reduction_cover(), PassWay::backward);
     } else {
       add(cost, nullptr, kBoth, whole_cover(), PassWay::backward);
     }
@@ -280,10 +281,10 @@ class StageOverlap {
     if (shape_.route == Route::both_ways) {
       pass_both_ways(gathers, rate);
     } else {
+      UnitSequence units = sequence(&PassTimes::forward, kGather, rate);
+      units.first.gather = units.last.gather = Seconds(0);
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        UnitSequence units = sequence(&PassTimes::forward, kGather, rate, chunk);
-        units.first.gather = units.last.gather = Seconds(0);
-        gathers.pass(units);
+        gathers.pass(of_chunk(units, chunk));
         gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
       }
     }
@@ -377,8 +378,7 @@ class StageOverlap {
       return Seconds(0);
     }
     Seconds more;
-    units.for_each(
-        [&](const PassUnit& unit, int count) { more += count * (unit.reduce - unit.work); });
+    units.for_each([&](const PassUnit& unit, int n) { more += n * (unit.reduce - unit.work); });
     return (std::min(shape_.stages, plan_.microbatches) - 1) * std::max(Seconds(0), more);
   }
 
@@ -399,7 +399,7 @@ class StageOverlap {
   int from_middle() const { return shape_.stages / 2 - 1 - from_end(); }
   enum class Copy { near, far };
   UnitSequence copy(Part part, Moves moves, double rate, Copy which) const {
-    UnitSequence units = sequence(part, moves, rate, 0);
+    UnitSequence units = sequence(part, moves, rate);
     units.layers = (stage_.layers + (which == Copy::near ? 1 : 0)) / 2;
     units.has_first = units.has_first && which == Copy::near;
     units.has_last = units.has_last && which == Copy::far;
@@ -441,17 +441,16 @@ class StageOverlap {
     std::swap(units.has_first, units.has_last);
     return units;
   }
-  UnitSequence reductions(double rate, int chunk) const {
-    return sequence(split_ ? &PassTimes::weight_gradient : nullptr, kReduce, rate, chunk);
-  }
 
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
     if (shape_.route == Route::both_ways) return left_of_both_ways(cover);
     const Seconds between = between_chunks();
+    const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
+    const UnitSequence of_stage = sequence(part, kReduce, cover.rate);
     Seconds left;
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      const UnitSequence units = backwards(reductions(cover.rate, chunk));
+      const UnitSequence units = backwards(of_chunk(of_stage, chunk));
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
       left = left_of_reductions(units, left) + left_of_group(units);
     }
@@ -481,22 +480,24 @@ class StageOverlap {
     return part_of(work_.embedding, part) + part_of(work_.layers, part) + part_of(work_.head, part);
   }
 
-  // In the order of a forward pass, messages in the time of the pass beside them.
-  UnitSequence sequence(Part part, Moves moves, double rate, int chunk) const {
+  // Of all chunks, in the order of a forward pass, messages in the time of the pass beside them.
+  UnitSequence sequence(Part part, Moves moves, double rate) const {
     const auto unit = [&](Seconds work, const SyncTimes& sync) {
       return PassUnit{work, moves.gathers * sync.gather.time / rate,
                       moves.reductions * sync.reduce.time / rate};
     };
-    const int held = chunks_held(shape_);
-    UnitSequence units{.layers = stage_.layers / held + (chunk < stage_.layers % held ? 1 : 0)};
-    units.has_first = stage_.embedding && chunk == 0;
-    units.has_last = stage_.head && chunk == shape_.chunks - 1;
-    const double met =
-        share_met(plan_);  // a micro-batch that goes the other way meets the other end
+    UnitSequence units{.has_first = stage_.embedding, .has_last = stage_.head};
+    const double met = share_met(plan_);  // the other way's micro-batches meet the other end
     const double layers = std::max(1, stage_.layers) * met;
     units.layer = unit(part_of(work_.layers, part) / layers, layer_);
     if (units.has_first) units.first = unit(part_of(work_.embedding, part), met * units_.embedding);
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
+    return units;
+  }
+  UnitSequence of_chunk(UnitSequence units, int chunk) const {
+    units.layers = layers_each_ + (chunk < longer_chunks_ ? 1 : 0);
+    units.has_first = units.has_first && chunk == 0;
+    units.has_last = units.has_last && chunk == shape_.chunks - 1;
     return units;
   }
 
@@ -524,8 +525,9 @@ class StageOverlap {
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
       seen = {};
+      const UnitSequence of_stage = sequence(part, moves, cover.rate);
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        UnitSequence units = sequence(part, moves, cover.rate, chunk);
+        UnitSequence units = of_chunk(of_stage, chunk);
         const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
         if (way == PassWay::backward) units = backwards(units);
         seen += shown_in_pass(units);
@@ -552,6 +554,7 @@ class StageOverlap {
   const StageWork& work_;
   PipelineShape shape_;
   bool split_;
+  int layers_each_ = 0, longer_chunks_ = 0;  // of the stage's chunks, the longer ones first
   StageSync units_;
   SyncTimes sync_;                    // of all
   SyncTimes layer_;                   // of each
@@ -570,8 +573,8 @@ ShardDivisors expert_divisors(const Plan& plan) {
 
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,
-                                    const StageWork& work) {
-  const StageOverlap overlap(job, plan, links, stage, work);
+                                    const StageWork& work, PricedMessages& prices) {
+  const StageOverlap overlap(job, plan, links, stage, work, prices);
   DataParallelCost cost;
   if (plan.zero_stage >= 3) {
     cost = overlap.fetched_for_every_pass();
@@ -590,7 +593,8 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
 
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage) {
-  const SyncTimes sync = stage_sync(job, plan, links, stage).all();
+  PricedMessages prices(links);
+  const SyncTimes sync = stage_sync(job, plan, links, stage, prices).all();
   const double times = plan.microbatches * share_met(plan);
   if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * times;
   return sync.gather.time + sync.reduce.time * (reduces_every_microbatch(plan) ? times : 1.0);

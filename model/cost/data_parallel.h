@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/cost/overlap.h"
+#include "model/cost/priced_messages.h"
 #include "model/cost/stage_parameters.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
@@ -39,9 +40,16 @@ struct StageWork {
   int passes_at_end = 1;  // weight gradients that end the stage's list, micro-batches
   ExchangeUse use;
 };
+// `prices`: of the same plan.
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,
-                                    const StageWork& work);
+                                    const StageWork& work, PricedMessages& prices);
+inline DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
+                                           const PlanLinks& links, const StageParameters& stage,
+                                           const StageWork& work) {
+  PricedMessages prices(links);
+  return data_parallel_cost(job, plan, links, stage, work, prices);
+}
 
 // Raw (not overlapped) communication of one step, for reports and tests: seconds.
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,

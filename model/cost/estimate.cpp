@@ -20,6 +20,7 @@ struct SharedCosts {
   StageCosts layers;
   ExchangeUse use;
   Seconds send;  // of one micro-batch to the next stage
+  PricedMessages prices;
 };
 
 SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
@@ -28,7 +29,7 @@ SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLin
   SharedCosts shared{
       links, stage_costs(job, plan, links, tensor, table),
       plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
-      send_time(job, plan, links)};
+      send_time(job, plan, links), PricedMessages(links)};
   add_second_gathers(plan, shared.layers);
   return shared;
 }
@@ -109,9 +110,10 @@ void add_times(const PassTimes& unit, double share, PassTimes& sum) {
 
 // Parameters' traffic of every micro-batch that compute waits for.
 PassTimes blocking_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
-                           const StageParameters& held, const StageWork& work) {
+                           const StageParameters& held, const StageWork& work,
+                           PricedMessages& prices) {
   if (plan.overlap.data_parallel || plan.zero_stage < 2) return {};
-  return data_parallel_cost(job, plan, links, held, work).microbatch;
+  return data_parallel_cost(job, plan, links, held, work, prices).microbatch;
 }
 
 EndPasses end_passes(const StageParameters& held, const UnitPasses& units, double share) {
@@ -181,7 +183,7 @@ struct StepEnds {
 
 // Passes of one stage and what it adds to the ends of the step. A micro-batch visits a share of the
 // chunks that the stage holds: half, when the other half is a copy for the other way.
-StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
+StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shared,
                      std::size_t index, UnitPasses& units, Estimate& out) {
   const StageCosts& costs = shared.layers;
   StageEstimate& stage = out.stages[index];
@@ -208,12 +210,13 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, const SharedCosts
     const Bytes activations = activations_sent_away(plan, costs, held, recompute);
     offload = offload_copies(job, plan, held, activations);
     copies = add_offload(offload, share, end_passes(held, units, share),
-                         blocking_traffic(job, plan, shared.links, held, work), stage, work);
+                         blocking_traffic(job, plan, shared.links, held, work, shared.prices),
+                         stage, work);
   }
   work.use = shared.use;
   work.stage = static_cast<int>(index);
   work.passes_at_end = plan.schedule->weight_gradients_at_end(shape, static_cast<int>(index));
-  const auto data = data_parallel_cost(job, plan, shared.links, held, work);
+  const auto data = data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
   add_times(data.microbatch, 1, work.layers);
   copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
   add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
@@ -287,8 +290,7 @@ class Slack {
   Seconds before_, behind_, lost_, lost_to_slowest_, longest_;
 };
 
-StepEnds fill_stages(const PreparedJob& job, const Plan& plan, const SharedCosts& shared,
-                     Estimate& out) {
+StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shared, Estimate& out) {
   StepEnds ends;
   StageEnds own;
   UnitPasses units;
@@ -486,7 +488,7 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   out.stages.resize(stages);
   out.passes.resize(stages);
   const PlanLinks links = plan_links(job, plan);
-  const SharedCosts shared = shared_costs(job, plan, links, table);
+  SharedCosts shared = shared_costs(job, plan, links, table);
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
   fill_rates(job, plan, out);

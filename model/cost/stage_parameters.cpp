@@ -29,16 +29,18 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
 // copy of the layers of another stage.
 void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
                  int stage, StageParameters& out) {
+  int held = 0;
   for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
     const int position = layer_chunk_of(shape, {stage, chunk});
-    out.embedding = out.embedding || position == 0;
-    out.head = out.head || position == layer_chunks(shape) - 1;
-    out.layers += layers[position];
+    held += layers[position];
+    if (position == 0) out.embedding = true;
+    if (position == layer_chunks(shape) - 1) out.head = true;
     if (job.only_kind) continue;
     const LayerCounts counts = job.layers_between(layers.before(position), layers[position]);
     for (std::size_t kind = 0; kind < counts.size(); ++kind) out.kinds[kind] += counts[kind];
   }
-  if (job.only_kind) out.kinds[static_cast<std::size_t>(index_of(*job.only_kind))] = out.layers;
+  out.layers = held;
+  if (job.only_kind) out.kinds[static_cast<std::size_t>(index_of(*job.only_kind))] = held;
 }
 
 void add_ends(const PreparedJob& job, const Plan& plan, std::vector<StageParameters>& stages) {

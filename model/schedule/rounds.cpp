@@ -33,8 +33,8 @@ class MarkedTurns {
   std::array<std::uint64_t, kMost / 64> words_{};
 };
 
-// What all stages do in a turn.
-enum class Passes { forward, both, backward };
+// What stages do in a turn: all of them the same, or in a ramp some of them.
+enum class Passes { some, forward, both, backward };
 
 // Stage i runs its forward pass k + a_i, a_i = 2(p − 1 − i) + (v − 1)p, before its backward pass k.
 // At the turn k + (p − 1 − i) of every stage, passes wait for passes of the turn before only: a
@@ -63,28 +63,53 @@ class Turns {
   }
 
   Seconds run() {
-    for (int turn = first_; turn < all_ + last_; ++turn) {
-      start_chunks(turn);
-      const auto [passes, end] = alike_from(turn);
-      if (end > turn) {
-        play_alike(passes, end - turn);
-        move(at_forward_, end - turn - 1);
-        if (turn >= 0) move(at_backward_, end - turn - 1);
-        turn = end - 1;
-      } else {
-        play_ramp(turn);
-      }
-      if (turn == compared_at_) turn += skip_rounds(turn);
+    int turn = first_;
+    while (turn < all_ + last_) {
+      const Phase phase = phase_at(turn);
+      while (turn < phase.end) turn = play_from(turn, phase);
     }
     return Seconds(now_.all[0] + skipped_);
   }
 
  private:
   using Times = std::array<double, kMostStagesInRounds + 1>;
-  // When the last pass of each stage ended, and the last forward pass.
+  // When the last pass of each stage ended, and the last forward pass of the stage before it: what
+  // a stage waits for that comes from the other end of the pipeline stands behind the last stage,
+  // and before the first.
   struct Ends {
     Times all, forward;
   };
+
+  // Turns before `end`.
+  struct Phase {
+    Passes passes;
+    int end;
+  };
+  Phase phase_at(int turn) const {
+    const int drains = all_ - ahead_;
+    if (turn < -ahead_) return {Passes::some, -ahead_};
+    if (turn < 0) return {Passes::forward, 0};
+    if (turn < last_) return {Passes::some, last_};
+    if (turn < drains - last_) return {Passes::both, drains - last_};
+    if (turn < drains) return {Passes::some, drains};
+    if (turn < all_) return {Passes::backward, all_};
+    return {Passes::some, all_ + last_};
+  }
+  // The turn behind those that were played or left out.
+  int play_from(int turn, Phase phase) {
+    start_chunks(turn);
+    int turns = 1;
+    if (phase.passes == Passes::some) {
+      play_ramp(turn);
+    } else {
+      turns = alike_turns(turn, phase.end);
+      play_alike(phase.passes, turns);
+      move(at_forward_, turns - 1);
+      if (turn >= 0) move(at_backward_, turns - 1);
+    }
+    turn += turns;
+    return turn - 1 == compared_at_ ? turn + skip_rounds(turn - 1) : turn;
+  }
 
   // Each turn one stage comes to the next chunk of its list: behind (forward) or before (backward)
   // that of the turn before, counted from where a micro-batch's passes of the kind begin.
@@ -118,34 +143,44 @@ class Turns {
   // While the pipeline fills the first stages have no backward pass yet, while it drains no forward
   // pass.
   void play_ramp(int turn) {
-    const int forward = std::max(0, turn + ahead_ + stages_ - all_);
-    const int forward_end = std::min(stages_, turn + ahead_ + stages_);
-    const int backward = turn < 0 ? stages_ : std::max(0, last_ - turn);
-    const int backward_end = std::min(stages_, all_ - turn + last_);
+    const std::size_t forward = at(std::clamp(turn + ahead_ + stages_ - all_, 0, stages_));
+    const std::size_t forward_end = at(std::min(stages_, turn + ahead_ + stages_));
+    const std::size_t backward = at(turn < 0 ? stages_ : std::max(0, last_ - turn));
+    const std::size_t backward_end = at(std::min(stages_, all_ - turn + last_));
     begin_turn();
-    if (forward > 0) before_ = now_.forward[at(forward - 1)];
-    play_forward(at(forward), at(std::min(forward_end, backward)));
-    play_backward(at(backward), at(std::min(backward_end, forward)));
-    play_both(at(std::max(forward, backward)), at(std::min(forward_end, backward_end)));
+    const double before =
+        play_forward(forward, std::min(forward_end, backward), now_.forward[forward]);
+    play_backward(backward, std::min(backward_end, forward));
+    play_both(std::max(forward, backward), std::min(forward_end, backward_end), before);
+  }
+  void play_all(Passes passes) {
+    begin_turn();
+    if (passes == Passes::forward) play_forward(0, at(stages_), now_.forward[0]);
+    if (passes == Passes::both) play_both(0, at(stages_), now_.forward[0]);
+    if (passes == Passes::backward) play_backward(0, at(stages_));
   }
   void begin_turn() {
-    before_ = goes_round_ ? now_.forward[at(last_)] : 0;
+    now_.forward[0] = goes_round_ ? now_.forward[at(stages_)] : 0;
     now_.all[at(stages_)] = comes_round_ ? now_.all[0] : 0;
   }
-  // Stages one after the other find what those behind them did in the turn before.
-  void play_forward(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) now_.all[i] = forward_pass(i);
+  // Stages one after the other find what those behind them did in the turn before; what the stage
+  // before did then is kept while its place is taken.
+  double play_forward(std::size_t first, std::size_t end, double before) {
+    for (std::size_t i = first; i < end; ++i) now_.all[i] = forward_pass(i, before);
+    return before;
   }
   void play_backward(std::size_t first, std::size_t end) {
     for (std::size_t i = first; i < end; ++i) now_.all[i] = backward_pass(i, now_.all[i]);
   }
-  void play_both(std::size_t first, std::size_t end) {
-    for (std::size_t i = first; i < end; ++i) now_.all[i] = backward_pass(i, forward_pass(i));
+  void play_both(std::size_t first, std::size_t end, double before) {
+    for (std::size_t i = first; i < end; ++i) {
+      now_.all[i] = backward_pass(i, forward_pass(i, before));
+    }
   }
 
-  double forward_pass(std::size_t stage) {
-    const double end = latest(now_.all[stage], before_) + forward_time_[stage];
-    before_ = std::exchange(now_.forward[stage], end);
+  double forward_pass(std::size_t stage, double& before) {
+    const double end = latest(now_.all[stage], before) + forward_time_[stage];
+    before = std::exchange(now_.forward[stage + 1], end);
     return end;
   }
   double backward_pass(std::size_t stage, double now) const {
@@ -175,28 +210,13 @@ class Turns {
     }
   }
 
-  // Turns from `turn` on in which every stage does the same, and one behind the last; none where
-  // stages are unlike.
-  struct Alike {
-    Passes passes;
-    int end;
-  };
-  Alike alike_from(int turn) const {
-    Alike alike = phase_at(turn);
-    if (turn <= compared_at_) alike.end = std::min(alike.end, compared_at_ + 1);
-    if (alike.end <= turn + 1) return alike;
-    if (round_ > MarkedTurns::kMost) return {alike.passes, turn + 1};
-    const int next = in_round(turn) + 1;
-    const int most = std::min(round_, next + alike.end - turn - 1);
-    alike.end = turn + 1 + unlike_.first_between(next, most) - next;
-    return alike;
-  }
-  Alike phase_at(int turn) const {
-    const int drains = all_ - ahead_;
-    if (turn >= -ahead_ && turn < 0) return {Passes::forward, 0};
-    if (turn >= last_ && turn < drains - last_) return {Passes::both, drains - last_};
-    if (turn >= std::max(last_, drains) && turn < all_) return {Passes::backward, all_};
-    return {Passes::both, turn};
+  // Turns from `turn` on, before `end`, in which every stage does the same as in the first of them.
+  int alike_turns(int turn, int end) const {
+    if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
+    if (round_ > MarkedTurns::kMost) return 1;
+    const int next = at_forward_.chunk * stages_ + at_forward_.stage;
+    const int most = std::min(round_, next + end - turn - 1);
+    return 1 + unlike_.first_between(next, most) - next;
   }
 
   void play_alike(Passes passes, int turns) {
@@ -211,12 +231,6 @@ class Turns {
       played += skipped;
       next = skipped > 0 ? played + 2 : played + 3;
     }
-  }
-  void play_all(Passes passes) {
-    begin_turn();
-    if (passes == Passes::forward) play_forward(0, at(stages_));
-    if (passes == Passes::both) play_both(0, at(stages_));
-    if (passes == Passes::backward) play_backward(0, at(stages_));
   }
 
   // What a pass waited for in the last turn, and what it waits for in the next.
@@ -247,12 +261,12 @@ class Turns {
   int skip_alike(Passes passes, int most) {
     rounding_ = 1e-13 * now_.all[0];
     const std::size_t stages = at(stages_);
-    Awaited before = goes_round_ ? awaited(&Ends::forward, stages - 1) : Awaited{};
+    Awaited before = goes_round_ ? awaited(&Ends::forward, stages) : Awaited{};
     for (std::size_t i = 0; i < stages && most > 0; ++i) {
       const Awaited own = awaited(&Ends::all, i);
       Awaited forward = own;
       if (passes != Passes::backward) {
-        const Awaited end = awaited(&Ends::forward, i);
+        const Awaited end = awaited(&Ends::forward, i + 1);
         most = turns_at(end.pace(), own, before, most);
         before = end;
         forward = {end.now, end.now + end.pace()};
@@ -263,7 +277,7 @@ class Turns {
     }
     for (std::size_t i = 0; i < stages && most > 0; ++i) {
       now_.all[i] += most * awaited(&Ends::all, i).pace();
-      now_.forward[i] += most * awaited(&Ends::forward, i).pace();
+      now_.forward[i + 1] += most * awaited(&Ends::forward, i + 1).pace();
     }
     return most;
   }
@@ -285,14 +299,14 @@ class Turns {
     const double rounding = 1e-12 * now_.all[0];
     for (std::size_t i = 0; i < at(stages_); ++i) {
       if (std::abs(now_.all[i] - before.all[i] - later) > rounding) return false;
-      if (std::abs(now_.forward[i] - before.forward[i] - later) > rounding) return false;
+      if (std::abs(now_.forward[i + 1] - before.forward[i + 1] - later) > rounding) return false;
     }
     return true;
   }
   void copy_ends(Ends& to) const {
     for (std::size_t i = 0; i < at(stages_); ++i) {
       to.all[i] = now_.all[i];
-      to.forward[i] = now_.forward[i];
+      to.forward[i + 1] = now_.forward[i + 1];
     }
   }
 
@@ -310,7 +324,6 @@ class Turns {
   bool goes_round_ = false, comes_round_ = false;  // from the last stage to the first, and back
   Ends now_;
   Times forward_time_, backward_time_;  // of a pass of the chunk where the stage is in its list
-  double before_ = 0;                   // the forward pass of the stage before, a turn ago
   MarkedTurns unlike_;  // in which a stage comes to a chunk of another time than the one before
   Ends turn_before_, round_before_;
   double rounding_ = 0;
