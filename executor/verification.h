@@ -25,7 +25,7 @@ struct UnshardedRun {
   std::size_t first_taken = 0;
   double first_norm() const { return gradient_norms[first_taken]; }
   WholeTensors gradients;
-  WholeTensors weights;    // after the last one
+  WholeTensors weights;  // after the last one
 };
 
 // How steps follow each other, and what is kept of them.
