@@ -158,13 +158,6 @@ std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
       std::ranges::find(targets, OffloadTarget::nvme) != targets.end()) {
     return Error{"/plan/offload", "found \"nvme\"; executed on cuda is host"};
   }
-  const bool ring = setting.plan.context_parallel > 1 &&
-                    setting.plan.context_parallel_algorithm == ContextAlgorithm::ring;
-  if (backend == BackendKind::cuda && ring && !training.stack.flash_attention) {
-    return Error{"/plan/context_parallel_algorithm",
-                 "found \"ring\" with scores in memory; the cuda backend has ring attention fused, "
-                 "and unfused all-gather and ulysses; run it on cpu"};
-  }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};

@@ -69,11 +69,11 @@ AttentionPlan attention_plan(const DeviceWork& w) {
   of.query_width = static_cast<int>(shape.query_head_dim);
   of.value_width = static_cast<int>(shape.value_head_dim);
   of.window = shape.sliding ? setting.model.sliding_window : 0;
-  of.fused = setting.training.stack.flash_attention;
+  of.log_sums = setting.training.stack.flash_attention || keeps_block_scores(w.where);
   of.length = setting.training.sequence_length;
   const bool dealt = ranks > 1 && plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
   of.first_head = dealt ? context * of.heads : 0;
-  if (of.fused || !setting.training.stack.dropout) return of;
+  if (setting.training.stack.flash_attention || !setting.training.stack.dropout) return of;
   of.dropout = dropout_of(w.operation, w.where, of.sequences * of.length);
   of.first_dropped_head =
       of.first_head + w.where.at.tensor * setting.model.attention_heads / plan.tensor_parallel;
@@ -83,15 +83,21 @@ AttentionPlan attention_plan(const DeviceWork& w) {
 void forward(const DeviceWork& w) {
   const bool first = w.operation.kind == OperationKind::attention;
   const AttentionPlan plan = attention_plan(w);
-  if (first && !plan.fused) {
+  const bool blocks = keeps_block_scores(w.where);
+  if (first && !plan.log_sums) {
     const std::int64_t columns = plan.heads * plan.length;
     w.memory.reshape(*w.operands.out[1], w.out(0).rows, columns, w.queue);
+  }
+  if (blocks) {
+    const std::int64_t columns = plan.heads * plan.keys.part;
+    w.memory.reshape(*w.operands.out.back(), w.in(0).rows, columns, w.queue);
   }
   const AttentionOperands of{.queries = w.in(0),
                              .keys = w.in(1),
                              .values = w.in(2),
                              .output = first ? w.out(0) : w.in_place(0),
                              .statistics = first ? w.out(1) : w.in_place(1),
+                             .scores = blocks ? w.operands.out.back()->view : View{},
                              .sinks = w.in_if(3),
                              .first = first};
   if (!w.cudnn.forward(w.queue, plan, of)) attention(w.queue, plan, of);
@@ -99,12 +105,14 @@ void forward(const DeviceWork& w) {
 
 // What a block of a ring adds to is updated, the rest created.
 void backward(const DeviceWork& w) {
+  const bool blocks = keeps_block_scores(w.where);
   const AttentionOperands of{.queries = w.in(0),
                              .keys = w.in(1),
                              .values = w.in(2),
                              .output = w.in(3),
                              .statistics = w.in(4),
-                             .sinks = w.in_if(6)};
+                             .scores = blocks ? w.in(6) : View{},
+                             .sinks = w.in_if(blocks ? 7 : 6)};
   const std::size_t made = w.operands.out.size();
   AttentionGradients to{.output_gradient = w.in(5)};
   to.add_queries = made < 3;

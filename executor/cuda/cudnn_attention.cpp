@@ -49,8 +49,8 @@ bool may_fit(const AttentionPlan& plan, const AttentionOperands& of) {
     if (width > kWidest || width % kInStepsOf != 0) return false;
   }
   const bool sees_all = plan.window == 0 || plan.window >= plan.length;
-  return plan.fused && of.first && of.sinks == nullptr && sees_all &&
-         in_order(plan.queries, plan) && in_order(plan.keys, plan);
+  return plan.log_sums && of.scores.data == nullptr && of.first && of.sinks == nullptr &&
+         sees_all && in_order(plan.queries, plan) && in_order(plan.keys, plan);
 }
 
 Shape shape_of(const AttentionPlan& plan, ElementType type, bool backward) {

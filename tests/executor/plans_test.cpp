@@ -357,7 +357,6 @@ TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
   training.stack.selective = SelectiveRecompute::core_attention;
   for (const auto algorithm :
        {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
-    if (backend() == BackendKind::cuda && algorithm == ContextAlgorithm::ring) continue;  // refused
     PlanRequest request;
     request.context_parallel = 2;
     request.context_parallel_algorithm = algorithm;
@@ -369,7 +368,6 @@ TEST(ExecutedPlan, ThatRepeatsScoresOverContextIsTheUnshardedNetwork) {
 }
 
 TEST(ExecutedPlan, OfARingWithScoresInMemoryIsTheUnshardedNetwork) {
-  if (backend() == BackendKind::cuda) GTEST_SKIP() << "a GPU has rings fused";
   Training training = training_in();
   training.stack.flash_attention = false;
   training.sequence_length = 8;

@@ -30,8 +30,11 @@ class NarrowGemm : public testing::Test {
     return numbers;
   }
 
-  // Tensor cores of compute capability 9.0 keep about 14 bits of a sum of products in 8 bits
-  // (DeepSeek-V3 technical report, §3.3.2).
+  // Of Σ |products|. With how many bits tensor cores add products in 8 bits NVIDIA does not say;
+  // where CUBLASLT_MATMUL_DESC_FAST_ACCUM is not set, as here, intermediate results are promoted
+  // "periodically" (cublasLt.h). So the bound is what must show: one average product of the most
+  // that are summed here, rounded once more to e4m3, moves the sum by 2^-4 / 192 = 1/3072 of it.
+  // Sums in float lose at most 192 · 2^-24.
   static constexpr double kLost = 1.0 / 4096;
 
   struct Layout {

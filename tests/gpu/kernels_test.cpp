@@ -237,6 +237,28 @@ TEST(DeviceKernels, OfEveryContextAlgorithmDoAsTheHostDoes) {
   }
 }
 
+// Blocks whose scores are kept, merged with those before them, made again and dropped.
+TEST(DeviceKernels, OfRingsWithScoresInMemoryDoAsTheHostDoes) {
+  Transformer sinks = tiny_llama(false);
+  sinks.attention_sinks = true;
+  sinks.sliding_window = 3;
+  sinks.full_attention_every = 2;
+  for (const char* precision : {"fp32", "bf16"}) {
+    for (const bool dropout : {false, true}) {
+      Training training = training_in(precision);
+      training.stack.flash_attention = false;
+      training.stack.dropout = dropout;
+      training.stack.selective = SelectiveRecompute::core_attention;
+      PlanRequest request = alone();
+      request.context_parallel = 2;
+      request.context_parallel_algorithm = ContextAlgorithm::ring;
+      if (dropout) request.recompute.mode = RecomputeMode::selective;
+      expect_as_on_the_host({sinks, request, training, 0});
+      expect_as_on_the_host({tiny_gpt(true), request, training, 1});
+    }
+  }
+}
+
 TEST(DeviceKernels, OfShardedPlansDoAsTheHostDoes) {
   for (const int zero : {1, 3}) {
     PlanRequest request = alone();

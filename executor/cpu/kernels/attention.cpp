@@ -163,12 +163,6 @@ RowSum<S> row_sum(const Tensor<S>& s, Eigen::Index row) {
 
 bool is_fused(const Where& where) { return where.setting.training.stack.flash_attention; }
 
-// Of a ring that is not fused the scores of each block are kept beside the log-sum-exp.
-bool keeps_block_scores(const Where& where) {
-  const Plan& plan = where.setting.plan;
-  return !is_fused(where) && plan.context_parallel > 1 &&
-         plan.context_parallel_algorithm == ContextAlgorithm::ring;
-}
 bool keeps_log_sums(const Where& where) { return is_fused(where) || keeps_block_scores(where); }
 
 // Of the tensor-parallel rank's heads the first that this rank has.
@@ -219,8 +213,13 @@ template <typename S>
 void attend(const QueryRow<S>& q, const Tensor<S>& scores, const Tensor<S>& kept, Eigen::Index i,
             const Tensor<S>& values) {
   const RowSum<S> here = row_sum(scores, i);
-  if (here.sum == 0) return;
   auto out = q.output.row(q.row).segment(q.head * values.cols(), values.cols());
+  if (here.sum == 0) {
+    if (!q.first) return;
+    out.setZero();
+    if (q.fused) q.statistics(q.row, q.head) = q.sink;
+    return;
+  }
   const S before = q.first ? q.sink : q.statistics(q.row, q.head);
   const S largest = std::max(before, here.log_sum());
   const S all = largest + std::log(std::exp(before - largest) + std::exp(here.log_sum() - largest));
@@ -338,6 +337,12 @@ void attention_gradient(const Operation& op, const Where& where, const Operands<
 }
 
 }  // namespace
+
+bool keeps_block_scores(const Where& where) {
+  const Plan& plan = where.setting.plan;
+  return !is_fused(where) && plan.context_parallel > 1 &&
+         plan.context_parallel_algorithm == ContextAlgorithm::ring;
+}
 
 template <typename S>
 void compute_attention(const Operation& operation, const Where& where,

@@ -48,6 +48,8 @@ KernelFamily family_of(OperationKind kind);
 // The families, each in its file.
 template <typename S>
 void compute_attention(const Operation& operation, const Where& where, const Operands<S>& operands);
+// Of a ring that is not fused the scores of each block are kept beside the log-sum-exp.
+bool keeps_block_scores(const Where& where);
 template <typename S>
 void compute_experts(const Operation& operation, const Where& where, const Operands<S>& operands);
 // Marks the copies that their experts have no room for, in experts of tokens.

@@ -102,7 +102,12 @@ __device__ void join_scores(Running& run, const float* s) {
 __device__ std::int64_t statistic_at(const AttentionPlan& plan, const AttentionOperands& of,
                                      const Tile& tile, std::int64_t query, std::int64_t key) {
   const std::int64_t row = row_of(plan.queries, tile.sequence, query) * of.statistics.columns;
-  return plan.fused ? row + tile.head : row + tile.head * count_of(plan.keys) + key;
+  return plan.log_sums ? row + tile.head : row + tile.head * count_of(plan.keys) + key;
+}
+__device__ std::int64_t score_at(const AttentionPlan& plan, const AttentionOperands& of,
+                                 const Tile& tile, std::int64_t query, std::int64_t key) {
+  return row_of(plan.queries, tile.sequence, query) * of.scores.columns +
+         tile.head * count_of(plan.keys) + key;
 }
 
 // Where a block of queries starts: at nothing, at the sink, or where the keys before have led.
@@ -137,13 +142,15 @@ __device__ void weigh(const AttentionPlan& plan, const AttentionOperands& of, co
     const int row = i / kKeys;
     const std::int64_t query = tile.first + row, key = first_key + i % kKeys;
     const bool seen = s[i] > -INFINITY;
+    const bool there = row < tile.count && key < count_of(plan.keys);
     float p = seen ? expf(s[i] - run.largest[row]) : 0;
-    if (!plan.fused && row < tile.count && key < count_of(plan.keys)) {
+    if (!plan.log_sums && there) {
       p /= run.sum[row];
       put(of.statistics, statistic_at(plan, of, tile, query, key), p);
-      if (seen) p *= dropped(plan, tile, query, key);
+    } else if (of.scores.data != nullptr && there) {
+      put(of.scores, score_at(plan, of, tile, query, key), s[i]);
     }
-    s[i] = p;
+    s[i] = seen ? p * dropped(plan, tile, query, key) : p;
   }
 }
 
@@ -153,13 +160,13 @@ __device__ void add_values(const AttentionPlan& plan, const Running& run, const 
   for (int i = static_cast<int>(threadIdx.x); i < kQueries * width;
        i += static_cast<int>(blockDim.x)) {
     const int row = i / width;
-    float sum = plan.fused ? out[i] * run.shrink[row] : out[i];
+    float sum = plan.log_sums ? out[i] * run.shrink[row] : out[i];
     for (int j = 0; j < kKeys; ++j) sum += s[row * kKeys + j] * v[j * width + i % width];
     out[i] = sum;
   }
 }
 
-// Fused: one pass over the keys. Else two: sums first, for the probabilities that are kept.
+// One pass over the keys; two where probabilities are kept: sums first.
 __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool has_sinks,
                                  View sinks) {
   __shared__ Running run;
@@ -172,7 +179,7 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
   bring(q, of.queries, plan.queries, tile.sequence, tile.head * plan.query_width, tile.first,
         kQueries, plan.query_width);
   begin(plan, of, tile, has_sinks, sinks, run, out);
-  for (int pass = plan.fused ? 1 : 0; pass < 2; ++pass) {
+  for (int pass = plan.log_sums ? 1 : 0; pass < 2; ++pass) {
     for (std::int64_t first = 0; first < count_of(plan.keys); first += kKeys) {
       __syncthreads();
       bring(k, of.keys, plan.keys, tile.sequence, tile.kv_head * plan.query_width, first, kKeys,
@@ -182,7 +189,7 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
       __syncthreads();
       score(s, plan, q, k, tile.first, first);
       __syncthreads();
-      if (plan.fused || pass == 0) join_scores(run, s);
+      if (plan.log_sums || pass == 0) join_scores(run, s);
       __syncthreads();
       if (pass == 0) continue;
       weigh(plan, of, tile, first, run, s);
@@ -194,13 +201,13 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
   for (int i = static_cast<int>(threadIdx.x); i < tile.count * plan.value_width;
        i += static_cast<int>(blockDim.x)) {
     const int row = i / plan.value_width;
-    const float whole = plan.fused && run.sum[row] > 0 ? run.sum[row] : 1;
+    const float whole = plan.log_sums && run.sum[row] > 0 ? run.sum[row] : 1;
     put(of.output,
         row_of(plan.queries, tile.sequence, tile.first + row) * of.output.columns +
             tile.head * plan.value_width + i % plan.value_width,
         out[i] / whole);
   }
-  if (plan.fused && static_cast<int>(threadIdx.x) < tile.count) {
+  if (plan.log_sums && static_cast<int>(threadIdx.x) < tile.count) {
     const int row = static_cast<int>(threadIdx.x);
     put(of.statistics, statistic_at(plan, of, tile, tile.first + row, 0),
         run.largest[row] + logf(run.sum[row]));
@@ -226,6 +233,15 @@ struct TilePair {
   float *p, *ds;
 };
 
+// A probability, of what was kept of the forward pass.
+__device__ float probability(const AttentionPlan& plan, const AttentionOperands& of,
+                             const Tile& tile, std::int64_t query, std::int64_t key, float score) {
+  const float kept = at(of.statistics, statistic_at(plan, of, tile, query, key));
+  if (!plan.log_sums) return kept;
+  if (of.scores.data != nullptr) score = at(of.scores, score_at(plan, of, tile, query, key));
+  return expf(score - kept);
+}
+
 __device__ void differentiate(const AttentionPlan& plan, const AttentionOperands& of,
                               const View& delta, const Tile& queries, std::int64_t first_key,
                               const TilePair& pair) {
@@ -236,13 +252,11 @@ __device__ void differentiate(const AttentionPlan& plan, const AttentionOperands
     const std::int64_t query = queries.first + row, key = first_key + column;
     pair.p[i] = pair.ds[i] = 0;
     if (!sees(plan, query, key)) continue;
-    const float kept_or_sum = at(of.statistics, statistic_at(plan, of, queries, query, key));
     const float p =
-        plan.fused ? expf(scale * product(pair.q + row * plan.query_width,
-                                          pair.k + column * plan.query_width, plan.query_width) -
-                          kept_or_sum)
-                   : kept_or_sum;
-    const float keep = plan.fused ? 1 : dropped(plan, queries, query, key);
+        probability(plan, of, queries, query, key,
+                    scale * product(pair.q + row * plan.query_width,
+                                    pair.k + column * plan.query_width, plan.query_width));
+    const float keep = dropped(plan, queries, query, key);
     const float dp = keep * product(pair.gradient + row * plan.value_width,
                                     pair.v + column * plan.value_width, plan.value_width);
     const std::int64_t at_delta =
@@ -365,7 +379,7 @@ __global__ void sink_gradient_kernel(AttentionPlan plan, AttentionOperands of, V
   for (std::int64_t row = threadIdx.x; row < delta.rows; row += blockDim.x) {
     const std::int64_t first = row * of.statistics.columns;
     float p = 0;
-    if (plan.fused) {
+    if (plan.log_sums) {
       p = expf(at(sinks, plan.first_head + head) - at(of.statistics, first + head));
     } else {
       const std::int64_t keys = count_of(plan.keys);

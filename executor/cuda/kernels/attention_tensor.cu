@@ -423,9 +423,9 @@ __global__ void __launch_bounds__(kThreads)
 
 bool fits(const AttentionPlan& plan, const AttentionOperands& of) {
   const bool width = plan.query_width == 64 || plan.query_width == 128;
-  return plan.fused && width && plan.value_width == plan.query_width &&
-         of.queries.type == ElementType::bf16 && of.keys.type == ElementType::bf16 &&
-         of.values.type == ElementType::bf16;
+  return plan.log_sums && of.scores.data == nullptr && width &&
+         plan.value_width == plan.query_width && of.queries.type == ElementType::bf16 &&
+         of.keys.type == ElementType::bf16 && of.values.type == ElementType::bf16;
 }
 
 dim3 blocks_of(const AttentionPlan& plan, const TokenOrder& order, int heads) {

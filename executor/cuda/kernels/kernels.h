@@ -110,13 +110,14 @@ struct AttentionPlan {
   int query_width = 0, value_width = 0;  // elements of a head
   std::int64_t window = 0;               // keys that a query sees; 0: all before it
   int first_head = 0;                    // of the rank's sinks
-  bool fused = true;  // statistics are log-sum-exps; else probabilities, and they are dropped
-  Dropout dropout;    // of a sequence: places.first_sequence; rate 0: none
+  bool log_sums = true;                  // what statistics are; else probabilities
+  Dropout dropout;                       // of a sequence: places.first_sequence; rate 0: none
   std::int64_t first_dropped_head = 0;
   std::int64_t length = 0;  // of a sequence
 };
 struct AttentionOperands {
   View queries, keys, values, output, statistics;
+  View scores;  // [queries × heads · keys], beside log-sum-exps, where they are in memory
   const View* sinks = nullptr;
   bool first = true;  // of the blocks of keys; else output and statistics are added to
 };
@@ -133,7 +134,7 @@ void attention_gradient(const Queue& queue, const AttentionPlan& plan, const Att
 // as cuDNN has log-sum-exps, and back.
 void to_heads(const Queue& queue, const View& by_head, const View& by_token, std::int64_t length);
 void from_heads(const Queue& queue, const View& by_token, const View& by_head, std::int64_t length);
-// With tensor cores: bf16, heads of 64 or 128 elements, fused. Nothing done: false.
+// With tensor cores: bf16, heads of 64 or 128 elements, no scores in memory. Nothing done: false.
 bool tensor_attention(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of);
 bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
                                const AttentionOperands& of, const AttentionGradients& gradients,
