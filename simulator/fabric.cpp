@@ -95,18 +95,25 @@ void Fabric::seat_devices() {
   for (std::uint32_t device = 0; device < domain_.size(); ++device) {
     const std::uint32_t root = first_of(device, VertexKind::host);
     const std::uint32_t hub = std::min(first_of(device, VertexKind::nvlink_switch), root);
+    const auto first_port = static_cast<std::uint32_t>(ports_.size());
+    add_ports(device, root);
     seats_.push_back({.hub = hub,
                       .to_hub = hub == kNone ? kNoLink : link(device, hub),
                       .at_root = root != kNone,
-                      .first_port = static_cast<std::uint32_t>(ports_.size())});
-    const std::int32_t to_root = root == kNone ? kNoLink : link(device, root);
-    for (const Step step : steps(root == kNone ? device : root)) {
-      if (!is(step.to, VertexKind::nic)) continue;
-      const std::uint32_t leaf = routes_.switch_of(step.to);
-      ports_.push_back({step.to, to_root, link(root == kNone ? device : root, step.to),
-                        leaf == Routes::kNone ? kNoLink : link(step.to, leaf)});
-    }
-    seats_.back().ports = static_cast<std::uint32_t>(ports_.size()) - seats_.back().first_port;
+                      .first_port = first_port,
+                      .ports = static_cast<std::uint32_t>(ports_.size()) - first_port});
+  }
+}
+
+// NICs hang on the device, or on its PCIe root.
+void Fabric::add_ports(std::uint32_t device, std::uint32_t root) {
+  const std::uint32_t at = root == kNone ? device : root;
+  const std::int32_t to_root = root == kNone ? kNoLink : link(device, root);
+  for (const Step step : steps(at)) {
+    if (!is(step.to, VertexKind::nic)) continue;
+    const std::uint32_t leaf = routes_.switch_of(step.to);
+    const std::int32_t to_switch = leaf == Routes::kNone ? kNoLink : link(step.to, leaf);
+    ports_.push_back({step.to, to_root, link(at, step.to), to_switch});
   }
 }
 

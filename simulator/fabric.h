@@ -94,6 +94,7 @@ class Fabric {
   std::uint32_t first_of(std::uint32_t vertex, VertexKind kind) const;
   std::int32_t link(std::uint32_t from, std::uint32_t to) const;
   void seat_devices();
+  void add_ports(std::uint32_t device, std::uint32_t root);
   std::span<const Port> ports_of(std::uint32_t device) const;
   std::span<const Port> ports_of(std::span<const std::int32_t> block, std::uint32_t device, Way way,
                                  std::vector<Port>& all) const;
