@@ -138,6 +138,10 @@ std::vector<Neighbour> neighbours(const Plan& plan) {
       result.back().request.zero_stage = stage;
     }
   }
+  if (plan.offload != Offload{}) {
+    result.push_back({"everything on the device", from});
+    result.back().request.offload = {};
+  }
   for (const auto& [name, mode] : kRecomputations) {
     if (mode != plan.recompute.mode || !plan.recompute_per_stage.empty()) {
       result.push_back({fmt::format("recompute {}", name), from});

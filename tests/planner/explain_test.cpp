@@ -181,6 +181,19 @@ TEST(PlanRemedies, LeaveARecomputationOfEachStagesOwn) {
   EXPECT_NE(find_remedy(remedies, "pipeline_parallel 2, recompute full"), nullptr);
 }
 
+TEST(PlanRemedies, TakeBackWhatTheHostsCannotHold) {
+  const PreparedJob job = prepare(small_dense_job());
+  PlanRequest request;
+  request.offload.optimizer = OffloadTarget::host;
+  const auto plan = make_plan(request, job.job.model, job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  const auto remedies = plan_remedies(job, {*plan, {}, {}}, [](const Plan& p, Estimate& out) {
+    out.feasible = p.offload == Offload{};
+  });
+  EXPECT_TRUE(remedies.at(0).fits);
+  EXPECT_EQ(remedies[0].change, "everything on the device");
+}
+
 TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
   const PreparedJob job = prepare(small_dense_job());
   const auto plan =
