@@ -395,7 +395,10 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Sec
   const bool one_each = shape.route == Route::loop && shape.chunks == 1 &&
                         !schedule.splits_backward && schedule.listed == nullptr &&
                         schedule.chunks_in_flight(shape, 0) < shape.microbatches;
-  if (!one_each || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
+  // Both ways neighbours wait for each other before every pair of passes, but for the first and the
+  // last ones, which `fill_time` has.
+  const bool both_ways = shape.route == Route::both_ways;
+  if (!(one_each || both_ways) || !plan.overlap.pipeline || shape.stages == 1) return Seconds(0);
   Seconds slowest;
   for (const PassTimes& stage : passes) slowest = std::max(slowest, stage.total());
   Seconds pace = slowest;
@@ -404,7 +407,7 @@ Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Sec
     if (run.pace() <= pace) break;
     pace = run.pace();
   }
-  return (shape.microbatches - shape.stages) * (pace - slowest);
+  return (shape.microbatches - (both_ways ? 3 : shape.stages)) * (pace - slowest);
 }
 
 }  // namespace trainyard

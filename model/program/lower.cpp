@@ -104,7 +104,8 @@ class StageBuilder {
   StageProgram build(const std::vector<Pass>& passes) {
     start();
     std::vector<Slots> slots(program_.chunks.size());
-    for (std::size_t i = 0; i < passes.size(); ++i) {
+    const std::size_t drain = first_of_drain(passes);
+    for (std::size_t i = 0; i < drain; ++i) {
       const Pass& pass = passes[i];
       Slots& mine = slots[static_cast<std::size_t>(pass.chunk)];
       const bool begins = pass.kind == PassKind::forward;
@@ -125,6 +126,7 @@ class StageBuilder {
       }
       if (ends(pass.kind)) mine.give_back(slot);
     }
+    add_drain(passes, drain, slots);
     for (const Slots& mine : slots) program_.slots = std::max(program_.slots, mine.most());
     finish();
     return std::move(program_);
@@ -161,9 +163,36 @@ class StageBuilder {
                         });
   }
 
+  // The weight gradients that end the list of a last stage whose head is a copy of the embedding:
+  // the head's come first, so that the first stage need not wait for the others to add up theirs
+  // (the zero-bubble authors' WeightGradStore starts that sum before the gradients it has put off).
+  // Where every pass reduces its gradients, those would wait behind the sum on their stream.
+  std::size_t first_of_drain(const std::vector<Pass>& passes) const {
+    std::size_t first = passes.size();
+    if (!sums_before_drain()) return first;
+    while (first > 0 && passes[first - 1].kind == PassKind::weight_gradient) --first;
+    return first;
+  }
+  void add_drain(const std::vector<Pass>& passes, std::size_t first,
+                 const std::vector<Slots>& slots) {
+    for (const Part part : {Part::head, Part::layers}) {
+      for (std::size_t i = first; i < passes.size(); ++i) {
+        const Pass& pass = passes[i];
+        const Slots& mine = slots[static_cast<std::size_t>(pass.chunk)];
+        add_pass(pass, mine.of(pass.microbatch), part, completes_gradients(passes, i));
+      }
+    }
+  }
+  bool sums_before_drain() const {
+    return blocks_.tied_last >= 0 && shape_.route == Route::loop && shape_.chunks == 1 &&
+           has_head() && plan_.schedule->splits_backward && plan_.zero_stage < 2 &&
+           !keeps_gradients_away(plan_);
+  }
+
   // A forward and a backward pass side by side begin and end together: the gradient is received
-  // before both, the stream is sent after both, and each of them is what is left (inner).
-  enum class Part : std::uint8_t { whole, inner, receive, send };
+  // before both, the stream is sent after both, and each of them is what is left (inner). A drain
+  // has the head's weight gradients (head) and those of what stands before it (layers).
+  enum class Part : std::uint8_t { whole, inner, receive, send, head, layers };
 
   void add_pass(const Pass& pass, int slot, Part part, bool last) {
     const auto key =
@@ -173,8 +202,8 @@ class StageBuilder {
       found->second = static_cast<int>(program_.bodies.size());
       program_.bodies.push_back(make_body(pass, part, last));
     }
-    const bool boundary = part == Part::receive || part == Part::send;
-    if (boundary && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
+    const bool some = part == Part::whole || part == Part::inner;
+    if (!some && program_.bodies[static_cast<std::size_t>(found->second)].calls.empty()) return;
     program_.steps.push_back({.body = found->second,
                               .pass = step_pass(pass.kind),
                               .chunk = pass.chunk,
@@ -232,6 +261,8 @@ class StageBuilder {
         return has_head(pass.chunk) ? Body{} : boundary_body(pass.chunk, blocks_.pair_send);
       case Part::whole:
       case Part::inner:
+      case Part::head:
+      case Part::layers:
         break;
     }
     return forward ? forward_body(pass.chunk, part)
@@ -351,6 +382,8 @@ class StageBuilder {
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
+    if (part == Part::head) units.resize(1);
+    if (part == Part::layers) units.erase(units.begin());
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
     LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};
@@ -375,6 +408,7 @@ class StageBuilder {
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     if (waits_for_sums() && plan_.zero_stage >= 2) call(body, sums[1]);
+    if (part == Part::head && last) call(body, {.block = blocks_.tied_last});
     return body;
   }
 
@@ -426,7 +460,7 @@ class StageBuilder {
     Body body;
     const bool overlapped = plan_.overlap.data_parallel;
     if (has_embedding()) call(body, {.block = blocks_.tied_first});
-    if (has_head()) call(body, {.block = blocks_.tied_last});
+    if (has_head() && !sums_before_drain()) call(body, {.block = blocks_.tied_last});
     // The embedding's backward pass is the last of all: nothing is left to hide behind. A head that
     // is its copy waits for it.
     const auto reduces = [&](const UnitBlocks& end) { return !overlapped || !end.reduced_in_pass; };

@@ -62,5 +62,32 @@ TEST(FoundApart, ZbVWaitsForTheActivationsOfItsFirstPasses) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.07);
 }
 
+// Its first stage ends before its last, which has the head's weight gradients first of those that
+// it put off: the sum over both ends of a tied matrix makes nobody wait, as if they were two.
+TEST(FoundApart, ZbH2OfTiedEmbeddingsDoesNotWaitForItsLastStage) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 4, .micro_batch = 2};
+  request.schedule = "zb-h2";
+  for (const bool tied : {false, true}) {
+    job.job.model.tied_embeddings = tied;
+    job = prepare(job.job);
+    EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.015) << tied;
+  }
+}
+
+// The stream is sent behind a pair of passes and the gradient received before one, so that
+// neighbours wait for each other's sends before every pair (DualPipe's published implementation
+// waits for its messages there).
+TEST(FoundApart, DualpipeWaitsForSendsBeforeItsPairs) {
+  PreparedJob job = llama_8b_on_h100(4, 32);
+  job.job.cluster.inter.bandwidth *= 0.05;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 8, .pipeline_parallel = 4, .micro_batch = 1};
+  request.schedule = "dualpipe";
+  request.zero_stage = 0;
+  request.overlap.pipeline = true;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.05);
+}
+
 }  // namespace
 }  // namespace trainyard
