@@ -53,7 +53,8 @@ void RankExecutor::find_residents() {
 
 void RankExecutor::fill(const Resident& resident) {
   const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
-  const bool keeps_weights = setting_.training.precision.master_weight_bytes > 0;
+  // Beside master weights the states need none of their own.
+  const bool keeps_weights = buffer.element_bytes > setting_.training.optimizer.moment_bytes;
   const int copies =
       buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
   backend_.allocate(resident.instance, buffer, copies, {});

@@ -43,6 +43,13 @@ bool scales_loss(const Setting& setting) {
   return setting.training.precision.head_gemm == Dtype::fp16;
 }
 
+bool reads_cast(const Setting& setting, const Operation& operation, const ProgramBuffer& buffer) {
+  const bool weight = buffer.role == BufferRole::weight || buffer.gathered;
+  const bool moves = is_communication(operation.kind) || operation.kind == OperationKind::copy;
+  return weight && buffer.part_of < 0 && buffer.dtype == Dtype::fp32 &&
+         setting.training.precision.weight_bytes < 4 && operation.phase != Phase::update && !moves;
+}
+
 int moments_of(const Setting& setting) {
   const std::string_view name = setting.training.optimizer.name;
   if (name == "adam" || name == "adamw") return 2;

@@ -12,6 +12,7 @@
 
 #include "executor/random.h"
 #include "model/plan/plan.h"
+#include "model/program/operation.h"
 #include "model/program/rank_layout.h"
 #include "model/workload/training.h"
 #include "model/workload/transformer.h"
@@ -70,6 +71,10 @@ int token_at(const Setting& setting, std::int64_t sequence, std::int64_t positio
 
 // Whether gradients are too small for the recipe's numbers: those of fp16 end at 2^-24.
 bool scales_loss(const Setting& setting);
+
+// Whether the operation reads the buffer in the recipe's 16 bits and not as it is stored: master
+// weights that no gather casts, since this rank has them whole.
+bool reads_cast(const Setting& setting, const Operation& operation, const ProgramBuffer& buffer);
 
 // Numbers that an optimizer keeps for each element beside its weight; −1: not executed.
 int moments_of(const Setting& setting);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <list>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -20,6 +21,11 @@ std::size_t buffer_index(int i) { return static_cast<std::size_t>(i); }
 template <typename Number>
 void round_to(Tensor<float>& tensor) {
   tensor = tensor.unaryExpr([](float x) { return static_cast<float>(Number(x)); });
+}
+
+void round_to_type(Tensor<float>& tensor, Dtype dtype) {
+  if (dtype == Dtype::bf16) round_to<Eigen::bfloat16>(tensor);
+  if (dtype == Dtype::fp16) round_to<Eigen::half>(tensor);
 }
 
 class CpuBackend final : public Backend {
@@ -70,9 +76,10 @@ class CpuBackend final : public Backend {
   Bytes peak() const override { return peak_; }
 
   Expected<void> launch(const Work& work) override {
+    std::list<Tensor<float>> casts;
     compute(*work.issued.operation,
             {setting_, at_, work.issued.tag(), work.shard, work.step, work.loss_scale},
-            operands_of(work));
+            cast_weights(work, operands_of(work), casts));
     store_all(work);
     transport_.move_messages();
     return {};
@@ -127,8 +134,7 @@ class CpuBackend final : public Backend {
   void store(int buffer) {
     Slot& slot = slots_[buffer_index(buffer)];
     if (slot.what->role == BufferRole::data) return;
-    if (slot.what->dtype == Dtype::bf16) round_to<Eigen::bfloat16>(slot.tensor);
-    if (slot.what->dtype == Dtype::fp16) round_to<Eigen::half>(slot.tensor);
+    round_to_type(slot.tensor, slot.what->dtype);
   }
 
   // Where the routing decided how many rows there are, the memory is theirs.
@@ -161,6 +167,16 @@ class CpuBackend final : public Backend {
         operands.in_place.push_back(tensor);
         operands.in_place_buffers.push_back(what);
       }
+    }
+    return operands;
+  }
+
+  Operands<float> cast_weights(const Work& work, Operands<float> operands,
+                               std::list<Tensor<float>>& casts) const {
+    for (std::size_t i = 0; i < operands.in.size(); ++i) {
+      if (!reads_cast(setting_, *work.issued.operation, *operands.in_buffers[i])) continue;
+      round_to_type(casts.emplace_back(*operands.in[i]), setting_.training.precision.head_gemm);
+      operands.in[i] = &casts.back();
     }
     return operands;
   }

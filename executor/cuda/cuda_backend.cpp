@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <list>
 #include <map>
 
 #include "executor/cuda/cast_formats.h"
@@ -42,6 +43,17 @@ std::size_t expected_bytes(const Program& program, int stage) {
   }
   return most;
 }
+
+// A weight as an operation reads it, where it is stored in full.
+struct CastRead {
+  CastRead(const Queue& queue, const DeviceTensor& from, ElementType type)
+      : room(queue, from.view.rows, from.view.columns, type), tensor(from) {
+    convert(queue, *room, from.view);
+    tensor.view = *room;
+  }
+  Scratch room;
+  DeviceTensor tensor;
+};
 
 constexpr unsigned kSharedBit = 1U << 31;
 
@@ -140,7 +152,12 @@ class CudaBackend final : public Backend {
 
   Expected<void> launch(const Work& work) override {
     const Queue queue = queue_of(lane_of(work.issued));
-    const DeviceOperands operands = operands_of(work);
+    DeviceOperands operands = operands_of(work);
+    std::list<CastRead> casts;
+    for (DeviceTensor*& in : operands.in) {
+      if (!reads_cast(setting_, *work.issued.operation, *in->what)) continue;
+      in = &casts.emplace_back(queue, *in, stored_in_16_bits_).tensor;
+    }
     compute(device_work(work, operands, queue));
     return state();
   }
@@ -271,7 +288,9 @@ class CudaBackend final : public Backend {
   int rank_;
   RankCoordinates at_;
   CudaStatus status_;
-  std::vector<CastFormat> casts_;  // by buffer of the program
+  ElementType stored_in_16_bits_ =
+      scales_loss(setting_) ? ElementType::f16 : ElementType::bf16;  // what a cast weight is
+  std::vector<CastFormat> casts_;                                    // by buffer of the program
   DeviceMemory memory_;
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();

@@ -60,7 +60,7 @@ const Section<Profile>& profile_section() {
       "profile", "What a run measured.",
       {
           text("name", &P::name, "of the scenario that was run"),
-          text("backend", &P::backend, "what ran it: cpu"),
+          text("backend", &P::backend, "what ran it: cpu or cuda"),
           count("seed", &P::seed, "of weights, tokens and dropout: the run can be repeated",
                 {.least = 0, .most = 9e15}),
           count("warmup_steps", &P::warmup_steps, "the first of `steps`, not counted in any mean",

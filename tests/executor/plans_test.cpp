@@ -414,6 +414,22 @@ TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
   }
 }
 
+// Stacks that keep weights in fp32 alone: whole on a rank, or in parts of which passes gather
+// casts.
+TEST(ExecutedPlan, WithMasterWeightsOnlyIsWithinItsToleranceOfTheUnshardedNetwork) {
+  for (const int data : {1, 2, 4}) {
+    Training training = training_in("bf16", "adam");
+    training.stack.keeps_weight_copy = false;
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.data_parallel = data;
+    request.zero_stage = 3;
+    request.sequence_parallel = true;
+    request.expert_parallel = data;
+    expect_right(tiny_moe(), request, fmt::format("master weights D {}", data), training);
+  }
+}
+
 TEST(ExecutedPlan, InFp16IsWithinItsToleranceOfTheUnshardedNetwork) {
   for (const auto& [tensor, pipeline, data, zero] :
        {std::tuple{2, 1, 1, 0}, std::tuple{1, 2, 2, 1}, std::tuple{2, 2, 2, 0},

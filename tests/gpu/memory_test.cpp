@@ -3,6 +3,7 @@
 
 #include "executor/cpu/transport.h"
 #include "executor/cuda/cuda_backend.h"
+#include "executor/cuda/device_memory.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/model/program/tiny.h"
@@ -23,6 +24,31 @@ TEST(DeviceMemory, ThatIsTooLittleIsASentence) {
   set_emulated_memory(std::size_t{1} << 30);
   ASSERT_FALSE(backend);
   EXPECT_EQ(backend.error().message, "cudaMallocFromPoolAsync failed: out of memory");
+}
+
+// Of every sharding the device stores a weight in as many bytes as the program counts for it: in
+// fp32 where a stack has no second copy, on one rank too.
+TEST(DeviceMemory, StoresWeightsAsTheProgramCountsThem) {
+  for (const int ranks : {1, 2}) {
+    for (const int zero : {0, 3}) {
+      for (const bool keeps_copy : {false, true}) {
+        PlanRequest request;
+        request.data_parallel = ranks;
+        request.zero_stage = zero;
+        Training training = tiny_training();
+        training.stack.keeps_weight_copy = keeps_copy;
+        const Setting setting = tiny_setting(tiny_llama(false), training, request);
+        const auto program = lower(setting.model, setting.training, setting.plan);
+        ASSERT_TRUE(program);
+        for (const ProgramBuffer& buffer : program->buffers) {
+          if (buffer.role != BufferRole::weight) continue;
+          EXPECT_EQ(static_cast<double>(bytes_of(element_type(buffer, {}))), buffer.element_bytes)
+              << buffer.name << ", " << ranks << " ranks, zero " << zero;
+          EXPECT_EQ(buffer.element_bytes, zero == 3 && !keeps_copy ? 4 : 2);
+        }
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -183,8 +183,9 @@ void NetworkUnit::keep_parts(Parameter& parameter) {
     parameter.held_weight = keep_part(parameter.weight, sharing);
   } else if (casts_master_weights(lowering_)) {
     // Of one rank the master weights are what it keeps: kernels read them cast.
-    lowering_.program.buffers[static_cast<std::size_t>(parameter.weight)].element_bytes =
-        lowering_.training.precision.master_weight_bytes;
+    ProgramBuffer& weight = lowering_.program.buffers[static_cast<std::size_t>(parameter.weight)];
+    weight.element_bytes = lowering_.training.precision.master_weight_bytes;
+    weight.dtype = Dtype::fp32;
   }
   if (stage >= 2 && sharing.ranks > 1) {
     parameter.held_gradient = keep_part(parameter.gradient, sharing);
