@@ -323,7 +323,7 @@ int run(const PlanOptions& options) {
   }
   if (best_of(result).empty()) {
     return fail({options.file.string(), why_nothing(*question, planner, result.optimal)},
-                kAnswerIsNo);
+                result.optimal ? kAnswerIsNo : kInterrupted);
   }
   if (const auto written = write_best(options, result); !written) {
     return fail(written.error(), kMachineFailed);

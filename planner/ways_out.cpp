@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "model/cluster/fabric_shape.h"
+
 namespace trainyard {
 namespace {
 
@@ -24,11 +26,18 @@ std::optional<WayOut> way(std::string change, Job job, SearchOptions options,
   return WayOut{std::move(change), std::move(best), cost};
 }
 
+// Whether the fabric between nodes is known and stays the same for as many.
+bool connects(const Cluster& cluster) {
+  const InterNodeKind kind = cluster.inter.kind;
+  return kind != InterNodeKind::none && check_fabric(cluster).has_value();
+}
+
 std::optional<WayOut> more_nodes(const Job& job, const SearchOptions& options,
                                  const JobEvaluator& evaluate) {
   for (int times = 2; times <= kMostTimesNodes; times *= 2) {
     Job larger = job;
     larger.cluster.nodes = times * job.cluster.nodes;
+    if (!connects(larger.cluster)) continue;
     auto found = way(fmt::format("{} nodes instead of {}", larger.cluster.nodes, job.cluster.nodes),
                      larger, options, evaluate);
     if (found) return found;

@@ -96,7 +96,8 @@ Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds s
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
 // the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
 // more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
-// So it is with the pairs of passes of DualPipe, whose stages wait for their neighbours before each.
+// So it is with the pairs of passes of DualPipe, whose stages wait for their neighbours before
+// each.
 Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
 
 // Tokens of one micro-batch on one rank: b·s/c.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "model/cost/collective.h"
@@ -39,19 +40,36 @@ constexpr PlanRule kStackHasZero = {
                                  stack.name, stack.zero_stack));
     }};
 
+// Of the two dimensions whose ranks hold the same dense states, the one laid out first.
+Count inner_data_dimension(const Proposal& p) {
+  const std::string& order = p.request.rank_order;
+  const bool context = order.find("cp") < order.find("dp");
+  return context ? Count{p.request.context_parallel} : p.data_parallel;
+}
+
+// A group is a part of a row of the inner dimension, or whole rows.
+bool shards_lie_in_rows(const Proposal& p, Count group) {
+  const Count row = inner_data_dimension(p);
+  return divides(group, row) || divides(row, group);
+}
+
 constexpr PlanRule kShardingGroup = {
     [](const Proposal& p) {
-      return divides(p.request.sharding_group.value_or(1),
-                     p.data_parallel * p.request.context_parallel);
+      const Count group = p.request.sharding_group.value_or(1);
+      return divides(group, p.data_parallel * p.request.context_parallel) &&
+             shards_lie_in_rows(p, group);
     },
     [](const Proposal& p) {
       const Count ranks = p.data_parallel * p.request.context_parallel;
       const Count found = *p.request.sharding_group;
-      return refusal(
-          "sharding_group",
-          fmt::format("found {}, allowed a divisor of {} = data_parallel · "
-                      "context_parallel; nearest {}",
-                      found, ranks, nearest_divisor(ranks, found, [](Count) { return true; })));
+      const auto in_rows = [&p](Count group) { return shards_lie_in_rows(p, group); };
+      const Count row = inner_data_dimension(p);
+      const std::string rows =
+          row == 1 || row == ranks ? "" : fmt::format(" that divides {} or is its multiple", row);
+      return refusal("sharding_group",
+                     fmt::format("found {}, allowed a divisor of {} = data_parallel · "
+                                 "context_parallel{}; nearest {}",
+                                 found, ranks, rows, nearest_divisor(ranks, found, in_rows)));
     }};
 
 constexpr PlanRule kRecomputedLayers = {

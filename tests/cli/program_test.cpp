@@ -414,6 +414,15 @@ TEST(Program, StopsAtItsTimeLimitAndShowsTheBestSoFar) {
   EXPECT_TRUE(json.at("improvement").is_null());  // there is no time for it
 }
 
+TEST(Program, SaysThatATimeLimitLeftNothingToShow) {
+  const Ran ran = run_trainyard("plan --time-limit 1e-6 " + quoted(long_search()));
+  EXPECT_EQ(ran.status, 130);
+  EXPECT_EQ(ran.out, "");
+  EXPECT_NE(ran.err.find("the time limit came before any plan that fits was found"),
+            std::string::npos)
+      << ran.err;
+}
+
 // On a busy machine nothing may have been found at first (130): then later.
 TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
   Ran ran;

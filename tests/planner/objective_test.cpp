@@ -193,5 +193,25 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   }
 }
 
+// Nothing says what would connect it to another node.
+TEST(WaysOut, LeaveOutMoreNodesWithoutAFabric) {
+  Job job = small_dense_job();
+  job.cluster.nodes = 1;
+  job.cluster.inter = {};
+  job.cluster.device.memory = Bytes(1);
+  for (const WayOut& way : ways_out(job, {}, analytic_evaluator)) {
+    EXPECT_EQ(way.change.find("nodes"), std::string::npos) << way.change;
+  }
+  const PreparedJob prepared = prepare(job);
+  job.cluster.device.memory =
+      search(prepared, {.objective = Objective::memory, .top = 1}, analytic_evaluator(prepared))
+          .closest.at(0)
+          .estimate.peak_memory *
+      0.999;
+  for (const WayOut& way : ways_out(job, {}, analytic_evaluator)) {
+    EXPECT_EQ(way.change.find("nodes"), std::string::npos) << way.change;
+  }
+}
+
 }  // namespace
 }  // namespace trainyard

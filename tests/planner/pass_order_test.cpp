@@ -44,7 +44,7 @@ double bubble(const PassOrderProblem& problem, Seconds span) {
   return span / (problem.microbatches * problem.stages[0].total()) - 1;
 }
 
-// anchors.md and the issue: 4.5 % and 6.8 %, to a tenth of a percent. The bounds by hand: from the
+// anchors.md: 4.5 % and 6.8 %, to a tenth of a percent. The bounds by hand: from the
 // first stage to the last and back, (p−1)(F+B+2·send), all forward passes and input gradients of
 // the last, m(F+B), and one W: 1,152,599 µs of 1,102,680 and 9,420,103 of 8,821,440.
 TEST(PassOrder, ReachesWhatTheZeroBubbleAuthorsReach) {

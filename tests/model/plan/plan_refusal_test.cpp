@@ -355,6 +355,24 @@ TEST(PlanRefusal, ShardingGroupsThatDoNotDivideTheDataRanks) {
             "context_parallel; nearest 16");
 }
 
+// Ranks of one group would be in half a row of the context-parallel ranks and in the next one.
+TEST(PlanRefusal, ShardingGroupsThatEndWithinARowOfContextParallelRanks) {
+  PlanQuestion question;
+  question.request.tensor_parallel = 4;
+  question.request.context_parallel = 4;  // D·c = 16
+  for (const int group : {1, 2, 4, 8, 16}) {
+    question.request.sharding_group = group;
+    EXPECT_EQ(question.refusal(), "legal");
+  }
+  question.cluster.devices_per_node = 6;  // D·c = 12
+  question.cluster.nodes = 8;
+  question.training.global_batch = 48;
+  question.request.sharding_group = 3;
+  EXPECT_EQ(question.refusal(),
+            "/plan/sharding_group: found 3, allowed a divisor of 12 = data_parallel · "
+            "context_parallel that divides 4 or is its multiple; nearest 2");
+}
+
 TEST(PlanRefusal, RecomputationOfLayersThatAreNotThere) {
   PlanQuestion question;
   question.request.recompute = {RecomputeMode::full, 32};
