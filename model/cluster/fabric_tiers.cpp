@@ -30,16 +30,21 @@ struct Subtree {
   int ranks = 0;
   BytesPerSecond cut;
 };
-std::vector<Subtree> subtrees(const TopologyGraph& graph, int highest) {
-  const auto within = [&](TopologyGraph::vertex_descriptor vertex) {
-    return level(graph[vertex]) <= highest;
-  };
+boost::disjoint_sets_with_storage<> joined(const TopologyGraph& graph, const auto& within) {
   boost::disjoint_sets_with_storage<> sets(num_vertices(graph));
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
     const auto a = source(edge, graph);
     const auto b = target(edge, graph);
     if (within(a) && within(b)) sets.union_set(a, b);
   }
+  return sets;
+}
+
+std::vector<Subtree> subtrees(const TopologyGraph& graph, int highest) {
+  const auto within = [&](TopologyGraph::vertex_descriptor vertex) {
+    return level(graph[vertex]) <= highest;
+  };
+  boost::disjoint_sets_with_storage<> sets = joined(graph, within);
   std::vector<Subtree> result;
   std::vector<std::size_t> place(num_vertices(graph), num_vertices(graph));  // of a set's subtree
   const auto subtree_of = [&](TopologyGraph::vertex_descriptor vertex) -> Subtree& {

@@ -9,14 +9,6 @@ namespace {
 
 using enum CollectiveOperation;
 
-ShardDivisors divisors(int zero_stage, double ranks) {
-  ShardDivisors out;
-  if (zero_stage >= 1) out.optimizer = ranks;
-  if (zero_stage >= 2) out.gradients = ranks;
-  if (zero_stage >= 3) out.parameters = ranks;
-  return out;
-}
-
 // The groups that reduce and shard one class of parameters (dense or expert).
 struct ParameterClass {
   const GroupLinks* reduce = nullptr;   // all ranks that hold a copy
@@ -562,14 +554,6 @@ class StageOverlap {
 };
 
 }  // namespace
-
-ShardDivisors dense_divisors(const Plan& plan) {
-  return divisors(plan.zero_stage, plan.sharding_group);
-}
-
-ShardDivisors expert_divisors(const Plan& plan) {
-  return divisors(plan.zero_stage, plan.expert_data_parallel);
-}
 
 DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
                                     const PlanLinks& links, const StageParameters& stage,

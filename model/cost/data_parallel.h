@@ -4,6 +4,7 @@
 
 #include "model/cost/overlap.h"
 #include "model/cost/priced_messages.h"
+#include "model/cost/shard_divisors.h"
 #include "model/cost/stage_parameters.h"
 #include "model/cost/traffic.h"
 #include "model/job.h"
@@ -58,12 +59,5 @@ Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const Pl
 // Gradient norm, clipping, update of this rank's shard; where the optimizer is offloaded, the
 // host's.
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage);
-
-// By how many ranks ZeRO divides the optimizer states, the gradients and the parameters.
-struct ShardDivisors {
-  double optimizer = 1, gradients = 1, parameters = 1;
-};
-ShardDivisors dense_divisors(const Plan& plan);
-ShardDivisors expert_divisors(const Plan& plan);
 
 }  // namespace trainyard

@@ -166,7 +166,8 @@ class StageBuilder {
   // The weight gradients that end the list of a last stage whose head is a copy of the embedding:
   // the head's come first, so that the first stage need not wait for the others to add up theirs
   // (the zero-bubble authors' WeightGradStore starts that sum before the gradients it has put off).
-  // Where every pass reduces its gradients, those would wait behind the sum on their stream.
+  // Where every pass reduces its gradients, those would wait behind the sum on their stream; and
+  // where stages end together, nothing is gained.
   std::size_t first_of_drain(const std::vector<Pass>& passes) const {
     std::size_t first = passes.size();
     if (!sums_before_drain()) return first;
@@ -185,8 +186,8 @@ class StageBuilder {
   }
   bool sums_before_drain() const {
     return blocks_.tied_last >= 0 && shape_.route == Route::loop && shape_.chunks == 1 &&
-           has_head() && plan_.schedule->splits_backward && plan_.zero_stage < 2 &&
-           !keeps_gradients_away(plan_);
+           has_head() && plan_.schedule->splits_backward && !plan_.schedule->optimizer_barrier &&
+           !plan_.optimizer_barrier && plan_.zero_stage < 2 && !keeps_gradients_away(plan_);
   }
 
   // A forward and a backward pass side by side begin and end together: the gradient is received
@@ -379,11 +380,16 @@ class StageBuilder {
     call(body, block_call(units[0].at, units[0].blocks->restore));
   }
 
-  Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
+  std::vector<Unit> units_backward(int chunk, Part part) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
     if (part == Part::head) units.resize(1);
     if (part == Part::layers) units.erase(units.begin());
+    return units;
+  }
+
+  Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
+    const std::vector<Unit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
     const bool reduces = last && plan_.overlap.data_parallel;
     LastSums sums = {BlockCall{.block = -1}, BlockCall{.block = -1}};

@@ -106,6 +106,9 @@ void forget_beyond(const FlatPart& part, Tensor<S>& weight) {
   std::fill(weight.data() + part.end, weight.data() + weight.size(), kUnknown);
 }
 
+// Elements of a part that move.
+Eigen::Index moving(const FlatPart& part, bool skips) { return skips ? 0 : part.end - part.begin; }
+
 // In place: gradients, the states, weights.
 template <typename S>
 void optimizer_step(const Operation& op, const Where& where, const Operands<S>& o) {
@@ -116,7 +119,6 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
   const bool skips = is_skipped(where, o);
   S* kept = states.data();
   const auto step = [&](S& w, S gradient) {
-    if (skips) return;
     S& full = keeps_weights ? kept[states.cols() - 1] : w;
     if (keeps_weights && where.step == 0) full = w;
     full = update.stepped(full, gradient, kept);
@@ -129,7 +131,7 @@ void optimizer_step(const Operation& op, const Where& where, const Operands<S>& 
     const auto [part, of_whole, into_whole] = updated_part(op, where, o, i, count + 1 + i);
     const Eigen::Index first_weight = into_whole ? part.begin : 0;
     const Eigen::Index first_gradient = of_whole ? part.begin : 0;
-    for (Eigen::Index k = 0; k < part.end - part.begin; ++k) {
+    for (Eigen::Index k = 0; k < moving(part, skips); ++k) {
       step(weight.data()[first_weight + k], gradient.data()[first_gradient + k]);
     }
     if (into_whole) forget_beyond(part, weight);
