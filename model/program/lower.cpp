@@ -380,6 +380,10 @@ class StageBuilder {
     call(body, block_call(units[0].at, units[0].blocks->restore));
   }
 
+  void call_reduction(Body& body, const Unit& unit) const {
+    if (unit.blocks->reduced_in_pass) call(body, block_call(unit.at, unit.blocks->reduction));
+  }
+
   std::vector<Unit> units_backward(int chunk, Part part) const {
     std::vector<Unit> units = units_of(chunk);
     std::reverse(units.begin(), units.end());
@@ -407,9 +411,7 @@ class StageBuilder {
       }
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces && units[i].blocks->reduced_in_pass) {
-        call(body, block_call(units[i].at, units[i].blocks->reduction));
-      }
+      if (reduces) call_reduction(body, units[i]);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
