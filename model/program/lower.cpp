@@ -380,8 +380,9 @@ class StageBuilder {
     call(body, block_call(units[0].at, units[0].blocks->restore));
   }
 
-  void call_reduction(Body& body, const Unit& unit) const {
-    if (unit.blocks->reduced_in_pass) call(body, block_call(unit.at, unit.blocks->reduction));
+  void call_reduction(Body& body, const Unit& unit, bool reduces) const {
+    if (!reduces || !unit.blocks->reduced_in_pass) return;
+    call(body, block_call(unit.at, unit.blocks->reduction));
   }
 
   std::vector<Unit> units_backward(int chunk, Part part) const {
@@ -411,7 +412,7 @@ class StageBuilder {
       }
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
-      if (reduces) call_reduction(body, units[i]);
+      call_reduction(body, units[i], reduces);
       call(body, block_call(units[i].at, copies_of(*units[i].blocks, pass).go));
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
