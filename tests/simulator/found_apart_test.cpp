@@ -86,7 +86,7 @@ TEST(FoundApart, DualpipeWaitsForSendsBeforeItsPairs) {
   request.schedule = "dualpipe";
   request.zero_stage = 0;
   request.overlap.pipeline = true;
-  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.05);
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02);
 }
 
 }  // namespace
