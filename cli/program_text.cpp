@@ -61,7 +61,7 @@ std::string size_text(const Program& program, const Operation& operation) {
   if (operation.gemm.m > 0) {
     return fmt::format("{}×{}×{}", operation.gemm.m, operation.gemm.n, operation.gemm.k);
   }
-  if (is_communication(operation.kind)) return with_unit(operation.message);
+  if (moves_bytes(operation.kind)) return with_unit(operation.message);
   Bytes largest;
   for (const Operand& operand : operation.operands) {
     largest = std::max(largest, program.buffers[static_cast<std::size_t>(operand.buffer)].bytes());
@@ -125,7 +125,7 @@ std::vector<CsvRow> program_rows(const RankProgram& of) {
        operations_of(of.program, of.layout.coordinates(of.rank).stage)) {
     const Operation& operation = *issued.operation;
     const Tag tag = issued.tag();
-    const bool communicates = is_communication(operation.kind);
+    const bool moves = moves_bytes(operation.kind);
     rows.push_back(
         {{"pass", std::string(name_of(tag.pass))},
          {"microbatch", std::to_string(tag.microbatch)},
@@ -137,7 +137,7 @@ std::vector<CsvRow> program_rows(const RankProgram& of) {
          {"dtype", std::string(name_of(operation.dtype))},
          {"flop", csv_number(flop_of(operation).value())},
          {"group", operation.group == Group::none ? "" : std::string(name_of(operation.group))},
-         {"message_bytes", communicates ? csv_number(operation.message.value()) : ""},
+         {"message_bytes", moves ? csv_number(operation.message.value()) : ""},
          {"reads", buffer_names(of.program, operation, Access::read)},
          {"creates", buffer_names(of.program, operation, Access::create)},
          {"updates", buffer_names(of.program, operation, Access::update)}});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "scenarios/write_spans.h"
@@ -37,13 +38,32 @@ void add_steps(Boards& boards, Profile& profile) {
   }
 }
 
-void add_ranks(const Setting& setting, const Boards& boards, Profile& profile) {
+// Share of the last step that no operation covers: streams overlap, so their times are united.
+double share_between(Board& board) {
+  const BoardHead& head = board.head();
+  if (head.steps_done == 0) return 0;
+  const std::span all(board.operations(), static_cast<std::size_t>(head.operations));
+  std::vector<OperationRecord> records(all.begin(), all.end());
+  std::ranges::sort(records, {}, &OperationRecord::begin);
+  double covered = 0, until = 0;
+  for (const OperationRecord& record : records) {
+    covered += std::max(record.end - std::max(record.begin, until), 0.0);
+    until = std::max(until, record.end);
+  }
+  const double step = board.steps()[head.steps_done - 1].time;
+  return step > 0 ? std::clamp(1 - covered / step, 0.0, 1.0) : 0;
+}
+
+void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
   const RankLayout layout(setting.plan, setting.model.kv_heads);
-  for (const auto& board : boards) {
+  for (auto& board : boards) {
     if (!board) continue;
     const BoardHead& head = board->head();
-    profile.ranks.push_back(
-        {head.rank, layout.coordinates(head.rank).stage, head.host.data(), Bytes(head.peak_bytes)});
+    profile.ranks.push_back({.rank = head.rank,
+                             .stage = layout.coordinates(head.rank).stage,
+                             .host = head.host.data(),
+                             .peak_memory = Bytes(head.peak_bytes),
+                             .between = share_between(*board)});
   }
 }
 
@@ -194,6 +214,10 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
   const auto simulation = simulate(question.job, setting.plan);
   if (!simulation) return profile;
   profile.predicted_step_time = simulation->step_time;
+  if (const Seconds measured = mean_step_time(profile); measured > Seconds(0)) {
+    const Estimate predicted = as_estimate(question.job, setting.plan, *simulation);
+    profile.mfu = predicted.mfu * (simulation->step_time / measured);
+  }
   ByOperation all;
   add_predicted(*simulation, all);
   add_measured(*simulation, setting, run, boards, all);

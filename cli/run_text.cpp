@@ -65,12 +65,22 @@ std::string memory_line(const Profile& profile) {
                      on_host ? "buffers of the program" : "given out by the device's pool");
 }
 
+std::string between_line(const Profile& profile) {
+  const auto idlest = std::ranges::max_element(profile.ranks, {}, &ProfiledRank::between);
+  if (idlest == profile.ranks.end() || mean_step_time(profile) == Seconds(0)) return "";
+  return fmt::format("Between operations: at most {:.1f} % of a step, on rank {}.\n",
+                     100 * idlest->between, idlest->rank);
+}
+
 std::string step_line(const Profile& profile) {
   const Seconds measured = mean_step_time(profile);
   if (measured == Seconds(0)) return "No step was measured.\n";
-  return fmt::format("Step: {} measured, {} predicted ({} %).\n", with_unit(measured),
+  // The host is not the device whose peak the scenario has.
+  const bool on_host = profile.backend == name_of(BackendKind::cpu);
+  return fmt::format("Step: {} measured, {} predicted ({} %){}.\n", with_unit(measured),
                      with_unit(profile.predicted_step_time),
-                     error_of(profile.predicted_step_time, measured));
+                     error_of(profile.predicted_step_time, measured),
+                     on_host ? "" : fmt::format(", MFU {:.1f} %", 100 * profile.mfu));
 }
 
 }  // namespace
@@ -82,7 +92,7 @@ std::string run_report(const Profile& profile, const Style& style) {
   if (!profile.operations.empty()) {
     text += "\nBy what contributes most to the difference:\n" + operation_table(profile, style);
   }
-  return text + "\n" + step_line(profile) + memory_line(profile);
+  return text + "\n" + step_line(profile) + between_line(profile) + memory_line(profile);
 }
 
 }  // namespace trainyard

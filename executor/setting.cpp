@@ -45,7 +45,7 @@ bool scales_loss(const Setting& setting) {
 
 bool reads_cast(const Setting& setting, const Operation& operation, const ProgramBuffer& buffer) {
   const bool weight = buffer.role == BufferRole::weight || buffer.gathered;
-  const bool moves = is_communication(operation.kind) || operation.kind == OperationKind::copy;
+  const bool moves = moves_bytes(operation.kind);
   return weight && buffer.part_of < 0 && buffer.dtype == Dtype::fp32 &&
          setting.training.precision.weight_bytes < 4 && operation.phase != Phase::update && !moves;
 }

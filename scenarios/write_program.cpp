@@ -66,7 +66,7 @@ Json operation_json(const Program& program, const RankLayout& layout, int rank,
   const Operation& operation = *issued.operation;
   const Tag tag = issued.tag();
   const int peer = issued.call->peer;
-  const bool between_ranks = is_communication(operation.kind);
+  const bool moves = moves_bytes(operation.kind);
   return {
       {"pass", name_of(tag.pass)},
       {"microbatch", tag.microbatch},
@@ -80,7 +80,7 @@ Json operation_json(const Program& program, const RankLayout& layout, int rank,
       {"flop", flop_of(operation).value()},
       {"group", operation.group == Group::none ? Json(nullptr) : Json(name_of(operation.group))},
       {"peer_rank", or_null(peer < 0 ? -1 : layout.in_stage(rank, peer))},
-      {"message_bytes", between_ranks ? Json(operation.message.value()) : Json(nullptr)},
+      {"message_bytes", moves ? Json(operation.message.value()) : Json(nullptr)},
       {"reads", buffers_json(program, operation, Access::read)},
       {"creates", buffers_json(program, operation, Access::create)},
       {"updates", buffers_json(program, operation, Access::update)},

@@ -125,6 +125,10 @@ static_assert(names_up_to(kPasses, StepPass::finish));
 
 bool is_communication(OperationKind kind) { return kind >= OperationKind::all_reduce; }
 
+bool moves_bytes(OperationKind kind) {
+  return is_communication(kind) || kind == OperationKind::copy;
+}
+
 std::optional<CollectiveOperation> collective_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::all_reduce:

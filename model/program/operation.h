@@ -101,6 +101,7 @@ enum class OperationKind : std::uint8_t {
   receive,
 };
 bool is_communication(OperationKind kind);
+bool moves_bytes(OperationKind kind);  // between ranks, or to and from the host
 
 // Operations of one stream run one after the other, in the order of the program. `pipeline` is a
 // queue for each peer, direction and pass, so that a send never stands in the way of another.

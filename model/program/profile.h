@@ -21,7 +21,8 @@ struct ProfiledRank {
   int rank = 0;
   int stage = 0;
   std::string host;
-  Bytes peak_memory;  // buffers of the program
+  Bytes peak_memory;   // buffers of the program
+  double between = 0;  // share of its last step in which no operation of it ran or waited
 };
 
 // A receive or a collective takes from when its rank is ready for it: waiting for others shows.
@@ -40,6 +41,7 @@ struct Profile {
   int warmup_steps = 0;  // the first of `steps`
   std::vector<ProfiledStep> steps;
   Seconds predicted_step_time;
+  double mfu = 0;  // of the measured steps, by the FLOP and the peak that the cost model counts
   std::vector<ProfiledRank> ranks;
   std::vector<ProfiledOperation> operations;
   std::string failure;  // why the run ended early; empty: it did not

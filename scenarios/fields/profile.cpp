@@ -33,6 +33,10 @@ const Section<ProfiledRank>& profiled_rank_section() {
           count("stage", &R::stage, "its pipeline stage", {.least = 0}).required(),
           text("host", &R::host, "where it ran"),
           quantity("peak_memory", &R::peak_memory, "most held at a time: buffers of the program"),
+          number("between", &R::between,
+                 "share of its last step in which no operation of it ran or waited: what the host "
+                 "takes between them",
+                 {.least = 0, .most = 1}),
       });
   return section;
 }
@@ -67,6 +71,9 @@ const Section<Profile>& profile_section() {
                 {.least = 0}),
           objects<profiled_step_section>("steps", &P::steps, "in their order"),
           quantity("predicted_step_time", &P::predicted_step_time, "by the simulation"),
+          number("mfu", &P::mfu,
+                 "model FLOP a second of the measured steps over the peak of the scenario's device",
+                 {.least = 0, .most = 1e3}),
           objects<profiled_rank_section>("ranks", &P::ranks, "those that started"),
           objects<profiled_operation_section>("operations", &P::operations,
                                               "by the time that they took"),

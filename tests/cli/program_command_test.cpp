@@ -71,5 +71,22 @@ TEST(ProgramCommand, PrintsWhatComesFromTheHostAndGoes) {
   EXPECT_NE(ran.out.find("copy"), std::string::npos);
 }
 
+// With the optimizer on the host, fp32 gradients go there and bf16 weights come back. A layer has
+// 4h² of attention and 3h·4h of a gated MLP, over t, and two norms' h.
+TEST(ProgramCommand, SaysHowManyBytesACopyMoves) {
+  const Ran ran = run_trainyard(
+      program(eight_ranks(R"(, "offload": { "optimizer": "host" })"), "--rank 0 --format json"));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson document = PrintedJson::parse(ran.out);
+  std::vector<int> bytes;
+  for (const PrintedJson& operation : document.at("operations")) {
+    if (operation.at("operation") == "copy" && operation.at("layer") == 1) {
+      bytes.push_back(operation.at("message_bytes").get<int>());
+    }
+  }
+  const int layer = (4 * 512 * 512 + 3 * 512 * 2048) / 2 + 2 * 512;
+  EXPECT_EQ(bytes, (std::vector<int>{4 * layer, 2 * layer}));
+}
+
 }  // namespace
 }  // namespace trainyard

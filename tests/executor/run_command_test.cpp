@@ -99,6 +99,28 @@ TEST(RunCommand, TracesTheMemoryThatEachRankHolds) {
   }
 }
 
+// The trace has the last step's operations one by one: what they leave of the step is the share.
+TEST(RunCommand, SaysWhatLiesBetweenItsOperations) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} --steps 2 --trace {} -o {}", tiny_scenario("", 1), trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Between operations: at most "), std::string::npos) << ran.out;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  double busy = 0;  // one rank of one stream: nothing overlaps
+  for (const SavedTrack& track : saved->tracks) {
+    if (track.process != "rank 0 measured") continue;
+    for (const std::uint32_t span : track.spans) {
+      busy += to_seconds(saved->times[span].end - saved->times[span].start).value();
+    }
+  }
+  ASSERT_EQ(measured->ranks.size(), 1u);
+  EXPECT_GT(busy, 0);
+  EXPECT_NEAR(measured->ranks[0].between, 1 - busy / measured->steps.back().time.value(), 1e-3);
+}
+
 TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
   const Ran ran = run_trainyard(fmt::format("run {} --ranks 3", tiny_scenario("", 2)));
   EXPECT_EQ(ran.status, 2);
