@@ -21,7 +21,7 @@ struct Accelerator {
   double transfers = 0;  // GT/s of a lane
   int lanes = 0;
   int sm = 0;
-  bool measured = false;  // a <gpu> element: NCCL looked for links
+  bool measured = false;  // NCCL dumped it, having looked for links: by hand nobody adds numbers
   int links = 0;
   bool switched = false;
 };
@@ -144,7 +144,7 @@ class TopologyReader {
                             .transfers = slot.transfers,
                             .lanes = slot.lanes};
     const pugi::xml_node gpu = node.child("gpu");
-    accelerator.measured = static_cast<bool>(gpu);
+    accelerator.measured = gpu && !accelerator.pci_id.empty();
     accelerator.sm = whole(gpu, "sm", 1000);
     for (const pugi::xml_node link : gpu.children("nvlink")) {
       accelerator.links += whole(link, "count", 1000);

@@ -135,6 +135,31 @@ TEST(NcclTopology, TakesNoEndlessRate) {
   }
 }
 
+// Amazon's file for p5 has its GPUs but neither their numbers nor links, which NCCL then finds: 18
+// of 25 GB/s each (H100 SXM datasheet), and four adapters of 100 Gbit/s beside each.
+TEST(NcclTopology, AssumesTheNvlinksThatAFileWrittenByHandLeavesOut) {
+  std::string gpus;
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    gpus += fmt::format(R"(<pci busid="0000:0{0}:00.0" class="0x060400">
+             <pci busid="0000:{0}f:00.0" class="0x030200" link_speed="32.0 GT/s PCIe"
+                  link_width="16"><gpu dev="{0}" sm="90" rank="{0}" gdr="1"/></pci>)",
+                        gpu);
+    for (int nic = 0; nic < 4; ++nic) {
+      gpus += fmt::format(R"(<pci busid="0000:{0}{1}:00.0" class="0x020000"><nic>
+               <net name="rdmap{0}s{1}" speed="100000" gdr="1"/></nic></pci>)",
+                          gpu, nic);
+    }
+    gpus += "</pci>";
+  }
+  const auto read_node = read(system_of(gpus));
+  ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
+  EXPECT_EQ(read_node->node.devices, 8);
+  EXPECT_EQ(read_node->node.nics, 32);
+  EXPECT_EQ(read_node->node.intra.kind, IntraNodeKind::nvswitch);
+  EXPECT_DOUBLE_EQ(read_node->node.intra.bandwidth.value(), 18 * 25e9);
+  EXPECT_THAT(read_node->assumptions, Contains(HasSubstr("no NVLinks")));
+}
+
 // GB/s of PCIe 5 x16: 32 GT/s · 16 lanes · 128/130 / 8 bits.
 TEST(NcclTopology, TakesPcieWhereADumpHasNoNvlink) {
   const auto read_node = read(system_of(switch_with(1, "")));
