@@ -50,9 +50,10 @@ struct Tolerance {
   double scalar = 1e-5;
 };
 // fp32: the above. bf16, fp16: rounding to 8 or 11 bits after every operation, in another order on
-// every plan.
-// Where GEMMs cast, such a rounding also takes one number in some thirty over to the next that e4m3
-// has, an eighth away, and one in sixteen to that of e5m2, a quarter away.
+// every plan. Where that order decides which experts a token goes to (scores that nearly tie,
+// summed by several ranks), a tensor has other tokens in it. Where GEMMs cast, such a rounding also
+// takes one number in some thirty over to the next that e4m3 has, an eighth away, and one in
+// sixteen to that of e5m2, a quarter away.
 Tolerance tolerance_of(const Setting& setting);
 
 struct Difference {

@@ -242,15 +242,18 @@ TEST(ExecutedPlan, OfEveryStageOfShardingIsTheUnshardedNetwork) {
 // --------------------------------------------
 
 TEST(ExecutedPlan, DropsTheTokensThatTheUnshardedNetworkDrops) {
-  for (const auto& [tensor, data, expert] :
-       {std::tuple{1, 4, 2}, std::tuple{2, 2, 2}, std::tuple{2, 4, 4}}) {
+  for (const auto& [tensor, data, expert, micro_batch] :
+       {std::tuple{1, 4, 2, 1}, std::tuple{2, 2, 2, 1}, std::tuple{2, 4, 4, 1},
+        std::tuple{1, 2, 2, 2}, std::tuple{2, 2, 4, 2}}) {
     PlanRequest request;
     request.tensor_parallel = tensor;
     request.sequence_parallel = tensor > 1;
     request.data_parallel = data;
     request.expert_parallel = expert;
+    request.micro_batch = micro_batch;
     request.capacity_factor = 0.75;
-    expect_right(tiny_moe(), request, fmt::format("dropping t {} D {} e {}", tensor, data, expert));
+    expect_right(tiny_moe(), request,
+                 fmt::format("dropping t {} D {} e {} b {}", tensor, data, expert, micro_batch));
   }
 }
 

@@ -70,8 +70,9 @@ PlanRequest unsharded(int micro_batch) {
 void expect_equivalent(const Setting& setting, const std::string& what, std::uint64_t seed) {
   const Outcome sharded = run_lowered(setting, seed);
   ASSERT_EQ(sharded.stuck, "") << what;
-  PlanRequest request = unsharded(1);
-  if (setting.plan.capacity_factor > 0) request.capacity_factor = setting.plan.capacity_factor;
+  const bool drops = setting.plan.capacity_factor > 0;  // counted over a micro-batch
+  PlanRequest request = unsharded(drops ? setting.plan.micro_batch : 1);
+  if (drops) request.capacity_factor = setting.plan.capacity_factor;
   Setting whole = tiny_setting(setting.model, setting.training, request);
   whole.blocks = setting.plan;
   const Outcome expected = run_lowered(whole);

@@ -62,9 +62,14 @@ TEST(ProgramOfExperts, IsTheUnshardedOneOnEveryDegree) {
 
 TEST(ProgramOfExperts, DropsTheTokensThatTheUnshardedOneDrops) {
   for (const ExpertDegrees& degrees : kDegrees) {
-    PlanRequest request = request_for(degrees);
-    request.capacity_factor = 0.75;
-    expect_equivalent(tiny_setting(full_moe(), request), described(degrees));
+    for (const int micro_batch : {1, 2}) {
+      PlanRequest request = request_for(degrees);
+      request.micro_batch = micro_batch;
+      request.capacity_factor = 0.75;
+      Training training = tiny_training();
+      training.global_batch *= micro_batch;
+      expect_equivalent(tiny_setting(full_moe(), training, request), described(degrees));
+    }
   }
 }
 
