@@ -1,6 +1,7 @@
 // The command `trainyard`: chooses the subcommand, runs it, and turns whatever happens into an exit
 // status (design §4).
 #include <exception>
+#include <new>
 #include <string>
 
 #include "cli/command.h"
@@ -60,6 +61,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return trainyard::run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return trainyard::fail({"", "the answer needs more memory than this machine gives"},
+                           trainyard::kMachineFailed);
   } catch (const std::exception& error) {
     return trainyard::fail({"", error.what()}, trainyard::kMachineFailed);
   }

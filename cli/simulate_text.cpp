@@ -83,10 +83,10 @@ std::string played_line(const StepSimulation& simulation, const Estimate& estima
           : fmt::format("every rank{}", simulation.unfolded_because.empty()
                                             ? ""
                                             : ": " + simulation.unfolded_because);
-  return wrap(fmt::format("Played {} operations of {} ranks ({}). The estimate is {} ({} %).",
-                          count(simulation.operations),
-                          count(static_cast<std::int64_t>(simulation.step.graph.ranks.size())),
-                          folded, with_unit(estimated.step_time),
+  const std::size_t ranks = simulation.step.graph.ranks.size();
+  return wrap(fmt::format("Played {} operations of {} rank{} ({}). The estimate is {} ({} %).",
+                          count(simulation.operations), count(static_cast<std::int64_t>(ranks)),
+                          ranks == 1 ? "" : "s", folded, with_unit(estimated.step_time),
                           signed_percent(estimated.step_time / simulation.step_time - 1)));
 }
 
