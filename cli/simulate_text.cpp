@@ -90,6 +90,16 @@ std::string played_line(const StepSimulation& simulation, const Estimate& estima
                           signed_percent(estimated.step_time / simulation.step_time - 1)));
 }
 
+std::string dynamic_line(const Question& question, const Plan& plan,
+                         const StepSimulation& simulation) {
+  const auto& sequences = question.scenario.simulation.sequences;
+  if (!sequences || !sequences->dynamic) return {};
+  return wrap(fmt::format("{} micro-batches a replica, of {} tokens at most; the plan has {}.",
+                          count(simulation.step.program->microbatches),
+                          count(most_tokens(question.job.job.training, plan)),
+                          count(plan.microbatches)));
+}
+
 std::string disturbed_line(const StepConditions& conditions) {
   if (conditions.stragglers.empty() && conditions.jitter == 0) return {};
   return wrap("What kernels lose on slow devices and to jitter stands among the other times.");
@@ -109,7 +119,7 @@ std::string simulation_report(const Question& question, const Plan& plan,
   text += "\n" + memory_bars(candidate.estimate, cluster.device.memory, style);
   text += "\n" + verdict(candidate.estimate, cluster, style);
   return text + played_line(simulation, estimate(question.job, plan)) +
-         disturbed_line(question.scenario.simulation);
+         dynamic_line(question, plan, simulation) + disturbed_line(question.scenario.simulation);
 }
 
 }  // namespace trainyard

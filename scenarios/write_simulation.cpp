@@ -68,6 +68,11 @@ std::string simulation_json(const Scenario& scenario, const PreparedJob& job, co
   if (!simulation.unfolded_because.empty()) {
     json["unfolded_because"] = simulation.unfolded_because;
   }
+  const auto& sequences = scenario.simulation.sequences;
+  if (sequences && sequences->dynamic) {
+    json["micro_batches"] = simulation.step.program->microbatches;
+    json["micro_batch_tokens"] = most_tokens(job.job.training, plan);
+  }
   json["ranks"] = simulation.step.graph.ranks.size();
   json["operations"] = simulation.operations;
   json["events"] = simulation.timeline.events;

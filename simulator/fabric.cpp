@@ -308,8 +308,10 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
   };
   const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
   const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
-  if (round.way == Way::switch_across) {
+  if (round.way == Way::switch_across && from == to) {
     append_up_and_down(from, round, uses);
+  } else if (round.way == Way::switch_across) {
+    append_between_switches(from, to, round, uses);
   } else if (domain_[from] == domain_[to]) {
     append_inside(block(transfer.from), from, to, round, uses);
   } else {
@@ -367,6 +369,21 @@ void Fabric::append_up_and_down(std::uint32_t device, const TransferRound& round
     add(uses, port.to_switch, share);
     add(uses, port.to_switch ^ 1, share);
     add_in(uses, port, share);
+  }
+}
+
+// What the first switches of two devices send each other.
+void Fabric::append_between_switches(std::uint32_t from, std::uint32_t to,
+                                     const TransferRound& round, std::vector<LinkUse>& uses) {
+  if (!switches_can_fill_) return;
+  const std::span<const Port> out = ports_of(from);
+  const std::span<const Port> in = ports_of(to);
+  const std::size_t lanes = std::max(out.size(), in.size());
+  const double share = round.overhead * across_overhead_ / static_cast<double>(lanes);
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    between_.clear();
+    routes_.append(out[lane % out.size()].nic, in[lane % in.size()].nic, share, between_);
+    for (const LinkUse& use : between_) add(uses, use.link, use.share);
   }
 }
 

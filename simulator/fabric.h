@@ -107,6 +107,8 @@ class Fabric {
   void add_out(std::vector<LinkUse>& uses, const Port& port, double share) const;
   void add_in(std::vector<LinkUse>& uses, const Port& port, double share) const;
   void add_between(std::vector<LinkUse>& uses, const Port& from, const Port& to, double share);
+  void append_between_switches(std::uint32_t from, std::uint32_t to, const TransferRound& round,
+                               std::vector<LinkUse>& uses);
   void append_across(std::span<const std::int32_t> sending, std::uint32_t from,
                      std::span<const std::int32_t> receiving, std::uint32_t to,
                      const TransferRound& round, std::vector<LinkUse>& uses);

@@ -28,6 +28,23 @@ TransferRound two_level_round(const GroupLinks& links, Bytes message, double lea
   return all;
 }
 
+// Those of one kind that follow each other, none of them repeated, as one.
+TransferRounds joined(const TransferRounds& rounds) {
+  TransferRounds result;
+  Seconds latency;  // of one of the last
+  for (const TransferRound& round : rounds) {
+    if (result.empty() || round.way != result.back().way || round.latency != latency) {
+      result.push_back(round);
+      latency = round.latency;
+      continue;
+    }
+    TransferRound& into = result.back();
+    into.latency += round.latency;
+    into.transfers.insert(into.transfers.end(), round.transfers.begin(), round.transfers.end());
+  }
+  return result;
+}
+
 }  // namespace
 
 Seconds two_level_time(const GroupLinks& links, Bytes message, double leaving) {
@@ -42,7 +59,8 @@ TransferRounds rounds_of(const GroupLinks& links, const Call& call) {
   if (call.leaving > 0 && links.domains > 1) {
     return {two_level_round(links, call.message, call.leaving)};
   }
-  return algorithm_on(links, call)->rounds(links, call.message);
+  TransferRounds rounds = algorithm_on(links, call)->rounds(links, call.message);
+  return call.operation == CollectiveOperation::all_to_all ? joined(rounds) : rounds;
 }
 
 const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& call) {
@@ -56,67 +74,45 @@ PhasedCall::PhasedCall(const GroupLinks& links, const Call& call)
     : links_(links), stretch_(call.stretch) {
   if (links.size < 2) return;
   rounds_ = rounds_of(links, call);
-  // The rounds of an all-to-all do not wait for each other: those of one kind are one phase.
-  const bool all_to_all = call.operation == CollectiveOperation::all_to_all;
-  for (std::size_t first = 0; first < rounds_.size();) {
-    std::size_t end = first + 1;
-    while (all_to_all && end < rounds_.size() && rounds_[end].way == rounds_[first].way &&
-           rounds_[end].latency == rounds_[first].latency) {
-      ++end;
-    }
-    parts_.push_back(part_of(first, end));
-    first = end;
-  }
+  for (const TransferRound& round : rounds_) parts_.push_back(part_of(round));
 }
 
 // As one flow of as many bytes as the busiest member sends.
-PhasedCall::Part PhasedCall::part_of(std::size_t first, std::size_t last) const {
-  Part part{.first = first, .last = last, .latency = {}, .bytes = {}};
+PhasedCall::Part PhasedCall::part_of(const TransferRound& round) const {
   std::vector<double> sent(static_cast<std::size_t>(links_.size));
-  for (std::size_t i = first; i < last; ++i) {
-    const TransferRound& round = rounds_[i];
-    part.latency += round.repeats * round.latency;
-    for (const Transfer& transfer : round.transfers) {
-      sent[static_cast<std::size_t>(transfer.from)] += round.repeats * transfer.bytes.value();
-    }
+  for (const Transfer& transfer : round.transfers) {
+    sent[static_cast<std::size_t>(transfer.from)] += round.repeats * transfer.bytes.value();
   }
-  part.bytes = Bytes(*std::max_element(sent.begin(), sent.end()));
-  return part;
+  return {.latency = round.repeats * round.latency,
+          .bytes = Bytes(*std::max_element(sent.begin(), sent.end()))};
 }
 
 bool PhasedCall::moves_alike(std::size_t phase, const PhasedCall& other,
                              std::size_t other_phase) const {
   const Part& a = parts_[phase];
   const Part& b = other.parts_[other_phase];
-  const auto alike = [&](const TransferRound& x, const TransferRound& y) {
-    return x.way == y.way && x.overhead == y.overhead &&
-           std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
-             // Cross-multiplied: shares of messages of unlike sizes.
-             const double mine = x.repeats * s.bytes.value() * b.bytes.value();
-             const double theirs = y.repeats * t.bytes.value() * a.bytes.value();
-             return s.from == t.from && s.to == t.to &&
-                    std::abs(mine - theirs) <= kLastBits * theirs;
-           });
-  };
-  return links_.ranks_per_domain == other.links_.ranks_per_domain &&
-         std::equal(rounds_.begin() + static_cast<std::ptrdiff_t>(a.first),
-                    rounds_.begin() + static_cast<std::ptrdiff_t>(a.last),
-                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.first),
-                    other.rounds_.begin() + static_cast<std::ptrdiff_t>(b.last), alike);
+  const TransferRound& x = rounds_[phase];
+  const TransferRound& y = other.rounds_[other_phase];
+  return links_.ranks_per_domain == other.links_.ranks_per_domain && x.way == y.way &&
+         x.overhead == y.overhead &&
+         std::ranges::equal(x.transfers, y.transfers, [&](const Transfer& s, const Transfer& t) {
+           // Cross-multiplied: shares of messages of unlike sizes.
+           const double mine = x.repeats * s.bytes.value() * b.bytes.value();
+           const double theirs = y.repeats * t.bytes.value() * a.bytes.value();
+           return s.from == t.from && s.to == t.to && std::abs(mine - theirs) <= kLastBits * theirs;
+         });
 }
 
 void PhasedCall::append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,
                               std::vector<LinkUse>& uses) const {
-  const Part& part = parts_[phase];
-  const double all = part.bytes.value() > 0 ? part.bytes.value() : 1;
-  for (std::size_t i = part.first; i < part.last; ++i) {
-    const TransferRound& round = rounds_[i];
-    for (const Transfer& transfer : round.transfers) {
-      const double bytes = round.repeats * transfer.bytes.value();
-      std::size_t use = uses.size();
-      fabric.append_way(group, links_.ranks_per_domain, round, transfer, uses);
-      for (; use < uses.size(); ++use) uses[use].share = uses[use].share * bytes / all;
-    }
+  const Bytes most = parts_[phase].bytes;
+  const double all = most.value() > 0 ? most.value() : 1;
+  const TransferRound& round = rounds_[phase];
+  for (const Transfer& transfer : round.transfers) {
+    const double bytes = round.repeats * transfer.bytes.value();
+    std::size_t use = uses.size();
+    fabric.append_way(group, links_.ranks_per_domain, round, transfer, uses);
+    for (; use < uses.size(); ++use) uses[use].share = uses[use].share * bytes / all;
   }
 }
 

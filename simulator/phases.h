@@ -1,6 +1,6 @@
 // A call at the collective grain: a row of phases, one for each round of its algorithm with all
-// repeats (an all-to-all: for all its rounds of one kind). A phase waits its latencies, then moves
-// the bytes of all its transfers as one flow over all their links.
+// repeats. A phase waits its latencies, then moves the bytes of all its transfers as one flow over
+// all their links.
 #pragma once
 
 #include <vector>
@@ -20,8 +20,9 @@ struct CallPhase {
 // The call's algorithm, or the other one where that does not apply; null: neither does.
 const CollectiveAlgorithm* algorithm_on(const GroupLinks& links, const Call& call);
 
-// Its transfers on a group with these links, stretch not counted. Requires: as PhasedCall, more
-// than one member.
+// Its transfers on a group with these links, stretch not counted. The rounds of an all-to-all do
+// not wait for each other: those inside the domains are one round, and those across. Requires: as
+// PhasedCall, more than one member.
 TransferRounds rounds_of(const GroupLinks& links, const Call& call);
 
 // An exchange of two levels (Call::leaving) that has the links for itself, before its stretch.
@@ -47,16 +48,15 @@ class PhasedCall {
 
  private:
   struct Part {
-    std::size_t first = 0, last = 0;  // rounds
     Seconds latency;
     Bytes bytes;  // before the stretch
   };
-  Part part_of(std::size_t first, std::size_t last) const;
+  Part part_of(const TransferRound& round) const;
 
   GroupLinks links_;
   double stretch_ = 1;
   TransferRounds rounds_;
-  std::vector<Part> parts_;
+  std::vector<Part> parts_;  // of each round
 };
 
 // All phases of one group's call. Requires: as PhasedCall.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/plan/plan.h"
+#include "model/schedule/schedule.h"
 #include "model/workload/flop.h"
 #include "model/workload/training.h"
 #include "simulator/random.h"
@@ -107,20 +108,24 @@ std::vector<Row> rows_of(const SequenceMix& mix, Pricing& pricing, const Trainin
   return rows;
 }
 
+double work_of(const Row& row) { return row.work.value(); }
+double tokens_of(const Row& row) { return row.tokens; }
+
 // The largest first, each to the micro-batch that has least (Graham 1969); of packed rows each gets
 // as many as the others.
-std::vector<Row> balanced(std::vector<Row> rows, std::size_t cells, bool packed) {
+std::vector<Row> balanced(std::vector<Row> rows, std::size_t cells, bool packed,
+                          double (*size_of)(const Row&) = work_of) {
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.work > b.work; });
+                   [size_of](const Row& a, const Row& b) { return size_of(a) > size_of(b); });
   struct Cell {
-    Flops work;
+    double size = 0;
     std::size_t index = 0;
     bool operator>(const Cell& other) const {
-      return work != other.work ? work > other.work : index > other.index;
+      return size != other.size ? size > other.size : index > other.index;
     }
   };
   std::priority_queue<Cell, std::vector<Cell>, std::greater<>> emptiest;
-  for (std::size_t i = 0; i < cells; ++i) emptiest.push({Flops(0), i});
+  for (std::size_t i = 0; i < cells; ++i) emptiest.push({0, i});
   std::vector<Row> sums(cells);
   std::vector<std::size_t> count(cells);
   for (const Row& row : rows) {
@@ -128,7 +133,7 @@ std::vector<Row> balanced(std::vector<Row> rows, std::size_t cells, bool packed)
     emptiest.pop();
     sums[cell] += row;
     const bool full = packed && ++count[cell] == rows.size() / cells;
-    if (!full) emptiest.push({sums[cell].work, cell});
+    if (!full) emptiest.push({size_of(sums[cell]), cell});
   }
   return sums;
 }
@@ -139,21 +144,105 @@ std::vector<Row> in_order(const std::vector<Row>& rows, std::size_t cells) {
   return sums;
 }
 
+// Sequences are dealt by replica, or over all replicas where these are made even too.
+class DynamicDeal {
+ public:
+  DynamicDeal(const std::vector<Row>& rows, const Training& training, const Plan& plan,
+              bool over_all)
+      : plan_(plan),
+        replicas_(static_cast<std::size_t>(plan.data_parallel)),
+        most_(rows.size() / replicas_ / static_cast<std::size_t>(plan.micro_batch)),
+        limit_(static_cast<double>(most_tokens(training, plan))),
+        pools_(over_all ? 1 : replicas_) {
+    const auto together = static_cast<std::size_t>(plan.micro_batch);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      pools_[i / together % pools_.size()].push_back(rows[i]);
+    }
+  }
+
+  // Micro-batch j of replica d at j·D + d.
+  std::vector<Row> sums() const {
+    const std::size_t number = micro_batches();
+    const std::size_t sharing = replicas_ / pools_.size();  // replicas of a pool
+    std::vector<Row> all(number * replicas_);
+    for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
+      const std::vector<Row> own = even(pools_[pool], number * sharing);
+      for (std::size_t cell = 0; cell < own.size(); ++cell) {
+        all[cell / sharing * replicas_ + pool + cell % sharing] = own[cell];
+      }
+    }
+    return all;
+  }
+
+ private:
+  std::size_t micro_batches() const {
+    std::size_t number = 1;
+    for (const std::vector<Row>& pool : pools_) number = std::max(number, needed(pool));
+    while (number < most_ && !is_taken(number)) ++number;
+    return number;
+  }
+
+  bool is_taken(std::size_t number) const {
+    const auto shape = plan_.schedule->shape(plan_.pipeline_parallel, plan_.virtual_stages,
+                                             static_cast<int>(number));
+    return plan_.schedule->accepts(shape).has_value();
+  }
+
+  // One micro-batch more makes no sum larger, so where a number fits the larger ones do; most_
+  // fits.
+  std::size_t needed(const std::vector<Row>& pool) const {
+    const std::size_t sharing = replicas_ / pools_.size();
+    std::size_t fits_not = 0;
+    std::size_t fits = most_;
+    while (fits - fits_not > 1) {
+      const std::size_t middle = fits_not + (fits - fits_not) / 2;
+      const bool fit = is_within(balanced(pool, middle * sharing, false, tokens_of));
+      (fit ? fits : fits_not) = middle;
+    }
+    return fits;
+  }
+
+  std::vector<Row> even(const std::vector<Row>& pool, std::size_t cells) const {
+    std::vector<Row> by_work = balanced(pool, cells, false);
+    return is_within(by_work) ? by_work : balanced(pool, cells, false, tokens_of);
+  }
+
+  bool is_within(const std::vector<Row>& sums) const {
+    return std::all_of(sums.begin(), sums.end(),
+                       [this](const Row& sum) { return sum.tokens <= limit_; });
+  }
+
+  const Plan& plan_;
+  std::size_t replicas_ = 1;
+  std::size_t most_ = 1;  // micro-batches of a replica
+  double limit_ = 0;      // tokens of one
+  std::vector<std::vector<Row>> pools_;
+};
+
+std::vector<Row> dealt_sums(const SequenceMix& mix, const std::vector<Row>& rows,
+                            const Training& training, const Plan& plan) {
+  if (mix.dynamic) return DynamicDeal(rows, training, plan, mix.balanced).sums();
+  const std::size_t cells = rows.size() / static_cast<std::size_t>(plan.micro_batch);
+  return mix.balanced ? balanced(rows, cells, mix.packed) : in_order(rows, cells);
+}
+
 }  // namespace
+
+std::int64_t most_tokens(const Training& training, const Plan& plan) {
+  return plan.micro_batch * training.sequence_length;
+}
 
 DealtSequences deal(const SequenceMix& mix, const Transformer& model, const Training& training,
                     const Plan& plan, std::uint64_t seed) {
   Pricing pricing(model, training);
   const std::vector<Row> rows = rows_of(mix, pricing, training, seed);
   const auto replicas = static_cast<std::size_t>(plan.data_parallel);
-  const std::size_t cells = rows.size() / static_cast<std::size_t>(plan.micro_batch);
-  const std::vector<Row> sums =
-      mix.balanced ? balanced(rows, cells, mix.packed) : in_order(rows, cells);
+  const std::vector<Row> sums = dealt_sums(mix, rows, training, plan);
   const Row& full = pricing.of(training.sequence_length);
   DealtSequences dealt;
   dealt.work.resize(replicas);
   Row all;
-  for (std::size_t cell = 0; cell < cells; ++cell) {
+  for (std::size_t cell = 0; cell < sums.size(); ++cell) {
     const double attention = sums[cell].attention / full.attention;
     dealt.work[cell % replicas].push_back(
         {sums[cell].tokens / (plan.micro_batch * full.tokens), attention / plan.micro_batch});

@@ -4,6 +4,10 @@
 //
 // Packed, documents lie one after the other in rows of the full length, cut where a row ends, as in
 // pre-training: every row has the same tokens, and attention is the sum over its documents.
+//
+// Dynamic, a micro-batch has whole sequences of b·s tokens at most, and a replica as few
+// micro-batches as the one that needs most (verl's use_dynamic_bsz; NeMo's packing, which cuts
+// nothing).
 #pragma once
 
 #include <cstdint>
@@ -27,6 +31,7 @@ struct SequenceMix {
   std::vector<std::int64_t> lengths;  // one after the other, and from the first again
   bool packed = false;
   bool balanced = false;  // longest first to the emptiest micro-batch; else in order
+  bool dynamic = false;   // as few micro-batches as hold them
 };
 
 // Of one micro-batch on one replica, over what sequences of the full length would be.
@@ -36,13 +41,18 @@ struct SequenceWork {
 };
 
 struct DealtSequences {
-  std::vector<std::vector<SequenceWork>> work;  // [replica][micro-batch]
+  std::vector<std::vector<SequenceWork>> work;  // [replica][micro-batch]; replicas have as many
   double tokens = 1;                            // of the whole batch, likewise
   double flop = 1;                              // model FLOP, attention in full as MFU counts it
 };
 
+// Tokens that a micro-batch has at most: b·s.
+std::int64_t most_tokens(const Training& training, const Plan& plan);
+
 // Requires: check() of the conditions. In order, micro-batch j of replica d has the sequences from
-// (j·D + d)·b on.
+// (j·D + d)·b on. Dynamic, replica d has the same sequences (or any, where they are balanced) and
+// deals them evenly; how many micro-batches is the least with which no such deal by tokens is above
+// the limit, or the next one that the schedule takes: m at most, where b sequences fit anyway.
 DealtSequences deal(const SequenceMix& mix, const Transformer& model, const Training& training,
                     const Plan& plan, std::uint64_t seed);
 

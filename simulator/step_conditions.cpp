@@ -108,6 +108,10 @@ Expected<void> check_sequences(const SequenceMix& mix, std::int64_t longest) {
                    fmt::format("found {} of \"distribution\" and \"lengths\", allowed one of them",
                                mix.law ? "both" : "none"));
   }
+  if (mix.packed && mix.dynamic) {
+    return failure("/simulation/sequences/dynamic",
+                   "found it with \"packed\", allowed one of them: packed rows are all full");
+  }
   if (mix.law == LengthLaw::uniform) return check_length("shortest", mix.shortest, longest);
   if (mix.law == LengthLaw::lognormal) return check_length("mean", mix.mean, longest);
   return {};

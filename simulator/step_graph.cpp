@@ -162,12 +162,14 @@ Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool fo
   auto loads = step_loads(job, plan, layout, conditions);
   if (!loads) return tl::unexpected(loads.error());
   if (folded && !loads->unlike_because.empty()) return failure("fold", loads->unlike_because);
-  auto program = lower(job.job.model, job.job.training, plan);
+  Plan dealt = plan;
+  dealt.microbatches = loads->microbatches;
+  auto program = lower(job.job.model, job.job.training, dealt);
   if (!program) return tl::unexpected(program.error());
   StepGraph step;
   step.program = std::make_unique<const Program>(*std::move(program));
-  const StepTimes times(job, plan, *step.program);
-  StepCalls calls = step_calls(job, plan, *step.program, layout);
+  const StepTimes times(job, dealt, *step.program);
+  StepCalls calls = step_calls(job, dealt, *step.program, layout);
   std::vector<std::vector<StepChannel>> channels;
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
     StepList list = step_list(*step.program, stage, times, calls, *loads);

@@ -37,6 +37,7 @@ class LoadMaker {
       dealt_ = deal(*conditions.sequences, job.job.model, job.job.training, plan, seed);
       out_.tokens = dealt_.tokens;
       out_.flop = dealt_.flop;
+      out_.microbatches = static_cast<int>(dealt_.work.front().size());
     }
     if (!conditions.routing) return;
     out_.has_routing = true;
@@ -145,7 +146,9 @@ std::int32_t StepLoads::of(const Program& program, const IssuedOperation& issued
 
 Expected<StepLoads> step_loads(const PreparedJob& job, const Plan& plan, const RankLayout& layout,
                                const StepConditions& conditions) {
-  if (!conditions.sequences && !conditions.routing) return StepLoads{};
+  if (!conditions.sequences && !conditions.routing) {
+    return StepLoads{.microbatches = plan.microbatches};
+  }
   if (conditions.routing && plan.capacity_factor > 0) {
     return failure("/simulation/routing",
                    "found it with a capacity factor, where every expert computes its capacity "

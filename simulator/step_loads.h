@@ -27,7 +27,7 @@ struct StepLoads {
   double flop = 1;
   bool has_sequences = false;
   bool has_routing = false;
-  int microbatches = 0;
+  int microbatches = 0;  // of a replica: the plan's, or fewer where sequences are dealt dynamically
   int layers = 0;
 
   // Of an operation in its rank's row; −1: it is as the plan says.

@@ -23,7 +23,7 @@ enum class Way {
   own_links,      // of the sender and of the receiver
   all_links,      // of the members in their domains: as many rings side by side as there are links
   switch_inside,  // up to the domain's switch and down again, to itself
-  switch_across,  // up to the fabric's first switch and down again, to itself
+  switch_across,  // the same over the fabric's first switch; to another, from its switch on
 };
 
 struct TransferRound {

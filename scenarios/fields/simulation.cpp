@@ -143,6 +143,12 @@ const Section<SequenceMix>& sequences_section() {
           flag("balanced", &S::balanced,
                "micro-batches made as even as they can be: the longest first, each to the one with "
                "least work; else in order"),
+          flag("dynamic", &S::dynamic,
+               "micro-batches of whole sequences with `micro_batch` × `sequence_length` tokens at "
+               "most: each replica deals its own evenly (with `balanced` all of them over all "
+               "replicas) into as few as the fullest one needs, rounded up to a number that the "
+               "schedule takes (for interleaved-1f1b a multiple of the stages), never above the "
+               "plan's; not with `packed`"),
       });
   return section;
 }

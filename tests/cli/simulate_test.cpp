@@ -116,6 +116,20 @@ TEST(SimulateCommand, HonoursWhatDisturbsTheStep) {
   EXPECT_EQ(compared.at("step_time_b_s"), alike.at("step_time_s"));
 }
 
+// 16 sequences of a quarter of the length on each of two replicas: four a micro-batch.
+TEST(SimulateCommand, SaysHowManyMicroBatchesDynamicOnesAre) {
+  const auto file = disturbed(R"({ "sequences": { "lengths": [2048], "dynamic": true } })");
+  const PrintedJson json = PrintedJson::parse(run_trainyard(simulate(file, "--format json")).out);
+  EXPECT_EQ(json.at("micro_batches"), 4);
+  EXPECT_EQ(json.at("micro_batch_tokens"), 8192);
+  EXPECT_NE(run_trainyard(simulate(file))
+                .out.find("4 micro-batches a replica, of 8,192 tokens at most; the plan has 16."),
+            std::string::npos);
+  const PrintedJson fixed =
+      PrintedJson::parse(run_trainyard(simulate(two_stages(), "--format json")).out);
+  EXPECT_FALSE(fixed.contains("micro_batches"));
+}
+
 TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
   const Ran ran =
       run_trainyard(simulate(disturbed(R"({ "stragglers": [{ "rank": 8, "speed": 0.5 }] })")));

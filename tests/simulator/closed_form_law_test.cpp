@@ -1,7 +1,7 @@
 // Every collective algorithm, played alone at both grains, takes as long as its closed form
 // (handbook §6; model/cost/collectives), to 1e-6: all sibling groups of a shape at once, as the
-// closed form's links assume. Fabrics that are no tree: where the NICs decide, every algorithm;
-// where the links between switches do, those that send all their bytes the same way.
+// closed form's links assume. Here NICs and links inside the nodes decide, on fabrics of every
+// kind; narrow_fabric_law_test.cpp has those where the links between switches do.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -64,26 +64,6 @@ Cluster lone_devices(Cluster cluster) {
   return cluster;
 }
 
-// Links between switches decide: the most that one carries sets the rate, whichever it is.
-std::vector<Place> narrow_places() {
-  constexpr BytesPerSecond kNarrow(40e9);
-  const Cluster torus = torus_cluster({8}, kNarrow);
-  return {{"around", torus, {1, 64}},
-          {"side_by_side", torus, {8, 8}},
-          {"strided", torus, {16, 4}},
-          {"plane", torus_cluster({4, 4}, kNarrow), {1, 128}},
-          {"columns", torus_cluster({4, 4}, kNarrow), {32, 4}},
-          {"by_dimension",
-           with_routing(torus_cluster({4, 4}, kNarrow), FabricRouting::static_paths),
-           {8, 16}},
-          {"dragonfly_pairs", dragonfly_cluster(2, 1, 1, kNarrow), {8, 2}},
-          {"drawn", with_efficiency(drawn_cluster(BytesPerSecond(100e9))), {1, 32}},
-          {"drawn_far", drawn_cluster(BytesPerSecond(100e9)), {16, 2}},
-          {"valiant",
-           with_routing(dragonfly_cluster(5, 1, 4, kNarrow), FabricRouting::valiant),
-           {1, 40}}};
-}
-
 class EveryAlgorithm
     : public testing::TestWithParam<std::tuple<const CollectiveAlgorithm*, NetworkGrain>> {};
 
@@ -131,40 +111,6 @@ TEST(ExchangeOfTwoLevels, PlayedAloneTakesAsLongAsItsClosedForm) {
     ++applied;
   }
   EXPECT_GT(applied, 10);
-}
-
-TEST(NarrowFabrics, RingsPlayedAloneTakeAsLongAsTheirClosedForm) {
-  for (const auto& [name, cluster, shape] : narrow_places()) {
-    const TopologyGraph topology = make_topology(cluster);
-    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
-    const auto groups = sibling_groups(cluster.devices(), shape);
-    for (const auto operation : {all_reduce, all_gather, reduce_scatter}) {
-      const Call call = named_call(operation, "ring", Bytes(3e8));
-      const TaskGraph graph =
-          call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
-      const double expected = call.algorithm->time(links, call.message).value();
-      for (const NetworkGrain grain : {NetworkGrain::collective, NetworkGrain::message}) {
-        EXPECT_NEAR(seconds_taken(graph, cluster, topology, grain), expected, 1e-6 * expected)
-            << name;
-      }
-    }
-  }
-}
-
-// One flow over all the links of an all-to-all, as the collective grain has it.
-TEST(NarrowFabrics, AllToAllsPlayedAloneTakeAsLongAsTheirClosedForm) {
-  for (const auto& [name, cluster, shape] : narrow_places()) {
-    const TopologyGraph topology = make_topology(cluster);
-    const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
-    if (links.ranks_per_domain > 1) continue;  // else a phase inside comes first
-    const auto groups = sibling_groups(cluster.devices(), shape);
-    const Call call = named_call(all_to_all, "pairwise", Bytes(3e8));
-    const TaskGraph graph = call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
-    const double expected = call.algorithm->time(links, call.message).value();
-    EXPECT_NEAR(seconds_taken(graph, cluster, topology, NetworkGrain::collective), expected,
-                1e-6 * expected)
-        << name;
-  }
 }
 
 std::string test_name(const testing::TestParamInfo<EveryAlgorithm::ParamType>& instance) {

@@ -13,9 +13,13 @@ Seconds time(const GroupLinks& links, Bytes message) {
   return 2 * links.across_latency + message / links.across;
 }
 
+// Up while it is added, then down. Between switches the sum goes once each way, whatever hangs on
+// them: from domain to domain, spread over the switches of a domain's members.
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
-  return {switch_round(links, Way::switch_across, message / 2),
-          switch_round(links, Way::switch_across, message / 2)};
+  TransferRound half = switch_round(links, Way::switch_across, message / 2);
+  const TransferRound on = across_shift(links, 1, 0, message / 2 / links.ranks_per_domain);
+  half.transfers.insert(half.transfers.end(), on.transfers.begin(), on.transfers.end());
+  return {half, half};
 }
 
 }  // namespace
