@@ -210,7 +210,7 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 // All plans of a node and a shape: bounds first.
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   const std::vector<Sharding> shardings = shared_.space.shardings_of(node.degrees);
-  too_large_.assign(shardings.size(), false);
+  known_.assign(shardings.size(), {});
   for (const RecomputeChoice& recompute : shared_.space.recomputes) {
     if (!recompute.is_for(node.degrees.pipeline)) continue;
     set_recompute(recompute, request_);
@@ -221,46 +221,69 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   return !shared_.repeats_some_layers || expand_repeated_layers(node, shardings, plan);
 }
 
-// With these passes. What lies outside the device only makes them longer: the pipeline takes at
-// least as long as that of the same plan with all on the device, where this one was priced.
+// With these passes.
 bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan) {
-  const std::vector<Offload>& offloads = shared_.space.offloads;
-  const std::size_t on_device =
-      offloads.front() == Offload{} ? shardings.size() / offloads.size() : shardings.size();
-  pipelines_.assign(on_device, Seconds(0));
   for (std::size_t i = 0; i < shardings.size(); ++i) {
-    set_sharding(shardings[i], request_);
-    set_sharding(shardings[i], node.degrees, plan);
-    const std::int64_t before = too_large_so_far();
-    const std::int64_t evaluated = counts.evaluated;
-    if (can_enter(node, plan, pipelines_[i % on_device])) price();
-    if (i < on_device && counts.evaluated > evaluated) {
-      const Breakdown& parts = estimate_.breakdown;
-      pipelines_[i] = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+    known_[i].settled_now = false;
+    known_[i].pipeline = Seconds(0);
+    if (is_settled(shardings[i], i)) {
+      ++counts.pruned_by_time;
+    } else {
+      set_sharding(shardings[i], request_);
+      set_sharding(shardings[i], node.degrees, plan);
+      expand_sharding(node, shardings, i, plan);
     }
-    if (plan.recompute.mode == RecomputeMode::none) too_large_[i] = too_large_so_far() > before;
     if (count(1) && shared_.pricing_is_over()) return false;
   }
   return true;
 }
 
-std::int64_t Worker::too_large_so_far() const {
-  return counts.pruned_by_memory + counts.infeasible.plans;
+bool Worker::is_settled(const Sharding& sharding, std::size_t index) const {
+  const Known& on_device = known_[sharding.on_device];
+  return shared_.copies_only_cost && sharding.on_device != index &&
+         (on_device.settled || on_device.settled_now);
+}
+
+// What lies outside the device only makes passes longer: the pipeline takes at least as long as
+// that of the same plan with all on the device, where this one was priced.
+void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
+                             std::size_t index, const Plan& plan) {
+  Known& known = known_[index];
+  const SearchCounts before = counts;
+  if (can_enter(node, plan, known_[shardings[index].on_device].pipeline)) price();
+  const bool priced = counts.evaluated > before.evaluated;
+  const bool too_large = counts.pruned_by_memory > before.pruned_by_memory ||
+                         counts.infeasible.plans > before.infeasible.plans;
+  if (priced) {
+    const Breakdown& parts = estimate_.breakdown;
+    known.pipeline = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+  }
+  known.settled_now = !too_large && (priced || counts.pruned_by_time > before.pruned_by_time);
+  if (plan.recompute.mode != RecomputeMode::none) return;
+  known.too_large = too_large;
+  known.settled = known.settled_now;
 }
 
 // The same with full recomputation of some layers of each stage, for the shardings that are too
 // large without: nothing repeated takes no longer. Not so where copies of activations to the hosts
-// outlast a pass: what is repeated is not copied.
+// outlast a pass: what is repeated is not copied. Nothing needs a copy where as few layers do with
+// all on the device.
 bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
+    Known& known = known_[i];
+    const bool stays = shardings[i].on_device == i || !shared_.copies_only_cost;
+    const Known& on_device = known_[shardings[i].on_device];
+    const int end = stays ? node.stages.most_layers() : on_device.settled_layers;
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
-    if (may_repeat_rather_than_copy(node, plan)) {
-      price_any_layers(node, plan);
-    } else if (too_large_[i]) {
-      price_fewest_layers(node, plan);
+    if (!stays && on_device.settled) {
+      ++counts.pruned_by_time;
+    } else if (may_repeat_rather_than_copy(node, plan)) {
+      price_any_layers(node, end, plan);
+    } else if (known.too_large) {
+      known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
       ++counts.pruned_by_time;
     }
@@ -276,11 +299,10 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
   return node.stages.copies_show(plan);
 }
 
-// Every number of layers.
-void Worker::price_any_layers(const Expansion& node, Plan& plan) {
+void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
   const Job& job = shared_.job.job;
   bool priced = false, does_not_fit = false;
-  for (int layers = 1; layers < node.stages.most_layers(); ++layers) {
+  for (int layers = 1; layers < end; ++layers) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     if (!leaf_bound(node, plan, Seconds(0))) continue;
@@ -324,8 +346,7 @@ bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
 }
 
 // The fewest layers that fit by the stages that are mostly the fullest; more where another is.
-void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
-  const int most = node.stages.most_layers();
+int Worker::price_fewest_layers(const Expansion& node, int most, Plan& plan) {
   const auto is_short = [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
     return is_too_full(node, plan);
@@ -344,18 +365,19 @@ void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!legal) return;
+    if (!legal) return most;
     if (!leaf_bound(node, plan, Seconds(0)) || !is_promising(*legal)) {
       ++counts.pruned_by_time;
-      return;
+      return layers;
     }
     shared_.evaluate(*legal, estimate_);
     if (!estimate_.feasible) continue;
     ++counts.evaluated;
     shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
-    return;
+    return layers;
   }
   ++counts.pruned_by_memory;
+  return most;
 }
 
 bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {

@@ -41,17 +41,20 @@ class Worker {
   bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
   bool expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings, Plan& plan);
+  void expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
+                       std::size_t index, const Plan& plan);
   bool expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan);
-  std::int64_t too_large_so_far() const;
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
   // By the stages that are mostly the fullest.
   bool is_too_full(const Expansion& node, const Plan& plan) const;
-  void price_any_layers(const Expansion& node, Plan& plan);
-  void price_fewest_layers(const Expansion& node, Plan& plan);
+  // Of fewer layers than `end`.
+  void price_any_layers(const Expansion& node, int end, Plan& plan);
+  // Returns how many those are, or how many are too slow; `end`: none.
+  int price_fewest_layers(const Expansion& node, int end, Plan& plan);
   bool is_promising(const Plan& plan);
   void price();
   void judge(const Plan& plan);
@@ -67,9 +70,18 @@ class Worker {
   NodeFloors floors_;
   NodeBounds bounds_;
   std::vector<SearchNode> found_;
-  std::vector<bool> too_large_;  // by sharding, of a shape: with nothing recomputed
-  // By sharding: what the pipeline takes of the plan that has all on the device; 0: not priced.
-  std::vector<Seconds> pipelines_;
+  // Of a shape's plans with one sharding.
+  struct Known {
+    bool too_large = false;  // with nothing recomputed
+    bool settled = false;    // the same: in the list, or too slow for it
+    int settled_layers = 0;  // with so many layers repeated, or more
+    // Of the recomputation in question: settled, and what the pipeline takes; 0: not priced.
+    bool settled_now = false;
+    Seconds pipeline;
+  };
+  // Whether its plan is never better than one that is settled.
+  bool is_settled(const Sharding& sharding, std::size_t index) const;
+  std::vector<Known> known_;  // by sharding
   PlanRequest request_;
   Estimate estimate_;
   std::int64_t since_clock_ = 0;
