@@ -67,7 +67,7 @@ class SharedSearch {
   const ParameterShares shares;
   // Whether full recomputation of some layers of each stage is searched as well: of as few as fit.
   const bool repeats_some_layers;
-  // Whether a plan is never better than the same with all on the device and nothing repeated.
+  // Whether copies to the hosts can only make a plan worse, under ZeRO stages 0 and 1.
   const bool copies_only_cost;
   const std::int64_t space_size;
   std::vector<Family> families;

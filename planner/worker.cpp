@@ -1,6 +1,7 @@
 #include "planner/worker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "model/schedule/schedule.h"
@@ -11,6 +12,19 @@ namespace {
 // Combinations between two looks at the clock, and two reports of progress.
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
+
+// The first of `first` … `end` − 1 from which on `holds` does; `end`: none.
+int first_of(int first, int end, auto&& holds) {
+  while (first < end) {
+    const int middle = first + (end - first) / 2;
+    if (holds(middle)) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return first;
+}
 
 // What fills the fullest stage of a plan that does not fit.
 void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
@@ -239,10 +253,14 @@ bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>
   return true;
 }
 
+// Not so where parameters' traffic stands in the passes: what hides behind copies slows no kernel.
+bool Worker::only_adds_copies(const Sharding& sharding, std::size_t index) const {
+  return shared_.copies_only_cost && sharding.on_device != index && sharding.zero_stage <= 1;
+}
+
 bool Worker::is_settled(const Sharding& sharding, std::size_t index) const {
   const Known& on_device = known_[sharding.on_device];
-  return shared_.copies_only_cost && sharding.on_device != index &&
-         (on_device.settled || on_device.settled_now);
+  return only_adds_copies(sharding, index) && (on_device.settled || on_device.settled_now);
 }
 
 // What lies outside the device only makes passes longer: the pipeline takes at least as long as
@@ -273,12 +291,12 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
     Known& known = known_[i];
-    const bool stays = shardings[i].on_device == i || !shared_.copies_only_cost;
+    const bool by_device = only_adds_copies(shardings[i], i);
     const Known& on_device = known_[shardings[i].on_device];
-    const int end = stays ? node.stages.most_layers() : on_device.settled_layers;
+    const int end = by_device ? on_device.settled_layers : node.stages.most_layers();
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
-    if (!stays && on_device.settled) {
+    if (by_device && on_device.settled) {
       ++counts.pruned_by_time;
     } else if (may_repeat_rather_than_copy(node, plan)) {
       price_any_layers(node, end, plan);
@@ -299,41 +317,68 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
   return node.stages.copies_show(plan);
 }
 
+// Those that fit, and that neither passes nor copies make too slow.
+Worker::LayerRange Worker::worthwhile(const Expansion& node, const PlanBound& bound, int end,
+                                      Plan& plan) {
+  const auto has_room = [&](Seconds span) {
+    return shared_.has_room_for(value_of(with_span(bound, span)));
+  };
+  LayerRange range{1, end};
+  if (range.first >= end || !has_room(node.stages.busy_with(plan, 1))) return {1, 1};
+  range.end =
+      first_of(1, end, [&](int layers) { return !has_room(node.stages.busy_with(plan, layers)); });
+  range.first = first_of(1, range.end,
+                         [&](int layers) { return has_room(node.stages.link_with(plan, layers)); });
+  return range;
+}
+
+Worker::BoundedLayers Worker::bounded_layers(const Expansion& node, int end, Plan& plan) {
+  BoundedLayers bounded;
+  plan.recompute = {RecomputeMode::full, 1};
+  const PlanBound common = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  LayerRange range = worthwhile(node, common, end, plan);
+  if (range.first >= range.end) return bounded;
+  range.first = std::max(range.first, fewest_that_fit(node, range.end, plan));
+  for (int layers = range.first; layers < range.end; ++layers) {
+    plan.recompute = {RecomputeMode::full, layers};
+    node.stages.set_passes(plan);
+    const Values value = value_of(with_span(common, node.stages.pipeline(plan)));
+    if (shared_.has_room_for(value)) bounded.emplace_back(value, layers);
+  }
+  std::ranges::sort(bounded, [](const auto& a, const auto& b) {
+    return std::pair(a.first.first, a.second) < std::pair(b.first.first, b.second);
+  });
+  return bounded;
+}
+
+// What is above the best of them needs no look.
 void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
   const Job& job = shared_.job.job;
-  bool priced = false, does_not_fit = false;
-  for (int layers = 1; layers < end; ++layers) {
+  double best = std::numeric_limits<double>::infinity();
+  bool priced = false;
+  for (const auto& [bound, layers] : bounded_layers(node, end, plan)) {
+    if (bound.first > best) break;
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
-    node.stages.set_passes(plan);
-    if (!leaf_bound(node, plan, Seconds(0))) continue;
-    if (is_too_full(node, plan)) {
-      does_not_fit = true;
-      continue;
-    }
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) return;
     if (!is_promising(*legal)) continue;
     shared_.evaluate(*legal, estimate_);
-    if (!estimate_.feasible) {
-      does_not_fit = true;
-      continue;
-    }
+    if (!estimate_.feasible) continue;
     priced = true;
-    shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
+    const Values value = value_of(*legal, estimate_);
+    best = std::min(best, value.first);
+    shared_.offer(value, *legal, estimate_);
   }
-  const auto left_out =
-      does_not_fit ? &SearchCounts::pruned_by_memory : &SearchCounts::pruned_by_time;
-  ++(counts.*(priced ? &SearchCounts::evaluated : left_out));
+  ++(priced ? counts.evaluated : counts.pruned_by_time);
 }
 
 // What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.
 // Of its memory it knows the states of the average stage.
 std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
                                             Seconds pipeline) {
-  constexpr double kRounding = 1 - 1e-9;
   PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
-  const auto has_room_after = [&](Seconds passes) {
-    bound.step = std::max(bound.step, passes * kRounding);
+  const auto has_room_after = [&](Seconds span) {
+    bound = with_span(bound, span);
     return shared_.has_room_for(value_of(bound));
   };
   if (!has_room_after(std::max(pipeline, node.stages.busy()))) return std::nullopt;
@@ -345,27 +390,21 @@ bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
   return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
 }
 
-// The fewest layers that fit by the stages that are mostly the fullest; more where another is.
-int Worker::price_fewest_layers(const Expansion& node, int most, Plan& plan) {
-  const auto is_short = [&](int layers) {
+// By the stages that are mostly the fullest; more where another is.
+int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
+  return first_of(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return is_too_full(node, plan);
-  };
-  int least = 1, end = most;  // all of them are a recomputation of the space
-  while (least < end) {
-    const int middle = least + (end - least) / 2;
-    if (is_short(middle)) {
-      least = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
+    return !is_too_full(node, plan);
+  });
+}
+
+int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
   const Job& job = shared_.job.job;
-  for (int layers = least; layers < most; ++layers) {
+  for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!legal) return most;
+    if (!legal) return end;
     if (!leaf_bound(node, plan, Seconds(0)) || !is_promising(*legal)) {
       ++counts.pruned_by_time;
       return layers;
@@ -377,7 +416,7 @@ int Worker::price_fewest_layers(const Expansion& node, int most, Plan& plan) {
     return layers;
   }
   ++counts.pruned_by_memory;
-  return most;
+  return end;
 }
 
 bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/shared_search.h"
@@ -51,10 +52,19 @@ class Worker {
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
   // By the stages that are mostly the fullest.
   bool is_too_full(const Expansion& node, const Plan& plan) const;
-  // Of fewer layers than `end`.
+  // Of `first` … `end` − 1 layers, repeated in full.
+  struct LayerRange {
+    int first, end;
+  };
+  LayerRange worthwhile(const Expansion& node, const PlanBound& bound, int end, Plan& plan);
+  // Of those that fit and may enter the list, the bound that counts first.
+  using BoundedLayers = std::vector<std::pair<Values, int>>;
+  BoundedLayers bounded_layers(const Expansion& node, int end, Plan& plan);
+  // The best number of layers below `end`.
   void price_any_layers(const Expansion& node, int end, Plan& plan);
   // Returns how many those are, or how many are too slow; `end`: none.
   int price_fewest_layers(const Expansion& node, int end, Plan& plan);
+  int fewest_that_fit(const Expansion& node, int end, Plan& plan) const;
   bool is_promising(const Plan& plan);
   void price();
   void judge(const Plan& plan);
@@ -79,7 +89,8 @@ class Worker {
     bool settled_now = false;
     Seconds pipeline;
   };
-  // Whether its plan is never better than one that is settled.
+  // Whether its plan is never better than the same with all on the device; and that is settled.
+  bool only_adds_copies(const Sharding& sharding, std::size_t index) const;
   bool is_settled(const Sharding& sharding, std::size_t index) const;
   std::vector<Known> known_;  // by sharding
   PlanRequest request_;
