@@ -56,10 +56,10 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
 }
 
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const std::vector<Offload>& offloads) {
+                       const std::vector<SearchedOffload>& offloads) {
   double least = std::numeric_limits<double>::infinity();
-  for (const Offload& offload : offloads) {
-    least = std::min(least, objective_bound(job, shares, objective, offload));
+  for (const SearchedOffload& searched : offloads) {
+    least = std::min(least, objective_bound(job, shares, objective, searched.offload));
   }
   return least;
 }

@@ -25,6 +25,6 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
                        const Offload& offload);
 // The same of a search that may choose among `offloads`.
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const std::vector<Offload>& offloads);
+                       const std::vector<SearchedOffload>& offloads);
 
 }  // namespace trainyard

@@ -40,7 +40,7 @@ class Enumerator {
       }
     }
     result_.sharding_groups = space_.sharding_group;
-    result_.offloads = offloads_of(space_, base_);
+    result_.offloads = offloads_of(job_, space_, base_);
     add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
@@ -288,35 +288,63 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
 
 std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
   if (!sharding_groups.empty()) return shardings_of(d).size();
-  const std::size_t stages =
-      has_states_to_shard(d) ? zero_stages.size() : std::min<std::size_t>(zero_stages.size(), 1);
-  return offloads.size() * stages;
+  if (!has_states_to_shard(d)) return zero_stages.empty() ? 0 : offloads.size();
+  std::size_t number = 0;
+  for (const SearchedOffload& searched : offloads) {
+    const auto runs = [&](int stage) { return allowed(searched.zero_stages, stage); };
+    number += static_cast<std::size_t>(std::ranges::count_if(zero_stages, runs));
+  }
+  return number;
 }
 
-std::vector<Offload> offloads_of(const SearchSpace& space, const PlanRequest& base) {
-  std::vector<Offload> offloads;
+std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
+                                         const PlanRequest& base) {
+  std::vector<SearchedOffload> offloads;
   for (const OffloadChoice& choice : kOffloads) {
-    const auto& wanted = space.offload;
-    const bool named = std::find(wanted.begin(), wanted.end(), choice.name) != wanted.end();
-    if (named) offloads.push_back(choice.offload);
+    if (allowed(space.offload, choice.name) && !space.offload.empty()) {
+      offloads.push_back({choice.offload, {}});
+    }
   }
-  if (offloads.empty()) offloads.push_back(base.offload);
+  if (!offloads.empty()) return offloads;
+  offloads.push_back({base.offload, {}});
+  if (base.offload != Offload{} || job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
+    return offloads;
+  }
+  for (const OffloadChoice& choice : kOffloads) {
+    if (choice.zero_stages == nullptr) continue;
+    const std::vector<int>& stages = job.training.stack.offload.*choice.zero_stages;
+    if (!stages.empty()) offloads.push_back({choice.offload, stages});
+  }
   return offloads;
+}
+
+// Over one rank the stages do not differ.
+void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searched,
+                                std::vector<Sharding>& shardings) const {
+  const auto add = [&](int stage, int group) {
+    const std::size_t own = shardings.size();
+    shardings.push_back({stage, group, searched.offload, own});
+    const auto on_device = std::ranges::find_if(shardings, [&](const Sharding& other) {
+      return other.zero_stage == stage && other.group == group && other.offload == Offload{};
+    });
+    if (on_device == shardings.end()) return;
+    shardings.back().on_device = static_cast<std::size_t>(on_device - shardings.begin());
+  };
+  for (const int stage : zero_stages_of(d)) {
+    if (has_states_to_shard(d) && !allowed(searched.zero_stages, stage)) continue;
+    if (stage == 0 || sharding_groups.empty()) {
+      add(stage, 0);
+      continue;
+    }
+    for (const int group : divisors(std::int64_t{d.data} * d.context)) {
+      if (sharding_groups.has(group)) add(stage, group);
+    }
+  }
 }
 
 std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
   std::vector<Sharding> result;
-  for (const Offload& offload : offloads) {
-    for (const int stage : zero_stages_of(d)) {
-      if (stage == 0 || sharding_groups.empty()) {
-        result.push_back({stage, 0, offload});
-        continue;
-      }
-      for (const int group : divisors(std::int64_t{d.data} * d.context)) {
-        if (sharding_groups.has(group)) result.push_back({stage, group, offload});
-      }
-    }
-  }
+  for (const SearchedOffload& searched : offloads) add_shardings(d, searched, result);
   return result;
 }
 
@@ -350,7 +378,7 @@ Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const Pl
   return Enumerator(job, space, base).run();
 }
 
-std::vector<std::string> searched_dimensions(const SearchSpace& space) {
+std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all) {
   std::vector<std::string> dimensions = {"tensor_parallel",
                                          "sequence_parallel",
                                          "context_parallel",
@@ -366,7 +394,7 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space) {
                                          "schedule",
                                          "collective"};
   if (!space.sharding_group.empty()) dimensions.emplace_back("sharding_group");
-  if (!space.offload.empty()) dimensions.emplace_back("offload");
+  if (!space.offload.empty() || all.offloads.size() > 1) dimensions.emplace_back("offload");
   if (!space.rank_order.empty()) dimensions.emplace_back("rank_order");
   return dimensions;
 }

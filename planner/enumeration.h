@@ -35,6 +35,8 @@ struct Sharding {
   int zero_stage = 0;
   int group = 0;
   Offload offload;
+  // Place, in a list, of the same with all on the device; its own where that is not in the list.
+  std::size_t on_device = 0;
 };
 
 struct Degrees {
@@ -61,8 +63,15 @@ struct Placement {
   std::string collective;
 };
 
-// What may lie outside the devices: the choices that the space names, else as in `base`.
-std::vector<Offload> offloads_of(const SearchSpace& space, const PlanRequest& base);
+// What may lie outside the devices, and the ZeRO stages under which (empty: any).
+struct SearchedOffload {
+  Offload offload;
+  std::vector<int> zero_stages;
+};
+// All on the device first, where that is among them. The choices that the space names, else as in
+// `base`, else what the stack can; nothing goes where no link to the hosts is known.
+std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
+                                         const PlanRequest& base);
 
 struct Enumeration {
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
@@ -73,19 +82,23 @@ struct Enumeration {
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
   Numbers sharding_groups;  // empty: all ranks
-  std::vector<Offload> offloads;
+  std::vector<SearchedOffload> offloads;
   std::vector<Placement> placements;
   bool has_experts = false;
 
   bool has_states_to_shard(const Degrees& degrees) const;
   // ZeRO stages that differ for these degrees.
   std::vector<int> zero_stages_of(const Degrees& degrees) const;
-  // In the order of `offloads`, as many of each.
+  // In the order of `offloads`.
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
   std::size_t number_of_shardings(const Degrees& degrees) const;
   // How many of `recomputes` these degrees can have.
   std::size_t recomputes_of(const Degrees& degrees) const;
   std::int64_t size() const;
+
+ private:
+  void add_shardings(const Degrees& degrees, const SearchedOffload& searched,
+                     std::vector<Sharding>& shardings) const;
 };
 
 // `base` has the keys that the space says nothing about.
@@ -93,8 +106,8 @@ Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
                       const PlanRequest& base = {});
 
 // The dimensions of which every value is searched that the space allows, as documents spell them.
-// Of those with one value unless the space names more, only where it does.
-std::vector<std::string> searched_dimensions(const SearchSpace& space);
+// Of those with one value unless the space names more, only where it does; `all`: of this space.
+std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all);
 
 // All divisors, ascending. Requires: number > 0.
 std::vector<int> divisors(std::int64_t number);

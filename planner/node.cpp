@@ -164,7 +164,8 @@ SpanFloor NodeBounds::span_of(const Degrees& degrees, const ShapeRange& range, c
 }
 
 PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Found found) const {
-  PlanBound least{Seconds(1e300), Seconds(1e300), Bytes(1e300), 1e300};
+  PlanBound least{
+      .step = Seconds(1e300), .busy = Seconds(1e300), .memory = Bytes(1e300), .fullness = 1e300};
   const SpanFloor span = span_of(degrees, range, found.sums, found.plan);
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   found.plan.recompute = least_recompute(space_, degrees, found.sums);

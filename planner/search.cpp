@@ -66,7 +66,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   const SearchCounts counts = run(shared);
   SearchResult result;
   result.plans = shared.candidates();
-  result.space = searched_dimensions(options.space);
+  result.space = searched_dimensions(options.space, space);
   result.space_size = shared.space_size;
   result.considered = counts.considered;
   result.pruned_by_memory = counts.pruned_by_memory;

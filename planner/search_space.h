@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/plan/plan.h"
+#include "model/workload/stack.h"
 
 namespace trainyard {
 
@@ -18,20 +19,23 @@ namespace trainyard {
 struct OffloadChoice {
   std::string_view name;
   Offload offload;
+  std::vector<int> StackOffload::*zero_stages = nullptr;  // under which a stack can
 };
 inline constexpr std::array kOffloads = {
     OffloadChoice{"none", {}},
-    OffloadChoice{"optimizer", {.optimizer = OffloadTarget::host}},
-    OffloadChoice{"activations", {.activations = OffloadTarget::host}},
+    OffloadChoice{"optimizer", {.optimizer = OffloadTarget::host}, &StackOffload::optimizer},
+    OffloadChoice{"activations", {.activations = OffloadTarget::host}, &StackOffload::activations},
     OffloadChoice{"states",
                   {.parameters = OffloadTarget::host,
                    .gradients = OffloadTarget::host,
-                   .optimizer = OffloadTarget::host}},
+                   .optimizer = OffloadTarget::host},
+                  &StackOffload::states},
     OffloadChoice{"all",
                   {.parameters = OffloadTarget::host,
                    .gradients = OffloadTarget::host,
                    .optimizer = OffloadTarget::host,
-                   .activations = OffloadTarget::host}},
+                   .activations = OffloadTarget::host},
+                  &StackOffload::all},
 };
 
 // Whole numbers: those of a list, or all from one to another, both included.
@@ -85,7 +89,7 @@ struct SearchSpace {
   std::vector<std::string> schedule;
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"
   std::vector<std::string> collective;  // empty: the fastest for every message
-  std::vector<std::string> offload;     // of kOffloads; empty: as the plan has it
+  std::vector<std::string> offload;     // of kOffloads; empty: the plan's, else what the stack can
 };
 
 }  // namespace trainyard

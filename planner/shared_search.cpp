@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "model/cost/offload.h"
+
 namespace trainyard {
 namespace {
 
@@ -38,6 +40,17 @@ bool some_layers_may_help(const SearchOptions& options, Aim aim) {
          options.space.recompute.empty();
 }
 
+// What lies on the hosts makes passes longer, and is updated there: as long as that is no faster
+// than on the device, a step takes longer. Its energy may be less, for the hosts' is not counted.
+bool only_cost(const PreparedJob& job, const SearchOptions& options, Aim aim) {
+  const bool by_time =
+      options.objective == Objective::step_time || options.objective == Objective::cost;
+  const Device& device = job.job.cluster.device;
+  return aim == Aim::best && by_time && !options.second && !options.valuation.robust &&
+         update_bandwidth(job.job.cluster, OffloadTarget::host) <=
+             device.memory_bandwidth * device.rates.memory;
+}
+
 std::int64_t size_of(const Enumeration& space, bool repeats_some_layers) {
   const std::int64_t all = space.size();
   return repeats_some_layers ? all + all / static_cast<std::int64_t>(space.recomputes.size()) : all;
@@ -55,6 +68,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       aim(what),
       shares(parameter_shares(prepared)),
       repeats_some_layers(some_layers_may_help(asked, what)),
+      copies_only_cost(only_cost(prepared, asked, what)),
       space_size(size_of(all, repeats_some_layers)),
       families(families_of(all.degrees)),
       first_open(std::numeric_limits<std::size_t>::max()),

@@ -67,6 +67,8 @@ class SharedSearch {
   const ParameterShares shares;
   // Whether full recomputation of some layers of each stage is searched as well: of as few as fit.
   const bool repeats_some_layers;
+  // Whether copies to the hosts can only make a plan worse, under ZeRO stages 0 and 1.
+  const bool copies_only_cost;
   const std::int64_t space_size;
   std::vector<Family> families;
   std::size_t families_of_round = 0;  // those before are of this round or of one before

@@ -13,6 +13,8 @@
 namespace trainyard {
 namespace {
 
+constexpr double kRounding = 1 - 1e-9;
+
 Seconds passes_of(const LayerCost& cost) {
   return cost.forward.total() + cost.input_gradient.total() + cost.weight_gradient.total();
 }
@@ -174,7 +176,6 @@ ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const Pla
 
 Seconds step_floor(const PreparedJob& job, const Plan& plan, const ExchangeFloor& floor,
                    bool paired) {
-  constexpr double kRounding = 1 - 1e-9;
   const double hidden = paired ? hidden_share(job, floor.exchanging) : 0;
   const Seconds passes = floor.plain * plan.microbatches / plan.pipeline_parallel;
   return (passes * (1 - hidden) + job.job.training.stack.step_overhead) * kRounding;
@@ -207,9 +208,13 @@ SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& p
           (m * sums.plain + before * sums.least_layer) / stages};
 }
 
+PlanBound with_span(PlanBound bound, Seconds span) {
+  bound.step = std::max(bound.step, (span + bound.outside) * kRounding);
+  return bound;
+}
+
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span) {
-  constexpr double kRounding = 1 - 1e-9;
   const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
@@ -220,9 +225,8 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   bound.busy = by_passes ? passes * (sums.computing * kRounding) : Seconds(0);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
-  bound.step = std::max(span, passes * (1 - hidden)) + optimizer_time(job, plan, average) +
-               job.job.training.stack.step_overhead;
-  bound.step *= kRounding;
+  bound.outside = optimizer_time(job, plan, average) + job.job.training.stack.step_overhead;
+  bound = with_span(bound, std::max(span, passes * (1 - hidden)));
   bound.memory = memory_of(job, sums, plan, average) * kRounding;
   const Cluster& cluster = job.job.cluster;
   const Bytes on_host =
@@ -255,11 +259,50 @@ bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t ot
          recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
 }
 
+bool StageBounds::holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
+  const StageParameters& a = held_[stage];
+  const StageParameters& b = held_[other];
+  return a.dense == b.dense && a.experts == b.experts && a.layers == b.layers &&
+         pass_alike(plan, stage, other);
+}
+
 Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& passes) {
   Seconds busy;
   if (plan.schedule->route == Route::both_ways) return busy;
   for (const PassTimes& stage : passes) busy = std::max(busy, stage.total() * plan.microbatches);
   return busy;
+}
+
+Seconds StageBounds::busy_with(const Plan& plan, int repeated) const {
+  Seconds busy;
+  if (plan.schedule->route == Route::both_ways) return busy;
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    if (stage > 0 && pass_alike(plan, stage, stage - 1)) continue;
+    const StageParameters& held = held_[stage];
+    Seconds full;
+    for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+      if (held.kinds[kind] == 0) continue;
+      full += costs_.layers[kind].full_recompute.total() * held.kinds[kind];
+    }
+    const double share = full_recompute_share({RecomputeMode::full, repeated}, held.layers);
+    busy = std::max(busy, (passes_[stage].total() + full * share) * plan.microbatches);
+  }
+  return busy;
+}
+
+// Weights come twice and gradients once.
+Seconds StageBounds::link_with(const Plan& plan, int repeated) const {
+  Seconds most;
+  if (plan.schedule->route == Route::both_ways) return most;
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    if (stage > 0 && holds_alike(plan, stage, stage - 1)) continue;
+    const StageParameters& held = held_[stage];
+    const Bytes away = activations_sent_away(plan, costs_, held, {RecomputeMode::full, repeated});
+    const OffloadCopies copies = offload_copies(job_, plan, held, away);
+    const Seconds back = 2 * copies.weights + copies.activations + copies.beside.weight_gradient;
+    if (copies.activations > Seconds(0)) most = std::max(most, back * plan.microbatches);
+  }
+  return most;
 }
 
 Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& passes) {
@@ -275,30 +318,37 @@ Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& pas
   return longest_span_of_chunks(job_, plan, chunk_passes_);
 }
 
-PassTimes StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
+StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
   const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
   constexpr double kAllChunks = 1;
-  return exposed_copies(offload_copies(job_, plan, held_[stage], away), kAllChunks, passes_[stage],
-                        {units_[stage].embedding, units_[stage].head});
+  const OffloadCopies copies = offload_copies(job_, plan, held_[stage], away);
+  const EndPasses ends{units_[stage].embedding, units_[stage].head};
+  return {exposed_copies(copies, kAllChunks, passes_[stage], ends),
+          copies_before_passes(copies, kAllChunks, passes_[stage], ends)};
 }
 
 // A stage that works both ways has half of the passes that are known of it.
 bool StageBounds::copies_show(const Plan& plan) const {
   if (plan.schedule->route == Route::both_ways) return true;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
-    if (shown_copies(plan, stage).total() > Seconds(0)) return true;
+    if (stage > 0 && holds_alike(plan, stage, stage - 1)) continue;
+    if (shown_copies(plan, stage).in_passes.total() > Seconds(0)) return true;
   }
   return false;
 }
 
+// A stage that waits for the one before it does not see what comes before a pass.
 void StageBounds::take_copies(const Plan& plan) {
   with_copies_ = passes_;
+  hidden_copies_ = Seconds(0);
+  ShownCopies shown;
   for (std::size_t stage = 0; stage < held_.size(); ++stage) {
-    const PassTimes longer = shown_copies(plan, stage);
-    with_copies_[stage].forward += longer.forward;
-    with_copies_[stage].input_gradient += longer.input_gradient;
-    with_copies_[stage].weight_gradient += longer.weight_gradient;
+    if (stage == 0 || !holds_alike(plan, stage, stage - 1)) shown = shown_copies(plan, stage);
+    with_copies_[stage].forward += shown.in_passes.forward;
+    with_copies_[stage].input_gradient += shown.in_passes.input_gradient;
+    with_copies_[stage].weight_gradient += shown.in_passes.weight_gradient;
+    if (stage > 0) hidden_copies_ += shown.before_passes / plan.virtual_stages;
   }
 }
 
@@ -314,7 +364,7 @@ Seconds StageBounds::pipeline(const Plan& plan) {
   if (!alike && !plan.overlap.data_parallel) return busy_;  // it covers copies
   take_copies(plan);
   const Seconds busy = busy_of(plan, with_copies_);
-  return alike ? std::max(busy, span_of(plan, with_copies_)) : busy;
+  return alike ? std::max(busy, span_of(plan, with_copies_) - hidden_copies_) : busy;
 }
 
 MemoryUse StageBounds::memory(const Plan& plan) const {

@@ -63,12 +63,15 @@ SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& p
 // the first pass to the last.
 struct PlanBound {
   Seconds step;
+  Seconds outside;      // of the step, before its first pass and behind its last
   Seconds busy;         // of the step, computing
   Bytes memory;         // of a device
   double fullness = 0;  // of devices and hosts
 };
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span = Seconds(0));
+// The same where from the first pass to the last it takes `span` or longer.
+PlanBound with_span(PlanBound bound, Seconds span);
 
 // Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
 // Of data parallelism and sends they know nothing. Those of times need set_passes first.
@@ -85,6 +88,11 @@ class StageBounds {
   Seconds pipeline(const Plan& plan);
   // The same of the slowest stage alone, without copies; costs nothing.
   Seconds busy() const { return busy_; }
+  // The slowest stage alone where so many layers of each are repeated: without copies, and on the
+  // link to the hosts with activations on their way back. The first never falls with their number,
+  // the second never rises. Requires: the passes that were taken last repeat nothing.
+  Seconds busy_with(const Plan& plan, int repeated) const;
+  Seconds link_with(const Plan& plan, int repeated) const;
   // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
   bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
@@ -98,16 +106,24 @@ class StageBounds {
   std::vector<StageParameters> held_;
   // Whether two stages have the same layers, ends and recomputation.
   bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
+  // And the same copies: a stage of the same layers holds as much of an embedding or a head.
+  bool holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   // Nothing where a stage works both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
   // The schedule's, where it has a closed form.
   Seconds span_of(const Plan& plan, const std::vector<PassTimes>& passes);
   void take_copies(const Plan& plan);
-  PassTimes shown_copies(const Plan& plan, std::size_t stage) const;
+  // Of one micro-batch, all chunks: in the passes, and of that before the first unit of each.
+  struct ShownCopies {
+    PassTimes in_passes;
+    Seconds before_passes;
+  };
+  ShownCopies shown_copies(const Plan& plan, std::size_t stage) const;
 
   std::vector<UnitPasses> units_;                // by stage
   std::vector<PassTimes> passes_, with_copies_;  // of the stages
   std::vector<PassTimes> chunk_passes_;          // of their chunks, where they have several
+  Seconds hidden_copies_;                        // of these, while stages wait for others
   Seconds busy_;                                 // the slowest stage's passes
   std::optional<Seconds> span_;                  // once it was asked for
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/cluster/fabric_shape.h"
+#include "planner/enumeration.h"
 
 namespace trainyard {
 namespace {
@@ -51,7 +52,9 @@ struct Freedom {
   SearchSpace space;
 };
 
-std::vector<Freedom> freedoms(const SearchSpace& space) {
+std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
+  const SearchSpace& space = options.space;
+  const std::vector<SearchedOffload> searched = offloads_of(job, space, options.base);
   std::vector<Freedom> result;
   const auto free = [&](const char* change, auto member) {
     if ((space.*member).empty()) return;
@@ -62,7 +65,9 @@ std::vector<Freedom> freedoms(const SearchSpace& space) {
   free("any recomputation", &SearchSpace::recompute);
   free("any micro-batch", &SearchSpace::micro_batch);
   for (const OffloadChoice& choice : kOffloads) {
-    if (choice.offload == Offload{} || !space.offload.empty()) continue;
+    const bool known =
+        std::ranges::find(searched, choice.offload, &SearchedOffload::offload) != searched.end();
+    if (known || choice.offload == Offload{} || !space.offload.empty()) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),
                       space});
@@ -79,7 +84,7 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
   const auto add = [&ways](std::optional<WayOut> found) {
     if (found) ways.push_back(*std::move(found));
   };
-  for (Freedom& freedom : freedoms(options.space)) {
+  for (Freedom& freedom : freedoms(job, options)) {
     SearchOptions freer = options;
     freer.space = std::move(freedom.space);
     add(way(std::move(freedom.change), job, freer, evaluate));

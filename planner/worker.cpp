@@ -1,6 +1,7 @@
 #include "planner/worker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "model/schedule/schedule.h"
@@ -11,6 +12,19 @@ namespace {
 // Combinations between two looks at the clock, and two reports of progress.
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
+
+// The first of `first` … `end` − 1 from which on `holds` does; `end`: none.
+int first_of(int first, int end, auto&& holds) {
+  while (first < end) {
+    const int middle = first + (end - first) / 2;
+    if (holds(middle)) {
+      end = middle;
+    } else {
+      first = middle + 1;
+    }
+  }
+  return first;
+}
 
 // What fills the fullest stage of a plan that does not fit.
 void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
@@ -210,7 +224,7 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 // All plans of a node and a shape: bounds first.
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   const std::vector<Sharding> shardings = shared_.space.shardings_of(node.degrees);
-  too_large_.assign(shardings.size(), false);
+  known_.assign(shardings.size(), {});
   for (const RecomputeChoice& recompute : shared_.space.recomputes) {
     if (!recompute.is_for(node.degrees.pipeline)) continue;
     set_recompute(recompute, request_);
@@ -221,46 +235,73 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   return !shared_.repeats_some_layers || expand_repeated_layers(node, shardings, plan);
 }
 
-// With these passes. What lies outside the device only makes them longer: the pipeline takes at
-// least as long as that of the same plan with all on the device, where this one was priced.
+// With these passes.
 bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan) {
-  const std::vector<Offload>& offloads = shared_.space.offloads;
-  const std::size_t on_device =
-      offloads.front() == Offload{} ? shardings.size() / offloads.size() : shardings.size();
-  pipelines_.assign(on_device, Seconds(0));
   for (std::size_t i = 0; i < shardings.size(); ++i) {
-    set_sharding(shardings[i], request_);
-    set_sharding(shardings[i], node.degrees, plan);
-    const std::int64_t before = too_large_so_far();
-    const std::int64_t evaluated = counts.evaluated;
-    if (can_enter(node, plan, pipelines_[i % on_device])) price();
-    if (i < on_device && counts.evaluated > evaluated) {
-      const Breakdown& parts = estimate_.breakdown;
-      pipelines_[i] = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+    known_[i].settled_now = false;
+    known_[i].pipeline = Seconds(0);
+    if (is_settled(shardings[i], i)) {
+      ++counts.pruned_by_time;
+    } else {
+      set_sharding(shardings[i], request_);
+      set_sharding(shardings[i], node.degrees, plan);
+      expand_sharding(node, shardings, i, plan);
     }
-    if (plan.recompute.mode == RecomputeMode::none) too_large_[i] = too_large_so_far() > before;
     if (count(1) && shared_.pricing_is_over()) return false;
   }
   return true;
 }
 
-std::int64_t Worker::too_large_so_far() const {
-  return counts.pruned_by_memory + counts.infeasible.plans;
+// Not so where parameters' traffic stands in the passes: what hides behind copies slows no kernel.
+bool Worker::only_adds_copies(const Sharding& sharding, std::size_t index) const {
+  return shared_.copies_only_cost && sharding.on_device != index && sharding.zero_stage <= 1;
+}
+
+bool Worker::is_settled(const Sharding& sharding, std::size_t index) const {
+  const Known& on_device = known_[sharding.on_device];
+  return only_adds_copies(sharding, index) && (on_device.settled || on_device.settled_now);
+}
+
+// What lies outside the device only makes passes longer: the pipeline takes at least as long as
+// that of the same plan with all on the device, where this one was priced.
+void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
+                             std::size_t index, const Plan& plan) {
+  Known& known = known_[index];
+  const SearchCounts before = counts;
+  if (can_enter(node, plan, known_[shardings[index].on_device].pipeline)) price();
+  const bool priced = counts.evaluated > before.evaluated;
+  const bool too_large = counts.pruned_by_memory > before.pruned_by_memory ||
+                         counts.infeasible.plans > before.infeasible.plans;
+  if (priced) {
+    const Breakdown& parts = estimate_.breakdown;
+    known.pipeline = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+  }
+  known.settled_now = !too_large && (priced || counts.pruned_by_time > before.pruned_by_time);
+  if (plan.recompute.mode != RecomputeMode::none) return;
+  known.too_large = too_large;
+  known.settled = known.settled_now;
 }
 
 // The same with full recomputation of some layers of each stage, for the shardings that are too
 // large without: nothing repeated takes no longer. Not so where copies of activations to the hosts
-// outlast a pass: what is repeated is not copied.
+// outlast a pass: what is repeated is not copied. Nothing needs a copy where as few layers do with
+// all on the device.
 bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
+    Known& known = known_[i];
+    const bool by_device = only_adds_copies(shardings[i], i);
+    const Known& on_device = known_[shardings[i].on_device];
+    const int end = by_device ? on_device.settled_layers : node.stages.most_layers();
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
-    if (may_repeat_rather_than_copy(node, plan)) {
-      price_any_layers(node, plan);
-    } else if (too_large_[i]) {
-      price_fewest_layers(node, plan);
+    if (by_device && on_device.settled) {
+      ++counts.pruned_by_time;
+    } else if (may_repeat_rather_than_copy(node, plan)) {
+      price_any_layers(node, end, plan);
+    } else if (known.too_large) {
+      known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
       ++counts.pruned_by_time;
     }
@@ -276,42 +317,68 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
   return node.stages.copies_show(plan);
 }
 
-// Every number of layers.
-void Worker::price_any_layers(const Expansion& node, Plan& plan) {
-  const Job& job = shared_.job.job;
-  bool priced = false, does_not_fit = false;
-  for (int layers = 1; layers < node.stages.most_layers(); ++layers) {
-    request_.recompute = plan.recompute = {RecomputeMode::full, layers};
+// Those that fit, and that neither passes nor copies make too slow.
+Worker::LayerRange Worker::worthwhile(const Expansion& node, const PlanBound& bound, int end,
+                                      Plan& plan) {
+  const auto has_room = [&](Seconds span) {
+    return shared_.has_room_for(value_of(with_span(bound, span)));
+  };
+  LayerRange range{1, end};
+  if (range.first >= end || !has_room(node.stages.busy_with(plan, 1))) return {1, 1};
+  range.end =
+      first_of(1, end, [&](int layers) { return !has_room(node.stages.busy_with(plan, layers)); });
+  range.first = first_of(1, range.end,
+                         [&](int layers) { return has_room(node.stages.link_with(plan, layers)); });
+  return range;
+}
+
+Worker::BoundedLayers Worker::bounded_layers(const Expansion& node, int end, Plan& plan) {
+  BoundedLayers bounded;
+  plan.recompute = {RecomputeMode::full, 1};
+  const PlanBound common = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  LayerRange range = worthwhile(node, common, end, plan);
+  if (range.first >= range.end) return bounded;
+  range.first = std::max(range.first, fewest_that_fit(node, range.end, plan));
+  for (int layers = range.first; layers < range.end; ++layers) {
+    plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
-    if (!leaf_bound(node, plan, Seconds(0))) continue;
-    if (is_too_full(node, plan)) {
-      does_not_fit = true;
-      continue;
-    }
+    const Values value = value_of(with_span(common, node.stages.pipeline(plan)));
+    if (shared_.has_room_for(value)) bounded.emplace_back(value, layers);
+  }
+  std::ranges::sort(bounded, [](const auto& a, const auto& b) {
+    return std::pair(a.first.first, a.second) < std::pair(b.first.first, b.second);
+  });
+  return bounded;
+}
+
+// What is above the best of them needs no look.
+void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
+  const Job& job = shared_.job.job;
+  double best = std::numeric_limits<double>::infinity();
+  bool priced = false;
+  for (const auto& [bound, layers] : bounded_layers(node, end, plan)) {
+    if (bound.first > best) break;
+    request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) return;
     if (!is_promising(*legal)) continue;
     shared_.evaluate(*legal, estimate_);
-    if (!estimate_.feasible) {
-      does_not_fit = true;
-      continue;
-    }
+    if (!estimate_.feasible) continue;
     priced = true;
-    shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
+    const Values value = value_of(*legal, estimate_);
+    best = std::min(best, value.first);
+    shared_.offer(value, *legal, estimate_);
   }
-  const auto left_out =
-      does_not_fit ? &SearchCounts::pruned_by_memory : &SearchCounts::pruned_by_time;
-  ++(counts.*(priced ? &SearchCounts::evaluated : left_out));
+  ++(priced ? counts.evaluated : counts.pruned_by_time);
 }
 
 // What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.
 // Of its memory it knows the states of the average stage.
 std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
                                             Seconds pipeline) {
-  constexpr double kRounding = 1 - 1e-9;
   PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
-  const auto has_room_after = [&](Seconds passes) {
-    bound.step = std::max(bound.step, passes * kRounding);
+  const auto has_room_after = [&](Seconds span) {
+    bound = with_span(bound, span);
     return shared_.has_room_for(value_of(bound));
   };
   if (!has_room_after(std::max(pipeline, node.stages.busy()))) return std::nullopt;
@@ -323,39 +390,33 @@ bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
   return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
 }
 
-// The fewest layers that fit by the stages that are mostly the fullest; more where another is.
-void Worker::price_fewest_layers(const Expansion& node, Plan& plan) {
-  const int most = node.stages.most_layers();
-  const auto is_short = [&](int layers) {
+// By the stages that are mostly the fullest; more where another is.
+int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
+  return first_of(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return is_too_full(node, plan);
-  };
-  int least = 1, end = most;  // all of them are a recomputation of the space
-  while (least < end) {
-    const int middle = least + (end - least) / 2;
-    if (is_short(middle)) {
-      least = middle + 1;
-    } else {
-      end = middle;
-    }
-  }
+    return !is_too_full(node, plan);
+  });
+}
+
+int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
   const Job& job = shared_.job.job;
-  for (int layers = least; layers < most; ++layers) {
+  for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!legal) return;
+    if (!legal) return end;
     if (!leaf_bound(node, plan, Seconds(0)) || !is_promising(*legal)) {
       ++counts.pruned_by_time;
-      return;
+      return layers;
     }
     shared_.evaluate(*legal, estimate_);
     if (!estimate_.feasible) continue;
     ++counts.evaluated;
     shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
-    return;
+    return layers;
   }
   ++counts.pruned_by_memory;
+  return end;
 }
 
 bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "planner/shared_search.h"
@@ -41,17 +42,29 @@ class Worker {
   bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
   bool expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings, Plan& plan);
+  void expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
+                       std::size_t index, const Plan& plan);
   bool expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan);
-  std::int64_t too_large_so_far() const;
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
   // By the stages that are mostly the fullest.
   bool is_too_full(const Expansion& node, const Plan& plan) const;
-  void price_any_layers(const Expansion& node, Plan& plan);
-  void price_fewest_layers(const Expansion& node, Plan& plan);
+  // Of `first` … `end` − 1 layers, repeated in full.
+  struct LayerRange {
+    int first, end;
+  };
+  LayerRange worthwhile(const Expansion& node, const PlanBound& bound, int end, Plan& plan);
+  // Of those that fit and may enter the list, the bound that counts first.
+  using BoundedLayers = std::vector<std::pair<Values, int>>;
+  BoundedLayers bounded_layers(const Expansion& node, int end, Plan& plan);
+  // The best number of layers below `end`.
+  void price_any_layers(const Expansion& node, int end, Plan& plan);
+  // Returns how many those are, or how many are too slow; `end`: none.
+  int price_fewest_layers(const Expansion& node, int end, Plan& plan);
+  int fewest_that_fit(const Expansion& node, int end, Plan& plan) const;
   bool is_promising(const Plan& plan);
   void price();
   void judge(const Plan& plan);
@@ -67,9 +80,19 @@ class Worker {
   NodeFloors floors_;
   NodeBounds bounds_;
   std::vector<SearchNode> found_;
-  std::vector<bool> too_large_;  // by sharding, of a shape: with nothing recomputed
-  // By sharding: what the pipeline takes of the plan that has all on the device; 0: not priced.
-  std::vector<Seconds> pipelines_;
+  // Of a shape's plans with one sharding.
+  struct Known {
+    bool too_large = false;  // with nothing recomputed
+    bool settled = false;    // the same: in the list, or too slow for it
+    int settled_layers = 0;  // with so many layers repeated, or more
+    // Of the recomputation in question: settled, and what the pipeline takes; 0: not priced.
+    bool settled_now = false;
+    Seconds pipeline;
+  };
+  // Whether its plan is never better than the same with all on the device; and that is settled.
+  bool only_adds_copies(const Sharding& sharding, std::size_t index) const;
+  bool is_settled(const Sharding& sharding, std::size_t index) const;
+  std::vector<Known> known_;  // by sharding
   PlanRequest request_;
   Estimate estimate_;
   std::int64_t since_clock_ = 0;

@@ -48,7 +48,7 @@ void PlanSearch::start(std::shared_ptr<const Question> question, Objective objec
         answer->options.top = top;
         SearchOptions options = answer->options;
         live->bound = objective_bound(question->job, parameter_shares(question->job), objective,
-                                      offloads_of(options.space, options.base));
+                                      offloads_of(question->job.job, options.space, options.base));
         options.interrupted = &stop;
         options.progress = [live](double fraction) { live->fraction = fraction; };
         answer->result = search(question->job, options, [&](const Plan& plan, Estimate& out) {

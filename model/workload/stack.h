@@ -19,6 +19,12 @@ enum class SelectiveRecompute {
   half_of_layers,       // full recomputation of every second layer (fms-fsdp)
 };
 
+// What it can keep in the memory of the hosts: for each choice of the planner
+// (planner/search_space.h) the ZeRO stages under which it can; none: it cannot.
+struct StackOffload {
+  std::vector<int> optimizer, activations, states, all;
+};
+
 struct StackOverlap {  // whether a communication runs beside compute by default
   bool tensor_parallel = false;
   bool context_parallel = false;
@@ -109,6 +115,7 @@ struct Stack {
   // What does not fit goes to the host's memory, where that is faster than recomputing it
   // (`"recompute": "auto"`, fully sharded parameters, no pipeline).
   bool offloads_activations = false;
+  StackOffload offload;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
   // The stack of the catalog that runs plans with ZeRO instead; empty: this one does.

@@ -40,6 +40,38 @@ const Section<StackEvidence>& evidence_section() {
   return section;
 }
 
+Field<StackOffload> zero_stages(std::string key, std::vector<int> StackOffload::*member,
+                                std::string doc) {
+  return Field<StackOffload>{
+      {.key = std::move(key),
+       .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 3}}}}},
+       .doc = std::move(doc)},
+      [member](const Json& value, StackOffload& offload, const Place&) -> Expected<void> {
+        offload.*member = value.get<std::vector<int>>();
+        return {};
+      },
+      [member](const StackOffload& offload) -> std::optional<Json> {
+        const std::vector<int>& stages = offload.*member;
+        return stages.empty() ? std::nullopt : std::optional<Json>(stages);
+      }}
+      .absent("it cannot");
+}
+
+const Section<StackOffload>& stack_offload_section() {
+  using O = StackOffload;
+  static const Section<O> section(
+      "offloads",
+      "ZeRO stages under which a stack can keep a part of the training state in the memory of the "
+      "hosts: `trainyard plan` searches it there, unless the scenario names `offload`.",
+      {
+          zero_stages("optimizer", &O::optimizer, "master weights and moments"),
+          zero_stages("activations", &O::activations, "activations, in any pipeline"),
+          zero_stages("states", &O::states, "parameters, gradients and the optimizer's"),
+          zero_stages("all", &O::all, "states and activations"),
+      });
+  return section;
+}
+
 // A month that cannot be read would be no bound at all.
 const TextShape kMonth{"[0-9]{2}[.](0[1-9]|1[0-2])", "year and month, such as \"25.11\""};
 
@@ -160,6 +192,9 @@ std::vector<Field<Stack>> kernel_fields() {
            "recomputing a layer ends before its last GEMM, whose input is all that is needed"),
       flag("offloads_activations", &S::offloads_activations,
            "what does not fit goes to the host where that is faster than recomputing it"),
+      object<stack_offload_section>("offload", &S::offload,
+                                    "what it can keep in the memory of the hosts")
+          .absent("nothing"),
   };
 }
 

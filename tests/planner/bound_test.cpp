@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <functional>
 #include <limits>
@@ -111,6 +112,102 @@ TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
   }
   EXPECT_GT(plans, 5000);
   EXPECT_GT(close, 100);
+}
+
+// A job whose link to the hosts is slow, so that copies outlast passes, or fast.
+Job with_hosts(Job job, int i) {
+  constexpr std::array kBandwidths = {1e9, 8e9, 64e9, 1e12};
+  job.cluster.device.host_bandwidth = BytesPerSecond(kBandwidths[static_cast<std::size_t>(i % 4)]);
+  return with_overlap(std::move(job), i % 16);
+}
+
+SearchSpace every_offload() {
+  SearchSpace space;
+  for (const OffloadChoice& choice : kOffloads) space.offload.emplace_back(choice.name);
+  space.recompute = {{},
+                     {{RecomputeMode::selective, 0}, {}},
+                     {{RecomputeMode::full, 1}, {}},
+                     {{RecomputeMode::full, 2}, {}},
+                     {{RecomputeMode::full, 0}, {}}};
+  return space;
+}
+
+// What the search knows of one plan from its stages.
+PlanBound bound_by_stages(const PreparedJob& job, const ParameterShares& shares, const Plan& plan) {
+  const StageCosts costs = stage_costs(job, plan, plan_links(job, plan));
+  StageBounds stages(job, costs);
+  stages.set_stages(plan);
+  const PlanBound common = plan_bound(job, shares, pass_sums(job, costs), plan);
+  Plan plain = plan;
+  plain.recompute = {};
+  stages.set_passes(plain);
+  const bool some = plan.recompute.mode == RecomputeMode::full && plan.recompute.full_layers > 0;
+  const int repeated = some ? plan.recompute.full_layers : 0;
+  Seconds span = some ? std::max(stages.busy_with(plan, repeated), stages.link_with(plan, repeated))
+                      : Seconds(0);
+  stages.set_passes(plan);
+  span = std::max({span, stages.busy(), stages.pipeline(plan)});
+  return with_span(common, span);
+}
+
+TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
+  RandomJobs jobs(9);
+  const SearchSpace every = every_offload();
+  int plans = 0, close = 0;
+  for (int i = 0; i < 24; ++i) {
+    const PreparedJob job = prepare(with_hosts(jobs.next(), i));
+    const ParameterShares shares = parameter_shares(job);
+    const Enumeration space = enumerate(job, every);
+    Estimate priced;
+    each_node(job, space, [&](const VisitedNode& node) {
+      each_plan(job.job, space, node, [&](const Plan& plan) {
+        if (++plans % 7 != 0) return;
+        estimate(job, plan, priced);
+        const PlanBound bound = bound_by_stages(job, shares, plan);
+        close += bound.step > 0.99 * priced.step_time ? 1 : 0;
+        ASSERT_LE(bound.step, priced.step_time)
+            << "job " << i << ' ' << plan.schedule->name << " p " << plan.pipeline_parallel << " v "
+            << plan.virtual_stages << " zero " << plan.zero_stage << " full "
+            << plan.recompute.full_layers << " states "
+            << (plan.offload.parameters != OffloadTarget::none) << " activations "
+            << (plan.offload.activations != OffloadTarget::none);
+      });
+    });
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(plans, 20000);
+  EXPECT_GT(close, 1000);
+}
+
+// Why a search looks at what lies on the hosts only where it makes a plan fit, or repeats less.
+TEST(Offload, NeverMakesAPlanFaster) {
+  RandomJobs jobs(10);
+  const SearchSpace every = every_offload();
+  int plans = 0, slower = 0;
+  for (int i = 0; i < 24; ++i) {
+    const PreparedJob job = prepare(with_hosts(jobs.next(), i));
+    const Enumeration space = enumerate(job, every);
+    Estimate priced, on_device;
+    each_node(job, space, [&](const VisitedNode& node) {
+      each_plan(job.job, space, node, [&](const Plan& plan) {
+        if (plan.offload == Offload{} || plan.zero_stage >= 2 || ++plans % 7 != 0) return;
+        estimate(job, plan, priced);
+        Plan same = plan;
+        same.offload = {};
+        estimate(job, same, on_device);
+        slower += priced.step_time > 1.01 * on_device.step_time ? 1 : 0;
+        ASSERT_GE(priced.step_time, on_device.step_time * (1 - 1e-12))
+            << "job " << i << ' ' << plan.schedule->name << " p " << plan.pipeline_parallel << " v "
+            << plan.virtual_stages << " zero " << plan.zero_stage << " full "
+            << plan.recompute.full_layers << " states "
+            << (plan.offload.parameters != OffloadTarget::none) << " activations "
+            << (plan.offload.activations != OffloadTarget::none);
+      });
+    });
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(plans, 20000);
+  EXPECT_GT(slower, 1000);
 }
 
 TEST(NodeFloors, KnowTheExchangeOfTheExperts) {
