@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,6 +99,29 @@ TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
               claims.at(kind).get<double>())
         << kind;
   }
+}
+
+// Some of them ran software or devices that no figure of the catalog was fitted to: a claim for each
+// source.
+TEST(Accuracy, OfFurtherRunsIsWithinTheClaimOfEachSource) {
+  const fs::path folder = source_folder() / "tests" / "scenarios" / "further_runs";
+  const Json claims = tolerances().at("claimed_further");
+  std::set<std::string> sources;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const auto scenarios = read_scenarios(entry.path());
+    ASSERT_TRUE(scenarios.has_value()) << scenarios.error().message;
+    const std::string source = entry.path().stem().string();
+    std::vector<PricedRun> runs;
+    for (const Scenario& scenario : *scenarios) {
+      runs.push_back(priced_run(source, scenario));
+      ASSERT_TRUE(runs.back().run.has_value()) << source << ": " << scenario.name;
+    }
+    ASSERT_TRUE(claims.contains(source)) << source;
+    EXPECT_LE(summarise(rows_of(std::move(runs))).all.mape.value(), claims.at(source).get<double>())
+        << source;
+    sources.insert(source);
+  }
+  EXPECT_EQ(sources.size(), claims.size());
 }
 
 TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
