@@ -160,15 +160,20 @@ class DynamicDeal {
     }
   }
 
-  // Micro-batch j of replica d at j·D + d.
+  // Micro-batch j of replica d at j·D + d. The largest lie in the middle, so that pipelines fill
+  // and drain with small ones.
   std::vector<Row> sums() const {
     const std::size_t number = micro_batches();
     const std::size_t sharing = replicas_ / pools_.size();  // replicas of a pool
     std::vector<Row> all(number * replicas_);
     for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
-      const std::vector<Row> own = even(pools_[pool], number * sharing);
+      std::vector<Row> own = even(pools_[pool], number * sharing);
+      std::ranges::stable_sort(own, std::greater<>(), work_of);
       for (std::size_t cell = 0; cell < own.size(); ++cell) {
-        all[cell / sharing * replicas_ + pool + cell % sharing] = own[cell];
+        const std::size_t rank = cell / sharing;  // by size
+        const std::size_t half = (number + 1) / 2;
+        const std::size_t at = rank % 2 == 0 ? half - 1 - rank / 2 : half + rank / 2;
+        all[at * replicas_ + pool + cell % sharing] = own[cell];
       }
     }
     return all;

@@ -85,7 +85,7 @@ TEST(DynamicMicrobatches, BalancedAreDealtOverAllReplicas) {
   const SequenceMix turns{.lengths = {4096, 1024}, .balanced = true};
   const DealtSequences found = dynamic_deal(turns, {.global_batch = 8, .replicas = 2});
   for (const auto& replica : found.work) {
-    EXPECT_EQ(tokens_in(replica), (std::vector<double>{4096, 4096, 2048}));
+    EXPECT_EQ(tokens_in(replica), (std::vector<double>{2048, 4096, 4096}));
   }
 }
 
@@ -97,6 +97,15 @@ TEST(DynamicMicrobatches, AreThoseOfTheEvenDealNotOfTheTightestPacking) {
   std::vector<double> tokens = tokens_in(found.work[0]);
   EXPECT_EQ(tokens.size(), 5U);
   EXPECT_EQ(std::accumulate(tokens.begin(), tokens.end(), 0.0), 16384);
+}
+
+// As verl has them: by size, the first, third, … backwards, then the second, fourth, …
+TEST(DynamicMicrobatches, BeginAndEndWithTheSmallest) {
+  const SequenceMix mix{.lengths = {4096, 3900, 3800, 3700, 3600, 3500}};
+  EXPECT_EQ(tokens_in(dynamic_deal(mix, {.global_batch = 6}).work[0]),
+            (std::vector<double>{3600, 3800, 4096, 3900, 3700, 3500}));
+  EXPECT_EQ(tokens_in(dynamic_deal(mix, {.global_batch = 5}).work[0]),
+            (std::vector<double>{3600, 3800, 4096, 3900, 3700}));
 }
 
 // Each length is a bit, so what is in a micro-batch can be read off its tokens.
