@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -136,6 +137,38 @@ TEST(Plan, SaysInJsonWhatItSaysInText) {
   EXPECT_EQ(explained.at("keys").at("tensor_parallel"), "4");
   EXPECT_EQ(explained.at("best").at("plan").at("tensor_parallel"), 4);
   EXPECT_GE(explained.at("best").at("step_time_s"), best.at("step_time_s"));
+}
+
+// Megatron-LM of 2021 holds whole states on every rank; DeepSpeed's fork of it does not.
+TEST(Plan, SaysWhatTheStackHasNoZeroFor) {
+  const auto text_of = [](const std::string& planner) {
+    const std::string file = quoted(write_scratch("no_zero.json", R"({
+      "trainyard": "scenario/1", "model": "llama-3.1-8b",
+      "cluster": { "node": "dgx-a100-80gb", "nodes": 1 },
+      "training": { "global_batch": 16, "sequence_length": 2048, "stack": "megatron-2021" },
+      "planner": )" + planner + " }"));
+    const Ran ran = run_trainyard("plan " + file);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::string text = ran.out;
+    text.erase(std::unique(text.begin(), text.end(),
+                           [](char a, char b) { return std::isspace(a) && std::isspace(b); }),
+               text.end());
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  const std::string own = text_of(R"({ "zero_stage": [0, 1], "micro_batch": 1 })");
+  EXPECT_NE(
+      own.find("plain FSDP not with megatron-2021, which has no ZeRO; megatron-deepspeed has"),
+      std::string::npos)
+      << own;
+  EXPECT_NE(own.find("ZeRO was not searched, for megatron-2021 has none"), std::string::npos)
+      << own;
+  EXPECT_EQ(own.find("zero_stage, recompute"), std::string::npos) << own;
+  const std::string fork = text_of(R"({ "zero_stage": 1, "micro_batch": 1 })");
+  EXPECT_NE(fork.find("megatron-2021 has no ZeRO: the plan runs on megatron-deepspeed"),
+            std::string::npos)
+      << fork;
+  EXPECT_EQ(fork.find("ZeRO was not searched"), std::string::npos) << fork;
 }
 
 TEST(Plan, RefusesLayersThatAreNotTheModels) {
