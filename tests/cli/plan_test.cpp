@@ -87,9 +87,9 @@ TEST(PlanOfSizes, ResolvesAReleaseForEachNetwork) {
 }
 
 TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
-  const std::filesystem::path file =
-      scenario_of("1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"],
-                            "sequence_length": [8192, 16384], "micro_batch": 1 })");
+  const std::filesystem::path file = scenario_of(
+      "1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"], "offload": "none",
+                "sequence_length": [8192, 16384], "micro_batch": 1 })");
   const Ran ran = run_trainyard("plan --format json " + quoted(file));
   ASSERT_EQ(ran.status, 0) << ran.err;
   const PrintedJson json = PrintedJson::parse(ran.out);
@@ -101,6 +101,24 @@ TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
   EXPECT_TRUE(points[2].at("best").is_null());
   const Ran csv = run_trainyard("plan --format csv " + quoted(file));
   EXPECT_EQ(lines_of(csv.out).size(), 7u);
+}
+
+TEST(PlanOfSizes, PutsOnTheHostsWhatTheStackCan) {
+  const Ran ran = run_trainyard(
+      "plan --format json " +
+      quoted(scenario_of("1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"],
+                                   "tensor_parallel": 8, "micro_batch": 1 })")));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& points = json.at("points");
+  ASSERT_EQ(points.size(), 3u);
+  // 6 B a parameter without the optimizer's on 8 × 80 GiB: 70.6 billion need 424 GB, 405 billion
+  // 2.4 TB. Its 12 B a parameter need 847 GB of the node's 2 TB.
+  EXPECT_EQ(points.at(json.at("largest_model").get<std::size_t>()).at("model"), "llama-3.1-70b");
+  const PrintedJson& best = points[2].at("best");
+  EXPECT_EQ(best.at("plan").at("offload").at("optimizer"), "host");
+  EXPECT_EQ(best.at("plan").at("offload").at("activations"), "none");
+  EXPECT_TRUE(points[1].at("best").is_null());
 }
 
 TEST(PlanOfSizes, SaysNoWhereNoSizeIsInTime) {
@@ -294,7 +312,8 @@ std::size_t rows_in_front(const std::string& text) {
 }
 
 TEST(PlanTable, LeavesOutPlansOfAFrontThatLookTheSame) {
-  const std::string file = quoted(scenario_of("2", R"({ "micro_batch": [1, 2] })"));
+  const std::string file =
+      quoted(scenario_of("2", R"({ "micro_batch": [1, 2], "offload": "none" })"));
   const Ran json = run_trainyard("plan --format json --pareto step-time,memory " + file);
   ASSERT_EQ(json.status, 0) << json.err;
   std::size_t distinct = 0;

@@ -257,6 +257,20 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHu
   expect_the_same_with_offload(300);
 }
 
+// What one stage repeats and another does not says nothing of plans that repeat nothing.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomputation) {
+  const Recompute none, all{RecomputeMode::full, 0};
+  RandomJobs drawn(17);
+  for (int i = 0; i < 16; ++i) {
+    Job job = drawn.next();
+    job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 1e12);
+    expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i,
+                    {.recomputes = {{{}, {all, none}}, {{}, {all, all}}, {none, {}}, {all, {}}},
+                     .offloads = {"none", "optimizer", "activations"}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 // Nothing named: what lies on the hosts is the stack's.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   RandomJobs drawn(16);
