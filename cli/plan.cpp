@@ -215,7 +215,7 @@ void add_findings(const PlanOptions& options, const Question& question, const Se
   findings.baselines = {
       {"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
       {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
-      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate)}};
+      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate), true}};
   if (result.optimal && !was_stopped()) {
     add_searches(question, added_options(options, question.scenario), result, findings);
   }

@@ -85,8 +85,13 @@ std::string runner_up_words(const Question& question, const PlanOrder& order,
                      order_words(question, order, winner, other));
 }
 
-std::string baseline_words(const Candidate& winner, const PlanBaseline& baseline,
-                           const Cluster& cluster) {
+std::string baseline_words(const Question& question, const Candidate& winner,
+                           const PlanBaseline& baseline) {
+  const Cluster& cluster = question.job.job.cluster;
+  const Stack& stack = question.job.job.training.stack;
+  if (!baseline.candidate && baseline.shards && !stack.zero_stack.empty()) {
+    return fmt::format("not with {}, which has no ZeRO; {} has it.", stack.name, stack.zero_stack);
+  }
   if (!baseline.candidate) return "not legal for this job.";
   const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
@@ -149,20 +154,27 @@ std::string priced_words(const SearchResult& r) {
       count(r.shortfall.by_activations));
 }
 
-// Dimensions that have one value unless the scenario names more.
-std::string left_out_words(const SearchResult& result) {
+// Dimensions that have one value unless the scenario names more, or the stack has more.
+std::string left_out_words(const Stack& stack, const SearchResult& result) {
+  std::string words;
+  if (!stack.zero_stack.empty()) {
+    words = fmt::format(
+        " ZeRO was not searched, for {} has none: where `zero_stage` asks for it, {} "
+        "runs the plan.",
+        stack.name, stack.zero_stack);
+  }
   std::vector<std::string_view> fixed;
   for (const std::string_view name : {"offload", "rank_order", "sharding_group"}) {
     if (std::find(result.space.begin(), result.space.end(), name) == result.space.end()) {
       fixed.push_back(name);
     }
   }
-  if (fixed.empty()) return "";
-  return fmt::format(" Not varied, for the `planner` section names no values: {}.",
-                     fmt::join(fixed, ", "));
+  if (fixed.empty()) return words;
+  return words + fmt::format(" Not varied, for the `planner` section names no values: {}.",
+                             fmt::join(fixed, ", "));
 }
 
-std::string search_words(const PlanAnswer& answer) {
+std::string search_words(const Question& question, const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
       r.optimal ? "All of them were considered."
@@ -173,7 +185,7 @@ std::string search_words(const PlanAnswer& answer) {
       "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. {}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
       count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent,
-      left_out_words(r));
+      left_out_words(question.job.job.training.stack, r));
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
@@ -213,7 +225,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                       style);
   }
   for (const PlanBaseline& baseline : findings.baselines) {
-    text += paragraph(baseline.name, baseline_words(plans[0], baseline, cluster), style);
+    text += paragraph(baseline.name, baseline_words(question, plans[0], baseline), style);
   }
   if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
   for (const WayOut& way : findings.ways_out) {
@@ -228,7 +240,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                       "improvements are the best so far, and resources or ways out are missing.",
                       style);
   }
-  return text + paragraph("search", search_words(answer), style);
+  return text + paragraph("search", search_words(question, answer), style);
 }
 
 }  // namespace

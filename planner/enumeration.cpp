@@ -1,6 +1,7 @@
 #include "planner/enumeration.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <tuple>
@@ -389,10 +390,15 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enu
                                          "expert_parallel",
                                          "expert_tensor_parallel",
                                          "micro_batch",
-                                         "zero_stage",
                                          "recompute",
                                          "schedule",
                                          "collective"};
+  const auto searched = [&](int stage) {
+    return !space.zero_stage.has(stage) || allowed(all.zero_stages, stage);
+  };
+  if (std::ranges::all_of(std::array{0, 1, 2, 3}, searched)) {
+    dimensions.insert(dimensions.end() - 3, "zero_stage");
+  }
   if (!space.sharding_group.empty()) dimensions.emplace_back("sharding_group");
   if (!space.offload.empty() || all.offloads.size() > 1) dimensions.emplace_back("offload");
   if (!space.rank_order.empty()) dimensions.emplace_back("rank_order");

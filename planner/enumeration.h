@@ -106,7 +106,8 @@ Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
                       const PlanRequest& base = {});
 
 // The dimensions of which every value is searched that the space allows, as documents spell them.
-// Of those with one value unless the space names more, only where it does; `all`: of this space.
+// Of those with one value unless the space names more, only where it does or the stack has more;
+// no ZeRO stage where the stack cannot run one that the space allows. `all`: of this space.
 std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all);
 
 // All divisors, ascending. Requires: number > 0.

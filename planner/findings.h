@@ -32,6 +32,7 @@ struct Explained {
 struct PlanBaseline {
   std::string_view name;
   std::optional<Candidate> candidate;  // nothing: not legal for this job
+  bool shards = false;                 // needs ZeRO
 };
 
 struct PlanFindings {

@@ -278,7 +278,7 @@ void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>&
     known.pipeline = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
   }
   known.settled_now = !too_large && (priced || counts.pruned_by_time > before.pruned_by_time);
-  if (plan.recompute.mode != RecomputeMode::none) return;
+  if (plan.recompute.mode != RecomputeMode::none || !plan.recompute_per_stage.empty()) return;
   known.too_large = too_large;
   known.settled = known.settled_now;
 }

@@ -67,8 +67,9 @@ Json best_json(const Scenario& scenario, const PreparedJob& job,
 Json baselines_json(const Scenario& scenario, const PreparedJob& job,
                     const std::vector<PlanBaseline>& baselines) {
   Json list = Json::array();
-  for (const auto& [name, best] : baselines) {
-    list.push_back({{"name", name}, {"best", best_json(scenario, job, best)}});
+  for (const PlanBaseline& baseline : baselines) {
+    list.push_back(
+        {{"name", baseline.name}, {"best", best_json(scenario, job, baseline.candidate)}});
   }
   return list;
 }

@@ -61,7 +61,7 @@ class KernelTimeTable {
   };
   const PreparedJob& job_;
   GemmTimeTable gemms_;
-  Memo<Key, KernelTimes> units_{4096};
+  Memo<Key, KernelTimes> units_{8192};
 };
 
 }  // namespace trainyard

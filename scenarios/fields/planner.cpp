@@ -306,7 +306,7 @@ const Section<PlannerKeys>& planner_section() {
               "offload", &S::offload,
               {ChoiceShape{{"none", "optimizer", "activations", "states", "all"}}},
               "what may lie in the memory of the hosts; states: parameters, gradients, optimizer")
-              .absent("as the plan has it"),
+              .absent("as the plan has it, else what the stack can"),
           schedule_dimension(),
           layers_dimension(),
           dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),

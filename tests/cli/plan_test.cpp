@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -86,9 +87,9 @@ TEST(PlanOfSizes, ResolvesAReleaseForEachNetwork) {
 }
 
 TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
-  const std::filesystem::path file =
-      scenario_of("1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"],
-                            "sequence_length": [8192, 16384], "micro_batch": 1 })");
+  const std::filesystem::path file = scenario_of(
+      "1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"], "offload": "none",
+                "sequence_length": [8192, 16384], "micro_batch": 1 })");
   const Ran ran = run_trainyard("plan --format json " + quoted(file));
   ASSERT_EQ(ran.status, 0) << ran.err;
   const PrintedJson json = PrintedJson::parse(ran.out);
@@ -100,6 +101,24 @@ TEST(PlanOfSizes, NamesTheLargestNetworkAndTheLongestSequence) {
   EXPECT_TRUE(points[2].at("best").is_null());
   const Ran csv = run_trainyard("plan --format csv " + quoted(file));
   EXPECT_EQ(lines_of(csv.out).size(), 7u);
+}
+
+TEST(PlanOfSizes, PutsOnTheHostsWhatTheStackCan) {
+  const Ran ran = run_trainyard(
+      "plan --format json " +
+      quoted(scenario_of("1", R"({ "model": ["llama-3.1-8b", "llama-3.1-405b", "llama-3.1-70b"],
+                                   "tensor_parallel": 8, "micro_batch": 1 })")));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& points = json.at("points");
+  ASSERT_EQ(points.size(), 3u);
+  // 6 B a parameter without the optimizer's on 8 × 80 GiB: 70.6 billion need 424 GB, 405 billion
+  // 2.4 TB. Its 12 B a parameter need 847 GB of the node's 2 TB.
+  EXPECT_EQ(points.at(json.at("largest_model").get<std::size_t>()).at("model"), "llama-3.1-70b");
+  const PrintedJson& best = points[2].at("best");
+  EXPECT_EQ(best.at("plan").at("offload").at("optimizer"), "host");
+  EXPECT_EQ(best.at("plan").at("offload").at("activations"), "none");
+  EXPECT_TRUE(points[1].at("best").is_null());
 }
 
 TEST(PlanOfSizes, SaysNoWhereNoSizeIsInTime) {
@@ -136,6 +155,38 @@ TEST(Plan, SaysInJsonWhatItSaysInText) {
   EXPECT_EQ(explained.at("keys").at("tensor_parallel"), "4");
   EXPECT_EQ(explained.at("best").at("plan").at("tensor_parallel"), 4);
   EXPECT_GE(explained.at("best").at("step_time_s"), best.at("step_time_s"));
+}
+
+// Megatron-LM of 2021 holds whole states on every rank; DeepSpeed's fork of it does not.
+TEST(Plan, SaysWhatTheStackHasNoZeroFor) {
+  const auto text_of = [](const std::string& planner) {
+    const std::string file = quoted(write_scratch("no_zero.json", R"({
+      "trainyard": "scenario/1", "model": "llama-3.1-8b",
+      "cluster": { "node": "dgx-a100-80gb", "nodes": 1 },
+      "training": { "global_batch": 16, "sequence_length": 2048, "stack": "megatron-2021" },
+      "planner": )" + planner + " }"));
+    const Ran ran = run_trainyard("plan " + file);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    std::string text = ran.out;
+    text.erase(std::unique(text.begin(), text.end(),
+                           [](char a, char b) { return std::isspace(a) && std::isspace(b); }),
+               text.end());
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+  };
+  const std::string own = text_of(R"({ "zero_stage": [0, 1], "micro_batch": 1 })");
+  EXPECT_NE(
+      own.find("plain FSDP not with megatron-2021, which has no ZeRO; megatron-deepspeed has"),
+      std::string::npos)
+      << own;
+  EXPECT_NE(own.find("ZeRO was not searched, for megatron-2021 has none"), std::string::npos)
+      << own;
+  EXPECT_EQ(own.find("zero_stage, recompute"), std::string::npos) << own;
+  const std::string fork = text_of(R"({ "zero_stage": 1, "micro_batch": 1 })");
+  EXPECT_NE(fork.find("megatron-2021 has no ZeRO: the plan runs on megatron-deepspeed"),
+            std::string::npos)
+      << fork;
+  EXPECT_EQ(fork.find("ZeRO was not searched"), std::string::npos) << fork;
 }
 
 TEST(Plan, RefusesLayersThatAreNotTheModels) {
@@ -261,7 +312,8 @@ std::size_t rows_in_front(const std::string& text) {
 }
 
 TEST(PlanTable, LeavesOutPlansOfAFrontThatLookTheSame) {
-  const std::string file = quoted(scenario_of("2", R"({ "micro_batch": [1, 2] })"));
+  const std::string file =
+      quoted(scenario_of("2", R"({ "micro_batch": [1, 2], "offload": "none" })"));
   const Ran json = run_trainyard("plan --format json --pareto step-time,memory " + file);
   ASSERT_EQ(json.status, 0) << json.err;
   std::size_t distinct = 0;

@@ -120,6 +120,35 @@ TEST(Enumeration, TakesAsManyStagesAsRecomputationIsNamedFor) {
   EXPECT_EQ(more.recomputes_of({.pipeline = 4}), 1u);
 }
 
+TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
+  Job job = small_dense_job();
+  job.training.stack.offload = {.optimizer = {1}, .states = {2, 3}};
+  const auto shardings = [&job](const SearchSpace& space, const PlanRequest& base, int data) {
+    Degrees degrees;
+    degrees.data = data;
+    const Enumeration all = enumerate(prepare(job), space, base);
+    const std::vector<Sharding> list = all.shardings_of(degrees);
+    EXPECT_EQ(all.number_of_shardings(degrees), list.size());
+    return list;
+  };
+  const Offload optimizer{.optimizer = OffloadTarget::host};
+  job.cluster.device.host_bandwidth = BytesPerSecond(0);
+  EXPECT_EQ(shardings({}, {}, 8).size(), 4u);  // no link to the hosts is known
+  job.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  const std::vector<Sharding> list = shardings({}, {}, 8);
+  ASSERT_EQ(list.size(), 7u);  // four stages, the optimizer under one, the states under two
+  EXPECT_EQ(list[4].offload, optimizer);
+  EXPECT_EQ(list[4].zero_stage, 1);
+  EXPECT_EQ(list[4].on_device, 1u);
+  EXPECT_EQ(list[6].zero_stage, 3);
+  EXPECT_EQ(list[6].on_device, 3u);
+  EXPECT_EQ(shardings({}, {}, 1).size(), 3u);  // one rank shards nothing
+  EXPECT_EQ(shardings({}, {.offload = optimizer}, 8).size(), 4u);
+  const std::vector<Sharding> named = shardings({.offload = {"all"}}, {}, 8);
+  ASSERT_EQ(named.size(), 4u);
+  EXPECT_EQ(named[2].on_device, 2u);
+}
+
 TEST(Enumeration, ListsAZeroStageOnceWhereThereIsNothingToShard) {
   const Enumeration all = enumerate(prepare(small_dense_job()), {});
   EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}), vector<int>({0}));

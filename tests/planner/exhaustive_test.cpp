@@ -83,17 +83,24 @@ class EveryPlan {
     }
   }
 
+  // Those that are named, else what the stack can under this ZeRO stage.
+  bool may_offload(const OffloadChoice& choice, int stage) const {
+    if (!named_.offloads.empty()) return has(named_.offloads, choice.name);
+    if (choice.zero_stages == nullptr) return true;
+    const std::vector<int>& stages = job_.training.stack.offload.*choice.zero_stages;
+    return std::find(stages.begin(), stages.end(), stage) != stages.end();
+  }
+
   void offloads() {
-    if (named_.offloads.empty()) memory();
     for (const OffloadChoice& choice : kOffloads) {
-      if (named_.offloads.empty() || !has(named_.offloads, choice.name)) continue;
       request_.offload = choice.offload;
-      memory();
+      memory(choice);
     }
   }
 
-  void memory() {
+  void memory(const OffloadChoice& choice_of_hosts) {
     for (int stage = 0; stage <= 3; ++stage) {
+      if (!may_offload(choice_of_hosts, stage)) continue;
       request_.zero_stage = stage;
       for (const RecomputeChoice& choice : named_.recomputes) repeat(choice);
       if (!named_.recomputes.empty()) continue;
@@ -248,6 +255,34 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffload) {
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHundredScenarios) {
   expect_the_same_with_offload(300);
+}
+
+// What one stage repeats and another does not says nothing of plans that repeat nothing.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomputation) {
+  const Recompute none, all{RecomputeMode::full, 0};
+  RandomJobs drawn(17);
+  for (int i = 0; i < 16; ++i) {
+    Job job = drawn.next();
+    job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 1e12);
+    expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i,
+                    {.recomputes = {{{}, {all, none}}, {{}, {all, all}}, {none, {}}, {all, {}}},
+                     .offloads = {"none", "optimizer", "activations"}});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Nothing named: what lies on the hosts is the stack's.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
+  RandomJobs drawn(16);
+  for (int i = 0; i < 12; ++i) {
+    Job job = drawn.next();
+    job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 64e9);
+    StackOffload& offload = job.training.stack.offload;
+    (i % 3 == 0 ? offload.activations : offload.optimizer) = {1};
+    offload.states = {2, 3};
+    expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i);
+    if (testing::Test::HasFatalFailure()) return;
+  }
 }
 
 // Where no backward pass is split, bounds know more of a pipeline.

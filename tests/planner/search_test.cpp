@@ -152,15 +152,28 @@ TEST(Search, RepeatsAsFewLayersAsFit) {
 
 TEST(Search, NamesTheDimensionsThatItCovers) {
   const PreparedJob job = prepare(small_dense_job());
-  const auto covers = [&](const SearchOptions& options, const char* name) {
-    const std::vector<std::string> space = search(job, options, analytic_evaluator(job)).space;
+  const auto covers_of = [](const PreparedJob& of, const SearchOptions& options, const char* name) {
+    const std::vector<std::string> space = search(of, options, analytic_evaluator(of)).space;
     return std::find(space.begin(), space.end(), name) != space.end();
+  };
+  const auto covers = [&](const SearchOptions& options, const char* name) {
+    return covers_of(job, options, name);
   };
   SearchOptions options;
   EXPECT_TRUE(covers(options, "zero_stage"));
   for (const char* one_value : {"sharding_group", "offload", "rank_order"}) {
     EXPECT_FALSE(covers(options, one_value)) << one_value;
   }
+  Job offloads = job.job;
+  offloads.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  offloads.training.stack.offload.states = {3};
+  EXPECT_TRUE(covers_of(prepare(offloads), options, "offload"));
+  Job whole = job.job;
+  whole.training.stack.zero_stack = "another";
+  EXPECT_FALSE(covers_of(prepare(whole), options, "zero_stage"));
+  options.space.zero_stage = {0};
+  EXPECT_TRUE(covers_of(prepare(whole), options, "zero_stage"));
+  options.space.zero_stage.clear();
   options.space.sharding_group = {2, 4};
   options.space.offload = {"none", "all"};
   options.space.rank_order = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
