@@ -1,347 +1,368 @@
 #include "scenarios/huggingface.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <initializer_list>
-#include <optional>
 #include <string_view>
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
+#include "scenarios/huggingface/architectures.h"
+#include "scenarios/huggingface/config.h"
+#include "scenarios/huggingface/differences.h"
+#include "scenarios/huggingface/layer_lists.h"
 
 namespace trainyard {
 namespace {
 
-// What the code of an architecture fixes and its config does not say (Hugging Face transformers,
-// models/<type>/configuration_<type>.py and modeling_<type>.py).
-struct Architecture {
-  std::string_view type;  // model_type
-  bool layer_norm = false;
-  bool plain_mlp = false;  // one up projection, no gate
-  bool biases = false;
-  bool qkv_biases = false;
-  bool tied = false;  // unless tie_word_embeddings says otherwise
-  bool learned_positions = false;
-  bool qk_norm = false;
-  int full_attention_every = 0;  // of a sliding-window model, unless its config says it
-};
+using Keys = HuggingFaceConfig::Keys;
+
 constexpr Architecture kLlamaLike{};
-constexpr std::array kArchitectures = {
-    Architecture{.type = "llama"},
-    Architecture{.type = "llama4_text"},
-    Architecture{.type = "mistral"},
-    Architecture{.type = "mixtral"},
-    Architecture{.type = "qwen2", .qkv_biases = true},
-    Architecture{.type = "qwen2_moe", .qkv_biases = true},
-    Architecture{.type = "qwen2_vl", .qkv_biases = true},
-    Architecture{.type = "qwen2_vl_text", .qkv_biases = true},
-    Architecture{.type = "qwen2_5_vl", .qkv_biases = true},
-    Architecture{.type = "qwen2_5_vl_text", .qkv_biases = true},
-    Architecture{.type = "qwen3", .qk_norm = true},
-    Architecture{.type = "qwen3_moe", .qk_norm = true},
-    Architecture{.type = "qwen3_vl_text", .qk_norm = true},
-    Architecture{.type = "qwen3_vl_moe_text", .qk_norm = true},
-    Architecture{.type = "deepseek_v2"},
-    Architecture{.type = "deepseek_v3"},
-    Architecture{.type = "kimi_k2"},
-    Architecture{.type = "gpt_oss", .biases = true, .full_attention_every = 2},
-    Architecture{.type = "gemma", .tied = true},
-    Architecture{.type = "gemma2", .tied = true, .full_attention_every = 2},
-    Architecture{.type = "gemma3_text", .tied = true, .qk_norm = true, .full_attention_every = 6},
-    Architecture{.type = "gpt2",
-                 .layer_norm = true,
-                 .plain_mlp = true,
-                 .biases = true,
-                 .tied = true,
-                 .learned_positions = true},
-    Architecture{.type = "gpt_neox", .layer_norm = true, .plain_mlp = true, .biases = true},
-    Architecture{.type = "gptj", .layer_norm = true, .plain_mlp = true},
-    Architecture{.type = "opt",
-                 .layer_norm = true,
-                 .plain_mlp = true,
-                 .biases = true,
-                 .tied = true,
-                 .learned_positions = true},
-    Architecture{
-        .type = "bloom", .layer_norm = true, .plain_mlp = true, .biases = true, .tied = true},
-    Architecture{.type = "falcon", .layer_norm = true, .plain_mlp = true, .tied = true},
-    Architecture{.type = "mpt", .layer_norm = true, .plain_mlp = true, .tied = true},
-    Architecture{
-        .type = "starcoder2", .layer_norm = true, .plain_mlp = true, .biases = true, .tied = true},
-    Architecture{.type = "phi", .layer_norm = true, .plain_mlp = true, .biases = true},
-    Architecture{.type = "phi3"},
-    Architecture{.type = "phimoe", .layer_norm = true},
-    Architecture{.type = "chatglm"},
-    Architecture{.type = "glm"},
-    Architecture{.type = "glm4"},
-    Architecture{.type = "glm4_moe"},
-    Architecture{.type = "olmo2", .qk_norm = true},
-    Architecture{.type = "granite", .tied = true},
-    Architecture{.type = "internlm2"},
-    Architecture{.type = "stablelm", .layer_norm = true},
-    Architecture{.type = "cohere", .layer_norm = true, .tied = true},
-    Architecture{.type = "cohere2", .layer_norm = true, .tied = true, .full_attention_every = 4},
-    Architecture{.type = "dbrx", .layer_norm = true},
-    Architecture{.type = "yi"},
+
+// Largest values as in a model document.
+constexpr double kMostLayers = 1e5;
+constexpr double kMostSize = 1e8;
+
+// A config that is being read. `tower`: it is a part of another config, and leaves out what its
+// class has by default; a config on its own says its sizes.
+struct Reading {
+  HuggingFaceConfig& config;
+  const Architecture& architecture;
+  bool tower;
+  Transformer& model;
+  NetworkFacts facts;
+  std::vector<std::string> of_class;  // "head_dim 256", …: defaults that were taken
 };
 
-// Families whose layers are not (only) softmax attention and an MLP of a decoder.
-constexpr auto kNotDecoders = std::to_array<std::string_view>(
-    {"bert",         "t5",          "bart",  "whisper",    "vit",       "clip",      "mamba",
-     "rwkv",         "jamba",       "zamba", "nemotron_h", "falcon_h1", "recurrent", "qwen3_next",
-     "minimax_text", "kimi_linear", "bamba", "hybrid",     "lfm2",      "xlstm"});
+int of_class(Reading& reading, std::string_view key, int value) {
+  reading.of_class.push_back(fmt::format("{} {}", key, value));
+  return value;
+}
 
-// Layers that `layer_types` may name.
-constexpr auto kSoftmaxLayers =
-    std::to_array<std::string_view>({"full_attention", "sliding_attention", "chunked_attention"});
+bool known(const Reading& reading) { return !reading.architecture.type.empty(); }
 
-// Reads keys of the config; remembers the first error instead of stopping at it.
-class Config {
- public:
-  Config(const Json& json, Place place) : json_(json), place_(std::move(place)) {}
-
-  // The first of the keys that is there and not null.
-  const Json* find(std::initializer_list<std::string_view> keys) {
-    for (const std::string_view key : keys) {
-      const auto member = json_.find(key);
-      if (member == json_.end() || member->is_null()) continue;
-      last_key_ = key;
-      return &*member;
-    }
-    return nullptr;
-  }
-
-  std::int64_t count(std::initializer_list<std::string_view> keys, std::int64_t fallback) {
-    const Json* value = find(keys);
-    if (value == nullptr) return fallback;
-    constexpr CountShape kCount{.least = 0, .most = 1e8};
-    const auto fits = check({kCount}, *value, place_ / last_key_);
-    if (!fits) {
-      remember(fits.error());
-      return fallback;
-    }
-    return static_cast<std::int64_t>(value->get<double>());
-  }
-
-  int small_count(std::initializer_list<std::string_view> keys, int fallback) {
-    return static_cast<int>(count(keys, fallback));
-  }
-
-  int required(std::initializer_list<std::string_view> keys) {
-    if (find(keys) == nullptr) {
-      remember(
-          place_
-              .error(fmt::format("found no \"{}\"; allowed: the config of a decoder that says it",
-                                 *keys.begin()))
-              .value());
-      return 1;
-    }
-    const int value = small_count(keys, 1);
-    if (value < 1) {
-      remember((place_ / last_key_).error("found 0; allowed: a whole number from 1").value());
-    }
-    return std::max(1, value);
-  }
-
-  bool flag(std::initializer_list<std::string_view> keys, bool fallback) {
-    const Json* value = find(keys);
-    if (value == nullptr) return fallback;
-    const auto fits = check({FlagShape{}}, *value, place_ / last_key_);
-    if (!fits) remember(fits.error());
-    return fits ? value->get<bool>() : fallback;
-  }
-
-  std::string text(std::string_view key) {
-    const Json* value = find({key});
-    return value != nullptr && value->is_string() ? value->get<std::string>() : "";
-  }
-
-  void remember(Error error) {
-    if (!error_) error_ = std::move(error);
-  }
-  const std::optional<Error>& error() const { return error_; }
-  const Place& place() const { return place_; }
-
-  std::vector<std::string> assumptions;
-  void assume(std::string what) { assumptions.push_back(std::move(what)); }
-
- private:
-  const Json& json_;
-  Place place_;
-  std::string_view last_key_;
-  std::optional<Error> error_;
-};
-
-const Architecture& architecture_of(Config& config) {
+const Architecture& architecture_of(HuggingFaceConfig& config) {
   const std::string type = config.text("model_type");
-  const auto* const known = std::ranges::find(kArchitectures, type, &Architecture::type);
-  if (known != kArchitectures.end()) return *known;
-  config.assume(fmt::format(
-      "model_type \"{}\" is not known: taken as Llama-like (RMSNorm, gated MLP, no biases)", type));
+  if (const Architecture* found = find_architecture(type)) return *found;
+  config.assume(
+      fmt::format("model_type {} is not known: taken as Llama-like, but for what the "
+                  "config says (its own head, no biases, RMSNorm, gated MLP)",
+                  shown(std::string_view(type))));
   return kLlamaLike;
 }
 
-void refuse_other_networks(Config& config) {
+void refuse_network(HuggingFaceConfig& config, std::string_view what) {
   const std::string type = config.text("model_type");
-  const bool other = std::ranges::any_of(
-      kNotDecoders, [&](std::string_view family) { return type.find(family) != type.npos; });
-  if (!other && !config.flag({"is_encoder_decoder"}, false)) return;
-  config.remember(config.place()
-                      .error(fmt::format("found a {} network; allowed: a dense, MoE or MLA decoder",
-                                         type.empty() ? "encoder-decoder" : type))
-                      .value());
+  config.refuse(config.place(),
+                fmt::format("found a {} network ({}); allowed: a dense, MoE or MLA decoder",
+                            shown(std::string_view(type)), what));
 }
 
-void refuse_other_layers(Config& config) {
-  const Json* types = config.find({"layer_types"});
-  if (types == nullptr || !types->is_array()) return;
-  for (std::size_t i = 0; i < types->size(); ++i) {
-    const Json& type = (*types)[i];
-    if (std::ranges::find(kSoftmaxLayers, type) != kSoftmaxLayers.end()) continue;
-    return config.remember((config.place() / "layer_types" / i)
-                               .error(fmt::format("found {}; allowed: full_attention, "
-                                                  "sliding_attention, chunked_attention",
-                                                  shown(type)))
-                               .value());
+bool says_something(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>();
+  if (value.is_number()) return value != 0;
+  return !value.empty();
+}
+
+void refuse_other_networks(HuggingFaceConfig& config) {
+  const std::string_view reason = reason_to_refuse(config.text("model_type"));
+  if (!reason.empty()) return refuse_network(config, reason);
+  if (config.flag({"is_encoder_decoder"}, false)) {
+    return refuse_network(config, "an encoder and a decoder");
+  }
+  // A list of layer types says more than a family's keys: all of its layers may be attention.
+  if (config.has("layer_types")) return;
+  const Architecture* family = find_architecture(config.text("model_type"));
+  if (family != nullptr && family->recurrent) {
+    return refuse_network(config, "recurrent layers, unless layer_types says otherwise");
+  }
+  for (const ForeignKey& foreign : foreign_keys()) {
+    const Json* value = config.find({foreign.key});
+    if (value != nullptr && says_something(*value)) {
+      return refuse_network(config, fmt::format("{}: {}", foreign.key, foreign.means));
+    }
   }
 }
 
-void read_attention(Config& config, Transformer& model) {
-  model.attention_heads = config.required({"num_attention_heads", "n_head", "n_heads"});
-  const int heads = config.flag({"multi_query"}, false) ? 1 : model.attention_heads;
-  model.kv_heads = config.small_count(
-      {"num_key_value_heads", "num_kv_heads", "multi_query_group_num", "n_head_kv", "kv_n_heads"},
-      heads);
-  model.head_dim = config.small_count({"head_dim", "kv_channels"}, 0);
-  if (config.find({"kv_lora_rank"}) == nullptr) return;
-  model.latent_attention = LatentAttention{
+int size(Reading& reading, Keys keys, int ClassSizes::*size, double most = 1e6) {
+  const int value = reading.architecture.sizes.*size;
+  if (reading.tower && value > 0 && reading.config.find(keys) == nullptr) {
+    return of_class(reading, *keys.begin(), value);
+  }
+  return reading.config.required(keys, most);
+}
+
+int read_kv_heads(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const Architecture& architecture = reading.architecture;
+  const int heads = reading.model.attention_heads;
+  const bool falcon = architecture.type == "falcon";
+  if (architecture.type == "gpt_bigcode" ||
+      (falcon && !config.flag({"new_decoder_architecture"}, false))) {
+    return config.flag({"multi_query"}, true) ? 1 : heads;
+  }
+  if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
+  const Keys keys = {"num_key_value_heads",   "num_kv_heads", "num_attention_groups",
+                     "multi_query_group_num", "n_head_kv",    "kv_n_heads"};
+  if (config.find(keys) != nullptr) return config.small_count(keys, heads);
+  const int by_class = architecture.sizes.kv_heads;
+  const bool fits = by_class > 0 && by_class != heads && heads % by_class == 0;
+  return fits && !config.says_none(keys) ? of_class(reading, *keys.begin(), by_class) : heads;
+}
+
+int read_head_dim(Reading& reading) {
+  const Keys keys = {"head_dim", "kv_channels", "attention_head_dim"};
+  if (reading.config.find(keys) != nullptr) return reading.config.small_count(keys, 0);
+  const int by_class = reading.architecture.sizes.head_dim;
+  const bool same = by_class * reading.model.attention_heads == reading.model.hidden_size;
+  if (by_class == 0 || same || reading.config.says_none(keys)) return 0;
+  return of_class(reading, *keys.begin(), by_class);
+}
+
+void read_latent_attention(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  reading.model.latent_attention = LatentAttention{
       .query_rank = config.small_count({"q_lora_rank"}, 0),
       .kv_rank = config.required({"kv_lora_rank"}),
       .nope_head_dim = config.required({"qk_nope_head_dim"}),
       .rope_head_dim = config.required({"qk_rope_head_dim"}),
       .value_head_dim = config.required({"v_head_dim"}),
   };
-  model.kv_heads = model.attention_heads;
+  reading.model.kv_heads = reading.model.attention_heads;
+  if (!config.has("index_topk")) return;
+  reading.facts.index_heads = config.small_count({"index_n_heads"}, 0);
+  reading.facts.index_head_dim = config.small_count({"index_head_dim"}, 0);
+  config.assume(fmt::format(
+      "sparse attention is planned as attention to all keys: too slow beyond {} keys a query",
+      config.small_count({"index_topk"}, 0)));
 }
 
-void read_biases(Config& config, const Architecture& architecture, Transformer& model) {
-  const bool all = config.flag({"use_bias", "bias"}, architecture.biases);
-  const bool attention = config.flag({"attention_bias", "add_qkv_bias", "qkv_bias", "use_qkv_bias"},
-                                     architecture.biases || architecture.qkv_biases);
-  const bool mlp = config.flag({"mlp_bias"}, all);
-  model.biases = attention && mlp;
-  model.qkv_biases = attention && !mlp;
-  const bool says_attention = config.find({"attention_bias"}) != nullptr;
-  if (model.qkv_biases && says_attention) {
-    config.assume("attention_bias without mlp_bias: taken as biases of the QKV projection only");
+void read_attention(Reading& reading) {
+  Transformer& model = reading.model;
+  model.attention_heads =
+      size(reading, {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"},
+           &ClassSizes::attention_heads);
+  model.kv_heads = read_kv_heads(reading);
+  model.head_dim = read_head_dim(reading);
+  if (reading.config.has("kv_lora_rank")) read_latent_attention(reading);
+  const Architecture& architecture = reading.architecture;
+  const bool norm = reading.config.flag({"use_qk_norm", "qk_layernorm", "qk_norm"},
+                                        architecture.qk_norm != HeadNorm::none);
+  reading.facts.qk_norm = !norm                                    ? HeadNorm::none
+                          : architecture.qk_norm != HeadNorm::none ? architecture.qk_norm
+                                                                   : architecture.qk_norm_on_demand;
+  model.qk_norm = norm && !model.latent_attention;
+  model.attention_sinks = architecture.sinks;
+}
+
+// `attention_bias` is of the projections of queries, keys and values and, in most families, of the
+// output; `use_bias` and its like are of every linear layer.
+void read_biases(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const Architecture& architecture = reading.architecture;
+  LinearBiases biases = architecture.biases;
+  const Keys everywhere = {"use_bias", "add_bias_linear", "enable_bias", "bias"};
+  if (config.find(everywhere) != nullptr) {
+    const bool all = config.flag(everywhere, false);
+    const bool mlp = all && architecture.type != "internlm2";
+    biases = {.qkv = all, .output = all, .mlp = mlp};
+    if (architecture.type == "chatglm") biases.qkv = true;
   }
-  if (!attention && mlp) {
-    config.assume("biases of the MLP without those of attention are not counted");
+  if (config.has("attention_bias")) {
+    biases.qkv = config.flag({"attention_bias"}, false);
+    biases.output = biases.qkv && architecture.attention_bias_of_output;
+  }
+  biases.qkv = config.flag({"add_qkv_bias", "qkv_bias", "use_qkv_bias"}, biases.qkv);
+  biases.output = config.flag({"attention_out_bias"}, biases.output);
+  biases.mlp = config.flag({"mlp_bias"}, biases.mlp);
+  reading.facts.biases = biases;
+  reading.facts.head_bias = config.flag({"lm_head_bias"}, architecture.head_bias);
+  Transformer& model = reading.model;
+  model.biases = biases.qkv && biases.output && biases.mlp;
+  model.qkv_biases = biases.qkv && !model.biases && !model.latent_attention;
+}
+
+void read_ffn(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  Transformer& model = reading.model;
+  const Keys keys = {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size",
+                     "ffn_dim"};
+  model.ffn_size = config.count(keys, 0);
+  if (reading.architecture.type == "qwen") model.ffn_size /= 2;  // gate and up together
+  if (model.ffn_size > 0) return;
+  const std::int64_t ratio = config.count({"expansion_ratio"}, 4, 1e3);  // MPT
+  model.ffn_size = ratio * model.hidden_size;
+  const std::int64_t by_class = reading.architecture.sizes.ffn_size;
+  if (by_class > 0 && !config.says_none(keys)) {
+    model.ffn_size = of_class(reading, "intermediate_size", static_cast<int>(by_class));
+  } else if (!known(reading)) {
+    config.assume("intermediate_size is not said: 4 times hidden_size");
   }
 }
 
-// The layers that attend in full among those with a window, from a list of layer types.
-void read_layer_types(Config& config, const Json& types, Transformer& model) {
-  int full = 0;
-  int first_full = 0;
-  for (int layer = 0; layer < static_cast<int>(types.size()); ++layer) {
-    if (types[static_cast<std::size_t>(layer)] != "full_attention") continue;
-    if (full++ == 0) first_full = layer;
-  }
-  const int count = static_cast<int>(types.size());
-  if (full == count) model.sliding_window = 0;
-  if (full == 0 || full == count) return;
-  model.full_attention_every = first_full + 1;
-  if (full != count / model.full_attention_every) {
-    model.full_attention_every = std::max(1, count / full);
-    config.assume(fmt::format("layer_types is not periodic: each {}th layer attends in full",
-                              model.full_attention_every));
-  }
-}
-
-void read_window(Config& config, const Architecture& architecture, Transformer& model) {
-  if (!config.flag({"use_sliding_window"}, true)) return;
-  model.sliding_window = config.small_count({"sliding_window", "attention_chunk_size"}, 0);
-  if (model.sliding_window == 0) return;
-  model.full_attention_every =
-      config.small_count({"sliding_window_pattern"}, architecture.full_attention_every);
-  const Json* types = config.find({"layer_types"});
-  if (types != nullptr && types->is_array() && !types->empty()) {
-    read_layer_types(config, *types, model);
-  }
-}
-
-void read_dense_layers(Config& config, Transformer& model) {
-  model.dense_layers = config.small_count({"first_k_dense_replace"}, 0);
-  const Json* step = config.find({"decoder_sparse_step", "interleave_moe_layer_step"});
-  const Json* frequency = config.find({"moe_layer_freq"});
-  if (step != nullptr) {
-    model.moe_every =
-        std::max(1, config.small_count({"decoder_sparse_step", "interleave_moe_layer_step"}, 1));
-  } else if (frequency != nullptr && *frequency != 1) {
-    config.assume("moe_layer_freq is not 1: every layer beyond the leading dense ones is MoE");
-  }
-  const Json* dense = config.find({"mlp_only_layers"});
-  if (dense == nullptr || !dense->is_array() || dense->empty()) return;
-  model.dense_layers = static_cast<int>(dense->size());
-  config.assume(fmt::format("mlp_only_layers: the first {} layers are dense", dense->size()));
-}
-
-void read_shared_experts(Config& config, Transformer& model) {
-  model.shared_experts = config.small_count({"n_shared_experts", "num_shared_experts"}, 0);
+void read_shared_experts(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  Transformer& model = reading.model;
+  const Keys keys = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
+                     "moe_num_shared_experts"};
+  model.shared_experts =
+      config.small_count(keys, config.says_none(keys) ? 0 : reading.architecture.experts.shared);
   model.shared_expert_ffn_size = model.expert_ffn_size;
+  if (reading.architecture.type == "arctic") model.shared_expert_ffn_size = model.hidden_size;
   const std::int64_t whole =
       config.count({"shared_expert_intermediate_size", "shared_intermediate_size"}, 0);
   if (whole > 0) {
     model.shared_experts = 1;
     model.shared_expert_ffn_size = whole;
-    config.assume("the gate of the shared expert (hidden_size a layer) is not counted");
-  } else if (config.find({"intermediate_size_mlp"}) != nullptr) {  // Llama 4
-    model.shared_experts = 1;
   }
 }
 
-void read_experts(Config& config, Transformer& model) {
-  model.experts = config.small_count(
-      {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"}, 0);
-  if (model.experts == 0) return;
-  model.experts_per_token = config.required(
-      {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k", "moe_top_k"});
-  model.expert_ffn_size = config.count({"moe_intermediate_size", "expert_ffn_hidden_size"},
-                                       config.count({"intermediate_size", "ffn_hidden_size"}, 0));
-  model.router_correction_bias =
-      config.text("topk_method") == "noaux_tc" || config.text("model_type") == "glm4_moe";
-  read_shared_experts(config, model);
-  read_dense_layers(config, model);
+int read_expert_count(Reading& reading) {
+  const Keys keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
+  HuggingFaceConfig& config = reading.config;
+  if (config.find(keys) != nullptr) return config.small_count(keys, 0);
+  const int by_class = reading.architecture.experts.experts;
+  return by_class == 0 || config.says_none(keys) ? 0 : of_class(reading, *keys.begin(), by_class);
 }
 
-void read_decoder(Config& config, Transformer& model) {
-  refuse_other_networks(config);
-  refuse_other_layers(config);
-  const Architecture& architecture = architecture_of(config);
-  model.layers = config.required({"num_hidden_layers", "n_layer", "num_layers", "n_layers"});
-  model.hidden_size = config.required({"hidden_size", "n_embd", "n_embed", "d_model"});
-  model.vocabulary = config.required({"vocab_size", "padded_vocab_size"});
-  model.ffn_size = config.count(
-      {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size", "ffn_dim"}, 0);
-  model.norm = architecture.layer_norm ? Norm::layer_norm : Norm::rms_norm;
+void read_experts(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  Transformer& model = reading.model;
+  const Architecture& architecture = reading.architecture;
+  model.experts = read_expert_count(reading);
+  if (model.experts <= 1) {  // one alone is an MLP (Hunyuan's dense networks)
+    model.experts = 0;
+    if (architecture.type == "granitemoehybrid") {
+      model.ffn_size = config.count({"shared_intermediate_size"}, model.ffn_size);
+    }
+    return;
+  }
+  const Keys per_token = {"num_experts_per_tok",
+                          "num_experts_per_token",
+                          "experts_per_token",
+                          "moe_topk",
+                          "moe_k",
+                          "moe_top_k"};
+  const int by_class = architecture.experts.per_token;
+  model.experts_per_token = by_class > 0 && config.find(per_token) == nullptr
+                                ? of_class(reading, *per_token.begin(), by_class)
+                                : config.required(per_token);
+  const Keys widths = {"moe_intermediate_size", "expert_ffn_hidden_size"};
+  const std::int64_t ffn_by_class = architecture.experts.ffn_size;
+  const std::int64_t otherwise = config.count({"intermediate_size"}, model.ffn_size);
+  model.expert_ffn_size = config.find(widths) == nullptr && ffn_by_class > 0
+                              ? of_class(reading, *widths.begin(), static_cast<int>(ffn_by_class))
+                              : config.count(widths, otherwise);
+  model.router_correction_bias =
+      architecture.router_correction_bias || config.text("topk_method") == "noaux_tc";
+  read_shared_experts(reading);
+  read_moe_layers(config, architecture, model);
+}
+
+// Of a family that is not known, what else tells its norm and its MLP.
+void read_hints(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const std::string activation = config.text("hidden_act");
+  for (const char* plain : {"relu", "relu2", "relu_squared", "squared_relu"}) {
+    if (activation == plain) reading.model.gated_mlp = false;
+  }
+  const bool rms = config.find({"rms_norm_eps", "norm_eps"}) != nullptr;
+  const bool layer =
+      config.find({"layer_norm_eps", "layer_norm_epsilon", "layernorm_epsilon"}) != nullptr;
+  if (layer && !rms) reading.model.norm = Norm::layer_norm;
+}
+
+void read_norms(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  const Architecture& architecture = reading.architecture;
+  reading.model.norm = architecture.norm == NormWeights::layer ? Norm::layer_norm : Norm::rms_norm;
+  if (architecture.norm == NormWeights::layer_no_bias) {
+    config.assume("LayerNorm without biases is planned as RMSNorm, which has as many parameters");
+  }
+  NetworkFacts& facts = reading.facts;
+  facts.norms = architecture.norms;
+  facts.final_norm = architecture.final_norm && config.flag({"do_layer_norm_before"}, true);
+  if (architecture.type == "stablelm" && config.flag({"use_parallel_residual"}, false)) {
+    facts.norms = 1;
+  }
+  if (architecture.type == "hyperclovax" && !config.flag({"use_post_norm"}, true)) facts.norms = 2;
+  if (architecture.type == "falcon" && config.flag({"parallel_attn"}, true)) {
+    const int parallel = config.flag({"new_decoder_architecture"}, false) ? 2 : 1;
+    facts.norms = config.small_count({"num_ln_in_parallel_attn"}, parallel);
+  }
+}
+
+void read_sizes(Reading& reading) {
+  Transformer& model = reading.model;
+  model.layers = size(reading, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"},
+                      &ClassSizes::layers, kMostLayers);
+  model.hidden_size =
+      size(reading, {"hidden_size", "n_embd", "n_embed", "d_model"}, &ClassSizes::hidden_size);
+  model.vocabulary =
+      size(reading, {"vocab_size", "padded_vocab_size"}, &ClassSizes::vocabulary, kMostSize);
+  const int width = reading.config.small_count({"word_embed_proj_dim"}, model.hidden_size);
+  reading.facts.embedding_width = width == model.hidden_size ? 0 : width;
+}
+
+void read_decoder(Reading& reading, bool tied) {
+  HuggingFaceConfig& config = reading.config;
+  Transformer& model = reading.model;
+  const Architecture& architecture = reading.architecture;
+  read_sizes(reading);
+  if (config.error()) return;  // the lists below are as long as the network has layers
+  refuse_other_layers(config, model.layers);
   model.gated_mlp = !architecture.plain_mlp;
-  model.tied_embeddings = config.flag({"tie_word_embeddings"}, architecture.tied);
+  model.tied_embeddings = tied;
   model.learned_positions = architecture.learned_positions;
-  model.qk_norm = config.flag({"use_qk_norm", "qk_layernorm"}, architecture.qk_norm);
-  model.attention_sinks = config.text("model_type") == "gpt_oss";
-  read_attention(config, model);
-  read_biases(config, architecture, model);
+  read_norms(reading);
+  read_attention(reading);
+  read_biases(reading);
   read_window(config, architecture, model);
-  read_experts(config, model);
-  if (model.learned_positions) {
+  read_ffn(reading);
+  read_experts(reading);
+  if (!known(reading)) read_hints(reading);
+}
+
+void say_what_is_assumed(Reading& reading) {
+  HuggingFaceConfig& config = reading.config;
+  if (!reading.of_class.empty()) {
+    config.assume(fmt::format("not said, as the configuration class has it: {}",
+                              fmt::join(reading.of_class, ", ")));
+  }
+  if (reading.model.learned_positions) {
     config.assume("the position table has sequence_length rows, whatever the config's maximum");
   }
-  if (config.small_count({"num_nextn_predict_layers"}, 0) > 0) {
+  if (config.small_count({"num_nextn_predict_layers", "num_mtp_modules"}, 0) > 0) {
     config.assume("the multi-token-prediction head is not planned or counted");
   }
+  if (!reading.architecture.note.empty()) {
+    config.assume(std::string(reading.architecture.note));
+  }
+}
+
+std::string share_of(double part, double whole) {
+  const double percent = 100 * part / whole;
+  return percent < 0.001 ? "under 0.001 %" : fmt::format("{:.2g} %", percent);
+}
+
+// The differences in words, and their sum.
+double say_what_differs(Reading& reading) {
+  const double whole = parameter_count(reading.model, 0);
+  double sum = 0;
+  for (const ParameterDifference& difference :
+       parameter_differences(reading.model, reading.architecture, reading.facts)) {
+    const double parameters = std::abs(difference.parameters);
+    reading.config.assume(fmt::format(
+        "{}: {:.0f} parameters ({}) are {}", difference.what, parameters,
+        share_of(parameters, whole),
+        difference.parameters > 0 ? "not planned or counted" : "planned that it does not have"));
+    sum += difference.parameters;
+  }
+  return sum;
 }
 
 // "llama-3.1-8b" of llama-3.1-8b/config.json and of llama-3.1-8b.config.json.
@@ -364,25 +385,51 @@ Json flattened(const Json& config) {
   return flat;
 }
 
+// The part of a multi-modal config that is the decoder of text, and where it stands.
+struct Tower {
+  const Json* json;
+  Place place;
+};
+Tower text_tower(Tower tower) {
+  constexpr auto kParts = std::to_array<std::string_view>(
+      {"thinker_config", "text_config", "llm_config", "language_config"});
+  for (const std::string_view part : kParts) {
+    const auto found = tower.json->find(part);
+    if (found == tower.json->end() || !found->is_object()) continue;
+    tower = {&*found, tower.place / part};
+  }
+  return tower;
+}
+
 Expected<ImportedModel> read_config(const OpenDocument& document) {
   if (!document.value.is_object()) {
     return document.root().error(
         fmt::format("found {}; allowed: a Hugging Face config", shown(document.value)));
   }
   const Json value = flattened(document.value);
-  Config whole(value, document.root());
-  const Json* tower = whole.find({"text_config", "llm_config", "language_config"});
-  const bool nested = tower != nullptr && tower->is_object();
-  Config config = nested ? Config(*tower, document.root() / "text_config") : std::move(whole);
+  HuggingFaceConfig whole(value, document.root());
+  const Tower tower = text_tower({&value, document.root()});
+  const bool nested = tower.json != &value;
+  HuggingFaceConfig config(*tower.json, tower.place);
   ImportedModel imported;
   imported.model.name = name_of(document.document.file);
   if (nested) config.assume("only the text tower is planned and counted");
-  read_decoder(config, imported.model);
-  if (config.error()) return tl::unexpected(*config.error());
+  refuse_other_networks(config);
+  const Architecture& architecture = architecture_of(config);
+  const bool tied =
+      config.flag({"tie_word_embeddings"}, whole.flag({"tie_word_embeddings"}, architecture.tied));
+  Reading reading{config, architecture, nested, imported.model, {}, {}};
+  read_decoder(reading, tied);
+  for (const auto* part : {&whole, &config}) {
+    if (part->error()) return tl::unexpected(*part->error());
+  }
   if (auto done = complete(imported.model, config.place()); !done) {
     return tl::unexpected(done.error());
   }
-  imported.assumptions = std::move(config.assumptions);
+  say_what_is_assumed(reading);
+  imported.uncounted_parameters = say_what_differs(reading);
+  if (config.error()) return tl::unexpected(*config.error());
+  imported.assumptions = std::move(config.assumptions());
   return imported;
 }
 

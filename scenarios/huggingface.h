@@ -15,6 +15,9 @@ namespace trainyard {
 struct ImportedModel {
   Transformer model;
   std::vector<std::string> assumptions;  // one line each; empty: the config said everything
+  // Of the network beyond parameter_count(model), learned positions aside: norms, gates and biases
+  // that a Transformer has no place for. Negative: the network has fewer.
+  double uncounted_parameters = 0;
 };
 
 Expected<ImportedModel> read_huggingface(const std::filesystem::path& file);

@@ -109,12 +109,32 @@ TEST_F(HuggingFace, SaysWhatItAssumesOfAModelTypeItDoesNotKnow) {
   const auto model = imported(R"({"model_type": "brandnew", "num_hidden_layers": 2,
       "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100})");
   ASSERT_TRUE(model.has_value());
-  EXPECT_THAT(model->assumptions, ::testing::ElementsAre(HasSubstr("\"brandnew\" is not known")));
+  EXPECT_THAT(model->assumptions,
+              ::testing::ElementsAre(HasSubstr("\"brandnew\" is not known"),
+                                     HasSubstr("intermediate_size is not said: 4 times")));
+}
+
+// Squared ReLU has no gate (So et al. 2021, Primer); LayerNorm's epsilon has a name of its own.
+TEST_F(HuggingFace, TakesHintsOfAModelTypeItDoesNotKnow) {
+  const std::string sizes =
+      R"("num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100)";
+  const auto plain = imported(R"({"model_type": "brandnew", "hidden_act": "relu2",
+                                  "layer_norm_eps": 1e-5, )" +
+                              sizes + "}");
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_FALSE(plain->model.gated_mlp);
+  EXPECT_EQ(plain->model.norm, Norm::layer_norm);
+  const auto gated = imported(R"({"model_type": "brandnew", "hidden_act": "silu",
+                                  "rms_norm_eps": 1e-5, )" +
+                              sizes + "}");
+  ASSERT_TRUE(gated.has_value());
+  EXPECT_TRUE(gated->model.gated_mlp);
+  EXPECT_EQ(gated->model.norm, Norm::rms_norm);
 }
 
 TEST_F(HuggingFace, AssumesNothingOfALlama) {
-  const auto model = imported(R"({"model_type": "llama", "num_hidden_layers": 2,
-      "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 100})");
+  const auto model = imported(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+      "intermediate_size": 256, "num_attention_heads": 4, "vocab_size": 100})");
   ASSERT_TRUE(model.has_value());
   EXPECT_THAT(model->assumptions, IsEmpty());
 }

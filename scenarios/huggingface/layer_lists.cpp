@@ -1,0 +1,231 @@
+#include "scenarios/huggingface/layer_lists.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
+namespace trainyard {
+namespace {
+
+// One entry a layer: it attends in full, or it has experts.
+using Marks = std::vector<bool>;
+
+int marked(const Marks& marks) { return static_cast<int>(std::ranges::count(marks, true)); }
+
+// What `layer_types` may name.
+constexpr auto kSoftmaxLayers = std::to_array<std::string_view>(
+    {"full_attention", "attention", "indexed_attention", "sliding_attention", "chunked_attention"});
+
+bool attends_in_full(std::string_view type) {
+  return type == "full_attention" || type == "attention" || type == "global";
+}
+
+bool is_softmax(const Json& type) {
+  return type.is_string() &&
+         std::ranges::find(kSoftmaxLayers, type.get_ref<const std::string&>()) !=
+             kSoftmaxLayers.end();
+}
+
+std::optional<Marks> full_by_layer_types(HuggingFaceConfig& config, int layers) {
+  const Json* types = config.layer_list("layer_types", layers);
+  if (types == nullptr) types = config.layer_list("attention_layers", layers);  // GPT-Neo
+  if (types == nullptr) return std::nullopt;
+  Marks full;
+  for (int layer = 0; layer < layers; ++layer) {
+    const Json& type = (*types)[static_cast<std::size_t>(layer)];
+    full.push_back(type.is_string() && attends_in_full(type.get_ref<const std::string&>()));
+  }
+  return full;
+}
+
+// EXAONE 4: "LLLG", the pattern that repeats.
+std::optional<Marks> full_by_letters(HuggingFaceConfig& config, int layers) {
+  const Json* pattern = config.find({"sliding_window_pattern"});
+  if (pattern == nullptr || !pattern->is_string()) return std::nullopt;
+  const std::string letters = config.text("sliding_window_pattern");
+  if (letters.empty() || letters.find_first_not_of("LG") != std::string::npos) {
+    config.refuse(config.place() / "sliding_window_pattern",
+                  fmt::format("found {}; allowed: a whole number, or L and G", shown(*pattern)));
+    return std::nullopt;
+  }
+  Marks full;
+  for (int layer = 0; layer < layers; ++layer) {
+    full.push_back(letters[static_cast<std::size_t>(layer) % letters.size()] == 'G');
+  }
+  return full;
+}
+
+// Qwen 2: the layers from `max_window_layers` have the window.
+std::optional<Marks> full_by_first_layers(HuggingFaceConfig& config, int layers) {
+  if (!config.has("max_window_layers")) return std::nullopt;
+  const int first = config.small_count({"max_window_layers"}, 0);
+  Marks full;
+  for (int layer = 0; layer < layers; ++layer) full.push_back(layer < first);
+  return full;
+}
+
+// GPT-Neo turns it round: every second layer, from the first, attends in full.
+std::optional<Marks> full_by_architecture(const Architecture& architecture, int layers) {
+  if (architecture.type != "gpt_neo") return std::nullopt;
+  Marks full;
+  for (int layer = 0; layer < layers; ++layer) full.push_back(layer % 2 == 0);
+  return full;
+}
+
+bool each_nth(const Marks& marks, int n) {
+  for (int layer = 0; layer < static_cast<int>(marks.size()); ++layer) {
+    if (marks[static_cast<std::size_t>(layer)] != ((layer + 1) % n == 0)) return false;
+  }
+  return true;
+}
+
+void use_full_layers(HuggingFaceConfig& config, const Marks& full, Transformer& model) {
+  const int count = marked(full);
+  model.full_attention_every = 0;
+  if (count == model.layers) model.sliding_window = 0;
+  if (count == 0 || count == model.layers) return;
+  const auto first = std::ranges::find(full, true) - full.begin();
+  const int period = static_cast<int>(first) + 1;
+  if (each_nth(full, period)) {
+    model.full_attention_every = period;
+    return;
+  }
+  model.full_attention_every = std::max(1, model.layers / count);
+  config.assume(
+      fmt::format("{} of {} layers attend in full, in no order that is planned: taken as each {}th",
+                  count, model.layers, model.full_attention_every));
+}
+
+// From layer `first`, those whose number, counted from `origin`, `every` divides.
+Marks moe_by_period(int layers, int first, int every, int origin = 1) {
+  Marks moe;
+  for (int layer = 0; layer < layers; ++layer) {
+    moe.push_back(layer >= first && (layer + origin) % every == 0);
+  }
+  return moe;
+}
+
+bool has_experts(const Json& entry) {
+  if (entry.is_string()) return entry.get_ref<const std::string&>() == "sparse";
+  return entry.is_number() && entry != 0;
+}
+
+std::optional<Marks> moe_by_list(HuggingFaceConfig& config, int layers) {
+  const Json* types = config.layer_list("mlp_layer_types", layers);
+  if (types == nullptr) types = config.layer_list("moe_layer_freq", layers);
+  if (types == nullptr) return std::nullopt;
+  Marks moe;
+  for (int layer = 0; layer < layers; ++layer) {
+    moe.push_back(has_experts((*types)[static_cast<std::size_t>(layer)]));
+  }
+  return moe;
+}
+
+// Sets the marks of the layers that a list of their indices names.
+void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& marks) {
+  const Json* list = config.find({key});
+  if (list == nullptr || !list->is_array()) return;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    const Json& layer = (*list)[i];
+    const bool fits = layer.is_number_unsigned() && layer.get<std::uint64_t>() < marks.size();
+    if (!fits) {
+      return config.refuse(
+          config.place() / key / i,
+          fmt::format("found {}; allowed: a layer, from 0 to {}", shown(layer), marks.size() - 1));
+    }
+    marks[layer.get<std::size_t>()] = value;
+  }
+}
+
+Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, int layers) {
+  if (const auto listed = moe_by_list(config, layers)) return *listed;
+  const Json* moe_list = config.find({"moe_layers"});  // Llama 4
+  if (moe_list != nullptr && moe_list->is_array() && !moe_list->empty()) {
+    Marks moe(static_cast<std::size_t>(layers), false);
+    mark(config, "moe_layers", true, moe);
+    return moe;
+  }
+  const int first = config.small_count({"first_k_dense_replace", "moe_layer_start_index",
+                                        "moe_layer_num_skipped", "num_dense_layers"},
+                                       architecture.experts.dense_layers);
+  const int every = config.small_count(
+      {"decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"}, 0);
+  const int frequency = config.small_count({"moe_layer_freq", "moe_layer_frequency"}, 1);
+  Marks moe = every > 0 ? moe_by_period(layers, first, every)
+                        : moe_by_period(layers, first, std::max(1, frequency), 0);
+  const Json* last = config.find({"moe_layer_end_index"});
+  if (last != nullptr && *last != -1) {
+    const int end = config.small_count({"moe_layer_end_index"}, layers);
+    for (int layer = end + 1; layer < layers; ++layer) moe[static_cast<std::size_t>(layer)] = false;
+  }
+  mark(config, "mlp_only_layers", false, moe);
+  return moe;
+}
+
+}  // namespace
+
+void refuse_other_layers(HuggingFaceConfig& config, int layers) {
+  const Json* types = config.layer_list("layer_types", layers);
+  for (std::size_t i = 0; types != nullptr && i < types->size(); ++i) {
+    if (is_softmax((*types)[i])) continue;
+    return config.refuse(config.place() / "layer_types" / i,
+                         fmt::format("found {}; allowed: full_attention, sliding_attention, "
+                                     "chunked_attention",
+                                     shown((*types)[i])));
+  }
+  const Json* kinds = config.layer_list("attn_type_list", layers);  // MiniMax
+  for (std::size_t i = 0; kinds != nullptr && i < kinds->size(); ++i) {
+    if ((*kinds)[i] == 1) continue;
+    return config.refuse(
+        config.place() / "attn_type_list" / i,
+        fmt::format("found {}; allowed: 1 (softmax attention)", shown((*kinds)[i])));
+  }
+}
+
+void read_window(HuggingFaceConfig& config, const Architecture& architecture, Transformer& model) {
+  if (!config.flag({"use_sliding_window"}, !architecture.window_on_demand)) return;
+  const HuggingFaceConfig::Keys keys = {"sliding_window", "attention_chunk_size", "window_size"};
+  model.sliding_window =
+      config.small_count(keys, config.says_none(keys) ? 0 : architecture.window, 1e8);
+  if (model.sliding_window == 0) return;
+  if (config.find(keys) == nullptr) {
+    config.assume(fmt::format("not said, as the configuration class has it: a window of {} keys",
+                              model.sliding_window));
+  }
+  if (config.has("attention_chunk_size") || architecture.type == "llama4_text") {
+    config.assume("attention in chunks is planned as a sliding window as wide as a chunk");
+  }
+  auto full = full_by_layer_types(config, model.layers);
+  if (!full) full = full_by_letters(config, model.layers);
+  if (!full) full = full_by_first_layers(config, model.layers);
+  if (!full) full = full_by_architecture(architecture, model.layers);
+  if (full) return use_full_layers(config, *full, model);
+  model.full_attention_every = config.small_count(
+      {"sliding_window_pattern", "global_attn_every_n_layers"}, architecture.full_attention_every);
+}
+
+void read_moe_layers(HuggingFaceConfig& config, const Architecture& architecture,
+                     Transformer& model) {
+  const Marks moe = moe_layers(config, architecture, model.layers);
+  const int count = marked(moe);
+  if (count == 0) {
+    return config.refuse(config.place(),
+                         "found experts, and no layer that has them; allowed: one or more");
+  }
+  const int first = static_cast<int>(std::ranges::find(moe, true) - moe.begin());
+  for (int every = 1; every <= first + 1; ++every) {
+    if ((first + 1) % every != 0 || moe != moe_by_period(model.layers, first, every)) continue;
+    model.moe_every = every;
+    model.dense_layers = every > first ? 0 : first;
+    return;
+  }
+  model.dense_layers = model.layers - count;
+  config.assume(fmt::format(
+      "{} of {} layers have experts, in no order that is planned: the first {} are taken as dense",
+      count, model.layers, model.dense_layers));
+}
+
+}  // namespace trainyard
