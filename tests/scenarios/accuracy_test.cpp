@@ -101,8 +101,8 @@ TEST(Accuracy, OfRunsThatNothingWasFittedToIsWithinItsClaim) {
   }
 }
 
-// Some of them ran software or devices that no figure of the catalog was fitted to: a claim for each
-// source.
+// Some of them ran software or devices that no figure of the catalog was fitted to: a claim for
+// each source.
 TEST(Accuracy, OfFurtherRunsIsWithinTheClaimOfEachSource) {
   const fs::path folder = source_folder() / "tests" / "scenarios" / "further_runs";
   const Json claims = tolerances().at("claimed_further");
