@@ -25,7 +25,7 @@ constexpr Architecture kLlamaLike{};
 
 // Largest values as in a model document.
 constexpr double kMostLayers = 1e5;
-constexpr double kMostSize = 1e8;
+constexpr double kMostVocabulary = 1e8;
 
 // A config that is being read. `tower`: it is a part of another config, and leaves out what its
 // class has by default; a config on its own says its sizes.
@@ -43,7 +43,7 @@ int of_class(Reading& reading, std::string_view key, int value) {
   return value;
 }
 
-bool known(const Reading& reading) { return !reading.architecture.type.empty(); }
+bool is_known_family(const Reading& reading) { return !reading.architecture.type.empty(); }
 
 const Architecture& architecture_of(HuggingFaceConfig& config) {
   const std::string type = config.text("model_type");
@@ -123,15 +123,30 @@ int read_head_dim(Reading& reading) {
   return of_class(reading, *keys.begin(), by_class);
 }
 
+int latent_size(Reading& reading, std::string_view key, int LatentAttention::*size) {
+  const int by_class = reading.architecture.latent.*size;
+  const bool left_out = by_class > 0 && !reading.config.has(key);
+  return left_out ? of_class(reading, key, by_class) : reading.config.required({key});
+}
+
+bool has_latent_attention(Reading& reading) {
+  if (reading.config.has("kv_lora_rank")) return true;
+  return reading.architecture.latent.kv_rank > 0 && !reading.config.says_none({"kv_lora_rank"});
+}
+
 void read_latent_attention(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
-  reading.model.latent_attention = LatentAttention{
-      .query_rank = config.small_count({"q_lora_rank"}, 0),
-      .kv_rank = config.required({"kv_lora_rank"}),
-      .nope_head_dim = config.required({"qk_nope_head_dim"}),
-      .rope_head_dim = config.required({"qk_rope_head_dim"}),
-      .value_head_dim = config.required({"v_head_dim"}),
-  };
+  using L = LatentAttention;
+  L latent{.kv_rank = latent_size(reading, "kv_lora_rank", &L::kv_rank),
+           .nope_head_dim = latent_size(reading, "qk_nope_head_dim", &L::nope_head_dim),
+           .rope_head_dim = latent_size(reading, "qk_rope_head_dim", &L::rope_head_dim),
+           .value_head_dim = latent_size(reading, "v_head_dim", &L::value_head_dim)};
+  const int rank_by_class = reading.architecture.latent.query_rank;
+  const bool left_out = !config.has("q_lora_rank") && !config.says_none({"q_lora_rank"});
+  latent.query_rank = left_out && rank_by_class > 0
+                          ? of_class(reading, "q_lora_rank", rank_by_class)
+                          : config.small_count({"q_lora_rank"}, 0);
+  reading.model.latent_attention = latent;
   reading.model.kv_heads = reading.model.attention_heads;
   if (!config.has("index_topk")) return;
   reading.facts.index_heads = config.small_count({"index_n_heads"}, 0);
@@ -148,7 +163,7 @@ void read_attention(Reading& reading) {
            &ClassSizes::attention_heads);
   model.kv_heads = read_kv_heads(reading);
   model.head_dim = read_head_dim(reading);
-  if (reading.config.has("kv_lora_rank")) read_latent_attention(reading);
+  if (has_latent_attention(reading)) read_latent_attention(reading);
   const Architecture& architecture = reading.architecture;
   const bool norm = reading.config.flag({"use_qk_norm", "qk_layernorm", "qk_norm"},
                                         architecture.qk_norm != HeadNorm::none);
@@ -199,7 +214,7 @@ void read_ffn(Reading& reading) {
   const std::int64_t by_class = reading.architecture.sizes.ffn_size;
   if (by_class > 0 && !config.says_none(keys)) {
     model.ffn_size = of_class(reading, "intermediate_size", static_cast<int>(by_class));
-  } else if (!known(reading)) {
+  } else if (!is_known_family(reading)) {
     config.assume("intermediate_size is not said: 4 times hidden_size");
   }
 }
@@ -213,8 +228,12 @@ void read_shared_experts(Reading& reading) {
       config.small_count(keys, config.says_none(keys) ? 0 : reading.architecture.experts.shared);
   model.shared_expert_ffn_size = model.expert_ffn_size;
   if (reading.architecture.type == "arctic") model.shared_expert_ffn_size = model.hidden_size;
-  const std::int64_t whole =
-      config.count({"shared_expert_intermediate_size", "shared_intermediate_size"}, 0);
+  const Keys widths = {"shared_expert_intermediate_size", "shared_intermediate_size"};
+  const std::int64_t by_class =
+      config.says_none(widths) ? 0 : reading.architecture.experts.shared_ffn_size;
+  const std::int64_t whole = config.find(widths) == nullptr && by_class > 0
+                                 ? of_class(reading, *widths.begin(), static_cast<int>(by_class))
+                                 : config.count(widths, 0);
   if (whole > 0) {
     model.shared_experts = 1;
     model.shared_expert_ffn_size = whole;
@@ -258,7 +277,7 @@ void read_experts(Reading& reading) {
                               ? of_class(reading, *widths.begin(), static_cast<int>(ffn_by_class))
                               : config.count(widths, otherwise);
   model.router_correction_bias =
-      architecture.router_correction_bias || config.text("topk_method") == "noaux_tc";
+      config.text("topk_method") == "noaux_tc" || architecture.router_correction_bias;
   read_shared_experts(reading);
   read_moe_layers(config, architecture, model);
 }
@@ -267,6 +286,7 @@ void read_experts(Reading& reading) {
 void read_hints(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const std::string activation = config.text("hidden_act");
+  if (is_known_family(reading)) return;
   for (const char* plain : {"relu", "relu2", "relu_squared", "squared_relu"}) {
     if (activation == plain) reading.model.gated_mlp = false;
   }
@@ -303,7 +323,7 @@ void read_sizes(Reading& reading) {
   model.hidden_size =
       size(reading, {"hidden_size", "n_embd", "n_embed", "d_model"}, &ClassSizes::hidden_size);
   model.vocabulary =
-      size(reading, {"vocab_size", "padded_vocab_size"}, &ClassSizes::vocabulary, kMostSize);
+      size(reading, {"vocab_size", "padded_vocab_size"}, &ClassSizes::vocabulary, kMostVocabulary);
   const int width = reading.config.small_count({"word_embed_proj_dim"}, model.hidden_size);
   reading.facts.embedding_width = width == model.hidden_size ? 0 : width;
 }
@@ -324,7 +344,7 @@ void read_decoder(Reading& reading, bool tied) {
   read_window(config, architecture, model);
   read_ffn(reading);
   read_experts(reading);
-  if (!known(reading)) read_hints(reading);
+  read_hints(reading);
 }
 
 void say_what_is_assumed(Reading& reading) {

@@ -54,6 +54,7 @@ struct ClassExperts {
   std::int64_t ffn_size = 0;  // 0: intermediate_size
   int shared = 0;
   int dense_layers = 0;
+  std::int64_t shared_ffn_size = 0;  // of one shared expert of its own width; 0: ffn_size
 };
 
 // Parameters of a network that Transformer has no place for.
@@ -83,6 +84,7 @@ struct Architecture {
   bool router_correction_bias = false;
   bool shared_expert_gate = false;
   ClassSizes sizes = {};
+  LatentAttention latent = {};  // of the class; kv_rank 0: multi-head attention
   ClassExperts experts = {};
   Beyond beyond = {};
   std::string_view note = {};  // what is planned otherwise than it is

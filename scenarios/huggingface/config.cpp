@@ -3,10 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "scenarios/fields/shape.h"
 
 namespace trainyard {
+namespace {
+
+// Keys whose value some configs give layer by layer (Hunyuan's, ERNIE's).
+constexpr auto kByLayer = std::to_array<std::string_view>(
+    {"num_experts", "moe_num_experts", "moe_topk", "num_shared_expert", "moe_intermediate_size",
+     "intermediate_size", "num_key_value_heads"});
+
+}  // namespace
 
 const Json* HuggingFaceConfig::find(Keys keys) {
   for (const std::string_view key : keys) {
@@ -44,7 +53,8 @@ const Json* HuggingFaceConfig::one_of(const Json& list) {
 
 std::optional<std::int64_t> HuggingFaceConfig::whole_number(Keys keys, double least, double most) {
   const Json* value = find(keys);
-  if (value != nullptr && value->is_array()) value = one_of(*value);
+  const bool by_layer = std::ranges::find(kByLayer, last_key_) != kByLayer.end();
+  if (value != nullptr && value->is_array() && by_layer) value = one_of(*value);
   if (value == nullptr) return std::nullopt;
   const auto fits = check({CountShape{.least = least, .most = most}}, *value, place_ / last_key_);
   if (fits) return static_cast<std::int64_t>(value->get<double>());
@@ -84,13 +94,19 @@ std::string HuggingFaceConfig::text(std::string_view key) {
   return fits ? value->get<std::string>() : "";
 }
 
+const Json* HuggingFaceConfig::list(std::string_view key) {
+  const Json* value = find({key});
+  if (value == nullptr || value->is_array()) return value;
+  refuse(place_ / key, fmt::format("found {}; allowed: a list", shown(*value)));
+  return nullptr;
+}
+
 const Json* HuggingFaceConfig::layer_list(std::string_view key, int layers) {
-  const Json* list = find({key});
-  if (list == nullptr || !list->is_array()) return nullptr;
-  // Multi-token-prediction layers may follow.
+  const Json* entries = list(key);
+  if (entries == nullptr) return nullptr;
   const int most = layers + small_count({"num_nextn_predict_layers", "num_mtp_layers"}, 0);
-  const auto found = static_cast<std::int64_t>(list->size());
-  if (found >= layers && found <= most) return list;
+  const auto found = static_cast<std::int64_t>(entries->size());
+  if (found >= layers && found <= most) return entries;
   refuse(place_ / key, fmt::format("found {} {}; allowed: one for each of the {} layers", found,
                                    found == 1 ? "entry" : "entries", layers));
   return nullptr;

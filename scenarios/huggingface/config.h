@@ -28,15 +28,17 @@ class HuggingFaceConfig {
   // One of the keys is there as null: the config says that there is none.
   bool says_none(Keys keys) const;
 
-  // A whole number from 0 to `most`; a list of equal ones, layer by layer, stands for one of them.
+  // A whole number from 0 to `most`. Of the keys that some configs give layer by layer, a list of
+  // equal numbers stands for one of them.
   std::int64_t count(Keys keys, std::int64_t fallback, double most = 1e8);
   int small_count(Keys keys, int fallback, double most = 1e6);
   // From 1; an error where there is none of the keys.
   int required(Keys keys, double most = 1e6);
   bool flag(Keys keys, bool fallback);
   std::string text(std::string_view key);
-  // A list with an entry for each of `layers` layers or a few more; nullptr where the key is not
-  // there, or is no list.
+  // nullptr where the key is not there.
+  const Json* list(std::string_view key);
+  // A list with an entry for each of `layers` layers, multi-token-prediction layers aside.
   const Json* layer_list(std::string_view key, int layers);
 
   void assume(std::string what) { assumptions_.push_back(std::move(what)); }

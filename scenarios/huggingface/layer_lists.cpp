@@ -94,9 +94,8 @@ void use_full_layers(HuggingFaceConfig& config, const Marks& full, Transformer& 
     return;
   }
   model.full_attention_every = std::max(1, model.layers / count);
-  config.assume(
-      fmt::format("{} of {} layers attend in full, in no order that is planned: taken as each {}th",
-                  count, model.layers, model.full_attention_every));
+  config.assume(fmt::format("{} of {} layers attend in full, not each n-th: planned as one in {}",
+                            count, model.layers, model.full_attention_every));
 }
 
 // From layer `first`, those whose number, counted from `origin`, `every` divides.
@@ -108,26 +107,29 @@ Marks moe_by_period(int layers, int first, int every, int origin = 1) {
   return moe;
 }
 
-bool has_experts(const Json& entry) {
-  if (entry.is_string()) return entry.get_ref<const std::string&>() == "sparse";
-  return entry.is_number() && entry != 0;
-}
-
-std::optional<Marks> moe_by_list(HuggingFaceConfig& config, int layers) {
-  const Json* types = config.layer_list("mlp_layer_types", layers);
-  if (types == nullptr) types = config.layer_list("moe_layer_freq", layers);
-  if (types == nullptr) return std::nullopt;
+// A list of `dense` and `sparse`, whatever a config calls them.
+std::optional<Marks> moe_by_list(HuggingFaceConfig& config, std::string_view key, int layers,
+                                 const Json& dense, const Json& sparse) {
+  const Json* list = config.layer_list(key, layers);
+  if (list == nullptr) return std::nullopt;
   Marks moe;
-  for (int layer = 0; layer < layers; ++layer) {
-    moe.push_back(has_experts((*types)[static_cast<std::size_t>(layer)]));
+  for (std::size_t layer = 0; layer < static_cast<std::size_t>(layers); ++layer) {
+    const Json& entry = (*list)[layer];
+    if (entry != dense && entry != sparse) {
+      config.refuse(
+          config.place() / key / layer,
+          fmt::format("found {}; allowed: {}, {}", shown(entry), dense.dump(), sparse.dump()));
+      return std::nullopt;
+    }
+    moe.push_back(entry == sparse);
   }
   return moe;
 }
 
 // Sets the marks of the layers that a list of their indices names.
 void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& marks) {
-  const Json* list = config.find({key});
-  if (list == nullptr || !list->is_array()) return;
+  const Json* list = config.list(key);
+  if (list == nullptr) return;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const Json& layer = (*list)[i];
     const bool fits = layer.is_number_unsigned() && layer.get<std::uint64_t>() < marks.size();
@@ -141,9 +143,15 @@ void mark(HuggingFaceConfig& config, std::string_view key, bool value, Marks& ma
 }
 
 Marks moe_layers(HuggingFaceConfig& config, const Architecture& architecture, int layers) {
-  if (const auto listed = moe_by_list(config, layers)) return *listed;
-  const Json* moe_list = config.find({"moe_layers"});  // Llama 4
-  if (moe_list != nullptr && moe_list->is_array() && !moe_list->empty()) {
+  if (const auto moe = moe_by_list(config, "mlp_layer_types", layers, "dense", "sparse")) {
+    return *moe;
+  }
+  const Json* frequencies = config.find({"moe_layer_freq"});
+  if (frequencies != nullptr && frequencies->is_array()) {
+    return moe_by_list(config, "moe_layer_freq", layers, 0, 1).value_or(Marks{});
+  }
+  const Json* moe_list = config.list("moe_layers");  // Llama 4
+  if (moe_list != nullptr && !moe_list->empty()) {
     Marks moe(static_cast<std::size_t>(layers), false);
     mark(config, "moe_layers", true, moe);
     return moe;
@@ -210,6 +218,7 @@ void read_window(HuggingFaceConfig& config, const Architecture& architecture, Tr
 void read_moe_layers(HuggingFaceConfig& config, const Architecture& architecture,
                      Transformer& model) {
   const Marks moe = moe_layers(config, architecture, model.layers);
+  if (config.error()) return;
   const int count = marked(moe);
   if (count == 0) {
     return config.refuse(config.place(),
@@ -223,9 +232,9 @@ void read_moe_layers(HuggingFaceConfig& config, const Architecture& architecture
     return;
   }
   model.dense_layers = model.layers - count;
-  config.assume(fmt::format(
-      "{} of {} layers have experts, in no order that is planned: the first {} are taken as dense",
-      count, model.layers, model.dense_layers));
+  config.assume(
+      fmt::format("{} of {} layers have experts, not each n-th: the first {} are planned as dense",
+                  count, model.layers, model.dense_layers));
 }
 
 }  // namespace trainyard

@@ -5,7 +5,12 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
 
+#include "scenarios/huggingface/architectures.h"
 #include "scenarios/output.h"
 #include "scenarios/scenario.h"
 #include "tests/support/shared_data.h"
@@ -201,6 +206,174 @@ TEST(HuggingFaceText, RefusesLayersThatAreNoSoftmaxAttention) {
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().where, "minimax: /layer_types/1");
   EXPECT_THAT(read.error().message, ::testing::HasSubstr("found \"linear_attention\""));
+}
+
+std::string with_sizes(const std::string& more) {
+  return R"({"num_hidden_layers": 4, "hidden_size": 64, "intermediate_size": 128,
+             "num_attention_heads": 4, "vocab_size": 100, )" +
+         more + "}";
+}
+
+// The text tower of llava-hf/llava-1.5-7b-hf says its vocabulary only. A Llama 2 7B has
+// 6,738,415,616 parameters with 32,000 words; the 64 more stand in two matrices of 4,096 columns.
+TEST(HuggingFaceText, FillsATowerThatLeavesOutWhatItsClassHas) {
+  const auto read = parse_huggingface(R"({"model_type": "llava",
+      "text_config": {"model_type": "llama", "vocab_size": 32064}})",
+                                      "llava");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(parameter_count(read->model, 4096), 6'738'415'616 + 2 * 64 * 4096);
+  EXPECT_THAT(read->assumptions, ::testing::Contains(HasSubstr("num_hidden_layers 32")));
+}
+
+// google/gemma-3-4b-it; its card's text tower: 3,880,099,328 with 262,144 words, where the class
+// has 262,208.
+TEST(HuggingFaceText, FillsTheTowerOfGemma3) {
+  const auto read = parse_huggingface(R"({"model_type": "gemma3", "text_config": {
+      "model_type": "gemma3_text", "num_hidden_layers": 34, "hidden_size": 2560,
+      "intermediate_size": 10240, "sliding_window": 1024}})",
+                                      "gemma");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(parameter_count(read->model, 4096) + read->uncounted_parameters,
+            3'880'099'328 + 64 * 2560);
+  EXPECT_EQ(read->model.full_attention_every, 6);
+}
+
+// transformers 5.23 on the meta device: 671,877,944,064 with the router's biases. The indexer of a
+// layer: 1536 · 64 · 128 + 7168 · 128 + 2 · 128 + 7168 · 64 = 13,959,424, 61 times.
+TEST(HuggingFaceText, CountsTheIndexerOfSparseAttention) {
+  const auto read = parse_huggingface(R"({"model_type": "deepseek_v32", "num_hidden_layers": 61,
+      "hidden_size": 7168, "num_attention_heads": 128, "intermediate_size": 18432,
+      "vocab_size": 129280, "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+      "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 256, "n_shared_experts": 1,
+      "num_experts_per_tok": 8, "moe_intermediate_size": 2048, "first_k_dense_replace": 3,
+      "index_topk": 2048, "index_n_heads": 64, "index_head_dim": 128})",
+                                      "v3.2");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->uncounted_parameters, 61.0 * 13'959'424);
+  EXPECT_EQ(parameter_count(read->model, 4096) + read->uncounted_parameters, 671'877'944'064);
+  EXPECT_THAT(read->assumptions, ::testing::Contains(HasSubstr("attention to all keys")));
+}
+
+TEST(HuggingFaceText, ReadsPatternsOfWindows) {
+  const auto pattern = [](const std::string& more) {
+    const Transformer model = parse_huggingface(with_sizes(more), "config").value().model;
+    return std::pair(model.sliding_window, model.full_attention_every);
+  };
+  EXPECT_EQ(pattern(R"("model_type": "exaone4", "sliding_window": 8,
+                       "sliding_window_pattern": "LG")"),
+            std::pair(8, 2));
+  EXPECT_EQ(pattern(R"("model_type": "exaone4", "sliding_window": null)"), std::pair(0, 0));
+  EXPECT_EQ(pattern(R"("model_type": "mistral")"), std::pair(4096, 0));
+  EXPECT_EQ(pattern(R"("model_type": "qwen2", "sliding_window": 8)"), std::pair(0, 0));
+  EXPECT_EQ(pattern(R"("model_type": "qwen2", "sliding_window": 8, "use_sliding_window": true,
+                       "max_window_layers": 0)"),
+            std::pair(8, 0));
+  EXPECT_EQ(pattern(R"("model_type": "olmo3", "sliding_window": 8, "layer_types": [
+      "sliding_attention", "full_attention", "sliding_attention", "full_attention"])"),
+            std::pair(8, 2));
+}
+
+TEST(HuggingFaceText, ReadsWhichLayersHaveExperts) {
+  const auto layers = [](const std::string& more) {
+    const Transformer model =
+        parse_huggingface(with_sizes(R"("num_experts": 8, "num_experts_per_tok": 2, )" + more),
+                          "config")
+            .value()
+            .model;
+    return std::pair(model.dense_layers, model.moe_every);
+  };
+  EXPECT_EQ(layers(R"("model_type": "llama4_text", "moe_layers": [1, 3])"), std::pair(0, 2));
+  EXPECT_EQ(layers(R"("model_type": "qwen3_moe", "mlp_only_layers": [0, 1])"), std::pair(2, 1));
+  EXPECT_EQ(layers(R"("model_type": "qwen3_moe", "decoder_sparse_step": 2)"), std::pair(0, 2));
+  EXPECT_EQ(layers(R"("model_type": "glm4_moe", "mlp_layer_types": ["dense", "sparse", "sparse",
+                       "sparse"])"),
+            std::pair(1, 1));
+  EXPECT_EQ(layers(R"("model_type": "unknown_moe", "moe_layer_freq": [0, 0, 1, 1])"),
+            std::pair(2, 1));
+  EXPECT_EQ(layers(R"("model_type": "qwen3_moe", "mlp_only_layers": [2])"), std::pair(1, 1));
+}
+
+struct Odd {
+  std::string more;   // behind sizes that are right
+  std::string where;  // of the error
+  std::string found;
+};
+
+// One line, with the key that is wrong and what stands there.
+TEST(HuggingFaceText, RefusesOddValuesWithTheirPlace) {
+  const std::string moe = R"("model_type": "mixtral", "num_local_experts": 8, )";
+  const std::vector<Odd> odd = {
+      {R"("model_type": 5)", "/model_type", "found 5"},
+      {R"("model_type": "llama", "hidden_act": ["silu"])", "/hidden_act", "found a list"},
+      {R"("model_type": "llama", "num_key_value_heads": "4")", "/num_key_value_heads", "found"},
+      {R"("model_type": "llama", "num_key_value_heads": -1)", "/num_key_value_heads", "found -1"},
+      {R"("model_type": "llama", "num_key_value_heads": 3)", "/kv_heads", "found 3"},
+      {R"("model_type": "llama", "head_dim": 1e300)", "/head_dim", "found 1e+300"},
+      {R"("model_type": "llama", "head_dim": [16, 16, 16, 16])", "/head_dim", "found a list"},
+      {R"("model_type": "llama", "tie_word_embeddings": "no")", "/tie_word_embeddings", "found"},
+      {R"("model_type": "llama", "num_experts": [8, 4])", "/num_experts", "list of unlike values"},
+      {R"("model_type": "llama", "num_experts": [])", "/num_experts", "empty list"},
+      {R"("model_type": "gemma2", "layer_types": [])", "/layer_types", "found 0 entries"},
+      {R"("model_type": "gemma2", "layer_types": "full_attention")", "/layer_types", "found"},
+      {R"("model_type": "gemma2", "layer_types": [1, 2, 3, 4])", "/layer_types/0", "found 1"},
+      {R"("model_type": "exaone4", "sliding_window_pattern": "LXG")", "/sliding_window_pattern",
+       "\"LXG\""},
+      {moe + R"("num_experts_per_tok": 9)", "/experts_per_token", "found 9"},
+      {moe + R"("mlp_only_layers": [4])", "/mlp_only_layers/0", "found 4"},
+      {moe + R"("mlp_only_layers": [0, 1, 2, 3])", "", "no layer that has them"},
+      {moe + R"("mlp_only_layers": 1)", "/mlp_only_layers", "found 1"},
+      {moe + R"("moe_layer_freq": [0, 1, 2, 1])", "/moe_layer_freq/2", "found 2"},
+      {moe + R"("mlp_layer_types": ["dense"])", "/mlp_layer_types", "found 1 entry"},
+      {R"("model_type": "minimax_m2", "attn_type_list": [1, 0, 1, 1])", "/attn_type_list/1",
+       "found 0"},
+  };
+  for (const Odd& value : odd) {
+    const auto read = parse_huggingface(with_sizes(value.more), "config");
+    ASSERT_FALSE(read.has_value()) << value.more;
+    EXPECT_EQ(read.error().where, value.where.empty() ? "config" : "config: " + value.where)
+        << value.more;
+    EXPECT_THAT(read.error().message, HasSubstr(value.found)) << value.more;
+    EXPECT_EQ(read.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(HuggingFaceText, SaysWhereInTheTowerAnOddValueStands) {
+  const auto read = parse_huggingface(R"({"model_type": "internvl_chat", "llm_config": {
+      "model_type": "qwen2", "num_hidden_layers": -4}})",
+                                      "config");
+  ASSERT_FALSE(read.has_value());
+  EXPECT_EQ(read.error().where, "config: /llm_config/num_hidden_layers");
+}
+
+TEST(HuggingFaceText, RefusesOtherNetworksWithTheReason) {
+  for (const auto& [more, reason] : std::vector<std::pair<std::string, std::string>>{
+           {R"("model_type": "jamba")", "recurrent"},
+           {R"("model_type": "qwen3_next")", "recurrent"},
+           {R"("model_type": "granitemoehybrid")", "recurrent"},
+           {R"("model_type": "mllama_text_model")", "cross attention"},
+           {R"("model_type": "gemma3n_text")", "unlike sizes"},
+           {R"("model_type": "jetmoe")", "experts of attention heads"},
+           {R"("model_type": "longcat_flash")", "two attentions"},
+           {R"("model_type": "brandnew", "mamba_d_state": 16)", "mamba_d_state"},
+           {R"("model_type": "brandnew", "cross_attention_layers": [1])", "cross attention"},
+           {R"("model_type": "brandnew", "block_configs": [{}, {}])", "unlike sizes"},
+           {R"("model_type": "llama", "is_encoder_decoder": true)", "encoder"},
+       }) {
+    const auto read = parse_huggingface(with_sizes(more), "config");
+    ASSERT_FALSE(read.has_value()) << more;
+    EXPECT_THAT(read.error().message, HasSubstr(reason));
+  }
+}
+
+// docs/interoperation.md lists what `find_architecture` knows, once each.
+TEST(HuggingFaceText, FamiliesAreListedInTheDocumentation) {
+  std::ifstream file(fs::path(TRAINYARD_SOURCE_FOLDER) / "docs" / "interoperation.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::set<std::string_view> types;
+  for (const Architecture& architecture : architectures()) {
+    EXPECT_TRUE(types.insert(architecture.type).second) << architecture.type;
+    EXPECT_THAT(text, HasSubstr("`" + std::string(architecture.type) + "`"));
+  }
 }
 
 }  // namespace
