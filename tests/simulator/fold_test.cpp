@@ -27,6 +27,19 @@ const char* name_of(InterNodeKind kind) {
   return kNames.at(static_cast<std::size_t>(std::ranges::find(kFabrics, kind) - kFabrics.begin()));
 }
 
+// Leaves of two nodes, each joined to two spines.
+void draw_leaves(InterNode& inter, int nodes, BytesPerSecond between) {
+  const int leaves = nodes / 2;
+  inter.switches.assign(static_cast<std::size_t>(leaves) + 2, "switch");
+  for (int node = 0; node < nodes; ++node) {
+    inter.links.push_back({{true, node}, {false, node / 2}, BytesPerSecond(200e9)});
+  }
+  for (int leaf = 0; leaf < leaves; ++leaf) {
+    inter.links.push_back({{false, leaf}, {false, leaves}, between});
+    inter.links.push_back({{false, leaf}, {false, leaves + 1}, between});
+  }
+}
+
 // `nodes` of eight H100 with a NIC each, 200 GB/s a node; `between` for links between switches. A
 // torus of one or two dimensions, a dragonfly of groups of two switches, a graph of leaves of two
 // nodes below two spines.
@@ -45,19 +58,7 @@ Cluster fabric_of(InterNodeKind kind, int nodes, BytesPerSecond between, bool fl
     inter.leaves_per_group = nodes > 2 ? 2 : 1;
     inter.global_links = std::max(1, nodes / inter.leaves_per_group - 1);
   }
-  if (kind == InterNodeKind::graph) {
-    const int leaves = nodes / 2;
-    for (int leaf = 0; leaf < leaves; ++leaf) inter.switches.push_back("leaf");
-    inter.switches.insert(inter.switches.end(), {"spine", "spine"});
-    for (int node = 0; node < nodes; ++node) {
-      inter.links.push_back({{true, node}, {false, node / 2}, BytesPerSecond(200e9)});
-    }
-    for (int leaf = 0; leaf < leaves; ++leaf) {
-      for (const int spine : {leaves, leaves + 1}) {
-        inter.links.push_back({{false, leaf}, {false, spine}, between});
-      }
-    }
-  }
+  if (kind == InterNodeKind::graph) draw_leaves(inter, nodes, between);
   return cluster;
 }
 

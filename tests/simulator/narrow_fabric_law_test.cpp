@@ -285,7 +285,7 @@ TEST_P(OnNarrowFabrics, EveryAlgorithmTakesAsLongAsItsFullestLinks) {
       if (!algorithm.applies(links)) continue;
       if (algorithm.operation == send && shape.size != 2) continue;
       const auto groups = sibling_groups(32, shape);
-      const Call call = {algorithm.operation, &algorithm, Bytes(3e8)};
+      const Call call = {algorithm.operation, &algorithm, Bytes(3e7)};
       const TaskGraph graph = call_graph(32, groups, std::vector(groups.size(), call));
       const double expected =
           counted_seconds(fabric, groups, links.ranks_per_domain,
