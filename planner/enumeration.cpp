@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include "model/cost/memory.h"
 
 namespace trainyard {
 namespace {
@@ -40,6 +43,9 @@ class Enumerator {
         result_.zero_stages.push_back(stage);
       }
     }
+    Plan sharded;
+    sharded.zero_stage = 3;
+    result_.sharding_drops_weights = !keeps_weights(job_.training, sharded);
     result_.sharding_groups = space_.sharding_group;
     result_.offloads = offloads_of(job_, space_, base_);
     add_placements();
@@ -280,46 +286,53 @@ bool Enumeration::has_states_to_shard(const Degrees& d) const {
   return d.data * d.context > 1 || (has_experts && expert_data > 1);
 }
 
-std::vector<int> Enumeration::zero_stages_of(const Degrees& d) const {
-  if (has_states_to_shard(d) || zero_stages.empty()) {
-    return zero_stages;
-  }
-  return {zero_stages.front()};
+std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
+                                             const SearchedOffload& searched) const {
+  std::vector<int> stages;
+  std::ranges::copy_if(zero_stages, std::back_inserter(stages),
+                       [&](int stage) { return allowed(searched.zero_stages, stage); });
+  if (has_states_to_shard(d)) return stages;
+  // One rank shards nothing: what is left are the copies to the hosts, and which weights are kept.
+  const bool copies = searched.offload != Offload{};
+  const auto same_as = [&](int stage) {
+    const bool differs = copies ? stage >= 2 : stage == 3 && sharding_drops_weights;
+    return differs ? stage : 0;
+  };
+  const auto [last, end] = std::ranges::unique(stages, {}, same_as);
+  stages.erase(last, end);
+  return stages;
 }
 
 std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
   if (!sharding_groups.empty()) return shardings_of(d).size();
-  if (!has_states_to_shard(d)) return zero_stages.empty() ? 0 : offloads.size();
   std::size_t number = 0;
-  for (const SearchedOffload& searched : offloads) {
-    const auto runs = [&](int stage) { return allowed(searched.zero_stages, stage); };
-    number += static_cast<std::size_t>(std::ranges::count_if(zero_stages, runs));
-  }
+  for (const SearchedOffload& searched : offloads) number += zero_stages_of(d, searched).size();
   return number;
 }
 
 std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
                                          const PlanRequest& base) {
+  const bool has_link = job.cluster.device.host_bandwidth > BytesPerSecond(0);
   std::vector<SearchedOffload> offloads;
-  for (const OffloadChoice& choice : kOffloads) {
-    if (allowed(space.offload, choice.name) && !space.offload.empty()) {
-      offloads.push_back({choice.offload, {}});
+  const auto add = [&](const Offload& offload, const std::vector<int>& stages) {
+    if (has_link || offload == Offload{}) offloads.push_back({offload, stages});
+  };
+  if (!space.offload.empty()) {
+    for (const OffloadChoice& choice : kOffloads) {
+      if (allowed(space.offload, choice.name)) add(choice.offload, {});
     }
-  }
-  if (!offloads.empty()) return offloads;
-  offloads.push_back({base.offload, {}});
-  if (base.offload != Offload{} || job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
     return offloads;
   }
+  add(base.offload, {});
+  if (base.offload != Offload{}) return offloads;
   for (const OffloadChoice& choice : kOffloads) {
     if (choice.zero_stages == nullptr) continue;
     const std::vector<int>& stages = job.training.stack.offload.*choice.zero_stages;
-    if (!stages.empty()) offloads.push_back({choice.offload, stages});
+    if (!stages.empty()) add(choice.offload, stages);
   }
   return offloads;
 }
 
-// Over one rank the stages do not differ.
 void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searched,
                                 std::vector<Sharding>& shardings) const {
   const auto add = [&](int stage, int group) {
@@ -331,8 +344,7 @@ void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searche
     if (on_device == shardings.end()) return;
     shardings.back().on_device = static_cast<std::size_t>(on_device - shardings.begin());
   };
-  for (const int stage : zero_stages_of(d)) {
-    if (has_states_to_shard(d) && !allowed(searched.zero_stages, stage)) continue;
+  for (const int stage : zero_stages_of(d, searched)) {
     if (stage == 0 || sharding_groups.empty()) {
       add(stage, 0);
       continue;

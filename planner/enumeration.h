@@ -85,10 +85,12 @@ struct Enumeration {
   std::vector<SearchedOffload> offloads;
   std::vector<Placement> placements;
   bool has_experts = false;
+  bool sharding_drops_weights = false;  // ZeRO-3 keeps the optimizer's copy alone
 
   bool has_states_to_shard(const Degrees& degrees) const;
-  // ZeRO stages that differ for these degrees.
-  std::vector<int> zero_stages_of(const Degrees& degrees) const;
+  // ZeRO stages that differ for these degrees, with this outside the devices.
+  std::vector<int> zero_stages_of(const Degrees& degrees,
+                                  const SearchedOffload& searched = {}) const;
   // In the order of `offloads`.
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
   std::size_t number_of_shardings(const Degrees& degrees) const;

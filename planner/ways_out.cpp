@@ -64,10 +64,13 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   free("any ZeRO stage", &SearchSpace::zero_stage);
   free("any recomputation", &SearchSpace::recompute);
   free("any micro-batch", &SearchSpace::micro_batch);
+  // Software is searched for all that it can; a stack that is none might have any.
+  const bool any_offload = job.training.stack.schedules.empty() && space.offload.empty() &&
+                           job.cluster.device.host_bandwidth > BytesPerSecond(0);
   for (const OffloadChoice& choice : kOffloads) {
     const bool known =
         std::ranges::find(searched, choice.offload, &SearchedOffload::offload) != searched.end();
-    if (known || choice.offload == Offload{} || !space.offload.empty()) continue;
+    if (known || choice.offload == Offload{} || !any_offload) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),
                       space});

@@ -1,7 +1,5 @@
 #include "simulator/step_graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -153,11 +151,6 @@ void set_loads(StepLoads loads, StepGraph& step) {
 
 Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool folded,
                                const StepConditions& conditions) {
-  const Device& device = job.job.cluster.device;
-  if (plan.offload != Offload{} && device.host_bandwidth <= BytesPerSecond(0)) {
-    return failure("/plan/offload",
-                   fmt::format("{} has no host_bandwidth: nothing can be offloaded", device.name));
-  }
   const RankLayout layout(plan, job.job.model.kv_heads);
   auto loads = step_loads(job, plan, layout, conditions);
   if (!loads) return tl::unexpected(loads.error());

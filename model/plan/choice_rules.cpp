@@ -205,10 +205,21 @@ constexpr PlanRule kPrecision = {
                                p.training.precision.name, p.device.name, fmt::join(names, ", "))};
     }};
 
+// What lies on an NVMe drive crosses the same link.
+constexpr PlanRule kOffload = {
+    [](const Proposal& p) {
+      return p.request.offload == Offload{} || p.device.host_bandwidth > BytesPerSecond(0);
+    },
+    [](const Proposal& p) {
+      return refusal("offload", fmt::format("found some, allowed none: the host_bandwidth of {} is "
+                                            "not known",
+                                            p.device.name));
+    }};
+
 constexpr std::array kChoiceRules = {kPrecision,      kZeroStage,        kStackHasZero,
                                      kShardingGroup,  kRecomputedLayers, kRecomputeEntries,
                                      kRecomputeEntry, kCapacityFactor,   kLoadImbalance,
-                                     kRankOrder,      kCollective};
+                                     kRankOrder,      kCollective,       kOffload};
 
 }  // namespace
 

@@ -142,7 +142,8 @@ TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
   EXPECT_EQ(list[4].on_device, 1u);
   EXPECT_EQ(list[6].zero_stage, 3);
   EXPECT_EQ(list[6].on_device, 3u);
-  EXPECT_EQ(shardings({}, {}, 1).size(), 3u);  // one rank shards nothing
+  // One rank shards nothing, but moves the states layer by layer under ZeRO-3.
+  EXPECT_EQ(shardings({}, {}, 1).size(), 4u);
   EXPECT_EQ(shardings({}, {.offload = optimizer}, 8).size(), 4u);
   const std::vector<Sharding> named = shardings({.offload = {"all"}}, {}, 8);
   ASSERT_EQ(named.size(), 4u);
@@ -154,6 +155,16 @@ TEST(Enumeration, ListsAZeroStageOnceWhereThereIsNothingToShard) {
   EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}), vector<int>({0}));
   EXPECT_EQ(all.zero_stages_of({.tensor = 4, .data = 2}), vector<int>({0, 1, 2, 3}));
   EXPECT_EQ(all.zero_stages_of({.tensor = 4, .context = 2}), vector<int>({0, 1, 2, 3}));
+  const SearchedOffload states{{.optimizer = OffloadTarget::host}, {1, 2, 3}};
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}, states), vector<int>({1, 2, 3}));
+}
+
+// FSDP's shards are the optimizer's fp32 copy, and a 16-bit one is kept only where it is whole.
+TEST(Enumeration, HasZeroThreeOfOneRankWhereItKeepsFewerWeights) {
+  Job job = small_dense_job();
+  job.training.stack.keeps_weight_copy = false;
+  const Enumeration all = enumerate(prepare(job), {});
+  EXPECT_EQ(all.zero_stages_of({.tensor = 4, .pipeline = 2}), vector<int>({0, 3}));
 }
 
 TEST(Enumeration, ShardsExpertsOverTensorRanksToo) {

@@ -454,5 +454,15 @@ TEST(PlanRefusal, PrecisionThatTheDeviceHasNoRateFor) {
             "found fp8, which a device does not support; allowed bf16, fp16");
 }
 
+TEST(PlanRefusal, OffloadsOnlyOverALinkToTheHostsThatIsKnown) {
+  PlanQuestion question;
+  question.request.offload.optimizer = OffloadTarget::host;
+  question.cluster.device.host_bandwidth = BytesPerSecond(0);
+  EXPECT_EQ(question.refusal(), "/plan/offload: found some, allowed none: the host_bandwidth of " +
+                                    question.cluster.device.name + " is not known");
+  question.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  EXPECT_EQ(question.refusal(), "legal");
+}
+
 }  // namespace
 }  // namespace trainyard
