@@ -1,5 +1,6 @@
 // The bounds of nodes against each other and against what they stand for: a floor is never above
 // the bound of its node, and what a node must hold never falls with the micro-batch.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <atomic>
 #include <functional>
 #include <limits>
+#include <string>
 
 #include "model/cost/estimate.h"
 #include "planner/node.h"
@@ -150,6 +152,14 @@ PlanBound bound_by_stages(const PreparedJob& job, const ParameterShares& shares,
   return with_span(common, span);
 }
 
+std::string described(int job, const Plan& plan) {
+  const bool states = plan.offload.parameters != OffloadTarget::none;
+  const bool activations = plan.offload.activations != OffloadTarget::none;
+  return fmt::format("job {} {} p {} v {} zero {} full {} states {} activations {}", job,
+                     plan.schedule->name, plan.pipeline_parallel, plan.virtual_stages,
+                     plan.zero_stage, plan.recompute.full_layers, states, activations);
+}
+
 TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
   RandomJobs jobs(9);
   const SearchSpace every = every_offload();
@@ -165,12 +175,7 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
         estimate(job, plan, priced);
         const PlanBound bound = bound_by_stages(job, shares, plan);
         close += bound.step > 0.99 * priced.step_time ? 1 : 0;
-        ASSERT_LE(bound.step, priced.step_time)
-            << "job " << i << ' ' << plan.schedule->name << " p " << plan.pipeline_parallel << " v "
-            << plan.virtual_stages << " zero " << plan.zero_stage << " full "
-            << plan.recompute.full_layers << " states "
-            << (plan.offload.parameters != OffloadTarget::none) << " activations "
-            << (plan.offload.activations != OffloadTarget::none);
+        ASSERT_LE(bound.step, priced.step_time) << described(i, plan);
       });
     });
     if (testing::Test::HasFatalFailure()) return;
@@ -196,12 +201,7 @@ TEST(Offload, NeverMakesAPlanFaster) {
         same.offload = {};
         estimate(job, same, on_device);
         slower += priced.step_time > 1.01 * on_device.step_time ? 1 : 0;
-        ASSERT_GE(priced.step_time, on_device.step_time * (1 - 1e-12))
-            << "job " << i << ' ' << plan.schedule->name << " p " << plan.pipeline_parallel << " v "
-            << plan.virtual_stages << " zero " << plan.zero_stage << " full "
-            << plan.recompute.full_layers << " states "
-            << (plan.offload.parameters != OffloadTarget::none) << " activations "
-            << (plan.offload.activations != OffloadTarget::none);
+        ASSERT_GE(priced.step_time, on_device.step_time * (1 - 1e-12)) << described(i, plan);
       });
     });
     if (testing::Test::HasFatalFailure()) return;

@@ -23,6 +23,7 @@ Cluster tiny_cluster(int devices) {
   cluster.devices_per_node = devices;
   cluster.nodes = 1;
   cluster.device.name = "a device";
+  cluster.device.host_bandwidth = BytesPerSecond(64e9);
   for (const Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16, Dtype::fp8, Dtype::fp4}) {
     cluster.device.rates.gemm[static_cast<std::size_t>(dtype)].per_multiprocessor =
         FlopsPerSecond(1e12);
