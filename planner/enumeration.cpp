@@ -298,8 +298,8 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
     const bool differs = copies ? stage >= 2 : stage == 3 && sharding_drops_weights;
     return differs ? stage : 0;
   };
-  const auto [last, end] = std::ranges::unique(stages, {}, same_as);
-  stages.erase(last, end);
+  const auto alike = [&](int a, int b) { return same_as(a) == same_as(b); };
+  stages.erase(std::unique(stages.begin(), stages.end(), alike), stages.end());
   return stages;
 }
 

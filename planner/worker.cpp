@@ -296,11 +296,10 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
     const int end = by_device ? on_device.settled_layers : node.stages.most_layers();
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
-    if (by_device && on_device.settled) {
-      ++counts.pruned_by_time;
-    } else if (may_repeat_rather_than_copy(node, plan)) {
+    const bool settled = by_device && on_device.settled;
+    if (!settled && may_repeat_rather_than_copy(node, plan)) {
       price_any_layers(node, end, plan);
-    } else if (known.too_large) {
+    } else if (!settled && known.too_large) {
       known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
       ++counts.pruned_by_time;
@@ -420,15 +419,15 @@ int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
 }
 
 bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {
-  constexpr double kRounding = 1 - 1e-9;
+  constexpr double kBelow = 1 - 1e-9;  // sums of memory in another order
   std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
   if (!bound) {
     ++counts.pruned_by_time;
     return false;
   }
   const MemoryUse use = node.stages.memory(plan);
-  bound->memory = std::max(bound->memory, use.device * kRounding);
-  bound->fullness = std::max(bound->fullness, fullness(shared_.job.job.cluster, use) * kRounding);
+  bound->memory = std::max(bound->memory, use.device * kBelow);
+  bound->fullness = std::max(bound->fullness, fullness(shared_.job.job.cluster, use) * kBelow);
   if (too_large(*bound)) {
     ++counts.pruned_by_memory;
     return false;

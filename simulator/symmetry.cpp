@@ -18,7 +18,7 @@ namespace {
 constexpr std::int32_t kNone = -1;
 
 // Shares are sums of a few fractions: equal ones may differ in their last bits.
-std::int64_t rounded(double share) { return static_cast<std::int64_t>(share * 0x1p30 + 0.5); }
+std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
 
 bool same_links(std::span<const LinkUse> a, std::span<const LinkUse> b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const LinkUse& x, const LinkUse& y) {

@@ -174,6 +174,12 @@ std::vector<Field<Stack>> kernel_fields() {
            "in low precision the MLP's activation casts its product and its gradients itself"),
       flag("quantised_activation_input", &S::quantised_activation_input,
            "in low precision the MLP's activation keeps its input cast"),
+  };
+}
+
+std::vector<Field<Stack>> memory_fields() {
+  using S = Stack;
+  return {
       number("gradient_bytes", &S::gradient_bytes,
              "an element of the gradient that is kept for the optimizer", kBytesAnElement),
       number("reduction_bytes", &S::reduction_bytes,
@@ -273,6 +279,7 @@ std::vector<Field<Stack>> stack_fields() {
       text("source", &Stack::source, "where the figures come from"),
   };
   for (Field<Stack>& field : kernel_fields()) all.push_back(std::move(field));
+  for (Field<Stack>& field : memory_fields()) all.push_back(std::move(field));
   for (Field<Stack>& field : runtime_fields()) all.push_back(std::move(field));
   all.push_back(objects<release_section>("releases", &Stack::releases,
                                          "what its releases do otherwise; `training.release` or "
