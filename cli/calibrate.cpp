@@ -81,6 +81,11 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress
   return group_samples(*launched->boards.front());
 }
 
+std::optional<double> measured_slowdown(const CalibrateOptions& options,
+                                        const GroupSamples& groups) {
+  return options.ranks > 1 ? std::optional(groups.overlap_slowdown) : std::nullopt;
+}
+
 // What is measured of the backend, with what is known of it.
 struct Subject {
   HostSamples samples;
@@ -127,6 +132,7 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
   subject.frame.memory = Bytes(pages * page / std::max(1, options.ranks));
+  subject.frame.overlap_slowdown = measured_slowdown(options, subject.groups);
   return subject;
 }
 
@@ -141,7 +147,8 @@ Expected<Subject> measured_device(const CalibrateOptions& options) {
   auto measured = measure_device(limits_of(options, progress, kCollectiveShare, alone));
   if (!measured) return tl::unexpected(measured.error());
   subject.samples = std::move(measured->samples);
-  subject.frame = {measured->memory, measured->multiprocessors, measured->link};
+  subject.frame = {measured->memory, measured->multiprocessors, measured->link,
+                   measured_slowdown(options, subject.groups)};
   if (was_interrupted()) return subject;
   if (auto done = add_steps(options, progress, subject); !done) {
     return tl::unexpected(done.error());
@@ -166,19 +173,36 @@ fs::path beside(const fs::path& device, std::string_view kind) {
   return path.replace_extension(fmt::format(".{}{}", kind, device.extension().string()));
 }
 
-std::string device_text(const CalibrateOptions& options, Device& device) {
+// Where what was measured is not what GPUs of their own would do.
+std::string_view staged_line(const Subject& subject) {
+  return subject.groups.staged ? "; ranks shared a GPU: through the host's memory, not by NCCL"
+                               : "";
+}
+
+// What of the device's document is not of single operations.
+FigureSources device_figures(const CalibrateOptions& options, const Subject& subject) {
+  const bool cuda = options.backend == BackendKind::cuda;
+  FigureSources sources = {
+      {"/sources/host_bandwidth",
+       cuda ? "copies from the host's memory"
+            : "half of what copies read and write: it computes in that memory"}};
+  if (!subject.frame.overlap_slowdown) return sources;
+  sources.emplace_back(
+      "/sources/overlap_slowdown",
+      cuda ? fmt::format("pace that products lose while another stream reduces 64 MiB among all "
+                         "ranks{}",
+                         staged_line(subject))
+           : "pace that products lose while another thread reduces 1 MiB among all ranks");
+  return sources;
+}
+
+std::string device_text(const CalibrateOptions& options, Device& device, const Subject& subject) {
   const bool cuda = options.backend == BackendKind::cuda;
   device.name = fmt::format("{} of {}", cuda ? "GPU" : "one thread", host_name());
   device.source = fmt::format("{}; {}", provenance(options),
                               cuda ? "GEMMs in bf16, fp32 and, where the GPU has it, fp8"
                                    : "bf16 and experts are derived from fp32 GEMMs");
-  return device_document(device, {}, {});
-}
-
-// Where what was measured is not what GPUs of their own would do.
-std::string_view staged_line(const Subject& subject) {
-  return subject.groups.staged ? "; ranks shared a GPU: through the host's memory, not by NCCL"
-                               : "";
+  return device_document(device, {}, device_figures(options, subject));
 }
 
 std::string node_text(const CalibrateOptions& options, const Device& device,
@@ -203,22 +227,15 @@ std::string node_text(const CalibrateOptions& options, const Device& device,
 
 std::string stack_text(const CalibrateOptions& options, const Device& device,
                        const Subject& subject) {
-  Stack stack = fitted_stack(subject.samples, device, subject.groups.overlap_slowdown);
+  Stack stack = fitted_stack(subject.samples, device);
   stack.name = fmt::format("trainyard executor on {}", host_name());
   stack.source = provenance(options);
   const std::string steps = "fitted to operations inside steps of eight small networks";
   const bool cuda = options.backend == BackendKind::cuda;
-  FigureSources sources = {
-      {"attention_backward", steps},
-      {"memory_traffic", steps},
-      {"cross_entropy_forward_bytes", steps},
-      {"cross_entropy_backward_bytes", steps},
-      {"overlap_slowdown",
-       options.ranks == 1 ? "not measured with one rank"
-       : cuda ? fmt::format("pace that products lose while another stream reduces 64 MiB among all "
-                            "ranks{}",
-                            staged_line(subject))
-              : "pace that products lose while another thread reduces 1 MiB among all ranks"}};
+  FigureSources sources = {{"attention_backward", steps},
+                           {"memory_traffic", steps},
+                           {"cross_entropy_forward_bytes", steps},
+                           {"cross_entropy_backward_bytes", steps}};
   if (!cuda) {
     sources.push_back({"overlap", "a rank of the CPU backend is one thread: nothing overlaps"});
   }
@@ -227,7 +244,7 @@ std::string stack_text(const CalibrateOptions& options, const Device& device,
 
 Expected<void> write_documents(const CalibrateOptions& options, Device& device,
                                const Subject& subject) {
-  const std::string text = device_text(options, device);
+  const std::string text = device_text(options, device, subject);
   const std::array<std::pair<fs::path, std::string>, 3> documents = {
       {{options.out, text},
        {beside(options.out, "node"), node_text(options, device, subject)},

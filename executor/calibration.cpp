@@ -94,9 +94,9 @@ void borrow_from_float(Device& device, Dtype dtype) {
   device.peak[to] = device.peak_of(Dtype::fp32);
 }
 
-// The best rate between two ranks; without a second rank what is known of the link, else a copy.
+// The best rate between two ranks; without a second rank the way to the host, else a copy.
 BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveSample>& collectives,
-                       BytesPerSecond known) {
+                       BytesPerSecond host) {
   BytesPerSecond best;
   for (const CollectiveSample& sample : collectives) {
     if (sample.operation != CollectiveOperation::all_gather) continue;
@@ -104,7 +104,7 @@ BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveS
     best = std::max(best, sent * sample.bytes / sample.time);
   }
   if (best > BytesPerSecond(0)) return best;
-  return known > BytesPerSecond(0) ? known : samples.copy;
+  return host > BytesPerSecond(0) ? host : samples.copy;
 }
 
 }  // namespace
@@ -117,7 +117,10 @@ Expected<Device> fitted_device(const HostSamples& samples,
   device.multiprocessors = frame.multiprocessors;
   device.memory = frame.memory;
   device.memory_bandwidth = samples.copy;
-  device.link_bandwidth = link_of(samples, collectives, frame.link);
+  device.link_bandwidth = link_of(samples, collectives, frame.host);
+  const bool apart = frame.host > BytesPerSecond(0);
+  device.host_bandwidth = apart ? frame.host : 0.5 * samples.copy;  // which it reads and writes
+  device.overlap_slowdown = frame.overlap_slowdown;
   for (int dtype = 0; dtype < kDtypes; ++dtype) {
     device.peak[static_cast<std::size_t>(dtype)] = best_gemm(samples, static_cast<Dtype>(dtype));
   }
@@ -148,12 +151,11 @@ Expected<Device> fitted_device(const HostSamples& samples,
   return device;
 }
 
-Stack fitted_stack(const HostSamples& samples, const Device& device, double overlap_slowdown) {
+Stack fitted_stack(const HostSamples& samples, const Device& device) {
   Stack stack;
   stack.attention_backward = samples.attention_backward;
   stack.saved_logit_bytes = stack.cross_entropy_forward_bytes = 4;
   stack.cross_entropy_backward_bytes = 8;
-  stack.overlap_slowdown = overlap_slowdown;
   stack.fragmentation = 0;
   stack.host_backward = 1;
   stack.interval_low = stack.interval_high = stack.interval_moe = 1;

@@ -4,6 +4,8 @@
 // by memory there, such as exponentials, count as traffic all the same: the stack says how much.
 #pragma once
 
+#include <optional>
+
 #include "executor/cpu/measure.h"
 #include "model/calibration/kernel_samples.h"
 #include "model/cluster/cluster.h"
@@ -15,7 +17,8 @@ namespace trainyard {
 struct DeviceFrame {
   Bytes memory;
   int multiprocessors = 1;
-  BytesPerSecond link;  // where no collectives were measured; 0: as fast as a copy
+  BytesPerSecond host;  // to the host's memory, per direction; 0: that is where it computes
+  std::optional<double> overlap_slowdown;  // nothing where no second rank was there
 };
 Expected<Device> fitted_device(const HostSamples& samples,
                                const std::vector<CollectiveSample>& collectives,
@@ -23,7 +26,7 @@ Expected<Device> fitted_device(const HostSamples& samples,
 
 // What the executor is to the cost model, on `device`, which was fitted to the same samples. On the
 // host nothing runs beside anything else.
-Stack fitted_stack(const HostSamples& samples, const Device& device, double overlap_slowdown);
+Stack fitted_stack(const HostSamples& samples, const Device& device);
 
 // Messages from one rank to another; as `device` has them where none were measured.
 IntraNode fitted_links(const std::vector<CollectiveSample>& collectives, const Device& device);

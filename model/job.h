@@ -26,7 +26,8 @@ struct Job {
   Training training;
 };
 
-// `stack` as the release, the recipe, the devices and the network of the job have it.
+// `stack` as the release, the recipe, the devices and the network of the job have it; what a device
+// was measured to do in place of the stack's figure.
 Stack at_release(Stack stack, const Job& job);
 
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "model/bisection.h"
 #include "model/schedule/schedule.h"
 
 namespace trainyard {
@@ -12,19 +13,6 @@ namespace {
 // Combinations between two looks at the clock, and two reports of progress.
 constexpr std::int64_t kClockInterval = 64;
 constexpr std::int64_t kProgressInterval = 4096;
-
-// The first of `first` … `end` − 1 from which on `holds` does; `end`: none.
-int first_of(int first, int end, auto&& holds) {
-  while (first < end) {
-    const int middle = first + (end - first) / 2;
-    if (holds(middle)) {
-      end = middle;
-    } else {
-      first = middle + 1;
-    }
-  }
-  return first;
-}
 
 // What fills the fullest stage of a plan that does not fit.
 void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
@@ -324,10 +312,10 @@ Worker::LayerRange Worker::worthwhile(const Expansion& node, const PlanBound& bo
   };
   LayerRange range{1, end};
   if (range.first >= end || !has_room(node.stages.busy_with(plan, 1))) return {1, 1};
-  range.end =
-      first_of(1, end, [&](int layers) { return !has_room(node.stages.busy_with(plan, layers)); });
-  range.first = first_of(1, range.end,
-                         [&](int layers) { return has_room(node.stages.link_with(plan, layers)); });
+  range.end = first_where(
+      1, end, [&](int layers) { return !has_room(node.stages.busy_with(plan, layers)); });
+  range.first = first_where(
+      1, range.end, [&](int layers) { return has_room(node.stages.link_with(plan, layers)); });
   return range;
 }
 
@@ -391,7 +379,7 @@ bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
 
 // By the stages that are mostly the fullest; more where another is.
 int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
-  return first_of(1, end, [&](int layers) {
+  return first_where(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
     return !is_too_full(node, plan);
   });

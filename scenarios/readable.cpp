@@ -67,7 +67,10 @@ std::string signed_number(double value, int digits) {
 
 std::string percent(double fraction) { return fmt::format("{:.1f}", 100 * fraction); }
 
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f}", 100 * fraction); }
+std::string signed_percent(double fraction) {
+  std::string text = fmt::format("{:+.1f}", 100 * fraction);
+  return text == "+0.0" || text == "-0.0" ? "0.0" : text;  // no sign of what rounds to nothing
+}
 
 std::string with_unit(Seconds time) {
   constexpr std::array<ReadableUnit, 3> kUnits = {{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}}};

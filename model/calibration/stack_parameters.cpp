@@ -62,7 +62,7 @@ constexpr std::array kParameters = {
                    .prior = 0.2,
                    .spread = 0.7,
                    .lowest = 0.01,
-                   .highest = 1.5,
+                   .highest = 1,
                    .set = [](Stack& s, double v) { s.overlap_slowdown = v; },
                    .applies =
                        [](const Stack& s) {

@@ -120,7 +120,10 @@ struct Device {
   BytesPerSecond memory_bandwidth;
   BytesPerSecond link_bandwidth;  // NVLink (or PCIe), per direction
   BytesPerSecond host_bandwidth;  // to host memory, per direction
-  Watts power;                    // at full load
+  // Measured: share of its pace that compute loses beside communication, in place of the stack's
+  // Stack::overlap_slowdown.
+  std::optional<double> overlap_slowdown;
+  Watts power;  // at full load
   std::optional<DollarsPerSecond> price;
   int multiprocessors = 0;
   ComputeRates rates;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
+#include "model/bisection.h"
 #include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
 #include "model/cost/interval.h"
@@ -522,20 +522,6 @@ Estimate estimate(const PreparedJob& job, const Plan& plan) {
 
 namespace {
 
-// The least of 1 … `most` that fits; feasibility is monotone. `most` where none does.
-int fewest(int most, const std::function<bool(int)>& fits) {
-  int low = 1;
-  while (low < most) {
-    const int middle = low + (most - low) / 2;
-    if (fits(middle)) {
-      most = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
-
 // Activations of the fewest layers in the host's memory instead of recomputed, where the stack can
 // (Megatron-Core offloads neither under a pipeline nor beside recomputation) and it is faster.
 Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int layers) {
@@ -546,7 +532,7 @@ Plan offloaded_if_faster(const PreparedJob& job, const Plan& recomputed, int lay
   offloaded.recompute = {RecomputeMode::none, 0};
   offloaded.offload.activations = OffloadTarget::host;
   Estimate out;
-  offloaded.offload.activation_layers = fewest(layers, [&](int away) {
+  offloaded.offload.activation_layers = first_where(1, layers, [&](int away) {
     offloaded.offload.activation_layers = away;
     estimate(job, offloaded, out);
     return out.feasible;
@@ -573,7 +559,7 @@ Plan resolve_recompute(const PreparedJob& job, Plan plan) {
   if (fits({RecomputeMode::none, 0}) || fits({RecomputeMode::selective, 0})) return plan;
   int layers = 0;
   for (const StageParameters& stage : out.held) layers = std::max(layers, stage.layers);
-  const int full = fewest(layers, [&](int repeated) {
+  const int full = first_where(1, layers, [&](int repeated) {
     return fits({RecomputeMode::full, repeated});
   });
   plan.recompute = {RecomputeMode::full, full >= layers ? 0 : full};

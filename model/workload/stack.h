@@ -128,8 +128,9 @@ struct Stack {
   // activations (Transformer Engine, torchao float8).
   bool quantised_gathers = false;
   double tensor_parallel_hidden = 0;  // part of TP traffic hidden when it overlaps
-  double overlap_slowdown = 0;  // seconds of compute lost a second of overlapped communication, as
-                                // far as that runs at the pace of the links inside a node
+  // Seconds of compute lost a second of overlapped communication, as far as that runs at the pace
+  // of the links inside a node. A device that was measured has its own (Device::overlap_slowdown).
+  double overlap_slowdown = 0;
   // ZeRO-1's parameters come back after the update with nothing beside them, even where gradients
   // are reduced beside the backward pass.
   bool exposed_gathers = false;

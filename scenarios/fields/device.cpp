@@ -16,6 +16,7 @@ constexpr auto kFp16 = static_cast<std::size_t>(Dtype::fp16);
 constexpr auto kBf16 = static_cast<std::size_t>(Dtype::bf16);
 constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
 constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
+constexpr NumberShape kPart{.least = 0, .most = 1};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};
 
 // One key a dtype; an absent one is not supported and stays 0.
@@ -272,6 +273,9 @@ const Section<Device>& device_section() {
               .required(),
           quantity("host_bandwidth", &D::host_bandwidth, "to host memory, per direction")
               .absent("unknown: nothing can be offloaded"),
+          number("overlap_slowdown", &D::overlap_slowdown,
+                 "seconds of compute lost a second of overlapped communication, measured", kPart)
+              .absent("as the stack has it"),
           quantity("power", &D::power, "at full load").absent("unknown: no energy is stated"),
           quantity("price", &D::price, "of one device").absent("unknown: no cost is stated"),
           count("multiprocessors", &D::multiprocessors, "SMs"),

@@ -236,7 +236,9 @@ std::vector<Field<Stack>> runtime_fields() {
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,
              "part of the TP traffic that is hidden when it overlaps", kPart),
       number("overlap_slowdown", &S::overlap_slowdown,
-             "seconds of compute lost a second of overlapped communication", kFactorOrZero),
+             "seconds of compute lost a second of overlapped communication, on a device whose "
+             "document has no `overlap_slowdown`",
+             kPart),
       flag("exposed_gathers", &S::exposed_gathers,
            "ZeRO-1 gathers parameters with nothing beside, whatever `overlap` says"),
       flag("scattered_sends", &S::scattered_sends,

@@ -50,11 +50,28 @@ double link_of(const DeviceFrame& frame) {
 }
 
 TEST(CalibratedDevice, HasTheLinkThatWasMeasuredWithoutCollectives) {
-  EXPECT_EQ(link_of({.memory = Bytes(1e9), .link = BytesPerSecond(25e9)}), 25e9);
+  EXPECT_EQ(link_of({.memory = Bytes(1e9), .host = BytesPerSecond(25e9)}), 25e9);
 }
 
 TEST(CalibratedDevice, HasACopyAsItsLinkWhereNothingIsKnownOfIt) {
   EXPECT_EQ(link_of({.memory = Bytes(1e9)}), 1e12);
+}
+
+// A copy of 1 TB/s reads half of that and writes half.
+TEST(CalibratedDevice, ReachesTheHostsMemoryByItsLinkOrByACopy) {
+  const auto apart = fitted_device(plain_samples(), {}, {.host = BytesPerSecond(25e9)});
+  const auto inside = fitted_device(plain_samples(), {}, {});
+  ASSERT_TRUE(apart && inside);
+  EXPECT_EQ(apart->host_bandwidth.value(), 25e9);
+  EXPECT_EQ(inside->host_bandwidth.value(), 0.5e12);
+}
+
+TEST(CalibratedDevice, HasTheSlowdownThatWasMeasuredOfIt) {
+  const auto measured = fitted_device(plain_samples(), {}, {.overlap_slowdown = 0.25});
+  const auto alone = fitted_device(plain_samples(), {}, {});
+  ASSERT_TRUE(measured && alone);
+  EXPECT_EQ(measured->overlap_slowdown, 0.25);
+  EXPECT_EQ(alone->overlap_slowdown, std::nullopt);
 }
 
 // Memory at 0.5 TB/s in a step, norms and the like at 0.25 TB/s, so that they count twice. Logits
@@ -77,12 +94,11 @@ TEST(CalibratedStack, GivesBackTheStepsItWasFittedTo) {
   const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
   ASSERT_TRUE(device) << device.error().message;
   EXPECT_NEAR(device->rates.memory, 0.5, 1e-9);
-  const Stack stack = fitted_stack(samples, *device, 0.25);
+  const Stack stack = fitted_stack(samples, *device);
   EXPECT_NEAR(stack.memory_traffic, 2, 1e-9);
   EXPECT_NEAR(stack.cross_entropy_forward_bytes, 25, 1e-6);
   EXPECT_NEAR(stack.cross_entropy_backward_bytes, 50, 1e-6);
   EXPECT_NEAR(stack.attention_backward, 3, 1e-9);
-  EXPECT_EQ(stack.overlap_slowdown, 0.25);
   EXPECT_FALSE(stack.overlap.data_parallel);
 }
 
@@ -93,14 +109,14 @@ TEST(CalibratedStack, SharesOutTheTimeBetweenOperations) {
   const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
   ASSERT_TRUE(device) << device.error().message;
   EXPECT_NEAR(device->rates.memory, 0.5 / 1.1, 1e-9);
-  EXPECT_NEAR(fitted_stack(samples, *device, 0).memory_traffic, 2, 1e-9);
+  EXPECT_NEAR(fitted_stack(samples, *device).memory_traffic, 2, 1e-9);
 }
 
 TEST(CalibratedStack, KnowsOnlyAttentionWhereNoStepsWereMeasured) {
   const HostSamples samples = plain_samples();
   const auto device = fitted_device(samples, {}, {.memory = Bytes(1e9)});
   ASSERT_TRUE(device) << device.error().message;
-  const Stack stack = fitted_stack(samples, *device, 0);
+  const Stack stack = fitted_stack(samples, *device);
   EXPECT_EQ(stack.attention_backward, 2);
   EXPECT_EQ(stack.memory_traffic, 1);
 }

@@ -19,14 +19,28 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFile = "collectives_multinode.json";
 
-fs::path written(const std::string& name, const std::string& text) {
-  const fs::path file = fs::path(::testing::TempDir()) / fmt::format("{}.{}", ::getpid(), name);
-  std::ofstream(file) << text;
-  return file;
-}
+// A file as long as it is looked at.
+class WrittenFile {
+ public:
+  WrittenFile(const std::string& name, const std::string& text)
+      : path_(fs::path(::testing::TempDir()) / fmt::format("{}.{}", ::getpid(), name)) {
+    std::ofstream(path_) << text;
+  }
+  ~WrittenFile() {
+    std::error_code error;
+    fs::remove(path_, error);
+  }
+  WrittenFile(const WrittenFile&) = delete;
+  WrittenFile& operator=(const WrittenFile&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 Expected<FabricRows> rows_in(const std::string& rows) {
-  return read_fabric_rows(written("fabric_rows.json", "{\"rows\": [" + rows + "]}"), "us");
+  const WrittenFile file("fabric_rows.json", "{\"rows\": [" + rows + "]}");
+  return read_fabric_rows(file.path(), "us");
 }
 
 // A time as it stands; a bus bandwidth of 15 GB/s among 16, whose all-reduce puts 2·15/16 of the
@@ -117,7 +131,8 @@ double bus_rate(const std::string& fabric, int nodes, int nics) {
                       "bandwidth": {}, "efficiency": {},
                       "measured": {{"node": "dgx-a100-80gb", "source": "us", "algorithm": "ring"}}}})",
                   nics, figures["bandwidth"].dump(), figures["efficiency"].dump());
-  const auto read = read_fabric(written("bus_rate.json", document).string(), "test");
+  const WrittenFile file("bus_rate.json", document);
+  const auto read = read_fabric(file.path().string(), "test");
   const double bytes = 4e10;
   const double devices = 8.0 * nodes;
   const FabricSample sample{CollectiveOperation::all_reduce, nodes, Bytes(bytes), {}};

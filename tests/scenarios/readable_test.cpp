@@ -38,6 +38,8 @@ TEST(Percent, HasOneDecimal) {
   EXPECT_EQ(percent(0.40512), "40.5");
   EXPECT_EQ(signed_percent(0.012), "+1.2");
   EXPECT_EQ(signed_percent(-0.012), "-1.2");
+  EXPECT_EQ(signed_percent(-0.0004), "0.0");
+  EXPECT_EQ(signed_percent(0), "0.0");
 }
 
 TEST(WithUnit, ChoosesTheUnitThatSuits) {

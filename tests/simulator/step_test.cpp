@@ -83,6 +83,24 @@ TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
   }
 }
 
+// What communication takes from the compute beside it is the device's figure where that was
+// measured, the stack's elsewhere: both price it alike, and more of it makes the step longer.
+TEST(Step, IsSlowedBesideCommunicationAsTheDeviceWasMeasured) {
+  const auto step = [](double of_stack, std::optional<double> of_device) {
+    Job job = job_of(1, 8, 64).job;
+    job.training.stack.overlap_slowdown = of_stack;
+    job.cluster.device.overlap_slowdown = of_device;
+    const PreparedJob prepared = prepare(job);
+    Plan plan = legal_plan(prepared, degrees(1, 1));
+    plan.overlap.data_parallel = true;
+    return std::pair(played(prepared, plan).step_time, estimate(prepared, plan).step_time);
+  };
+  EXPECT_EQ(step(0, 0.75), step(0.75, std::nullopt));
+  EXPECT_EQ(step(0.75, 0), step(0, std::nullopt));
+  EXPECT_GT(step(0, 0.75).first, step(0, std::nullopt).first);
+  EXPECT_GT(step(0, 0.75).second, step(0, std::nullopt).second);
+}
+
 // Exchanges beside another micro-batch's compute show what that does not cover (DeepSeek-V3 report,
 // section 3.2.1), whatever share of tensor parallelism's fused kernels hide. Over a slow network
 // that is most of them.
