@@ -250,7 +250,12 @@ void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
       first = end;
     }
   }
-  for (const auto& [census, count] : alike) switches += census.size();
+  std::size_t pairs = 0;
+  for (const auto& [census, count] : alike) {
+    switches += census.size();
+    pairs += census.size() * census.size();
+  }
+  counted_evenly_ = kind_ != InterNodeKind::torus || pairs > kMostInTorus;
   const double each = 1.0 / static_cast<double>(groups.empty() ? 1 : groups.front().size());
   for (const auto& [census, count] : alike) {
     send_between_switches(census, each * count, kMostPairs / switches);
@@ -302,11 +307,12 @@ void GroupRouter::send_between_switches(const Census& census, double bytes, std:
 
 // From each switch to the one `distance` further on in the list.
 void GroupRouter::send_around(const Census& census, std::size_t distance, double bytes) {
+  Routes& routes = counted_evenly_ ? even_routes_ : routes_;
   uses_.clear();
   for (std::size_t at = 0; at < census.size(); ++at) {
     const auto& [from, senders] = census[at];
     const auto& [to, receivers] = census[(at + distance) % census.size()];
-    even_routes_.append_between(from, to, 0, bytes * senders * receivers, uses_);
+    routes.append_between(from, to, 0, bytes * senders * receivers, uses_);
   }
   add(uses_);
 }
