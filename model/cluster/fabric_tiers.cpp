@@ -109,6 +109,7 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
   tiers.inside_latency = cluster.intra.latency;
   tiers.small_latency = cluster.inter.small_latency;
   tiers.small_share = cluster.inter.small_share;
+  tiers.rails = cluster.inter.kind == InterNodeKind::rail;
   read_inside(graph, tiers);
   for (int highest = 0; highest < 2; ++highest) {
     const std::vector<Subtree> parts = subtrees(graph, highest);
@@ -119,7 +120,7 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
         {parts.front().ranks, way_out * cluster.inter.efficiency, cluster.inter.latency});
   }
   if (is_routed(cluster.inter) && !tiers.tiers.empty()) {
-    tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front().ranks);
+    tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front());
   }
   return tiers;
 }

@@ -18,6 +18,18 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
+// Partners at distance 1, 2, 4, … meet each other on the links between switches. How many times as
+// long messages between domains take for it as at the bandwidth that the closed form has for them:
+// 1 where NICs decide; less where fewer messages meet than there.
+struct Crowding {
+  double halving = 1;   // recursive halving or doubling of shares, at `across_all_to_all`
+  double doubling = 1;  // the whole message in every round, at `across_all_to_all`
+  double binomial = 1;  // the whole message down one tree, at `across`
+  double scatter = 1;   // halves of what is left of it, at `across`
+  double trees = 1;     // up or down two binary trees, at r·across
+  double sums = 1;      // added up in the switches, at `across`
+};
+
 struct GroupLinks {
   int size = 1;                      // n
   int ranks_per_domain = 1;          // r: members inside one NVLink domain
@@ -32,6 +44,7 @@ struct GroupLinks {
   Seconds small_latency;             // … by the protocol for small messages, where there is one:
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
+  Crowding crowding;
 };
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "model/cluster/crowding.h"
 #include "model/cluster/routed_groups.h"
 #include "model/cluster/topology.h"
 
@@ -13,19 +14,25 @@ int aligned_members(int stride, int count, int ranks) {
   return count > 1 && ranks % stride == 0 ? std::gcd(count, ranks / stride) : 1;
 }
 
+// In a mesh a member reaches the others of its group over one link each.
+BytesPerSecond inside_of(const FabricTiers& tiers, int members) {
+  return members == 1 ? tiers.inside : std::min(tiers.inside, (members - 1) * tiers.inside_pair);
+}
+
+// A subtree whose members have less to leave it than to leave their domains.
+bool is_narrow(const Tier& tier, const Tier& domain) {
+  constexpr double kLastBits = 1e-9;  // in which sums of equal links differ
+  return tier.way_out < (1 - kLastBits) * domain.way_out;
+}
+
+}  // namespace
+
 int members_within(GroupShape group, int ranks) {
   const int run = group.run == 0 ? group.size : group.run;
   const int members = aligned_members(group.stride, run, ranks);
   if (members < run || run == group.size) return members;
   return run * aligned_members(group.jump, group.size / run, ranks);
 }
-
-// In a mesh a member reaches the others of its group over one link each.
-BytesPerSecond inside_of(const FabricTiers& tiers, int members) {
-  return members == 1 ? tiers.inside : std::min(tiers.inside, (members - 1) * tiers.inside_pair);
-}
-
-}  // namespace
 
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   GroupLinks links;
@@ -41,22 +48,30 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
 
   BytesPerSecond ring(std::numeric_limits<double>::infinity());
   BytesPerSecond all_to_all = ring;
+  bool narrow = false;
   for (const Tier& tier : tiers.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == size) break;
     ring = std::min(ring, below * tier.way_out);
     all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
     links.across_latency = tier.latency;
+    narrow = narrow || is_narrow(tier, tiers.tiers.front());
   }
+  const GroupRates* routed = nullptr;
   if (tiers.routed != nullptr && members < size) {
-    const GroupRates routed = tiers.routed->rates(group, members);
-    ring = std::min(ring, routed.ring);
-    all_to_all = std::min(all_to_all, routed.all_to_all);
+    routed = &tiers.routed->rates(group, members);
+    ring = std::min(ring, routed->ring);
+    all_to_all = std::min(all_to_all, routed->all_to_all);
   }
   links.across = ring / members;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
   links.across_all_to_all = all_to_all;
+  if (routed != nullptr && routed->times) {
+    links.crowding = crowding(*routed->times, links);
+  } else if (narrow) {
+    links.crowding = crowding(crossing_times(tiers, group, links), links);
+  }
   return links;
 }
 

@@ -27,10 +27,11 @@ BytesPerSecond rate(double bytes, double seconds) {
 
 }  // namespace
 
-GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, int ranks_per_domain)
+GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain)
     : kind_(cluster.inter.kind),
       devices_(cluster.devices()),
-      ranks_per_domain_(ranks_per_domain),
+      ranks_per_domain_(domain.ranks),
+      out_of_domain_(1 / domain.way_out.value()),
       routes_(cluster, graph),
       even_routes_(evenly_routed(cluster), graph) {
   for (const auto edge : boost::make_iterator_range(edges(graph))) {
@@ -104,7 +105,7 @@ std::vector<GroupRouter::Ranks> GroupRouter::siblings(GroupShape shape) const {
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
   const std::vector<Ranks> groups = siblings(shape);
   for (const Ranks& group : groups) send_ring(group, members);
-  GroupRates rates{.ring = rate(1, finish()), .all_to_all = {}};
+  GroupRates rates{.ring = rate(1, finish()), .all_to_all = {}, .times = {}};
 
   const std::size_t pairs =
       groups.size() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
@@ -115,7 +116,95 @@ GroupRates GroupRouter::compute(GroupShape shape, int members) {
     send_by_switches(groups);
   }
   rates.all_to_all = rate(static_cast<double>(shape.size - members) / shape.size, finish());
+  rates.times = crossing_times(groups, members);
   return rates;
+}
+
+// Of many messages by hash in a tree the tiers know as much as an even count.
+std::optional<CrossingTimes> GroupRouter::crossing_times(const std::vector<Ranks>& groups,
+                                                         int members) {
+  if (groups.empty()) return std::nullopt;
+  const auto size = static_cast<int>(groups.front().size());
+  const int all = size / members;
+  const std::size_t messages =
+      groups.size() * static_cast<std::size_t>(size) * static_cast<std::size_t>(log2_ceil(all));
+  const bool torus = kind_ == InterNodeKind::torus;
+  counted_evenly_ = torus ? messages > kMostInTorus * static_cast<std::size_t>(ranks_per_domain_)
+                          : routes_.by_hash() && messages > kMostPairs;
+  const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
+  if (tree && counted_evenly_) return std::nullopt;
+
+  CrossingTimes times;
+  for (int far = 1; far < all; far *= 2) {
+    const double time = round_time(groups, members, shift_hops(all, far), Sending::every_member);
+    times.halving += time * std::min(far, all - far) / size;
+    times.doubling += time;
+  }
+  for (const TreeHops& hops : binomial_hops(all)) {
+    times.binomial += round_time(groups, members, hops, Sending::first_members);
+  }
+  for (const TreeHops& hops : scatter_hops(all)) {
+    times.scatter += round_time(groups, members, hops, Sending::first_members);
+  }
+  times.trees = trees_time(groups, members);
+  times.sums = std::max(out_of_domain_,
+                        round_time(groups, members, shift_hops(all, 1), Sending::between_switches));
+  return times;
+}
+
+// One way, in the mean: a hash draws other ways down than up.
+double GroupRouter::trees_time(const std::vector<Ranks>& groups, int members) {
+  const auto all = static_cast<int>(groups.front().size()) / members;
+  TreeHops hops = double_tree_hops(all);
+  const double up = round_time(groups, members, hops, Sending::all_together);
+  for (TreeHop& hop : hops) std::swap(hop.from, hop.to);
+  const double down = round_time(groups, members, hops, Sending::all_together);
+  return std::max(out_of_domain_ / members, (up + down) / 2);
+}
+
+// No shorter than its members' links take. The messages of first members are so long as those of
+// every member in its own round; of all together each member has a part.
+double GroupRouter::round_time(const std::vector<Ranks>& groups, int members, const TreeHops& hops,
+                               Sending sending) {
+  double most = 0;
+  for (const TreeHop& hop : hops) most = std::max(most, hop.share);
+  for (const Ranks& group : groups) {
+    for (const TreeHop& hop : hops) send_hop(group, members, hop, sending);
+  }
+  route_between();
+  const double links = finish();
+  const bool own = sending == Sending::every_member || sending == Sending::first_members;
+  return own ? std::max(links, most * out_of_domain_) : links;
+}
+
+void GroupRouter::send_hop(const Ranks& group, int members, const TreeHop& hop, Sending sending) {
+  const auto count = static_cast<std::size_t>(members);
+  const std::span out = std::span(group).subspan(static_cast<std::size_t>(hop.from) * count, count);
+  const std::span in = std::span(group).subspan(static_cast<std::size_t>(hop.to) * count, count);
+  if (domain_of(out.front()) == domain_of(in.front())) return;
+  switch (sending) {
+    case Sending::every_member:
+      for (std::size_t place = 0; place < count; ++place) {
+        send_own(out[place], in[place], hop.share);
+      }
+      return;
+    case Sending::first_members:
+      return send_own(out.front(), in.front(), hop.share);
+    case Sending::all_together:
+      load_nics(nics_of(out), nics_of(in), hop.share);
+      return load_switches(nics_of(out), nics_of(in), hop.share);
+    case Sending::between_switches:
+      for (std::size_t place = 0; place < count; ++place) {
+        load_switches(nics_of(out[place]), nics_of(in[place]), hop.share / members);
+      }
+      return;
+  }
+}
+
+void GroupRouter::send_own(int from, int to, double bytes) {
+  const int leaving = leaving_for(from, to);
+  load_nics(nics_of(leaving), nics_of(to), bytes);
+  load_switches(nics_of(leaving), nics_of(to), bytes);
 }
 
 // Each block of members that share a domain sends on over all their NICs.
@@ -135,13 +224,16 @@ void GroupRouter::send_all_to_all(const Ranks& group) {
   for (const int from : group) {
     for (const int to : group) {
       if (domain_of(from) == domain_of(to)) continue;
-      const int base = domain_of(from) * ranks_per_domain_;
-      const int here = std::min(ranks_per_domain_, devices_ - base);
-      const int leaving =
-          kind_ == InterNodeKind::rail ? base + to % ranks_per_domain_ % here : from;
-      send(nics_of(leaving), nics_of(to), bytes);
+      send(nics_of(leaving_for(from, to)), nics_of(to), bytes);
     }
   }
+}
+
+// The rank whose NICs a message takes.
+int GroupRouter::leaving_for(int from, int to) const {
+  if (kind_ != InterNodeKind::rail) return from;
+  const int base = domain_of(from) * ranks_per_domain_;
+  return base + to % ranks_per_domain_ % std::min(ranks_per_domain_, devices_ - base);
 }
 
 // What members of one domain would send each other stays inside and is taken off again.
@@ -158,7 +250,12 @@ void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
       first = end;
     }
   }
-  for (const auto& [census, count] : alike) switches += census.size();
+  std::size_t pairs = 0;
+  for (const auto& [census, count] : alike) {
+    switches += census.size();
+    pairs += census.size() * census.size();
+  }
+  counted_evenly_ = kind_ != InterNodeKind::torus || pairs > kMostInTorus;
   const double each = 1.0 / static_cast<double>(groups.empty() ? 1 : groups.front().size());
   for (const auto& [census, count] : alike) {
     send_between_switches(census, each * count, kMostPairs / switches);
@@ -210,36 +307,62 @@ void GroupRouter::send_between_switches(const Census& census, double bytes, std:
 
 // From each switch to the one `distance` further on in the list.
 void GroupRouter::send_around(const Census& census, std::size_t distance, double bytes) {
+  Routes& routes = counted_evenly_ ? even_routes_ : routes_;
   uses_.clear();
   for (std::size_t at = 0; at < census.size(); ++at) {
     const auto& [from, senders] = census[at];
     const auto& [to, receivers] = census[(at + distance) % census.size()];
-    even_routes_.append_between(from, to, 0, bytes * senders * receivers, uses_);
+    routes.append_between(from, to, 0, bytes * senders * receivers, uses_);
   }
   add(uses_);
 }
 
-// NIC i to NIC i, the shorter list in turn.
 void GroupRouter::send(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
                        double bytes) {
+  counted_evenly_ = false;
+  load_nics(out, in, bytes);
+  load_switches(out, in, bytes);
+  route_between();
+}
+
+// NIC i to NIC i, the shorter list in turn.
+void GroupRouter::load_nics(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
+                            double bytes) {
   const std::size_t lanes = std::max(out.size(), in.size());
   const double share = bytes / static_cast<double>(lanes);
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> between;  // of switches
+  uses_.clear();
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    uses_.push_back({nic_link_[out[lane % out.size()]], share});
+    uses_.push_back({nic_link_[in[lane % in.size()]] ^ 1, share});
+  }
+  add(uses_);
+}
+
+// The same between their switches; what does not depend on the NICs waits for route_between().
+void GroupRouter::load_switches(std::span<const std::uint32_t> out,
+                                std::span<const std::uint32_t> in, double bytes) {
+  const std::size_t lanes = std::max(out.size(), in.size());
+  const double share = bytes / static_cast<double>(lanes);
   uses_.clear();
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     const std::uint32_t leaving = out[lane % out.size()];
     const std::uint32_t arriving = in[lane % in.size()];
-    uses_.push_back({nic_link_[leaving], share});
-    uses_.push_back({nic_link_[arriving] ^ 1, share});
-    if (routes_.by_hash()) {
+    if (routes_.by_hash() && !counted_evenly_) {
       routes_.append(leaving, arriving, share, uses_);
     } else {
-      between[{routes_.switch_of(leaving), routes_.switch_of(arriving)}] += share;
+      between_[{routes_.switch_of(leaving), routes_.switch_of(arriving)}] += share;
     }
   }
-  for (const auto& [ends, sum] : between) {
-    routes_.append_between(ends.first, ends.second, 0, sum, uses_);
+  add(uses_);
+}
+
+void GroupRouter::route_between() {
+  Routes& routes = counted_evenly_ ? even_routes_ : routes_;
+  uses_.clear();
+  for (const auto& [ends, sum] : between_) {
+    routes.append_between(ends.first, ends.second, 0, sum, uses_);
   }
+  between_.clear();
   add(uses_);
 }
 
@@ -264,13 +387,13 @@ RoutedGroups::~RoutedGroups() {
   }
 }
 
-GroupRates RoutedGroups::rates(GroupShape shape, int members) {
+const GroupRates& RoutedGroups::rates(GroupShape shape, int members) {
   for (const Known* known = known_.load(); known != nullptr; known = known->next) {
     if (known->shape == shape) return known->rates;
   }
   GroupRouter router = router_;
   auto fresh = std::make_unique<Known>(Known{shape, router.compute(shape, members), known_.load()});
-  const GroupRates rates = fresh->rates;
+  const GroupRates& rates = fresh->rates;
   while (!known_.compare_exchange_weak(fresh->next, fresh.get())) {
   }
   (void)fresh.release();  // the list has it now

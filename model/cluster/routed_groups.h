@@ -2,35 +2,44 @@
 // routing): all sibling groups of a shape send at once over the routes that the simulator takes,
 // and the fullest link sets the rate. Computed once a shape and kept.
 //
-// Exact for rings. An all-to-all is counted switch by switch (in a torus dimension by dimension):
-// exact up to kMostPairs pairs; beyond them some distances, spread evenly over the group, stand for
-// all, and a hash for even shares, as many flows make them.
+// Exact for rings. What sends to partners at distance 1, 2, 4, … or down a tree is counted message
+// by message, up to kMostPairs of them (in a torus kMostInTorus); beyond them a torus is counted
+// dimension by dimension and a hash as even shares. An all-to-all is counted switch by switch (in a
+// torus dimension by dimension): exact up to kMostPairs pairs; beyond them some distances, spread
+// evenly over the group, stand for all, and a hash for even shares, as many flows make them.
 #pragma once
 
 #include <atomic>
+#include <map>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/cluster/cluster.h"
+#include "model/cluster/crowding.h"
 #include "model/cluster/group.h"
 #include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
+#include "model/cluster/tree_hops.h"
 
 namespace trainyard {
 
 // Protocol efficiency taken off; infinite where nothing leaves the domains.
 struct GroupRates {
-  BytesPerSecond ring;        // of a whole ring in rank order between two domains
-  BytesPerSecond all_to_all;  // per member, of what it sends out of its domain
+  BytesPerSecond ring;                 // of a whole ring in rank order between two domains
+  BytesPerSecond all_to_all;           // per member, of what it sends out of its domain
+  std::optional<CrossingTimes> times;  // nothing: those of the tiers
 };
 
 // Counts what every link carries; a value with its own scratch.
 class GroupRouter {
  public:
   static constexpr std::size_t kMostPairs = 1 << 16;
+  static constexpr std::size_t kMostInTorus = 1 << 12;  // of its nodes
 
-  // Requires: as Routes; `ranks_per_domain` of the first tier.
-  GroupRouter(const Cluster& cluster, const TopologyGraph& graph, int ranks_per_domain);
+  // Requires: as Routes; `domain` is the first tier.
+  GroupRouter(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain);
 
   // `members`: of the group in each domain.
   GroupRates compute(GroupShape shape, int members);
@@ -46,6 +55,15 @@ class GroupRouter {
   std::vector<std::uint32_t> nics_of(std::span<const int> ranks) const;
   std::vector<Ranks> siblings(GroupShape shape) const;
 
+  // Whose NICs a message between two domains takes.
+  enum class Sending { every_member, first_members, all_together, between_switches };
+  std::optional<CrossingTimes> crossing_times(const std::vector<Ranks>& groups, int members);
+  double trees_time(const std::vector<Ranks>& groups, int members);
+  double round_time(const std::vector<Ranks>& groups, int members, const TreeHops& hops,
+                    Sending sending);
+  void send_hop(const Ranks& group, int members, const TreeHop& hop, Sending sending);
+  void send_own(int from, int to, double bytes);
+
   void send_ring(const Ranks& group, int members);
   void send_all_to_all(const Ranks& group);
   void send_by_switches(const std::vector<Ranks>& groups);
@@ -53,32 +71,41 @@ class GroupRouter {
   void send_between_switches(const Census& census, double bytes, std::size_t most);
   void send_around(const Census& census, std::size_t distance, double bytes);
   void send(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in, double bytes);
+  void load_nics(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
+                 double bytes);
+  void load_switches(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
+                     double bytes);
+  void route_between();
+  int leaving_for(int from, int to) const;
   void add(std::span<const LinkUse> uses);
   double finish();
 
   InterNodeKind kind_;
   int devices_ = 0, ranks_per_domain_ = 1;
+  double out_of_domain_ = 0;  // seconds of a byte that every member sends
   Routes routes_;
-  Routes even_routes_;              // of an all-to-all counted by switches
+  Routes even_routes_;              // of what is counted by switches
+  bool counted_evenly_ = false;     // by those
   std::vector<double> capacities_;  // by link
   std::vector<std::size_t> first_nic_;
   std::vector<std::uint32_t> nics_;     // of each rank
   std::vector<std::int32_t> nic_link_;  // by vertex, of NICs: from the NIC to its switch
   std::vector<double> load_;            // by link, bytes
   std::vector<LinkUse> uses_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, double> between_;  // bytes, of switches
 };
 
 // The same, once a shape. Threads that ask for a new shape at once compute the same rates.
 class RoutedGroups {
  public:
   // Requires: as GroupRouter.
-  RoutedGroups(const Cluster& cluster, const TopologyGraph& graph, int ranks_per_domain)
-      : router_(cluster, graph, ranks_per_domain) {}
+  RoutedGroups(const Cluster& cluster, const TopologyGraph& graph, const Tier& domain)
+      : router_(cluster, graph, domain) {}
   ~RoutedGroups();
   RoutedGroups(const RoutedGroups&) = delete;
   RoutedGroups& operator=(const RoutedGroups&) = delete;
 
-  GroupRates rates(GroupShape shape, int members);
+  const GroupRates& rates(GroupShape shape, int members);
 
  private:
   struct Known {

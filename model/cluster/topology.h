@@ -61,6 +61,7 @@ struct FabricTiers {
   Seconds inside_latency;
   bool switched = true;     // the domain is an NVLink switch
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
+  bool rails = false;       // what leaves by a NIC stays on the switches of its rail
   Seconds small_latency;    // between domains, of the protocol for small messages
   double small_share = 0;
   std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
@@ -68,13 +69,15 @@ struct FabricTiers {
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);
 
 // What the members of a group have between them, all sibling groups talking at once. O(tiers),
-// allocates nothing; on a routed fabric that is the second call for a shape.
+// where subtrees have less to leave them than domains as crossing_times(); allocates nothing. On a
+// routed fabric that is the second call for a shape.
 //
 // With R ranks in a subtree, r of them members and `w` the way out of each, R/r sibling groups
 // share R·w, so a group has r·w. A ring in rank order passes each boundary once: its rate is the
 // least r·w over the tiers it leaves. In an all-to-all the share (n − r)/n of every member's data
 // leaves, each at w. So oversubscription above the leaf slows an all-to-all at once, and a ring
-// only when few of its members share a leaf.
+// only when few of its members share a leaf. Who sends to the second, fourth, … domain
+// (model/cluster/crowding.h) crosses it more often.
 // Where group and subtree do not divide each other, the groups that straddle are unlike; all get
 // the links of the worst aligned part (their greatest common divisor in a subtree).
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);

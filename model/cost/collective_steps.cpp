@@ -20,7 +20,7 @@ Seconds recursive_time(const GroupLinks& links, Bytes message) {
   const double n = links.size;
   const double r = links.ranks_per_domain;
   return logarithmic_latency(links) + transfer((r - 1) / r * message, links.inside_pair) +
-         transfer((n - r) / (n * r) * message, links.across_all_to_all);
+         links.crowding.halving * transfer((n - r) / (n * r) * message, links.across_all_to_all);
 }
 
 bool applies_always(const GroupLinks& /*links*/) { return true; }

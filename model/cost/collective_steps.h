@@ -4,16 +4,10 @@
 #pragma once
 
 #include "model/cluster/group.h"
+#include "model/cluster/tree_hops.h"
 #include "model/units.h"
 
 namespace trainyard {
-
-// ⌈log₂ n⌉. Requires: n >= 1.
-constexpr int log2_ceil(int n) {
-  int steps = 0;
-  while ((1 << steps) < n) ++steps;
-  return steps;
-}
 
 // Nothing to move takes no time, also where there is no link.
 inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {

@@ -168,6 +168,7 @@ GroupLinks pair_of_stages(const PlanLinks& links) {
   pair.size = 2;
   pair.ranks_per_domain = pair.domains > 1 ? 1 : 2;
   pair.domains = std::min(pair.domains, 2);
+  pair.crowding = {};
   return pair;
 }
 

@@ -30,6 +30,14 @@ Bytes leaving_by_levels(CollectiveOperation operation, const GroupLinks& links, 
   }
 }
 
+// How many times as long they take for whom they meet on the way.
+double crowding_of(CollectiveOperation operation, const Crowding& crowding,
+                   std::string_view algorithm) {
+  if (algorithm == "hierarchical") return 1;
+  const bool whole = operation == all_reduce && algorithm == "recursive-doubling";
+  return whole ? crowding.doubling : crowding.halving;
+}
+
 }  // namespace
 
 WireUse ring_use(const GroupLinks& links) {
@@ -54,7 +62,8 @@ WireUse wire_use(CollectiveOperation operation, const GroupLinks& links, Bytes m
   if (links.size <= 1 || cost.time <= Seconds(0)) return {};
   const Bytes leaving = leaving_by_levels(operation, links, message, cost.algorithm);
   if (leaving > Bytes(0)) {
-    const BytesPerSecond out = links.across_all_to_all;
+    const BytesPerSecond out =
+        links.across_all_to_all / crowding_of(operation, links.crowding, cost.algorithm->name);
     const double moving = leaving / out / cost.time;
     return {.free = std::max(0.0, 1 - moving), .crossing = 1, .rate = out};
   }

@@ -59,11 +59,20 @@ Job with_overlap(Job job, int kinds) {
   return job;
 }
 
+// Every other one on oversubscribed leaves, where recursive collectives take longer.
+Job on_narrow_leaves(Job job, int i) {
+  if (i / 2 % 2 == 1) return job;
+  job.cluster.inter.kind = i % 2 == 0 ? InterNodeKind::fat_tree : InterNodeKind::rail;
+  job.cluster.inter.nodes_per_leaf = job.cluster.nodes % 2 == 0 ? 2 : 1;
+  job.cluster.inter.oversubscription = 8;
+  return job;
+}
+
 TEST(NodeFloors, AreNeverAboveTheBoundOfTheNode) {
   RandomJobs jobs(5);
   int nodes = 0;
   for (int i = 0; i < 64; ++i) {
-    const PreparedJob job = prepare(with_overlap(jobs.next(), i % 16));
+    const PreparedJob job = prepare(on_narrow_leaves(with_overlap(jobs.next(), i % 16), i / 16));
     each_node(job, [&](const VisitedNode& node) {
       ++nodes;
       ASSERT_LE(node.with_experts, node.bound.step) << "job " << i;
@@ -98,7 +107,7 @@ TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
   whole.schedule = {"1f1b", "interleaved-1f1b", "gpipe"};
   int plans = 0, close = 0;
   for (int i = 0; i < 48; ++i) {
-    const PreparedJob job = prepare(with_overlap(jobs.next(), i % 16));
+    const PreparedJob job = prepare(on_narrow_leaves(with_overlap(jobs.next(), i % 16), i / 8));
     const Enumeration space = enumerate(job, whole);
     Estimate priced;
     each_node(job, space, [&](const VisitedNode& node) {

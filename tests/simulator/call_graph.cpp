@@ -60,6 +60,23 @@ double seconds_taken(const TaskGraph& graph, const Cluster& cluster, const Topol
   return to_seconds(timeline->makespan).value();
 }
 
+bool takes_its_closed_form(const Cluster& cluster, GroupShape shape,
+                           const CollectiveAlgorithm& algorithm, Bytes message) {
+  const TopologyGraph topology = make_topology(cluster);
+  const GroupLinks links = group_links(fabric_tiers(cluster, topology), shape);
+  if (!algorithm.applies(links)) return false;
+  if (algorithm.operation == CollectiveOperation::send && shape.size != 2) return false;
+  const auto groups = sibling_groups(cluster.devices(), shape);
+  const Call call = {algorithm.operation, &algorithm, message};
+  const TaskGraph graph = call_graph(cluster.devices(), groups, std::vector(groups.size(), call));
+  const double expected = algorithm.time(links, message).value();
+  for (const NetworkGrain grain : {NetworkGrain::collective, NetworkGrain::message}) {
+    EXPECT_NEAR(seconds_taken(graph, cluster, topology, grain) / expected, 1, 1e-6)
+        << algorithm.name << (grain == NetworkGrain::message ? ", messages" : ", collectives");
+  }
+  return true;
+}
+
 std::vector<double> group_seconds(const TaskGraph& graph, const Cluster& cluster,
                                   const TopologyGraph& topology, NetworkGrain grain) {
   const Timeline timeline =

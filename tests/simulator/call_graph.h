@@ -23,6 +23,10 @@ TaskGraph call_graph(int ranks, const std::vector<TaskGroup>& groups,
 // When all of it is done. Requires: it can be played.
 double seconds_taken(const TaskGraph& graph, const Cluster& cluster, const TopologyGraph& topology,
                      NetworkGrain grain);
+// Plays the algorithm alone, all groups of the shape at once, at both grains: expects its closed
+// form, to 1e-6. False where it does not apply.
+bool takes_its_closed_form(const Cluster& cluster, GroupShape shape,
+                           const CollectiveAlgorithm& algorithm, Bytes message);
 // When the calls of each group are done.
 std::vector<double> group_seconds(const TaskGraph& graph, const Cluster& cluster,
                                   const TopologyGraph& topology, NetworkGrain grain);

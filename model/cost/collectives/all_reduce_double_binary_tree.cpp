@@ -11,24 +11,25 @@
 namespace trainyard::collectives {
 namespace {
 
+// Of both trees together: inside, with all links of a member; between domains with those of all
+// their members.
+BytesPerSecond slowest_hop(const GroupLinks& links) {
+  if (links.domains == 1) return links.inside;
+  const BytesPerSecond across = links.across * links.ranks_per_domain / links.crowding.trees;
+  return links.ranks_per_domain == 1 ? across : std::min(links.inside, across);
+}
+
 // 2⌈log₂n⌉α + 2·S/B·(1 + fill), fill = (⌈log₂n⌉ − 1)·chunk/S: the first chunk passes every level
 // before the last ones can.
 Seconds time(const GroupLinks& links, Bytes message) {
   const Bytes filling = (log2_ceil(links.size) - 1) * std::min(message, kPipelineChunk);
-  return 2 * logarithmic_latency(links) +
-         2 * (message + filling) / slowest_ring_hop(links).bandwidth;
+  return 2 * logarithmic_latency(links) + 2 * (message + filling) / slowest_hop(links);
 }
 
-// The hops of both trees over `count` members, `stride` apart from `first`: child to parent, half
-// of `bytes` in each tree. The second tree is the first one backwards, so that who passes on in one
-// only hands in in the other; of two members both halves go the same way.
-void add_trees(std::vector<Transfer>& hops, int first, int count, int stride, Bytes bytes) {
-  for (int child = 1; child < count; ++child) {
-    const int parent = (child - 1) / 2;
-    const auto member = [&](int place) { return first + place * stride; };
-    const auto mirrored = [&](int place) { return member(count == 2 ? place : count - 1 - place); };
-    hops.push_back({member(child), member(parent), bytes / 2});
-    hops.push_back({mirrored(child), mirrored(parent), bytes / 2});
+// The hops of both trees over `count` members, `stride` apart from `first`.
+void add_trees(std::vector<Transfer>& transfers, int first, int count, int stride, Bytes bytes) {
+  for (const TreeHop& hop : double_tree_hops(count)) {
+    transfers.push_back({first + hop.from * stride, first + hop.to * stride, hop.share * bytes});
   }
 }
 

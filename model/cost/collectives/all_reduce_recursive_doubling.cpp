@@ -9,7 +9,8 @@ namespace {
 Seconds time(const GroupLinks& links, Bytes message) {
   return logarithmic_latency(links) +
          transfer(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
-         transfer(log2_ceil(links.domains) * message, links.across_all_to_all);
+         links.crowding.doubling *
+             transfer(log2_ceil(links.domains) * message, links.across_all_to_all);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -8,9 +8,10 @@ namespace {
 
 bool crosses_fabric(const GroupLinks& links) { return links.domains > 1; }
 
-// 2α + S/B
+// 2α + S/B, B of a member's NICs, or of the links between switches, where all members of a leaf
+// have one sum.
 Seconds time(const GroupLinks& links, Bytes message) {
-  return 2 * links.across_latency + message / links.across;
+  return 2 * links.across_latency + links.crowding.sums * message / links.across;
 }
 
 // Up while it is added, then down. Between switches the sum goes once each way, whatever hangs on

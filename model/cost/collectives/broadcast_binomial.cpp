@@ -9,25 +9,24 @@ namespace {
 Seconds time(const GroupLinks& links, Bytes message) {
   return logarithmic_latency(links) +
          transfer(log2_ceil(links.ranks_per_domain) * message, links.inside_pair) +
-         transfer(log2_ceil(links.domains) * message, links.across);
+         links.crowding.binomial * transfer(log2_ceil(links.domains) * message, links.across);
 }
 
 // Who has it sends it on, across the domains from their first members, then inside all of them.
 TransferRounds rounds(const GroupLinks& links, Bytes message) {
   const int r = links.ranks_per_domain;
   TransferRounds rounds;
-  for (int far = 1; far < links.domains; far *= 2) {
+  for (const TreeHops& hops : binomial_hops(links.domains)) {
     rounds.push_back({.latency = links.across_latency});
-    for (int domain = 0; domain < far && domain + far < links.domains; ++domain) {
-      rounds.back().transfers.push_back({domain * r, (domain + far) * r, message});
+    for (const TreeHop& hop : hops) {
+      rounds.back().transfers.push_back({hop.from * r, hop.to * r, message});
     }
   }
-  for (int far = 1; far < r; far *= 2) {
+  for (const TreeHops& hops : binomial_hops(r)) {
     rounds.push_back({.latency = links.inside_latency});
-    for (int member = 0; member < links.size; ++member) {
-      const int place = member % r;
-      if (place < far && place + far < r) {
-        rounds.back().transfers.push_back({member, member + far, message});
+    for (int first = 0; first < links.size; first += r) {
+      for (const TreeHop& hop : hops) {
+        rounds.back().transfers.push_back({first + hop.from, first + hop.to, message});
       }
     }
   }

@@ -2,6 +2,7 @@
 // agreement with flows routed over the graph, all sibling groups at once.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -196,6 +197,48 @@ TEST_P(GroupLinksOf, AllToAllTakesAsLongAsItsFlowsOverTheGraph) {
   const GroupLinks links = group_links(tiers_of(cluster), {stride, size});
   const double leaving = 1e9 * (size - links.ranks_per_domain) / size;
   EXPECT_NEAR(leaving / links.across_all_to_all.value(), router.time(), 1e-9 * router.time());
+}
+
+// Seconds of a byte from every member to the one so many domains further on, in rounds of distance
+// 1, 2, 4, ….
+double doubling_over_the_graph(const RoutedCase& routed, int members) {
+  double sum = 0;
+  for (int far = members; far < routed.size; far *= 2) {
+    Router router(routed.cluster);
+    for (const auto& group : sibling_groups(routed.cluster.devices(), routed.stride, routed.size)) {
+      for (std::size_t i = 0; i < group.size(); ++i) {
+        router.send(group[i], group[(i + static_cast<std::size_t>(far)) % group.size()], 1);
+      }
+    }
+    sum += router.time();
+  }
+  return sum;
+}
+
+double doubling_of(const GroupLinks& links) {
+  return std::ceil(std::log2(links.domains)) * links.crowding.doubling /
+         links.across_all_to_all.value();
+}
+
+TEST_P(GroupLinksOf, DoublingTakesAsLongAsItsFlowsOverTheGraph) {
+  const GroupLinks links =
+      group_links(tiers_of(GetParam().cluster), {GetParam().stride, GetParam().size});
+  const double routed = doubling_over_the_graph(GetParam(), links.ranks_per_domain);
+  EXPECT_NEAR(doubling_of(links), routed, 1e-9 * routed);
+}
+
+// Groups of six nodes over leaves of four, and of four over leaves of six: some straddle two.
+TEST(GroupLinks, OfGroupsThatStraddleLeavesAreNeverTooFast) {
+  for (const RoutedCase& straddling :
+       {RoutedCase{"six_over_four", fat_tree_cluster(12, 4, 4), 8, 6},
+        RoutedCase{"four_over_six", fat_tree_cluster(12, 6, 4), 8, 4},
+        RoutedCase{"whole_nodes", fat_tree_cluster(12, 4, 4), 1, 48}}) {
+    const GroupLinks links =
+        group_links(tiers_of(straddling.cluster), {straddling.stride, straddling.size});
+    EXPECT_GE(doubling_of(links) * (1 + 1e-12),
+              doubling_over_the_graph(straddling, links.ranks_per_domain))
+        << straddling.name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

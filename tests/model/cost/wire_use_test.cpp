@@ -64,6 +64,18 @@ TEST(WireUse, OfRecursiveDoublingSendsTheWholeMessageAcross) {
 // Under sequence parallelism the inputs of both blocks are gathered a second time (handbook §4), a
 // ring of 16 without latency: 15/16 of 64 sequences' 4096-wide activations at 80 bytes a second,
 // beside which a kernel takes nothing.
+// The same where twice as many messages meet between switches as an all-to-all has there: they move
+// at half the pace and leave the links free for less of the time.
+TEST(WireUse, OfLevelsThatMeetOthersIsSlower) {
+  GroupLinks links = two_domains();
+  links.crowding.halving = 2;
+  const WireUse use = use_of(CollectiveOperation::all_gather, "recursive-doubling", links, 1600);
+  const double inside = 1400.0 / 400;
+  const double across = 100.0 / 5;
+  EXPECT_NEAR(use.free, inside / (inside + across), 1e-9);
+  EXPECT_NEAR(use.rate.value(), 5, 1e-9);
+}
+
 TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {
   const PreparedJob job = llama_8b_on_h100(2);
   PlanRequest request{.tensor_parallel = 8, .sequence_parallel = true};

@@ -1,0 +1,34 @@
+// What algorithms whose partners stand at distance 1, 2, 4, … have of the links between domains,
+// all sibling groups talking at once: a round lasts as long as the fullest link carries its
+// messages.
+//
+// In nested subtrees it follows from how many of a group's domains share one. Of q consecutive
+// domains out of M, each of which sends to the one d further on (the last ones to the first),
+// min(q, d, M − d) leave them. Exact where group and subtrees divide each other and, for trees in a
+// rail-optimised fabric, where a rail has one NIC of each domain; elsewhere never too fast. What
+// only first members send has one member's NICs. Other fabrics count it link by link
+// (model/cluster/routed_groups.h).
+#pragma once
+
+#include "model/cluster/group.h"
+#include "model/cluster/topology.h"
+
+namespace trainyard {
+
+// Seconds for a message of one byte, of all rounds between domains (of `trees`: of one way), α left
+// out; fields as of Crowding.
+struct CrossingTimes {
+  double halving = 0, doubling = 0, binomial = 0, scatter = 0, trees = 0, sums = 0;
+};
+
+// On the tiers alone. O(tiers · log M), for M that are no power of two O(tiers · M / q · log M).
+// Requires: `links` of this group but for its crowding; several domains.
+CrossingTimes crossing_times(const FabricTiers& tiers, GroupShape group, const GroupLinks& links);
+
+// Over what the closed forms have at the links' bandwidths. Requires: as crossing_times.
+Crowding crowding(const CrossingTimes& times, const GroupLinks& links);
+
+// Members of a group in every aligned block of so many ranks.
+int members_within(GroupShape group, int ranks);
+
+}  // namespace trainyard
