@@ -41,6 +41,9 @@ void apply(const StackRelease& entry, Stack& stack) {
   set(entry.flash_attention, stack.flash_attention);
   set(entry.gradient_bytes, stack.gradient_bytes);
   set(entry.reduction_bytes, stack.reduction_bytes);
+  set(entry.cross_entropy_forward_bytes, stack.cross_entropy_forward_bytes);
+  set(entry.cross_entropy_backward_bytes, stack.cross_entropy_backward_bytes);
+  set(entry.saved_logit_bytes, stack.saved_logit_bytes);
   set(entry.attention_generation, stack.attention_generation);
 }
 

@@ -65,6 +65,8 @@ struct StackRelease {
   std::optional<bool> offloads_activations;
   std::optional<bool> flash_attention;
   std::optional<double> gradient_bytes, reduction_bytes;
+  std::optional<double> cross_entropy_forward_bytes, cross_entropy_backward_bytes;
+  std::optional<double> saved_logit_bytes;
   std::optional<double> attention_generation;
 };
 

@@ -127,6 +127,14 @@ const Section<StackRelease>& release_section() {
               .absent("as the stack"),
           number("reduction_bytes", &R::reduction_bytes, "as the stack's key", kBytesAnElement)
               .absent("as the stack"),
+          number("cross_entropy_forward_bytes", &R::cross_entropy_forward_bytes,
+                 "as the stack's key", kBytesAnElement)
+              .absent("as the stack"),
+          number("cross_entropy_backward_bytes", &R::cross_entropy_backward_bytes,
+                 "as the stack's key", kBytesAnElement)
+              .absent("as the stack"),
+          number("saved_logit_bytes", &R::saved_logit_bytes, "as the stack's key", kBytesAnElement)
+              .absent("as the stack"),
           number("attention_generation", &R::attention_generation, "as the stack's key", kFactor)
               .absent("as the stack"),
       });

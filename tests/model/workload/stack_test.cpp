@@ -40,6 +40,20 @@ TEST(StackRelease, WithoutAnEndHoldsForAllLaterOnes) {
             2);
 }
 
+// A compiled loss reads 16-bit logits twice; backward reads them and writes their gradient.
+TEST(StackRelease, ChangesTheBytesOfALogit) {
+  Stack stack;
+  stack.releases = {{.since = "25.04",
+                     .cross_entropy_forward_bytes = 4,
+                     .cross_entropy_backward_bytes = 4,
+                     .saved_logit_bytes = 4}};
+  const Stack compiled = at_release(stack, {.release = "25.06", .precision = "bf16"});
+  EXPECT_EQ(compiled.cross_entropy_forward_bytes, 4);
+  EXPECT_EQ(compiled.cross_entropy_backward_bytes, 4);
+  EXPECT_EQ(compiled.saved_logit_bytes, 4);
+  EXPECT_EQ(at_release(stack, {.release = "25.03", .precision = "bf16"}).saved_logit_bytes, 6);
+}
+
 TEST(StackRelease, OfOnePrecisionHoldsForNoOther) {
   EXPECT_TRUE(at_release(with_releases(), {.release = "26.08", .precision = "mxfp8"})
                   .overlap.expert_parallel);
