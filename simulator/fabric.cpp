@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "model/job.h"
+
 namespace trainyard {
 namespace {
 
@@ -34,9 +36,11 @@ void degrade(TopologyGraph& graph, const DegradedLinks& links) {
   }
 }
 
-TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links) {
-  TopologyGraph graph = make_topology(cluster);
-  for (const DegradedLinks& of : links) degrade(graph, of);
+std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
+                                                       std::span<const DegradedLinks> links) {
+  if (links.empty() && job.topology) return job.topology;
+  const std::shared_ptr<TopologyGraph> graph(new TopologyGraph(make_topology(job.job.cluster)));
+  for (const DegradedLinks& of : links) degrade(*graph, of);
   return graph;
 }
 
@@ -125,8 +129,8 @@ void Fabric::find_domains() {
     const std::uint32_t hub = seats_[device].hub;
     const auto next = static_cast<int>(domains_.size());
     int& domain = domain_[device];
-    domain = hub != kNone ? by_hub.emplace(hub, next).first->second
-                          : by_node.emplace(domain, next).first->second;
+    domain = hub != kNone ? by_hub.try_emplace(hub, next).first->second
+                          : by_node.try_emplace(domain, next).first->second;
     if (domain == next) domains_.emplace_back();
     std::vector<std::uint32_t>& members = domains_[static_cast<std::size_t>(domain)];
     place_.push_back(static_cast<std::int32_t>(members.size()));
@@ -302,12 +306,13 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
 void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                         const TransferRound& round, const Transfer& transfer,
                         std::vector<LinkUse>& uses) {
-  const auto block = [&](int member) {
+  const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
+  const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
+  const auto block = [&](int member) {  // only looked at where all of its links are used
+    if (round.way != Way::all_links) return members.first(0);
     return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
                            static_cast<std::size_t>(ranks_per_domain));
   };
-  const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
-  const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
   if (round.way == Way::switch_across && from == to) {
     append_up_and_down(from, round, uses);
   } else if (round.way == Way::switch_across) {
@@ -335,8 +340,8 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
     }
   }
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Port& leaving = out[lane % out.size()];
-    const Port& arriving = in[lane % in.size()];
+    const Port& leaving = lanes == out.size() ? out[lane] : out[lane % out.size()];
+    const Port& arriving = lanes == in.size() ? in[lane] : in[lane % in.size()];
     add_out(uses, leaving, share);
     add_between(uses, leaving, arriving, share);
     add_in(uses, arriving, share);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,10 +24,13 @@
 
 namespace trainyard {
 
+struct PreparedJob;  // model/job.h
+
 // Requires: 0 < rate.
 void degrade(TopologyGraph& graph, const DegradedLinks& links);
-// make_topology(), all of these degraded.
-TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links);
+// The topology of the job's cluster, all of these degraded: the job's own where there are none.
+std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
+                                                       std::span<const DegradedLinks> links);
 
 // Which links transfers are said to use.
 enum class FabricLinks { that_can_be_full, all };

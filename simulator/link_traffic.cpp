@@ -59,8 +59,8 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
                                                 const StepConditions& conditions,
                                                 const StepGraph& step,
                                                 const std::atomic<bool>* interrupted) {
-  auto fabric = Fabric::make(job.job.cluster, degraded_topology(job.job.cluster, conditions.links),
-                             FabricLinks::all);
+  auto fabric =
+      Fabric::make(job.job.cluster, *degraded_topology(job, conditions.links), FabricLinks::all);
   if (!fabric) return tl::unexpected(fabric.error());
   std::vector<LinkTraffic> links;
   for (const BytesPerSecond capacity : fabric->capacities()) {
