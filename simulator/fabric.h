@@ -58,6 +58,12 @@ class Fabric {
   void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                   const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
 
+  // Appends what `other` uses for transfers for which `members` use `known`. False: that cannot be
+  // told without its ways. It can where its members have the same places in domains with the same
+  // links, one for each domain of `members`, and nothing is on the way between them.
+  bool append_alike(std::span<const std::int32_t> members, std::span<const LinkUse> known,
+                    std::span<const std::int32_t> other, std::vector<LinkUse>& uses);
+
  private:
   struct Step {
     std::uint32_t to = 0;
@@ -77,6 +83,13 @@ class Fabric {
     bool at_root = false;  // of PCIe
     std::uint32_t first_port = 0, ports = 0;
   };
+
+  // Of a link among those of the domain that it begins or ends in.
+  struct Slot {
+    int domain = kNobody;
+    std::int32_t index = 0;
+  };
+  static constexpr int kNobody = -1;
 
   Fabric(const Cluster& cluster, const TopologyGraph& graph);
   void read(const TopologyGraph& graph);
@@ -118,6 +131,9 @@ class Fabric {
                      const TransferRound& round, std::vector<LinkUse>& uses);
   void append_inside(std::span<const std::int32_t> block, std::uint32_t from, std::uint32_t to,
                      const TransferRound& round, std::vector<LinkUse>& uses) const;
+  void number_slots();
+  void number_link(std::int32_t link, std::vector<double>& shape);
+  bool takes_places(std::span<const std::int32_t> members, std::span<const std::int32_t> other);
   void append_up_and_down(std::uint32_t device, const TransferRound& round,
                           std::vector<LinkUse>& uses) const;
 
@@ -137,7 +153,14 @@ class Fabric {
   bool rails_ = false;
   bool switched_ = true;
   Routes routes_;
+  // Once asked for: of each link; the links of all domains, and where those of each begin; domains
+  // with the same links have one kind.
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> slot_links_;
+  std::vector<std::size_t> first_slot_;
+  std::vector<int> domain_kind_;
   // Scratch.
+  std::vector<int> taken_by_, takes_;  // of each domain of a group: that of another, and back
   std::vector<LinkUse> between_;
   std::vector<Port> out_, in_;
 };

@@ -18,6 +18,9 @@ struct Change {
 std::vector<Change> in_order(const std::vector<Change>& changes) {
   if (changes.empty()) return {};
   const auto earlier = [](const Change& a, const Change& b) { return a.time < b.time; };
+  const auto comes_first = [](const Change& a, const Change& b) {
+    return a.time != b.time ? a.time < b.time : a.place < b.place;
+  };
   const Picoseconds last = std::max_element(changes.begin(), changes.end(), earlier)->time;
   const double spans =
       static_cast<double>(changes.size()) / (static_cast<double>(last.count()) + 1);
@@ -32,9 +35,7 @@ std::vector<Change> in_order(const std::vector<Change>& changes) {
   auto begin = sorted.begin();
   for (std::size_t span = 0; begin != sorted.end(); ++span) {
     const auto end = sorted.begin() + static_cast<std::ptrdiff_t>(next[span]);
-    std::sort(begin, end, [](const Change& a, const Change& b) {
-      return a.time != b.time ? a.time < b.time : a.place < b.place;
-    });
+    if (end - begin > 1) std::sort(begin, end, comes_first);
     begin = end;
   }
   return sorted;

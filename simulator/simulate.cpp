@@ -1,7 +1,9 @@
 #include "simulator/simulate.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -74,8 +76,8 @@ class Player {
     return static_cast<std::size_t>(streams_[id].next) <
            lists_[list].stream(static_cast<std::size_t>(stream_of(id))).size();
   }
-  // Starts the stream's next task if everything it waits for is done; else it is asked again when a
-  // task has ended on a stream that it waits for. Requires: it is idle and has a next task.
+  // Starts the stream's next task if everything it waits for is done; else it is asked again when
+  // the first task that it waits for has ended. Requires: it is idle and has a next task.
   void start_next(StreamId id) {
     StreamState& stream = streams_[id];
     const auto rank = static_cast<std::size_t>(rank_of(id));
@@ -85,7 +87,8 @@ class Player {
     for (const StreamPlace wait : lists_[list].waits(task)) {
       const StreamId other = stream_id(rank_of(id), wait.stream);
       if (streams_[other].next > wait.position) continue;
-      waiting_[other] |= 1U << stream_of(id);
+      waiting_[other].streams |= 1U << stream_of(id);
+      waiting_[other].position = std::min(waiting_[other].position, wait.position);
       return;
     }
     stream.busy = true;
@@ -200,8 +203,10 @@ class Player {
     streams_[id].busy = false;
     ++streams_[id].next;
     --left_;
-    std::uint32_t ready = std::exchange(waiting_[id], 0);
-    if (has_next(id)) ready |= 1U << stream_of(id);
+    std::uint32_t ready = has_next(id) ? 1U << stream_of(id) : 0;
+    if (streams_[id].next > waiting_[id].position) {
+      ready |= std::exchange(waiting_[id], Waiting{}).streams;
+    }
     for (; ready != 0; ready &= ready - 1) {
       start_next(stream_id(rank_of(id), std::countr_zero(ready)));
     }
@@ -219,7 +224,12 @@ class Player {
   const Conditions& conditions_;
   std::vector<Playlist> lists_;
   std::vector<StreamState> streams_;
-  std::vector<std::uint32_t> waiting_;  // for each stream: a bit for each idle one of its rank
+  // What waits for a stream: a bit for each idle stream of its rank, and the first task waited for.
+  struct Waiting {
+    std::uint32_t streams = 0;
+    std::int32_t position = std::numeric_limits<std::int32_t>::max();
+  };
+  std::vector<Waiting> waiting_;
   Meetings meetings_;
   Events events_;
   ComputeClock clock_;

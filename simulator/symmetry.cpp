@@ -197,7 +197,7 @@ class Folding {
   }
 
  private:
-  std::span<const TaskGroup> copies_of(std::int32_t group) const {
+  const GroupCopies& copies_of(std::int32_t group) const {
     return graph_.copies[static_cast<std::size_t>(group)];
   }
 
@@ -208,7 +208,7 @@ class Folding {
       first_pattern_ = static_cast<std::int32_t>(patterns_.size());
       of_kind_.clear();
     }
-    const KnownCall& of = known_.of(fabric_.links_of(copies_of(group).front()), call);
+    const KnownCall& of = known_.of(fabric_.links_of(copies_of(group)[0]), call);
     std::vector<CallPhase>& phases = out_.phases[{group, call}];
     std::vector<std::int32_t>& patterns = patterns_of_[{group, call}];
     for (std::size_t phase = 0; phase < of.kinds.size(); ++phase) {
@@ -229,7 +229,7 @@ class Folding {
   Expected<std::int32_t> find_or_add(std::int32_t call, const PhasedCall& phased,
                                      std::size_t phase) {
     const auto added = static_cast<std::int32_t>(patterns_.size());
-    const std::span<const LinkUse> links = links_of(phased, phase, copies_of(group_).front());
+    const std::span<const LinkUse> links = links_of(phased, phase, copies_of(group_)[0]);
     for (std::int32_t i = first_pattern_; i < added; ++i) {
       const auto first = patterns_[static_cast<std::size_t>(i)].of_copy(0);
       const auto is_there = [&](const LinkUse& use) { return of_copy_.has(use); };
@@ -245,8 +245,7 @@ class Folding {
   }
 
   // Of one copy, each link once. Good until it is asked again.
-  std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase,
-                                    const TaskGroup& copy) {
+  std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase, GroupView copy) {
     uses_.clear();
     phased.append_links(phase, fabric_, copy, uses_);
     of_copy_.clear();
@@ -255,16 +254,18 @@ class Folding {
   }
 
   Expected<Pattern> pattern_of(std::int32_t call, const PhasedCall& of_first, std::size_t phase) {
-    Pattern pattern{.group = group_, .uses = {}, .ends = {}};
-    for (const TaskGroup& copy : copies_of(group_)) {
-      const GroupLinks links = fabric_.links_of(copy);
-      const bool alike = links.size == of_first.links().size &&
-                         links.ranks_per_domain == of_first.links().ranks_per_domain;
-      const PhasedCall& phased = alike ? of_first : known_.of(links, call).phased;
-      if (phased.size() != of_first.size()) return unlike(group_, copy);
-      const std::span<const LinkUse> sums = links_of(phased, phase, copy);
-      if (pattern.ends.empty()) pattern.uses.reserve(copies_of(group_).size() * sums.size());
-      pattern.uses.insert(pattern.uses.end(), sums.begin(), sums.end());
+    const GroupCopies& copies = copies_of(group_);
+    const std::span<const LinkUse> sums = links_of(of_first, phase, copies[0]);
+    const std::vector<LinkUse> first(sums.begin(), sums.end());
+    Pattern pattern{.group = group_, .uses = first, .ends = {first.size()}};
+    pattern.uses.reserve(copies.size() * first.size());
+    for (std::size_t i = 1; i < copies.size(); ++i) {
+      if (!fabric_.append_alike(copies[0], first, copies[i], pattern.uses)) {
+        const PhasedCall& phased = known_.of(fabric_.links_of(copies[i]), call).phased;
+        if (phased.size() != of_first.size()) return unlike(group_, copies[i]);
+        const std::span<const LinkUse> own = links_of(phased, phase, copies[i]);
+        pattern.uses.insert(pattern.uses.end(), own.begin(), own.end());
+      }
       pattern.ends.push_back(pattern.uses.size());
     }
     return pattern;
@@ -294,9 +295,9 @@ class Folding {
     return {};
   }
 
-  tl::unexpected<Error> unlike(std::int32_t group, const TaskGroup& copy) const {
+  tl::unexpected<Error> unlike(std::int32_t group, GroupView copy) const {
     return failure("fold", fmt::format("the groups of rank {} and of rank {} have unlike links",
-                                       copies_of(group).front().front(), copy.front()));
+                                       copies_of(group)[0].front(), copy.front()));
   }
 
   // Those that carry anything, in the order of their first links.
