@@ -332,6 +332,7 @@ void Fabric::number_slots() {
   takes_.resize(domains_.size());
   std::map<std::vector<double>, int> kinds;
   std::vector<double> shape;
+  std::vector<double> last;  // mostly the next one's too
   for (const std::vector<std::uint32_t>& devices : domains_) {
     first_slot_.push_back(slot_links_.size());
     shape.assign(1, static_cast<double>(devices.size()));
@@ -346,7 +347,11 @@ void Fabric::number_slots() {
       if (seats_[device].hub != kNone) continue;
       for (const Step step : steps(device)) number_link(step.link, shape);
     }
-    domain_kind_.push_back(kinds.try_emplace(shape, static_cast<int>(kinds.size())).first->second);
+    const bool again = shape == last;
+    domain_kind_.push_back(
+        again ? domain_kind_.back()
+              : kinds.try_emplace(shape, static_cast<int>(kinds.size())).first->second);
+    last.swap(shape);
   }
 }
 
@@ -383,10 +388,9 @@ bool Fabric::takes_places(std::span<const std::int32_t> members,
       taken_by = to;
       takes = from;
     }
-    const bool alike =
-        domain_kind_[static_cast<std::size_t>(from)] ==
-            domain_kind_[static_cast<std::size_t>(to)] &&
-        place_[static_cast<std::size_t>(members[i])] == place_[static_cast<std::size_t>(other[i])];
+    const bool alike = domain_kind_[static_cast<std::size_t>(from)] ==
+                           domain_kind_[static_cast<std::size_t>(to)] &&
+                       place_of(members[i]) == place_of(other[i]);
     if (taken_by != to || takes != from || !alike) return false;
   }
   return true;

@@ -45,6 +45,9 @@ class Fabric {
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return static_cast<int>(domain_.size()); }
   int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
+  int place_of(int device) const {  // in its domain
+    return place_[static_cast<std::size_t>(device)];
+  }
   Seconds inside_latency() const { return inside_latency_; }
   Seconds across_latency() const { return across_latency_; }
   bool switched() const { return switched_; }

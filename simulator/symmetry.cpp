@@ -253,19 +253,27 @@ class Folding {
     return of_copy_.sums();
   }
 
+  // The ways of a copy are followed where none was whose members have the same places in their
+  // domains.
   Expected<Pattern> pattern_of(std::int32_t call, const PhasedCall& of_first, std::size_t phase) {
     const GroupCopies& copies = copies_of(group_);
-    const std::span<const LinkUse> sums = links_of(of_first, phase, copies[0]);
-    const std::vector<LinkUse> first(sums.begin(), sums.end());
-    Pattern pattern{.group = group_, .uses = first, .ends = {first.size()}};
-    pattern.uses.reserve(copies.size() * first.size());
-    for (std::size_t i = 1; i < copies.size(); ++i) {
-      if (!fabric_.append_alike(copies[0], first, copies[i], pattern.uses)) {
+    struct Followed {
+      std::size_t copy = 0;
+      std::vector<LinkUse> uses;
+    };
+    std::map<std::int32_t, Followed> followed;  // by the place of the first member
+    Pattern pattern{.group = group_, .uses = {}, .ends = {}};
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      Followed& known = followed[fabric_.place_of(copies[i].front())];
+      if (known.uses.empty() ||
+          !fabric_.append_alike(copies[known.copy], known.uses, copies[i], pattern.uses)) {
         const PhasedCall& phased = known_.of(fabric_.links_of(copies[i]), call).phased;
         if (phased.size() != of_first.size()) return unlike(group_, copies[i]);
         const std::span<const LinkUse> own = links_of(phased, phase, copies[i]);
         pattern.uses.insert(pattern.uses.end(), own.begin(), own.end());
+        known = {i, {own.begin(), own.end()}};
       }
+      if (i == 0) pattern.uses.reserve(copies.size() * pattern.uses.size());
       pattern.ends.push_back(pattern.uses.size());
     }
     return pattern;
