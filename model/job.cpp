@@ -47,8 +47,12 @@ LayerCounts PreparedJob::layers_between(int first, int count) const {
 }
 
 PreparedJob prepare(Job job) {
-  FabricTiers tiers = fabric_tiers(job.cluster, make_topology(job.cluster));
-  return prepare(std::move(job), std::move(tiers));
+  // In place: a graph of Boost cannot be moved.
+  std::shared_ptr<const TopologyGraph> topology(new TopologyGraph(make_topology(job.cluster)));
+  FabricTiers tiers = fabric_tiers(job.cluster, *topology);
+  PreparedJob prepared = prepare(std::move(job), std::move(tiers));
+  prepared.topology = std::move(topology);
+  return prepared;
 }
 
 PreparedJob prepare(Job job, FabricTiers tiers) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -33,8 +34,9 @@ Stack at_release(Stack stack, const Job& job);
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
 
 struct PreparedJob {
-  Job job;                                 // its stack as the release has it (at_release)
-  FabricTiers tiers;                       // of the cluster's topology graph
+  Job job;                                        // its stack as the release has it (at_release)
+  std::shared_ptr<const TopologyGraph> topology;  // the cluster's; none: only its tiers were given
+  FabricTiers tiers;                              // of it
   std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
   std::optional<LayerKind> only_kind;      // where all layers are of one kind
   std::array<LayerParameters, kLayerKinds> layer_parameters;

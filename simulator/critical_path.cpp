@@ -20,6 +20,8 @@ struct ListIndex {
 
 ListIndex index_of(const TaskList& list) {
   ListIndex index;
+  index.number.reserve(list.tasks.size());
+  index.before.reserve(list.tasks.size());
   std::vector<std::int32_t> last(kStreams, -1);
   for (std::size_t i = 0; i < list.tasks.size(); ++i) {
     const Task& task = list.tasks[i];

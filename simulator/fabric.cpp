@@ -7,6 +7,8 @@
 #include <limits>
 #include <numeric>
 
+#include "model/job.h"
+
 namespace trainyard {
 namespace {
 
@@ -34,9 +36,11 @@ void degrade(TopologyGraph& graph, const DegradedLinks& links) {
   }
 }
 
-TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links) {
-  TopologyGraph graph = make_topology(cluster);
-  for (const DegradedLinks& of : links) degrade(graph, of);
+std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
+                                                       std::span<const DegradedLinks> links) {
+  if (links.empty() && job.topology) return job.topology;
+  const std::shared_ptr<TopologyGraph> graph(new TopologyGraph(make_topology(job.job.cluster)));
+  for (const DegradedLinks& of : links) degrade(*graph, of);
   return graph;
 }
 
@@ -125,8 +129,8 @@ void Fabric::find_domains() {
     const std::uint32_t hub = seats_[device].hub;
     const auto next = static_cast<int>(domains_.size());
     int& domain = domain_[device];
-    domain = hub != kNone ? by_hub.emplace(hub, next).first->second
-                          : by_node.emplace(domain, next).first->second;
+    domain = hub != kNone ? by_hub.try_emplace(hub, next).first->second
+                          : by_node.try_emplace(domain, next).first->second;
     if (domain == next) domains_.emplace_back();
     std::vector<std::uint32_t>& members = domains_[static_cast<std::size_t>(domain)];
     place_.push_back(static_cast<std::int32_t>(members.size()));
@@ -302,12 +306,13 @@ GroupLinks Fabric::links_of(std::span<const std::int32_t> members) const {
 void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                         const TransferRound& round, const Transfer& transfer,
                         std::vector<LinkUse>& uses) {
-  const auto block = [&](int member) {
+  const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
+  const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
+  const auto block = [&](int member) {  // only looked at where all of its links are used
+    if (round.way != Way::all_links) return members.first(0);
     return members.subspan(static_cast<std::size_t>(member / ranks_per_domain * ranks_per_domain),
                            static_cast<std::size_t>(ranks_per_domain));
   };
-  const auto from = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.from)]);
-  const auto to = static_cast<std::uint32_t>(members[static_cast<std::size_t>(transfer.to)]);
   if (round.way == Way::switch_across && from == to) {
     append_up_and_down(from, round, uses);
   } else if (round.way == Way::switch_across) {
@@ -317,6 +322,94 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
   } else {
     append_across(block(transfer.from), from, block(transfer.to), to, round, uses);
   }
+}
+
+// In the order of its devices, of their hubs and their ports: what is alike in two domains has the
+// same number.
+void Fabric::number_slots() {
+  slots_.resize(capacities_.size());
+  taken_by_.resize(domains_.size());
+  takes_.resize(domains_.size());
+  std::map<std::vector<double>, int> kinds;
+  std::vector<double> shape;
+  std::vector<double> last;  // mostly the next one's too
+  for (const std::vector<std::uint32_t>& devices : domains_) {
+    first_slot_.push_back(slot_links_.size());
+    shape.assign(1, static_cast<double>(devices.size()));
+    for (const std::uint32_t device : devices) {
+      shape.push_back(seats_[device].ports);
+      number_link(seats_[device].to_hub, shape);
+      for (const Port& port : ports_of(device)) {
+        number_link(port.to_root, shape);
+        number_link(port.to_nic, shape);
+        number_link(port.to_switch, shape);
+      }
+      if (seats_[device].hub != kNone) continue;
+      for (const Step step : steps(device)) number_link(step.link, shape);
+    }
+    const bool again = shape == last;
+    domain_kind_.push_back(
+        again ? domain_kind_.back()
+              : kinds.try_emplace(shape, static_cast<int>(kinds.size())).first->second);
+    last.swap(shape);
+  }
+}
+
+// Both ways, in the domain that came last; what the shape of a domain says of it.
+void Fabric::number_link(std::int32_t link, std::vector<double>& shape) {
+  if (link == kNoLink) return shape.push_back(kNoLink);
+  for (const std::int32_t way : {link, link ^ 1}) {
+    const auto at = static_cast<std::size_t>(way);
+    if (slots_[at].domain == kNobody) {
+      slots_[at] = {static_cast<int>(first_slot_.size()) - 1,
+                    static_cast<std::int32_t>(slot_links_.size() - first_slot_.back())};
+      slot_links_.push_back(way);
+    }
+    shape.push_back(slots_[at].index);
+    shape.push_back(can_be_full_[at] != 0 ? capacities_[at].value() : 0);
+  }
+}
+
+bool Fabric::takes_places(std::span<const std::int32_t> members,
+                          std::span<const std::int32_t> other) {
+  if (members.size() != other.size()) return false;
+  for (const std::int32_t device : members) {
+    taken_by_[static_cast<std::size_t>(domain_of(device))] = kNobody;
+  }
+  for (const std::int32_t device : other) {
+    takes_[static_cast<std::size_t>(domain_of(device))] = kNobody;
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const int from = domain_of(members[i]);
+    const int to = domain_of(other[i]);
+    int& taken_by = taken_by_[static_cast<std::size_t>(from)];
+    int& takes = takes_[static_cast<std::size_t>(to)];
+    if (taken_by == kNobody && takes == kNobody) {
+      taken_by = to;
+      takes = from;
+    }
+    const bool alike = domain_kind_[static_cast<std::size_t>(from)] ==
+                           domain_kind_[static_cast<std::size_t>(to)] &&
+                       place_of(members[i]) == place_of(other[i]);
+    if (taken_by != to || takes != from || !alike) return false;
+  }
+  return true;
+}
+
+bool Fabric::append_alike(std::span<const std::int32_t> members, std::span<const LinkUse> known,
+                          std::span<const std::int32_t> other, std::vector<LinkUse>& uses) {
+  if (switches_can_fill_) return false;
+  if (slots_.empty()) number_slots();
+  if (!takes_places(members, other)) return false;
+  for (const LinkUse& use : known) {
+    const Slot slot = slots_[static_cast<std::size_t>(use.link)];
+    assert(slot.domain != kNobody && "a link between switches cannot be full");
+    const int domain = taken_by_[static_cast<std::size_t>(slot.domain)];
+    const std::size_t place =
+        first_slot_[static_cast<std::size_t>(domain)] + static_cast<std::size_t>(slot.index);
+    uses.push_back({slot_links_[place], use.share});
+  }
+  return true;
 }
 
 void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t from,
@@ -335,8 +428,8 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
     }
   }
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const Port& leaving = out[lane % out.size()];
-    const Port& arriving = in[lane % in.size()];
+    const Port& leaving = lanes == out.size() ? out[lane] : out[lane % out.size()];
+    const Port& arriving = lanes == in.size() ? in[lane] : in[lane % in.size()];
     add_out(uses, leaving, share);
     add_between(uses, leaving, arriving, share);
     add_in(uses, arriving, share);

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,10 +24,13 @@
 
 namespace trainyard {
 
+struct PreparedJob;  // model/job.h
+
 // Requires: 0 < rate.
 void degrade(TopologyGraph& graph, const DegradedLinks& links);
-// make_topology(), all of these degraded.
-TopologyGraph degraded_topology(const Cluster& cluster, std::span<const DegradedLinks> links);
+// The topology of the job's cluster, all of these degraded: the job's own where there are none.
+std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
+                                                       std::span<const DegradedLinks> links);
 
 // Which links transfers are said to use.
 enum class FabricLinks { that_can_be_full, all };
@@ -41,6 +45,9 @@ class Fabric {
   std::span<const BytesPerSecond> capacities() const { return capacities_; }
   int devices() const { return static_cast<int>(domain_.size()); }
   int domain_of(int device) const { return domain_[static_cast<std::size_t>(device)]; }
+  int place_of(int device) const {  // in its domain
+    return place_[static_cast<std::size_t>(device)];
+  }
   Seconds inside_latency() const { return inside_latency_; }
   Seconds across_latency() const { return across_latency_; }
   bool switched() const { return switched_; }
@@ -53,6 +60,12 @@ class Fabric {
   // twice. Requires: links_of(members).ranks_per_domain.
   void append_way(std::span<const std::int32_t> members, int ranks_per_domain,
                   const TransferRound& round, const Transfer& transfer, std::vector<LinkUse>& uses);
+
+  // Appends what `other` uses for transfers for which `members` use `known`. False: that cannot be
+  // told without its ways. It can where its members have the same places in domains with the same
+  // links, one for each domain of `members`, and nothing is on the way between them.
+  bool append_alike(std::span<const std::int32_t> members, std::span<const LinkUse> known,
+                    std::span<const std::int32_t> other, std::vector<LinkUse>& uses);
 
  private:
   struct Step {
@@ -73,6 +86,13 @@ class Fabric {
     bool at_root = false;  // of PCIe
     std::uint32_t first_port = 0, ports = 0;
   };
+
+  // Of a link among those of the domain that it begins or ends in.
+  struct Slot {
+    int domain = kNobody;
+    std::int32_t index = 0;
+  };
+  static constexpr int kNobody = -1;
 
   Fabric(const Cluster& cluster, const TopologyGraph& graph);
   void read(const TopologyGraph& graph);
@@ -114,6 +134,9 @@ class Fabric {
                      const TransferRound& round, std::vector<LinkUse>& uses);
   void append_inside(std::span<const std::int32_t> block, std::uint32_t from, std::uint32_t to,
                      const TransferRound& round, std::vector<LinkUse>& uses) const;
+  void number_slots();
+  void number_link(std::int32_t link, std::vector<double>& shape);
+  bool takes_places(std::span<const std::int32_t> members, std::span<const std::int32_t> other);
   void append_up_and_down(std::uint32_t device, const TransferRound& round,
                           std::vector<LinkUse>& uses) const;
 
@@ -133,7 +156,14 @@ class Fabric {
   bool rails_ = false;
   bool switched_ = true;
   Routes routes_;
+  // Once asked for: of each link; the links of all domains, and where those of each begin; domains
+  // with the same links have one kind.
+  std::vector<Slot> slots_;
+  std::vector<std::int32_t> slot_links_;
+  std::vector<std::size_t> first_slot_;
+  std::vector<int> domain_kind_;
   // Scratch.
+  std::vector<int> taken_by_, takes_;  // of each domain of a group: that of another, and back
   std::vector<LinkUse> between_;
   std::vector<Port> out_, in_;
 };

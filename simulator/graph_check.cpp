@@ -54,8 +54,11 @@ Expected<void> check_list(const TaskGraph& graph, std::size_t list) {
 using StreamUses = std::set<std::pair<std::int32_t, TaskKind>>;
 StreamUses uses_of(const TaskList& list) {
   StreamUses uses;
+  auto last = uses.end();  // mostly the next one's too
   for (const Task& task : list.tasks) {
-    if (communicates(task)) uses.insert({task.channel, task.kind});
+    if (!communicates(task)) continue;
+    const std::pair use(task.channel, task.kind);
+    if (last == uses.end() || *last != use) last = uses.insert(use).first;
   }
   return uses;
 }

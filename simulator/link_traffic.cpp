@@ -44,7 +44,7 @@ CallsMade calls_made(const TaskGraph& graph) {
   return sums;
 }
 
-void add_call(Fabric& fabric, const TaskGroup& members, const Call& call, double times,
+void add_call(Fabric& fabric, GroupView members, const Call& call, double times,
               std::vector<LinkTraffic>& links) {
   for (const CallPhase& phase : phases_of(fabric, members, call)) {
     for (const LinkUse& use : phase.links) {
@@ -59,8 +59,8 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
                                                 const StepConditions& conditions,
                                                 const StepGraph& step,
                                                 const std::atomic<bool>* interrupted) {
-  auto fabric = Fabric::make(job.job.cluster, degraded_topology(job.job.cluster, conditions.links),
-                             FabricLinks::all);
+  auto fabric =
+      Fabric::make(job.job.cluster, *degraded_topology(job, conditions.links), FabricLinks::all);
   if (!fabric) return tl::unexpected(fabric.error());
   std::vector<LinkTraffic> links;
   for (const BytesPerSecond capacity : fabric->capacities()) {
@@ -69,10 +69,11 @@ Expected<std::vector<LinkTraffic>> link_traffic(const PreparedJob& job,
   for (const auto& [key, times] : calls_made(step.graph)) {
     const auto group = static_cast<std::size_t>(key.first);
     const Call& call = step.graph.calls[static_cast<std::size_t>(key.second)];
-    const std::span<const TaskGroup> all = step.folded() ? std::span(step.graph.copies[group])
-                                                         : std::span(&step.graph.groups[group], 1);
-    for (const TaskGroup& members : all) {
+    const std::size_t copies = step.folded() ? step.graph.copies[group].size() : 1;
+    for (std::size_t copy = 0; copy < copies; ++copy) {
       if (interrupted != nullptr && *interrupted) return failure("", "interrupted");
+      const GroupView members =
+          step.folded() ? step.graph.copies[group][copy] : GroupView(step.graph.groups[group]);
       add_call(*fabric, members, call, times, links);
     }
   }

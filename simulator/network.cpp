@@ -10,9 +10,9 @@ namespace trainyard {
 namespace {
 
 // In a folded graph the groups of devices that a group stands for are alike: the first tells.
-const TaskGroup& devices_of(const TaskGraph& graph, std::int32_t group) {
+GroupView devices_of(const TaskGraph& graph, std::int32_t group) {
   const auto index = static_cast<std::size_t>(group);
-  return graph.folded() ? graph.copies[index].front() : graph.groups[index];
+  return graph.folded() ? graph.copies[index][0] : GroupView(graph.groups[index]);
 }
 
 Expected<void> check_calls(const TaskGraph& graph, const Fabric& fabric) {

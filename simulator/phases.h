@@ -43,7 +43,7 @@ class PhasedCall {
   // where they are.
   bool moves_alike(std::size_t phase, const PhasedCall& other, std::size_t other_phase) const;
   // Of a phase of one group; a link may occur more than once. Requires: a group with these links.
-  void append_links(std::size_t phase, Fabric& fabric, const TaskGroup& group,
+  void append_links(std::size_t phase, Fabric& fabric, GroupView group,
                     std::vector<LinkUse>& uses) const;
 
  private:
@@ -60,6 +60,6 @@ class PhasedCall {
 };
 
 // All phases of one group's call. Requires: as PhasedCall.
-std::vector<CallPhase> phases_of(Fabric& fabric, const TaskGroup& group, const Call& call);
+std::vector<CallPhase> phases_of(Fabric& fabric, GroupView group, const Call& call);
 
 }  // namespace trainyard

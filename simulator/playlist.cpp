@@ -4,6 +4,9 @@ namespace trainyard {
 
 Playlist::Playlist(const TaskList& list) {
   const auto count = static_cast<std::int32_t>(list.tasks.size());
+  places_.reserve(list.tasks.size());
+  first_wait_.reserve(list.tasks.size() + 1);
+  waits_.reserve(list.dependencies.size());
   for (std::int32_t task = 0; task < count; ++task) {
     const auto stream = static_cast<std::size_t>(list.tasks[static_cast<std::size_t>(task)].stream);
     places_.push_back(

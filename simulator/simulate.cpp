@@ -1,7 +1,9 @@
 #include "simulator/simulate.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -23,7 +25,7 @@ class Player {
         conditions_(conditions),
         lists_(graph.lists.begin(), graph.lists.end()),
         streams_(graph.ranks.size() * kStreams),
-        idle_(graph.ranks.size()),
+        waiting_(streams_.size()),
         meetings_(graph),
         clock_(conditions, graph.ranks.size(), events_) {
     timeline_.first.push_back(0);
@@ -47,10 +49,7 @@ class Player {
 
   Expected<Timeline> run() {
     for (StreamId id = 0; id < streams_.size(); ++id) {
-      if (has_next(id)) set_idle(id);
-    }
-    for (std::int32_t rank = 0; static_cast<std::size_t>(rank) < graph_.ranks.size(); ++rank) {
-      start_idle(rank);
+      if (has_next(id)) start_next(id);
     }
     while (!error_) {
       if (network_ && !events_.has_event_now()) network_->settle();
@@ -77,17 +76,8 @@ class Player {
     return static_cast<std::size_t>(streams_[id].next) <
            lists_[list].stream(static_cast<std::size_t>(stream_of(id))).size();
   }
-  void set_idle(StreamId id) {
-    idle_[static_cast<std::size_t>(rank_of(id))] |= 1U << stream_of(id);
-  }
-  // What the rank's streams have next and nothing holds up.
-  void start_idle(std::int32_t rank) {
-    for (std::uint32_t idle = idle_[static_cast<std::size_t>(rank)]; idle != 0; idle &= idle - 1) {
-      start_next(stream_id(rank, std::countr_zero(idle)));
-    }
-  }
-
-  // Starts the stream's next task if everything it waits for is done. Requires: it is idle.
+  // Starts the stream's next task if everything it waits for is done; else it is asked again when
+  // the first task that it waits for has ended. Requires: it is idle and has a next task.
   void start_next(StreamId id) {
     StreamState& stream = streams_[id];
     const auto rank = static_cast<std::size_t>(rank_of(id));
@@ -95,10 +85,13 @@ class Player {
     const auto tasks = lists_[list].stream(static_cast<std::size_t>(stream_of(id)));
     const std::int32_t task = tasks[static_cast<std::size_t>(stream.next)];
     for (const StreamPlace wait : lists_[list].waits(task)) {
-      if (streams_[stream_id(rank_of(id), wait.stream)].next <= wait.position) return;
+      const StreamId other = stream_id(rank_of(id), wait.stream);
+      if (streams_[other].next > wait.position) continue;
+      waiting_[other].streams |= 1U << stream_of(id);
+      waiting_[other].position = std::min(waiting_[other].position, wait.position);
+      return;
     }
     stream.busy = true;
-    idle_[rank] &= ~(1U << stream_of(id));
     times(id).start = events_.now();
     begin(id, task, graph_.lists[list].tasks[static_cast<std::size_t>(task)]);
   }
@@ -210,8 +203,13 @@ class Player {
     streams_[id].busy = false;
     ++streams_[id].next;
     --left_;
-    if (has_next(id)) set_idle(id);
-    start_idle(rank_of(id));
+    std::uint32_t ready = has_next(id) ? 1U << stream_of(id) : 0;
+    if (streams_[id].next > waiting_[id].position) {
+      ready |= std::exchange(waiting_[id], Waiting{}).streams;
+    }
+    for (; ready != 0; ready &= ready - 1) {
+      start_next(stream_id(rank_of(id), std::countr_zero(ready)));
+    }
   }
 
   TaskTimes& times(StreamId id) {
@@ -226,7 +224,12 @@ class Player {
   const Conditions& conditions_;
   std::vector<Playlist> lists_;
   std::vector<StreamState> streams_;
-  std::vector<std::uint32_t> idle_;  // of each rank: a bit for each stream that could begin a task
+  // What waits for a stream: a bit for each idle stream of its rank, and the first task waited for.
+  struct Waiting {
+    std::uint32_t streams = 0;
+    std::int32_t position = std::numeric_limits<std::int32_t>::max();
+  };
+  std::vector<Waiting> waiting_;
   Meetings meetings_;
   Events events_;
   ComputeClock clock_;

@@ -218,11 +218,11 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
   StepSimulation out;
   out.unfolded_because = options.fold == Fold::off ? "" : unlike_because(options);
   const bool folds = options.fold == Fold::automatic && out.unfolded_because.empty();
-  const TopologyGraph topology = degraded_topology(job.job.cluster, options.conditions.links);
-  auto played = play(job, plan, options, topology, folds);
+  const auto topology = degraded_topology(job, options.conditions.links);
+  auto played = play(job, plan, options, *topology, folds);
   if (folds && !played && played.error().where == "fold") {
     out.unfolded_because = played.error().message;
-    played = play(job, plan, options, topology, false);
+    played = play(job, plan, options, *topology, false);
   }
   if (!played) return tl::unexpected(played.error());
   out.step = std::move(played->step);
@@ -230,7 +230,7 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
   out.operations = static_cast<std::int64_t>(out.timeline.times.size());
   fill_times(job, plan, out);
   fill_memory(out);
-  fill_links(topology, out);
+  fill_links(*topology, out);
   return out;
 }
 

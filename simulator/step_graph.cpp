@@ -41,7 +41,7 @@ class Grouping {
       of.groups.reserve(channels.size());
       for (std::size_t i = 0; i < channels.size(); ++i) {
         if (known(stage, i, rank) == kNew) {
-          graph.groups.push_back(members_of(channels[i], rank));
+          set_members(graph.groups.emplace_back(), channels[i], rank);
           set_known(stage, i, graph.groups.back(),
                     static_cast<std::int32_t>(graph.groups.size()) - 1);
         }
@@ -57,6 +57,7 @@ class Grouping {
       graph.ranks.push_back({static_cast<std::int32_t>(stage), {}});
       graph.ranks.back().groups.resize(channels_[stage].size(), kNew);
     }
+    TaskGroup members;
     for (int rank = 0; rank < ranks_; ++rank) {
       const int stage = layout_.coordinates(rank).stage;
       const std::vector<StepChannel>& channels = channels_of(stage);
@@ -65,30 +66,29 @@ class Grouping {
         std::int32_t& into = graph.ranks[static_cast<std::size_t>(stage)].groups[i];
         if (into == kNew) into = copy;
         if (copy != kNew) continue;
-        TaskGroup members = members_of(channels[i], rank);
+        set_members(members, channels[i], rank);
         if (into == kNew) {
           into = static_cast<std::int32_t>(graph.groups.size());
           graph.groups.push_back(stages_of(members));
           graph.copies.emplace_back();
         }
         set_known(stage, i, members, into);
-        graph.copies[static_cast<std::size_t>(into)].push_back(std::move(members));
+        graph.copies[static_cast<std::size_t>(into)].add(members);
       }
     }
   }
 
  private:
   // Members in order; of a message its sender and its receiver.
-  TaskGroup members_of(const StepChannel& channel, int rank) const {
+  void set_members(TaskGroup& group, const StepChannel& channel, int rank) const {
     if (is_message(channel)) {
-      const int other = layout_.in_stage(rank, channel.peer);
-      return channel.kind == TaskKind::send ? TaskGroup{rank, other} : TaskGroup{other, rank};
+      group = {rank, layout_.in_stage(rank, channel.peer)};
+      if (channel.kind == TaskKind::receive) std::swap(group.front(), group.back());
+      return;
     }
     const GroupMembers members = layout_.members(channel.group, rank);
-    TaskGroup group;
-    group.reserve(static_cast<std::size_t>(members.size()));
-    for (int i = 0; i < members.size(); ++i) group.push_back(members[i]);
-    return group;
+    group.resize(static_cast<std::size_t>(members.size()));
+    for (int i = 0; i < members.size(); ++i) group[static_cast<std::size_t>(i)] = members[i];
   }
 
   // Where the groups of a channel are found by their members.

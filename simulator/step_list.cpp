@@ -150,9 +150,11 @@ class ListBuilder {
 
   void add(const IssuedOperation& issued) {
     latest_.clear();
+    instances_.clear();
     for (const Operand& operand : issued.operation->operands) {
-      if (operand.access == Access::create) continue;
       const int instance = instance_of(program_, issued, operand);
+      instances_.push_back(instance);
+      if (operand.access == Access::create) continue;
       wait_for(uses_.writer(instance));
       if (operand.access == Access::update) {
         uses_.for_readers(instance, [&](std::int32_t reader) { wait_for(reader); });
@@ -161,7 +163,9 @@ class ListBuilder {
     const Task task = task_of(issued);
     if (follows_kernels(task)) wait_for(last_kernel_);
     const std::int32_t added = append(task, {StepTaskKind::operation, issued});
-    for (const Operand& operand : issued.operation->operands) use(issued, operand, added);
+    for (std::size_t i = 0; i < instances_.size(); ++i) {
+      use(issued.operation->operands[i], instances_[i], added);
+    }
   }
 
   // A library's stream waits for the kernels that were launched before an exchange (an event on the
@@ -179,8 +183,7 @@ class ListBuilder {
     latest_.add(static_cast<std::size_t>(stream), task);
   }
 
-  void use(const IssuedOperation& issued, const Operand& operand, std::int32_t task) {
-    const int instance = instance_of(program_, issued, operand);
+  void use(const Operand& operand, int instance, std::int32_t task) {
     if (operand.access == Access::read) {
       uses_.read(instance, task);
     } else {
@@ -287,6 +290,7 @@ class ListBuilder {
   const StepLoads& loads_;
   Uses uses_;
   Latest latest_;
+  std::vector<int> instances_;  // of the operation's operands
   std::int32_t last_kernel_ = kNobody;
   bool ended_update_ = false;
   StepList out_;

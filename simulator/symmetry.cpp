@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -19,12 +17,7 @@ constexpr std::int32_t kNone = -1;
 
 // Shares are sums of a few fractions: equal ones may differ in their last bits.
 std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
-
-bool same_links(std::span<const LinkUse> a, std::span<const LinkUse> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const LinkUse& x, const LinkUse& y) {
-    return x.link == y.link && rounded(x.share) == rounded(y.share);
-  });
-}
+bool same_share(double a, double b) { return a == b || rounded(a) == rounded(b); }
 
 // Shares added up by link.
 class LinkSums {
@@ -36,13 +29,18 @@ class LinkSums {
       std::int32_t& place = place_[static_cast<std::size_t>(use.link)];
       if (place == kNone) {
         place = static_cast<std::int32_t>(sums_.size());
-        sums_.push_back({use.link, 0});
+        sums_.push_back(use);
+      } else {
+        sums_[static_cast<std::size_t>(place)].share += use.share;
       }
-      sums_[static_cast<std::size_t>(place)].share += use.share;
     }
   }
   // In the order in which they came.
   std::span<const LinkUse> sums() const { return sums_; }
+  bool has(const LinkUse& use) const {
+    const std::int32_t place = place_[static_cast<std::size_t>(use.link)];
+    return place != kNone && same_share(sums_[static_cast<std::size_t>(place)].share, use.share);
+  }
   void clear() {
     for (const LinkUse& use : sums_) place_[static_cast<std::size_t>(use.link)] = kNone;
     sums_.clear();
@@ -59,8 +57,14 @@ class LinkClasses {
  public:
   explicit LinkClasses(std::span<const BytesPerSecond> capacities) {
     std::map<std::int64_t, std::int32_t> known;
+    BytesPerSecond last(-1);  // mostly the next one's too
     of_.reserve(capacities.size());
     for (const BytesPerSecond capacity : capacities) {
+      if (capacity == last) {
+        of_.push_back(of_.back());
+        continue;
+      }
+      last = capacity;
       const auto next = static_cast<std::int32_t>(all_.size());
       const auto [found, is_new] = known.try_emplace(std::llround(capacity.value()), next);
       if (is_new) all_.push_back({});
@@ -69,19 +73,18 @@ class LinkClasses {
   }
 
   void part(std::int32_t pattern, std::span<const LinkUse> loads) {
-    using Key = std::pair<std::int32_t, std::int64_t>;  // class and load
-    std::map<Key, std::int32_t> parts;
-    auto last = parts.end();  // mostly the next one's too
+    std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> parts;  // by class and load
+    std::vector<Part> last(all_.size());  // of each class: mostly the next one's too
     for (const LinkUse& load : loads) {
       std::int32_t& of = of_[static_cast<std::size_t>(load.link)];
-      const Key key(of, rounded(load.share));
-      if (last == parts.end() || last->first != key) {
+      Part& part = last[static_cast<std::size_t>(of)];
+      if (part.of == kNone || part.share != load.share) {
         const auto next = static_cast<std::int32_t>(all_.size());
-        bool is_new = false;
-        std::tie(last, is_new) = parts.try_emplace(key, next);
+        const auto [found, is_new] = parts.try_emplace({of, rounded(load.share)}, next);
         if (is_new) all_.push_back({of, pattern, load.share});
+        part = {found->second, load.share};
       }
-      of = last->second;
+      of = part.of;
     }
   }
 
@@ -100,19 +103,68 @@ class LinkClasses {
     std::int32_t pattern = kNone;
     double share = 0;
   };
+  struct Part {
+    std::int32_t of = kNone;
+    double share = 0;
+  };
   const Class& at(std::int32_t of) const { return all_[static_cast<std::size_t>(of)]; }
 
   std::vector<std::int32_t> of_;  // by link
   std::vector<Class> all_;
 };
 
-// One phase of one call; those of calls that differ in their bytes only are one pattern. What it
-// puts on a link for each byte of its flow.
+// A call on groups with the same links, and of each of its phases which *kind* it is: those that
+// move alike, of whatever calls, are one.
+struct KnownCall {
+  KnownCall(const GroupLinks& links, const Call& call) : phased(links, call) {}
+  PhasedCall phased;
+  std::vector<std::int32_t> kinds;
+};
+
+class KnownCalls {
+ public:
+  explicit KnownCalls(const std::vector<Call>& calls) : calls_(calls) {}
+
+  // Good as long as this is. Requires: as PhasedCall.
+  const KnownCall& of(const GroupLinks& links, std::int32_t call) {
+    const auto [found, is_new] = known_.try_emplace({call, links.size, links.ranks_per_domain},
+                                                    links, calls_[static_cast<std::size_t>(call)]);
+    KnownCall& known = found->second;
+    if (!is_new) return known;
+    for (std::size_t phase = 0; phase < known.phased.size(); ++phase) {
+      known.kinds.push_back(kind_of(known.phased, phase));
+    }
+    return known;
+  }
+
+ private:
+  std::int32_t kind_of(const PhasedCall& call, std::size_t phase) {
+    const auto found = std::ranges::find_if(firsts_, [&](const auto& first) {
+      return call.moves_alike(phase, *first.first, first.second);
+    });
+    const auto kind = static_cast<std::int32_t>(found - firsts_.begin());
+    if (found == firsts_.end()) firsts_.emplace_back(&call, phase);
+    return kind;
+  }
+
+  const std::vector<Call>& calls_;
+  std::map<std::tuple<std::int32_t, int, int>, KnownCall>
+      known_;  // by call, size, members together
+  std::vector<std::pair<const PhasedCall*, std::size_t>> firsts_;  // of each kind
+};
+
+// What phases of a group's calls put on links for each byte of their flow: those of one kind, or
+// with the same links, are one pattern.
 struct Pattern {
-  std::vector<LinkUse> links;  // of the first copy, each once, by link
-  std::vector<LinkUse> all;    // of all copies, one after the other, each link once a copy
+  std::int32_t group = 0;
+  std::vector<LinkUse> uses;  // of all copies, one after the other, each link once a copy
   std::vector<std::size_t> ends;
-  std::size_t call = 0, phase = 0;  // that it was found in first
+  std::vector<LinkUse> path = {};  // the classes that a copy uses, each with the load of all copies
+
+  std::span<const LinkUse> of_copy(std::size_t copy) const {
+    const std::size_t first = copy == 0 ? 0 : ends[copy - 1];
+    return std::span(uses).subspan(first, ends[copy] - first);
+  }
 };
 
 class Folding {
@@ -120,6 +172,7 @@ class Folding {
   Folding(const TaskGraph& graph, Fabric& fabric)
       : graph_(graph),
         fabric_(fabric),
+        known_(graph.calls),
         of_copy_(fabric.capacities().size()),
         of_all_(fabric.capacities().size()),
         classes_(fabric.capacities()) {}
@@ -128,77 +181,71 @@ class Folding {
     for (const auto& [group, call] : calls_in_use(graph_)) {
       if (auto added = add(group, call); !added) return tl::unexpected(added.error());
     }
-    for (const auto& [group, patterns] : of_group_) {
-      for (const std::int32_t pattern : patterns) {
-        if (auto checked = check(group, pattern); !checked) return tl::unexpected(checked.error());
-      }
+    prints_.resize(classes_.size());
+    for (const Pattern& pattern : patterns_) {
+      if (auto checked = check(pattern); !checked) return tl::unexpected(checked.error());
     }
     number_classes();
+    set_paths();
     for (auto& [key, phases] : out_.phases) {
-      for (std::size_t i = 0; i < phases.size(); ++i) phases[i].links = path(patterns_of_[key][i]);
+      const std::vector<std::int32_t>& patterns = patterns_of_[key];
+      for (std::size_t i = 0; i < phases.size(); ++i) {
+        phases[i].links = patterns_[static_cast<std::size_t>(patterns[i])].path;
+      }
     }
     return std::move(out_);
   }
 
  private:
-  using Key = std::pair<std::int32_t, std::int32_t>;
-
-  std::span<const TaskGroup> copies_of(std::int32_t group) const {
+  const GroupCopies& copies_of(std::int32_t group) const {
     return graph_.copies[static_cast<std::size_t>(group)];
   }
 
-  Expected<void> add(std::int32_t group, std::int32_t index) {
-    const Call& call = graph_.calls[static_cast<std::size_t>(index)];
-    const TaskGroup& first = copies_of(group).front();
-    const PhasedCall& phased = calls_.emplace_back(fabric_.links_of(first), call);
-    std::vector<CallPhase>& phases = out_.phases[{group, index}];
-    for (std::size_t phase = 0; phase < phased.size(); ++phase) {
-      phases.push_back({phased.latency(phase), phased.bytes(phase), {}});
-      std::int32_t pattern = find(group, [&](const Pattern& known) {
-        return phased.moves_alike(phase, calls_[known.call], known.phase);
-      });
-      if (pattern == kNone) {
-        auto found = find_or_add(group, call, phase);
+  // Requires: calls of one group follow each other.
+  Expected<void> add(std::int32_t group, std::int32_t call) {
+    if (group != group_) {
+      group_ = group;
+      first_pattern_ = static_cast<std::int32_t>(patterns_.size());
+      of_kind_.clear();
+    }
+    const KnownCall& of = known_.of(fabric_.links_of(copies_of(group)[0]), call);
+    std::vector<CallPhase>& phases = out_.phases[{group, call}];
+    std::vector<std::int32_t>& patterns = patterns_of_[{group, call}];
+    for (std::size_t phase = 0; phase < of.kinds.size(); ++phase) {
+      phases.push_back({of.phased.latency(phase), of.phased.bytes(phase), {}});
+      const auto kind = static_cast<std::size_t>(of.kinds[phase]);
+      if (kind >= of_kind_.size()) of_kind_.resize(kind + 1, kNone);
+      if (of_kind_[kind] == kNone) {
+        const auto found = find_or_add(call, of.phased, phase);
         if (!found) return tl::unexpected(found.error());
-        pattern = *found;
+        of_kind_[kind] = *found;
       }
-      patterns_of_[{group, index}].push_back(pattern);
+      patterns.push_back(of_kind_[kind]);
     }
     return {};
   }
 
-  template <typename Is>
-  std::int32_t find(std::int32_t group, Is is) {
-    for (const std::int32_t pattern : of_group_[group]) {
-      if (is(patterns_[static_cast<std::size_t>(pattern)])) return pattern;
-    }
-    return kNone;
-  }
-
-  // By the links of a phase of the last call.
-  Expected<std::int32_t> find_or_add(std::int32_t group, const Call& call, std::size_t phase) {
-    const std::span<const LinkUse> sums = links_of(calls_.back(), phase, copies_of(group).front());
-    std::vector<LinkUse> links(sums.begin(), sums.end());
-    std::ranges::sort(links, {}, &LinkUse::link);
-    const std::int32_t known =
-        find(group, [&](const Pattern& pattern) { return same_links(pattern.links, links); });
-    if (known != kNone) return known;
+  // The group's pattern with these links.
+  Expected<std::int32_t> find_or_add(std::int32_t call, const PhasedCall& phased,
+                                     std::size_t phase) {
     const auto added = static_cast<std::int32_t>(patterns_.size());
-    patterns_.push_back({.links = std::move(links),
-                         .all = {},
-                         .ends = {},
-                         .call = calls_.size() - 1,
-                         .phase = phase});
-    of_group_[group].push_back(added);
-    if (auto copied = add_copies(group, call, calls_.back(), phase); !copied) {
-      return tl::unexpected(copied.error());
+    const std::span<const LinkUse> links = links_of(phased, phase, copies_of(group_)[0]);
+    for (std::int32_t i = first_pattern_; i < added; ++i) {
+      const auto first = patterns_[static_cast<std::size_t>(i)].of_copy(0);
+      const auto is_there = [&](const LinkUse& use) { return of_copy_.has(use); };
+      if (first.size() == links.size() && std::ranges::all_of(first, is_there)) return i;
     }
+    auto pattern = pattern_of(call, phased, phase);
+    if (!pattern) return tl::unexpected(pattern.error());
+    of_all_.clear();
+    of_all_.add(pattern->uses);
+    classes_.part(added, of_all_.sums());
+    patterns_.push_back(*std::move(pattern));
     return added;
   }
 
   // Of one copy, each link once. Good until it is asked again.
-  std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase,
-                                    const TaskGroup& copy) {
+  std::span<const LinkUse> links_of(const PhasedCall& phased, std::size_t phase, GroupView copy) {
     uses_.clear();
     phased.append_links(phase, fabric_, copy, uses_);
     of_copy_.clear();
@@ -206,93 +253,108 @@ class Folding {
     return of_copy_.sums();
   }
 
-  // To the last pattern.
-  Expected<void> add_copies(std::int32_t group, const Call& call, const PhasedCall& of_first,
-                            std::size_t phase) {
-    Pattern& pattern = patterns_.back();
-    const std::span<const TaskGroup> copies = copies_of(group);
-    pattern.all.reserve(copies.size() * pattern.links.size());
-    pattern.ends.reserve(copies.size());
-    for (const TaskGroup& copy : copies) {
-      const GroupLinks links = fabric_.links_of(copy);
-      const bool alike = links.size == of_first.links().size &&
-                         links.ranks_per_domain == of_first.links().ranks_per_domain;
-      std::optional<PhasedCall> own;
-      if (!alike) own.emplace(links, call);
-      const PhasedCall& phased = own ? *own : of_first;
-      if (phased.size() != of_first.size()) return unlike(group, copy);
-      const std::span<const LinkUse> sums = links_of(phased, phase, copy);
-      pattern.all.insert(pattern.all.end(), sums.begin(), sums.end());
-      pattern.ends.push_back(pattern.all.size());
+  // The ways of a copy are followed where none was whose members have the same places in their
+  // domains.
+  Expected<Pattern> pattern_of(std::int32_t call, const PhasedCall& of_first, std::size_t phase) {
+    const GroupCopies& copies = copies_of(group_);
+    struct Followed {
+      std::size_t copy = 0;
+      std::vector<LinkUse> uses;
+    };
+    std::map<std::int32_t, Followed> followed;  // by the place of the first member
+    Pattern pattern{.group = group_, .uses = {}, .ends = {}};
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      Followed& known = followed[fabric_.place_of(copies[i].front())];
+      if (known.uses.empty() ||
+          !fabric_.append_alike(copies[known.copy], known.uses, copies[i], pattern.uses)) {
+        const PhasedCall& phased = known_.of(fabric_.links_of(copies[i]), call).phased;
+        if (phased.size() != of_first.size()) return unlike(group_, copies[i]);
+        const std::span<const LinkUse> own = links_of(phased, phase, copies[i]);
+        pattern.uses.insert(pattern.uses.end(), own.begin(), own.end());
+        known = {i, {own.begin(), own.end()}};
+      }
+      if (i == 0) pattern.uses.reserve(copies.size() * pattern.uses.size());
+      pattern.ends.push_back(pattern.uses.size());
     }
-    of_all_.clear();
-    of_all_.add(pattern.all);
-    classes_.part(static_cast<std::int32_t>(patterns_.size()) - 1, of_all_.sums());
-    return {};
+    return pattern;
   }
 
   // A number that copies share when they use as many links of each class.
-  std::uint64_t fingerprint(std::span<const LinkUse> uses) const {
+  std::uint64_t fingerprint(std::span<const LinkUse> uses) {
     std::uint64_t sum = 0;
     for (const LinkUse& use : uses) {
-      const auto of = static_cast<std::uint64_t>(classes_.of(use.link));
-      sum += mixed(mixed(of + 1) + static_cast<std::uint64_t>(rounded(use.share)));
+      const std::int32_t of = classes_.of(use.link);
+      Print& last = prints_[static_cast<std::size_t>(of)];
+      if (use.share != last.share) {
+        const auto share = static_cast<std::uint64_t>(rounded(use.share));
+        last = {use.share, mixed(mixed(static_cast<std::uint64_t>(of) + 1) + share)};
+      }
+      sum += last.number;
     }
     return sum;
   }
 
-  Expected<void> check(std::int32_t group, std::int32_t pattern) const {
-    const Pattern& of = patterns_[static_cast<std::size_t>(pattern)];
-    const std::uint64_t first = fingerprint(of.links);
-    for (std::size_t i = 1; i < of.ends.size(); ++i) {
-      const auto uses = std::span(of.all).subspan(of.ends[i - 1], of.ends[i] - of.ends[i - 1]);
-      if (fingerprint(uses) != first) return unlike(group, copies_of(group)[i]);
+  Expected<void> check(const Pattern& pattern) {
+    const std::uint64_t first = fingerprint(pattern.of_copy(0));
+    for (std::size_t i = 1; i < pattern.ends.size(); ++i) {
+      if (fingerprint(pattern.of_copy(i)) == first) continue;
+      return unlike(pattern.group, copies_of(pattern.group)[i]);
     }
     return {};
   }
 
-  Expected<void> unlike(std::int32_t group, const TaskGroup& copy) const {
+  tl::unexpected<Error> unlike(std::int32_t group, GroupView copy) const {
     return failure("fold", fmt::format("the groups of rank {} and of rank {} have unlike links",
-                                       copies_of(group).front().front(), copy.front()));
+                                       copies_of(group)[0].front(), copy.front()));
   }
 
   // Those that carry anything, in the order of their first links.
   void number_classes() {
     number_.assign(classes_.size(), kNone);
-    for (const BytesPerSecond capacity : fabric_.capacities()) {
-      const std::int32_t of = classes_.of(static_cast<std::int32_t>(out_.class_of.size()));
+    const std::span<const BytesPerSecond> capacities = fabric_.capacities();
+    out_.class_of.reserve(capacities.size());
+    for (std::size_t link = 0; link < capacities.size(); ++link) {
+      const std::int32_t of = classes_.of(static_cast<std::int32_t>(link));
       std::int32_t& number = number_[static_cast<std::size_t>(of)];
       if (number == kNone && classes_.is_used(of)) {
         number = static_cast<std::int32_t>(out_.capacities.size());
-        out_.capacities.push_back(capacity);
+        out_.capacities.push_back(capacities[link]);
       }
       out_.class_of.push_back(number);
     }
   }
 
-  // The classes that the first copy uses, each with the load of all copies.
-  std::vector<LinkUse> path(std::int32_t pattern) const {
-    std::set<std::int32_t> classes;
-    for (const LinkUse& use : patterns_[static_cast<std::size_t>(pattern)].links) {
-      classes.insert(classes_.of(use.link));
+  void set_paths() {
+    std::vector<std::int32_t> classes;
+    for (std::size_t i = 0; i < patterns_.size(); ++i) {
+      classes.clear();
+      for (const LinkUse& use : patterns_[i].of_copy(0)) classes.push_back(classes_.of(use.link));
+      std::ranges::sort(classes);
+      classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+      for (const std::int32_t of : classes) {
+        patterns_[i].path.push_back({number_[static_cast<std::size_t>(of)],
+                                     classes_.load(of, static_cast<std::int32_t>(i))});
+      }
     }
-    std::vector<LinkUse> uses;
-    uses.reserve(classes.size());
-    for (const std::int32_t of : classes) {
-      uses.push_back({number_[static_cast<std::size_t>(of)], classes_.load(of, pattern)});
-    }
-    return uses;
   }
 
   const TaskGraph& graph_;
   Fabric& fabric_;
-  std::deque<PhasedCall> calls_;
+  KnownCalls known_;
   std::vector<Pattern> patterns_;
-  std::map<std::int32_t, std::vector<std::int32_t>> of_group_;  // patterns
-  std::map<Key, std::vector<std::int32_t>> patterns_of_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> patterns_of_;
+  // Of the group whose calls are being added.
+  std::int32_t group_ = kNone;
+  std::int32_t first_pattern_ = 0;
+  std::vector<std::int32_t> of_kind_;  // patterns
   std::vector<LinkUse> uses_;
   LinkSums of_copy_, of_all_;
   LinkClasses classes_;
+  struct Print {
+    double share = -1;
+    std::uint64_t number = 0;
+  };
+  std::vector<Print> prints_;         // of each class: of the last use
   std::vector<std::int32_t> number_;  // of each class
   FoldedLinks out_;
 };
@@ -303,8 +365,12 @@ std::vector<std::pair<std::int32_t, std::int32_t>> calls_in_use(const TaskGraph&
   std::vector<std::set<std::pair<std::int32_t, std::int32_t>>> of_list;  // channel and call
   for (const TaskList& list : graph.lists) {
     of_list.emplace_back();
+    std::vector<std::int32_t> last(graph.calls.size(),
+                                   kNone);  // channel: mostly the next one's too
     for (const Task& task : list.tasks) {
-      if (task.call >= 0) of_list.back().insert({task.channel, task.call});
+      if (task.call < 0 || last[static_cast<std::size_t>(task.call)] == task.channel) continue;
+      last[static_cast<std::size_t>(task.call)] = task.channel;
+      of_list.back().insert({task.channel, task.call});
     }
   }
   std::set<std::pair<std::int32_t, std::int32_t>> used;

@@ -97,6 +97,25 @@ struct TaskRank {
 
 // Members in the order of the group; for messages {sender, receiver}.
 using TaskGroup = std::vector<std::int32_t>;
+using GroupView = std::span<const std::int32_t>;
+
+// Groups of devices, in one piece of memory.
+class GroupCopies {
+ public:
+  std::size_t size() const { return ends_.size(); }
+  GroupView operator[](std::size_t copy) const {
+    const std::size_t first = copy == 0 ? 0 : ends_[copy - 1];
+    return std::span(members_).subspan(first, ends_[copy] - first);
+  }
+  void add(GroupView members) {
+    members_.insert(members_.end(), members.begin(), members.end());
+    ends_.push_back(members_.size());
+  }
+
+ private:
+  std::vector<std::int32_t> members_;
+  std::vector<std::size_t> ends_;
+};
 
 // Unfolded, rank r is device r. Folded, a rank stands for all devices that behave as it does, and a
 // group for as many groups of devices: `copies` has them, and their traffic shares the links. That
@@ -106,7 +125,7 @@ struct TaskGraph {
   std::vector<TaskRank> ranks;
   std::vector<TaskGroup> groups;
   std::vector<Call> calls;
-  std::vector<std::vector<TaskGroup>> copies = {};  // by group; empty: nothing is folded
+  std::vector<GroupCopies> copies = {};  // by group; empty: nothing is folded
   // Of ranks whose work is uneven: how much of its duration, or of the bytes of its call, a task
   // has. A call has as much as the busiest of its members.
   std::vector<std::vector<double>> loads = {};

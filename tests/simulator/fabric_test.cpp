@@ -58,6 +58,72 @@ TEST(Fabric, FindsWhatMembersHaveBetweenThem) {
   EXPECT_EQ(links({0, 1, 8, 9}).domains, 2);
 }
 
+// Members of a group in nodes 0, 1 and 2, and of one in the same places of nodes 3, 0 and 1.
+const TaskGroup kSome = {0, 3, 9, 10, 16, 23};
+const TaskGroup kLikeThem = {24, 27, 1, 2, 8, 15};
+
+std::vector<LinkUse> ways(Fabric& fabric, const TaskGroup& group, Way way) {
+  const TransferRound round{.way = way, .overhead = 1.5, .transfers = {}};
+  const int ranks_per_domain = fabric.links_of(group).ranks_per_domain;
+  std::vector<LinkUse> uses;
+  for (int from = 0; from < static_cast<int>(group.size()); ++from) {
+    for (int to = 0; to < static_cast<int>(group.size()); ++to) {
+      if (from == to) continue;
+      fabric.append_way(group, ranks_per_domain, round, {from, to, Bytes(1)}, uses);
+    }
+  }
+  return uses;
+}
+
+// Second road: the ways of the other group, transfer by transfer.
+TEST(Fabric, KnowsTheLinksOfGroupsInLikePlaces) {
+  for (const Cluster& cluster : {fat_tree_cluster(4, 2, 1), rail_cluster(4, 2, 1),
+                                 four_nic_cluster(4), pcie_cluster(4, 2), mesh_cluster(4)}) {
+    for (const Way way : {Way::own_links, Way::all_links}) {
+      Fabric fabric = Fabric::make(cluster, make_topology(cluster)).value();
+      const std::vector<LinkUse> known = ways(fabric, kSome, way);
+      const std::vector<LinkUse> expected = ways(fabric, kLikeThem, way);
+      ASSERT_FALSE(known.empty());
+      std::vector<LinkUse> found;
+      ASSERT_TRUE(fabric.append_alike(kSome, known, kLikeThem, found));
+      ASSERT_EQ(found.size(), expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        EXPECT_EQ(found[i].link, expected[i].link);
+        EXPECT_EQ(found[i].share, expected[i].share);
+      }
+    }
+  }
+}
+
+TEST(Fabric, DoesNotKnowTheLinksOfGroupsInUnlikePlaces) {
+  const Cluster cluster = fat_tree_cluster(4, 2, 1);
+  Fabric fabric = Fabric::make(cluster, make_topology(cluster)).value();
+  const std::vector<LinkUse> known = ways(fabric, kSome, Way::own_links);
+  std::vector<LinkUse> found;
+  const auto knows = [&](const TaskGroup& other) {
+    return fabric.append_alike(kSome, known, other, found);
+  };
+  EXPECT_FALSE(knows({24, 27, 1, 2, 8}));
+  EXPECT_FALSE(knows({24, 27, 1, 2, 8, 14}));   // another place
+  EXPECT_FALSE(knows({24, 27, 1, 10, 8, 15}));  // of two nodes what was of one
+  EXPECT_FALSE(knows({24, 27, 1, 2, 0, 7}));    // of one node what was of two
+  EXPECT_TRUE(found.empty());
+}
+
+TEST(Fabric, DoesNotKnowTheLinksOfGroupsWhereNodesOrTheWaysBetweenThemAreUnlike) {
+  const auto knows = [](const Cluster& cluster, const TopologyGraph& topology) {
+    Fabric fabric = Fabric::make(cluster, topology).value();
+    std::vector<LinkUse> found;
+    return fabric.append_alike(kSome, ways(fabric, kSome, Way::own_links), kLikeThem, found);
+  };
+  const Cluster narrow = fat_tree_cluster(4, 2, 2);
+  EXPECT_FALSE(knows(narrow, make_topology(narrow)));
+  const Cluster whole = fat_tree_cluster(4, 2, 1);
+  TopologyGraph slow = make_topology(whole);
+  degrade(slow, {.of = {VertexKind::nic, 27}, .rate = 0.5});
+  EXPECT_FALSE(knows(whole, slow));
+}
+
 TEST(Fabric, NamesTheRankThatABrokenTorusCannotReach) {
   const Cluster cluster = torus_cluster({3}, BytesPerSecond(50e9));
   TopologyGraph graph = make_topology(cluster);
