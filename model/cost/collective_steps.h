@@ -3,17 +3,15 @@
 // With one domain, or one member in each, every form reduces to the row of handbook §6's table.
 #pragma once
 
+#include <bit>
+
 #include "model/cluster/group.h"
 #include "model/units.h"
 
 namespace trainyard {
 
 // ⌈log₂ n⌉. Requires: n >= 1.
-constexpr int log2_ceil(int n) {
-  int steps = 0;
-  while ((1 << steps) < n) ++steps;
-  return steps;
-}
+constexpr int log2_ceil(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 // Nothing to move takes no time, also where there is no link.
 inline Seconds transfer(Bytes bytes, BytesPerSecond bandwidth) {
