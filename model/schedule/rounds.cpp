@@ -18,6 +18,7 @@ class MarkedTurns {
   static constexpr int kMost = 1024;
 
   void mark(int turn) { words_[word(turn)] |= std::uint64_t{1} << bit(turn); }
+  bool has(int turn) const { return (words_[word(turn)] >> bit(turn) & 1) != 0; }
   // The first from `turn` on; `end` where there is none before it.
   int first_between(int turn, int end) const {
     while (turn < end) {
@@ -120,8 +121,10 @@ class Turns {
       } else {
         turns = alike_turns(turn, end);
         play_alike<passes>(turns);
-        move(at_forward_, turns - 1);
-        if constexpr (passes != Passes::forward) move(at_backward_, turns - 1);
+        if (turns > 1) {
+          move(at_forward_, turns - 1);
+          if constexpr (passes != Passes::forward) move(at_backward_, turns - 1);
+        }
       }
       turn += turns;
       if (turn - 1 == compared_at_) turn += skip_rounds(turn - 1);
@@ -228,9 +231,9 @@ class Turns {
 
   // Turns from `turn` on, before `end`, in which every stage does the same as in the first of them.
   int alike_turns(int turn, int end) const {
-    if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
-    if (round_ > MarkedTurns::kMost) return 1;
     const int next = at_forward_.chunk * stages_ + at_forward_.stage;
+    if (round_ > MarkedTurns::kMost || unlike_.has(next)) return 1;
+    if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
     const int most = std::min(round_, next + end - turn - 1);
     return 1 + unlike_.first_between(next, most) - next;
   }
