@@ -430,12 +430,6 @@ class StageOverlap {
     return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
   }
 
-  static UnitSequence backwards(UnitSequence units) {
-    std::swap(units.first, units.last);
-    std::swap(units.has_first, units.has_last);
-    return units;
-  }
-
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
     if (shape_.route == Route::both_ways) return left_of_both_ways(cover);
