@@ -2,16 +2,13 @@
 // domains of a group, by their numbers, or between the members of one.
 #pragma once
 
+#include <bit>
 #include <vector>
 
 namespace trainyard {
 
 // ⌈log₂ n⌉. Requires: n >= 1.
-constexpr int log2_ceil(int n) {
-  int steps = 0;
-  while ((1 << steps) < n) ++steps;
-  return steps;
-}
+constexpr int log2_ceil(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
 
 struct TreeHop {
   int from = 0, to = 0;

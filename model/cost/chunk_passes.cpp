@@ -1,5 +1,6 @@
 #include "model/cost/chunk_passes.h"
 
+#include <algorithm>
 #include <span>
 
 #include "model/schedule/rounds.h"
@@ -28,17 +29,22 @@ PassTimes layers_of(const PreparedJob& job, const LayersOfChunks& layers, int ch
   return sum;
 }
 
-// Layers of each kind, and what is repeated of them.
+// Layers of each kind.
+bool hold_alike(const PreparedJob& job, const LayersOfChunks& layers, int chunk, int other) {
+  if (layers[chunk] != layers[other]) return false;
+  return job.only_kind || job.layers_between(layers.before(chunk), layers[chunk]) ==
+                              job.layers_between(layers.before(other), layers[other]);
+}
+
+// The same, and what is repeated of them. On a loop.
 bool pass_alike(const PreparedJob& job, const Plan& plan, const LayersOfChunks& layers, int chunk,
                 int other) {
-  if (layers[chunk] != layers[other]) return false;
   const int stages = plan.pipeline_parallel;
   if (!plan.recompute_per_stage.empty() &&
       !(recompute_of(plan, chunk % stages) == recompute_of(plan, other % stages))) {
     return false;
   }
-  return job.only_kind || job.layers_between(layers.before(chunk), layers[chunk]) ==
-                              job.layers_between(layers.before(other), layers[other]);
+  return hold_alike(job, layers, chunk, other);
 }
 
 // Whether micro-batches pass unlike layers from chunk to chunk of a loop; the embedding's and the
@@ -66,20 +72,22 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
   const auto held = static_cast<std::size_t>(chunks_held(shape));
   const double share = 1.0 / shape.chunks;
   const double met = shape.chunks / static_cast<double>(held);  // by one micro-batch
+  const int last = layer_chunks(shape) - 1;
   out.resize(out.size() + held);
   const std::span<PassTimes> chunks = std::span(out).last(held);
   PassTimes sum, of_layers;
   int of = -1;  // so many layers, where all are of one kind
   for (std::size_t chunk = 0; chunk < held; ++chunk) {
     const int position = layer_chunk_of(shape, {stage, static_cast<int>(chunk)});
-    if (!job.only_kind || layers[position] != of) {
+    const int count = layers[position];
+    if (!job.only_kind || count != of) {
       of_layers = layers_of(job, layers, position, units);
-      of = layers[position];
+      of = count;
     }
     PassTimes& own = chunks[chunk];
     own = of_layers;
     if (position == 0) add(units.embedding, 1, own);
-    if (position == layer_chunks(shape) - 1) add(units.head, 1, own);
+    if (position == last) add(units.head, 1, own);
     add(own, 1, sum);
   }
   PassTimes rest = all;
@@ -90,6 +98,22 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
     add(each, 1, own);
     own.hidden = all.hidden * share;
   }
+}
+
+bool repeat_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
+                         std::vector<PassTimes>& out) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const LayersOfChunks layers(plan, job.job.model.layers);
+  const int held = chunks_held(shape);
+  for (int chunk = 0; chunk < held; ++chunk) {
+    const int own = layer_chunk_of(shape, {stage, chunk});
+    if (!hold_alike(job, layers, own, layer_chunk_of(shape, {stage - 1, chunk}))) return false;
+  }
+  const std::size_t before = out.size() - static_cast<std::size_t>(held);
+  out.resize(out.size() + static_cast<std::size_t>(held));
+  const auto first = out.begin() + static_cast<std::ptrdiff_t>(before);
+  std::copy_n(first, held, first + held);
+  return true;
 }
 
 Seconds longest_span_of_chunks(const PreparedJob& job, const Plan& plan,

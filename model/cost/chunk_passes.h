@@ -27,6 +27,12 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
                          const UnitPasses& units, const PassTimes& all,
                          std::vector<PassTimes>& out);
 
+// Appends those of the stage before once more, if this one's chunks have the same layers each; else
+// false. Requires: they were appended last; neither stage has an end of the network, and what
+// passes take is the same on both.
+bool repeat_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
+                         std::vector<PassTimes>& out);
+
 // The longest span of the pipeline, `times` of its chunks as above: of interleaved 1F1B exact where
 // their layers are unlike. Requires: several chunks a stage.
 Seconds longest_span_of_chunks(const PreparedJob& job, const Plan& plan,

@@ -276,9 +276,11 @@ class StageOverlap {
     } else {
       UnitSequence units = sequence(&PassTimes::forward, kGather, rate);
       units.first.gather = units.last.gather = Seconds(0);
+      const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        gathers.pass(of_chunk(units, chunk));
-        gathers.other_work((shape_.stages - 1.0) / shape_.chunks * work_.layers.forward);
+        take_chunk(chunk, PassWay::forward, units);
+        gathers.pass(units);
+        gathers.other_work(others);
       }
     }
     cost.start = gathers.late() * rate;
@@ -429,23 +431,21 @@ class StageOverlap {
     return cover.rate * left_of_reductions(backwards(near), std::max(Seconds(0), left - between));
   }
 
-  static UnitSequence backwards(UnitSequence units) {
-    std::swap(units.first, units.last);
-    std::swap(units.has_first, units.has_last);
-    return units;
-  }
-
   // Of the last gradients' reductions, behind the last pass.
   Seconds left_at_end(Cover cover) const {
     if (shape_.route == Route::both_ways) return left_of_both_ways(cover);
     const Seconds between = between_chunks();
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
-    const UnitSequence of_stage = sequence(part, kReduce, cover.rate);
+    UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
     Seconds left;
+    bool settled = false;  // the chunk before left as much as it found
     for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      const UnitSequence units = backwards(of_chunk(of_stage, chunk));
+      if (settled && repeats_chunk(chunk + 1)) continue;
+      take_chunk(chunk, PassWay::backward, units);
+      const Seconds found = left;
       if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
       left = left_of_reductions(units, left) + left_of_group(units);
+      settled = left == found;
     }
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
@@ -487,11 +487,17 @@ class StageOverlap {
     if (units.has_last) units.last = unit(part_of(work_.head, part), met * units_.head);
     return units;
   }
-  UnitSequence of_chunk(UnitSequence units, int chunk) const {
+  // Leaves those of a chunk, which a pass meets this way.
+  void take_chunk(int chunk, PassWay way, UnitSequence& units) const {
+    const bool embedding = stage_.embedding && chunk == 0;
+    const bool head = stage_.head && chunk + 1 == shape_.chunks;
     units.layers = layers_each_ + (chunk < longer_chunks_ ? 1 : 0);
-    units.has_first = units.has_first && chunk == 0;
-    units.has_last = units.has_last && chunk == shape_.chunks - 1;
-    return units;
+    units.has_first = way == PassWay::forward ? embedding : head;
+    units.has_last = way == PassWay::forward ? head : embedding;
+  }
+  // Whether it has the units of the chunk before.
+  bool repeats_chunk(int chunk) const {
+    return chunk > 1 && chunk != longer_chunks_ && chunk + 1 < shape_.chunks;
   }
 
   // Experts' weights may come while what stands before them in the first layer is at work, and
@@ -500,7 +506,8 @@ class StageOverlap {
   Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
                             PassWay way) const {
     const int layers = layers_with_experts(stage_);
-    if (layers == 0 || units.layers == 0 || units.has_first) return Seconds(0);
+    const bool embedding = way == PassWay::forward ? units.has_first : units.has_last;
+    if (layers == 0 || units.layers == 0 || embedding) return Seconds(0);
     const double share = 1 / (layers * rate);
     if (way == PassWay::forward) {
       return std::min(share * units_.experts.gather.time, work_.before_experts);
@@ -518,12 +525,17 @@ class StageOverlap {
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
       seen = {};
-      const UnitSequence of_stage = sequence(part, moves, cover.rate);
+      UnitSequence units = sequence(part, moves, cover.rate);
+      if (way == PassWay::backward) units = backwards(units);
+      ShownInPass shown;
+      Seconds sooner;
       for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        UnitSequence units = of_chunk(of_stage, chunk);
-        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
-        if (way == PassWay::backward) units = backwards(units);
-        seen += shown_in_pass(units);
+        if (!repeats_chunk(chunk)) {
+          take_chunk(chunk, way, units);
+          shown = shown_in_pass(units);
+          sooner = spared_by_experts(units, moves, cover.rate, way);
+        }
+        seen += shown;
         seen.all -= sooner;
         seen.at_ends -= sooner;
       }

@@ -300,7 +300,8 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   for (std::size_t i = 0; i < out.stages.size(); ++i) {
     StageEstimate& stage = out.stages[i];
     const auto index = static_cast<int>(i);
-    if (repeats_previous(plan, out, i)) {
+    const bool repeats = repeats_previous(plan, out, i);
+    if (repeats) {
       stage = out.stages[i - 1];
       fill_activations(job, plan, shared.layers, out.held[i], index, stage.memory);
     } else {
@@ -316,7 +317,8 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
     slack.pass(stage.passes, slack.lost_by(own));
     if (i > 0) ends.at_ends_of_passes += own.at_ends_of_passes;
     out.passes[i] = stage.passes;
-    if (chunks_held(shape) > 1) {
+    if (chunks_held(shape) == 1) continue;
+    if (!repeats || !repeat_chunk_passes(job, plan, index, out.chunk_passes)) {
       append_chunk_passes(job, plan, index, units, stage.passes, out.chunk_passes);
     }
   }
@@ -327,8 +329,10 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
 
 int argmax_stage(const Estimate& out, auto&& key) {
   int best = 0;
+  auto most = key(out.stages.front());
   for (std::size_t i = 1; i < out.stages.size(); ++i) {
-    if (key(out.stages[i]) > key(out.stages[static_cast<std::size_t>(best)])) {
+    if (const auto own = key(out.stages[i]); own > most) {
+      most = own;
       best = static_cast<int>(i);
     }
   }

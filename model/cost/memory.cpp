@@ -217,6 +217,7 @@ struct StatesHere {
 };
 StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                        const StageParameters& stage) {
+  if (plan.offload == Offload{}) return {};
   const Training& training = job.job.training;
   const bool copy = keeps_weights(training, plan);
   const ShardDivisors by = dense_divisors(plan);
@@ -293,25 +294,25 @@ bool keeps_weights(const Training& training, const Plan& plan) {
 }
 
 Bytes saved_by_stage(const StageCosts& costs, const StageParameters& stage, Recompute recompute) {
-  Bytes everything, selective, input;
-  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
-    if (stage.kinds[kind] == 0) continue;
-    const SavedBytes& saved = costs.layers[kind].saved;
-    everything += saved.everything * stage.kinds[kind];
-    selective += saved.selective * stage.kinds[kind];
-    input += saved.input_only * stage.kinds[kind];
-  }
+  const auto of_layers = [&](Bytes SavedBytes::*part) {
+    Bytes sum;
+    for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+      if (stage.kinds[kind] > 0) sum += costs.layers[kind].saved.*part * stage.kinds[kind];
+    }
+    return sum;
+  };
   switch (recompute.mode) {
     case RecomputeMode::none:
     case RecomputeMode::automatic:
-      return everything;
+      return of_layers(&SavedBytes::everything);
     case RecomputeMode::selective:
-      return selective;
+      return of_layers(&SavedBytes::selective);
     case RecomputeMode::full:
       break;
   }
   const double share = full_recompute_share(recompute, stage.layers);
-  return input * share + everything * (1 - share);
+  return of_layers(&SavedBytes::input_only) * share +
+         of_layers(&SavedBytes::everything) * (1 - share);
 }
 
 double offloaded_share(const Offload& offload, int layers) {
@@ -329,6 +330,7 @@ double full_recompute_share(Recompute recompute, int layers) {
 MemoryByKind states_at(const Training& training, const Plan& plan, const StageParameters& stage,
                        OffloadTarget where) {
   MemoryByKind memory = sharded_states(training, plan, stage.dense, dense_divisors(plan), where);
+  if (stage.experts == 0) return memory;
   const MemoryByKind experts =
       sharded_states(training, plan, stage.experts, expert_divisors(plan), where);
   memory.parameters += experts.parameters;

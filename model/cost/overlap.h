@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <utility>
 
 #include "model/cost/traffic.h"
 #include "model/units.h"
@@ -32,6 +33,13 @@ struct UnitSequence {
     if (has_last) visit(last, 1);
   }
 };
+
+// The same in the order of a pass the other way.
+inline UnitSequence backwards(UnitSequence units) {
+  std::swap(units.first, units.last);
+  std::swap(units.has_first, units.has_last);
+  return units;
+}
 
 // Reductions begin where their unit ends. What is left of them, and of `before`, at the end.
 Seconds left_of_reductions(const UnitSequence& units, Seconds before = Seconds(0));

@@ -30,11 +30,13 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
 void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
                  int stage, StageParameters& out) {
   int held = 0;
-  for (int chunk = 0; chunk < chunks_held(shape); ++chunk) {
+  const int chunks = chunks_held(shape);
+  const int last = layer_chunks(shape) - 1;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
     const int position = layer_chunk_of(shape, {stage, chunk});
     held += layers[position];
     if (position == 0) out.embedding = true;
-    if (position == layer_chunks(shape) - 1) out.head = true;
+    if (position == last) out.head = true;
     if (job.only_kind) continue;
     const LayerCounts counts = job.layers_between(layers.before(position), layers[position]);
     for (std::size_t kind = 0; kind < counts.size(); ++kind) out.kinds[kind] += counts[kind];

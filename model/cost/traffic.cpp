@@ -163,11 +163,15 @@ PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
   out.context = links(groups.context);
   out.pipeline = links(groups.pipeline);
   out.dense_gradient = links(groups.dense_gradient);
-  out.dense_shard = links(groups.dense_shard);
+  // Most plans shard over all that hold a copy.
+  const auto or_gradient = [&](GroupShape shape) {
+    return shape == groups.dense_gradient ? out.dense_gradient : links(shape);
+  };
+  out.dense_shard = or_gradient(groups.dense_shard);
   out.dense_replica = links(groups.dense_replica);
   out.expert = links(groups.expert);
   out.expert_tensor = links(groups.expert_tensor);
-  out.expert_data = links(groups.expert_data);
+  out.expert_data = or_gradient(groups.expert_data);
   out.choice = {plan.collective, job.job.cluster.device.collectives};
   return out;
 }
@@ -377,10 +381,10 @@ Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds s
   const PipelineShape shape = pipeline_shape(plan);
   Seconds shown = send * (2.0 * (shape.stages - 1));
   if (shape.route != Route::loop || shape.chunks == 1) return shown;
-  for (int chunk = 1; chunk < shape.chunks; ++chunk) {
+  const auto chunks = static_cast<std::size_t>(shape.chunks);
+  for (std::size_t chunk = 1; chunk < chunks; ++chunk) {
     Round forward, backward;
-    for (int stage = 0; stage < shape.stages; ++stage) {
-      const auto at = static_cast<std::size_t>(stage * shape.chunks + chunk);
+    for (std::size_t at = chunk; at < passes.size(); at += chunks) {
       forward.add(passes[at - 1].forward);
       backward.add(passes[at].backward());
     }

@@ -147,7 +147,7 @@ bool is_rank_order(std::string_view order) {
   }
   return std::all_of(kGroups.begin(), kGroups.end(), [order](std::string_view group) {
     for (std::size_t i = 0; i < order.size(); i += 3) {
-      if (order.substr(i, 2) == group) return true;
+      if (order[i] == group[0] && order[i + 1] == group[1]) return true;
     }
     return false;
   });

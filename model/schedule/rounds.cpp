@@ -17,19 +17,21 @@ class MarkedTurns {
  public:
   static constexpr int kMost = 1024;
 
-  void mark(int turn) { words_[word(turn)] |= std::uint64_t{1} << (turn % 64); }
+  void mark(int turn) { words_[word(turn)] |= std::uint64_t{1} << bit(turn); }
+  bool has(int turn) const { return (words_[word(turn)] >> bit(turn) & 1) != 0; }
   // The first from `turn` on; `end` where there is none before it.
   int first_between(int turn, int end) const {
     while (turn < end) {
-      const std::uint64_t bits = words_[word(turn)] >> (turn % 64);
+      const std::uint64_t bits = words_[word(turn)] >> bit(turn);
       if (bits != 0) return std::min(end, turn + std::countr_zero(bits));
-      turn += 64 - turn % 64;
+      turn += 64 - bit(turn);
     }
     return end;
   }
 
  private:
   static std::size_t word(int turn) { return static_cast<std::size_t>(turn) / 64; }
+  static int bit(int turn) { return turn & 63; }
   std::array<std::uint64_t, kMost / 64> words_{};
 };
 
@@ -65,8 +67,21 @@ class Turns {
   Seconds run() {
     int turn = first_;
     while (turn < all_ + last_) {
-      const Phase phase = phase_at(turn);
-      while (turn < phase.end) turn = play_from(turn, phase);
+      const auto [passes, end] = phase_at(turn);
+      switch (passes) {
+        case Passes::some:
+          turn = play_until<Passes::some>(turn, end);
+          break;
+        case Passes::forward:
+          turn = play_until<Passes::forward>(turn, end);
+          break;
+        case Passes::both:
+          turn = play_until<Passes::both>(turn, end);
+          break;
+        case Passes::backward:
+          turn = play_until<Passes::backward>(turn, end);
+          break;
+      }
     }
     return Seconds(now_.all[0] + skipped_);
   }
@@ -95,20 +110,26 @@ class Turns {
     if (turn < all_) return {Passes::backward, all_};
     return {Passes::some, all_ + last_};
   }
-  // The turn behind those that were played or left out.
-  int play_from(int turn, Phase phase) {
-    start_chunks(turn);
-    int turns = 1;
-    if (phase.passes == Passes::some) {
-      play_ramp(turn);
-    } else {
-      turns = alike_turns(turn, phase.end);
-      play_alike(phase.passes, turns);
-      move(at_forward_, turns - 1);
-      if (turn >= 0) move(at_backward_, turns - 1);
+  // The turn behind those that were played or left out: `end`, or a later one.
+  template <Passes passes>
+  int play_until(int turn, int end) {
+    while (turn < end) {
+      start_chunks(turn);
+      int turns = 1;
+      if constexpr (passes == Passes::some) {
+        play_ramp(turn);
+      } else {
+        turns = alike_turns(turn, end);
+        play_alike<passes>(turns);
+        if (turns > 1) {
+          move(at_forward_, turns - 1);
+          if constexpr (passes != Passes::forward) move(at_backward_, turns - 1);
+        }
+      }
+      turn += turns;
+      if (turn - 1 == compared_at_) turn += skip_rounds(turn - 1);
     }
-    turn += turns;
-    return turn - 1 == compared_at_ ? turn + skip_rounds(turn - 1) : turn;
+    return turn;
   }
 
   // Each turn one stage comes to the next chunk of its list: behind (forward) or before (backward)
@@ -153,11 +174,12 @@ class Turns {
     play_backward(backward, std::min(backward_end, forward));
     play_both(std::max(forward, backward), std::min(forward_end, backward_end), before);
   }
-  void play_all(Passes passes) {
+  template <Passes passes>
+  void play_all() {
     begin_turn();
-    if (passes == Passes::forward) play_forward(0, at(stages_), now_.forward[0]);
-    if (passes == Passes::both) play_both(0, at(stages_), now_.forward[0]);
-    if (passes == Passes::backward) play_backward(0, at(stages_));
+    if constexpr (passes == Passes::forward) play_forward(0, at(stages_), now_.forward[0]);
+    if constexpr (passes == Passes::both) play_both(0, at(stages_), now_.forward[0]);
+    if constexpr (passes == Passes::backward) play_backward(0, at(stages_));
   }
   void begin_turn() {
     now_.forward[0] = goes_round_ ? now_.forward[at(stages_)] : 0;
@@ -196,14 +218,11 @@ class Turns {
     }
     for (int stage = 0; stage < stages_; ++stage) {
       int before = chunks_ - 1;
-      Seconds forward = time(stage, before).forward;
-      Seconds backward = time(stage, before).backward();
       for (int chunk = 0; chunk < chunks_; before = chunk++) {
         const PassTimes& own = time(stage, chunk);
-        if (std::exchange(forward, own.forward) != own.forward) {
-          unlike_.mark(chunk * stages_ + stage);
-        }
-        if (std::exchange(backward, own.backward()) != own.backward()) {
+        const PassTimes& other = time(stage, before);
+        if (own.forward != other.forward) unlike_.mark(chunk * stages_ + stage);
+        if (own.backward() != other.backward()) {
           unlike_.mark(in_round((chunks_ - 1 - before) * stages_ + last_ - stage));
         }
       }
@@ -212,22 +231,23 @@ class Turns {
 
   // Turns from `turn` on, before `end`, in which every stage does the same as in the first of them.
   int alike_turns(int turn, int end) const {
-    if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
-    if (round_ > MarkedTurns::kMost) return 1;
     const int next = at_forward_.chunk * stages_ + at_forward_.stage;
+    if (round_ > MarkedTurns::kMost || unlike_.has(next)) return 1;
+    if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
     const int most = std::min(round_, next + end - turn - 1);
     return 1 + unlike_.first_between(next, most) - next;
   }
 
-  void play_alike(Passes passes, int turns) {
-    play_all(passes);
+  template <Passes passes>
+  void play_alike(int turns) {
+    play_all<passes>();
     int next = 2;
     for (int played = 1; played < turns; ++played) {
       const bool tried = played + 1 == next && played + 2 < turns;
       if (tried) copy_ends(turn_before_);
-      play_all(passes);
+      play_all<passes>();
       if (!tried) continue;
-      const int skipped = skip_alike(passes, turns - played - 1);
+      const int skipped = skip_alike<passes>(turns - played - 1);
       played += skipped;
       next = skipped > 0 ? played + 2 : played + 3;
     }
@@ -258,20 +278,21 @@ class Turns {
   }
 
   // Turns to leave out, of `most`, in which all ends become as much later as in the last one.
-  int skip_alike(Passes passes, int most) {
+  template <Passes passes>
+  int skip_alike(int most) {
     rounding_ = 1e-13 * now_.all[0];
     const std::size_t stages = at(stages_);
     Awaited before = goes_round_ ? awaited(&Ends::forward, stages) : Awaited{};
     for (std::size_t i = 0; i < stages && most > 0; ++i) {
       const Awaited own = awaited(&Ends::all, i);
       Awaited forward = own;
-      if (passes != Passes::backward) {
+      if constexpr (passes != Passes::backward) {
         const Awaited end = awaited(&Ends::forward, i + 1);
         most = turns_at(end.pace(), own, before, most);
         before = end;
         forward = {end.now, end.now + end.pace()};
       }
-      if (passes != Passes::forward) {
+      if constexpr (passes != Passes::forward) {
         most = turns_at(own.pace(), forward, awaited_behind(i), most);
       }
     }
