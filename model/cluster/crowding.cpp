@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "model/cluster/tree_hops.h"
 #include "model/inline_vector.h"
@@ -13,9 +14,9 @@ namespace {
 // A tier as a group sees it. The first one is the domain itself.
 struct CrossedTier {
   int domains = 1;     // of the group, in one subtree
-  double all = 0;      // seconds while all its members send a byte out of it
-  double one = 0;      // … while one of its domains' first members does
-  double one_sum = 0;  // … while one of its domains sends a byte over the NICs of all its members
+  double each = 0;     // seconds for each of its domains of which every member sends a byte out
+  double one = 0;      // … of which the first member does
+  double one_sum = 0;  // … of which all NICs together do
 };
 
 // Of a binomial broadcast to `far` further on: messages out of, or into, the subtree of `below`
@@ -24,7 +25,7 @@ int most_in_tree(int all, int below, int far) {
   const int senders = std::min(far, all - far);
   const int out = std::min(below, senders) - std::max(0, below - far);
   const int end = far + senders;
-  const int first = far / below * below;  // the subtree that the first receiver is in
+  const int first = far < below ? 0 : far - far % below;  // subtree that the first receiver is in
   const int in = std::min({below, far, end - first}) - (far - first);
   const int in_next = std::min({below, far, end - first - below});
   return std::max({0, out, in, in_next});
@@ -59,16 +60,13 @@ void add_scatter(int all, const CrossedTier& tier, RoundTimes& longest) {
 
 double scatter_time(const CrossedTiers& tiers, int all) {
   RoundTimes longest{};
-  int blocks = all;
-  for (std::size_t round = 0; blocks > 1; ++round) {
+  std::size_t rounds = 0;
+  for (int blocks = all; blocks > 1; blocks -= blocks / 2) {
     const int given = blocks / 2;
-    longest[round] = given * tiers[0].one;
-    blocks -= given;
+    longest[rounds++] = given * tiers[0].one;
   }
   for (std::size_t i = 1; i < tiers.size(); ++i) add_scatter(all, tiers[i], longest);
-  double sum = 0;
-  for (const double time : longest) sum += time;
-  return sum / all;
+  return std::accumulate(longest.begin(), longest.begin() + rounds, 0.0) / all;
 }
 
 // Every subtree but the first one of both trees hands on what all its domains have added up; of two
@@ -98,18 +96,16 @@ CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const 
     const int below = members_within(group, tier.ranks);
     if (below == group.size) break;
     const int domains = std::max(1, below / members);
-    const double all = 1 / tier.way_out.value();
-    const double one_sum = all / (static_cast<double>(domains) * members);
+    const double each = 1 / (tier.way_out.value() * domains);
     const bool own = tiers.empty() || fabric.rails;
-    tiers.push_back({domains, all, own ? all / domains : one_sum, one_sum});
+    tiers.push_back({domains, each, own ? each : each / members, each / members});
   }
   const int all = links.domains;
   CrossingTimes times;
   for (int far = 1; far < all; far *= 2) {
     const int blocks = std::min(far, all - far);
-    const double shift = longest_of(tiers, [&](const CrossedTier& tier) {
-      return tier.all * std::min(tier.domains, blocks) / tier.domains;
-    });
+    const double shift = longest_of(
+        tiers, [&](const CrossedTier& tier) { return tier.each * std::min(tier.domains, blocks); });
     times.halving += blocks * shift / links.size;
     times.doubling += shift;
     times.binomial += longest_of(tiers, [&](const CrossedTier& tier) {
@@ -118,8 +114,9 @@ CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const 
   }
   times.scatter = scatter_time(tiers, all);
   times.trees = trees_time(tiers, all);
-  times.sums = longest_of(
-      tiers, [&](const CrossedTier& tier) { return &tier == &tiers[0] ? tier.all : tier.one_sum; });
+  times.sums = longest_of(tiers, [&](const CrossedTier& tier) {
+    return &tier == &tiers[0] ? tier.each : tier.one_sum;
+  });
   return in_the_mean(times, all, members);
 }
 

@@ -4,10 +4,11 @@
 //
 // Exact for rings. What sends to partners at distance 1, 2, 4, … or down a tree is counted message
 // by message, up to kMostPairs of them (in a torus kMostInTorus); beyond them a torus is counted
-// dimension by dimension and a hash as even shares. An all-to-all is counted switch by switch (in
-// a torus beyond kMostInTorus pairs dimension by dimension): exact up to kMostPairs pairs; beyond
-// them some distances, spread evenly over the group, stand for all, and a hash for even shares, as
-// many flows make them.
+// dimension by dimension and a hash as even shares. Every round lasts as long as it does for the
+// slowest sibling: where siblings meet unlike loads, one may be ahead of that. An all-to-all is
+// counted switch by switch (in a torus beyond kMostInTorus pairs dimension by dimension): exact up
+// to kMostPairs pairs; beyond them some distances, spread evenly over the group, stand for all, and
+// a hash for even shares, as many flows make them.
 #pragma once
 
 #include <atomic>
