@@ -47,6 +47,12 @@ Cluster drawn_cluster(FabricRouting routing) {
   return cluster;
 }
 
+Cluster oversubscribed() {
+  Cluster cluster = cluster_of(InterNodeKind::fat_tree, FabricRouting::adaptive);
+  cluster.inter.oversubscription = 4;
+  return cluster;
+}
+
 struct Kind {
   const char* name;
   Cluster cluster;
@@ -54,7 +60,7 @@ struct Kind {
 const Kind& kind_at(std::int64_t index) {
   using enum FabricRouting;
   using K = InterNodeKind;
-  static const std::array<Kind, 9> kinds = {{
+  static const std::array<Kind, 10> kinds = {{
       {"fat-tree", cluster_of(K::fat_tree, adaptive)},
       {"fat-tree, static", cluster_of(K::fat_tree, static_paths)},
       {"torus", cluster_of(K::torus, adaptive)},
@@ -64,6 +70,7 @@ const Kind& kind_at(std::int64_t index) {
       {"dragonfly, valiant", cluster_of(K::dragonfly, valiant)},
       {"graph", drawn_cluster(adaptive)},
       {"graph, static", drawn_cluster(static_paths)},
+      {"fat-tree, 4:1", oversubscribed()},
   }};
   return kinds[static_cast<std::size_t>(index)];
 }
@@ -76,7 +83,7 @@ void build(benchmark::State& state) {
   }
   state.SetLabel(kind_at(state.range(0)).name);
 }
-BENCHMARK(build)->DenseRange(0, 8)->Unit(benchmark::kMillisecond);
+BENCHMARK(build)->DenseRange(0, 9)->Unit(benchmark::kMillisecond);
 
 void ready_for_simulation(benchmark::State& state) {
   const Cluster& cluster = kind_at(state.range(0)).cluster;
@@ -84,7 +91,7 @@ void ready_for_simulation(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(Fabric::make(cluster, graph));
   state.SetLabel(kind_at(state.range(0)).name);
 }
-BENCHMARK(ready_for_simulation)->DenseRange(0, 8)->Unit(benchmark::kMillisecond);
+BENCHMARK(ready_for_simulation)->DenseRange(0, 9)->Unit(benchmark::kMillisecond);
 
 // Data groups of the whole cluster: 8 rings over all nodes, and every pair of nodes in an
 // all-to-all.
@@ -99,7 +106,7 @@ void first_group(benchmark::State& state) {
   }
   state.SetLabel(kind_at(state.range(0)).name);
 }
-BENCHMARK(first_group)->DenseRange(0, 8)->Unit(benchmark::kMillisecond);
+BENCHMARK(first_group)->DenseRange(0, 9)->Unit(benchmark::kMillisecond);
 
 void known_group(benchmark::State& state) {
   const Cluster& cluster = kind_at(state.range(0)).cluster;
@@ -107,7 +114,7 @@ void known_group(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(group_links(tiers, {8, 64}));
   state.SetLabel(kind_at(state.range(0)).name);
 }
-BENCHMARK(known_group)->DenseRange(0, 8)->Unit(benchmark::kNanosecond);
+BENCHMARK(known_group)->DenseRange(0, 9)->Unit(benchmark::kNanosecond);
 
 }  // namespace
 }  // namespace trainyard

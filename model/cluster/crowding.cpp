@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
 
 #include "model/cluster/tree_hops.h"
 #include "model/inline_vector.h"
@@ -11,11 +12,11 @@ namespace trainyard {
 namespace {
 
 // A tier as a group sees it. The first one is the domain itself.
-struct Unit {
+struct CrossedTier {
   int domains = 1;     // of the group, in one subtree
-  double all = 0;      // seconds while all its members send a byte out of it
-  double one = 0;      // … while one of its domains' first members does
-  double one_sum = 0;  // … while one of its domains sends a byte over the NICs of all its members
+  double each = 0;     // seconds for each of its domains of which every member sends a byte out
+  double one = 0;      // … of which the first member does
+  double one_sum = 0;  // … of which all NICs together do
 };
 
 // Of a binomial broadcast to `far` further on: messages out of, or into, the subtree of `below`
@@ -24,109 +25,120 @@ int most_in_tree(int all, int below, int far) {
   const int senders = std::min(far, all - far);
   const int out = std::min(below, senders) - std::max(0, below - far);
   const int end = far + senders;
-  const int first = far / below * below;  // the subtree that the first receiver is in
+  const int first = far < below ? 0 : far - far % below;  // subtree that the first receiver is in
   const int in = std::min({below, far, end - first}) - (far - first);
   const int in_next = std::min({below, far, end - first - below});
   return std::max({0, out, in, in_next});
 }
 
-using Units = InlineVector<Unit, 4>;  // more levels than a hierarchy has
+using CrossedTiers = InlineVector<CrossedTier, 4>;  // more levels than a hierarchy has
 
 // A binomial scatter splits its ranges of domains in two, so that at most one message of a round
 // passes the end of a subtree. Whatever holds for one end holds for all where everything is halved.
 constexpr int kMostRounds = 31;
 using RoundTimes = std::array<double, kMostRounds>;
-void add_scatter(int all, const Unit& unit, RoundTimes& longest) {
-  const bool halves = std::has_single_bit(static_cast<unsigned>(all));
-  const int last = halves ? unit.domains : all - unit.domains;
-  for (int end = unit.domains; end <= last; end += unit.domains) {
-    int first = 0;
-    int blocks = all;
-    for (std::size_t round = 0; blocks > 1; ++round) {
-      const int given = blocks / 2;
-      const int next = first + blocks - given;
-      if (end <= next) longest[round] = std::max(longest[round], given * unit.one);
-      if (end == next) break;
-      first = end < next ? first : next;
-      blocks = end < next ? blocks - given : given;
-    }
+void add_scatter_past(int end, int all, double one, RoundTimes& longest) {
+  int first = 0;
+  int blocks = all;
+  for (std::size_t round = 0; blocks > 1; ++round) {
+    const int given = blocks / 2;
+    const int next = first + blocks - given;
+    if (end <= next) longest[round] = std::max(longest[round], given * one);
+    if (end == next) return;
+    first = end < next ? first : next;
+    blocks = end < next ? blocks - given : given;
   }
 }
 
-double scatter_time(const Units& units, int all) {
-  RoundTimes longest{};
-  int blocks = all;
-  for (std::size_t round = 0; blocks > 1; ++round) {
-    longest[round] = blocks / 2 * units[0].one;
-    blocks -= blocks / 2;
+void add_scatter(int all, const CrossedTier& tier, RoundTimes& longest) {
+  const bool halves = std::has_single_bit(static_cast<unsigned>(all));
+  const int last = halves ? tier.domains : all - tier.domains;
+  for (int end = tier.domains; end <= last; end += tier.domains) {
+    add_scatter_past(end, all, tier.one, longest);
   }
-  for (std::size_t i = 1; i < units.size(); ++i) add_scatter(all, units[i], longest);
-  double sum = 0;
-  for (const double time : longest) sum += time;
-  return sum / all;
+}
+
+double scatter_time(const CrossedTiers& tiers, int all) {
+  RoundTimes longest{};
+  std::size_t rounds = 0;
+  for (int blocks = all; blocks > 1; blocks -= blocks / 2) {
+    const int given = blocks / 2;
+    longest[rounds++] = given * tiers[0].one;
+  }
+  for (std::size_t i = 1; i < tiers.size(); ++i) add_scatter(all, tiers[i], longest);
+  return std::accumulate(longest.begin(), longest.begin() + rounds, 0.0) / all;
 }
 
 // Every subtree but the first one of both trees hands on what all its domains have added up; of two
 // subtrees each is the first one of one tree.
-double trees_time(const Units& units, int all) {
+double trees_time(const CrossedTiers& tiers, int all) {
   double longest = 0;
-  for (const Unit& unit : units) {
-    const bool is_half = all / unit.domains == 2 && all > 2;
-    longest = std::max(longest, unit.domains * unit.one_sum * (is_half ? 0.5 : 1));
+  for (const CrossedTier& tier : tiers) {
+    const bool is_half = all / tier.domains == 2 && all > 2;
+    longest = std::max(longest, tier.domains * tier.one_sum * (is_half ? 0.5 : 1));
   }
   return longest;
 }
 
 template <typename Time>
-double longest_of(const Units& units, Time time) {
+double longest_of(const CrossedTiers& tiers, Time time) {
   double longest = 0;
-  for (const Unit& unit : units) longest = std::max(longest, time(unit));
+  for (const CrossedTier& tier : tiers) longest = std::max(longest, time(tier));
   return longest;
 }
 
 }  // namespace
 
-CrossingTimes crossing_times(const FabricTiers& tiers, GroupShape group, const GroupLinks& links) {
+CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links) {
   const int members = links.ranks_per_domain;
-  Units units;
-  for (const Tier& tier : tiers.tiers) {
+  CrossedTiers tiers;
+  for (const Tier& tier : fabric.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == group.size) break;
     const int domains = std::max(1, below / members);
-    const double all = 1 / tier.way_out.value();
-    const double one_sum = all / (static_cast<double>(domains) * members);
-    const bool own = units.empty() || tiers.rails;
-    units.push_back({domains, all, own ? all / domains : one_sum, one_sum});
+    const double each = 1 / (tier.way_out.value() * domains);
+    const bool own = tiers.empty() || fabric.rails;
+    tiers.push_back({domains, each, own ? each : each / members, each / members});
   }
   const int all = links.domains;
   CrossingTimes times;
   for (int far = 1; far < all; far *= 2) {
     const int blocks = std::min(far, all - far);
-    const double shift = longest_of(units, [&](const Unit& unit) {
-      return unit.all * std::min(unit.domains, blocks) / unit.domains;
-    });
+    const double shift = longest_of(
+        tiers, [&](const CrossedTier& tier) { return tier.each * std::min(tier.domains, blocks); });
     times.halving += blocks * shift / links.size;
     times.doubling += shift;
-    times.binomial += longest_of(
-        units, [&](const Unit& unit) { return unit.one * most_in_tree(all, unit.domains, far); });
+    times.binomial += longest_of(tiers, [&](const CrossedTier& tier) {
+      return tier.one * most_in_tree(all, tier.domains, far);
+    });
   }
-  times.scatter = scatter_time(units, all);
-  times.trees = trees_time(units, all);
-  times.sums = longest_of(
-      units, [&](const Unit& unit) { return &unit == &units[0] ? unit.all : unit.one_sum; });
-  return times;
+  times.scatter = scatter_time(tiers, all);
+  times.trees = trees_time(tiers, all);
+  times.sums = longest_of(tiers, [&](const CrossedTier& tier) {
+    return &tier == &tiers[0] ? tier.each : tier.one_sum;
+  });
+  return in_the_mean(times, all, members);
+}
+
+CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members) {
+  const double rounds = log2_ceil(domains);
+  const double others = domains - 1;
+  return {.halving = sums.halving * domains * members / others,
+          .doubling = sums.doubling / rounds,
+          .binomial = sums.binomial / rounds,
+          .scatter = sums.scatter * domains / others,
+          .trees = sums.trees * members,
+          .sums = sums.sums};
 }
 
 Crowding crowding(const CrossingTimes& times, const GroupLinks& links) {
-  const double rounds = log2_ceil(links.domains);
-  const double domains = links.domains;
   const double across = links.across.value();
   const double all_to_all = links.across_all_to_all.value();
-  return {.halving = times.halving * all_to_all * links.size / (domains - 1),
-          .doubling = times.doubling * all_to_all / rounds,
-          .binomial = times.binomial * across / rounds,
-          .scatter = times.scatter * across * domains / (domains - 1),
-          .trees = times.trees * across * links.ranks_per_domain,
+  return {.halving = times.halving * all_to_all,
+          .doubling = times.doubling * all_to_all,
+          .binomial = times.binomial * across,
+          .scatter = times.scatter * across,
+          .trees = times.trees * across,
           .sums = times.sums * across};
 }
 

@@ -15,17 +15,20 @@
 
 namespace trainyard {
 
-// Seconds for a message of one byte, of all rounds between domains (of `trees`: of one way), α left
-// out; fields as of Crowding.
+// Seconds a byte, of those that the closed forms count between domains: one over what an algorithm
+// has there in the mean of its rounds. Fields as of Crowding.
 struct CrossingTimes {
   double halving = 0, doubling = 0, binomial = 0, scatter = 0, trees = 0, sums = 0;
 };
 
 // On the tiers alone. O(tiers · log M), for M that are no power of two O(tiers · M / q · log M).
 // Requires: `links` of this group but for its crowding; several domains.
-CrossingTimes crossing_times(const FabricTiers& tiers, GroupShape group, const GroupLinks& links);
+CrossingTimes crossing_times(const FabricTiers& fabric, GroupShape group, const GroupLinks& links);
 
-// Over what the closed forms have at the links' bandwidths. Requires: as crossing_times.
+// From sums over the rounds of a message of one byte (`trees`: one way) among so many members.
+CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members);
+
+// Over the links' bandwidths.
 Crowding crowding(const CrossingTimes& times, const GroupLinks& links);
 
 // Members of a group in every aligned block of so many ranks.

@@ -149,7 +149,7 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const std::vector<Ranks
   times.trees = trees_time(groups, members);
   times.sums = std::max(out_of_domain_,
                         round_time(groups, members, shift_hops(all, 1), Sending::between_switches));
-  return times;
+  return in_the_mean(times, all, members);
 }
 
 // One way, in the mean: a hash draws other ways down than up.
@@ -350,7 +350,7 @@ void GroupRouter::load_switches(std::span<const std::uint32_t> out,
     if (routes_.by_hash() && !counted_evenly_) {
       routes_.append(leaving, arriving, share, uses_);
     } else {
-      between_[{routes_.switch_of(leaving), routes_.switch_of(arriving)}] += share;
+      between_.push_back({routes_.switch_of(leaving), routes_.switch_of(arriving), share});
     }
   }
   add(uses_);
@@ -358,9 +358,15 @@ void GroupRouter::load_switches(std::span<const std::uint32_t> out,
 
 void GroupRouter::route_between() {
   Routes& routes = counted_evenly_ ? even_routes_ : routes_;
+  const auto ends = [](const Sent& sent) { return std::pair(sent.from, sent.to); };
+  std::ranges::stable_sort(between_, {}, ends);
   uses_.clear();
-  for (const auto& [ends, sum] : between_) {
-    routes.append_between(ends.first, ends.second, 0, sum, uses_);
+  for (std::size_t i = 0; i < between_.size();) {
+    Sent sum = between_[i];
+    for (++i; i < between_.size() && ends(between_[i]) == ends(sum); ++i) {
+      sum.bytes += between_[i].bytes;
+    }
+    routes.append_between(sum.from, sum.to, 0, sum.bytes, uses_);
   }
   between_.clear();
   add(uses_);

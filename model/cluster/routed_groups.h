@@ -4,13 +4,14 @@
 //
 // Exact for rings. What sends to partners at distance 1, 2, 4, … or down a tree is counted message
 // by message, up to kMostPairs of them (in a torus kMostInTorus); beyond them a torus is counted
-// dimension by dimension and a hash as even shares. An all-to-all is counted switch by switch (in a
-// torus dimension by dimension): exact up to kMostPairs pairs; beyond them some distances, spread
-// evenly over the group, stand for all, and a hash for even shares, as many flows make them.
+// dimension by dimension and a hash as even shares. Every round lasts as long as it does for the
+// slowest sibling: where siblings meet unlike loads, one may be ahead of that. An all-to-all is
+// counted switch by switch (in a torus beyond kMostInTorus pairs dimension by dimension): exact up
+// to kMostPairs pairs; beyond them some distances, spread evenly over the group, stand for all, and
+// a hash for even shares, as many flows make them.
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -55,6 +56,11 @@ class GroupRouter {
   std::vector<std::uint32_t> nics_of(std::span<const int> ranks) const;
   std::vector<Ranks> siblings(GroupShape shape) const;
 
+  // What one switch has for another.
+  struct Sent {
+    std::uint32_t from = 0, to = 0;
+    double bytes = 0;
+  };
   // Whose NICs a message between two domains takes.
   enum class Sending { every_member, first_members, all_together, between_switches };
   std::optional<CrossingTimes> crossing_times(const std::vector<Ranks>& groups, int members);
@@ -92,7 +98,7 @@ class GroupRouter {
   std::vector<std::int32_t> nic_link_;  // by vertex, of NICs: from the NIC to its switch
   std::vector<double> load_;            // by link, bytes
   std::vector<LinkUse> uses_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, double> between_;  // bytes, of switches
+  std::vector<Sent> between_;
 };
 
 // The same, once a shape. Threads that ask for a new shape at once compute the same rates.
