@@ -32,6 +32,7 @@ struct GroupLinks {
   Seconds small_latency;             // … by the protocol for small messages, where there is one:
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
+  friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };
 
 }  // namespace trainyard
