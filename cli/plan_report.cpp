@@ -174,6 +174,18 @@ std::string left_out_words(const Stack& stack, const SearchResult& result) {
                              fmt::join(fixed, ", "));
 }
 
+// Of plans that only add copies to another one (planner/worker.h).
+std::string unlisted_words(const PlanAnswer& answer) {
+  const PlanOrder& order = answer.order;
+  const bool by_time =
+      order.objective == Objective::step_time || order.objective == Objective::cost;
+  const std::vector<std::string>& space = answer.result.space;
+  const bool offloads = std::find(space.begin(), space.end(), "offload") != space.end();
+  if (!offloads || !by_time || order.second || order.valuation.robust) return "";
+  return " With ZeRO-0 and ZeRO-1, what is on the hosts without need is not listed: the same plan "
+         "with all on the devices is as fast or faster.";
+}
+
 std::string search_words(const Question& question, const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
@@ -182,10 +194,11 @@ std::string search_words(const Question& question, const PlanAnswer& answer) {
                               count(r.considered), objective_words(answer.order.objective),
                               percent(r.gap));
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. {}{}",
+      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. "
+      "{}{}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
       count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent,
-      left_out_words(question.job.job.training.stack, r));
+      unlisted_words(answer), left_out_words(question.job.job.training.stack, r));
 }
 
 std::string plans_heading(const PlanAnswer& answer) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -18,6 +19,10 @@ bool allowed(const std::vector<T>& values, const U& value) {
   return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
 }
 
+bool has(const std::vector<int>& values, int value) {
+  return std::ranges::find(values, value) != values.end();
+}
+
 // The divisors of `number` that the space allows and that divide `of` as well (heads, tokens, …).
 std::vector<int> degrees_within(const Numbers& space, std::int64_t number, std::int64_t of) {
   std::vector<int> result;
@@ -29,10 +34,34 @@ std::vector<int> degrees_within(const Numbers& space, std::int64_t number, std::
   return result;
 }
 
+// The index of a list among those that are known; it is added where it is not.
+template <typename T>
+std::size_t index_of(std::vector<std::vector<T>>& lists, std::vector<T> list) {
+  const auto known = std::ranges::find(lists, list);
+  const auto index = static_cast<std::size_t>(known - lists.begin());
+  if (known == lists.end()) lists.push_back(std::move(list));
+  return index;
+}
+
+// What decides where its groups lie.
+Plan plan_of(const Degrees& degrees) {
+  Plan plan;
+  plan.tensor_parallel = degrees.tensor;
+  plan.context_parallel = degrees.context;
+  plan.pipeline_parallel = degrees.pipeline;
+  plan.data_parallel = degrees.data;
+  plan.expert_parallel = degrees.expert;
+  plan.expert_tensor_parallel = degrees.expert_tensor;
+  plan.sharding_group = degrees.data * degrees.context;
+  plan.expert_data_parallel =
+      degrees.tensor * plan.sharding_group / (degrees.expert * degrees.expert_tensor);
+  return plan;
+}
+
 class Enumerator {
  public:
   Enumerator(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base)
-      : job_(job.job), space_(space), base_(base) {}
+      : prepared_(job), job_(job.job), space_(space), base_(base) {}
 
   Enumeration run() {
     result_.has_experts = job_.model.experts > 0;
@@ -47,6 +76,7 @@ class Enumerator {
     sharded.zero_stage = 3;
     result_.sharding_drops_weights = !keeps_weights(job_.training, sharded);
     result_.sharding_groups = space_.sharding_group;
+    add_grouped_stages();
     result_.offloads = offloads_of(job_, space_, base_);
     add_placements();
     const int devices = job_.cluster.devices();
@@ -86,15 +116,67 @@ class Enumerator {
                        [stages](const RecomputeChoice& choice) { return choice.is_for(stages); });
   }
 
+  // Those of the stack, where nobody names any.
   void add_placements() {
+    const std::vector<std::string>& of_stack = job_.training.stack.rank_orders;
+    orders_of_stack_ = space_.rank_order.empty() && !of_stack.empty() &&
+                       base_.rank_order == PlanRequest().rank_order;
     const auto or_base = [](const std::vector<std::string>& values, const std::string& base) {
       return values.empty() ? std::vector<std::string>{base} : values;
     };
-    for (const std::string& order : or_base(space_.rank_order, base_.rank_order)) {
+    const std::vector<std::string>& orders = orders_of_stack_ ? of_stack : space_.rank_order;
+    for (const std::string& order : or_base(orders, base_.rank_order)) {
       for (const std::string& collective : or_base(space_.collective, base_.collective)) {
         result_.placements.push_back({order, collective});
       }
     }
+  }
+
+  void add_grouped_stages() {
+    if (job_.model.experts > 0 || !space_.sharding_group.empty()) return;
+    const Stack& stack = job_.training.stack;
+    std::ranges::copy_if(stack.grouped_sharding, std::back_inserter(result_.grouped_stages),
+                         [this](int stage) { return has(result_.zero_stages, stage); });
+    result_.groups_only_add = stack.sharded_update_per_rank <= Seconds(0);
+  }
+
+  // Where the pipeline is not laid out last Megatron-Core refuses experts with other replicas than
+  // the rest; a dense network has, for it, experts of the tensor-parallel ranks.
+  bool may_lie(const Degrees& degrees, const std::string& order) const {
+    const int experts =
+        result_.has_experts ? degrees.expert * degrees.expert_tensor : degrees.tensor;
+    return !orders_of_stack_ || order.ends_with("pp") || degrees.pipeline == 1 ||
+           experts == degrees.tensor * degrees.context;
+  }
+
+  // These degrees where their layers' groups lie apart, with the other placements and the sharding
+  // groups of each.
+  std::vector<Degrees> placed(Degrees degrees) {
+    const Plan plan = plan_of(degrees);
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < result_.placements.size(); ++i) {
+      if (may_lie(degrees, result_.placements[i].rank_order)) indices.push_back(i);
+    }
+    std::vector<Degrees> all;
+    for (const PlacementClass& one : placement_classes(prepared_, result_.placements, indices, plan,
+                                                       !space_.sharding_group.empty())) {
+      degrees.placement = one.front();
+      degrees.others = index_of(result_.other_placements, {one.begin() + 1, one.end()});
+      degrees.nearby = index_of(result_.nearby_groups, nearby_groups(one, plan));
+      all.push_back(degrees);
+    }
+    return all;
+  }
+
+  std::vector<int> nearby_groups(const PlacementClass& placements, Plan plan) const {
+    std::set<int> sizes;
+    if (result_.grouped_stages.empty()) return {};
+    for (const std::size_t placement : placements) {
+      plan.rank_order = result_.placements[placement].rank_order;
+      const std::vector<int> more = groups_nearby(job_.cluster, plan);
+      sizes.insert(more.begin(), more.end());
+    }
+    return {sizes.begin(), sizes.end()};
   }
 
   // Sequence parallelism as the stack has it, and without; nothing to choose on one tensor rank.
@@ -130,13 +212,13 @@ class Enumerator {
   }
 
   // These degrees in every variant of how they communicate.
-  void add_variants(Degrees degrees) {
-    for (const bool sequence : sequence_choices(degrees.tensor)) {
-      for (const ContextAlgorithm algorithm : context_choices(degrees.context, degrees.tensor)) {
-        for (std::size_t i = 0; i < result_.placements.size(); ++i) {
+  void add_variants(const Degrees& bare) {
+    const std::vector<ContextAlgorithm> algorithms = context_choices(bare.context, bare.tensor);
+    for (Degrees& degrees : placed(bare)) {
+      for (const bool sequence : sequence_choices(bare.tensor)) {
+        for (const ContextAlgorithm algorithm : algorithms) {
           degrees.sequence_parallel = sequence;
           degrees.algorithm = algorithm;
-          degrees.placement = i;
           result_.degrees.push_back(degrees);
         }
       }
@@ -272,9 +354,11 @@ class Enumerator {
                      [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
   }
 
+  const PreparedJob& prepared_;
   const Job& job_;
   const SearchSpace& space_;
   const PlanRequest& base_;
+  bool orders_of_stack_ = false;
   Enumeration result_;
   std::map<std::pair<int, int>, std::size_t> shape_index_;
 };
@@ -304,7 +388,8 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
 }
 
 std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
-  if (!sharding_groups.empty()) return shardings_of(d).size();
+  const bool grouped = !sharding_groups.empty() || !nearby_groups[d.nearby].empty();
+  if (grouped) return shardings_of(d).size();
   std::size_t number = 0;
   for (const SearchedOffload& searched : offloads) number += zero_stages_of(d, searched).size();
   return number;
@@ -337,7 +422,7 @@ void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searche
                                 std::vector<Sharding>& shardings) const {
   const auto add = [&](int stage, int group) {
     const std::size_t own = shardings.size();
-    shardings.push_back({stage, group, searched.offload, own});
+    shardings.push_back({stage, group, searched.offload, own, own});
     const auto on_device = std::ranges::find_if(shardings, [&](const Sharding& other) {
       return other.zero_stage == stage && other.group == group && other.offload == Offload{};
     });
@@ -345,14 +430,27 @@ void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searche
     shardings.back().on_device = static_cast<std::size_t>(on_device - shardings.begin());
   };
   for (const int stage : zero_stages_of(d, searched)) {
-    if (stage == 0 || sharding_groups.empty()) {
-      add(stage, 0);
-      continue;
-    }
-    for (const int group : divisors(std::int64_t{d.data} * d.context)) {
-      if (sharding_groups.has(group)) add(stage, group);
+    const std::size_t first = shardings.size();
+    for (const int group : groups_of(d, stage)) {
+      add(stage, group);
+      const bool after_all = groups_only_add && shardings[first].group == 0;
+      if (after_all) shardings.back().over_all = first;
     }
   }
+}
+
+std::vector<int> Enumeration::groups_of(const Degrees& d, int stage) const {
+  std::vector<int> groups;
+  if (stage == 0 || sharding_groups.empty()) {
+    groups.push_back(0);
+    if (has(grouped_stages, stage))
+      std::ranges::copy(nearby_groups[d.nearby], std::back_inserter(groups));
+    return groups;
+  }
+  for (const int group : divisors(std::int64_t{d.data} * d.context)) {
+    if (sharding_groups.has(group)) groups.push_back(group);
+  }
+  return groups;
 }
 
 std::vector<Sharding> Enumeration::shardings_of(const Degrees& d) const {
@@ -371,7 +469,8 @@ std::size_t Enumeration::recomputes_of(const Degrees& d) const {
 std::int64_t Enumeration::size() const {
   std::size_t size = 0;
   for (const Degrees& d : degrees) {
-    size += number_of_shardings(d) * shapes[d.shapes].size() * recomputes_of(d);
+    size += number_of_placements(d) * number_of_shardings(d) * shapes[d.shapes].size() *
+            recomputes_of(d);
   }
   return static_cast<std::int64_t>(size);
 }
@@ -411,9 +510,13 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enu
   if (std::ranges::all_of(std::array{0, 1, 2, 3}, searched)) {
     dimensions.insert(dimensions.end() - 3, "zero_stage");
   }
-  if (!space.sharding_group.empty()) dimensions.emplace_back("sharding_group");
+  const bool grouped = !space.sharding_group.empty() || !all.grouped_stages.empty();
+  if (grouped) dimensions.emplace_back("sharding_group");
   if (!space.offload.empty() || all.offloads.size() > 1) dimensions.emplace_back("offload");
-  if (!space.rank_order.empty()) dimensions.emplace_back("rank_order");
+  const bool ordered = std::ranges::any_of(all.placements, [&all](const Placement& placement) {
+    return placement.rank_order != all.placements.front().rank_order;
+  });
+  if (ordered || !space.rank_order.empty()) dimensions.emplace_back("rank_order");
   return dimensions;
 }
 

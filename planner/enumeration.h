@@ -3,8 +3,8 @@
 // cut a step into micro-batches and pipeline chunks, which depend on p and D only.
 //
 // Plans that cannot differ appear once: without a pipeline neither schedule nor virtual stages
-// matter, over one rank no ZeRO stage does, and selective recomputation of the attention core does
-// nothing under flash attention.
+// matter, over one rank no ZeRO stage does, selective recomputation of the attention core does
+// nothing under flash attention, and orders of the ranks may give every group the same links.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
+#include "planner/placements.h"
 #include "planner/search_space.h"
 
 namespace trainyard {
@@ -37,6 +38,8 @@ struct Sharding {
   Offload offload;
   // Place, in a list, of the same with all on the device; its own where that is not in the list.
   std::size_t on_device = 0;
+  // Of the same over all ranks, where a smaller group can only spare traffic; else its own.
+  std::size_t over_all = 0;
 };
 
 struct Degrees {
@@ -50,18 +53,14 @@ struct Degrees {
   bool sequence_parallel = false;
   ContextAlgorithm algorithm = ContextAlgorithm::ring;
   std::size_t placement = 0;  // index into Enumeration::placements
+  std::size_t others = 0;     // index into Enumeration::other_placements
+  std::size_t nearby = 0;     // index into Enumeration::nearby_groups
 };
 
 // Everything that decides what a layer costs, but for the micro-batch and where its groups lie; and
 // the same of all but its experts.
 bool same_attention(const Degrees& a, const Degrees& b);
 bool same_layers(const Degrees& a, const Degrees& b);
-
-// Where ranks lie, and which algorithm their collectives take.
-struct Placement {
-  std::string rank_order;
-  std::string collective;
-};
 
 // What may lie outside the devices, and the ZeRO stages under which (empty: any).
 struct SearchedOffload {
@@ -81,9 +80,16 @@ struct Enumeration {
   std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
-  Numbers sharding_groups;  // empty: all ranks
+  Numbers sharding_groups;  // empty: all ranks, and `nearby_groups`
   std::vector<SearchedOffload> offloads;
   std::vector<Placement> placements;
+  // Lists of placements under which the layers of some degrees cost what they cost under the first.
+  std::vector<std::vector<std::size_t>> other_placements = {{}};
+  // Lists of the sizes that groups of some degrees have besides all ranks, where the space names
+  // none; and the ZeRO stages under which they are searched.
+  std::vector<std::vector<int>> nearby_groups = {{}};
+  std::vector<int> grouped_stages;
+  bool groups_only_add = true;  // a smaller group makes no update shorter
   bool has_experts = false;
   bool sharding_drops_weights = false;  // ZeRO-3 keeps the optimizer's copy alone
 
@@ -94,6 +100,9 @@ struct Enumeration {
   // In the order of `offloads`.
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
   std::size_t number_of_shardings(const Degrees& degrees) const;
+  std::size_t number_of_placements(const Degrees& d) const {
+    return 1 + other_placements[d.others].size();
+  }
   // How many of `recomputes` these degrees can have.
   std::size_t recomputes_of(const Degrees& degrees) const;
   std::int64_t size() const;
@@ -101,6 +110,8 @@ struct Enumeration {
  private:
   void add_shardings(const Degrees& degrees, const SearchedOffload& searched,
                      std::vector<Sharding>& shardings) const;
+  // Of one stage; 0: all ranks.
+  std::vector<int> groups_of(const Degrees& degrees, int stage) const;
 };
 
 // `base` has the keys that the space says nothing about.

@@ -17,6 +17,8 @@ void raise_memory_bandwidth(Job& job, double factor) {
   job.cluster.device.memory_bandwidth *= factor;
 }
 
+void raise_host_bandwidth(Job& job, double factor) { job.cluster.device.host_bandwidth *= factor; }
+
 void raise_link_bandwidth(Job& job, double factor) {
   job.cluster.device.link_bandwidth *= factor;
   job.cluster.intra.bandwidth *= factor;

@@ -11,6 +11,8 @@ namespace trainyard {
 void raise_flops(Job& job, double factor);
 void raise_memory_capacity(Job& job, double factor);
 void raise_memory_bandwidth(Job& job, double factor);
+// Of a device's link to the memory of its host.
+void raise_host_bandwidth(Job& job, double factor);
 // The fitted curves inside a domain are the link's as well.
 void raise_link_bandwidth(Job& job, double factor);
 // Of the NICs and of the links between switches.

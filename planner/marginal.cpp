@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "planner/hardware.h"
@@ -16,30 +17,37 @@ constexpr int kMostRivals = 256;
 constexpr std::array kResources = {
     HardwareChange{"FLOP/s", raise_flops}, HardwareChange{"memory capacity", raise_memory_capacity},
     HardwareChange{"memory bandwidth", raise_memory_bandwidth},
-    HardwareChange{"network bandwidth", raise_network_bandwidth, true}};
+    HardwareChange{"network bandwidth", raise_network_bandwidth, true},
+    HardwareChange{"host link bandwidth", raise_host_bandwidth}};
+
+// The last one is of no use to a plan with all on the devices.
+std::span<const HardwareChange> resources_of(const Candidate& winner) {
+  const bool on_hosts = winner.plan.offload != Offload{};
+  return std::span(kResources).first(on_hosts ? kResources.size() : kResources.size() - 1);
+}
 
 class MarginalSearch {
  public:
   MarginalSearch(const PreparedJob& job, SearchOptions options, const Candidate& winner,
                  const JobEvaluator& evaluate)
-      : options_(std::move(options)), evaluate_(evaluate) {
+      : options_(std::move(options)), evaluate_(evaluate), resources_(resources_of(winner)) {
     options_.top = kMostRivals;
     options_.second.reset();
     Job all = job.job;
-    for (std::size_t i = 0; i < kResources.size(); ++i) {
-      kResources[i].apply(all, 1 + kMarginalShare);
-      jobs_[i] = changed(job, kResources[i], 1 + kMarginalShare);
-      same_[i] = priced(jobs_[i], winner);
+    for (const HardwareChange& resource : resources_) {
+      resource.apply(all, 1 + kMarginalShare);
+      jobs_.push_back(changed(job, resource, 1 + kMarginalShare));
+      same_.push_back(priced(jobs_.back(), winner));
     }
     all_ = prepare(std::move(all));
   }
 
   // The best plan with more of each resource.
-  std::array<Candidate, kResources.size()> best() const {
+  std::vector<Candidate> best() const {
     const std::vector<Candidate> rivals = found(all_, worth());
     const bool complete = rivals.size() < kMostRivals;
-    std::array<Candidate, kResources.size()> best = same_;
-    for (std::size_t i = 0; i < kResources.size(); ++i) {
+    std::vector<Candidate> best = same_;
+    for (std::size_t i = 0; i < best.size(); ++i) {
       for (const Candidate& rival : complete ? rivals : found(jobs_[i], value(i, same_[i]))) {
         take_if_better(i, priced(jobs_[i], rival), best[i]);
       }
@@ -47,6 +55,7 @@ class MarginalSearch {
     return best;
   }
 
+  std::span<const HardwareChange> resources() const { return resources_; }
   double value(std::size_t resource, const Candidate& candidate) const {
     return value_of(jobs_[resource], candidate);
   }
@@ -59,7 +68,7 @@ class MarginalSearch {
   // What no rival with more of one resource may exceed.
   double worth() const {
     double most = 0;
-    for (std::size_t i = 0; i < kResources.size(); ++i) most = std::max(most, value(i, same_[i]));
+    for (std::size_t i = 0; i < same_.size(); ++i) most = std::max(most, value(i, same_[i]));
     return most;
   }
 
@@ -82,9 +91,10 @@ class MarginalSearch {
 
   SearchOptions options_;
   const JobEvaluator& evaluate_;
-  std::array<PreparedJob, kResources.size()> jobs_;
-  std::array<Candidate, kResources.size()> same_;  // the winner with more of each
-  PreparedJob all_;                                // more of everything
+  std::span<const HardwareChange> resources_;
+  std::vector<PreparedJob> jobs_;
+  std::vector<Candidate> same_;  // the winner with more of each
+  PreparedJob all_;              // more of everything
 };
 
 }  // namespace
@@ -95,14 +105,14 @@ std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchO
   const double before = search.value_of(job, winner);
   const auto best = search.best();
   std::vector<MarginalValue> values;
-  values.reserve(kResources.size());
-  for (std::size_t i = 0; i < kResources.size(); ++i) {
+  values.reserve(best.size());
+  for (std::size_t i = 0; i < best.size(); ++i) {
     const bool same_plan =
         !plan_before(best[i].plan, winner.plan) && !plan_before(winner.plan, best[i].plan);
     // What a faster network takes from the compute beside it at a higher pace is no loss: nobody
     // has to use more of it.
     const double gain = std::max(0.0, 1 - search.value(i, best[i]) / before);
-    values.push_back({kResources[i].name, gain, same_plan});
+    values.push_back({search.resources()[i].name, gain, same_plan});
   }
   return values;
 }

@@ -17,7 +17,8 @@ struct MarginalValue {
 
 inline constexpr double kMarginalShare = 0.01;  // more of it
 
-// FLOP/s, memory capacity and bandwidth, network bandwidth, in this order; never below zero. One
+// FLOP/s, memory capacity and bandwidth, network bandwidth, in this order, and where the winner has
+// something on the hosts the bandwidth of the link to them; never below zero. One
 // search for all: no plan is worse for more of a resource (but for some hundredths of a percent
 // where a faster network takes more of compute beside it), so what beats `winner` with more of one
 // is as good as it with more of all four.

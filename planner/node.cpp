@@ -29,7 +29,10 @@ void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& 
   request.data_parallel = degrees.data;
   request.expert_parallel = degrees.expert;
   request.expert_tensor_parallel = degrees.expert_tensor;
-  const Placement& placement = space.placements[degrees.placement];
+  set_placement(space.placements[degrees.placement], request);
+}
+
+void set_placement(const Placement& placement, PlanRequest& request) {
   request.rank_order = placement.rank_order;
   request.collective = placement.collective;
 }
@@ -169,7 +172,10 @@ PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Fou
   const SpanFloor span = span_of(degrees, range, found.sums, found.plan);
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   found.plan.recompute = least_recompute(space_, degrees, found.sums);
-  for (const Sharding& sharding : space_.shardings_of(degrees)) {
+  const std::vector<Sharding> shardings = space_.shardings_of(degrees);
+  for (std::size_t i = 0; i < shardings.size(); ++i) {
+    const Sharding& sharding = shardings[i];
+    if (sharding.over_all != i) continue;  // holds more, and updates more
     set_sharding(sharding, degrees, found.plan);
     const Seconds known =
         sharding.zero_stage <= 1 ? std::max(span.always, span.without_traffic) : span.always;

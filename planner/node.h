@@ -22,6 +22,7 @@ struct SearchNode {
 
 // Requests of these degrees; everything that the search does not choose is left as it is.
 void set_degrees(const Enumeration& space, const Degrees& degrees, PlanRequest& request);
+void set_placement(const Placement& placement, PlanRequest& request);
 void set_shape(const StepShape& shape, PlanRequest& request);
 void set_recompute(const RecomputeChoice& choice, PlanRequest& request);
 // The same of a plan, for its bounds: where stages differ, its own is none.

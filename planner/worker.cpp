@@ -49,7 +49,8 @@ std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) c
   const Enumeration& space = shared_.space;
   const std::size_t recomputes =
       space.recomputes_of(degrees) + (shared_.repeats_some_layers ? 1 : 0);
-  return static_cast<std::int64_t>(space.number_of_shardings(degrees) * recomputes *
+  return static_cast<std::int64_t>(space.number_of_placements(degrees) *
+                                   space.number_of_shardings(degrees) * recomputes *
                                    (range.last - range.first));
 }
 
@@ -185,6 +186,9 @@ bool Worker::expand(const SearchNode& node) {
   StageBounds stages(shared_.job, costs);
   const Expansion node_costs{degrees, pass_sums(shared_.job, costs), stages};
   set_degrees(shared_.space, degrees, request_);
+  placements_ = {degrees.placement};
+  const std::vector<std::size_t>& others = shared_.space.other_placements[degrees.others];
+  placements_.insert(placements_.end(), others.begin(), others.end());
   for (std::size_t i = range.first; i < range.last; ++i) {
     const StepShape& shape = shared_.space.shapes[degrees.shapes][i];
     set_shape(shape, request_);
@@ -227,18 +231,24 @@ bool Worker::expand_shape(const Expansion& node, Plan& plan) {
 bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
-    known_[i].settled_now = false;
+    known_[i].fate = Fate::open;
     known_[i].pipeline = Seconds(0);
     if (is_settled(shardings[i], i)) {
-      ++counts.pruned_by_time;
+      leave_out(Fate::too_slow);
     } else {
       set_sharding(shardings[i], request_);
       set_sharding(shardings[i], node.degrees, plan);
       expand_sharding(node, shardings, i, plan);
     }
-    if (count(1) && shared_.pricing_is_over()) return false;
+    if (count(std::ssize(placements_)) && shared_.pricing_is_over()) return false;
   }
   return true;
+}
+
+// Wherever the ranks lie.
+void Worker::leave_out(Fate fate) {
+  (fate == Fate::too_large ? counts.pruned_by_memory : counts.pruned_by_time) +=
+      std::ssize(placements_);
 }
 
 // Not so where parameters' traffic stands in the passes: what hides behind copies slows no kernel.
@@ -248,27 +258,66 @@ bool Worker::only_adds_copies(const Sharding& sharding, std::size_t index) const
 
 bool Worker::is_settled(const Sharding& sharding, std::size_t index) const {
   const Known& on_device = known_[sharding.on_device];
-  return only_adds_copies(sharding, index) && (on_device.settled || on_device.settled_now);
+  const bool settled_now = on_device.fate == Fate::too_slow || on_device.fate == Fate::settled;
+  return only_adds_copies(sharding, index) && (on_device.settled || settled_now);
+}
+
+// A smaller group holds more and updates more, beside passes that are as long without traffic. What
+// was known of a pipeline with traffic in its passes, beside copies, says nothing of other traffic.
+Worker::Fate Worker::fate_over_all(const Sharding& sharding, std::size_t index) const {
+  if (sharding.over_all == index) return Fate::open;
+  const Fate fate = known_[sharding.over_all].fate;
+  const bool by_bounds = sharding.zero_stage <= 1 || sharding.offload == Offload{};
+  if (fate == Fate::too_slow && by_bounds) return fate;
+  return fate == Fate::too_large && shared_.aim == Aim::best ? fate : Fate::open;
+}
+
+// Of a plan that was priced: the same with all on the device, or without traffic in its passes over
+// all ranks.
+Seconds Worker::known_pipeline(const Sharding& sharding) const {
+  const Seconds pipeline = known_[sharding.on_device].pipeline;
+  if (sharding.zero_stage > 1) return pipeline;
+  return std::max(pipeline, known_[sharding.over_all].pipeline);
 }
 
 // What lies outside the device only makes passes longer: the pipeline takes at least as long as
 // that of the same plan with all on the device, where this one was priced.
 void Worker::expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
                              std::size_t index, const Plan& plan) {
+  const Sharding& sharding = shardings[index];
   Known& known = known_[index];
-  const SearchCounts before = counts;
-  if (can_enter(node, plan, known_[shardings[index].on_device].pipeline)) price();
-  const bool priced = counts.evaluated > before.evaluated;
-  const bool too_large = counts.pruned_by_memory > before.pruned_by_memory ||
-                         counts.infeasible.plans > before.infeasible.plans;
-  if (priced) {
-    const Breakdown& parts = estimate_.breakdown;
-    known.pipeline = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+  known.fate = fate_over_all(sharding, index);
+  if (known.fate == Fate::open) {
+    known.fate = fate_by_bounds(node, plan, known_pipeline(sharding));
   }
-  known.settled_now = !too_large && (priced || counts.pruned_by_time > before.pruned_by_time);
+  if (known.fate == Fate::open) {
+    price_placements(known);
+  } else {
+    leave_out(known.fate);
+  }
   if (plan.recompute.mode != RecomputeMode::none || !plan.recompute_per_stage.empty()) return;
-  known.too_large = too_large;
-  known.settled = known.settled_now;
+  known.too_large = known.fate == Fate::too_large;
+  known.settled = known.fate == Fate::too_slow || known.fate == Fate::settled;
+}
+
+// The memory is the same under all of them.
+void Worker::price_placements(Known& known) {
+  known.pipeline = Seconds(std::numeric_limits<double>::infinity());
+  auto left = std::ssize(placements_);
+  for (const std::size_t placement : placements_) {
+    set_placement(shared_.space.placements[placement], request_);
+    const std::int64_t evaluated = counts.evaluated;
+    const Fate fate = price();
+    const Breakdown& parts = estimate_.breakdown;
+    const Seconds pipeline = parts.total() - parts.data_parallel - parts.optimizer - parts.other;
+    known.pipeline = counts.evaluated > evaluated ? std::min(known.pipeline, pipeline) : Seconds(0);
+    if (fate != Fate::open) known.fate = fate;
+    --left;
+    if (fate != Fate::too_large || shared_.aim == Aim::closest || left == 0) continue;
+    counts.pruned_by_memory += left;
+    known.pipeline = Seconds(0);
+    break;
+  }
 }
 
 // The same with full recomputation of some layers of each stage, for the shardings that are too
@@ -290,9 +339,9 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
     } else if (!settled && known.too_large) {
       known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
-      ++counts.pruned_by_time;
+      leave_out(Fate::too_slow);
     }
-    if (count(1) && shared_.pricing_is_over()) return false;
+    if (count(std::ssize(placements_)) && shared_.pricing_is_over()) return false;
   }
   return true;
 }
@@ -338,12 +387,20 @@ Worker::BoundedLayers Worker::bounded_layers(const Expansion& node, int end, Pla
   return bounded;
 }
 
-// What is above the best of them needs no look.
 void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
+  const BoundedLayers bounded = bounded_layers(node, end, plan);
+  for (const std::size_t placement : placements_) {
+    set_placement(shared_.space.placements[placement], request_);
+    price_best_of(bounded, plan);
+  }
+}
+
+// What is above the best of them needs no look.
+void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
   const Job& job = shared_.job.job;
   double best = std::numeric_limits<double>::infinity();
   bool priced = false;
-  for (const auto& [bound, layers] : bounded_layers(node, end, plan)) {
+  for (const auto& [bound, layers] : bounded) {
     if (bound.first > best) break;
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
@@ -386,56 +443,61 @@ int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
 }
 
 int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
-  const Job& job = shared_.job.job;
   for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
-    request_.recompute = plan.recompute = {RecomputeMode::full, layers};
+    plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
-    const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!legal) return end;
-    if (!leaf_bound(node, plan, Seconds(0)) || !is_promising(*legal)) {
-      ++counts.pruned_by_time;
+    if (!leaf_bound(node, plan, Seconds(0))) {
+      leave_out(Fate::too_slow);
       return layers;
     }
-    shared_.evaluate(*legal, estimate_);
-    if (!estimate_.feasible) continue;
-    ++counts.evaluated;
-    shared_.offer(value_of(*legal, estimate_), *legal, estimate_);
-    return layers;
+    const std::optional<bool> fits = price_these_layers(layers);
+    if (!fits) return end;
+    if (*fits) return layers;
   }
-  ++counts.pruned_by_memory;
+  leave_out(Fate::too_large);
   return end;
 }
 
-bool Worker::can_enter(const Expansion& node, const Plan& plan, Seconds pipeline) {
+// What does not fit under one placement does under none.
+std::optional<bool> Worker::price_these_layers(int layers) {
+  const Job& job = shared_.job.job;
+  request_.recompute = {RecomputeMode::full, layers};
+  std::optional<bool> fits;
+  for (const std::size_t placement : placements_) {
+    set_placement(shared_.space.placements[placement], request_);
+    const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
+    if (!plan) continue;
+    fits = true;
+    if (!is_promising(*plan)) {
+      ++counts.pruned_by_time;
+      continue;
+    }
+    shared_.evaluate(*plan, estimate_);
+    if (!estimate_.feasible) return false;
+    ++counts.evaluated;
+    shared_.offer(value_of(*plan, estimate_), *plan, estimate_);
+  }
+  return fits;
+}
+
+Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline) {
   constexpr double kBelow = 1 - 1e-9;  // sums of memory in another order
   std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
-  if (!bound) {
-    ++counts.pruned_by_time;
-    return false;
-  }
+  if (!bound) return Fate::too_slow;
   const MemoryUse use = node.stages.memory(plan);
   bound->memory = std::max(bound->memory, use.device * kBelow);
   bound->fullness = std::max(bound->fullness, fullness(shared_.job.job.cluster, use) * kBelow);
-  if (too_large(*bound)) {
-    ++counts.pruned_by_memory;
-    return false;
-  }
-  if (!shared_.has_room_for(value_of(*bound))) {
-    ++counts.pruned_by_time;
-    return false;
-  }
-  return true;
+  if (too_large(*bound)) return Fate::too_large;
+  return shared_.has_room_for(value_of(*bound)) ? Fate::open : Fate::too_slow;
 }
 
-void Worker::price() {
+Worker::Fate Worker::price() {
   const Job& job = shared_.job.job;
   const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
-  if (!plan) return;
-  if (is_promising(*plan)) {
-    judge(*plan);
-  } else {
-    ++counts.pruned_by_time;
-  }
+  if (!plan) return Fate::open;
+  if (is_promising(*plan)) return judge(*plan);
+  ++counts.pruned_by_time;
+  return Fate::settled;
 }
 
 // Playing a schedule costs a hundred estimates: first what it takes if no stage ever waits.
@@ -445,13 +507,14 @@ bool Worker::is_promising(const Plan& plan) {
   return !estimate_.feasible || shared_.has_room_for(value_of(plan, estimate_));
 }
 
-void Worker::judge(const Plan& plan) {
+Worker::Fate Worker::judge(const Plan& plan) {
   shared_.evaluate(plan, estimate_);
   ++counts.evaluated;
   if (!estimate_.feasible) count_shortfall(estimate_, counts.infeasible);
   if (shared_.aim == Aim::closest || estimate_.feasible) {
     shared_.offer(value_of(plan, estimate_), plan, estimate_);
   }
+  return estimate_.feasible ? Fate::settled : Fate::too_large;
 }
 
 bool Worker::count(std::int64_t combinations) {

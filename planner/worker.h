@@ -30,6 +30,19 @@ class Worker {
   SearchCounts counts;
 
  private:
+  // What is known of the plans of one shape, sharding and recomputation under every placement:
+  // nothing, that their bounds leave them out, or that what is worth it was priced.
+  enum class Fate { open, too_slow, too_large, settled };
+  // Of a shape's plans with one sharding.
+  struct Known {
+    bool too_large = false;  // with nothing recomputed
+    bool settled = false;    // the same: in the list, or too slow for it
+    int settled_layers = 0;  // with so many layers repeated, or more
+    // Of the recomputation in question, and what the pipeline takes; 0: not priced.
+    Fate fate = Fate::open;
+    Seconds pipeline;
+  };
+
   void bound_degrees(std::size_t index);
   void bound_open_degrees(const Degrees& degrees);
   bool floor_is_too_high(const ShapeRange& range);
@@ -48,7 +61,9 @@ class Worker {
                               Plan& plan);
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
-  bool can_enter(const Expansion& node, const Plan& plan, Seconds pipeline);
+  Fate fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline);
+  Fate fate_over_all(const Sharding& sharding, std::size_t index) const;
+  Seconds known_pipeline(const Sharding& sharding) const;
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
   // By the stages that are mostly the fullest.
   bool is_too_full(const Expansion& node, const Plan& plan) const;
@@ -60,14 +75,20 @@ class Worker {
   // Of those that fit and may enter the list, the bound that counts first.
   using BoundedLayers = std::vector<std::pair<Values, int>>;
   BoundedLayers bounded_layers(const Expansion& node, int end, Plan& plan);
-  // The best number of layers below `end`.
+  // The best number of layers below `end`, under every placement.
   void price_any_layers(const Expansion& node, int end, Plan& plan);
+  void price_best_of(const BoundedLayers& bounded, Plan& plan);
+  // Whether it fits; nothing: it is not legal.
+  std::optional<bool> price_these_layers(int layers);
   // Returns how many those are, or how many are too slow; `end`: none.
   int price_fewest_layers(const Expansion& node, int end, Plan& plan);
   int fewest_that_fit(const Expansion& node, int end, Plan& plan) const;
   bool is_promising(const Plan& plan);
-  void price();
-  void judge(const Plan& plan);
+  Fate price();
+  Fate judge(const Plan& plan);
+  // Under every placement of the node.
+  void price_placements(Known& known);
+  void leave_out(Fate fate);
   // Counts; whether it was time to look at the clock.
   bool count(std::int64_t combinations);
   std::int64_t plans_of(const Degrees& degrees, const ShapeRange& range) const;
@@ -80,19 +101,11 @@ class Worker {
   NodeFloors floors_;
   NodeBounds bounds_;
   std::vector<SearchNode> found_;
-  // Of a shape's plans with one sharding.
-  struct Known {
-    bool too_large = false;  // with nothing recomputed
-    bool settled = false;    // the same: in the list, or too slow for it
-    int settled_layers = 0;  // with so many layers repeated, or more
-    // Of the recomputation in question: settled, and what the pipeline takes; 0: not priced.
-    bool settled_now = false;
-    Seconds pipeline;
-  };
   // Whether its plan is never better than the same with all on the device; and that is settled.
   bool only_adds_copies(const Sharding& sharding, std::size_t index) const;
   bool is_settled(const Sharding& sharding, std::size_t index) const;
-  std::vector<Known> known_;  // by sharding
+  std::vector<Known> known_;             // by sharding
+  std::vector<std::size_t> placements_;  // of the node
   PlanRequest request_;
   Estimate estimate_;
   std::int64_t since_clock_ = 0;

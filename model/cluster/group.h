@@ -28,6 +28,7 @@ struct Crowding {
   double scatter = 1;   // halves of what is left of it, at `across`
   double trees = 1;     // up or down two binary trees, at r·across
   double sums = 1;      // added up in the switches, at `across`
+  friend bool operator==(const Crowding&, const Crowding&) = default;
 };
 
 struct GroupLinks {
@@ -45,6 +46,7 @@ struct GroupLinks {
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
   Crowding crowding;
+  friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };
 
 }  // namespace trainyard

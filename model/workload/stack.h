@@ -118,6 +118,13 @@ struct Stack {
   // (`"recompute": "auto"`, fully sharded parameters, no pipeline).
   bool offloads_activations = false;
   StackOffload offload;
+  // Orders of the ranks that it can run, the usual one first; empty: that alone. Where pp is not
+  // the last of an order, experts leave as many replicas as the rest of the network
+  // (Megatron-Core).
+  std::vector<std::string> rank_orders;
+  // ZeRO stages whose states it can shard over a part of the ranks that hold the same parameters,
+  // and repeat on the others: dense networks, since experts would be sharded over a part as well.
+  std::vector<int> grouped_sharding;
   bool sequence_parallel = true;  // default of plan.sequence_parallel when t > 1
   int zero_stage = 0;             // default of plan.zero_stage
   // The stack of the catalog that runs plans with ZeRO instead; empty: this one does.

@@ -38,6 +38,7 @@ constexpr std::array kExamples = {
     Example{"plan", "tensor_parallel", "8"},
     Example{"plan", "pipeline_parallel", "4"},
     Example{"planner", "rank_order", R"("tp-cp-ep-dp-pp")"},
+    Example{"stack", "rank_orders", R"(["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"])"},
     Example{"releases", "since", R"("25.11")"},
     Example{"releases", "before", R"("26.04")"},
     Example{"sweep_axis", "key", R"("plan.tensor_parallel")"},

@@ -300,7 +300,8 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("micro_batch", &S::micro_batch),
           dimension_like_plan("zero_stage", &S::zero_stage),
           dimension_like_plan("sharding_group", &S::sharding_group)
-              .absent("all ranks that hold the same parameters"),
+              .absent("all ranks that hold the same parameters, and where the stack can those "
+                      "inside a domain and below a leaf"),
           recompute_dimension(),
           dimension(
               "offload", &S::offload,
@@ -309,7 +310,8 @@ const Section<PlannerKeys>& planner_section() {
               .absent("as the plan has it, else what the stack can"),
           schedule_dimension(),
           layers_dimension(),
-          dimension_like_plan("rank_order", &S::rank_order).absent("as the plan has it"),
+          dimension_like_plan("rank_order", &S::rank_order)
+              .absent("as the plan has it, else those that the stack can run"),
           dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
           models_field(),
           sizes("nodes", &C::nodes, {.most = 1e6}, "sizes of the cluster"),

@@ -1,4 +1,6 @@
 // The fields of a software stack: what it fuses, overlaps and keeps, and what it costs the host.
+#include <algorithm>
+
 #include "scenarios/fields/documents.h"
 
 namespace trainyard {
@@ -40,20 +42,19 @@ const Section<StackEvidence>& evidence_section() {
   return section;
 }
 
-Field<StackOffload> zero_stages(std::string key, std::vector<int> StackOffload::*member,
-                                std::string doc) {
-  return Field<StackOffload>{
-      {.key = std::move(key),
-       .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 3}}}}},
-       .doc = std::move(doc)},
-      [member](const Json& value, StackOffload& offload, const Place&) -> Expected<void> {
-        offload.*member = value.get<std::vector<int>>();
-        return {};
-      },
-      [member](const StackOffload& offload) -> std::optional<Json> {
-        const std::vector<int>& stages = offload.*member;
-        return stages.empty() ? std::nullopt : std::optional<Json>(stages);
-      }}
+template <typename T>
+Field<T> zero_stages(std::string key, std::vector<int> T::*member, std::string doc) {
+  return Field<T>{{.key = std::move(key),
+                   .shape = {ListShape{{Shape{CountShape{.least = 0, .most = 3}}}}},
+                   .doc = std::move(doc)},
+                  [member](const Json& value, T& object, const Place&) -> Expected<void> {
+                    object.*member = value.get<std::vector<int>>();
+                    return {};
+                  },
+                  [member](const T& object) -> std::optional<Json> {
+                    const std::vector<int>& stages = object.*member;
+                    return stages.empty() ? std::nullopt : std::optional<Json>(stages);
+                  }}
       .absent("it cannot");
 }
 
@@ -185,6 +186,24 @@ std::vector<Field<Stack>> kernel_fields() {
   };
 }
 
+Field<Stack> rank_orders_field() {
+  const std::vector<FieldSpec>& of_plan = plan_section().spec().fields;
+  return Field<Stack>{
+      {.key = "rank_orders",
+       .shape = {ListShape{{std::ranges::find(of_plan, "rank_order", &FieldSpec::key)->shape}}},
+       .doc = "orders of the ranks that it can run, the usual one first; with pp before dp where "
+              "experts leave as many replicas as the rest of the network: `trainyard plan` "
+              "searches them, unless the scenario names `rank_order`"},
+      [](const Json& value, Stack& stack, const Place&) -> Expected<void> {
+        stack.rank_orders = value.get<std::vector<std::string>>();
+        return {};
+      },
+      [](const Stack& stack) -> std::optional<Json> {
+        return stack.rank_orders.empty() ? std::nullopt : std::optional<Json>(stack.rank_orders);
+      }}
+      .absent("the usual one");
+}
+
 std::vector<Field<Stack>> memory_fields() {
   using S = Stack;
   return {
@@ -209,6 +228,11 @@ std::vector<Field<Stack>> memory_fields() {
       object<stack_offload_section>("offload", &S::offload,
                                     "what it can keep in the memory of the hosts")
           .absent("nothing"),
+      zero_stages("grouped_sharding", &S::grouped_sharding,
+                  "ZeRO stages whose states it can shard over a part of the ranks that hold the "
+                  "same parameters: `trainyard plan` searches groups of a domain and of a leaf, "
+                  "unless the scenario names `sharding_group`"),
+      rank_orders_field(),
   };
 }
 

@@ -67,6 +67,96 @@ TEST(Enumeration, ShardsOverTheGroupsOfTheSpace) {
   EXPECT_EQ(shardings[2].group, 8);
 }
 
+// Two nodes of four; leaves of one node.
+Job job_with_orders() {
+  Job job = small_dense_job();
+  job.cluster.inter.nodes_per_leaf = 1;
+  job.training.stack.rank_orders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  return job;
+}
+
+TEST(Enumeration, HasTheOrdersOfTheStackThatDiffer) {
+  const Enumeration all = enumerate(prepare(job_with_orders()), {});
+  ASSERT_EQ(all.placements.size(), 2u);
+  int with_both = 0;
+  for (const Degrees& d : all.degrees) {
+    EXPECT_EQ(d.placement, 0u);
+    // Other orders need a pipeline of replicas, and Megatron-Core no context parallelism.
+    const bool both = d.pipeline > 1 && d.data > 1 && d.context == 1;
+    EXPECT_EQ(all.number_of_placements(d), both ? 2u : 1u);
+    with_both += both ? 1 : 0;
+  }
+  EXPECT_GT(with_both, 0);
+  const auto dimensions = searched_dimensions({}, all);
+  EXPECT_EQ(std::count(dimensions.begin(), dimensions.end(), "rank_order"), 1);
+}
+
+TEST(Enumeration, HasOneOrderWhereAllLinksAreTheSame) {
+  Job job = job_with_orders();
+  job.cluster.nodes = 1;
+  const Enumeration all = enumerate(prepare(job), {});
+  ASSERT_FALSE(all.degrees.empty());
+  for (const Degrees& d : all.degrees) EXPECT_EQ(all.number_of_placements(d), 1u);
+}
+
+TEST(Enumeration, HasTheOrdersThatAreNamedWhateverTheStackHas) {
+  SearchSpace space;
+  space.rank_order = {"tp-cp-ep-dp-pp"};
+  EXPECT_EQ(enumerate(prepare(job_with_orders()), space).placements.size(), 1u);
+  const PlanRequest named{.rank_order = "tp-cp-ep-pp-dp"};
+  const Enumeration one = enumerate(prepare(job_with_orders()), {}, named);
+  ASSERT_EQ(one.placements.size(), 1u);
+  EXPECT_EQ(one.placements[0].rank_order, named.rank_order);
+  // Tensor groups elsewhere: degrees of their own.
+  space.rank_order = {"tp-cp-ep-dp-pp", "pp-dp-tp-cp-ep"};
+  const Enumeration apart = enumerate(prepare(job_with_orders()), space);
+  EXPECT_TRUE(std::any_of(apart.degrees.begin(), apart.degrees.end(),
+                          [](const Degrees& d) { return d.placement == 1; }));
+}
+
+// Experts on t·c ranks leave D replicas of them; on others the pipeline's ranks would lie apart.
+TEST(Enumeration, PutsAPipelineInsideReplicasWhereExpertsHaveAsMany) {
+  Job job = small_moe_job();
+  job.training.stack.rank_orders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  const Enumeration all = enumerate(prepare(job), {});
+  int with_both = 0;
+  for (const Degrees& d : all.degrees) {
+    const bool alike = d.expert * d.expert_tensor == d.tensor * d.context;
+    const bool both = all.number_of_placements(d) == 2;
+    EXPECT_TRUE(!both || (alike && d.pipeline > 1 && d.data > 1));
+    with_both += both ? 1 : 0;
+  }
+  EXPECT_GT(with_both, 0);
+}
+
+// 8 replicas: 4 are of a node, which is a leaf of its own.
+TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
+  Job job = small_dense_job();
+  job.training.stack.grouped_sharding = {2, 3};
+  job.cluster.nodes = 4;
+  job.cluster.inter.nodes_per_leaf = 2;
+  const auto shardings = [&job](int data, int tensor) {
+    SearchSpace space;
+    space.context_parallel = {1};
+    const Enumeration all = enumerate(prepare(job), space);
+    const auto d = std::find_if(all.degrees.begin(), all.degrees.end(), [&](const Degrees& one) {
+      return one.data == data && one.tensor == tensor;
+    });
+    std::vector<std::pair<int, int>> found;
+    for (const Sharding& one : all.shardings_of(*d)) found.emplace_back(one.zero_stage, one.group);
+    EXPECT_EQ(all.number_of_shardings(*d), found.size());
+    return found;
+  };
+  using Found = std::vector<std::pair<int, int>>;
+  // 16 devices, batch 8: 8 replicas of t = 2, two a node, four below a leaf.
+  EXPECT_EQ(shardings(8, 2),
+            Found({{0, 0}, {1, 0}, {2, 0}, {2, 2}, {2, 4}, {3, 0}, {3, 2}, {3, 4}}));
+  EXPECT_EQ(shardings(4, 4), Found({{0, 0}, {1, 0}, {2, 0}, {2, 2}, {3, 0}, {3, 2}}));
+  job.model = small_moe_job().model;
+  const Enumeration experts = enumerate(prepare(job), {});
+  EXPECT_TRUE(experts.grouped_stages.empty());
+}
+
 TEST(Enumeration, KeepsToTheSpace) {
   SearchSpace space;
   space.tensor_parallel = {2};

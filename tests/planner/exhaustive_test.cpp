@@ -8,9 +8,11 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "model/cost/estimate.h"
 #include "planner/planner.h"
+#include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
 
 namespace trainyard {
@@ -22,7 +24,33 @@ struct Named {
   std::vector<RecomputeChoice> recomputes;
   std::vector<std::string> offloads;
   std::vector<std::string> schedules;
+  std::vector<std::string> rank_orders;
+  Numbers pipelines, replicas, zero_stages;
 };
+
+// Sizes of sharding groups beside all ranks: the ranks that hold what rank 0 does, counted one by
+// one among the first `devices`, then the largest number of whole context groups below that divides
+// all of them.
+int group_within(const Plan& plan, const std::string& order, int devices) {
+  int context = 1, data = 1, ranks = 1;  // ranks between neighbours
+  for (std::size_t i = 0; i < order.size(); i += 3) {
+    const std::string name = order.substr(i, 2);
+    if (name == "tp") ranks *= plan.tensor_parallel;
+    if (name == "cp") context = std::exchange(ranks, ranks * plan.context_parallel);
+    if (name == "dp") data = std::exchange(ranks, ranks * plan.data_parallel);
+    if (name == "pp") ranks *= plan.pipeline_parallel;
+  }
+  int members = 0;
+  for (int c = 0; c < plan.context_parallel; ++c) {
+    for (int d = 0; d < plan.data_parallel; ++d) {
+      members += c * context + d * data < devices ? 1 : 0;
+    }
+  }
+  const int all = plan.context_parallel * plan.data_parallel;
+  if (members == all) return all;
+  while (members > 1 && (all % members != 0 || members % plan.context_parallel != 0)) --members;
+  return std::max(1, members);
+}
 
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
 class EveryPlan {
@@ -49,7 +77,10 @@ class EveryPlan {
   void experts() {
     const int replica =
         request_.tensor_parallel * request_.pipeline_parallel * request_.context_parallel;
-    if (devices_ % replica != 0) return;
+    if (devices_ % replica != 0 || !named_.replicas.has(devices_ / replica) ||
+        !named_.pipelines.has(request_.pipeline_parallel)) {
+      return;
+    }
     const int most = job_.model.experts > 0 ? 4 : 1;
     each(request_.expert_parallel, most,
          [this, most] { each(request_.expert_tensor_parallel, most, [this] { steps(); }); });
@@ -78,9 +109,45 @@ class EveryPlan {
       for (const auto algorithm :
            {ContextAlgorithm::ring, ContextAlgorithm::all_gather, ContextAlgorithm::ulysses}) {
         request_.context_parallel_algorithm = algorithm;
-        if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) offloads();
+        for (const std::string& order : rank_orders()) {
+          request_.rank_order = order;
+          if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) offloads();
+        }
       }
     }
+  }
+
+  // Those that are named; else those of the stack, with pp before dp where experts have as many
+  // replicas as the rest, and a dense network experts of t ranks.
+  std::vector<std::string> rank_orders() const {
+    if (!named_.rank_orders.empty()) return named_.rank_orders;
+    const PlanRequest& r = request_;
+    const bool dense = job_.model.experts == 0;
+    const int experts = dense ? r.tensor_parallel : r.expert_parallel * r.expert_tensor_parallel;
+    const int stage = devices_ / r.pipeline_parallel;
+    const int replicas = stage / (r.tensor_parallel * r.context_parallel);
+    const bool alike = experts * replicas == stage;
+    std::vector<std::string> orders = {"tp-cp-ep-dp-pp"};
+    const std::vector<std::string>& known = job_.training.stack.rank_orders;
+    if (known.size() > 1 && alike) orders.push_back(known.at(1));
+    return orders;
+  }
+
+  std::vector<int> groups(int stage) const {
+    const Plan plan = *plan_if_legal(request_, job_.model, job_.cluster, job_.training);
+    std::vector<int> sizes = {plan.data_parallel * plan.context_parallel};
+    const std::vector<int>& grouped = job_.training.stack.grouped_sharding;
+    const bool can = std::find(grouped.begin(), grouped.end(), stage) != grouped.end();
+    if (!can || job_.model.experts > 0) return sizes;
+    const Cluster& cluster = job_.cluster;
+    for (const std::string& order : rank_orders()) {
+      for (const int nodes : {1, cluster.inter.nodes_per_leaf}) {
+        const int size = group_within(plan, order, nodes * cluster.devices_per_node);
+        const bool known = std::find(sizes.begin(), sizes.end(), size) != sizes.end();
+        if (size > 1 && !known) sizes.push_back(size);
+      }
+    }
+    return sizes;
   }
 
   // Those that are named, else what the stack can under this ZeRO stage.
@@ -100,16 +167,24 @@ class EveryPlan {
 
   void memory(const OffloadChoice& choice_of_hosts) {
     for (int stage = 0; stage <= 3; ++stage) {
-      if (!may_offload(choice_of_hosts, stage)) continue;
+      if (!may_offload(choice_of_hosts, stage) || !named_.zero_stages.has(stage)) continue;
       request_.zero_stage = stage;
-      for (const RecomputeChoice& choice : named_.recomputes) repeat(choice);
-      if (!named_.recomputes.empty()) continue;
-      for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-        request_.recompute.mode = mode;
-        visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+      for (const int group : groups(stage)) {
+        request_.sharding_group = group;
+        repeats();
+        request_.sharding_group.reset();
       }
-      repeat_some_layers();
     }
+  }
+
+  void repeats() {
+    for (const RecomputeChoice& choice : named_.recomputes) repeat(choice);
+    if (!named_.recomputes.empty()) return;
+    for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+      request_.recompute.mode = mode;
+      visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
+    }
+    repeat_some_layers();
   }
 
   void repeat(const RecomputeChoice& choice) {
@@ -159,16 +234,19 @@ Lowest lowest(const PreparedJob& job, Objective objective, const Named& named) {
   return found;
 }
 
-void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
-                     const Named& named = {}) {
+void expect_the_same(const PreparedJob& job, Objective objective, int scenario, const Named& named,
+                     SearchResult& found) {
   const Lowest expected = lowest(job, objective, named);
   SearchOptions options{.objective = objective, .top = 1};
   options.base.layers_per_stage = named.layers;
   options.space.recompute = named.recomputes;
   options.space.offload = named.offloads;
   options.space.schedule = named.schedules;
-  const SearchResult found =
-      search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
+  options.space.rank_order = named.rank_orders;
+  options.space.pipeline_parallel = named.pipelines;
+  options.space.data_parallel = named.replicas;
+  options.space.zero_stage = named.zero_stages;
+  found = search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
   ASSERT_EQ(found.considered, found.space_size);
   ASSERT_EQ(found.plans.empty(), expected.objective == std::numeric_limits<double>::infinity())
@@ -179,6 +257,14 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario,
     ASSERT_EQ(objective_value(objective, found.plans[0].estimate), expected.objective)
         << "scenario " << scenario;
   }
+}
+
+// Returns what was found.
+SearchResult expect_the_same(const PreparedJob& job, Objective objective, int scenario,
+                             const Named& named = {}) {
+  SearchResult found;
+  expect_the_same(job, objective, scenario, named, found);
+  return found;
 }
 
 void expect_the_same(int scenarios) {
@@ -281,6 +367,92 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
     (i % 3 == 0 ? offload.activations : offload.optimizer) = {1};
     offload.states = {2, 3};
     expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Many tokens of few parameters: it is the stages that ought to be near each other.
+void send_more_than_reduce(Job& job) {
+  job.model.hidden_size = 256;
+  job.model.ffn_size = 768;
+  job.model.vocabulary = 1024;
+  job.training.sequence_length = 16384;
+  job.training.stack.overlap.pipeline = false;
+  job.cluster.device.memory = Bytes(80e9);
+}
+
+// Every micro-batch gathers all parameters: over slow links, unless it does so in a node.
+void shard_in_passes(Job& job) {
+  const Transformer dense = small_dense_job().model;
+  job.model.experts = dense.experts;
+  job.model.experts_per_token = dense.experts_per_token;
+  job.cluster.devices_per_node = job.cluster.nvlink_domain = job.cluster.inter.nics_per_node = 2;
+  job.cluster.nodes = 4;
+  job.cluster.inter.bandwidth = BytesPerSecond(1e9);
+  job.cluster.device.memory = Bytes(80e9);
+  job.training.global_batch = 8;
+  job.training.stack.grouped_sharding = {2, 3};
+}
+
+// Leaves of one or two nodes and slow links above them, so that it matters where ranks lie.
+Job with_placements(Job job, int i) {
+  const auto pick = [i](std::vector<double> values) {
+    return values[static_cast<std::size_t>(i / 3) % values.size()];
+  };
+  InterNode& inter = job.cluster.inter;
+  inter.nodes_per_leaf = 1 + i % 2;
+  inter.oversubscription = pick({1, 4, 16});
+  inter.bandwidth = inter.bandwidth / pick({1, 8, 30, 2});
+  job.cluster.device.host_bandwidth = BytesPerSecond(pick({8e9, 64e9}));
+  Stack& stack = job.training.stack;
+  stack.rank_orders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  stack.grouped_sharding =
+      std::vector<std::vector<int>>{{1}, {2, 3}, {1, 2, 3}}[static_cast<std::size_t>(i % 3)];
+  if (i % 5 == 4) stack.sharded_update_per_rank = Seconds(1e-4);
+  if (i % 4 == 3) stack.offload = {.optimizer = {1}, .states = {2, 3}};
+  if (i % 4 == 1) send_more_than_reduce(job);
+  if (i % 4 == 2) shard_in_passes(job);
+  return job;
+}
+
+void expect_the_same_of_placements(int scenarios) {
+  constexpr Objective kObjectives[] = {Objective::step_time, Objective::step_time,
+                                       Objective::energy, Objective::step_time, Objective::cost};
+  RandomJobs drawn(18);
+  int reordered = 0, grouped = 0;
+  for (int i = 0; i < scenarios; ++i) {
+    const PreparedJob job = prepare(with_placements(drawn.next(), i));
+    Named named;
+    if (i % 4 == 1) named = {.pipelines = Numbers::between(2, 8), .replicas = {2, 4}};
+    if (i % 4 == 2) named = {.pipelines = {1}, .replicas = {8}, .zero_stages = {3}};
+    if (i % 4 == 3) named = {.replicas = Numbers::between(2, 8), .zero_stages = {1, 2, 3}};
+    const SearchResult found = expect_the_same(job, kObjectives[i % 5], i, named);
+    if (testing::Test::HasFatalFailure()) return;
+    if (found.plans.empty()) continue;
+    const Plan& best = found.plans.front().plan;
+    reordered += best.rank_order != PlanRequest().rank_order ? 1 : 0;
+    grouped += best.sharding_group != best.data_parallel * best.context_parallel ? 1 : 0;
+  }
+  EXPECT_GT(reordered, 0);
+  EXPECT_GT(grouped, 0);
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfOrdersAndGroups) {
+  expect_the_same_of_placements(24);
+}
+
+TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInThreeHundred) {
+  expect_the_same_of_placements(300);
+}
+
+// Those whose layers lie elsewhere, too.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
+  RandomJobs drawn(19);
+  for (int i = 0; i < 12; ++i) {
+    Job job = with_placements(drawn.next(), i);
+    job.training.stack.grouped_sharding.clear();
+    expect_the_same(prepare(job), i % 3 == 2 ? Objective::energy : Objective::step_time, i,
+                    {.rank_orders = {"tp-cp-ep-pp-dp", "pp-tp-cp-ep-dp", "dp-pp-cp-ep-tp"}});
     if (testing::Test::HasFatalFailure()) return;
   }
 }

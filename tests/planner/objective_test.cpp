@@ -169,6 +169,23 @@ TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
   EXPECT_GT(values[0].gained, 0.001);
 }
 
+TEST(MarginalValues, HaveTheLinkToTheHostsWhereThePlanUsesIt) {
+  Job job = llama_8b_job(1);
+  job.cluster.device.host_bandwidth = BytesPerSecond(50e9);
+  const PreparedJob prepared = prepare(job);
+  SearchOptions options{.top = 1};
+  options.space.offload = {"states"};
+  const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
+  const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
+  ASSERT_EQ(values.size(), 5u);
+  EXPECT_EQ(values[4].resource, "host link bandwidth");
+  job.cluster.device.host_bandwidth = BytesPerSecond(50.5e9);
+  const PreparedJob more = prepare(job);
+  const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
+  EXPECT_NEAR(values[4].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
+  EXPECT_GT(values[4].gained, 0);
+}
+
 TEST(WaysOut, FitAndAreTheCheapestFirst) {
   Job job = small_dense_job();
   SearchOptions options{.objective = Objective::memory};

@@ -13,6 +13,27 @@
 namespace trainyard {
 namespace {
 
+// An order of the stack and, where it can, a group of sharding that lies in a node; of
+// job_with_places.
+void place(const Job& job, PlanRequest& request, int order, int grouped) {
+  const Stack& stack = job.training.stack;
+  const bool dense = job.model.experts == 0;
+  if (order == 1 && stack.rank_orders.size() > 1 && dense && request.context_parallel == 1) {
+    request.rank_order = stack.rank_orders[1];
+  }
+  const bool in_order = request.rank_order == PlanRequest().rank_order;
+  const bool fits = request.tensor_parallel <= 4 && request.context_parallel == 1 && in_order;
+  if (grouped == 1 && request.zero_stage > 0 && fits && !stack.grouped_sharding.empty() && dense) {
+    request.sharding_group = 8 / request.tensor_parallel;
+  }
+}
+
+Job job_with_places(Job job) {
+  job.training.stack.rank_orders = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  job.training.stack.grouped_sharding = {1, 2, 3};
+  return job;
+}
+
 // `count` legal plans drawn at random from all degrees that divide the cluster.
 std::vector<Plan> random_plans(const Job& job, int count) {
   std::mt19937 random(7);
@@ -36,6 +57,7 @@ std::vector<Plan> random_plans(const Job& job, int count) {
       request.expert_tensor_parallel = pick({1, 2});
     }
     request.recompute.mode = pick({0, 1}) == 0 ? RecomputeMode::none : RecomputeMode::full;
+    place(job, request, pick({0, 1, 2}), pick({0, 1}));
     if (auto plan = plan_if_legal(request, job.model, job.cluster, job.training)) {
       plans.push_back(*std::move(plan));
     }
@@ -68,6 +90,10 @@ void expect_never_beaten(const Job& raw) {
 }
 
 TEST(Planner, IsNeverBeatenByARandomLegalPlan) { expect_never_beaten(llama_8b_job(2)); }
+
+TEST(Planner, IsNeverBeatenByARandomLegalPlanOfItsOrdersAndGroups) {
+  expect_never_beaten(job_with_places(llama_8b_job(4)));
+}
 
 TEST(Planner, IsNeverBeatenByARandomLegalPlanOfAMixtureOfExperts) {
   expect_never_beaten(mixture_job(8));

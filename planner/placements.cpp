@@ -1,0 +1,117 @@
+#include "planner/placements.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "model/cost/traffic.h"
+#include "model/plan/process_groups.h"
+
+namespace trainyard {
+namespace {
+
+bool same_shape(const GroupShape& a, const GroupShape& b) {
+  return a == b || (a.size == 1 && b.size == 1);
+}
+
+bool same_links(const GroupLinks& a, const GroupLinks& b) {
+  return a == b || (a.size == 1 && b.size == 1);
+}
+
+struct PlacedRanks {
+  ProcessGroups groups;
+  PlanLinks links;
+  bool has_groups_nearby;
+};
+
+bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
+  return same_shape(a.tensor, b.tensor) && same_shape(a.context, b.context) &&
+         same_shape(a.expert, b.expert) && same_shape(a.expert_tensor, b.expert_tensor);
+}
+
+// Groups inside these may have other links even where these have the same.
+bool same_parts(const PlacedRanks& a, const PlacedRanks& b) {
+  return same_shape(a.groups.dense_gradient, b.groups.dense_gradient) ||
+         (!a.has_groups_nearby && !b.has_groups_nearby);
+}
+
+bool same_everywhere(const PlacedRanks& a, const PlacedRanks& b) {
+  constexpr std::array kLinks = {&PlanLinks::tensor,     &PlanLinks::context,
+                                 &PlanLinks::pipeline,   &PlanLinks::dense_gradient,
+                                 &PlanLinks::expert,     &PlanLinks::expert_tensor,
+                                 &PlanLinks::expert_data};
+  return same_parts(a, b) && std::ranges::all_of(kLinks, [&](GroupLinks PlanLinks::*member) {
+           return same_links(a.links.*member, b.links.*member);
+         });
+}
+
+// How many members a group has among the first `span` ranks.
+int members_within(const GroupShape& group, int span) {
+  const int run = group.run == 0 ? group.size : group.run;
+  int members = 0;
+  for (int first = 0; members < group.size && first < span; first += group.jump) {
+    members += std::min(run, (span - first + group.stride - 1) / group.stride);
+    if (run >= group.size) break;
+  }
+  return std::min(members, group.size);
+}
+
+// Devices that a domain has, and a leaf switch; 0: there is none.
+std::array<int, 2> nearby_devices(const Cluster& cluster) {
+  const InterNodeKind kind = cluster.inter.kind;
+  const bool leaves = kind == InterNodeKind::fat_tree || kind == InterNodeKind::rail ||
+                      kind == InterNodeKind::dragonfly;
+  return {std::max(cluster.nvlink_domain, cluster.devices_per_node),
+          leaves ? std::min(cluster.inter.nodes_per_leaf, cluster.nodes) * cluster.devices_per_node
+                 : 0};
+}
+
+}  // namespace
+
+std::vector<PlacementClass> placement_classes(const PreparedJob& job,
+                                              const std::vector<Placement>& all,
+                                              const std::vector<std::size_t>& indices, Plan plan,
+                                              bool grouped) {
+  if (indices.size() == 1) return {indices};
+  std::vector<std::pair<std::size_t, PlacedRanks>> seen;
+  std::vector<PlacementClass> classes;
+  for (const std::size_t index : indices) {
+    plan.rank_order = all[index].rank_order;
+    PlacedRanks placed{process_groups(plan), plan_links(job, plan),
+                       grouped || !groups_nearby(job.job.cluster, plan).empty()};
+    const auto same_collective = [&](std::size_t other) {
+      return all[other].collective == all[index].collective;
+    };
+    const bool known = std::ranges::any_of(seen, [&](const auto& other) {
+      return same_collective(other.first) && same_everywhere(other.second, placed);
+    });
+    if (known) continue;
+    const auto like = std::ranges::find_if(seen, [&](const auto& other) {
+      return same_collective(other.first) && same_layer_groups(other.second.groups, placed.groups);
+    });
+    if (like == seen.end()) {
+      classes.push_back({index});
+    } else {
+      const auto starts_with = [&](const PlacementClass& one) { return one[0] == like->first; };
+      std::ranges::find_if(classes, starts_with)->push_back(index);
+    }
+    seen.emplace_back(index, std::move(placed));
+  }
+  return classes;
+}
+
+std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan) {
+  const GroupShape ranks = process_groups(plan).dense_gradient;
+  std::vector<int> sizes;
+  for (const int devices : nearby_devices(cluster)) {
+    int size = members_within(ranks, devices);
+    if (size == ranks.size) continue;
+    while (size > 1 && (ranks.size % size != 0 || size % plan.context_parallel != 0)) --size;
+    const bool known = std::ranges::find(sizes, size) != sizes.end();
+    if (size > 1 && !known) sizes.push_back(size);
+  }
+  std::ranges::sort(sizes);
+  return sizes;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,35 @@
+// Where the ranks of some degrees may lie: the orders of them that differ, and the sharding groups
+// that stay inside an NVLink domain or below a leaf switch.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "model/job.h"
+#include "model/plan/plan.h"
+
+namespace trainyard {
+
+// In which order ranks lie, and which algorithm their collectives take.
+struct Placement {
+  std::string rank_order;
+  std::string collective;
+};
+
+// Those of `all` that put the groups of every layer in the same place stand together, in the order
+// of `all`: no pass of theirs differs. One of those whose links are all the same appears, the
+// first. Requires: indices into `all`, one at least; `plan` has the degrees. With `grouped`, plans
+// whose states are sharded over any part of the ranks are compared as well.
+using PlacementClass = std::vector<std::size_t>;
+std::vector<PlacementClass> placement_classes(const PreparedJob& job,
+                                              const std::vector<Placement>& all,
+                                              const std::vector<std::size_t>& indices, Plan plan,
+                                              bool grouped);
+
+// Sizes of the largest groups of the ranks that hold the same dense parameters (handbook §1) which
+// have whole context groups, are smaller than all of these ranks and lie inside an NVLink domain,
+// or below a leaf switch; ascending.
+std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan);
+
+}  // namespace trainyard
