@@ -46,7 +46,7 @@ bool same_everywhere(const PlacedRanks& a, const PlacedRanks& b) {
 }
 
 // How many members a group has among the first `span` ranks.
-int members_within(const GroupShape& group, int span) {
+int members_among_first(const GroupShape& group, int span) {
   const int run = group.run == 0 ? group.size : group.run;
   int members = 0;
   for (int first = 0; members < group.size && first < span; first += group.jump) {
@@ -104,7 +104,7 @@ std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan) {
   const GroupShape ranks = process_groups(plan).dense_gradient;
   std::vector<int> sizes;
   for (const int devices : nearby_devices(cluster)) {
-    int size = members_within(ranks, devices);
+    int size = members_among_first(ranks, devices);
     if (size == ranks.size) continue;
     while (size > 1 && (ranks.size % size != 0 || size % plan.context_parallel != 0)) --size;
     const bool known = std::ranges::find(sizes, size) != sizes.end();
