@@ -149,26 +149,32 @@ class Enumerator {
            experts == degrees.tensor * degrees.context;
   }
 
-  // These degrees where their layers' groups lie apart, with the other placements and the sharding
-  // groups of each.
+  // These degrees where their layers' groups lie apart, with the other placements of each and the
+  // sharding groups of all.
   std::vector<Degrees> placed(Degrees degrees) {
     const Plan plan = plan_of(degrees);
     std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < result_.placements.size(); ++i) {
       if (may_lie(degrees, result_.placements[i].rank_order)) indices.push_back(i);
     }
+    const std::vector<int> nearby = nearby_groups(indices, plan);
+    const int ranks = plan.sharding_group;
+    const std::vector<int> parts = space_.sharding_group.empty()
+                                       ? nearby
+                                       : degrees_within(space_.sharding_group, ranks, ranks);
+    degrees.nearby = index_of(result_.nearby_groups, nearby);
     std::vector<Degrees> all;
-    for (const PlacementClass& one : placement_classes(prepared_, result_.placements, indices, plan,
-                                                       !space_.sharding_group.empty())) {
+    for (const PlacementClass& one :
+         placement_classes(prepared_, result_.placements, indices, plan, parts)) {
       degrees.placement = one.front();
       degrees.others = index_of(result_.other_placements, {one.begin() + 1, one.end()});
-      degrees.nearby = index_of(result_.nearby_groups, nearby_groups(one, plan));
       all.push_back(degrees);
     }
     return all;
   }
 
-  std::vector<int> nearby_groups(const PlacementClass& placements, Plan plan) const {
+  // Under any of these placements.
+  std::vector<int> nearby_groups(const std::vector<std::size_t>& placements, Plan plan) const {
     std::set<int> sizes;
     if (result_.grouped_stages.empty()) return {};
     for (const std::size_t placement : placements) {

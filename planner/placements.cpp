@@ -20,8 +20,7 @@ bool same_links(const GroupLinks& a, const GroupLinks& b) {
 
 struct PlacedRanks {
   ProcessGroups groups;
-  PlanLinks links;
-  bool has_groups_nearby;
+  std::vector<PlanLinks> links;  // with states sharded over all ranks, and over each of the parts
 };
 
 bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
@@ -29,20 +28,28 @@ bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
          same_shape(a.expert, b.expert) && same_shape(a.expert_tensor, b.expert_tensor);
 }
 
-// Groups inside these may have other links even where these have the same.
-bool same_parts(const PlacedRanks& a, const PlacedRanks& b) {
-  return same_shape(a.groups.dense_gradient, b.groups.dense_gradient) ||
-         (!a.has_groups_nearby && !b.has_groups_nearby);
+bool same_links(const PlanLinks& a, const PlanLinks& b) {
+  constexpr std::array kLinks = {
+      &PlanLinks::tensor,         &PlanLinks::context,       &PlanLinks::pipeline,
+      &PlanLinks::dense_gradient, &PlanLinks::dense_shard,   &PlanLinks::dense_replica,
+      &PlanLinks::expert,         &PlanLinks::expert_tensor, &PlanLinks::expert_data};
+  return std::ranges::all_of(
+      kLinks, [&](GroupLinks PlanLinks::*member) { return same_links(a.*member, b.*member); });
 }
 
 bool same_everywhere(const PlacedRanks& a, const PlacedRanks& b) {
-  constexpr std::array kLinks = {&PlanLinks::tensor,     &PlanLinks::context,
-                                 &PlanLinks::pipeline,   &PlanLinks::dense_gradient,
-                                 &PlanLinks::expert,     &PlanLinks::expert_tensor,
-                                 &PlanLinks::expert_data};
-  return same_parts(a, b) && std::ranges::all_of(kLinks, [&](GroupLinks PlanLinks::*member) {
-           return same_links(a.links.*member, b.links.*member);
-         });
+  return std::ranges::equal(a.links, b.links, [](const PlanLinks& one, const PlanLinks& other) {
+    return same_links(one, other);
+  });
+}
+
+PlacedRanks placed_ranks(const PreparedJob& job, Plan plan, const std::vector<int>& parts) {
+  PlacedRanks placed{process_groups(plan), {plan_links(job, plan)}};
+  for (const int part : parts) {
+    plan.sharding_group = part;
+    placed.links.push_back(plan_links(job, plan));
+  }
+  return placed;
 }
 
 // How many members a group has among the first `span` ranks.
@@ -71,14 +78,13 @@ std::array<int, 2> nearby_devices(const Cluster& cluster) {
 std::vector<PlacementClass> placement_classes(const PreparedJob& job,
                                               const std::vector<Placement>& all,
                                               const std::vector<std::size_t>& indices, Plan plan,
-                                              bool grouped) {
+                                              const std::vector<int>& parts) {
   if (indices.size() == 1) return {indices};
   std::vector<std::pair<std::size_t, PlacedRanks>> seen;
   std::vector<PlacementClass> classes;
   for (const std::size_t index : indices) {
     plan.rank_order = all[index].rank_order;
-    PlacedRanks placed{process_groups(plan), plan_links(job, plan),
-                       grouped || !groups_nearby(job.job.cluster, plan).empty()};
+    PlacedRanks placed = placed_ranks(job, plan, parts);
     const auto same_collective = [&](std::size_t other) {
       return all[other].collective == all[index].collective;
     };

@@ -19,13 +19,13 @@ struct Placement {
 
 // Those of `all` that put the groups of every layer in the same place stand together, in the order
 // of `all`: no pass of theirs differs. One of those whose links are all the same appears, the
-// first. Requires: indices into `all`, one at least; `plan` has the degrees. With `grouped`, plans
-// whose states are sharded over any part of the ranks are compared as well.
+// first; `parts`: numbers of ranks over which states may be sharded instead of all. Requires:
+// indices into `all`, one at least; `plan` has the degrees.
 using PlacementClass = std::vector<std::size_t>;
 std::vector<PlacementClass> placement_classes(const PreparedJob& job,
                                               const std::vector<Placement>& all,
                                               const std::vector<std::size_t>& indices, Plan plan,
-                                              bool grouped);
+                                              const std::vector<int>& parts);
 
 // Sizes of the largest groups of the ranks that hold the same dense parameters (handbook §1) which
 // have whole context groups, are smaller than all of these ranks and lie inside an NVLink domain,

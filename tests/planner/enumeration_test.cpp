@@ -99,6 +99,24 @@ TEST(Enumeration, HasOneOrderWhereAllLinksAreTheSame) {
   for (const Degrees& d : all.degrees) EXPECT_EQ(all.number_of_placements(d), 1u);
 }
 
+// Four replicas of a node and two stages: below a leaf of four nodes there are all four replicas in
+// one order and two in the other, but no link is narrower for it.
+TEST(Enumeration, HasOneOrderWhereOnlyWhatLiesBelowALeafDiffers) {
+  Job job = job_with_orders();
+  job.cluster.nodes = 8;
+  job.cluster.inter.nodes_per_leaf = 4;
+  job.training.stack.grouped_sharding = {2, 3};
+  const Enumeration all = enumerate(prepare(job), {});
+  const auto d = std::find_if(all.degrees.begin(), all.degrees.end(), [](const Degrees& one) {
+    return one.tensor == 4 && one.pipeline == 2 && one.data == 4;
+  });
+  ASSERT_NE(d, all.degrees.end());
+  EXPECT_EQ(all.number_of_placements(*d), 1u);
+  const auto shardings = all.shardings_of(*d);
+  EXPECT_TRUE(std::any_of(shardings.begin(), shardings.end(),
+                          [](const Sharding& one) { return one.group == 2; }));
+}
+
 TEST(Enumeration, HasTheOrdersThatAreNamedWhateverTheStackHas) {
   SearchSpace space;
   space.rank_order = {"tp-cp-ep-dp-pp"};
