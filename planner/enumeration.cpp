@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/cost/memory.h"
+#include "model/plan/process_groups.h"
 
 namespace trainyard {
 namespace {
@@ -141,8 +142,14 @@ class Enumerator {
   }
 
   // Where the pipeline is not laid out last Megatron-Core refuses experts with other replicas than
-  // the rest; a dense network has, for it, experts of the tensor-parallel ranks.
+  // the rest; a dense network has, for it, experts of the tensor-parallel ranks. Whatever was
+  // named, experts lie in whole rows.
   bool may_lie(const Degrees& degrees, const std::string& order) const {
+    if (result_.has_experts) {
+      Plan plan = plan_of(degrees);
+      plan.rank_order = order;
+      if (!expert_groups_are_alike(plan)) return false;
+    }
     const int experts =
         result_.has_experts ? degrees.expert * degrees.expert_tensor : degrees.tensor;
     return !orders_of_stack_ || order.ends_with("pp") || degrees.pipeline == 1 ||
@@ -157,6 +164,7 @@ class Enumerator {
     for (std::size_t i = 0; i < result_.placements.size(); ++i) {
       if (may_lie(degrees, result_.placements[i].rank_order)) indices.push_back(i);
     }
+    if (indices.empty()) return {};
     const std::vector<int> nearby = nearby_groups(indices, plan);
     const int ranks = plan.sharding_group;
     const std::vector<int> parts = space_.sharding_group.empty()

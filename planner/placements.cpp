@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "model/cluster/crowding.h"
 #include "model/cost/traffic.h"
 #include "model/plan/process_groups.h"
 
@@ -50,17 +51,6 @@ PlacedRanks placed_ranks(const PreparedJob& job, Plan plan, const std::vector<in
     placed.links.push_back(plan_links(job, plan));
   }
   return placed;
-}
-
-// How many members a group has among the first `span` ranks.
-int members_among_first(const GroupShape& group, int span) {
-  const int run = group.run == 0 ? group.size : group.run;
-  int members = 0;
-  for (int first = 0; members < group.size && first < span; first += group.jump) {
-    members += std::min(run, (span - first + group.stride - 1) / group.stride);
-    if (run >= group.size) break;
-  }
-  return std::min(members, group.size);
 }
 
 // Devices that a domain has, and a leaf switch; 0: there is none.
@@ -110,9 +100,10 @@ std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan) {
   const GroupShape ranks = process_groups(plan).dense_gradient;
   std::vector<int> sizes;
   for (const int devices : nearby_devices(cluster)) {
-    int size = members_among_first(ranks, devices);
-    if (size == ranks.size) continue;
-    while (size > 1 && (ranks.size % size != 0 || size % plan.context_parallel != 0)) --size;
+    const int inside = devices > 0 ? members_within(ranks, devices) : 1;
+    if (inside == ranks.size) continue;
+    int size = inside;
+    while (size > 1 && (inside % size != 0 || size % plan.context_parallel != 0)) --size;
     const bool known = std::ranges::find(sizes, size) != sizes.end();
     if (size > 1 && !known) sizes.push_back(size);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "model/plan/process_groups.h"
+
 namespace trainyard {
 namespace {
 
@@ -42,6 +44,15 @@ std::string joined(const Dimensions& dimensions) {
   return order;
 }
 
+// What the rules of a plan ask of its order: sharding groups are parts of a row of the inner
+// dimension, or whole rows, and experts' groups lie alike.
+bool may_lie(const Plan& plan) {
+  const bool context = plan.rank_order.find("cp") < plan.rank_order.find("dp");
+  const int row = context ? plan.context_parallel : plan.data_parallel;
+  const bool in_rows = row % plan.sharding_group == 0 || plan.sharding_group % row == 0;
+  return in_rows && expert_groups_are_alike(plan);
+}
+
 }  // namespace
 
 std::vector<std::string> other_rank_orders(const Plan& plan) {
@@ -49,8 +60,10 @@ std::vector<std::string> other_rank_orders(const Plan& plan) {
   const std::vector<std::string_view> own = dimensions.several;
   std::sort(dimensions.several.begin(), dimensions.several.end());
   std::vector<std::string> orders;
+  Plan other = plan;
   do {
-    if (dimensions.several != own) orders.push_back(joined(dimensions));
+    other.rank_order = joined(dimensions);
+    if (dimensions.several != own && may_lie(other)) orders.push_back(other.rank_order);
   } while (std::next_permutation(dimensions.several.begin(), dimensions.several.end()));
   return orders;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/cost/collective.h"
+#include "model/plan/process_groups.h"
 #include "model/plan/rules.h"
 
 namespace trainyard {
@@ -162,6 +163,34 @@ constexpr PlanRule kRankOrder = {
                                  quoted(p.request.rank_order)));
     }};
 
+// Only what decides where the ranks lie.
+Plan placed_plan(const Proposal& p) {
+  Plan plan;
+  plan.tensor_parallel = p.request.tensor_parallel;
+  plan.context_parallel = p.request.context_parallel;
+  plan.pipeline_parallel = p.request.pipeline_parallel;
+  plan.data_parallel = static_cast<int>(p.data_parallel);
+  plan.expert_parallel = p.request.expert_parallel;
+  plan.expert_tensor_parallel = p.request.expert_tensor_parallel;
+  plan.expert_data_parallel = plan.tensor_parallel * plan.context_parallel * plan.data_parallel /
+                              (plan.expert_parallel * plan.expert_tensor_parallel);
+  plan.rank_order = p.request.rank_order;
+  return plan;
+}
+
+constexpr PlanRule kExpertsLieInRows = {
+    [](const Proposal& p) {
+      return p.model.experts == 0 || p.request.pipeline_parallel == 1 ||
+             p.request.rank_order.ends_with("pp") || expert_groups_are_alike(placed_plan(p));
+    },
+    [](const Proposal& p) {
+      return refusal("rank_order",
+                     fmt::format("found {}, allowed one that ends with pp: the experts' groups are "
+                                 "no parts or multiples of the {} ranks that a stage has in a row",
+                                 quoted(p.request.rank_order),
+                                 process_groups(placed_plan(p)).pipeline.stride));
+    }};
+
 bool is_collective(std::string_view name) {
   const auto algorithms = collective_algorithms();
   return std::any_of(algorithms.begin(), algorithms.end(),
@@ -216,10 +245,10 @@ constexpr PlanRule kOffload = {
                                             p.device.name));
     }};
 
-constexpr std::array kChoiceRules = {kPrecision,      kZeroStage,        kStackHasZero,
-                                     kShardingGroup,  kRecomputedLayers, kRecomputeEntries,
-                                     kRecomputeEntry, kCapacityFactor,   kLoadImbalance,
-                                     kRankOrder,      kCollective,       kOffload};
+constexpr std::array kChoiceRules = {
+    kPrecision,        kZeroStage,      kStackHasZero,   kShardingGroup, kRecomputedLayers,
+    kRecomputeEntries, kRecomputeEntry, kCapacityFactor, kLoadImbalance, kRankOrder,
+    kExpertsLieInRows, kCollective,     kOffload};
 
 }  // namespace
 

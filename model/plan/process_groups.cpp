@@ -58,7 +58,7 @@ struct StageLayout {
 // A progression over the ranks of one stage as ranks of the cluster: the stage's ranks lie in rows
 // of `run`, and the other stages' rows in between.
 GroupShape spread(int stride, int size, StageLayout layout) {
-  if (stride * size <= layout.run) return {stride, size};
+  if (layout.stages == 1 || stride * size <= layout.run) return {stride, size};
   if (stride >= layout.run) return {stride * layout.stages, size};
   return simplified({stride, size, layout.run / stride, layout.run * layout.stages});
 }
@@ -82,11 +82,37 @@ GroupShape across_members(GroupShape group, int size) {
   return simplified({group.stride * size, count, run / size, group.jump});
 }
 
+Degrees dense_degrees(const Plan& plan) {
+  return {plan.tensor_parallel, plan.context_parallel, 1, plan.data_parallel,
+          plan.pipeline_parallel};
+}
+
+Degrees expert_degrees(const Plan& plan) {
+  return {plan.expert_tensor_parallel, 1, plan.expert_parallel, plan.expert_data_parallel, 1};
+}
+
+// Whether a progression over the ranks of a stage looks the same wherever it starts: it stays
+// inside a row, goes from row to row, or fills rows.
+bool is_alike(int stride, int size, int row) {
+  const int ranks = stride * size;
+  if (size == 1) return true;
+  if (ranks <= row) return row % ranks == 0;
+  return stride >= row ? stride % row == 0 : row % stride == 0 && ranks % row == 0;
+}
+
 }  // namespace
 
+bool expert_groups_are_alike(const Plan& plan) {
+  const int row = rank_strides(plan.rank_order, dense_degrees(plan))[pp];
+  const Degrees expert = expert_degrees(plan);
+  const Strides strides = rank_strides(plan.rank_order, expert);
+  return plan.pipeline_parallel == 1 ||
+         (is_alike(strides[tp], expert[tp], row) && is_alike(strides[ep], expert[ep], row) &&
+          is_alike(strides[dp], expert[dp], row));
+}
+
 ProcessGroups process_groups(const Plan& plan) {
-  const Degrees dense = {plan.tensor_parallel, plan.context_parallel, 1, plan.data_parallel,
-                         plan.pipeline_parallel};
+  const Degrees dense = dense_degrees(plan);
   const Strides dense_strides = rank_strides(plan.rank_order, dense);
   const auto group = [&](Dimension dimension) {
     return GroupShape{dense_strides[dimension], dense[dimension]};
@@ -100,8 +126,7 @@ ProcessGroups process_groups(const Plan& plan) {
   groups.dense_shard = first_members(groups.dense_gradient, plan.sharding_group);
   groups.dense_replica = across_members(groups.dense_gradient, plan.sharding_group);
 
-  const Degrees expert = {plan.expert_tensor_parallel, 1, plan.expert_parallel,
-                          plan.expert_data_parallel, 1};
+  const Degrees expert = expert_degrees(plan);
   const StageLayout layout{groups.pipeline.stride, plan.pipeline_parallel};
   const Strides expert_strides = rank_strides(plan.rank_order, expert);
   const auto expert_group = [&](Dimension dimension) {

@@ -20,6 +20,11 @@ struct ProcessGroups {
   GroupShape expert, expert_tensor, expert_data;  // sizes e, e_t, D_e
 };
 
+// Where pp is not the last of an order, the ranks of a stage lie in rows, the other stages' between
+// them. Whether each group of experts lies as every other one then, which a GroupShape takes for
+// granted. Requires: degrees that fill the ranks, rank_order names every dimension once.
+bool expert_groups_are_alike(const Plan& plan);
+
 // Requires: a plan from make_plan (rank_order names every dimension once).
 ProcessGroups process_groups(const Plan& plan);
 

@@ -17,8 +17,8 @@ GroupShape part_of(GroupShape group, int size, bool neighbours) {
   return {group.stride * size, count, run / size, group.jump};
 }
 
-// The members of two dimensions together, neighbours first.
-GroupShape neighbours_joined(GroupShape fast, GroupShape slow) {
+// The members of two dimensions together, those of `fast` first.
+GroupShape joined_after(GroupShape fast, GroupShape slow) {
   if (fast.size == 1) return slow;
   return {fast.stride, fast.size * slow.size, fast.size, slow.stride};
 }
@@ -121,7 +121,7 @@ GroupMembers RankLayout::members(Group group, int rank) const {
       break;
     case Group::dense_gradient:
       at.context = at.data = 0;
-      shape = neighbours_joined(groups_.context, groups_.data);
+      shape = groups_.dense_gradient;
       break;
     case Group::dense_shard:
     case Group::dense_replica:
@@ -144,7 +144,7 @@ GroupMembers RankLayout::members(Group group, int rank) const {
     }
     case Group::model:
       at.tensor = at.stage = 0;
-      shape = neighbours_joined(groups_.tensor, groups_.pipeline);
+      shape = joined_after(groups_.tensor, groups_.pipeline);
       break;
     case Group::all:
       return {0, {1, ranks_}};

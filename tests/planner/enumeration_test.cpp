@@ -175,6 +175,22 @@ TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
   EXPECT_TRUE(experts.grouped_stages.empty());
 }
 
+// Of six replicas in a row the next three of four on a node are on two nodes; pairs never are.
+TEST(Enumeration, ShardsOverGroupsOfWhichEveryOneIsNearby) {
+  Job job = small_dense_job();
+  job.training.stack.grouped_sharding = {3};
+  job.training.global_batch = 12;
+  job.cluster.nodes = 3;
+  job.cluster.inter.nodes_per_leaf = 3;
+  SearchSpace space;
+  space.tensor_parallel = {1};
+  space.context_parallel = {1};
+  space.pipeline_parallel = {2};
+  const Enumeration all = enumerate(prepare(job), space);
+  ASSERT_FALSE(all.degrees.empty());
+  EXPECT_EQ(all.nearby_groups[all.degrees.front().nearby], std::vector<int>{2});
+}
+
 TEST(Enumeration, KeepsToTheSpace) {
   SearchSpace space;
   space.tensor_parallel = {2};

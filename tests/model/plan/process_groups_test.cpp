@@ -121,16 +121,10 @@ struct RandomPlan {
   std::vector<Coordinates> dense, expert;  // of every rank
 };
 
-// Degrees are powers of two up to 8; the experts' fold t·c·D in another way.
-RandomPlan random_plan(std::mt19937& random) {
-  const auto power = [&](int most) { return 1 << std::uniform_int_distribution(0, most)(random); };
-  RandomPlan result;
+// The coordinates of its ranks, in a random order of the dimensions.
+RandomPlan placed_at_random(const Plan& degrees_of, std::mt19937& random) {
+  RandomPlan result{.plan = degrees_of, .dense = {}, .expert = {}};
   Plan& plan = result.plan;
-  plan = plan_of(power(3), power(2), power(2), power(3));
-  const int stage = plan.tensor_parallel * plan.context_parallel * plan.data_parallel;
-  plan.expert_tensor_parallel = std::min(power(2), stage);
-  plan.expert_parallel = std::min(power(4), stage / plan.expert_tensor_parallel);
-  plan.expert_data_parallel = stage / plan.expert_tensor_parallel / plan.expert_parallel;
   std::vector<std::string> names = {"tp", "cp", "ep", "dp", "pp"};
   std::shuffle(names.begin(), names.end(), random);
   plan.rank_order.clear();
@@ -158,6 +152,17 @@ RandomPlan random_plan(std::mt19937& random) {
   return result;
 }
 
+// Degrees are powers of two up to 8; the experts' fold t·c·D in another way.
+RandomPlan random_plan(std::mt19937& random) {
+  const auto power = [&](int most) { return 1 << std::uniform_int_distribution(0, most)(random); };
+  Plan plan = plan_of(power(3), power(2), power(2), power(3));
+  const int stage = plan.tensor_parallel * plan.context_parallel * plan.data_parallel;
+  plan.expert_tensor_parallel = std::min(power(2), stage);
+  plan.expert_parallel = std::min(power(4), stage / plan.expert_tensor_parallel);
+  plan.expert_data_parallel = stage / plan.expert_tensor_parallel / plan.expert_parallel;
+  return placed_at_random(plan, random);
+}
+
 TEST(ProcessGroups, OfEveryDimensionAreTheEnumeratedOnes) {
   std::mt19937 random(7);
   for (int i = 0; i < 300; ++i) {
@@ -174,6 +179,37 @@ TEST(ProcessGroups, OfEveryDimensionAreTheEnumeratedOnes) {
     EXPECT_EQ(tiled(groups.expert, ranks), enumerated(expert, {"ep"}));
     EXPECT_EQ(tiled(groups.expert_data, ranks), enumerated(expert, {"dp"}));
   }
+}
+
+// Any degrees: where a stage's rows are no whole parts or multiples of the experts' groups, these
+// do not lie alike, and no shape says where.
+TEST(ProcessGroups, OfExpertsAreTheEnumeratedOnesWhereTheyLieAlike) {
+  std::mt19937 random(13);
+  std::map<bool, int> seen;  // by whether they lie alike
+  for (int i = 0; i < 2000; ++i) {
+    const auto degree = [&](int most) { return std::uniform_int_distribution(1, most)(random); };
+    const auto divisor = [&](int number) {
+      int found = degree(6);
+      while (number % found != 0) found = degree(6);
+      return found;
+    };
+    Plan degrees = plan_of(degree(3), degree(2), degree(3), degree(6));
+    const int stage = degrees.tensor_parallel * degrees.context_parallel * degrees.data_parallel;
+    degrees.expert_tensor_parallel = divisor(stage);
+    degrees.expert_parallel = divisor(stage / degrees.expert_tensor_parallel);
+    degrees.expert_data_parallel = stage / degrees.expert_tensor_parallel / degrees.expert_parallel;
+    const auto [plan, dense, expert] = placed_at_random(degrees, random);
+    const bool alike = expert_groups_are_alike(plan);
+    ++seen[alike];
+    const ProcessGroups groups = process_groups(plan);
+    const int ranks = plan.devices();
+    const bool as_enumerated = tiled(groups.expert_tensor, ranks) == enumerated(expert, {"tp"}) &&
+                               tiled(groups.expert, ranks) == enumerated(expert, {"ep"}) &&
+                               tiled(groups.expert_data, ranks) == enumerated(expert, {"dp"});
+    EXPECT_EQ(alike, as_enumerated) << plan.rank_order << " of " << ranks;
+  }
+  EXPECT_GT(seen[true], 1000);
+  EXPECT_GT(seen[false], 50);
 }
 
 TEST(ProcessGroups, ShardsAndReplicasMakeUpTheGradientGroup) {
