@@ -8,7 +8,9 @@
 namespace trainyard {
 
 // ⌈log₂ n⌉. Requires: n >= 1.
-constexpr int log2_ceil(int n) { return std::bit_width(static_cast<unsigned>(n - 1)); }
+constexpr int log2_ceil(int n) {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
 
 struct TreeHop {
   int from = 0, to = 0;
