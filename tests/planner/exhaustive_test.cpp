@@ -253,7 +253,9 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario, 
   if (found.plans.empty()) {
     ASSERT_EQ(found.closest.at(0).estimate.fullness, expected.fullness) << "scenario " << scenario;
   } else {
-    ASSERT_EQ(objective_value(objective, found.plans[0].estimate), expected.objective)
+    // Where traffic hides what is repeated, plans with more and with less of it take as long, but
+    // for the last bits of a sum: the search prices one of them.
+    ASSERT_DOUBLE_EQ(objective_value(objective, found.plans[0].estimate), expected.objective)
         << "scenario " << scenario;
   }
 }
