@@ -4,100 +4,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
+#include <utility>
 
 #include "cli/text.h"
-#include "model/schedule/schedule.h"
 #include "scenarios/nearest_name.h"
+#include "scenarios/planner_keys.h"
 
 namespace trainyard {
 namespace {
 
-struct NumberKey {
-  std::string_view name, short_name;
-  Numbers SearchSpace::*space;
-  void (*set)(PlanRequest& request, int value);
+constexpr std::pair<std::string_view, std::string_view> kShortNames[] = {
+    {"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"pp", "pipeline_parallel"},
+    {"vp", "virtual_stages"},  {"dp", "data_parallel"},    {"ep", "expert_parallel"},
+    {"mb", "micro_batch"},     {"zero", "zero_stage"},     {"etp", "expert_tensor_parallel"},
 };
 
-constexpr NumberKey kNumberKeys[] = {
-    {"tensor_parallel", "tp", &SearchSpace::tensor_parallel,
-     [](PlanRequest& r, int value) { r.tensor_parallel = value; }},
-    {"context_parallel", "cp", &SearchSpace::context_parallel,
-     [](PlanRequest& r, int value) { r.context_parallel = value; }},
-    {"pipeline_parallel", "pp", &SearchSpace::pipeline_parallel,
-     [](PlanRequest& r, int value) { r.pipeline_parallel = value; }},
-    {"virtual_stages", "vp", &SearchSpace::virtual_stages,
-     [](PlanRequest& r, int value) { r.virtual_stages = value; }},
-    {"data_parallel", "dp", &SearchSpace::data_parallel,
-     [](PlanRequest& r, int value) { r.data_parallel = value; }},
-    {"expert_parallel", "ep", &SearchSpace::expert_parallel,
-     [](PlanRequest& r, int value) { r.expert_parallel = value; }},
-    {"expert_tensor_parallel", "etp", &SearchSpace::expert_tensor_parallel,
-     [](PlanRequest& r, int value) { r.expert_tensor_parallel = value; }},
-    {"micro_batch", "mb", &SearchSpace::micro_batch,
-     [](PlanRequest& r, int value) { r.micro_batch = value; }},
-    {"zero_stage", "zero", &SearchSpace::zero_stage,
-     [](PlanRequest& r, int value) { r.zero_stage = value; }},
-};
-
-constexpr std::pair<std::string_view, RecomputeMode> kRecomputes[] = {
-    {"none", RecomputeMode::none},
-    {"selective", RecomputeMode::selective},
-    {"full", RecomputeMode::full}};
-
-RecomputeMode recompute_mode(std::string_view name) {
-  return std::find_if(std::begin(kRecomputes), std::end(kRecomputes),
-                      [name](const auto& entry) { return entry.first == name; })
-      ->second;
+std::string long_name(std::string_view name) {
+  const auto* found =
+      std::ranges::find(kShortNames, name, [](const auto& entry) { return entry.first; });
+  return std::string(found == std::end(kShortNames) ? name : found->second);
 }
 
-const NumberKey* find_number_key(std::string_view name) {
-  const auto* found = std::find_if(
-      std::begin(kNumberKeys), std::end(kNumberKeys),
-      [name](const NumberKey& key) { return key.name == name || key.short_name == name; });
-  return found == std::end(kNumberKeys) ? nullptr : found;
-}
-
-std::optional<int> parse_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && value >= 0;
-  return whole ? std::optional(value) : std::nullopt;
-}
-
-tl::unexpected<Error> refuse(std::string_view key, std::string_view value,
-                             const std::vector<std::string>& allowed) {
-  const std::string nearest = nearest_name(value, allowed);
-  return failure(
-      "--explain",
-      fmt::format("{}: found \"{}\", allowed {}{}", key, elide(value, 80), fmt::join(allowed, ", "),
-                  nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
-}
-
-Expected<PinnedKey> parse_name(std::string_view key, std::string_view value) {
-  std::vector<std::string> allowed;
-  if (key == "recompute") {
-    for (const auto& [name, mode] : kRecomputes) {
-      allowed.emplace_back(name);
-    }
-  } else {
-    for (const Schedule* schedule : schedules()) {
-      allowed.emplace_back(schedule->name);
-    }
-  }
-  if (std::find(allowed.begin(), allowed.end(), value) == allowed.end()) {
-    return refuse(key, value, allowed);
-  }
-  return PinnedKey{std::string(key), std::string(value)};
-}
-
-tl::unexpected<Error> refuse_key(std::string_view key) {
-  std::vector<std::string> names = {"recompute", "schedule"};
-  for (const NumberKey& known : kNumberKeys) {
-    names.emplace_back(known.name);
-    names.emplace_back(known.short_name);
-  }
+tl::unexpected<Error> refuse_key(std::string_view key, std::vector<std::string> names) {
+  for (const auto& [name, key_of_plan] : kShortNames) names.emplace_back(name);
   const std::string nearest = nearest_name(key, names);
   return failure(
       "--explain",
@@ -112,64 +41,55 @@ Expected<PinnedKey> parse_pinned_key(std::string_view text) {
                                             elide(text, 80)));
   }
   const std::string_view name = text.substr(0, equals);
-  const std::string_view value = text.substr(equals + 1);
-  if (name == "recompute" || name == "schedule") {
-    return parse_name(name, value);
+  PinnedKey pinned{long_name(name), std::string(text.substr(equals + 1))};
+  std::vector<std::string> names = planner_keys_of_plan();
+  if (std::ranges::find(names, pinned.key) == names.end()) {
+    return refuse_key(name, std::move(names));
   }
-  const NumberKey* key = find_number_key(name);
-  if (key == nullptr) {
-    return refuse_key(name);
+  return with_planner_key(PlannerKeys(), pinned.key, pinned.value, "--explain")
+      .map([&](const PlannerKeys&) { return std::move(pinned); });
+}
+
+// Up to the first comma that is in no list and no object.
+std::size_t end_of_key(std::string_view text) {
+  int open = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[' || text[i] == '{') ++open;
+    if (text[i] == ']' || text[i] == '}') --open;
+    if (text[i] == ',' && open <= 0) return i;
   }
-  if (!parse_number(value)) {
-    return refuse(key->name, value, {"a whole number"});
-  }
-  return PinnedKey{std::string(key->name), std::string(value)};
+  return text.size();
 }
 
 }  // namespace
 
 Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text) {
   std::vector<PinnedKey> pinned;
-  pinned.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), ',')) + 1);
   while (true) {
-    const std::size_t comma = std::min(text.find(','), text.size());
-    auto key = parse_pinned_key(text.substr(0, comma));
-    if (!key) {
-      return tl::unexpected(std::move(key.error()));
+    const std::size_t end = end_of_key(text);
+    auto key = parse_pinned_key(text.substr(0, end));
+    if (!key) return tl::unexpected(std::move(key.error()));
+    if (std::ranges::find(pinned, key->key, &PinnedKey::key) != pinned.end()) {
+      return failure("--explain", fmt::format("found {} twice, allowed once", key->key));
     }
     pinned.push_back(*std::move(key));
-    if (comma == text.size()) {
-      return pinned;
-    }
-    text.remove_prefix(comma + 1);
+    if (end == text.size()) return pinned;
+    text.remove_prefix(end + 1);
   }
 }
 
-SearchSpace pinned_space(SearchSpace space, const std::vector<PinnedKey>& pinned) {
+PlannerKeys pinned_keys(const PlannerKeys& keys, const std::vector<PinnedKey>& pinned) {
+  PlannerKeys narrowed = keys;
   for (const PinnedKey& pin : pinned) {
-    if (pin.key == "recompute") {
-      space.recompute = {{{.mode = recompute_mode(pin.value)}, {}}};
-    } else if (pin.key == "schedule") {
-      space.schedule = {pin.value};
-    } else {
-      space.*find_number_key(pin.key)->space = {*parse_number(pin.value)};
-    }
+    narrowed = *with_planner_key(narrowed, pin.key, pin.value, "--explain");
   }
-  return space;
+  return narrowed;
 }
 
 PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pinned) {
   request.data_parallel.reset();
   request.schedule.clear();
-  for (const PinnedKey& pin : pinned) {
-    if (pin.key == "recompute") {
-      request.recompute = {.mode = recompute_mode(pin.value)};
-    } else if (pin.key == "schedule") {
-      request.schedule = pin.value;
-    } else {
-      find_number_key(pin.key)->set(request, *parse_number(pin.value));
-    }
-  }
+  for (const PinnedKey& pin : pinned) request = with_planner_key(request, pin.key, pin.value);
   return request;
 }
 

@@ -6,17 +6,18 @@
 #include <vector>
 
 #include "model/expected.h"
-#include "model/plan/plan.h"
 #include "planner/findings.h"
-#include "planner/search_space.h"
+#include "scenarios/scenario.h"
 
 namespace trainyard {
 
-// "tp=8,zero_stage=1": long names, or tp cp pp vp dp ep etp mb zero.
+// "tp=8,zero_stage=1": the keys of a `planner` section that a plan has too, or tp cp pp vp dp ep
+// etp mb zero; values as there, texts without quotes.
 Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text);
 
-// The space with the pinned keys allowed these values only. Requires: parsed by the above.
-SearchSpace pinned_space(SearchSpace space, const std::vector<PinnedKey>& pinned);
+// What the planner may choose with the pinned keys allowed these values only. Requires: parsed by
+// the above.
+PlannerKeys pinned_keys(const PlannerKeys& keys, const std::vector<PinnedKey>& pinned);
 // The request with the pinned keys replaced; data parallelism fills the cluster unless pinned.
 PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pinned);
 

@@ -36,7 +36,7 @@ struct PlanOptions {
   Format format = Format::text;
   int top = 5;
   Objective objective = Objective::step_time;
-  std::string explain;
+  std::optional<std::string> explain;
   double time_limit = 0;
   std::filesystem::path out;
   bool robust = false;
@@ -75,7 +75,7 @@ Expected<void> check_objective(const PlanOptions& options, const Device& device)
 Expected<void> check_options(const PlanOptions& options, std::string_view with, bool searches) {
   const std::pair<std::string_view, bool> given[] = {
       {"--out", !options.out.empty()},
-      {"--explain", !options.explain.empty()},
+      {"--explain", options.explain.has_value()},
       {"--pareto", !options.pareto.empty()},
       {"--confirm", options.confirm > 0},
       {"--robust", !searches && options.robust},
@@ -127,8 +127,14 @@ const std::vector<Candidate>& best_of(const SearchResult& result) {
 
 Explained explain(const Question& question, SearchOptions options, std::vector<PinnedKey> pinned,
                   const Plan& winner) {
-  options.space = pinned_space(options.space, pinned);
+  const PlannerKeys keys = pinned_keys(question.scenario.space, pinned);
+  options.space = keys;
+  options.base.layers_per_stage = keys.layers_per_stage;
   options.top = 1;
+  // A schedule is one of a pipeline.
+  if (!keys.schedule.empty() && keys.pipeline_parallel.empty()) {
+    options.space.pipeline_parallel = Numbers::between(2, question.job.job.cluster.devices());
+  }
   Explained explained{.pinned = std::move(pinned)};
   SearchResult result = run_search(question, options);
   if (!best_of(result).empty()) {
@@ -284,8 +290,8 @@ std::string why_nothing(const Question& question, const SearchOptions& options, 
 
 int run(const PlanOptions& options) {
   std::vector<PinnedKey> pinned;
-  if (!options.explain.empty()) {
-    auto parsed = parse_pinned_keys(options.explain);
+  if (options.explain) {
+    auto parsed = parse_pinned_keys(*options.explain);
     if (!parsed) {
       return fail(parsed.error());
     }
@@ -305,7 +311,7 @@ int run(const PlanOptions& options) {
   }
   const SearchOptions planner = planner_options(options, question->scenario);
   if (asks_for_sizes(question->scenario.space)) {
-    return answer_for_sizes(*question, planner, options.format);
+    return answer_for_sizes(options.file, *question, planner, options.format);
   }
   SearchOptions kept = planner;
   kept.top = std::max(planner.top, kImprovedAmong);
@@ -319,7 +325,7 @@ int run(const PlanOptions& options) {
                           result);
   }
   if (was_interrupted() && result.plans.empty()) {
-    return kInterrupted;
+    return fail(nothing_before_interruption(options.file), kInterrupted);
   }
   if (best_of(result).empty()) {
     return fail({options.file.string(), why_nothing(*question, planner, result.optimal)},
@@ -372,7 +378,7 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("K");
   command
       ->add_option("--explain", options->explain,
-                   "why not these keys? Long names, or tp cp pp vp dp ep etp mb zero")
+                   "why not these keys of a plan? Long names, or tp cp pp vp dp ep etp mb zero")
       ->type_name("KEY=VALUE,…");
   command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
       ->check(positive_seconds)

@@ -132,7 +132,10 @@ std::string size_words(const CapacityPoint& point) {
 std::string deadline_words(const Points& points, Seconds deadline) {
   const std::string within = fmt::format("{} days", number(deadline / kDay));
   const CapacityPoint* fewest = fewest_devices(points);
-  if (fewest == nullptr) return fmt::format("none of these sizes is done within {}.", within);
+  if (fewest == nullptr) {
+    return fmt::format("none of {} sizes is done within {}.",
+                       was_interrupted() ? "the searched" : "these", within);
+  }
   const auto cost = run_cost(*fewest);
   return fmt::format(
       "{}: {} tokens in {} days{}, within {}, failures and checkpoints included: {}.",
@@ -215,12 +218,14 @@ Points search_sizes(const Question& question, SearchOptions options) {
 
 }  // namespace
 
-int answer_for_sizes(const Question& question, const SearchOptions& options, Format format) {
+int answer_for_sizes(const std::filesystem::path& file, const Question& question,
+                     const SearchOptions& options, Format format) {
   const Points points = search_sizes(question, options);
   const bool found = std::any_of(points.begin(), points.end(),
                                  [](const CapacityPoint& point) { return point.best.has_value(); });
-  if (was_interrupted() && !found) return kInterrupted;
-  const int status = says_yes(points, question.scenario.space) ? kDone : kAnswerIsNo;
+  if (was_interrupted() && !found) return fail(nothing_before_interruption(file), kInterrupted);
+  const bool answered = says_yes(points, question.scenario.space) || was_interrupted();
+  const int status = answered ? kDone : kAnswerIsNo;
   switch (format) {
     case Format::json:
       return print(capacity_json(question.scenario, points), status);

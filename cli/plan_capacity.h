@@ -9,6 +9,7 @@
 namespace trainyard {
 
 // Returns the exit status.
-int answer_for_sizes(const Question& question, const SearchOptions& options, Format format);
+int answer_for_sizes(const std::filesystem::path& file, const Question& question,
+                     const SearchOptions& options, Format format);
 
 }  // namespace trainyard

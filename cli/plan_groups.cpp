@@ -183,7 +183,9 @@ int answer_for_groups(const Question& question, const GroupAnswerOptions& option
         return plan_groups(grouped_job(scenario), search);
       });
   std::vector<GroupedPlan> plans = in_order(found);
-  if (was_interrupted() && plans.empty()) return kInterrupted;
+  if (plans.empty() && !found.complete) {
+    return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
+  }
   plans.resize(std::min(plans.size(), static_cast<std::size_t>(options.top)));
   const int status = plans.empty() ? kAnswerIsNo : kDone;
   switch (options.format) {

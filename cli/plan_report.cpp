@@ -47,8 +47,10 @@ std::string lost_words(const Candidate& winner, const Candidate& other, const Cl
                        with_unit(found.memory->required), with_unit(found.memory->available));
   }
   const Bytes more = other.estimate.peak_memory - winner.estimate.peak_memory;
-  const std::string memory = fmt::format("{} {} memory", with_unit(more < Bytes(0) ? -more : more),
-                                         more < Bytes(0) ? "less" : "more");
+  const std::string memory =
+      more == Bytes(0) ? "the same memory"
+                       : fmt::format("{} {} memory", with_unit(more < Bytes(0) ? -more : more),
+                                     more < Bytes(0) ? "less" : "more");
   const double slower = found.lost / winner.estimate.step_time;
   if (found.differences.empty()) {
     return fmt::format("takes as long with {}", memory);
@@ -193,11 +195,13 @@ std::string search_words(const Question& question, const PlanAnswer& answer) {
                 : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
                               count(r.considered), objective_words(answer.order.objective),
                               percent(r.gap));
+  const std::string illegal =
+      r.illegal > 0 ? fmt::format(", {} turned out to be illegal", count(r.illegal)) : "";
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory; {}. "
+      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory{}; {}. "
       "{}{}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
-      count(r.pruned_by_time), count(r.pruned_by_memory), priced_words(r), extent,
+      count(r.pruned_by_time), count(r.pruned_by_memory), illegal, priced_words(r), extent,
       unlisted_words(answer), left_out_words(question.job.job.training.stack, r));
 }
 
@@ -249,8 +253,9 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   }
   if (findings.cut_short) {
     text += paragraph("cut short",
-                      "the search was complete, but its time was over before all was added to it: "
-                      "improvements are the best so far, and resources or ways out are missing.",
+                      "the search was complete, but was stopped before all was added to it: "
+                      "improvements are the best so far, resources or ways out are missing, and "
+                      "plans that were not simulated stand behind those that were.",
                       style);
   }
   return text + paragraph("search", search_words(question, answer), style);

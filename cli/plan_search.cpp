@@ -63,6 +63,10 @@ SearchResult run_search(const Question& question, SearchOptions options) {
 
 bool was_interrupted() { return interrupt_requested; }
 
+Error nothing_before_interruption(const std::filesystem::path& file) {
+  return {file.string(), "interrupted before any plan that fits was found"};
+}
+
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question) {
   SearchOptions options = search_options(question.scenario);
   options.top = 1;

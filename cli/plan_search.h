@@ -45,6 +45,8 @@ bool was_stopped();
 SearchResult run_search(const Question& question, SearchOptions options);
 // Whether Ctrl-C ended a search.
 bool was_interrupted();
+// Of a search of the question in `file`, when it had found nothing.
+Error nothing_before_interruption(const std::filesystem::path& file);
 
 // The best plan; the one that misses the memory by the least when none fits; an error when the
 // space has no legal plan.

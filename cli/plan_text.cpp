@@ -58,7 +58,8 @@ std::string recompute_words(const Plan& plan) {
   const Recompute& recompute = plan.recompute;
   if (!plan.recompute_per_stage.empty()) return "recompute stage by stage";
   if (recompute.mode == RecomputeMode::full && recompute.full_layers > 0) {
-    return fmt::format("recompute {} layers", recompute.full_layers);
+    return fmt::format("recompute {} {}", recompute.full_layers,
+                       recompute.full_layers == 1 ? "layer" : "layers");
   }
   return fmt::format("recompute {}", recompute_name(recompute));
 }

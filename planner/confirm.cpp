@@ -23,16 +23,17 @@ void confirm(const PreparedJob& job, const SearchOptions& options, int count,
   const auto stopped = [&options] {
     return options.interrupted != nullptr && options.interrupted->load();
   };
-  for (std::size_t i = 0; i < most && !stopped(); ++i) {
+  std::ptrdiff_t confirmed = 0;
+  for (std::size_t i = 0; i < most && !stopped(); ++i, ++confirmed) {
     plans[i].confirmation = confirmation_of(plans[i], second);
   }
   const auto value = [&](const Candidate& candidate) {
-    const auto& confirmed = candidate.confirmation;
-    const bool simulated = confirmed && confirmed->simulated;
+    const auto& found = candidate.confirmation;
+    const bool simulated = found && found->simulated;
     return objective_value(job, options.valuation, options.objective, candidate.plan,
-                           simulated ? *confirmed->simulated : candidate.estimate);
+                           simulated ? *found->simulated : candidate.estimate);
   };
-  std::stable_sort(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(most),
+  std::stable_sort(plans.begin(), plans.begin() + confirmed,
                    [&](const Candidate& a, const Candidate& b) { return value(a) < value(b); });
 }
 

@@ -209,7 +209,6 @@ class Enumerator {
   }
 
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
-    if (context == 1) return {ContextAlgorithm::ring};
     const std::pair<std::string_view, ContextAlgorithm> all[] = {
         {"ring", ContextAlgorithm::ring},
         {"all-gather", ContextAlgorithm::all_gather},
@@ -222,6 +221,7 @@ class Enumerator {
         choices.push_back(algorithm);
       }
     }
+    if (context == 1) choices.resize(1);  // none of them does anything
     return choices;
   }
 
@@ -322,16 +322,13 @@ class Enumerator {
     if (!space_.virtual_stages.has(1) || !may_have_layers(1, 1)) {
       return;
     }
-    const Schedule* best = nullptr;
+    const bool has_best = allowed(space_.schedule, "1f1b");
     for (const Schedule* schedule : schedules()) {
       const bool usable = allowed(space_.schedule, schedule->name) && !schedule->needs_chunks &&
                           schedule->accepts(shape).has_value();
-      if (usable && (best == nullptr || schedule->name == "1f1b")) {
-        best = schedule;
+      if (usable && (!has_best || schedule->name == "1f1b")) {
+        shapes.push_back({.micro_batch = micro_batch, .schedule = schedule});
       }
-    }
-    if (best != nullptr) {
-      shapes.push_back({.micro_batch = micro_batch, .schedule = best});
     }
   }
 
@@ -461,8 +458,11 @@ std::vector<int> Enumeration::groups_of(const Degrees& d, int stage) const {
       std::ranges::copy(nearby_groups[d.nearby], std::back_inserter(groups));
     return groups;
   }
-  for (const int group : divisors(std::int64_t{d.data} * d.context)) {
-    if (sharding_groups.has(group)) groups.push_back(group);
+  const bool over_all = sharding_groups.has(kShardOverAll);
+  if (over_all) groups.push_back(0);
+  const std::int64_t all = std::int64_t{d.data} * d.context;
+  for (const int group : divisors(all)) {
+    if (sharding_groups.has(group) && !(over_all && group == all)) groups.push_back(group);
   }
   return groups;
 }

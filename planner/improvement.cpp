@@ -18,16 +18,12 @@ std::vector<int> sharding_groups_of(const Plan& plan) {
   return divisors(std::int64_t{plan.data_parallel} * plan.context_parallel);
 }
 
-bool allows(const std::vector<RecomputeChoice>& choices, RecomputeMode mode) {
-  const RecomputeChoice wanted{{mode, 0}, {}};
-  return choices.empty() || std::find(choices.begin(), choices.end(), wanted) != choices.end();
-}
-
-// Whether the caller says how many layers are repeated, or on which stages.
-bool names_layers(const std::vector<RecomputeChoice>& choices) {
-  return std::any_of(choices.begin(), choices.end(), [](const RecomputeChoice& choice) {
-    return choice.every_stage.full_layers > 0 || !choice.per_stage.empty();
-  });
+// Whether the plan's software may repeat the states in groups; of experts' it repeats those too,
+// which the model does not.
+bool may_group(const Job& job, const SearchOptions& options, const Plan& plan) {
+  const std::vector<int>& known = job.training.stack.grouped_sharding;
+  return options.space.sharding_group.empty() && job.model.experts == 0 &&
+         std::find(known.begin(), known.end(), plan.zero_stage) != known.end();
 }
 
 // Whether the plan's software may run a pass order that splits the backward pass.
@@ -70,13 +66,15 @@ class Improver {
 
  private:
   std::optional<AllocationProblem> problem_of(const Plan& plan, PassOrders orders) const {
-    if (names_layers(options_.space.recompute)) return std::nullopt;
     auto problem = allocation_problem(job_, plan, orders);
-    if (!problem) return problem;
-    problem->none = allows(options_.space.recompute, RecomputeMode::none);
-    problem->selective = allows(options_.space.recompute, RecomputeMode::selective);
-    problem->full = allows(options_.space.recompute, RecomputeMode::full);
-    return problem;
+    if (!problem || options_.space.recompute.empty()) return problem;
+    // What was named is the same on every stage; full recomputation here is of any number of
+    // layers.
+    problem->full = false;
+    problem->none = plan.recompute_per_stage.empty() && plan.recompute == Recompute();
+    problem->selective =
+        plan.recompute_per_stage.empty() && plan.recompute.mode == RecomputeMode::selective;
+    return problem->none || problem->selective ? problem : std::nullopt;
   }
 
   // The layers and the recomputation of each stage.
@@ -106,7 +104,7 @@ class Improver {
       }
       change.placement = false;
     }
-    if (plan.zero_stage == 0 || !options_.space.sharding_group.empty()) return;
+    if (!may_group(job_.job, options_, plan)) return;
     change.sharding = true;
     for (const int group : sharding_groups_of(plan)) {
       PlanRequest request = base;

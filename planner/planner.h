@@ -66,9 +66,9 @@ struct SearchResult {
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
-  // Counts are of combinations of the space: considered = pruned + evaluated + those that turn out
-  // to be illegal; infeasible ones are among the evaluated.
-  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0;
+  // Counts are of combinations of the space: considered = pruned + evaluated + illegal, those that
+  // turn out to be; infeasible ones are among the evaluated.
+  std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0, illegal = 0;
   std::int64_t pruned_by_memory = 0, pruned_by_time = 0;  // together: pruned
   Shortfall shortfall;                                    // of the infeasible ones
   bool optimal = false;                                   // everything in the space was considered

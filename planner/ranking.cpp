@@ -33,6 +33,9 @@ bool better(const Offer& offer, const RankedCandidate& entry) {
   if (offer.estimate.peak_memory != estimate.peak_memory) {
     return offer.estimate.peak_memory < estimate.peak_memory;
   }
+  if (offer.estimate.step_time != estimate.step_time) {
+    return offer.estimate.step_time < estimate.step_time;
+  }
   return plan_before(offer.plan, plan);
 }
 

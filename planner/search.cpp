@@ -75,6 +75,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   result.shortfall = counts.infeasible;
   result.infeasible = counts.infeasible.plans;
   result.evaluated = counts.evaluated;
+  result.illegal = counts.illegal;
   result.optimal = !shared.stopped();
   result.gap = gap_of(shared, result);
   if (result.plans.empty() && result.optimal) {

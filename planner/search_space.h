@@ -61,6 +61,9 @@ struct Numbers {
   friend bool operator==(const Numbers&, const Numbers&) = default;
 };
 
+// A sharding group of all ranks that hold the same parameters, however many those are.
+inline constexpr int kShardOverAll = -1;
+
 // What backward computes again: the same on every stage, or on each stage its own.
 struct RecomputeChoice {
   Recompute every_stage;
@@ -84,7 +87,8 @@ struct SearchSpace {
   Numbers expert_tensor_parallel;
   Numbers micro_batch;
   Numbers zero_stage;
-  Numbers sharding_group;  // empty: all ranks that hold the same parameters
+  Numbers sharding_group;  // or kShardOverAll; empty: that, and what the stack can inside a domain
+                           // or leaf
   std::vector<RecomputeChoice> recompute;
   std::vector<std::string> schedule;
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"

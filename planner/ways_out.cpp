@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -52,6 +53,17 @@ struct Freedom {
   SearchSpace space;
 };
 
+constexpr std::array kDegrees = {
+    &SearchSpace::tensor_parallel,       &SearchSpace::context_parallel,
+    &SearchSpace::pipeline_parallel,     &SearchSpace::virtual_stages,
+    &SearchSpace::data_parallel,         &SearchSpace::expert_parallel,
+    &SearchSpace::expert_tensor_parallel};
+
+bool bounds_degrees(const SearchSpace& space) {
+  return std::ranges::any_of(
+      kDegrees, [&space](Numbers SearchSpace::*degree) { return !(space.*degree).empty(); });
+}
+
 std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   const SearchSpace& space = options.space;
   const std::vector<SearchedOffload> searched = offloads_of(job, space, options.base);
@@ -62,8 +74,18 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
     (result.back().space.*member).clear();
   };
   free("any ZeRO stage", &SearchSpace::zero_stage);
+  free("any sharding group", &SearchSpace::sharding_group);
   free("any recomputation", &SearchSpace::recompute);
   free("any micro-batch", &SearchSpace::micro_batch);
+  free("any schedule", &SearchSpace::schedule);
+  free("sequence parallelism or not", &SearchSpace::sequence_parallel);
+  free("any way of context parallelism", &SearchSpace::context_parallel_algorithm);
+  free("host memory as the stack can", &SearchSpace::offload);
+  if (bounds_degrees(space)) {
+    result.push_back({"any degrees", space});
+    for (Numbers SearchSpace::*degree : kDegrees) (result.back().space.*degree).clear();
+  }
+  if (result.size() > 1) result.push_back({"all that the planner section leaves out", {}});
   // Software is searched for all that it can; a stack that is none might have any.
   const bool any_offload = job.training.stack.schedules.empty() && space.offload.empty() &&
                            job.cluster.device.host_bandwidth > BytesPerSecond(0);

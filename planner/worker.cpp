@@ -32,6 +32,7 @@ SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
   pruned_by_memory += other.pruned_by_memory;
   pruned_by_time += other.pruned_by_time;
   evaluated += other.evaluated;
+  illegal += other.illegal;
   infeasible.plans += other.infeasible.plans;
   infeasible.by_states += other.infeasible.by_states;
   infeasible.by_activations += other.infeasible.by_activations;
@@ -195,7 +196,9 @@ bool Worker::expand(const SearchNode& node) {
     plan.schedule = shape.schedule;
     plan.virtual_stages = shape.virtual_stages;
     if (!take_named_layers(degrees, {range.micro_batch, i, i + 1}, plan)) {
-      count(plans_of(degrees, {range.micro_batch, i, i + 1}));
+      const std::int64_t illegal = plans_of(degrees, {range.micro_batch, i, i + 1});
+      counts.illegal += illegal;
+      count(illegal);
       continue;
     }
     stages.set_stages(plan);
@@ -404,7 +407,10 @@ void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
     if (bound.first > best) break;
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!legal) return;
+    if (!legal) {
+      ++counts.illegal;
+      return;
+    }
     if (!is_promising(*legal)) continue;
     shared_.evaluate(*legal, estimate_);
     if (!estimate_.feasible) continue;
@@ -463,20 +469,25 @@ std::optional<bool> Worker::price_these_layers(int layers) {
   const Job& job = shared_.job.job;
   request_.recompute = {RecomputeMode::full, layers};
   std::optional<bool> fits;
+  SearchCounts found;  // if these layers are enough
   for (const std::size_t placement : placements_) {
     set_placement(shared_.space.placements[placement], request_);
     const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
-    if (!plan) continue;
+    if (!plan) {
+      ++found.illegal;
+      continue;
+    }
     fits = true;
     if (!is_promising(*plan)) {
-      ++counts.pruned_by_time;
+      ++found.pruned_by_time;
       continue;
     }
     shared_.evaluate(*plan, estimate_);
     if (!estimate_.feasible) return false;
-    ++counts.evaluated;
+    ++found.evaluated;
     shared_.offer(value_of(*plan, estimate_), *plan, estimate_);
   }
+  counts += found;
   return fits;
 }
 
@@ -494,7 +505,10 @@ Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Sec
 Worker::Fate Worker::price() {
   const Job& job = shared_.job.job;
   const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
-  if (!plan) return Fate::open;
+  if (!plan) {
+    ++counts.illegal;
+    return Fate::open;
+  }
   if (is_promising(*plan)) return judge(*plan);
   ++counts.pruned_by_time;
   return Fate::settled;

@@ -157,6 +157,7 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
         {"infeasible_by_states", result.shortfall.by_states},
         {"infeasible_by_activations", result.shortfall.by_activations},
         {"evaluated", result.evaluated},
+        {"illegal", result.illegal},
         {"wall_time_s", wall_time.value()},
         {"optimal", result.optimal},
         {"gap", result.gap}}}};

@@ -247,11 +247,11 @@ Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulat
   for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate *= faster;
   set_memory(job, simulation, out);
   const Cluster& cluster = job.job.cluster;
-  const Breakdown& parts = out.breakdown;
+  Seconds busy;
+  for (const StageUse& stage : simulation.stages) busy += stage.busy;
   out.cost_per_step = cost_of(cluster, out.step_time);
   out.energy_per_step =
-      energy_of(cluster, out.step_time,
-                parts.compute + parts.embedding_head + parts.recompute + parts.optimizer);
+      energy_of(cluster, out.step_time, busy / static_cast<double>(simulation.stages.size()));
   return out;
 }
 

@@ -485,6 +485,17 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.feasible = out.fullness <= 1;
 }
 
+// Kernels of a device over the step, on the average of all stages.
+Seconds computing_time(const Plan& plan, const Estimate& out) {
+  Seconds sum;
+  for (const StageEstimate& stage : out.stages) {
+    const Breakdown& parts = stage.exposed;
+    sum += parts.compute + parts.embedding_head + parts.recompute;
+  }
+  return sum * (plan.microbatches / static_cast<double>(out.stages.size())) +
+         out.breakdown.optimizer;
+}
+
 void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
            const KernelTimeTable* table, Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
@@ -498,10 +509,8 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
   fill_rates(job, plan, out);
   fill_memory(job, out);
   const Cluster& cluster = job.job.cluster;
-  const Seconds busy = out.breakdown.compute + out.breakdown.embedding_head +
-                       out.breakdown.recompute + out.breakdown.optimizer;
   out.cost_per_step = cost_of(cluster, out.step_time);
-  out.energy_per_step = energy_of(cluster, out.step_time, busy);
+  out.energy_per_step = energy_of(cluster, out.step_time, computing_time(plan, out));
 }
 
 }  // namespace

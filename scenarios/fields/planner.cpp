@@ -75,8 +75,9 @@ Expected<void> read_numbers(const Json& value, int least, Numbers& numbers, cons
     numbers = Numbers::between(std::max(least, bounds.from), bounds.to);
     return {};
   }
-  const auto add = [&numbers](const Json& number) {
-    numbers.values.push_back(static_cast<int>(number.get<double>()));
+  const auto add = [&numbers](const Json& entry) {
+    numbers.values.push_back(entry.is_string() ? kShardOverAll
+                                               : static_cast<int>(entry.get<double>()));
   };
   if (value.is_array()) {
     std::for_each(value.begin(), value.end(), add);
@@ -88,7 +89,13 @@ Expected<void> read_numbers(const Json& value, int least, Numbers& numbers, cons
 
 std::optional<Json> write_numbers(const Numbers& numbers) {
   if (numbers.empty()) return std::nullopt;
-  if (!numbers.values.empty()) return Json(numbers.values);
+  if (!numbers.values.empty()) {
+    Json values = Json::array();
+    for (const int value : numbers.values) {
+      values.push_back(value == kShardOverAll ? Json("all") : Json(value));
+    }
+    return values;
+  }
   Json bounds = Json::object();
   const Numbers all;
   if (numbers.least != all.least) bounds["from"] = numbers.least;
@@ -96,14 +103,18 @@ std::optional<Json> write_numbers(const Numbers& numbers) {
   return bounds;
 }
 
-// A dimension that is a number: a value, a list of values or bounds.
-Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*member) {
+// A dimension that is a number, or one of some names: a value, a list of values or bounds.
+Field<PlannerKeys> dimension_like_plan(const char* key, Numbers SearchSpace::*member,
+                                       const std::vector<std::string>& names = {}) {
   const FieldSpec& of_plan = key_of_plan(key);
   const int least = std::string_view(key) == "zero_stage" ? 0 : 1;
-  const Shape list{ListShape{{of_plan.shape}}};
-  const Shape bounds{ObjectShape{&spec_of<bounds_section>, {}}};
+  AnyShape one{{of_plan.shape}};
+  if (!names.empty()) one.alternatives.push_back({ChoiceShape{names}});
+  AnyShape any = one;
+  any.alternatives.push_back({ListShape{{names.empty() ? of_plan.shape : Shape{one}}}});
+  any.alternatives.push_back({ObjectShape{&spec_of<bounds_section>, {}}});
   return Field<PlannerKeys>{
-      {.key = key, .shape = {AnyShape{{of_plan.shape, list, bounds}}}, .doc = of_plan.doc},
+      {.key = key, .shape = {std::move(any)}, .doc = of_plan.doc},
       [member, least](const Json& value, PlannerKeys& keys, const Place& place) {
         return read_numbers(value, least, keys.*member, place);
       },
@@ -299,7 +310,7 @@ const Section<PlannerKeys>& planner_section() {
           dimension_like_plan("expert_tensor_parallel", &S::expert_tensor_parallel),
           dimension_like_plan("micro_batch", &S::micro_batch),
           dimension_like_plan("zero_stage", &S::zero_stage),
-          dimension_like_plan("sharding_group", &S::sharding_group)
+          dimension_like_plan("sharding_group", &S::sharding_group, {"all"})
               .absent("all ranks that hold the same parameters, and where the stack can those "
                       "inside a domain and below a leaf"),
           recompute_dimension(),

@@ -20,10 +20,10 @@ TEST(ExplainOption, TakesShortAndLongNames) {
 TEST(ExplainOption, NarrowsTheSpace) {
   const auto pinned = parse_pinned_keys("tp=8,mb=2,schedule=1f1b,ep=4,etp=2,cp=1,dp=16,vp=3");
   ASSERT_TRUE(pinned);
-  SearchSpace before;
+  PlannerKeys before;
   before.tensor_parallel = {1, 2};
   before.zero_stage = {1};
-  const SearchSpace space = pinned_space(before, *pinned);
+  const SearchSpace space = pinned_keys(before, *pinned);
   EXPECT_EQ(space.tensor_parallel, Numbers({8}));
   EXPECT_EQ(space.micro_batch, Numbers({2}));
   EXPECT_EQ(space.schedule, std::vector<std::string>({"1f1b"}));
@@ -33,6 +33,24 @@ TEST(ExplainOption, NarrowsTheSpace) {
   EXPECT_EQ(space.data_parallel, Numbers({16}));
   EXPECT_EQ(space.virtual_stages, Numbers({3}));
   EXPECT_EQ(space.zero_stage, Numbers({1})) << "what is not pinned stays";
+}
+
+TEST(ExplainOption, TakesEveryKeyThatThePlannerChooses) {
+  const auto pinned = parse_pinned_keys(
+      "rank_order=tp-cp-ep-pp-dp,sharding_group=all,sequence_parallel=false,offload=optimizer,"
+      "context_parallel_algorithm=ulysses,collective=ring,layers_per_stage=[3,5],"
+      "recompute={\"full\":2}");
+  ASSERT_TRUE(pinned) << pinned.error().message;
+  const PlannerKeys keys = pinned_keys({}, *pinned);
+  EXPECT_EQ(keys.rank_order, std::vector<std::string>({"tp-cp-ep-pp-dp"}));
+  EXPECT_EQ(keys.sharding_group, Numbers({kShardOverAll}));
+  EXPECT_EQ(keys.sequence_parallel, std::vector<bool>({false}));
+  EXPECT_EQ(keys.offload, std::vector<std::string>({"optimizer"}));
+  EXPECT_EQ(keys.context_parallel_algorithm, std::vector<std::string>({"ulysses"}));
+  EXPECT_EQ(keys.collective, std::vector<std::string>({"ring"}));
+  EXPECT_EQ(keys.layers_per_stage, std::vector<int>({3, 5}));
+  ASSERT_EQ(keys.recompute.size(), 1U);
+  EXPECT_EQ(keys.recompute[0].every_stage, (Recompute{RecomputeMode::full, 2}));
 }
 
 TEST(ExplainOption, ReplacesKeysOfARequest) {
@@ -46,15 +64,30 @@ TEST(ExplainOption, ReplacesKeysOfARequest) {
   EXPECT_EQ(request.recompute.mode, RecomputeMode::full);
 }
 
+TEST(ExplainOption, LeavesWhatNoPlanSaysOutOfARequest) {
+  const auto pinned = parse_pinned_keys("sharding_group=all,tp=[2,4],rank_order=tp-cp-ep-pp-dp");
+  ASSERT_TRUE(pinned);
+  const PlanRequest request = pinned_request({.tensor_parallel = 8}, *pinned);
+  EXPECT_EQ(request.tensor_parallel, 8);
+  EXPECT_FALSE(request.sharding_group);
+  EXPECT_EQ(request.rank_order, "tp-cp-ep-pp-dp");
+}
+
 TEST(ExplainOption, RefusesWithWhatIsAllowed) {
-  EXPECT_EQ(error_of("tp=x"), "--explain: tensor_parallel: found \"x\", allowed a whole number");
-  EXPECT_EQ(error_of("tp=-1"), "--explain: tensor_parallel: found \"-1\", allowed a whole number");
+  EXPECT_EQ(error_of("tp=x").find("--explain: /tensor_parallel: found \"x\"; allowed: a whole"), 0U)
+      << error_of("tp=x");
+  EXPECT_EQ(error_of("tp=-1"),
+            "--explain: /tensor_parallel: found -1; allowed: a whole number from 1 to 1000000");
   EXPECT_EQ(error_of("recompute=some"),
-            "--explain: recompute: found \"some\", allowed none, selective, full (did you mean "
-            "\"none\"?)");
+            "--explain: /recompute: found \"some\"; allowed: \"none\", \"selective\", \"full\" "
+            "(did you mean \"none\"?)");
   EXPECT_NE(error_of("schedule=2f2b").find("1f1b"), std::string::npos);
-  EXPECT_NE(error_of("schedule=zb_h1").find("(did you mean \"zb-h1\"?)"), std::string::npos);
+  EXPECT_NE(error_of("schedule=zb_h1").find("zb-h1"), std::string::npos)
+      << error_of("schedule=zb_h1");
   EXPECT_NE(error_of("tensor_paralel=2").find("nearest tensor_parallel"), std::string::npos);
+  EXPECT_EQ(error_of("tp=8,tensor_parallel=4"),
+            "--explain: found tensor_parallel twice, allowed once");
+  EXPECT_NE(error_of("deadline=3").find("found key \"deadline\""), std::string::npos);
   for (const std::string_view text : {"", "tp", "tp=8,", "tp=8 pp=2", "=8", "tp=99999999999"}) {
     EXPECT_NE(error_of(text), "") << text;
   }

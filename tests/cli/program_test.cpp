@@ -432,7 +432,7 @@ TEST(Program, ShowsTheBestSoFarWhenInterrupted) {
     if (ran.status != 130) break;
   }
   EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("Stopped after "), std::string::npos);
+  EXPECT_NE(ran.out.find("Stopped"), std::string::npos);  // a line may end behind it
 }
 
 }  // namespace

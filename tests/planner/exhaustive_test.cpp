@@ -248,6 +248,7 @@ void expect_the_same(const PreparedJob& job, Objective objective, int scenario, 
   found = search(job, options, [&job](const Plan& p, Estimate& out) { estimate(job, p, out); });
   ASSERT_TRUE(found.optimal);
   ASSERT_EQ(found.considered, found.space_size);
+  ASSERT_EQ(found.considered, found.pruned + found.evaluated + found.illegal);
   ASSERT_EQ(found.plans.empty(), expected.objective == std::numeric_limits<double>::infinity())
       << "scenario " << scenario;
   if (found.plans.empty()) {
@@ -308,6 +309,19 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
     const PreparedJob job = prepare(drawn.next());
     expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
                     {.recomputes = choices[static_cast<std::size_t>(i % 4)]});
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+// Where 1F1B may not be had, schedules of a single stage keep more or fewer micro-batches.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
+  const std::vector<std::vector<std::string>> names = {
+      {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"gpipe"}, {"gpipe", "zb-h2", "zb-v"}};
+  RandomJobs drawn(19);
+  for (int i = 0; i < 16; ++i) {
+    const PreparedJob job = prepare(drawn.next());
+    expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
+                    {.schedules = names[static_cast<std::size_t>(i % 4)]});
     if (testing::Test::HasFatalFailure()) return;
   }
 }

@@ -220,7 +220,10 @@ TEST(Improvement, FindsTheFastestOrderOfTheRanks) {
 // A list of all groups is the other road.
 TEST(Improvement, FindsTheFastestShardingGroup) {
   for (const int nodes : {2, 16}) {
-    const PreparedJob job = prepare(llama_8b_job(nodes));
+    Job question = llama_8b_job(nodes);
+    EXPECT_TRUE(question.training.stack.grouped_sharding.empty());
+    question.training.stack.grouped_sharding = {1, 2, 3};
+    const PreparedJob job = prepare(question);
     for (const int stage : {1, 2, 3}) {
       PlanRequest request{.zero_stage = stage, .overlap = {.data_parallel = false}};
       const Candidate over_all = candidate(job, request);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <limits>
 
@@ -142,6 +143,22 @@ TEST(Confirm, LeavesPlansBeyondTheFirstAlone) {
   confirm(job, {}, 1, second, plans);
   EXPECT_EQ(plans[0].plan.tensor_parallel, 1);
   EXPECT_FALSE(plans[1].confirmation);
+}
+
+// The first of them plays so long that the user gives up.
+TEST(Confirm, LeavesWhatWasNotReachedBehind) {
+  std::vector<Candidate> plans = {lasting(1.0, 1), lasting(1.01, 2), lasting(1.02, 4)};
+  const PreparedJob job = prepare(small_dense_job());
+  std::atomic<bool> interrupted = false;
+  const auto second = [&](const Plan& plan) -> Expected<Estimate> {
+    interrupted = plan.tensor_parallel == 2;
+    return lasting(plan.tensor_parallel == 1 ? 1.05 : 1.04, plan.tensor_parallel).estimate;
+  };
+  confirm(job, {.interrupted = &interrupted}, 3, second, plans);
+  EXPECT_EQ(plans[0].plan.tensor_parallel, 2);
+  EXPECT_EQ(plans[1].plan.tensor_parallel, 1);
+  EXPECT_EQ(plans[2].plan.tensor_parallel, 4);
+  EXPECT_FALSE(plans[2].confirmation);
 }
 
 // One search for all resources must find what a search from nothing finds for each.
