@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <span>
 #include <utility>
 
+#include "executor/step_gaps.h"
 #include "scenarios/write_spans.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
@@ -38,22 +38,6 @@ void add_steps(Boards& boards, Profile& profile) {
   }
 }
 
-// Share of the last step that no operation covers: streams overlap, so their times are united.
-double share_between(Board& board) {
-  const BoardHead& head = board.head();
-  if (head.steps_done == 0) return 0;
-  const std::span all(board.operations(), static_cast<std::size_t>(head.operations));
-  std::vector<OperationRecord> records(all.begin(), all.end());
-  std::ranges::sort(records, {}, &OperationRecord::begin);
-  double covered = 0, until = 0;
-  for (const OperationRecord& record : records) {
-    covered += std::max(record.end - std::max(record.begin, until), 0.0);
-    until = std::max(until, record.end);
-  }
-  const double step = board.steps()[head.steps_done - 1].time;
-  return step > 0 ? std::clamp(1 - covered / step, 0.0, 1.0) : 0;
-}
-
 void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   for (auto& board : boards) {
@@ -62,8 +46,40 @@ void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
     profile.ranks.push_back({.rank = head.rank,
                              .stage = layout.coordinates(head.rank).stage,
                              .host = head.host.data(),
-                             .peak_memory = Bytes(head.peak_bytes),
-                             .between = share_between(*board)});
+                             .peak_memory = Bytes(head.peak_bytes)});
+  }
+}
+
+// The longest gap of a rank or of one of its streams, with the operations around it.
+template <typename Of>
+void name_gap(const StepGap& gap, const std::vector<IssuedOperation>& operations, Of& of) {
+  of.longest_gap = gap.time;
+  if (gap.after < 0) return;
+  of.after = described(operations[static_cast<std::size_t>(gap.after)]);
+  of.before = described(operations[static_cast<std::size_t>(gap.before)]);
+}
+
+// What lies between the operations of its last step. Requires: it has done one.
+void add_gaps(const std::vector<IssuedOperation>& operations, Board& board, ProfiledRank& rank) {
+  std::vector<TimedOperation> timed;
+  const OperationRecord* record = board.operations();
+  for (const IssuedOperation& issued : operations) {
+    timed.push_back({issued.operation->stream, is_communication(issued.operation->kind),
+                     Seconds(record->begin), Seconds(record->end)});
+    ++record;
+  }
+  const Seconds step(board.steps()[board.head().steps_done - 1].time);
+  if (step == Seconds(0)) return;
+  const auto share = [step](Seconds time) { return std::clamp(time / step, 0.0, 1.0); };
+  const StepGaps gaps = gaps_of(timed);
+  rank.between = share(gaps.all);
+  name_gap(gaps.longest, operations, rank);
+  for (const StreamGaps& of : gaps.streams) {
+    ProfiledStream stream{.stream = std::string(name_of(of.stream)),
+                          .between = share(of.all),
+                          .communicating = share(of.communication)};
+    name_gap(of.longest, operations, stream);
+    rank.streams.push_back(std::move(stream));
   }
 }
 
@@ -76,6 +92,21 @@ std::vector<std::string> names_of(const StepSimulation& simulation, std::size_t 
     if (task.kind == StepTaskKind::operation) names.push_back(operation_name(task));
   }
   return names;
+}
+
+// Of all ranks that have done a step.
+void add_gaps(const StepSimulation& simulation, Boards& boards, Profile& profile) {
+  auto rank = profile.ranks.begin();
+  for (auto& board : boards) {
+    if (!board) continue;
+    ProfiledRank& of = *rank++;
+    if (board->head().steps_done == 0) continue;
+    std::vector<IssuedOperation> operations;
+    for (const StepTask& task : simulation.step.tasks[static_cast<std::size_t>(of.stage)]) {
+      if (task.kind == StepTaskKind::operation) operations.push_back(task.issued);
+    }
+    add_gaps(operations, *board, of);
+  }
 }
 
 int rank_of_stage(const StepSimulation& simulation, int stage) {
@@ -218,6 +249,7 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
     const Estimate predicted = as_estimate(question.job, setting.plan, *simulation);
     profile.mfu = predicted.mfu * (simulation->step_time / measured);
   }
+  add_gaps(*simulation, boards, profile);
   ByOperation all;
   add_predicted(*simulation, all);
   add_measured(*simulation, setting, run, boards, all);

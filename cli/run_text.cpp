@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <span>
 
 #include "cli/table.h"
 #include "cli/text.h"
@@ -13,6 +15,7 @@ namespace trainyard {
 namespace {
 
 constexpr std::size_t kOperationsShown = 24;
+constexpr std::size_t kRanksShown = 4;
 
 std::string exact_milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
 
@@ -54,6 +57,41 @@ std::string operation_table(const Profile& profile, const Style& style) {
   return table.render(style) + rest;
 }
 
+// Of the ranks with the most between their operations.
+std::string gap_table(const Profile& profile, const Style& style) {
+  std::vector<const ProfiledRank*> ranks;
+  for (const ProfiledRank& rank : profile.ranks) {
+    if (!rank.streams.empty()) ranks.push_back(&rank);
+  }
+  if (ranks.empty()) return "";
+  std::ranges::stable_sort(ranks, std::greater<>(), &ProfiledRank::between);
+  Table table({{"rank", "", Align::left},
+               {"stream", "", Align::left},
+               {"idle", "% of the step"},
+               {"communicating", "% of the step"},
+               {"longest", "ms"},
+               {"after", "", Align::left},
+               {"before", "", Align::left}});
+  const std::size_t shown = std::min(ranks.size(), kRanksShown);
+  for (const ProfiledRank* rank : std::span(ranks).first(shown)) {
+    table.add_row({fmt::format("{}", rank->rank), "all", fmt::format("{:.1f}", 100 * rank->between),
+                   "", exact_milliseconds(rank->longest_gap), rank->after, rank->before});
+    for (const ProfiledStream& of : rank->streams) {
+      table.add_row({"", of.stream, fmt::format("{:.1f}", 100 * of.between),
+                     fmt::format("{:.1f}", 100 * of.communicating),
+                     exact_milliseconds(of.longest_gap), of.after, of.before});
+    }
+  }
+  const std::string rest =
+      ranks.size() > shown
+          ? fmt::format("{} more ranks have less between their operations (--format json).\n",
+                        ranks.size() - shown)
+          : "";
+  return "\nBetween operations, in the last step; communicating: of it, while another stream of "
+         "the rank communicated:\n" +
+         table.render(style) + rest;
+}
+
 std::string memory_line(const Profile& profile) {
   const auto fullest = std::max_element(
       profile.ranks.begin(), profile.ranks.end(),
@@ -68,8 +106,13 @@ std::string memory_line(const Profile& profile) {
 std::string between_line(const Profile& profile) {
   const auto idlest = std::ranges::max_element(profile.ranks, {}, &ProfiledRank::between);
   if (idlest == profile.ranks.end() || mean_step_time(profile) == Seconds(0)) return "";
-  return fmt::format("Between operations: at most {:.1f} % of a step, on rank {}.\n",
-                     100 * idlest->between, idlest->rank);
+  const std::string longest =
+      idlest->after.empty()
+          ? ""
+          : fmt::format("; the longest time {}, after {} and before {}",
+                        with_unit(idlest->longest_gap), idlest->after, idlest->before);
+  return fmt::format("Between operations: at most {:.1f} % of a step, on rank {}{}.\n",
+                     100 * idlest->between, idlest->rank, longest);
 }
 
 std::string step_line(const Profile& profile) {
@@ -92,6 +135,7 @@ std::string run_report(const Profile& profile, const Style& style) {
   if (!profile.operations.empty()) {
     text += "\nBy what contributes most to the difference:\n" + operation_table(profile, style);
   }
+  text += gap_table(profile, style);
   return text + "\n" + step_line(profile) + between_line(profile) + memory_line(profile);
 }
 

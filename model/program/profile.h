@@ -17,12 +17,24 @@ struct ProfiledStep {
   double gradient_norm = 0;
 };
 
+// Of a rank's last step: what lies between the operations of one of its streams.
+struct ProfiledStream {
+  std::string stream;
+  double between = 0;        // share of the step
+  double communicating = 0;  // of it, as a share of the step: while another stream communicated
+  Seconds longest_gap;
+  std::string after, before;  // the operations around it; empty: there is none
+};
+
 struct ProfiledRank {
   int rank = 0;
   int stage = 0;
   std::string host;
   Bytes peak_memory;   // buffers of the program
   double between = 0;  // share of its last step in which no operation of it ran or waited
+  Seconds longest_gap;
+  std::string after, before;  // the operations around it; empty: there is none
+  std::vector<ProfiledStream> streams;
 };
 
 // A receive or a collective takes from when its rank is ready for it: waiting for others shows.

@@ -24,6 +24,28 @@ const Section<ProfiledStep>& profiled_step_section() {
   return section;
 }
 
+const Section<ProfiledStream>& profiled_stream_section() {
+  using S = ProfiledStream;
+  static const Section<S> section(
+      "profiled_stream", "What lies between the operations of a stream, in a rank's last step.",
+      {
+          text("stream", &S::stream, "of the program").required(),
+          number(
+              "between", &S::between,
+              "share of the step in which none of its operations ran, from its first to its last",
+              {.least = 0, .most = 1}),
+          number("communicating", &S::communicating,
+                 "of `between`, as a share of the step too: while the rank communicated on another "
+                 "stream, transfers and waiting for other ranks alike",
+                 {.least = 0, .most = 1}),
+          quantity("longest_gap", &S::longest_gap, "the longest time between two of its operations",
+                   Zero::allowed),
+          text("after", &S::after, "the operation before that"),
+          text("before", &S::before, "the operation after it"),
+      });
+  return section;
+}
+
 const Section<ProfiledRank>& profiled_rank_section() {
   using R = ProfiledRank;
   static const Section<R> section(
@@ -37,6 +59,10 @@ const Section<ProfiledRank>& profiled_rank_section() {
                  "share of its last step in which no operation of it ran or waited: what the host "
                  "takes between them",
                  {.least = 0, .most = 1}),
+          quantity("longest_gap", &R::longest_gap, "the longest such time", Zero::allowed),
+          text("after", &R::after, "the operation before that"),
+          text("before", &R::before, "the operation after it"),
+          objects<profiled_stream_section>("streams", &R::streams, "that it has operations on"),
       });
   return section;
 }

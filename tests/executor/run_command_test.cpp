@@ -118,7 +118,58 @@ TEST(RunCommand, SaysWhatLiesBetweenItsOperations) {
   }
   ASSERT_EQ(measured->ranks.size(), 1u);
   EXPECT_GT(busy, 0);
-  EXPECT_NEAR(measured->ranks[0].between, 1 - busy / measured->steps.back().time.value(), 1e-3);
+  const ProfiledRank& rank = measured->ranks[0];
+  EXPECT_NEAR(rank.between, 1 - busy / measured->steps.back().time.value(), 1e-3);
+  ASSERT_EQ(rank.streams.size(), 1u);
+  EXPECT_EQ(rank.streams[0].stream, "compute");
+  EXPECT_EQ(rank.streams[0].between, rank.between);
+  EXPECT_EQ(rank.streams[0].communicating, 0);
+  EXPECT_EQ(rank.streams[0].longest_gap, rank.longest_gap);
+  EXPECT_FALSE(rank.after.empty());
+  EXPECT_NE(ran.out.find(fmt::format("after {} and before {}.", rank.after, rank.before)),
+            std::string::npos)
+      << ran.out;
+}
+
+// Gaps of each track of the trace, which is read back on its own, beside those of the profile.
+TEST(RunCommand, SaysWhatLiesBetweenTheOperationsOfEachStream) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran =
+      run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
+                                tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4),
+                                trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("communicating: of it,"), std::string::npos) << ran.out;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  ASSERT_EQ(measured->ranks.size(), 4u);
+  std::size_t streams = 0;
+  for (const SavedTrack& track : saved->tracks) {
+    const auto rank = std::ranges::find_if(measured->ranks, [&](const ProfiledRank& of) {
+      return track.process == fmt::format("rank {} measured", of.rank);
+    });
+    if (rank == measured->ranks.end()) continue;
+    const auto stream = std::ranges::find(rank->streams, track.name, &ProfiledStream::stream);
+    ASSERT_NE(stream, rank->streams.end()) << track.name;
+    ++streams;
+    // One thread runs one operation after the other: nothing overlaps.
+    double all = 0, longest = 0, until = -1;
+    for (const std::uint32_t span : track.spans) {
+      const double begin = to_seconds(saved->times[span].start).value();
+      const double gap = until < 0 ? 0 : begin - until;
+      all += gap;
+      longest = std::max(longest, gap);
+      until = to_seconds(saved->times[span].end).value();
+    }
+    const double step = measured->steps.back().time.value();
+    EXPECT_NEAR(stream->longest_gap.value(), longest, 1e-8) << track.process << track.name;
+    // The step of the slowest rank is not shorter than this one's.
+    EXPECT_GE(stream->between, all / step - 1e-3) << track.process << track.name;
+    EXPECT_LE(stream->communicating, stream->between);
+    EXPECT_EQ(stream->after.empty(), longest == 0);
+  }
+  EXPECT_EQ(streams, 4U * 3U);  // compute, tensor-parallel, pipeline
 }
 
 TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
