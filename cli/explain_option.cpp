@@ -161,6 +161,9 @@ SearchSpace pinned_space(SearchSpace space, const std::vector<PinnedKey>& pinned
 PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pinned) {
   request.data_parallel.reset();
   request.schedule.clear();
+  const bool other_schedule =
+      std::ranges::find(pinned, "schedule", &PinnedKey::key) != pinned.end();
+  if (other_schedule) request.virtual_stages.reset();
   for (const PinnedKey& pin : pinned) {
     if (pin.key == "recompute") {
       request.recompute = {.mode = recompute_mode(pin.value)};

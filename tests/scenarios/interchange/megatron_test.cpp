@@ -227,7 +227,8 @@ void vary_megatron(Draw& draw, PlanRequest& request) {
   request.tensor_parallel = draw.power_of_two(3);
   request.context_parallel = draw.power_of_two(1);
   request.pipeline_parallel = 1 + draw.below(6);
-  request.virtual_stages = 1 + draw.below(3);
+  const int chunks = 1 + draw.below(3);
+  request.virtual_stages = chunks;
   request.expert_parallel = draw.power_of_two(3);
   request.expert_tensor_parallel = draw.power_of_two(1);
   request.micro_batch = draw.power_of_two(2);
@@ -241,11 +242,11 @@ void vary_megatron(Draw& draw, PlanRequest& request) {
   request.context_parallel_algorithm = kContexts[draw.below(3)];
   request.recompute.mode = static_cast<RecomputeMode>(draw.below(3));
   if (request.recompute.mode == RecomputeMode::full) {
-    request.recompute.full_layers = request.virtual_stages * draw.below(3);
+    request.recompute.full_layers = chunks * draw.below(3);
   }
   request.overlap.data_parallel = draw.coin();
   request.overlap.tensor_parallel = draw.coin();
-  if (request.virtual_stages > 1) request.overlap.pipeline = draw.coin();
+  if (chunks > 1) request.overlap.pipeline = draw.coin();
   if (request.expert_parallel > 1) request.overlap.expert_parallel = draw.coin();
   if (draw.coin()) request.offload.optimizer = OffloadTarget::host;
 }
