@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "model/cluster/crowding.h"
 #include "model/cost/traffic.h"
 #include "model/plan/process_groups.h"
 

@@ -39,32 +39,45 @@ constexpr std::array kHardwareChanges = {
     HardwareChange{"10 % less host time", lower_host_time},
 };
 
+// One of the numbers of a plan's request.
+using NumberOf = int& (*)(PlanRequest& request);
+template <int PlanRequest::*member>
+int& number(PlanRequest& request) {
+  return request.*member;
+}
+int& named_chunks(PlanRequest& request) {
+  return *request.virtual_stages;
+}  // request_of names them
+
 // One step away from a plan; leaves `request` as it is where the step makes no sense.
 struct Move {
   std::string_view key;  // printed with its new value
-  int PlanRequest::*up;  // doubled or halved
+  NumberOf up;           // doubled or halved
   bool doubles;
-  int PlanRequest::*down;  // the degree that makes room; nullptr: data parallelism does
+  NumberOf down;  // the degree that makes room; nullptr: data parallelism does
 };
 
 constexpr std::array kMoves = {
-    Move{"micro_batch", &PlanRequest::micro_batch, true, nullptr},
-    Move{"micro_batch", &PlanRequest::micro_batch, false, nullptr},
-    Move{"virtual_stages", &PlanRequest::virtual_stages, true, nullptr},
-    Move{"virtual_stages", &PlanRequest::virtual_stages, false, nullptr},
-    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, nullptr},
-    Move{"tensor_parallel", &PlanRequest::tensor_parallel, false, nullptr},
-    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, &PlanRequest::pipeline_parallel},
-    Move{"tensor_parallel", &PlanRequest::tensor_parallel, true, &PlanRequest::context_parallel},
-    Move{"context_parallel", &PlanRequest::context_parallel, true, nullptr},
-    Move{"context_parallel", &PlanRequest::context_parallel, false, nullptr},
-    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, true, nullptr},
-    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, false, nullptr},
-    Move{"pipeline_parallel", &PlanRequest::pipeline_parallel, true, &PlanRequest::tensor_parallel},
-    Move{"expert_parallel", &PlanRequest::expert_parallel, true, nullptr},
-    Move{"expert_parallel", &PlanRequest::expert_parallel, false, nullptr},
-    Move{"expert_tensor_parallel", &PlanRequest::expert_tensor_parallel, true, nullptr},
-    Move{"expert_tensor_parallel", &PlanRequest::expert_tensor_parallel, false, nullptr},
+    Move{"micro_batch", number<&PlanRequest::micro_batch>, true, nullptr},
+    Move{"micro_batch", number<&PlanRequest::micro_batch>, false, nullptr},
+    Move{"virtual_stages", named_chunks, true, nullptr},
+    Move{"virtual_stages", named_chunks, false, nullptr},
+    Move{"tensor_parallel", number<&PlanRequest::tensor_parallel>, true, nullptr},
+    Move{"tensor_parallel", number<&PlanRequest::tensor_parallel>, false, nullptr},
+    Move{"tensor_parallel", number<&PlanRequest::tensor_parallel>, true,
+         number<&PlanRequest::pipeline_parallel>},
+    Move{"tensor_parallel", number<&PlanRequest::tensor_parallel>, true,
+         number<&PlanRequest::context_parallel>},
+    Move{"context_parallel", number<&PlanRequest::context_parallel>, true, nullptr},
+    Move{"context_parallel", number<&PlanRequest::context_parallel>, false, nullptr},
+    Move{"pipeline_parallel", number<&PlanRequest::pipeline_parallel>, true, nullptr},
+    Move{"pipeline_parallel", number<&PlanRequest::pipeline_parallel>, false, nullptr},
+    Move{"pipeline_parallel", number<&PlanRequest::pipeline_parallel>, true,
+         number<&PlanRequest::tensor_parallel>},
+    Move{"expert_parallel", number<&PlanRequest::expert_parallel>, true, nullptr},
+    Move{"expert_parallel", number<&PlanRequest::expert_parallel>, false, nullptr},
+    Move{"expert_tensor_parallel", number<&PlanRequest::expert_tensor_parallel>, true, nullptr},
+    Move{"expert_tensor_parallel", number<&PlanRequest::expert_tensor_parallel>, false, nullptr},
 };
 
 constexpr std::pair<std::string_view, RecomputeMode> kRecomputations[] = {
@@ -95,30 +108,31 @@ bool halve(int& value) {
 
 std::optional<Neighbour> moved(const Move& move, const PlanRequest& from) {
   Neighbour next{"", from};
-  int& value = next.request.*move.up;
+  int& value = move.up(next.request);
   if (!move.doubles && !halve(value)) {
     return std::nullopt;
   }
   value = move.doubles ? 2 * value : value;
   next.change = fmt::format("{} {}", move.key, value);
   if (move.down != nullptr) {
-    if (!halve(next.request.*move.down)) {
+    if (!halve(move.down(next.request))) {
       return std::nullopt;
     }
     const std::string_view other =
-        move.down == &PlanRequest::pipeline_parallel ? "pipeline_parallel"
-        : move.down == &PlanRequest::tensor_parallel ? "tensor_parallel"
-                                                     : "context_parallel";
-    next.change += fmt::format(" with {} {}", other, next.request.*move.down);
+        move.down == number<&PlanRequest::pipeline_parallel> ? "pipeline_parallel"
+        : move.down == number<&PlanRequest::tensor_parallel> ? "tensor_parallel"
+                                                             : "context_parallel";
+    next.change += fmt::format(" with {} {}", other, move.down(next.request));
   }
   // Data parallelism fills the cluster; the schedule follows the virtual stages.
   next.request.data_parallel.reset();
   next.request.sharding_group.reset();
   next.request.layers_per_stage.clear();
-  if (move.up == &PlanRequest::virtual_stages) {
+  if (move.up == named_chunks) {
     next.request.schedule.clear();
   }
-  if (move.up == &PlanRequest::pipeline_parallel || move.down == &PlanRequest::pipeline_parallel) {
+  if (move.up == number<&PlanRequest::pipeline_parallel> ||
+      move.down == number<&PlanRequest::pipeline_parallel>) {
     drop_stages(next);
   }
   return next;

@@ -107,9 +107,10 @@ const PlanKnob kKnobs[] = {
     degree<&PlanRequest::pipeline_parallel>("pipeline_parallel",
                                             TRAINYARD_KNOB_TEXT("Pipeline stages"),
                                             TRAINYARD_KNOB_TEXT("stages of layers"), degrees),
-    degree<&PlanRequest::virtual_stages>("virtual_stages", TRAINYARD_KNOB_TEXT("Virtual stages"),
-                                         TRAINYARD_KNOB_TEXT("chunks that each stage holds"),
-                                         layer_counts),
+    {"virtual_stages", TRAINYARD_KNOB_TEXT("Virtual stages"),
+     TRAINYARD_KNOB_TEXT("chunks that each stage holds"),
+     [](const PlanRequest& r) { return r.virtual_stages.value_or(1); },
+     [](PlanRequest& r, int value) { r.virtual_stages = value; }, layer_counts, number_name, true},
     degree<&PlanRequest::expert_parallel>("expert_parallel", TRAINYARD_KNOB_TEXT("Expert parallel"),
                                           TRAINYARD_KNOB_TEXT("ranks that share the experts"),
                                           expert_counts),
@@ -149,6 +150,8 @@ PlanRequest turned(PlanRequest request, const PlanKnob& knob, int value) {
   const std::string_view key = knob.key;
   if (key == "tensor_parallel") request.sequence_parallel.reset();
   if (key == "pipeline_parallel") request.recompute_per_stage.clear();
+  // One chunk was no choice: of another schedule it may be another number.
+  if (key == "schedule" && request.virtual_stages == 1) request.virtual_stages.reset();
   const bool chooses_passes = key == "virtual_stages" || key == "pipeline_parallel";
   if (chooses_passes) {
     request.passes = nullptr;

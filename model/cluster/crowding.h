@@ -31,7 +31,4 @@ CrossingTimes in_the_mean(const CrossingTimes& sums, int domains, int members);
 // Over the links' bandwidths.
 Crowding crowding(const CrossingTimes& times, const GroupLinks& links);
 
-// Members of a group in every aligned block of so many ranks.
-int members_within(GroupShape group, int ranks);
-
 }  // namespace trainyard

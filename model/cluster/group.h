@@ -18,6 +18,9 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
+// Members of a group in every aligned block of so many ranks.
+int members_within(GroupShape group, int ranks);
+
 // Partners at distance 1, 2, 4, … meet each other on the links between switches. How many times as
 // long messages between domains take for it as at the bandwidth that the closed form has for them:
 // 1 where NICs decide; less where fewer messages meet than there.

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "model/cluster/crowding.h"
 #include "model/cluster/routed_groups.h"
@@ -8,11 +7,6 @@
 
 namespace trainyard {
 namespace {
-
-// Members of {i·stride, i < count} in every aligned block of `ranks`.
-int aligned_members(int stride, int count, int ranks) {
-  return count > 1 && ranks % stride == 0 ? std::gcd(count, ranks / stride) : 1;
-}
 
 // In a mesh a member reaches the others of its group over one link each.
 BytesPerSecond inside_of(const FabricTiers& tiers, int members) {
@@ -26,13 +20,6 @@ bool is_narrow(const Tier& tier, const Tier& domain) {
 }
 
 }  // namespace
-
-int members_within(GroupShape group, int ranks) {
-  const int run = group.run == 0 ? group.size : group.run;
-  const int members = aligned_members(group.stride, run, ranks);
-  if (members < run || run == group.size) return members;
-  return run * aligned_members(group.jump, group.size / run, ranks);
-}
 
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   GroupLinks links;

@@ -19,7 +19,7 @@ constexpr std::array<PositiveKey, 9> kPositiveKeys = {{
     {"tensor_parallel", [](const PlanRequest& r) { return r.tensor_parallel; }},
     {"context_parallel", [](const PlanRequest& r) { return r.context_parallel; }},
     {"pipeline_parallel", [](const PlanRequest& r) { return r.pipeline_parallel; }},
-    {"virtual_stages", [](const PlanRequest& r) { return r.virtual_stages; }},
+    {"virtual_stages", [](const PlanRequest& r) { return r.virtual_stages.value_or(1); }},
     {"data_parallel", [](const PlanRequest& r) { return r.data_parallel.value_or(1); }},
     {"expert_parallel", [](const PlanRequest& r) { return r.expert_parallel; }},
     {"expert_tensor_parallel", [](const PlanRequest& r) { return r.expert_tensor_parallel; }},

@@ -53,7 +53,8 @@ struct PlanRequest {
   int context_parallel = 1;
   ContextAlgorithm context_parallel_algorithm = ContextAlgorithm::ring;
   int pipeline_parallel = 1;
-  int virtual_stages = 1;
+  // Absent: as many as the schedule has, 1 where it says nothing.
+  std::optional<int> virtual_stages;
   std::string schedule;  // empty: 1f1b, or interleaved-1f1b when virtual_stages > 1
   std::shared_ptr<const ListedSchedule> passes;  // a user's own schedule instead
   std::vector<int> layers_per_stage;  // p entries, or p·v in the order of chunks; empty: even

@@ -10,12 +10,13 @@ namespace {
 
 std::string_view schedule_name(const PlanRequest& request) {
   if (!request.schedule.empty()) return request.schedule;
-  return request.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
+  return request.virtual_stages.value_or(1) > 1 ? "interleaved-1f1b" : "1f1b";
 }
 
-// A V has two chunks a stage, named or not, and a pass list as many as it has.
+// Where none are named a V has two chunks a stage, and a pass list as many as it has.
 int virtual_stages(const PlanRequest& request, const Schedule* schedule) {
-  if (request.virtual_stages != 1 || schedule == nullptr) return request.virtual_stages;
+  if (request.virtual_stages) return *request.virtual_stages;
+  if (schedule == nullptr) return 1;
   if (schedule->listed != nullptr) return schedule->listed->shape.chunks;
   return schedule->route == Route::vee ? 2 : 1;
 }

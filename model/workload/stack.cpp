@@ -5,13 +5,14 @@
 namespace trainyard {
 namespace {
 
-// Months since the year 2000 of "25.04…".
+// Months since the year 2000 of "25.04…"; nothing where it does not start so.
 std::optional<int> month_of(std::string_view release) {
   int year = 0;
   int month = 0;
   const char* end = release.data() + release.size();
   const auto [dot, bad_year] = std::from_chars(release.data(), end, year);
-  if (bad_year != std::errc{} || dot == end || *dot != '.') return std::nullopt;
+  const bool two_digits = release.data() + 2 == dot;
+  if (bad_year != std::errc{} || !two_digits || dot == end || *dot != '.') return std::nullopt;
   const auto [rest, bad_month] = std::from_chars(dot + 1, end, month);
   if (bad_month != std::errc{} || rest != dot + 3 || month < 1 || month > 12) return std::nullopt;
   return 12 * year + month;

@@ -201,7 +201,9 @@ const Section<Measured>& measured_section() {
           choice("peak_memory_kind", &M::peak_memory_kind, kMemoryKinds,
                  "what was read: the allocator's allocated or reserved bytes, or the device's use"),
           text("source", &M::source, "where it was published"),
-          text("release", &M::release, "version of the software"),
+          text("release", &M::release,
+               "version of the software; one that starts with year and month, `\"25.04\"`, is the "
+               "stack's `release`"),
       });
   return section;
 }

@@ -148,7 +148,8 @@ const Section<SequenceMix>& sequences_section() {
                "most: each replica deals its own evenly (with `balanced` all of them over all "
                "replicas) into as few as the fullest one needs, rounded up to a number that the "
                "schedule takes (for interleaved-1f1b a multiple of the stages), never above the "
-               "plan's; not with `packed`"),
+               "plan's, which a pass list keeps, also the one that `schedule` `auto` finds; not "
+               "with `packed`"),
       });
   return section;
 }

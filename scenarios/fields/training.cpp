@@ -9,6 +9,10 @@ constexpr std::string_view kDefaultPrecision = "bf16";
 constexpr std::string_view kDefaultOptimizer = "adam";
 constexpr std::string_view kDefaultStack = "megatron-core";
 
+// The start of what software calls itself: "26.04.01 NeMo Container".
+const TextShape kRelease{"[0-9]{2}[.](0[1-9]|1[0-2])([^0-9].*)?",
+                         "year and month first, such as \"25.04\" or \"25.04.01\""};
+
 // One of the records of a table in model/, by its name.
 template <typename Record>
 Field<Training> one_of(std::string key, Record Training::*member, std::span<const Record> records,
@@ -39,7 +43,7 @@ std::vector<Field<Training>> training_fields() {
       one_of("optimizer", &T::optimizer, optimizers(), "the optimizer").absent("`\"adam\"`"),
       reference<stack_section>("stack", &T::stack, "the software that runs the step")
           .absent("`\"megatron-core\"`"),
-      text("release", &T::release, "of the stack: year and month, `\"26.04\"`")
+      text("release", &T::release, "of the stack, by year and month", {kRelease})
           .absent("that of `measured`; else the stack as its document describes it"),
       count("tokens", &T::tokens, "tokens of the whole run", {.most = 1e18}).absent("not said"),
   };

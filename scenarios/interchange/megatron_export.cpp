@@ -13,6 +13,16 @@ namespace {
 constexpr std::string_view kOrder = "tp-cp-ep-dp-pp";
 constexpr std::string_view kPipelineFirst = "tp-cp-ep-pp-dp";  // --use-tp-pp-dp-mapping
 
+// Megatron-Core refuses that order where its expert_data_parallel_size is not its
+// data_parallel_size, and gives a dense network experts of tensor_model_parallel_size ranks
+// (megatron/core/parallel_state.py: initialize_model_parallel).
+bool numbers_pipeline_first(const Plan& plan, const Transformer& model) {
+  const int ranks = plan.tensor_parallel * plan.context_parallel;
+  const int of_experts =
+      model.experts > 0 ? plan.expert_parallel * plan.expert_tensor_parallel : plan.tensor_parallel;
+  return plan.rank_order == kPipelineFirst && plan.pipeline_parallel > 1 && of_experts == ranks;
+}
+
 class Arguments {
  public:
   void flag(std::string name, bool set = true) {
@@ -268,7 +278,7 @@ void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) 
     arguments.flag("--overlap-moe-expert-parallel-comm",
                    plan.overlap.expert_parallel && plan.expert_parallel > 1);
   }
-  arguments.flag("--use-tp-pp-dp-mapping", plan.rank_order == kPipelineFirst);
+  arguments.flag("--use-tp-pp-dp-mapping", numbers_pipeline_first(plan, model));
   add_sharding(plan, arguments);
   add_recompute(plan, arguments);
   if (plan.offload.optimizer == OffloadTarget::host) {
@@ -307,7 +317,7 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
   check_training(scenario, refusals);
   check_rest(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
-  const bool pipeline_first = plan.rank_order == kPipelineFirst;
+  const bool pipeline_first = numbers_pipeline_first(plan, scenario.job.model);
   const auto devices =
       rank_devices(plan, scenario.job.model, pipeline_first ? kPipelineFirst : kOrder);
   if (!devices) return tl::unexpected(devices.error());
@@ -324,6 +334,11 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
                      hostfile(*devices, scenario.job.cluster.devices_per_node),
                      sbatch_script(scenario, plan, launch)},
                     {"data, tokenizer, learning rate and checkpoints: arguments of launch.sbatch"}};
+  if (!std::ranges::is_sorted(*devices)) {
+    exported.notes.push_back(
+        fmt::format("rank_order {} is in the hostfile alone: by the arguments ranks lie {}",
+                    plan.rank_order, pipeline_first ? kPipelineFirst : kOrder));
+  }
   if (plan.load_imbalance > 1) {
     exported.notes.emplace_back("load_imbalance is what the data does, not a setting");
   }

@@ -335,7 +335,7 @@ void read_recompute(Options& options, PlanRequest& plan) {
   // Block: of each chunk. Uniform: of all, saved every `layers`; one is what is priced.
   if (method == "block") {
     plan.recompute.full_layers =
-        static_cast<int>(product_up_to(1'000'000, {layers, plan.virtual_stages}));
+        static_cast<int>(product_up_to(1'000'000, {layers, plan.virtual_stages.value_or(1)}));
   }
   if (method == "uniform" && layers > 1) {
     options.refuse("recompute_num_layers", "1 with the method uniform");
@@ -343,7 +343,10 @@ void read_recompute(Options& options, PlanRequest& plan) {
 }
 
 void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
-  plan.virtual_stages = options.degree("num_virtual_stages_per_pipeline_rank");
+  const auto set = [&plan](int stages) {
+    if (stages > 1) plan.virtual_stages = stages;
+  };
+  set(options.degree("num_virtual_stages_per_pipeline_rank"));
   options.count("microbatch_group_size_per_virtual_pipeline_stage", 1);
   const auto each = options.count("num_layers_per_virtual_pipeline_stage", 1);
   if (!each) return;
@@ -353,7 +356,7 @@ void read_virtual_stages(Options& options, int layers, PlanRequest& plan) {
         "num_layers_per_virtual_pipeline_stage",
         fmt::format("a divisor of the {} layers of a stage", layers / plan.pipeline_parallel));
   }
-  plan.virtual_stages = static_cast<int>(layers / chunks);
+  set(static_cast<int>(layers / chunks));
 }
 
 // Layers of every stage, from those of the first and the last.
@@ -389,13 +392,13 @@ std::vector<int> read_layers(Options& options, int layers, const PlanRequest& pl
 
 // What make_plan would choose by itself is not said.
 std::vector<int> unless_default(std::vector<int> layers, int all, const PlanRequest& request) {
-  if (std::int64_t{request.pipeline_parallel} * request.virtual_stages !=
+  if (std::int64_t{request.pipeline_parallel} * request.virtual_stages.value_or(1) !=
       static_cast<std::int64_t>(layers.size())) {
     return layers;
   }
   Plan plan;
   plan.pipeline_parallel = request.pipeline_parallel;
-  plan.virtual_stages = request.virtual_stages;
+  plan.virtual_stages = request.virtual_stages.value_or(1);
   const LayersOfChunks usual(plan, all);
   for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
     if (layers[chunk] != usual[static_cast<int>(chunk)]) return layers;
@@ -422,7 +425,7 @@ void read_overlap(Options& options, PlanRequest& plan) {
   plan.overlap.data_parallel = options.flag("overlap_grad_reduce");
   options.flag("overlap_param_gather");
   if (plan.tensor_parallel > 1) plan.overlap.tensor_parallel = tensor;
-  if (plan.virtual_stages > 1) plan.overlap.pipeline = pipeline;
+  if (plan.virtual_stages.value_or(1) > 1) plan.overlap.pipeline = pipeline;
   if (plan.expert_parallel > 1) plan.overlap.expert_parallel = experts;
 }
 

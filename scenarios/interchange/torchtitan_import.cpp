@@ -159,7 +159,7 @@ void read_pipeline(Options& options, int layers, PlanRequest& plan) {
   const std::vector<int> points = layers_of_points(options, layers);
   if (plan.pipeline_parallel == 1) return;
   plan.schedule = schedule->ours;
-  plan.virtual_stages = schedule->chunks;
+  if (schedule->chunks > 1) plan.virtual_stages = schedule->chunks;
   std::size_t chunks = points.size();
   if (each && chunks == 0) chunks = static_cast<std::size_t>((layers + *each - 1) / *each);
   if (chunks == 0) return;

@@ -53,6 +53,17 @@ TEST(ExplainOption, TakesEveryKeyThatThePlannerChooses) {
   EXPECT_EQ(keys.recompute[0].every_stage, (Recompute{RecomputeMode::full, 2}));
 }
 
+// Chunks a stage were the other schedule's.
+TEST(ExplainOption, OfAScheduleHasItsChunks) {
+  const auto chunks = [](const char* keys) {
+    const PlanRequest winner{.pipeline_parallel = 4, .virtual_stages = 1, .schedule = "1f1b"};
+    return pinned_request(winner, parse_pinned_keys(keys).value()).virtual_stages;
+  };
+  EXPECT_EQ(chunks("schedule=zb-v"), std::nullopt);
+  EXPECT_EQ(chunks("vp=2,schedule=zb-v"), 2);
+  EXPECT_EQ(chunks("tp=2"), 1);
+}
+
 TEST(ExplainOption, ReplacesKeysOfARequest) {
   const auto pinned = parse_pinned_keys("tp=4,recompute=full");
   ASSERT_TRUE(pinned);

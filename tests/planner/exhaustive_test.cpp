@@ -88,8 +88,10 @@ class EveryPlan {
   void steps() {
     // Chunks of a single stage are no pipeline: the search names layers of stages.
     if (request_.pipeline_parallel == 1 && request_.layers_per_stage.size() > 1) return;
-    each(request_.micro_batch, 8, [this] {
-      each(request_.virtual_stages, request_.pipeline_parallel > 1 ? 4 : 1, [this] {
+    int chunks = 1;
+    each(request_.micro_batch, 8, [this, &chunks] {
+      each(chunks, request_.pipeline_parallel > 1 ? 4 : 1, [this, &chunks] {
+        request_.virtual_stages = chunks;
         for (const Schedule* schedule : schedules()) {
           if (!has(named_.schedules, schedule->name)) continue;
           request_.schedule = schedule->name;

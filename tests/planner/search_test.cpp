@@ -44,7 +44,8 @@ struct BruteForce {
   }
   void shapes() {
     for (request.micro_batch = 1; request.micro_batch <= 8; ++request.micro_batch) {
-      for (request.virtual_stages = 1; request.virtual_stages <= 6; ++request.virtual_stages) {
+      for (const int chunks : {1, 2, 3, 4, 5, 6}) {
+        request.virtual_stages = chunks;
         for (const Schedule* schedule : schedules()) {
           request.schedule = schedule->name;
           choices();

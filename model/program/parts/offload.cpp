@@ -55,10 +55,6 @@ Operation copying(ProgramStream stream, Phase phase, Dtype dtype) {
 
 using OperationList = std::vector<Operation>;
 
-Operation copying_of(const Lowering& lowering, ProgramStream stream, Phase phase) {
-  return copying(stream, phase, lowering.dtype);
-}
-
 void append_if_any(OperationList& list, Operation operation) {
   if (!operation.operands.empty()) list.push_back(std::move(operation));
 }
@@ -113,6 +109,26 @@ std::vector<Parameter> moved_gradients(const NetworkUnit& unit, const std::vecto
            !completed_in(unit, parameter, phases);
   });
   return moved;
+}
+
+constexpr Places kWeight = {&Parameter::held_weight, &Parameter::stored_weight};
+constexpr Places kGradient = {&Parameter::held_gradient, &Parameter::stored_gradient};
+
+// One copy of them all to where a pass finds them (`fetch`), or back (`copy`); none of nothing.
+OperationList carried(const Lowering& lowering, const std::vector<Parameter>& some, Places places,
+                      ProgramStream stream, Phase phase) {
+  if (some.empty()) return {};
+  const bool comes = stream == ProgramStream::fetch;
+  Operation copy = copying(stream, phase, lowering.dtype);
+  for (const Parameter& parameter : some) {
+    copy.message += buffer_in(lowering, parameter.*places.held).bytes();
+    copy.operands.push_back(reads(parameter.*(comes ? places.stored : places.held)));
+  }
+  for (const Parameter& parameter : some) {
+    copy.operands.push_back(comes ? creates(parameter.*places.held)
+                                  : updates(parameter.*places.stored));
+  }
+  return {std::move(copy)};
 }
 
 bool uses(const std::vector<Operation>& operations, const Parameter& parameter) {
@@ -174,46 +190,19 @@ std::vector<Operation> weights_from_afar(const NetworkUnit& unit, Phase phase) {
   std::vector<Parameter> some = unit.used();
   const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
   std::erase_if(some, [&](const Parameter& p) { return !p.weight_away() || p.end == has_it; });
-  Operation copy = copying_of(lowering, ProgramStream::fetch, phase);
-  for (const Parameter& parameter : some) {
-    copy.message += buffer_in(lowering, parameter.held_weight).bytes();
-    copy.operands.push_back(reads(parameter.stored_weight));
-  }
-  for (const Parameter& parameter : some) copy.operands.push_back(creates(parameter.held_weight));
-  OperationList list;
-  append_if_any(list, std::move(copy));
-  return list;
+  return carried(lowering, some, kWeight, ProgramStream::fetch, phase);
 }
 
 std::vector<Operation> gradients_from_afar(const NetworkUnit& unit,
                                            const std::vector<Phase>& phases) {
-  const Lowering& lowering = unit.lowering();
-  const std::vector<Parameter> some = moved_gradients(unit, phases, true);
-  Operation copy = copying_of(lowering, ProgramStream::fetch, phases.back());
-  for (const Parameter& parameter : some) {
-    copy.message += buffer_in(lowering, parameter.held_gradient).bytes();
-    copy.operands.push_back(reads(parameter.stored_gradient));
-  }
-  for (const Parameter& parameter : some) copy.operands.push_back(creates(parameter.held_gradient));
-  OperationList list;
-  append_if_any(list, std::move(copy));
-  return list;
+  return carried(unit.lowering(), moved_gradients(unit, phases, true), kGradient,
+                 ProgramStream::fetch, phases.back());
 }
 
 std::vector<Operation> gradients_to_afar(const NetworkUnit& unit,
                                          const std::vector<Phase>& phases) {
-  const Lowering& lowering = unit.lowering();
-  const std::vector<Parameter> some = moved_gradients(unit, phases, false);
-  Operation copy = copying_of(lowering, ProgramStream::copy, phases.back());
-  for (const Parameter& parameter : some) {
-    copy.message += buffer_in(lowering, parameter.held_gradient).bytes();
-    copy.operands.push_back(reads(parameter.held_gradient));
-  }
-  for (const Parameter& parameter : some)
-    copy.operands.push_back(updates(parameter.stored_gradient));
-  OperationList list;
-  append_if_any(list, std::move(copy));
-  return list;
+  return carried(unit.lowering(), moved_gradients(unit, phases, false), kGradient,
+                 ProgramStream::copy, phases.back());
 }
 
 std::vector<Operation> beside_unit(Lowering& lowering, std::vector<Operation> coming) {
@@ -241,7 +230,7 @@ Operation pass_begins(Lowering& lowering) {
 std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,
                                            std::vector<Operation> operations) {
-  Operation bring = copying_of(lowering, ProgramStream::compute, Phase::update);
+  Operation bring = copying(ProgramStream::compute, Phase::update, lowering.dtype);
   Operation send = bring;
   for (const Parameter& parameter : parameters) {
     if (!parameter.gradient_away() || !uses(operations, parameter)) continue;
@@ -294,42 +283,38 @@ Operation UpdateCrossing::crossing(bool experts, bool cuts) const {
   return copy;
 }
 
+// All of one kind to where the update is made; no operands where there are none.
+Operation UpdateCrossing::to_update(bool experts, Places places) const {
+  const std::vector<Parameter> kept = parameters_of(parameters_, experts);
+  const std::vector<Parameter> there = parameters_of(there_, experts);
+  if (kept.empty()) return {};
+  Operation copy = crossing(experts, !is_part(lowering_, kept.front().*places.stored));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    copy.operands.push_back(reads(kept[i].*places.stored));
+    copy.message += buffer_in(lowering_, there[i].*places.held).bytes();
+  }
+  for (const Parameter& parameter : there) {
+    const int held = parameter.*places.held;
+    copy.operands.push_back(on_host_ ? updates(held) : creates(held));
+  }
+  return copy;
+}
+
 // Gradients to where the update is made. `clears`: what they leave behind.
 void UpdateCrossing::append_gradients(OperationList& list, bool clears) const {
   for (const bool experts : {false, true}) {
-    const std::vector<Parameter> from = parameters_of(parameters_, experts);
-    const std::vector<Parameter> into = parameters_of(there_, experts);
-    if (from.empty()) continue;
-    Operation copy = crossing(experts, !is_part(lowering_, from.front().stored_gradient));
+    append_if_any(list, to_update(experts, kGradient));
     Operation clear{.kind = OperationKind::clear, .phase = Phase::update, .dtype = Dtype::fp32};
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      copy.operands.push_back(reads(from[i].stored_gradient));
-      copy.message += buffer_in(lowering_, into[i].held_gradient).bytes();
-      clear.operands.push_back(updates(from[i].stored_gradient));
+    for (const Parameter& parameter : parameters_of(parameters_, experts)) {
+      clear.operands.push_back(updates(parameter.stored_gradient));
     }
-    for (const Parameter& parameter : into) {
-      const int there = parameter.held_gradient;
-      copy.operands.push_back(on_host_ ? updates(there) : creates(there));
-    }
-    list.push_back(std::move(copy));
-    if (clears) list.push_back(std::move(clear));
+    if (clears) append_if_any(list, std::move(clear));
   }
 }
 
 // Weights from where they lie to where the update is made.
 void UpdateCrossing::append_weights(OperationList& list) const {
-  for (const bool experts : {false, true}) {
-    const std::vector<Parameter> from = parameters_of(parameters_, experts);
-    const std::vector<Parameter> into = parameters_of(there_, experts);
-    if (from.empty()) continue;
-    Operation copy = crossing(experts, !is_part(lowering_, from.front().stored_weight));
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      copy.operands.push_back(reads(from[i].stored_weight));
-      copy.message += buffer_in(lowering_, into[i].held_weight).bytes();
-    }
-    for (const Parameter& parameter : into) copy.operands.push_back(creates(parameter.held_weight));
-    list.push_back(std::move(copy));
-  }
+  for (const bool experts : {false, true}) append_if_any(list, to_update(experts, kWeight));
 }
 
 // And back: whole or in parts, as they lie.

@@ -47,6 +47,12 @@ std::vector<Operation> with_gradients_here(const Lowering& lowering,
                                            const std::vector<Parameter>& parameters,
                                            std::vector<Operation> operations);
 
+// The buffers of a weight or a gradient: where it is used, and where it lies from step to step.
+struct Places {
+  int Parameter::*held;
+  int Parameter::*stored;
+};
+
 // The update, where states lie. Outside the device the host makes it: what it needs goes there,
 // what it makes comes back, and the device waits for all of it (Megatron's hybrid optimizer without
 // overlapped copies). On the device, what lies outside comes and goes, this rank's part of it.
@@ -65,6 +71,7 @@ class UpdateCrossing {
   int place(int held, int stored, const Sharing& sharing);
   // `cuts`: one of each two operands is a whole, the other this rank's part of it.
   Operation crossing(bool experts, bool cuts) const;
+  Operation to_update(bool experts, Places places) const;
   void append_gradients(std::vector<Operation>& list, bool clears) const;
   void append_weights(std::vector<Operation>& list) const;
   void append_return(std::vector<Operation>& list, bool experts) const;

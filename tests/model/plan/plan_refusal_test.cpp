@@ -157,7 +157,8 @@ TEST(PlanRefusal, HugeNumbersWithoutOverflow) {
   PlanQuestion question;
   PlanRequest& r = question.request;
   r.tensor_parallel = 32;
-  r.context_parallel = r.pipeline_parallel = r.virtual_stages = kHuge;
+  r.context_parallel = r.pipeline_parallel = kHuge;
+  r.virtual_stages = kHuge;
   EXPECT_TRUE(question.refusal().starts_with("/plan/context_parallel: found 2147483647"));
   r = {};
   r.pipeline_parallel = kHuge;
@@ -314,6 +315,22 @@ TEST(PlanRefusal, SchedulesThatDoNotExistOrDoNotSuit) {
   question.request.virtual_stages = 1;
   EXPECT_EQ(question.refusal(),
             "/plan/virtual_stages: found 1 with interleaved-1f1b, allowed 2 or more; nearest 2");
+}
+
+// Design §3: two chunks a stage, named or not; DualPipe's p chunks are one a stage.
+TEST(PlanRefusal, AVOfOneChunkAStage) {
+  PlanQuestion question;
+  question.request.pipeline_parallel = 4;
+  question.request.schedule = "zb-v";
+  ASSERT_EQ(question.refusal(), "legal");
+  EXPECT_EQ(question.answer()->virtual_stages, 2);
+  question.request.virtual_stages = 2;
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.virtual_stages = 1;
+  EXPECT_EQ(question.refusal(), "/plan/virtual_stages: found 1 with zb-v, allowed 2");
+  question.request.schedule = "dualpipe";
+  question.training.global_batch = 128;  // 8 micro-batches a rank
+  EXPECT_EQ(question.refusal(), "legal");
 }
 
 TEST(PlanRefusal, MicroBatchesThatInterleavingCannotTake) {

@@ -78,8 +78,13 @@ TEST(StackRelease, OfADeviceAndAnAttentionHoldsWhereBothAre) {
 }
 
 TEST(StackRelease, ThatIsNoMonthChangesNothing) {
-  for (const char* release : {"", "main", "v2.3", "2.4.0", "25.13", "25"}) {
-    const Stack stack = at_release(with_releases(), {.release = release, .precision = "mxfp8"});
+  for (const char* release : {"", "main", "v2.3", "2.4.0", "2.08", "25.13", "25.8", "25.081",
+                              "2025.08", "2025.12", "25"}) {
+    const Stack stack = at_release(with_releases(), {.release = release,
+                                                     .precision = "mxfp8",
+                                                     .generation = "blackwell",
+                                                     .latent_attention = true});
+    EXPECT_TRUE(stack.flash_attention) << release;  // an entry without its first month
     EXPECT_EQ(stack.gradient_bytes, 4) << release;
     EXPECT_EQ(stack.host_moe_layer_forward, Seconds(4e-3)) << release;
   }

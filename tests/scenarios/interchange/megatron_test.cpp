@@ -12,6 +12,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const ImportSettings kTwoNodes{.node = "dgx-h100-80gb", .nodes = 2};
 
@@ -226,7 +227,8 @@ void vary_megatron(Draw& draw, PlanRequest& request) {
   request.tensor_parallel = draw.power_of_two(3);
   request.context_parallel = draw.power_of_two(1);
   request.pipeline_parallel = 1 + draw.below(6);
-  request.virtual_stages = 1 + draw.below(3);
+  const int chunks = 1 + draw.below(3);
+  request.virtual_stages = chunks;
   request.expert_parallel = draw.power_of_two(3);
   request.expert_tensor_parallel = draw.power_of_two(1);
   request.micro_batch = draw.power_of_two(2);
@@ -240,13 +242,22 @@ void vary_megatron(Draw& draw, PlanRequest& request) {
   request.context_parallel_algorithm = kContexts[draw.below(3)];
   request.recompute.mode = static_cast<RecomputeMode>(draw.below(3));
   if (request.recompute.mode == RecomputeMode::full) {
-    request.recompute.full_layers = request.virtual_stages * draw.below(3);
+    request.recompute.full_layers = chunks * draw.below(3);
   }
   request.overlap.data_parallel = draw.coin();
   request.overlap.tensor_parallel = draw.coin();
-  if (request.virtual_stages > 1) request.overlap.pipeline = draw.coin();
+  if (chunks > 1) request.overlap.pipeline = draw.coin();
   if (request.expert_parallel > 1) request.overlap.expert_parallel = draw.coin();
   if (draw.coin()) request.offload.optimizer = OffloadTarget::host;
+}
+
+// megatron/core/parallel_state.py: with another order than one that ends with pp,
+// expert_data_parallel_size has to be data_parallel_size; by arguments.py a dense network's
+// expert_tensor_parallel_size is tensor_model_parallel_size.
+bool numbers_pipelines_before_replicas(const Plan& plan, const Transformer& model) {
+  const int of_stage = plan.tensor_parallel * plan.context_parallel * plan.data_parallel;
+  const int expert_tensor = model.experts > 0 ? plan.expert_tensor_parallel : plan.tensor_parallel;
+  return of_stage / (expert_tensor * plan.expert_parallel) == plan.data_parallel;
 }
 
 class MegatronRoundTrip : public ::testing::TestWithParam<const char*> {};
@@ -270,6 +281,12 @@ TEST_P(MegatronRoundTrip, IsTheIdentityOnPlansThatBothCanSay) {
     if (plan.context_parallel == 1) {
       again.context_parallel_algorithm = plan.context_parallel_algorithm;
     }
+    const bool only_placed =
+        plan.pipeline_parallel == 1 || !numbers_pipelines_before_replicas(plan, scenario.job.model);
+    if (only_placed) {  // by the hostfile
+      EXPECT_EQ(again.rank_order, PlanRequest().rank_order);
+      again.rank_order = plan.rank_order;
+    }
     EXPECT_EQ(text_of_plan(again), text_of_plan(plan)) << exported.files.front().text;
     EXPECT_EQ(back.job.training.global_batch, scenario.job.training.global_batch);
   }
@@ -289,6 +306,37 @@ std::string export_refusal(const PlanRequest& request, const std::string& stack 
   const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
   const auto exported = export_megatron(scenario, plan);
   return exported ? "exported" : line_of(exported.error());
+}
+
+Exported exported_to_megatron(const std::string& model, PlanRequest request) {
+  const Scenario scenario = scenario_of(model, "megatron-core", 2);
+  const Job& job = scenario.job;
+  request.rank_order = "tp-cp-ep-pp-dp";
+  const Plan plan = make_plan(request, job.model, job.cluster, job.training).value();
+  return export_megatron(scenario, plan).value();
+}
+
+// Of 16 ranks, t 2 · c 2 · p 2 · D 2: a dense network has experts of t ranks there, four replicas
+// of them; Mixtral's with e 4 have two, as the rest.
+TEST(MegatronExport, NumbersPipelinesBeforeReplicasWhereMegatronCoreDoes) {
+  const auto flag = HasSubstr("--use-tp-pp-dp-mapping");
+  const auto placed = Contains(HasSubstr("rank_order tp-cp-ep-pp-dp is in the hostfile alone"));
+  PlanRequest request{.tensor_parallel = 2, .pipeline_parallel = 2};
+  Exported exported = exported_to_megatron("llama-3.1-8b", request);
+  EXPECT_THAT(exported.files.front().text, flag);
+  EXPECT_THAT(exported.notes, Not(placed));
+  request.context_parallel = 2;
+  exported = exported_to_megatron("llama-3.1-8b", request);
+  EXPECT_THAT(exported.files.front().text, Not(flag));
+  EXPECT_THAT(exported.notes, placed);
+  // Megatron's rank 4 begins its second replica, whose first stage lies behind both of the first's.
+  EXPECT_THAT(exported.files[1].text, HasSubstr("\n0 3\n1 0\n1 1\n1 2\n1 3\n0 4\n"));
+  exported = exported_to_megatron("mixtral-8x7b", request);
+  EXPECT_THAT(exported.files.front().text, Not(flag));
+  request.expert_parallel = 4;
+  exported = exported_to_megatron("mixtral-8x7b", request);
+  EXPECT_THAT(exported.files.front().text, flag);
+  EXPECT_THAT(exported.notes, Not(placed));
 }
 
 TEST(MegatronExport, RefusesByNameWhatMegatronCannotSay) {
