@@ -87,8 +87,17 @@ std::string runner_up_words(const Question& question, const PlanOrder& order,
                      order_words(question, order, winner, other));
 }
 
-std::string baseline_words(const Question& question, const Candidate& winner,
-                           const PlanBaseline& baseline) {
+// Faster than what is proved to be the fastest.
+bool is_outside(const PlanAnswer& answer, const Candidate& winner, const Candidate& baseline) {
+  const PlanOrder& order = answer.order;
+  const bool by_time =
+      order.objective == Objective::step_time && !order.second && !order.valuation.robust;
+  return by_time && answer.result.optimal && baseline.estimate.feasible &&
+         winner.estimate.feasible && baseline.estimate.step_time < winner.estimate.step_time;
+}
+
+std::string baseline_words(const Question& question, const PlanAnswer& answer,
+                           const Candidate& winner, const PlanBaseline& baseline) {
   const Cluster& cluster = question.job.job.cluster;
   const Stack& stack = question.job.job.training.stack;
   if (!baseline.candidate && baseline.shards && !stack.zero_stack.empty()) {
@@ -97,8 +106,10 @@ std::string baseline_words(const Question& question, const Candidate& winner,
   if (!baseline.candidate) return "not legal for this job.";
   const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
-      "{}. It {}.", plan_line(baseline.candidate->plan),
-      difference.empty() ? "is this very plan" : lost_words(winner, *baseline.candidate, cluster));
+      "{}. It {}{}.", plan_line(baseline.candidate->plan),
+      difference.empty() ? "is this very plan" : lost_words(winner, *baseline.candidate, cluster),
+      is_outside(answer, winner, *baseline.candidate) ? "; the `planner` section leaves it out"
+                                                      : "");
 }
 
 std::string marginal_words(const PlanAnswer& answer) {
@@ -157,7 +168,9 @@ std::string priced_words(const SearchResult& r) {
 }
 
 // Dimensions that have one value unless the scenario names more, or the stack has more.
-std::string left_out_words(const Stack& stack, const SearchResult& result) {
+std::string left_out_words(const Question& question, const SearchResult& result) {
+  const Stack& stack = question.job.job.training.stack;
+  const SearchSpace& named = question.scenario.space;
   std::string words;
   if (!stack.zero_stack.empty()) {
     words = fmt::format(
@@ -165,11 +178,18 @@ std::string left_out_words(const Stack& stack, const SearchResult& result) {
         "runs the plan.",
         stack.name, stack.zero_stack);
   }
-  std::vector<std::string_view> fixed;
-  for (const std::string_view name : {"offload", "rank_order", "sharding_group"}) {
-    if (std::find(result.space.begin(), result.space.end(), name) == result.space.end()) {
-      fixed.push_back(name);
-    }
+  const std::pair<std::string_view, bool> unnamed[] = {
+      {"offload", named.offload.empty()},
+      {"rank_order", named.rank_order.empty()},
+      {"sharding_group", named.sharding_group.empty()}};
+  std::vector<std::string_view> fixed, of_stack;
+  for (const auto& [name, by_stack] : unnamed) {
+    const bool varied = std::ranges::find(result.space, name) != result.space.end();
+    if (!varied) fixed.push_back(name);
+    if (varied && by_stack) of_stack.push_back(name);
+  }
+  if (!of_stack.empty()) {
+    words += fmt::format(" Of {} what {} can.", fmt::join(of_stack, " and "), stack.name);
   }
   if (fixed.empty()) return words;
   return words + fmt::format(" Not varied, for the `planner` section names no values: {}.",
@@ -202,7 +222,7 @@ std::string search_words(const Question& question, const PlanAnswer& answer) {
       "{}{}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
       count(r.pruned_by_time), count(r.pruned_by_memory), illegal, priced_words(r), extent,
-      unlisted_words(answer), left_out_words(question.job.job.training.stack, r));
+      unlisted_words(answer), left_out_words(question, r));
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
@@ -242,7 +262,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                       style);
   }
   for (const PlanBaseline& baseline : findings.baselines) {
-    text += paragraph(baseline.name, baseline_words(question, plans[0], baseline), style);
+    text += paragraph(baseline.name, baseline_words(question, answer, plans[0], baseline), style);
   }
   if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
   for (const WayOut& way : findings.ways_out) {

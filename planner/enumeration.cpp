@@ -304,30 +304,29 @@ class Enumerator {
                           .microbatches = static_cast<int>(share / micro_batch)};
       if (pipeline == 1) {
         add_single_stage(shape, micro_batch, shapes);
-        continue;
-      }
-      for (const Schedule* schedule : schedules()) {
-        if (allowed(space_.schedule, schedule->name)) {
-          add_chunks(*schedule, shape, micro_batch, shapes);
-        }
+      } else {
+        add_schedules(shape, micro_batch, shapes);
       }
     }
     return shapes;
   }
 
   // Without a pipeline every schedule runs the micro-batches one after the other; 1F1B holds the
-  // activations of one of them only.
+  // activations of one of them only. Where it may not be had, others hold more or fewer.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
-    if (!space_.virtual_stages.has(1) || !may_have_layers(1, 1)) {
-      return;
+    if (!allowed(space_.schedule, "1f1b") || !space_.virtual_stages.has(1)) {
+      add_schedules(shape, micro_batch, shapes);
+    } else if (may_have_layers(1, 1)) {
+      shapes.push_back({.micro_batch = micro_batch, .schedule = find_schedule("1f1b")});
     }
-    const bool has_best = allowed(space_.schedule, "1f1b");
+  }
+
+  void add_schedules(const PipelineShape& shape, int micro_batch,
+                     std::vector<StepShape>& shapes) const {
     for (const Schedule* schedule : schedules()) {
-      const bool usable = allowed(space_.schedule, schedule->name) && !schedule->needs_chunks &&
-                          schedule->accepts(shape).has_value();
-      if (usable && (!has_best || schedule->name == "1f1b")) {
-        shapes.push_back({.micro_batch = micro_batch, .schedule = schedule});
+      if (allowed(space_.schedule, schedule->name)) {
+        add_chunks(*schedule, shape, micro_batch, shapes);
       }
     }
   }

@@ -33,11 +33,17 @@ std::vector<SharedSearch::Family> families_of(const std::vector<Degrees>& degree
   return families;
 }
 
-// Repeating some layers is between repeating none and all in time and in memory: where the step
-// counts and nothing else, as few as fit are the best.
+// Repeating some layers is between repeating none and all in time and in memory: where memory
+// counts and nothing else, all are the best.
 bool some_layers_may_help(const SearchOptions& options, Aim aim) {
-  return aim == Aim::best && !options.second && options.objective != Objective::memory &&
-         options.space.recompute.empty();
+  const bool by_memory = options.objective == Objective::memory && !options.second;
+  return aim == Aim::best && !by_memory && options.space.recompute.empty();
+}
+
+// Each number of them takes another time for another memory.
+bool trades_memory(const SearchOptions& options) {
+  return options.second &&
+         (options.objective == Objective::memory || options.second == Objective::memory);
 }
 
 // What lies on the hosts makes passes longer, and is updated there: as long as that is no faster
@@ -68,6 +74,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       aim(what),
       shares(parameter_shares(prepared)),
       repeats_some_layers(some_layers_may_help(asked, what)),
+      repeats_any_layers(trades_memory(asked)),
       copies_only_cost(only_cost(prepared, asked, what)),
       space_size(size_of(all, repeats_some_layers)),
       families(families_of(all.degrees)),

@@ -65,8 +65,9 @@ class SharedSearch {
   const Enumeration& space;
   const Aim aim;
   const ParameterShares shares;
-  // Whether full recomputation of some layers of each stage is searched as well: of as few as fit.
-  const bool repeats_some_layers;
+  // Whether full recomputation of some layers of each stage is searched as well: of as few as fit,
+  // or of every number.
+  const bool repeats_some_layers, repeats_any_layers;
   // Whether copies to the hosts can only make a plan worse, under ZeRO stages 0 and 1.
   const bool copies_only_cost;
   const std::int64_t space_size;

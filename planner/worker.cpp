@@ -337,7 +337,8 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
     const bool settled = by_device && on_device.settled;
-    if (!settled && may_repeat_rather_than_copy(node, plan)) {
+    const bool any = shared_.repeats_any_layers || may_repeat_rather_than_copy(node, plan);
+    if (!settled && any) {
       price_any_layers(node, end, plan);
     } else if (!settled && known.too_large) {
       known.settled_layers = price_fewest_layers(node, end, plan);
@@ -398,13 +399,13 @@ void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
   }
 }
 
-// What is above the best of them needs no look.
+// What is above the best of them needs no look, but for one that has less memory.
 void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
   const Job& job = shared_.job.job;
   double best = std::numeric_limits<double>::infinity();
   bool priced = false;
   for (const auto& [bound, layers] : bounded) {
-    if (bound.first > best) break;
+    if (bound.first > best && !shared_.repeats_any_layers) break;
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) {

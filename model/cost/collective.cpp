@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "model/cost/collective_steps.h"
@@ -196,20 +197,24 @@ const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks
   return found != nullptr && found->applies(links) ? found : nullptr;
 }
 
+// What the device's own library takes inside a domain, by whatever algorithm; nothing: not known.
+std::optional<CollectiveCost> measured(CollectiveOperation operation, const GroupLinks& links,
+                                       Bytes message, std::span<const CollectiveCurve> curves) {
+  if (links.domains > 1) return std::nullopt;
+  const Neighbours near = neighbours(curves, operation, links.size);
+  if (!known(near)) return std::nullopt;
+  const CurvePoint point = fitted(near, links.size, message);
+  return CollectiveCost{point.latency + point.moving, point.latency, nullptr};
+}
+
 // Requires: more than one rank. `latency` asks for the latency too.
 CollectiveCost cost_of(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                        const CollectiveChoice& choice, bool latency) {
   const auto* chosen = named(operation, links, choice);
-  if (chosen == nullptr && links.domains == 1) {
-    const Neighbours near = neighbours(choice.curves, operation, links.size);
-    if (known(near)) {
-      const CurvePoint point = fitted(near, links.size, message);
-      return {point.latency + point.moving, point.latency, nullptr};
-    }
-  }
-  const bool attains = chosen == nullptr && links.domains > 1;
+  const auto own = measured(operation, links, message, choice.curves);
+  if (own && (chosen == nullptr || chosen->time(links, message) < own->time)) return *own;
   const GroupLinks found =
-      attains ? with_attained_inside(operation, links, message, choice.curves) : links;
+      links.domains > 1 ? with_attained_inside(operation, links, message, choice.curves) : links;
   const Carried carried = by_faster_protocol(found, [&](const GroupLinks& by) {
     return chosen == nullptr ? fastest(operation, by, message)
                              : Carried{chosen, chosen->time(by, message)};

@@ -40,13 +40,14 @@ struct CollectiveChoice {
   std::span<const CollectiveCurve> curves;  // fitted curves inside a domain; may be empty
 };
 
-// 0 for one rank. The named algorithm where the operation has it and it applies. Otherwise a group
-// inside one domain uses the device's fitted curve of that operation where there is one; between
-// fitted sizes the bytes' part is straight in (n−1)/n and the latency in n; beyond them the bytes'
-// part grows as a ring's (that of an all-reduce in the switch hardly) and the latency as ⌈log₂n⌉.
-// What is left takes the fastest algorithm; over several domains the algorithms have the rate
-// inside a domain from the curve, and where the fabric has a protocol for small messages, the time
-// of the faster one. Allocates nothing.
+// 0 for one rank. A group inside one domain uses the device's fitted curve of that operation where
+// there is one; between fitted sizes the bytes' part is straight in (n−1)/n and the latency in n;
+// beyond them the bytes' part grows as a ring's (that of an all-reduce in the switch hardly) and
+// the latency as ⌈log₂n⌉. What is left takes the fastest algorithm that asks nothing of the
+// switches; over several domains the algorithms have the rate inside a domain from the curve, and
+// where the fabric has a protocol for small messages, the time of the faster one. The named
+// algorithm runs where the operation has it and it applies; inside a domain it is no faster than
+// the curve, which is that of a library free to choose. Allocates nothing.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 

@@ -323,7 +323,9 @@ const Section<PlannerKeys>& planner_section() {
           layers_dimension(),
           dimension_like_plan("rank_order", &S::rank_order)
               .absent("as the plan has it, else those that the stack can run"),
-          dimension_like_plan("collective", &S::collective).absent("the fastest for every message"),
+          dimension_like_plan("collective", &S::collective)
+              .absent(
+                  "the fastest for every message; `sharp`, which switches must have, only by name"),
           models_field(),
           sizes("nodes", &C::nodes, {.most = 1e6}, "sizes of the cluster"),
           sizes("global_batch", &C::global_batch, kSize, "sequences a step"),

@@ -88,9 +88,12 @@ class EveryPlan {
   void steps() {
     // Chunks of a single stage are no pipeline: the search names layers of stages.
     if (request_.pipeline_parallel == 1 && request_.layers_per_stage.size() > 1) return;
+    // 1F1B is the best of one stage.
+    const bool has_best = has(named_.schedules, "1f1b");
+    const int most = request_.pipeline_parallel > 1 ? 4 : (has_best ? 1 : job_.model.layers + 2);
     int chunks = 1;
-    each(request_.micro_batch, 8, [this, &chunks] {
-      each(chunks, request_.pipeline_parallel > 1 ? 4 : 1, [this, &chunks] {
+    each(request_.micro_batch, 8, [this, &chunks, most] {
+      each(chunks, most, [this, &chunks] {
         request_.virtual_stages = chunks;
         for (const Schedule* schedule : schedules()) {
           if (!has(named_.schedules, schedule->name)) continue;
@@ -318,7 +321,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
 // Where 1F1B may not be had, schedules of a single stage keep more or fewer micro-batches.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
   const std::vector<std::vector<std::string>> names = {
-      {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"gpipe"}, {"gpipe", "zb-h2", "zb-v"}};
+      {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"interleaved-1f1b", "zb-v"}, {"gpipe", "zb-v"}};
   RandomJobs drawn(19);
   for (int i = 0; i < 16; ++i) {
     const PreparedJob job = prepare(drawn.next());
