@@ -3,6 +3,7 @@
 
 #include "model/cost/layer_cost.h"
 #include "model/cost/memory.h"
+#include "model/cost/shard_divisors.h"
 #include "model/cost/stage_parameters.h"
 #include "model/cost/traffic.h"
 #include "model/schedule/schedule.h"
@@ -117,6 +118,20 @@ class Translation {
     return layer;
   }
 
+  // What ZeRO-3 has of the head beyond what a layer at work has in its place; of layers that differ
+  // the smallest, so that there is room beside any.
+  Bytes gathered_at_head(const StageParameters& head) const {
+    if (dense_divisors(plan_).parameters <= 1) return Bytes(0);
+    const Bytes copies = memory_of(head).buffers - memory_of({}).buffers;
+    double layer = parts_[1].largest_layer;
+    for (std::size_t i = 2; i + 1 < parts_.size(); ++i) {
+      layer = std::min(layer, parts_[i].largest_layer);
+    }
+    const Training& training = job_.job.training;
+    const Bytes beside(layer * (training.precision.weight_bytes + training.stack.reduction_bytes));
+    return std::max(Bytes(0), copies - beside);
+  }
+
   AllocatedStage stage_of(int index) const {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
@@ -140,6 +155,7 @@ class Translation {
       stage.fixed += states_of(head) + costs_.head.saved.everything * turning;
       stage.head = logits * (1 / turning);
       stage.fixed += logits - stage.head;
+      stage.head += gathered_at_head(head);
     }
     stage.time += sends_in_passes(stack, plan_, send_time(job_, plan_, links_), index).total();
     stage.capacity =

@@ -46,17 +46,12 @@ std::size_t index_of(std::vector<std::vector<T>>& lists, std::vector<T> list) {
 
 // What decides where its groups lie.
 Plan plan_of(const Degrees& degrees) {
-  Plan plan;
-  plan.tensor_parallel = degrees.tensor;
-  plan.context_parallel = degrees.context;
-  plan.pipeline_parallel = degrees.pipeline;
-  plan.data_parallel = degrees.data;
-  plan.expert_parallel = degrees.expert;
-  plan.expert_tensor_parallel = degrees.expert_tensor;
-  plan.sharding_group = degrees.data * degrees.context;
-  plan.expert_data_parallel =
-      degrees.tensor * plan.sharding_group / (degrees.expert * degrees.expert_tensor);
-  return plan;
+  const PlanRequest request{.tensor_parallel = degrees.tensor,
+                            .context_parallel = degrees.context,
+                            .pipeline_parallel = degrees.pipeline,
+                            .expert_parallel = degrees.expert,
+                            .expert_tensor_parallel = degrees.expert_tensor};
+  return plan_of_degrees(request, degrees.data);
 }
 
 class Enumerator {

@@ -210,6 +210,10 @@ Seconds longest_backward(const StageCosts& costs, const StageParameters& stage) 
   return longest;
 }
 
+double matrix_at_head(const StageParameters& stage) {
+  return std::max(stage.head_matrix, stage.head && stage.embedding ? stage.embedding_matrix : 0.0);
+}
+
 // What states that lie elsewhere add to a stage's memory beside what it makes and keeps: while a
 // layer is at work, and while the head is, with its own and those of the layer that comes.
 struct StatesHere {
@@ -241,10 +245,17 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   }
   const Bytes states = layer.weights + layer.gradients;
   const Bytes embedding(stage.embedding_matrix * std::max(weight, gradient));
-  const double matrix =
-      std::max(stage.head_matrix, stage.head && stage.embedding ? stage.embedding_matrix : 0.0);
   return {std::max(most - counted, embedding + states - counted),
-          Bytes(matrix * (weight + gradient)) + states};
+          Bytes(matrix_at_head(stage) * (weight + gradient)) + states};
+}
+
+// ZeRO-3 gathers units of a stage one ahead, and scatters a whole gradient behind each. While the
+// head's backward pass runs there are its matrix, that matrix's gradient and the last layer: so
+// much more than what `add_buffers` has for the stage, two layers and one's gradient.
+Bytes head_beyond_layers(const Training& training, const Plan& plan, const StageParameters& stage) {
+  if (!stage.head || dense_divisors(plan).parameters <= 1) return Bytes(0);
+  const double more = std::max(0.0, matrix_at_head(stage) - stage.largest_layer);
+  return Bytes(more * (training.precision.weight_bytes + training.stack.reduction_bytes));
 }
 
 // A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are
@@ -255,9 +266,10 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
   const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
-  if (logits + states.at_head > recomputed + gradients + states.at_layer) {
+  const Bytes at_head = states.at_head + head_beyond_layers(job.job.training, plan, stage);
+  if (logits + at_head > recomputed + gradients + states.at_layer) {
     memory.at_peak.logits = logits;
-    memory.at_peak.buffers += states.at_head;
+    memory.at_peak.buffers += at_head;
     memory.moment = MemoryMoment::output_head;
   } else {
     memory.at_peak.recomputation = recomputed;

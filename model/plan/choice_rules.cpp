@@ -163,19 +163,8 @@ constexpr PlanRule kRankOrder = {
                                  quoted(p.request.rank_order)));
     }};
 
-// Only what decides where the ranks lie.
 Plan placed_plan(const Proposal& p) {
-  Plan plan;
-  plan.tensor_parallel = p.request.tensor_parallel;
-  plan.context_parallel = p.request.context_parallel;
-  plan.pipeline_parallel = p.request.pipeline_parallel;
-  plan.data_parallel = static_cast<int>(p.data_parallel);
-  plan.expert_parallel = p.request.expert_parallel;
-  plan.expert_tensor_parallel = p.request.expert_tensor_parallel;
-  plan.expert_data_parallel = plan.tensor_parallel * plan.context_parallel * plan.data_parallel /
-                              (plan.expert_parallel * plan.expert_tensor_parallel);
-  plan.rank_order = p.request.rank_order;
-  return plan;
+  return plan_of_degrees(p.request, static_cast<int>(p.data_parallel));
 }
 
 constexpr PlanRule kExpertsLieInRows = {

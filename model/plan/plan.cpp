@@ -62,31 +62,21 @@ void set_recompute(const PlanRequest& request, Plan& plan) {
 Plan complete(const Proposal& proposal) {
   const PlanRequest& request = proposal.request;
   const Stack& stack = proposal.training.stack;
-  Plan plan;
-  plan.tensor_parallel = request.tensor_parallel;
+  Plan plan = plan_of_degrees(request, static_cast<int>(proposal.data_parallel));
   plan.sequence_parallel = proposal.sequence_parallel;
-  plan.context_parallel = request.context_parallel;
   plan.context_parallel_algorithm = request.context_parallel_algorithm;
-  plan.pipeline_parallel = request.pipeline_parallel;
   plan.virtual_stages = proposal.virtual_stages;
   plan.schedule = proposal.schedule;
   plan.passes = request.passes;
   plan.layers_per_stage = layers_per_chunk(proposal);
-  plan.data_parallel = static_cast<int>(proposal.data_parallel);
-  plan.expert_parallel = request.expert_parallel;
-  plan.expert_tensor_parallel = request.expert_tensor_parallel;
-  plan.expert_data_parallel = plan.tensor_parallel * plan.context_parallel * plan.data_parallel /
-                              (plan.expert_parallel * plan.expert_tensor_parallel);
   plan.micro_batch = request.micro_batch;
   plan.microbatches = static_cast<int>(proposal.microbatches);
   plan.zero_stage = zero_stage(request, stack);
-  plan.sharding_group = request.sharding_group.value_or(plan.data_parallel * plan.context_parallel);
   set_recompute(request, plan);
   plan.overlap = overlap(request.overlap, stack.overlap);
   plan.offload = request.offload;
   plan.capacity_factor = request.capacity_factor.value_or(0);
   plan.load_imbalance = request.load_imbalance;
-  plan.rank_order = request.rank_order;
   plan.collective = request.collective;
   plan.optimizer_barrier = request.optimizer_barrier.value_or(stack.optimizer_barrier &&
                                                               proposal.schedule->optimizer_barrier);
@@ -109,6 +99,21 @@ std::optional<Plan> plan_if_legal(const PlanRequest& request, const Transformer&
   const Proposal proposal = propose(request, model, cluster, training);
   if (broken_rule(proposal) != nullptr) return std::nullopt;
   return complete(proposal);
+}
+
+Plan plan_of_degrees(const PlanRequest& request, int data_parallel) {
+  Plan plan;
+  plan.tensor_parallel = request.tensor_parallel;
+  plan.context_parallel = request.context_parallel;
+  plan.pipeline_parallel = request.pipeline_parallel;
+  plan.data_parallel = data_parallel;
+  plan.expert_parallel = request.expert_parallel;
+  plan.expert_tensor_parallel = request.expert_tensor_parallel;
+  plan.expert_data_parallel = plan.tensor_parallel * plan.context_parallel * data_parallel /
+                              (plan.expert_parallel * plan.expert_tensor_parallel);
+  plan.sharding_group = request.sharding_group.value_or(data_parallel * plan.context_parallel);
+  plan.rank_order = request.rank_order;
+  return plan;
 }
 
 PipelineShape pipeline_shape(const Plan& plan) {

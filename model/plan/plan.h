@@ -108,6 +108,10 @@ struct Plan {
   }
 };
 
+// The degrees of a request and its order of ranks as a plan: what decides where its groups lie, and
+// nothing else. Requires: they are a legal plan's, D is `data_parallel`.
+Plan plan_of_degrees(const PlanRequest& request, int data_parallel);
+
 PipelineShape pipeline_shape(const Plan& plan);
 
 // What stage `stage` computes again. Requires: 0 ≤ stage < p.

@@ -51,7 +51,7 @@ const std::vector<Named>& draws() {
   constexpr OffloadTarget kHost = OffloadTarget::host;
   static const std::vector<Named> all = {
       {"activations",
-       {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.01, 0.06, 0.02, 0.21}},
+       {{"megatron-core"}, {.activations = kHost}, RecomputeMode::none, 0.01, 0.06, 0.02, 0.14}},
       {"optimizer",
        {{"megatron-core", "deepspeed"},
         {.optimizer = kHost},
@@ -83,7 +83,7 @@ const std::vector<Named>& draws() {
         0.01,
         0.055,
         0.005,
-        0.055}},
+        0.045}},
       {"all",
        {{"megatron-core", "deepspeed", "torchtitan"},
         {.parameters = kHost, .gradients = kHost, .optimizer = kHost, .activations = kHost},

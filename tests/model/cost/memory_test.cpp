@@ -243,6 +243,20 @@ TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
 }
 
 // Handbook §7: ZeRO-3 gathers what other ranks hold.
+// Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": behind the
+// loss the head's 128,256 · 4,096 weights and their gradient, before it the last layer's weights.
+TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
+  const PreparedJob job = llama_8b_on_h100();
+  const Plan plan = legal_plan(job, {.zero_stage = 3, .recompute = {RecomputeMode::full, 0}});
+  const StageMemory memory = estimate(job, plan).stages.front().memory;
+  ASSERT_EQ(memory.moment, MemoryMoment::output_head);
+  const double head = 128'256.0 * 4'096;
+  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
+  const double gradient = job.job.training.stack.reduction_bytes;
+  const double workspace = 64 * 1024 * 1024;
+  EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), workspace + head * (2 + gradient) + 2 * layer);
+}
+
 TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
   const PreparedJob job = llama_8b_on_h100();
   const auto peak = [&](int tensor, int zero_stage) {
