@@ -334,7 +334,7 @@ void add_calibrate(CLI::App& app, Action& action) {
   command
       ->add_option("--time-limit", options->time_limit,
                    "seconds at most; less where all is precise enough")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_seconds)
       ->type_name("S")
       ->capture_default_str();
   command

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "executor/backend.h"
@@ -56,6 +58,14 @@ int print(std::string_view text, int status) {
     return fail({"stdout", "cannot be written"}, kMachineFailed);
   }
   return status;
+}
+
+std::string positive_seconds(const std::string& text) {
+  double seconds = 0;
+  const char* end = text.data() + text.size();
+  const bool is_number = std::from_chars(text.data(), end, seconds).ptr == end;
+  if (is_number && seconds > 0 && std::isfinite(seconds)) return {};
+  return fmt::format("found \"{}\", allowed seconds above 0", text);
 }
 
 int fail(const Error& error, int status) {

@@ -52,6 +52,9 @@ void add_scenario(CLI::App& command, std::filesystem::path& file);
 void add_format(CLI::App& command, Format& format);
 // `--backend cpu|cuda`.
 void add_backend(CLI::App& command, BackendKind& backend, const std::string& what);
+// A check of an option: seconds above 0. CLI11's PositiveNumber lets "nan" through, and prints the
+// largest double as its bound.
+std::string positive_seconds(const std::string& text);
 // The footer of a subcommand's help.
 void add_example(CLI::App& command, std::string_view example);
 

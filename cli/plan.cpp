@@ -1,8 +1,6 @@
 // trainyard plan SCENARIO
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -47,15 +45,6 @@ struct PlanOptions {
     return pareto.empty() ? std::nullopt : std::optional(kObjectives.at(pareto[1]));
   }
 };
-
-// CLI11's PositiveNumber lets "nan" through, and prints the largest double as its bound.
-std::string positive_seconds(const std::string& text) {
-  double seconds = 0;
-  const char* end = text.data() + text.size();
-  const bool is_number = std::from_chars(text.data(), end, seconds).ptr == end;
-  if (is_number && seconds > 0 && std::isfinite(seconds)) return {};
-  return fmt::format("found \"{}\", allowed seconds above 0", text);
-}
 
 // What is minimised must be known.
 Expected<void> check_objective(const PlanOptions& options, const Device& device) {

@@ -1,6 +1,7 @@
 #include "cli/plan_search.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -18,11 +19,13 @@ std::atomic<bool> interrupt_requested = false;
 std::atomic<bool> stop_requested = false;
 static_assert(std::atomic<bool>::is_always_lock_free, "set in a signal handler");
 
-void request_interrupt(int /*signal*/) {
+void request_interrupt(int signal) {
   interrupt_requested = true;
   stop_requested = true;
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(signal, SIG_DFL);
 }
+
+constexpr std::array kTerminations = {SIGTERM, SIGHUP};
 
 }  // namespace
 
@@ -31,6 +34,19 @@ InterruptGuard::InterruptGuard()
 
 InterruptGuard::~InterruptGuard() {
   std::signal(SIGINT, interrupt_requested ? SIG_DFL : previous_);
+}
+
+TerminationGuard::TerminationGuard() {
+  for (std::size_t i = 0; i < kTerminations.size(); ++i) {
+    previous_[i] = std::signal(kTerminations[i], request_interrupt);
+    if (previous_[i] == SIG_IGN) std::signal(kTerminations[i], SIG_IGN);  // nohup
+  }
+}
+
+TerminationGuard::~TerminationGuard() {
+  for (std::size_t i = 0; i < kTerminations.size(); ++i) {
+    std::signal(kTerminations[i], previous_[i]);
+  }
 }
 
 const std::atomic<bool>* interrupt_flag() { return &interrupt_requested; }

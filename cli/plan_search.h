@@ -2,6 +2,7 @@
 // best so far.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
@@ -24,6 +25,17 @@ class InterruptGuard {
 
  private:
   void (*previous_)(int);
+};
+// While it lives, SIGTERM and SIGHUP, as schedulers and lost terminals send them, ask for the same.
+class TerminationGuard {
+ public:
+  TerminationGuard();
+  ~TerminationGuard();
+  TerminationGuard(const TerminationGuard&) = delete;
+  TerminationGuard& operator=(const TerminationGuard&) = delete;
+
+ private:
+  std::array<void (*)(int), 2> previous_{};
 };
 const std::atomic<bool>* interrupt_flag();
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 
@@ -26,6 +28,8 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostSeed = 9'000'000'000'000'000;  // that a profile holds
 
 struct RunOptions {
   fs::path file;
@@ -236,6 +240,7 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   if (!program) return fail(in_file(options.file, program.error()));
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   const InterruptGuard guard;
+  const TerminationGuard also;
   Progress progress("running");
   RankLaunch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
   what.timeout = Seconds(options.timeout);
@@ -253,6 +258,15 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   if (options.watch) reporter.say(launched->boards);
   return answer(options, question, setting, std::move(launched->boards), launched->failure,
                 launched->interrupted);
+}
+
+// CLI11's ranges let "nan" through.
+std::string rate_from_zero(const std::string& text) {
+  double rate = 0;
+  const char* end = text.data() + text.size();
+  const bool is_number = std::from_chars(text.data(), end, rate).ptr == end;
+  if (is_number && rate >= 0 && std::isfinite(rate)) return {};
+  return fmt::format("found \"{}\", allowed a number from 0", text);
 }
 
 // The command line again, for a process that is to be a rank.
@@ -288,6 +302,8 @@ int run(RunOptions& options) {
   }
   if (options.alone) options.plan.alone = options.rank;
   options.plan.backend = options.backend;
+  options.plan.meeting = Seconds(options.timeout);
+  if (const auto error = wrong_environment()) return fail(*error);
   if (options.backend == BackendKind::cuda) {
     if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
     if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);
@@ -318,7 +334,8 @@ void add_options(CLI::App& command, RunOptions& options) {
                    "one rank's program with local copies in the place of its peers: its times are "
                    "real, its numbers are not");
   command.add_option("--rank", options.rank, "with --alone: which rank, from 0")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1000000))
+      ->needs("--alone")
       ->type_name("R")
       ->capture_default_str();
   command.add_option("--steps", options.plan.steps, "measured steps")
@@ -334,6 +351,7 @@ void add_options(CLI::App& command, RunOptions& options) {
                    "they differ");
   command.add_flag("--same-batch", options.plan.same_batch, "every step sees the first batch");
   command.add_option("--seed", options.seed, "of weights, tokens and dropout")
+      ->check(CLI::Range(std::uint64_t{0}, kMostSeed))
       ->type_name("N")
       ->capture_default_str();
   command
@@ -342,12 +360,12 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->type_name("FILE");
   command
       .add_option("--learning-rate", options.learning_rate, "else 0.001 with Adam, 0.1 with sgd")
-      ->check(CLI::NonNegativeNumber)
+      ->check(rate_from_zero)
       ->type_name("RATE");
   command
       .add_option("--timeout", options.timeout,
                   "seconds without an operation on any rank after which the run has failed")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_seconds)
       ->type_name("S")
       ->capture_default_str();
   command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace trainyard {
 namespace {
@@ -79,7 +80,10 @@ class RankRun {
       return compares ? compare_gradients(number) : Expected<void>{};
     }
     if (std::isfinite(outcome->loss)) return failure("", std::string(kAnotherRank));
-    return failure("", fmt::format("its loss is {} in step {}", outcome->loss, number));
+    return failure(
+        "",
+        fmt::format("has a loss of {} in step {}",
+                    std::isnan(outcome->loss) ? std::abs(outcome->loss) : outcome->loss, number));
   }
 
   void note(int number, const StepOutcome& outcome, double loss) {
@@ -101,9 +105,10 @@ class RankRun {
     compared_ = true;
     const StepRecord& first = board_.steps()[number];
     const Tolerance tolerance = tolerance_of(setting_);
-    note(scalar_difference("loss", first.loss, expected_.losses[expected_.first_taken], tolerance));
-    note(
-        scalar_difference("gradient norm", first.gradient_norm, expected_.first_norm(), tolerance));
+    note(scalar_difference("loss", first.loss, expected_.losses[expected_.first_taken],
+                           tolerance.loss));
+    note(scalar_difference("gradient norm", first.gradient_norm, expected_.first_norm(),
+                           tolerance.norm));
     return compare_held(Compared::gradients, executor_.gradients());
   }
 
@@ -140,10 +145,17 @@ class RankRun {
 
 Expected<void> run_rank(const Setting& setting, const RunPlan& plan, const Program& program,
                         const RankLayout& layout, Transport& transport, Board& board) {
-  const auto backend =
-      make_backend(plan.backend, {setting, program, layout, transport, plan.alone >= 0});
-  auto ran = backend ? RankRun(setting, plan, program, layout, transport, board, **backend).run()
-                     : Expected<void>(tl::unexpected(backend.error()));
+  const auto run = [&]() -> Expected<void> {
+    try {
+      const auto backend =
+          make_backend(plan.backend, {setting, program, layout, transport, plan.alone >= 0});
+      if (!backend) return tl::unexpected(backend.error());
+      return RankRun(setting, plan, program, layout, transport, board, **backend).run();
+    } catch (const std::bad_alloc&) {
+      return failure("", "has no memory left on its host");
+    }
+  };
+  auto ran = run();
   if (!ran) set_text(board.head().message, ran.error().message);
   board.head().state = ran ? RankState::done : RankState::failed;
   return ran;

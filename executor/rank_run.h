@@ -16,7 +16,8 @@ struct RunPlan {
   int steps = 3;  // measured, after the warm-up
   bool verify = false;
   bool same_batch = false;
-  int alone = -1;  // a rank that runs without its peers; −1: all run
+  int alone = -1;       // a rank that runs without its peers; −1: all run
+  Seconds meeting{60};  // within which ranks find each other that no supervisor and no MPI starts
   int all_steps() const { return warmup + steps; }
 };
 

@@ -134,9 +134,6 @@ Error wrong_ranks(int of_plan, int started) {
   return {"", fmt::format("the plan has {} ranks, {} were started", of_plan, started)};
 }
 
-// Long enough for every launcher to start its ranks.
-constexpr Seconds kMeeting(60);
-
 // The ranks of a launcher that sets RANK and WORLD_SIZE.
 template <typename BoardOf>
 Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const Program& program,
@@ -144,7 +141,7 @@ Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const 
   if (at.ranks != layout.ranks()) return tl::unexpected(wrong_ranks(layout.ranks(), at.ranks));
   auto board = board_of(at.rank);
   if (!board) return tl::unexpected(board.error());
-  const auto transport = make_socket_transport(at, layout, board->head().call, kMeeting);
+  const auto transport = make_socket_transport(at, layout, board->head().call, world.plan.meeting);
   if (!transport) return tl::unexpected(transport.error());
   return run_on(world, program, layout, **transport, *board);
 }
@@ -205,6 +202,11 @@ std::optional<Started> started_as_rank() {
   if (const char* folder = variable(kRunFolder)) return Started{folder};
   const bool launched = is_under_mpi() || rendezvous_in_environment();
   return launched ? std::optional<Started>(Started{}) : std::nullopt;
+}
+
+std::optional<Error> wrong_environment() {
+  if (variable(kRunFolder) != nullptr || is_under_mpi()) return std::nullopt;
+  return wrong_rendezvous();
 }
 
 Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,

@@ -16,6 +16,8 @@ struct Started {
   std::optional<std::filesystem::path> folder;  // of the boards, where a supervisor looks at them
 };
 std::optional<Started> started_as_rank();
+// What is wrong where a launcher's RANK and WORLD_SIZE are set and name no rank.
+std::optional<Error> wrong_environment();
 
 // What a rank gives its caller: its exit status, and rank 0 of a run without a supervisor the
 // boards of all.

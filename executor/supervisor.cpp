@@ -79,6 +79,7 @@ std::vector<std::string> command_of(const RankLaunch& what) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   ::execvp(arguments.front(), arguments.data());
+  ::dprintf(STDERR_FILENO, "%s cannot be started: %s\n", arguments.front(), std::strerror(errno));
   ::_exit(127);
 }
 
@@ -125,13 +126,22 @@ class Diagnosis {
     return other;
   }
 
+  // A rank that was killed; else those that were told to end, for which a launcher tells the others
+  // to end too.
   std::optional<std::string> dead() const {
+    const Board* first = nullptr;
+    int told = 0;
     for (const auto& board : boards_) {
       // The process first: it may end, done, between the two looks.
-      if (!board || is_alive(board->head().process) || has_ended(board->head().state)) continue;
-      return sentence(*board, "was killed");
+      if (!board || is_alive(board->head().process)) continue;
+      const RankState state = board->head().state;
+      if (!has_ended(state)) return sentence(*board, "was killed");
+      if (state != RankState::terminated) continue;
+      if (told++ == 0) first = &*board;
     }
-    return std::nullopt;
+    if (first == nullptr) return std::nullopt;
+    return sentence(
+        *first, told == 1 ? "was told to end (SIGTERM)" : "and others were told to end (SIGTERM)");
   }
 
   std::string hanging() const {

@@ -42,12 +42,13 @@ std::string packed(const UnshardedRun& run);
 UnshardedRun unpacked(std::string_view bytes);
 
 // How far apart two runs may be: of a gradient's norm, of a weight's, of the global norm where that
-// is more, of loss and gradient norm.
+// is more, of the loss and of the gradient norm itself.
 struct Tolerance {
   double tensor = 1e-5;
   double weight = 1e-5;
   double global = 1e-6;
-  double scalar = 1e-5;
+  double loss = 1e-5;
+  double norm = 1e-5;
 };
 // fp32: the above. bf16, fp16: rounding to 8 or 11 bits after every operation, in another order on
 // every plan. Where that order decides which experts a token goes to (scores that nearly tie,
@@ -80,6 +81,6 @@ struct TensorComparison {
 Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared what,
                                           const std::vector<HeldTensor>& held);
 Difference scalar_difference(const std::string& what, double found, double expected,
-                             const Tolerance& tolerance);
+                             double tolerance);
 
 }  // namespace trainyard

@@ -83,7 +83,7 @@ Expected<std::string> read_file(const fs::path& file, std::size_t most) {
 OutputFile::OutputFile(fs::path file, fs::path temporary)
     : file_(std::move(file)),
       temporary_(std::move(temporary)),
-      stream_(temporary_, std::ios::binary) {}
+      stream_(temporary_.empty() ? file_ : temporary_, std::ios::binary) {}
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
     : file_(std::move(other.file_)),
@@ -97,8 +97,17 @@ OutputFile::~OutputFile() {
   fs::remove(temporary_, ignored);
 }
 
+// What a link names is replaced, and the link stays; devices and pipes, which no file can stand
+// for, are written as they are.
 Expected<OutputFile> OutputFile::open(const fs::path& file) {
-  OutputFile output(file, fmt::format("{}.{}.tmp", file.string(), ::getpid()));
+  std::error_code ignored;
+  const fs::file_status there = fs::status(file, ignored);
+  const bool replaced = !fs::exists(there) || fs::is_regular_file(there);
+  const bool linked =
+      fs::is_regular_file(there) && fs::is_symlink(fs::symlink_status(file, ignored));
+  const fs::path target = linked ? fs::canonical(file, ignored) : file;
+  OutputFile output(
+      target, replaced ? fmt::format("{}.{}.tmp", target.string(), ::getpid()) : std::string());
   if (output.stream_) return output;
   return failure(file.string(), fmt::format("cannot be written: {}", reason_of(errno)));
 }
@@ -107,6 +116,7 @@ Expected<void> OutputFile::finish() {
   stream_.close();
   if (!stream_)
     return failure(file_.string(), fmt::format("cannot be written: {}", reason_of(errno)));
+  if (temporary_.empty()) return {};
   std::error_code error;
   fs::rename(temporary_, file_, error);
   if (error) return failure(file_.string(), fmt::format("cannot be written: {}", error.message()));

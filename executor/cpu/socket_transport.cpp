@@ -546,6 +546,22 @@ std::optional<Rendezvous> rendezvous_in_environment() {
   return at;
 }
 
+std::optional<Error> wrong_rendezvous() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): before any thread
+  const char *rank = std::getenv("RANK"), *ranks = std::getenv("WORLD_SIZE");
+  if (rank == nullptr || ranks == nullptr) return std::nullopt;
+  if (!rendezvous_in_environment()) {
+    return Error{"RANK", fmt::format("found \"{}\" with WORLD_SIZE \"{}\"; allowed: 0 to "
+                                     "WORLD_SIZE - 1, or neither of them",
+                                     rank, ranks)};
+  }
+  const char* port = std::getenv("MASTER_PORT");
+  // NOLINTEND(concurrency-mt-unsafe)
+  const auto number = number_in("MASTER_PORT");
+  if (port == nullptr || (number && *number >= 1 && *number <= 65535)) return std::nullopt;
+  return Error{"MASTER_PORT", fmt::format("found \"{}\"; allowed: 1 to 65535", port)};
+}
+
 Expected<std::unique_ptr<Transport>> make_socket_transport(const Rendezvous& at,
                                                            const RankLayout& layout,
                                                            std::atomic<RankCall>& call,

@@ -19,6 +19,8 @@ struct Rendezvous {
 };
 // Nothing: the environment names no rank.
 std::optional<Rendezvous> rendezvous_in_environment();
+// RANK and WORLD_SIZE are there and name none, or MASTER_PORT is no port.
+std::optional<Error> wrong_rendezvous();
 
 // Collective over all ranks; `layout` outlives it. The error names who never came.
 Expected<std::unique_ptr<Transport>> make_socket_transport(const Rendezvous& at,

@@ -121,7 +121,7 @@ void linear(const DeviceWork& w) {
       rows_of_all(weights.matrices), columns_of_all(outs),
       [&](std::size_t i, std::size_t j, std::int64_t row, std::int64_t column, std::int64_t width) {
         w.gemm.multiply(w.queue, x, transposed(part_of_rows(weights.matrices[i], row, width)),
-                        columns_of(outs[j], column, width), false);
+                        columns_of(outs[j], column, width), false, true);
       });
   for_each_overlap(
       rows_of_all(weights.biases), columns_of_all(outs),

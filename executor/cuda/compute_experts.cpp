@@ -147,7 +147,7 @@ void grouped_linear(const DeviceWork& w) {
     const View y = w.out(0).rows_from(row, rows);
     w.gemm.multiply(w.queue, operand_of(x.rows_from(row, rows)),
                     transposed(operand_of((*weights).rows_from(expert * height, width))),
-                    operand_of(y), false);
+                    operand_of(y), false, true);
     const View* biases = w.in_if(3);
     if (biases != nullptr) add_row(w.queue, y, 0, biases->rows_from(expert * height, width));
   });

@@ -12,6 +12,7 @@ constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 
 constexpr std::int64_t kNarrowWidth = 16;  // elements that GEMMs in 8 bits take together
 constexpr std::size_t kFields = 7;         // of an operand in a key
+constexpr std::int64_t kFast = 2;          // in the first number of a key
 
 cudaDataType type_of(ElementType type) {
   switch (type) {
@@ -118,8 +119,8 @@ void* Gemm::workspace_of(const Queue& queue) {
 // cuBLASLt has columns first: what is stored row by row is its transpose, so cᵀ = bᵀ·aᵀ with the
 // operands exchanged and nothing moved.
 const Gemm::Choice& Gemm::choice_for(const GemmOperand& a, const GemmOperand& b,
-                                     const GemmOperand& c, bool add) {
-  Key key{add ? 1 : 0};
+                                     const GemmOperand& c, bool add, bool fast) {
+  Key key{(add ? 1 : 0) + (fast ? kFast : 0)};
   for (const GemmOperand* operand : {&b, &a, &c}) {
     key.insert(key.end(),
                {operand->type, operand->rows, operand->columns, operand->leading,
@@ -137,6 +138,12 @@ const Gemm::Choice& Gemm::choice_for(const GemmOperand& a, const GemmOperand& b,
 void Gemm::describe(Choice& choice, const Key& key) {
   check(cublasLtMatmulDescCreate(&choice.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate");
+  if ((key.front() & kFast) != 0) {
+    const std::int8_t fast = 1;
+    check(cublasLtMatmulDescSetAttribute(choice.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                         sizeof(fast)),
+          "cublasLtMatmulDescSetAttribute");
+  }
   const cublasLtMatmulDescAttributes_t turns[] = {CUBLASLT_MATMUL_DESC_TRANSA,
                                                   CUBLASLT_MATMUL_DESC_TRANSB};
   const cublasLtMatmulDescAttributes_t modes[] = {CUBLASLT_MATMUL_DESC_A_SCALE_MODE,
@@ -187,13 +194,13 @@ void Gemm::choose(Choice& choice, const Key& key) {
 }
 
 void Gemm::multiply(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
-                    const GemmOperand& c, bool add) {
+                    const GemmOperand& c, bool add, bool fast) {
   if (a.size() == 0 || b.size() == 0 || c.size() == 0) {
     if (!add) clear_operand(queue, c);
     return;
   }
   if (is_narrow(a) && is_narrow(b)) {
-    if (!multiply_narrow(queue, a, b, c, add)) multiply_in_bf16(queue, a, b, c, add);
+    if (!multiply_narrow(queue, a, b, c, add, fast)) multiply_in_bf16(queue, a, b, c, add);
     return;
   }
   multiply_wide(queue, a, b, c, add);
@@ -263,7 +270,7 @@ struct Gemm::Narrow {
 };
 
 bool Gemm::multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
-                           const GemmOperand& c, bool add) {
+                           const GemmOperand& c, bool add, bool fast) {
   const bool a_along = !a.transposed, b_along = b.transposed;
   const bool pads = !a_along && !b_along;
   if (a.scales.block != b.scales.block || c.columns % kNarrowWidth != 0 ||
@@ -275,7 +282,7 @@ bool Gemm::multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmO
   of_a.transposed = false;
   const GemmOperand of_b = b_along ? right.operand : transposed(right.operand);
   if (!status_.ok()) return true;
-  const Choice& choice = choice_for(of_a, of_b, c, add);
+  const Choice& choice = choice_for(of_a, of_b, c, add, fast);
   if (!choice.found) return false;
   set_scales(choice, of_a, of_b);
   run(queue, choice, of_a, of_b, c, add);
@@ -304,7 +311,7 @@ void Gemm::set_scales(const Choice& choice, const GemmOperand& a, const GemmOper
 void Gemm::multiply_alike(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                           const GemmOperand& c, bool add) {
   if (!status_.ok()) return;
-  const Choice& choice = choice_for(a, b, c, add);
+  const Choice& choice = choice_for(a, b, c, add, false);
   if (!choice.found) return status_.fail("cublasLtMatmul failed: no algorithm for a shape");
   run(queue, choice, a, b, c, add);
 }

@@ -37,9 +37,13 @@ class Gemm {
   Gemm(const Gemm&) = delete;
   Gemm& operator=(const Gemm&) = delete;
 
-  // c = a·b, or += it; what the library does not take together is made fp32 first.
+  // c = a·b, or += it; what the library does not take together is made fp32 first. `fast`: what
+  // is in 8 bits may be summed with fewer bits (CUBLASLT_MATMUL_DESC_FAST_ACCUM), as Transformer
+  // Engine has it in forward passes alone (fp8_gemm_fprop of Float8CurrentScaling in
+  // transformer_engine/common/recipe, _2X_ACC_FPROP, _2X_ACC_DGRAD and _2X_ACC_WGRAD in
+  // transformer_engine/pytorch/module/base.py).
   void multiply(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
-                const GemmOperand& c, bool add);
+                const GemmOperand& c, bool add, bool fast = false);
 
  private:
   struct Choice {
@@ -56,7 +60,7 @@ class Gemm {
                      const GemmOperand& c, bool add);
   // Both in 8 bits; false: the library does not take them.
   bool multiply_narrow(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
-                       const GemmOperand& c, bool add);
+                       const GemmOperand& c, bool add, bool fast);
   void multiply_in_bf16(const Queue& queue, const GemmOperand& a, const GemmOperand& b,
                         const GemmOperand& c, bool add);
   void set_scales(const Choice& choice, const GemmOperand& a, const GemmOperand& b);
@@ -67,7 +71,7 @@ class Gemm {
                       const GemmOperand& c, bool add);
   void check(cublasStatus_t status, const char* call);
   const Choice& choice_for(const GemmOperand& a, const GemmOperand& b, const GemmOperand& c,
-                           bool add);
+                           bool add, bool fast);
   void describe(Choice& choice, const Key& key);
   void choose(Choice& choice, const Key& key);
   void* workspace_of(const Queue& queue);

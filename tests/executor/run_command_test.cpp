@@ -15,29 +15,14 @@
 
 #include "executor/supervisor.h"
 #include "scenarios/rank_status.h"
-#include "scenarios/read_trace.h"
-#include "scenarios/write_profile.h"
 #include "tests/cli/program.h"
+#include "tests/executor/tiny_scenario.h"
 
 namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
-
-std::string tiny_scenario(const std::string& plan, int devices, const std::string& model = "") {
-  return write_scratch("tiny.json", fmt::format(R"({{
-    "trainyard": "scenario/1", "name": "tiny",
-    "model": {{ "layers": 4, "hidden_size": 16, "attention_heads": 4, "kv_heads": 2, "head_dim": 4,
-               "ffn_size": 24, "vocabulary": 29{} }},
-    "cluster": {{ "device": "h100-sxm-80gb", "devices_per_node": {}, "nodes": 1,
-                 "intra_node": {{ "kind": "nvswitch", "bandwidth": "450 GB/s" }} }},
-    "training": {{ "global_batch": 8, "sequence_length": 8, "precision": "fp32",
-                  "optimizer": "adam", "stack": "megatron-core" }},
-    "plan": {{ {} }} }})",
-                                                model, devices, plan))
-      .string();
-}
 
 // ---- Right ------------------------------------------------------------------------------------
 
@@ -55,121 +40,28 @@ TEST(RunCommand, VerifiesAShardedPlanAndWritesItsProfile) {
   EXPECT_NE(text.find("\"measured\""), std::string::npos);
 }
 
-// As many operations measured as predicted, one process after the other.
-TEST(RunCommand, WritesATraceOfPredictedBesideMeasured) {
-  const fs::path trace = scratch_folder() / "trace.json";
-  const auto ran =
-      run_trainyard(fmt::format("run {} --trace {}", tiny_scenario("", 2), trace.string()));
-  EXPECT_EQ(ran.status, 0) << ran.err;
-  const std::string text = read_text(trace);
-  for (const char* process : {"rank 0 predicted", "rank 0 measured", "rank 1 measured"}) {
-    EXPECT_NE(text.find(process), std::string::npos) << process;
+// Of twelve seeds those whose gradient norms were farthest off, by a fortieth: one rounding to bf16
+// more on each stage moves numbers of e5m2 by a quarter. In fp32 the same plan agrees to 1e-5.
+TEST(RunCommand, VerifiesAPlanIn8BitsWhoseGradientNormIsFarOff) {
+  const auto scenario = [](const char* precision) {
+    return write_scratch("narrow.json", fmt::format(R"({{
+    "trainyard": "scenario/1", "name": "narrow",
+    "model": {{ "layers": 4, "hidden_size": 32, "attention_heads": 4, "kv_heads": 1, "head_dim": 8,
+               "ffn_size": 40, "vocabulary": 64 }},
+    "cluster": {{ "device": "h100-sxm-80gb", "devices_per_node": 4, "nodes": 1,
+                 "intra_node": {{ "kind": "nvswitch", "bandwidth": "450 GB/s" }} }},
+    "training": {{ "global_batch": 4, "sequence_length": 8, "precision": "{}",
+                  "optimizer": "adam", "stack": "megatron-core" }},
+    "plan": {{ "tensor_parallel": 2, "pipeline_parallel": 2, "virtual_stages": 2,
+              "micro_batch": 1, "zero_stage": 0 }} }})",
+                                                    precision))
+        .string();
+  };
+  for (const auto& [precision, seed] : {std::pair{"fp8", 0}, {"fp8", 5}, {"fp32", 0}}) {
+    const Ran ran = run_trainyard(
+        fmt::format("run {} --steps 1 --warmup 0 --verify --seed {}", scenario(precision), seed));
+    EXPECT_EQ(ran.status, 0) << precision << ran.out << ran.err;
   }
-  EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
-  EXPECT_NE(text.find("optimizer step"), std::string::npos);
-}
-
-double most_of(const SavedTrace& trace, const std::string& process, const std::string& name) {
-  double most = -1;
-  for (const SavedCounter& counter : trace.counters) {
-    if (counter.process != process || counter.name != name) continue;
-    for (const SavedPoint& point : counter.points) most = std::max(most, point.value);
-  }
-  return most;
-}
-
-// The most of the counter is what the backend itself has counted; and ranks that talk to each other
-// have a link load.
-TEST(RunCommand, TracesTheMemoryThatEachRankHolds) {
-  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
-  const Ran ran = run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
-                                            tiny_scenario(R"("pipeline_parallel": 2)", 2),
-                                            trace.string(), profile.string()));
-  ASSERT_EQ(ran.status, 0) << ran.err;
-  const auto saved = read_trace(trace);
-  const auto measured = read_profile(profile);
-  ASSERT_TRUE(saved && measured);
-  ASSERT_EQ(measured->ranks.size(), 2u);
-  for (const ProfiledRank& rank : measured->ranks) {
-    const std::string of = fmt::format("rank {} measured", rank.rank);
-    const double gib = static_cast<double>(1 << 30);
-    EXPECT_NEAR(most_of(*saved, of, "memory") * gib / rank.peak_memory.value(), 1, 1e-6) << of;
-    EXPECT_GT(most_of(*saved, of, "link load"), 0) << of;
-    EXPECT_GT(most_of(*saved, fmt::format("rank {} predicted", rank.rank), "memory"), 0);
-  }
-}
-
-// The trace has the last step's operations one by one: what they leave of the step is the share.
-TEST(RunCommand, SaysWhatLiesBetweenItsOperations) {
-  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
-  const Ran ran = run_trainyard(fmt::format(
-      "run {} --steps 2 --trace {} -o {}", tiny_scenario("", 1), trace.string(), profile.string()));
-  ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("Between operations: at most "), std::string::npos) << ran.out;
-  const auto saved = read_trace(trace);
-  const auto measured = read_profile(profile);
-  ASSERT_TRUE(saved && measured);
-  double busy = 0;  // one rank of one stream: nothing overlaps
-  for (const SavedTrack& track : saved->tracks) {
-    if (track.process != "rank 0 measured") continue;
-    for (const std::uint32_t span : track.spans) {
-      busy += to_seconds(saved->times[span].end - saved->times[span].start).value();
-    }
-  }
-  ASSERT_EQ(measured->ranks.size(), 1u);
-  EXPECT_GT(busy, 0);
-  const ProfiledRank& rank = measured->ranks[0];
-  EXPECT_NEAR(rank.between, 1 - busy / measured->steps.back().time.value(), 1e-3);
-  ASSERT_EQ(rank.streams.size(), 1u);
-  EXPECT_EQ(rank.streams[0].stream, "compute");
-  EXPECT_EQ(rank.streams[0].between, rank.between);
-  EXPECT_EQ(rank.streams[0].communicating, 0);
-  EXPECT_EQ(rank.streams[0].longest_gap, rank.longest_gap);
-  EXPECT_FALSE(rank.after.empty());
-  EXPECT_NE(ran.out.find(fmt::format("after {} and before {}.", rank.after, rank.before)),
-            std::string::npos)
-      << ran.out;
-}
-
-// Gaps of each track of the trace, which is read back on its own, beside those of the profile.
-TEST(RunCommand, SaysWhatLiesBetweenTheOperationsOfEachStream) {
-  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
-  const Ran ran =
-      run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
-                                tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4),
-                                trace.string(), profile.string()));
-  ASSERT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("communicating: of it,"), std::string::npos) << ran.out;
-  const auto saved = read_trace(trace);
-  const auto measured = read_profile(profile);
-  ASSERT_TRUE(saved && measured);
-  ASSERT_EQ(measured->ranks.size(), 4u);
-  std::size_t streams = 0;
-  for (const SavedTrack& track : saved->tracks) {
-    const auto rank = std::ranges::find_if(measured->ranks, [&](const ProfiledRank& of) {
-      return track.process == fmt::format("rank {} measured", of.rank);
-    });
-    if (rank == measured->ranks.end()) continue;
-    const auto stream = std::ranges::find(rank->streams, track.name, &ProfiledStream::stream);
-    ASSERT_NE(stream, rank->streams.end()) << track.name;
-    ++streams;
-    // One thread runs one operation after the other: nothing overlaps.
-    double all = 0, longest = 0, until = -1;
-    for (const std::uint32_t span : track.spans) {
-      const double begin = to_seconds(saved->times[span].start).value();
-      const double gap = until < 0 ? 0 : begin - until;
-      all += gap;
-      longest = std::max(longest, gap);
-      until = to_seconds(saved->times[span].end).value();
-    }
-    const double step = measured->steps.back().time.value();
-    EXPECT_NEAR(stream->longest_gap.value(), longest, 1e-8) << track.process << track.name;
-    // The step of the slowest rank is not shorter than this one's.
-    EXPECT_GE(stream->between, all / step - 1e-3) << track.process << track.name;
-    EXPECT_LE(stream->communicating, stream->between);
-    EXPECT_EQ(stream->after.empty(), longest == 0);
-  }
-  EXPECT_EQ(streams, 4U * 3U);  // compute, tensor-parallel, pipeline
 }
 
 TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
@@ -335,6 +227,18 @@ TEST(RunCommand, NamesARankThatIsKilled) {
   EXPECT_NE(running.error().find("was killed: step "), std::string::npos) << running.error();
 }
 
+TEST(RunCommand, NamesARankThatIsToldToEnd) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 2), profile));
+  const auto victim = running.board(1);
+  ASSERT_TRUE(victim);
+  std::vector<int> processes = {running.board(0)->head().process, victim->head().process};
+  kill(victim->head().process, SIGTERM);
+  expect_ended(running, processes, profile, 3);
+  EXPECT_NE(running.error().find("told to end (SIGTERM): step "), std::string::npos)
+      << running.error();
+}
+
 TEST(RunCommand, NamesARankThatHangs) {
   const fs::path profile = scratch_folder() / "profile.json";
   Running running(endless(tiny_scenario(kTwoStages, 2), profile));
@@ -355,6 +259,18 @@ TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   const std::vector<int> processes = {board->head().process, running.board(1)->head().process};
   kill(-running.process(), SIGINT);  // as a terminal does: to the whole group
   expect_ended(running, processes, profile, 0);
+}
+
+TEST(RunCommand, EndsEveryRankAndSavesWhenASchedulerEndsItOrItsTerminalIsGone) {
+  for (const int signal : {SIGTERM, SIGHUP}) {
+    const fs::path profile = scratch_folder() / fmt::format("{}.json", signal);
+    Running running(endless(tiny_scenario(kTwoStages, 2), profile));
+    const auto board = running.board(0);
+    ASSERT_TRUE(board);
+    const std::vector<int> processes = {board->head().process, running.board(1)->head().process};
+    kill(running.process(), signal);
+    expect_ended(running, processes, profile, 0);
+  }
 }
 
 TEST(RunCommand, LeavesNoRankWhenItIsKilledItself) {
@@ -381,6 +297,44 @@ TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
       << ran.err;
 }
 
+TEST(RunCommand, SaysWhenThereIsNoLauncher) {
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)), "PATH=/none");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("mpirun cannot be started: No such file or directory"), std::string::npos)
+      << ran.err;
+}
+
+// A peer that a launcher with RANK and WORLD_SIZE never started: as long as --timeout says.
+TEST(RunCommand, WaitsForAPeerAsLongAsItIsTold) {
+  const auto begun = std::chrono::steady_clock::now();
+  const Ran ran = run_trainyard(fmt::format("run {} --timeout 1", tiny_scenario(kTwoStages, 2)),
+                                "RANK=0 WORLD_SIZE=2 MASTER_PORT=29417");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 1 of 2 never came to 127.0.0.1:29417"), std::string::npos)
+      << ran.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 20s);
+}
+
+TEST(RunCommand, RefusesARankThatALauncherCannotMean) {
+  for (const char* environment :
+       {"RANK=7 WORLD_SIZE=2", "RANK=x WORLD_SIZE=2", "RANK=0 WORLD_SIZE=0",
+        "RANK=0 WORLD_SIZE=2 MASTER_PORT=99999", "RANK=0 WORLD_SIZE=2 MASTER_PORT=x"}) {
+    const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)), environment);
+    EXPECT_EQ(ran.status, 2) << environment;
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find("allowed: "), std::string::npos) << ran.err;
+  }
+}
+
+TEST(RunCommand, RefusesNumbersThatNoRunHas) {
+  for (const char* option : {"--timeout nan", "--timeout 0", "--timeout inf", "--seed -1",
+                             "--learning-rate inf", "--learning-rate nan", "--rank 1"}) {
+    const Ran ran = run_trainyard(fmt::format("run {} {}", tiny_scenario("", 1), option));
+    EXPECT_EQ(ran.status, 2) << option << ran.err;
+    EXPECT_LT(ran.err.size(), 120u) << ran.err;  // no bound of 300 digits
+  }
+}
+
 TEST(RunCommand, SaysWhichPeerNeverStarts) {
   const fs::path folder = scratch_folder() / "bin";
   fs::create_directories(folder);
@@ -398,8 +352,22 @@ TEST(RunCommand, StopsAtALossThatIsNoNumber) {
   const Ran ran = run_trainyard(fmt::format("run {} --steps 20 --learning-rate 1e38 -o {}",
                                             tiny_scenario(kTwoStages, 2), profile.string()));
   EXPECT_EQ(ran.status, 3);
-  EXPECT_NE(ran.err.find("its loss is"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("has a loss of "), std::string::npos) << ran.err;
   EXPECT_NE(read_text(profile).find("\"failure\""), std::string::npos);
+}
+
+// By a link: a device would be lost where this fails.
+TEST(RunCommand, SaysThatTheDiskIsFullInTheEnd) {
+  const fs::path full = scratch_folder() / "full.json";
+  fs::remove(full);
+  fs::create_symlink("/dev/full", full);
+  for (const char* option : {"-o", "--trace"}) {
+    const Ran ran =
+        run_trainyard(fmt::format("run {} {} {}", tiny_scenario("", 1), option, full.string()));
+    EXPECT_EQ(ran.status, 3) << option;
+    EXPECT_NE(ran.err.find("full.json: cannot be written"), std::string::npos) << ran.err;
+    EXPECT_TRUE(fs::is_symlink(full));
+  }
 }
 
 TEST(RunCommand, SaysWhatCannotBeWritten) {
@@ -417,6 +385,22 @@ TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
+}
+
+// Address space stands for memory; sanitizers want more of it than there is memory.
+TEST(RunCommand, SaysThatTheHostHasNoMemoryLeft) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "under a sanitizer";
+#endif
+  const std::string scenario = tiny_scenario("", 1, R"(, "hidden_size": 262144)");
+  const std::string twice = R"("hidden_size": 16, )";
+  std::string text = read_text(scenario);
+  text.erase(text.find(twice), twice.size());
+  const Ran ran = run_trainyard(fmt::format("run {}", write_scratch("wide.json", text).string()),
+                                "ulimit -v 1000000;");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0 on "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("has no memory left on its host"), std::string::npos) << ran.err;
 }
 
 TEST(RunCommand, SaysInOneLineThatThereIsNoGpu) {

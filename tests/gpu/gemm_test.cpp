@@ -115,6 +115,88 @@ TEST_F(NarrowGemm, SumsBlocksInEveryLayout) {
   expect_sums({64, 8, 32, true, false}, type, type, 32);
 }
 
+constexpr std::int64_t kTokens = 80, kWidth = 64;  // two tiles of queries of one head
+
+std::vector<float> in_eighths(std::uint64_t seed) {
+  std::vector<float> numbers(static_cast<std::size_t>(kTokens * kWidth));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    numbers[i] = std::round(static_cast<float>(uniform(mixed(seed) + i) * 8)) / 8;
+  }
+  return numbers;
+}
+
+double number_of(const std::vector<float>& of, std::int64_t row, std::int64_t column) {
+  return static_cast<double>(of[static_cast<std::size_t>(row * kWidth + column)]);
+}
+
+struct AttentionInputs {
+  std::vector<float> q = in_eighths(1), k = in_eighths(2), v = in_eighths(3);
+};
+
+// By tensor cores; empty: they do not take these types.
+std::vector<float> attended(const AttentionInputs& in, ElementType type, ElementType of_keys) {
+  CudaStatus status;
+  DeviceMemory memory(status, 0, 1);
+  const Queue queue{status, nullptr, memory.pool()};
+  const Scratch q(queue, kTokens, kWidth, type), k(queue, kTokens, kWidth, of_keys),
+      v(queue, kTokens, kWidth, type), out(queue, kTokens, kWidth, type),
+      log_sums(queue, kTokens, 1, ElementType::f32);
+  upload(queue, *q, in.q);
+  upload(queue, *k, in.k);
+  upload(queue, *v, in.v);
+  fill(queue, *out, 0);
+  AttentionPlan plan{.heads = 1, .kv_heads = 1};
+  plan.queries.part = plan.keys.part = plan.length = kTokens;
+  plan.query_width = plan.value_width = kWidth;
+  const bool taken = tensor_attention(
+      queue, plan,
+      {.queries = *q, .keys = *k, .values = *v, .output = *out, .statistics = *log_sums});
+  EXPECT_TRUE(status.ok()) << status.message();
+  return taken ? downloaded(queue, *out) : std::vector<float>();
+}
+
+// From sums in double, over the magnitude of what is summed: the farthest number of a query.
+double farthest(const AttentionInputs& in, const std::vector<float>& found, std::int64_t row) {
+  std::vector<double> weights;
+  double sum = 0, most = 0;
+  for (std::int64_t key = 0; key <= row; ++key) {
+    double score = 0;
+    for (std::int64_t i = 0; i < kWidth; ++i) {
+      score += number_of(in.q, row, i) * number_of(in.k, key, i);
+    }
+    weights.push_back(std::exp(score / std::sqrt(static_cast<double>(kWidth))));
+    sum += weights.back();
+  }
+  for (std::int64_t column = 0; column < kWidth; ++column) {
+    double expected = 0, magnitude = 0;
+    for (std::int64_t key = 0; key <= row; ++key) {
+      const double part =
+          weights[static_cast<std::size_t>(key)] / sum * number_of(in.v, key, column);
+      expected += part;
+      magnitude += std::abs(part);
+    }
+    if (magnitude == 0) continue;
+    most = std::max(most, std::abs(number_of(found, row, column) - expected) / magnitude);
+  }
+  return most;
+}
+
+// What a number of the type is off by at most, relative to itself, is half its last bit: 2^-8 for
+// bf16, 2^-11 for fp16; probabilities and the sum are rounded to it once each, and the inputs are
+// numbers of the type.
+TEST(TensorAttention, TakesBothTypesOf16Bits) {
+  const AttentionInputs in;
+  for (const auto& [type, bits] : {std::pair{ElementType::bf16, 8}, {ElementType::f16, 11}}) {
+    const std::vector<float> found = attended(in, type, type);
+    ASSERT_FALSE(found.empty());
+    for (std::int64_t row = 0; row < kTokens; ++row) {
+      EXPECT_LE(farthest(in, found, row), 2 * std::ldexp(1.0, -bits) + 1e-5) << bits << ", " << row;
+    }
+  }
+  EXPECT_TRUE(attended(in, ElementType::f32, ElementType::f32).empty());
+  EXPECT_TRUE(attended(in, ElementType::bf16, ElementType::f16).empty());
+}
+
 // Two sequences of three tokens and two heads: what cuDNN's log-sum-exps lie like.
 TEST(HeadOrder, IsThatOfSequencesThenHeadsThenTokens) {
   CudaStatus status;

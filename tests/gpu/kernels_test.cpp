@@ -295,15 +295,17 @@ TEST(DeviceKernels, OfWideHeadsDoAsTheHostDoes) {
     model.head_dim = width;
     model.sliding_window = 100;
     model.full_attention_every = 2;
-    Training training = training_in("bf16", "sgd");
-    training.sequence_length = tokens;
-    training.global_batch = 1;
-    PlanRequest request;
-    request.data_parallel = 1;
-    expect_as_on_the_host({model, request, training});
-    if (width != 64) continue;
-    request.context_parallel = 2;
-    expect_as_on_the_host({model, request, training, 1});
+    for (const char* precision : {"bf16", "fp16"}) {
+      Training training = training_in(precision, "sgd");
+      training.sequence_length = tokens;
+      training.global_batch = 1;
+      PlanRequest request;
+      request.data_parallel = 1;
+      expect_as_on_the_host({model, request, training});
+      if (width != 64) continue;
+      request.context_parallel = 2;
+      expect_as_on_the_host({model, request, training, 1});
+    }
   }
 }
 
@@ -316,7 +318,9 @@ Transformer wide(Transformer model) {
   return model;
 }
 
-// Casts are the same roundings on both sides; GEMMs in 8 bits sum as exactly as those in 16.
+// Casts are the same roundings on both sides. Sums of a forward pass keep some 14 bits on a GPU
+// (DeepSeek-V3, arXiv 2412.19437, 3.3.2), which over the 96 that are summed here is less than the
+// rounding to bf16 that follows.
 TEST(DeviceKernels, OfRecipesIn8BitsDoAsTheHostDoes) {
   if (!runs_in_8_bits(9)) GTEST_SKIP() << "needs compute capability 9.0";
   for (const Transformer& model :

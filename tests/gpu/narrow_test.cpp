@@ -5,6 +5,7 @@
 #include "executor/cuda/cast_formats.h"
 #include "executor/cuda/compute.h"
 #include "executor/cuda/cuda_backend.h"
+#include "executor/rank_executor.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
 #include "tests/model/program/tiny.h"
@@ -50,17 +51,54 @@ TEST(RecipesIn8Bits, MultiplyIn8BitsWhereTheLibraryDoes) {
         c(queue, 32, width, ElementType::f32);
     upload(queue, *a, std::vector<float>(static_cast<std::size_t>(a->size()), 1.0F));
     upload(queue, *b, std::vector<float>(static_cast<std::size_t>(b->size()), 1.0F));
-    const int before = emulated_narrow_products();
+    const int before = emulated_narrow_products().all;
     GemmOperand right = operand_of(*b);
     right.transposed = turned;
     gemm.multiply(queue, operand_of(*a), right, operand_of(*c), false);
     EXPECT_EQ(downloaded(queue, *c).back(), static_cast<float>(width));
-    return emulated_narrow_products() - before;
+    return emulated_narrow_products().all - before;
   };
   EXPECT_EQ(narrow_products(48, true), 1);
   EXPECT_EQ(narrow_products(48, false), 1);
   EXPECT_EQ(narrow_products(40, true), 0);
   EXPECT_TRUE(status.ok()) << status.message();
+}
+
+class NobodyLooks final : public Watch {
+  void begins(std::int64_t, const IssuedOperation&) override {}
+};
+
+// In the recipe casts of gradients are of e5m2 and all others of e4m3, so the types tell which pass
+// a product is of.
+TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
+  Transformer dense = tiny_llama(false), experts = tiny_moe();
+  for (Transformer* model : {&dense, &experts}) {
+    model->hidden_size = 64;
+    model->attention_heads = 4;
+    model->head_dim = 16;
+    model->ffn_size = 96;
+    model->expert_ffn_size = model == &experts ? 32 : 0;
+    PlanRequest request;
+    request.data_parallel = 1;
+    Training training = tiny_training();
+    training.precision = *find_precision_recipe("fp8");
+    const Setting setting = tiny_setting(*model, training, request);
+    const auto program = lower(setting.model, setting.training, setting.plan);
+    ASSERT_TRUE(program);
+    const RankLayout layout(setting.plan, setting.model.kv_heads);
+    const auto transport = make_lone_transport();
+    const auto backend = make_cuda_backend({setting, *program, layout, *transport});
+    ASSERT_TRUE(backend) << backend.error().message;
+    RankExecutor executor(setting, *program, layout, 0, **backend);
+    NobodyLooks nobody;
+    const NarrowProducts before = emulated_narrow_products();
+    ASSERT_TRUE(executor.step(0, 0, nobody));
+    const NarrowProducts after = emulated_narrow_products();
+    EXPECT_GT(after.fast, before.fast);
+    EXPECT_EQ(after.fast - before.fast, after.of_e4m3 - before.of_e4m3);
+    EXPECT_EQ(after.fast_of_e5m2, before.fast_of_e5m2);
+    EXPECT_GT(after.all - before.all, after.fast - before.fast);
+  }
 }
 
 // Gathers of sequence parallelism carry a cast; masks of dropout are no numbers in 8 bits.

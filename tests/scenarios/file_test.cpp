@@ -98,6 +98,32 @@ TEST_F(Files, WritingReplacesTheWholeFileAndLeavesNothingElse) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
+// By links, so that a device would not be lost where this fails.
+TEST_F(Files, AreWrittenWhereALinkLeads) {
+  const fs::path file = folder_ / "target.json", link = folder_ / "link.json";
+  ASSERT_TRUE(write_file(file, "first").has_value());
+  fs::create_symlink("target.json", link);
+  ASSERT_TRUE(write_file(link, "second").has_value());
+  EXPECT_TRUE(fs::is_symlink(link));
+  std::ifstream stream(file);
+  std::string text;
+  std::getline(stream, text);
+  EXPECT_EQ(text, "second");
+}
+
+TEST_F(Files, ThatAreDevicesAreNotReplaced) {
+  const fs::path nothing = folder_ / "nothing", full = folder_ / "full";
+  fs::create_symlink("/dev/null", nothing);
+  fs::create_symlink("/dev/full", full);
+  EXPECT_TRUE(write_file(nothing, "x").has_value());
+  const auto written = write_file(full, "x");
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().where, full.string());
+  EXPECT_NE(written.error().message.find("cannot be written"), std::string::npos);
+  EXPECT_TRUE(fs::is_symlink(nothing) && fs::is_symlink(full));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+}
+
 TEST_F(Files, WritingIntoAMissingFolderIsAnErrorThatNamesTheFile) {
   const auto written = write_file(folder_ / "absent" / "out.json", "x");
   ASSERT_FALSE(written.has_value());

@@ -1,7 +1,10 @@
-// Attention by tensor cores (Dao 2023): tiles of 64 queries and 64 keys in bf16, sums in float and
-// in registers. A block has four warps, each 16 rows of the tile whose sums it keeps: queries in
-// the forward pass and for their gradient, keys for theirs. What mma wants of each lane is in the
-// PTX ISA under mma.m16n8k16; lane l has rows l / 4 and l / 4 + 8, and of each eight columns two.
+// Attention by tensor cores (Dao 2023): tiles of 64 queries and 64 keys in bf16 or fp16, sums in
+// float and in registers. A block has four warps, each 16 rows of the tile whose sums it keeps:
+// queries in the forward pass and for their gradient, keys for theirs. What mma wants of each lane
+// is in the PTX ISA under mma.m16n8k16; lane l has rows l / 4 and l / 4 + 8, and of each eight
+// columns two.
+#include <type_traits>
+
 #include "executor/cuda/kernels/places.h"
 
 namespace trainyard {
@@ -30,15 +33,20 @@ __device__ int warp_row() { return static_cast<int>(threadIdx.x) / 32 * 16; }
 __device__ int row_at(int i) { return warp_row() + lane() / 4 + i / 2 * 8; }
 __device__ int column_at(int n, int i) { return n * 8 + lane() % 4 * 2 + i % 2; }
 
+__device__ unsigned bits_of(__nv_bfloat16 number) { return __bfloat16_as_ushort(number); }
+__device__ unsigned bits_of(__half number) { return __half_as_ushort(number); }
+
+template <typename Number>
 __device__ unsigned packed(float a, float b) {
-  const __nv_bfloat16 low = __float2bfloat16(a), high = __float2bfloat16(b);
-  return static_cast<unsigned>(__bfloat16_as_ushort(low)) |
-         static_cast<unsigned>(__bfloat16_as_ushort(high)) << 16;
+  Number low, high;
+  set_number(low, a);
+  set_number(high, b);
+  return bits_of(low) | bits_of(high) << 16;
 }
 
 // scores = the warp's rows of `a` · (all rows of `b`)ᵀ
-template <int D>
-__device__ void multiply_rows(Scores& scores, const __nv_bfloat16* a, const __nv_bfloat16* b) {
+template <int D, typename Number>
+__device__ void multiply_rows(Scores& scores, const Number* a, const Number* b) {
   const int l = lane();
 #pragma unroll
   for (int n = 0; n < 8; ++n) {
@@ -53,28 +61,28 @@ __device__ void multiply_rows(Scores& scores, const __nv_bfloat16* a, const __nv
     for (int n = 0; n < 8; n += 2) {
       unsigned of_b[4];
       load_matrices(of_b, b + (n * 8 + l / 16 * 8 + l % 8) * kRow<D> + k + l / 8 % 2 * 8);
-      multiply_add(scores[n], of_a, of_b[0], of_b[1]);
-      multiply_add(scores[n + 1], of_a, of_b[2], of_b[3]);
+      multiply_add<Number>(scores[n], of_a, of_b[0], of_b[1]);
+      multiply_add<Number>(scores[n + 1], of_a, of_b[2], of_b[3]);
     }
   }
 }
 
 // sums += weights · rows of `b`
-template <int D>
-__device__ void add_weighted(Sums<D>& sums, const Scores& weights, const __nv_bfloat16* b) {
+template <int D, typename Number>
+__device__ void add_weighted(Sums<D>& sums, const Scores& weights, const Number* b) {
   const int l = lane();
 #pragma unroll
   for (int k = 0; k < kTile / 16; ++k) {
-    const unsigned of_a[4] = {packed(weights[2 * k][0], weights[2 * k][1]),
-                              packed(weights[2 * k][2], weights[2 * k][3]),
-                              packed(weights[2 * k + 1][0], weights[2 * k + 1][1]),
-                              packed(weights[2 * k + 1][2], weights[2 * k + 1][3])};
+    const unsigned of_a[4] = {packed<Number>(weights[2 * k][0], weights[2 * k][1]),
+                              packed<Number>(weights[2 * k][2], weights[2 * k][3]),
+                              packed<Number>(weights[2 * k + 1][0], weights[2 * k + 1][1]),
+                              packed<Number>(weights[2 * k + 1][2], weights[2 * k + 1][3])};
 #pragma unroll
     for (int n = 0; n < D / 8; n += 2) {
       unsigned of_b[4];
       load_transposed(of_b, b + (k * 16 + l / 8 % 2 * 8 + l % 8) * kRow<D> + n * 8 + l / 16 * 8);
-      multiply_add(sums[n], of_a, of_b[0], of_b[1]);
-      multiply_add(sums[n + 1], of_a, of_b[2], of_b[3]);
+      multiply_add<Number>(sums[n], of_a, of_b[0], of_b[1]);
+      multiply_add<Number>(sums[n + 1], of_a, of_b[2], of_b[3]);
     }
   }
 }
@@ -117,15 +125,15 @@ __device__ void bring_positions(int* to, const TileOf& tile, int beyond) {
 }
 
 // A head's columns of the tile's rows, 16 bytes at a time.
-template <int D>
-__device__ void bring_rows(__nv_bfloat16* to, const View& from, const TileOf& tile, int head) {
+template <int D, typename Number>
+__device__ void bring_rows(Number* to, const View& from, const TileOf& tile, int head) {
   for (int i = static_cast<int>(threadIdx.x); i < kTile * (D / 8); i += kThreads) {
     const std::int64_t n = tile.first + i / (D / 8);
     const int column = i % (D / 8) * 8;
     uint4 eight = make_uint4(0, 0, 0, 0);
     if (n < count_of(tile.order)) {
       const std::int64_t row = row_of(tile.order, tile.sequence, n);
-      eight = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(from.data) +
+      eight = *reinterpret_cast<const uint4*>(static_cast<const Number*>(from.data) +
                                               row * from.columns + head * D + column);
     }
     *reinterpret_cast<uint4*>(to + i / (D / 8) * kRow<D> + column) = eight;
@@ -273,12 +281,12 @@ __device__ void hide_unseen(const AttentionPlan& plan, Scores& scores, const int
   }
 }
 
-template <int D>
+template <int D, typename Number>
 __global__ void __launch_bounds__(kThreads)
     forward_kernel(AttentionPlan plan, AttentionOperands of, bool has_sinks, View sinks) {
-  auto* q = reinterpret_cast<__nv_bfloat16*>(shared_memory());
-  __nv_bfloat16* k = q + kTileSize<D>;
-  __nv_bfloat16* v = k + kTileSize<D>;
+  auto* q = reinterpret_cast<Number*>(shared_memory());
+  Number* k = q + kTileSize<D>;
+  Number* v = k + kTileSize<D>;
   __shared__ int query_positions[kTile], key_positions[kTile];
   const int head = static_cast<int>(blockIdx.y), kv_head = head / (plan.heads / plan.kv_heads);
   const int sequence = static_cast<int>(blockIdx.z);
@@ -315,21 +323,21 @@ __global__ void __launch_bounds__(kThreads)
 // -------------------------------------------------------------------------------------
 
 // The tiles of one step of the backward passes.
-template <int D>
+template <typename Number>
 struct Tiles {
-  __nv_bfloat16 *q, *k, *v, *gradient;
+  Number *q, *k, *v, *gradient;
 };
-template <int D>
-__device__ Tiles<D> tiles_in_shared() {
-  auto* q = reinterpret_cast<__nv_bfloat16*>(shared_memory());
+template <int D, typename Number>
+__device__ Tiles<Number> tiles_in_shared() {
+  auto* q = reinterpret_cast<Number*>(shared_memory());
   return {q, q + kTileSize<D>, q + 2 * kTileSize<D>, q + 3 * kTileSize<D>};
 }
 
-template <int D>
+template <int D, typename Number>
 __global__ void __launch_bounds__(kThreads)
     query_gradient_kernel(AttentionPlan plan, AttentionOperands of, View delta, View gradient,
                           View to, bool adds) {
-  const Tiles<D> t = tiles_in_shared<D>();
+  const Tiles<Number> t = tiles_in_shared<D, Number>();
   __shared__ int query_positions[kTile], key_positions[kTile];
   __shared__ float log_sums[kTile], deltas[kTile];
   const int head = static_cast<int>(blockIdx.y), kv_head = head / (plan.heads / plan.kv_heads);
@@ -370,11 +378,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Rows are keys here, columns queries.
-template <int D>
+template <int D, typename Number>
 __global__ void __launch_bounds__(kThreads)
     key_gradient_kernel(AttentionPlan plan, AttentionOperands of, View delta,
                         AttentionGradients to) {
-  const Tiles<D> t = tiles_in_shared<D>();
+  const Tiles<Number> t = tiles_in_shared<D, Number>();
   __shared__ int query_positions[kTile], key_positions[kTile];
   __shared__ float log_sums[kTile], deltas[kTile];
   const int kv_head = static_cast<int>(blockIdx.y), sequence = static_cast<int>(blockIdx.z);
@@ -423,9 +431,11 @@ __global__ void __launch_bounds__(kThreads)
 
 bool fits(const AttentionPlan& plan, const AttentionOperands& of) {
   const bool width = plan.query_width == 64 || plan.query_width == 128;
+  const ElementType type = of.queries.type;
   return plan.log_sums && of.scores.data == nullptr && width &&
-         plan.value_width == plan.query_width && of.queries.type == ElementType::bf16 &&
-         of.keys.type == ElementType::bf16 && of.values.type == ElementType::bf16;
+         plan.value_width == plan.query_width &&
+         (type == ElementType::bf16 || type == ElementType::f16) && of.keys.type == type &&
+         of.values.type == type;
 }
 
 dim3 blocks_of(const AttentionPlan& plan, const TokenOrder& order, int heads) {
@@ -434,48 +444,65 @@ dim3 blocks_of(const AttentionPlan& plan, const TokenOrder& order, int heads) {
           static_cast<unsigned>(plan.sequences)};
 }
 
+constexpr std::size_t kNumberBytes = 2;
+static_assert(sizeof(__nv_bfloat16) == kNumberBytes && sizeof(__half) == kNumberBytes);
+
 template <int D>
 std::size_t tiles(int count) {
-  return static_cast<std::size_t>(count * kTileSize<D>) * sizeof(__nv_bfloat16);
+  return static_cast<std::size_t>(count * kTileSize<D>) * kNumberBytes;
 }
 
-template <int D>
+template <int D, typename Number>
 void forward(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of) {
-  start(queue, "attention", forward_kernel<D>, blocks_of(plan, plan.queries, plan.heads), kThreads,
-        tiles<D>(3), plan, of, of.sinks != nullptr, of.sinks == nullptr ? View{} : *of.sinks);
+  start(queue, "attention", forward_kernel<D, Number>, blocks_of(plan, plan.queries, plan.heads),
+        kThreads, tiles<D>(3), plan, of, of.sinks != nullptr,
+        of.sinks == nullptr ? View{} : *of.sinks);
 }
 
-template <int D>
+template <int D, typename Number>
 void backward(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of,
               const AttentionGradients& gradients, const View& delta) {
-  start(queue, "query_gradient", query_gradient_kernel<D>,
+  start(queue, "query_gradient", query_gradient_kernel<D, Number>,
         blocks_of(plan, plan.queries, plan.heads), kThreads, tiles<D>(4), plan, of, delta,
         gradients.output_gradient, gradients.queries, gradients.add_queries);
-  start(queue, "key_gradient", key_gradient_kernel<D>, blocks_of(plan, plan.keys, plan.kv_heads),
-        kThreads, tiles<D>(4), plan, of, delta, gradients);
+  start(queue, "key_gradient", key_gradient_kernel<D, Number>,
+        blocks_of(plan, plan.keys, plan.kv_heads), kThreads, tiles<D>(4), plan, of, delta,
+        gradients);
+}
+
+// Calls run(width, number) with the width of heads as a constant and a number of their type.
+template <typename Run>
+void with_kind(const AttentionPlan& plan, ElementType type, const Run& run) {
+  const auto of_width = [&](auto width) {
+    if (type == ElementType::bf16) {
+      run(width, __nv_bfloat16{});
+    } else {
+      run(width, __half{});
+    }
+  };
+  if (plan.query_width == 64) {
+    of_width(std::integral_constant<int, 64>{});
+  } else {
+    of_width(std::integral_constant<int, 128>{});
+  }
 }
 
 }  // namespace
 
 bool tensor_attention(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of) {
   if (!fits(plan, of)) return false;
-  if (plan.query_width == 64) {
-    forward<64>(queue, plan, of);
-  } else {
-    forward<128>(queue, plan, of);
-  }
+  with_kind(plan, of.queries.type,
+            [&](auto width, auto number) { forward<width, decltype(number)>(queue, plan, of); });
   return true;
 }
 
 bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
                                const AttentionOperands& of, const AttentionGradients& gradients,
                                const View& delta) {
-  if (!fits(plan, of) || gradients.output_gradient.type != ElementType::bf16) return false;
-  if (plan.query_width == 64) {
-    backward<64>(queue, plan, of, gradients, delta);
-  } else {
-    backward<128>(queue, plan, of, gradients, delta);
-  }
+  if (!fits(plan, of) || gradients.output_gradient.type != of.queries.type) return false;
+  with_kind(plan, of.queries.type, [&](auto width, auto number) {
+    backward<width, decltype(number)>(queue, plan, of, gradients, delta);
+  });
   return true;
 }
 

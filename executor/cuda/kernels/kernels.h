@@ -134,7 +134,8 @@ void attention_gradient(const Queue& queue, const AttentionPlan& plan, const Att
 // as cuDNN has log-sum-exps, and back.
 void to_heads(const Queue& queue, const View& by_head, const View& by_token, std::int64_t length);
 void from_heads(const Queue& queue, const View& by_token, const View& by_head, std::int64_t length);
-// With tensor cores: bf16, heads of 64 or 128 elements, no scores in memory. Nothing done: false.
+// With tensor cores: bf16 or fp16, heads of 64 or 128 elements, no scores in memory. Nothing done:
+// false.
 bool tensor_attention(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of);
 bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
                                const AttentionOperands& of, const AttentionGradients& gradients,

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
+
+#include <type_traits>
 
 #include "executor/cuda/queue.h"
 
@@ -33,14 +36,14 @@ __device__ inline unsigned char* shared_memory() {
 // ---- Of a warp, by PTX -----------------------------------------------------------------------
 
 // Four 8×8 matrices of 16-bit numbers; lane l gives the address of row l mod 8 of matrix l / 8.
-__device__ inline void load_matrices(unsigned (&to)[4], const __nv_bfloat16* row) {
+__device__ inline void load_matrices(unsigned (&to)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(address)
                : "memory");
 }
-__device__ inline void load_transposed(unsigned (&to)[4], const __nv_bfloat16* row) {
+__device__ inline void load_transposed(unsigned (&to)[4], const void* row) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -48,14 +51,24 @@ __device__ inline void load_transposed(unsigned (&to)[4], const __nv_bfloat16* r
                : "memory");
 }
 
-// sum [16×8] += a [16×16] · b [16×8]; PTX ISA, mma.m16n8k16.
+// sum [16×8] += a [16×16] · b [16×8] of bf16 or fp16; PTX ISA, mma.m16n8k16.
+template <typename Number>
 __device__ inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
                                     unsigned b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  if constexpr (std::is_same_v<Number, __half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    static_assert(std::is_same_v<Number, __nv_bfloat16>);
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
 }
 
 }  // namespace trainyard

@@ -1,5 +1,6 @@
 #include "tests/gpu/emulated/block.h"
 
+#include <cuda_fp16.h>
 #include <setjmp.h>
 #include <ucontext.h>
 
@@ -103,8 +104,10 @@ void EmulatedBlock::live() {
   }
 }
 
-float as_float(unsigned pair, int half) {
-  const unsigned bits = (half == 0 ? pair & 0xffffU : pair >> 16) << 16;
+float as_float(unsigned pair, int half, bool of_fp16) {
+  const unsigned own = half == 0 ? pair & 0xffffU : pair >> 16;
+  if (of_fp16) return __half2float(__half(__half_raw{static_cast<unsigned short>(own)}));
+  const unsigned bits = own << 16;
   float number = 0;
   std::memcpy(&number, &bits, sizeof(number));
   return number;
@@ -129,9 +132,9 @@ void run_emulated(dim3 blocks, int threads, std::size_t shared,
 unsigned char* emulated_shared_memory() { return block().shared(); }
 
 // Lane l gets of matrix m the numbers 2(l mod 4) and the next of row l / 4; transposed, of column.
-void emulated_load_matrices(unsigned (&to)[4], const __nv_bfloat16* row, bool transposed) {
+void emulated_load_matrices(unsigned (&to)[4], const void* row, bool transposed) {
   EmulatedBlock& b = block();
-  b.brought[b.current()].row = reinterpret_cast<const unsigned short*>(row);
+  b.brought[b.current()].row = static_cast<const unsigned short*>(row);
   b.meet();
   const std::size_t lane = b.current() % 32, first = b.current() - lane;
   for (std::size_t m = 0; m < 4; ++m) {
@@ -146,7 +149,8 @@ void emulated_load_matrices(unsigned (&to)[4], const __nv_bfloat16* row, bool tr
   b.meet();
 }
 
-void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                           bool of_fp16) {
   EmulatedBlock& b = block();
   const std::size_t lane = b.current() % 32, first = b.current() - lane;
   Brought& mine = b.brought[b.current()];
@@ -159,8 +163,8 @@ void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0,
     for (std::size_t k = 0; k < 16; ++k) {
       const Brought& of_a = b.brought[first + row % 8 * 4 + k % 8 / 2];
       const Brought& of_b = b.brought[first + column * 4 + k % 8 / 2];
-      sum[i] += as_float(of_a.a[row / 8 + k / 8 * 2], static_cast<int>(k % 2)) *
-                as_float(of_b.b[k / 8], static_cast<int>(k % 2));
+      sum[i] += as_float(of_a.a[row / 8 + k / 8 * 2], static_cast<int>(k % 2), of_fp16) *
+                as_float(of_b.b[k / 8], static_cast<int>(k % 2), of_fp16);
     }
   }
   b.meet();

@@ -26,8 +26,9 @@ void run_emulated(dim3 blocks, int threads, std::size_t shared,
                   const std::function<void()>& kernel);
 unsigned char* emulated_shared_memory();
 
-// ldmatrix and mma.m16n8k16 of bf16, as PTX lays their operands out over the lanes.
-void emulated_load_matrices(unsigned (&to)[4], const __nv_bfloat16* row, bool transposed);
-void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+// ldmatrix and mma.m16n8k16 of bf16 or fp16, as PTX lays their operands out over the lanes.
+void emulated_load_matrices(unsigned (&to)[4], const void* row, bool transposed);
+void emulated_multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                           bool of_fp16);
 
 }  // namespace trainyard

@@ -32,9 +32,9 @@ int& capability() {
   static int major = 10;
   return major;
 }
-int& narrow_products() {
-  static int count = 0;
-  return count;
+trainyard::NarrowProducts& narrow_products() {
+  static trainyard::NarrowProducts counts;
+  return counts;
 }
 
 bool is_narrow(cudaDataType type) { return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2; }
@@ -85,6 +85,7 @@ struct Product {
   const void* scales[2] = {nullptr, nullptr};
   cublasLtMatmulMatrixScale_t modes[2] = {CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
                                           CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F};
+  std::int8_t fast = 0;
 };
 const Product& product_of(cublasLtMatmulDesc_t of) { return *reinterpret_cast<const Product*>(of); }
 
@@ -281,6 +282,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t of,
     case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
       std::memcpy(&product.modes[which == CUBLASLT_MATMUL_DESC_B_SCALE_MODE ? 1 : 0], value, size);
       return CUBLAS_STATUS_SUCCESS;
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      std::memcpy(&product.fast, value, size);
+      return CUBLAS_STATUS_SUCCESS;
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -328,7 +332,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
   if (narrow && !(is_aligned(a) && is_aligned(b) && product.scales[0] && product.scales[1])) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
-  if (narrow) ++narrow_products();
+  if (narrow) {
+    const bool of_gradients = la.type == CUDA_R_8F_E5M2 || lb.type == CUDA_R_8F_E5M2;
+    ++narrow_products().all;
+    if (product.fast != 0) ++narrow_products().fast;
+    if (product.fast != 0 && of_gradients) ++narrow_products().fast_of_e5m2;
+    if (!of_gradients) ++narrow_products().of_e4m3;
+  } else if (product.fast != 0) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
   for (std::int64_t column = 0; column < lc.columns; ++column) {
     for (std::int64_t row = 0; row < lc.rows; ++row) {
       float sum = 0;
@@ -355,7 +367,7 @@ namespace trainyard {
 
 void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
 void set_emulated_capability(int major) { capability() = major; }
-int emulated_narrow_products() { return narrow_products(); }
+NarrowProducts emulated_narrow_products() { return narrow_products(); }
 
 Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program&, const RankLayout&,
                                                                Transport&) {

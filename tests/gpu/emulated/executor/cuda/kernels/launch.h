@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <cmath>
+#include <type_traits>
 
 #include "executor/cuda/queue.h"
 #include "tests/gpu/emulated/block.h"
@@ -29,14 +31,15 @@ void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, i
 
 inline unsigned char* shared_memory() { return emulated_shared_memory(); }
 
-inline void load_matrices(unsigned (&to)[4], const __nv_bfloat16* row) {
+inline void load_matrices(unsigned (&to)[4], const void* row) {
   emulated_load_matrices(to, row, false);
 }
-inline void load_transposed(unsigned (&to)[4], const __nv_bfloat16* row) {
+inline void load_transposed(unsigned (&to)[4], const void* row) {
   emulated_load_matrices(to, row, true);
 }
-inline void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  emulated_multiply_add(sum, a, b0, b1);
+template <typename Number>
+void multiply_add(float (&sum)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+  emulated_multiply_add(sum, a, b0, b1, std::is_same_v<Number, __half>);
 }
 
 }  // namespace trainyard

@@ -1,0 +1,143 @@
+// What a run measured, as its user has it: the trace and the profile of real runs, each held to the
+// other.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "scenarios/read_trace.h"
+#include "scenarios/write_profile.h"
+#include "tests/executor/tiny_scenario.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// As many operations measured as predicted, one process after the other.
+TEST(RunProfile, WritesATraceOfPredictedBesideMeasured) {
+  const fs::path trace = scratch_folder() / "trace.json";
+  const auto ran =
+      run_trainyard(fmt::format("run {} --trace {}", tiny_scenario("", 2), trace.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::string text = read_text(trace);
+  for (const char* process : {"rank 0 predicted", "rank 0 measured", "rank 1 measured"}) {
+    EXPECT_NE(text.find(process), std::string::npos) << process;
+  }
+  EXPECT_NE(text.find("\"traceEvents\""), std::string::npos);
+  EXPECT_NE(text.find("optimizer step"), std::string::npos);
+}
+
+double most_of(const SavedTrace& trace, const std::string& process, const std::string& name) {
+  double most = -1;
+  for (const SavedCounter& counter : trace.counters) {
+    if (counter.process != process || counter.name != name) continue;
+    for (const SavedPoint& point : counter.points) most = std::max(most, point.value);
+  }
+  return most;
+}
+
+// The most of the counter is what the backend itself has counted; and ranks that talk to each other
+// have a link load.
+TEST(RunProfile, TracesTheMemoryThatEachRankHolds) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
+                                            tiny_scenario(R"("pipeline_parallel": 2)", 2),
+                                            trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  ASSERT_EQ(measured->ranks.size(), 2u);
+  for (const ProfiledRank& rank : measured->ranks) {
+    const std::string of = fmt::format("rank {} measured", rank.rank);
+    const double gib = static_cast<double>(1 << 30);
+    EXPECT_NEAR(most_of(*saved, of, "memory") * gib / rank.peak_memory.value(), 1, 1e-6) << of;
+    EXPECT_GT(most_of(*saved, of, "link load"), 0) << of;
+    EXPECT_GT(most_of(*saved, fmt::format("rank {} predicted", rank.rank), "memory"), 0);
+  }
+}
+
+// The trace has the last step's operations one by one: what they leave of the step is the share.
+TEST(RunProfile, SaysWhatLiesBetweenItsOperations) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} --steps 2 --trace {} -o {}", tiny_scenario("", 1), trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Between operations: at most "), std::string::npos) << ran.out;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  double busy = 0;  // one rank of one stream: nothing overlaps
+  for (const SavedTrack& track : saved->tracks) {
+    if (track.process != "rank 0 measured") continue;
+    for (const std::uint32_t span : track.spans) {
+      busy += to_seconds(saved->times[span].end - saved->times[span].start).value();
+    }
+  }
+  ASSERT_EQ(measured->ranks.size(), 1u);
+  EXPECT_GT(busy, 0);
+  const ProfiledRank& rank = measured->ranks[0];
+  EXPECT_NEAR(rank.between, 1 - busy / measured->steps.back().time.value(), 1e-3);
+  ASSERT_EQ(rank.streams.size(), 1u);
+  EXPECT_EQ(rank.streams[0].stream, "compute");
+  EXPECT_EQ(rank.streams[0].between, rank.between);
+  EXPECT_EQ(rank.streams[0].communicating, 0);
+  EXPECT_EQ(rank.streams[0].longest_gap, rank.longest_gap);
+  EXPECT_FALSE(rank.after.empty());
+  EXPECT_NE(ran.out.find(fmt::format("after {} and before {}.", rank.after, rank.before)),
+            std::string::npos)
+      << ran.out;
+}
+
+// Gaps of each track of the trace, which is read back on its own, beside those of the profile.
+TEST(RunProfile, SaysWhatLiesBetweenTheOperationsOfEachStream) {
+  const fs::path trace = scratch_folder() / "trace.json", profile = scratch_folder() / "p.json";
+  const Ran ran =
+      run_trainyard(fmt::format("run {} --steps 2 --trace {} -o {}",
+                                tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4),
+                                trace.string(), profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("communicating: of it,"), std::string::npos) << ran.out;
+  const auto saved = read_trace(trace);
+  const auto measured = read_profile(profile);
+  ASSERT_TRUE(saved && measured);
+  ASSERT_EQ(measured->ranks.size(), 4u);
+  std::size_t streams = 0;
+  for (const SavedTrack& track : saved->tracks) {
+    const auto rank = std::ranges::find_if(measured->ranks, [&](const ProfiledRank& of) {
+      return track.process == fmt::format("rank {} measured", of.rank);
+    });
+    if (rank == measured->ranks.end()) continue;
+    const auto stream = std::ranges::find(rank->streams, track.name, &ProfiledStream::stream);
+    ASSERT_NE(stream, rank->streams.end()) << track.name;
+    ++streams;
+    // One thread runs one operation after the other: nothing overlaps.
+    double all = 0, longest = 0, until = -1;
+    for (const std::uint32_t span : track.spans) {
+      const double begin = to_seconds(saved->times[span].start).value();
+      const double gap = until < 0 ? 0 : begin - until;
+      all += gap;
+      longest = std::max(longest, gap);
+      until = to_seconds(saved->times[span].end).value();
+    }
+    const double step = measured->steps.back().time.value();
+    EXPECT_NEAR(stream->longest_gap.value(), longest, 1e-8) << track.process << track.name;
+    // The step of the slowest rank is not shorter than this one's.
+    EXPECT_GE(stream->between, all / step - 1e-3) << track.process << track.name;
+    EXPECT_LE(stream->communicating, stream->between);
+    EXPECT_EQ(stream->after.empty(), longest == 0);
+  }
+  std::size_t profiled = 0;
+  for (const ProfiledRank& rank : measured->ranks) {
+    profiled += rank.streams.size();
+    const auto has = [&](std::string_view name) {
+      return std::ranges::count(rank.streams, name, &ProfiledStream::stream) == 1;
+    };
+    EXPECT_TRUE(has("compute") && has("tensor") && has("pipeline"));
+  }
+  EXPECT_EQ(streams, profiled);
+}
+
+}  // namespace
+}  // namespace trainyard
