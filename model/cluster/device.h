@@ -101,7 +101,7 @@ struct ExpertRates {
 // What kernels attain (handbook §5). Figures of `device` documents: fitted, with provenance there.
 struct ComputeRates {
   std::array<GemmRates, kDtypes> gemm{};
-  double batched_gemm = 0.34;  // unfused attention's GEMMs, of the 16-bit peak
+  double batched_gemm = 0.34;  // unfused attention's GEMMs, of their dtype's peak
   // By head_dim, ascending, without a window before with one; one without at least.
   std::vector<AttentionRates> attention;
   ExpertRates experts;
