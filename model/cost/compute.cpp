@@ -85,7 +85,8 @@ OperatorTime flash_attention_time(const Device& device, const Training& training
   const Stack& stack = training.stack;
   const bool hopper = device.supports(Dtype::fp8) && stack.attention_speed_hopper > 0;
   const double speed = hopper ? stack.attention_speed_hopper : stack.attention_speed;
-  const Seconds forward = attention_time(device, op.attention, speed * stack.attention_generation);
+  const Seconds forward = attention_time(device, training.precision.attention, op.attention,
+                                         speed * stack.attention_generation);
   return {forward, forward * stack.attention_backward, Seconds(0)};
 }
 

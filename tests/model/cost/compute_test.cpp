@@ -60,5 +60,13 @@ TEST(UnfusedAttention, OfUnalignedHeadsIsAQuarterAsFastInSixteenBitsOnly) {
   EXPECT_NEAR(forward_time("fp32", 100.5, false).value(), flop / (100e12 / 16), 1e-9);
 }
 
+// Causal: 32 · 33 / 2 of 32² tiles of 128² scores. Q, K, V and O once, in 2 and in 4 bytes.
+TEST(FlashAttention, OfFp32RunsAtTheRateOfFp32) {
+  const double flop = 4 * kScores * 128 * (32.0 * 33 / 2) / (32 * 32);
+  const double traffic = 4 * 4096.0 * 32 * 128 / 1e12;
+  EXPECT_NEAR(forward_time("bf16", 128, true).value(), flop / 100e12 + 2 * traffic, 1e-9);
+  EXPECT_NEAR(forward_time("fp32", 128, true).value(), flop / (100e12 / 16) + 4 * traffic, 1e-9);
+}
+
 }  // namespace
 }  // namespace trainyard
