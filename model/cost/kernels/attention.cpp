@@ -124,6 +124,16 @@ double missing_share(Bytes cache, Bytes footprint) {
   return 1 / (1 + std::pow(cache / footprint, kCacheSlope));
 }
 
+// Of one kernel in training.
+Seconds kernel_time(const Device& device, Dtype dtype, const AttentionShape& a, double speed) {
+  const Form form = form_of(device, a);
+  const double element = bytes_per_element(dtype);
+  const Seconds traffic =
+      (query_bytes(a, element) + kv_bytes(a, element)) / device.memory_bandwidth;
+  const double faster = speed * device.rate_over_measured(dtype) * device.rates.sustained_clock;
+  return form.correction * (busy_time(device, form, a, faster) + traffic);
+}
+
 }  // namespace
 
 std::array<double, 3> attention_coordinates(const AttentionShape& a) {
@@ -136,13 +146,12 @@ Seconds attention_time(const Device& device, Dtype dtype, const AttentionShape& 
                        double speed) {
   AttentionShape a = shape;  // of one kernel
   a.keys /= shape.blocks;
-  const Form form = form_of(device, a);
-  const double element = bytes_per_element(dtype);
-  const Seconds traffic =
-      (query_bytes(a, element) + kv_bytes(a, element)) / device.memory_bandwidth;
-  const double faster = speed * device.rate_over_measured(dtype) * device.rates.sustained_clock;
-  const Seconds busy = busy_time(device, form, a, faster);
-  return shape.blocks * form.correction * (busy + traffic);
+  const Seconds time = kernel_time(device, dtype, a, speed);
+  if (!a.sliding) return shape.blocks * time;
+  AttentionShape plain = a;
+  plain.sliding = false;
+  plain.keys = a.queries;
+  return shape.blocks * std::min(time, kernel_time(device, dtype, plain, speed));
 }
 
 Seconds attention_prefill_time(const Device& device, const AttentionShape& a) {

@@ -66,6 +66,26 @@ TEST(AttentionTime, TakesTheRatesOfTheKernelWithAWindow) {
             attention_time(ideal_device(), Dtype::bf16, causal(8, 8192, 32, 32, 128), 1));
 }
 
+// The plain kernel does all that a window asks for. The one with a window, here at a quarter of its
+// rate, is chosen for 512 keys: at most 5 key tiles for each of 64 query tiles, as long as 20 of
+// the plain one, which has 32.5 on average; not for 4,096, up to 33.
+TEST(AttentionTime, OfAWindowIsNeverAboveThatOfThePlainKernel) {
+  Device device = ideal_device();
+  device.rates.attention.push_back(device.rates.attention.front());
+  device.rates.attention.back().sliding = true;
+  device.rates.attention.back().per_multiprocessor = FlopsPerSecond(0.25e12);
+  const Seconds plain = attention_time(device, Dtype::bf16, causal(8, 8192, 32, 32, 128), 1);
+  const auto with_window = [&](double keys) {
+    AttentionShape shape = causal(8, 8192, 32, 32, 128);
+    shape.keys = keys;
+    shape.sliding = true;
+    return attention_time(device, Dtype::bf16, shape, 1);
+  };
+  EXPECT_LT(with_window(512), plain);
+  EXPECT_EQ(with_window(4096), plain);
+  for (double keys = 128; keys < 8192; keys += 128) EXPECT_LE(with_window(keys), plain) << keys;
+}
+
 // Heads of 256 with a window, where the kernel with a window was measured at 128 alone: as if none
 // had been measured with a window. Narrower heads have the windowed kernel's rates.
 TEST(AttentionTime, TakesTheRatesOfThePlainKernelForHeadsThatNoWindowedOneWasMeasuredAt) {
