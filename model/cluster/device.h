@@ -101,7 +101,7 @@ struct ExpertRates {
 // What kernels attain (handbook §5). Figures of `device` documents: fitted, with provenance there.
 struct ComputeRates {
   std::array<GemmRates, kDtypes> gemm{};
-  double batched_gemm = 0.34;  // unfused attention's GEMMs, of the 16-bit peak
+  double batched_gemm = 0.34;  // unfused attention's GEMMs, of their dtype's peak
   // By head_dim, ascending, without a window before with one; one without at least.
   std::vector<AttentionRates> attention;
   ExpertRates experts;
@@ -131,6 +131,17 @@ struct Device {
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
   bool supports(Dtype dtype) const { return rates.of(dtype).per_multiprocessor.value() > 0; }
+
+  // Dense rate of `dtype` over that of the dtype which attention and experts were measured in: 16
+  // bits, of which older devices have fp16 alone and others bf16 alone; fp32 where it has neither.
+  // Requires: supports(dtype).
+  double rate_over_measured(Dtype dtype) const {
+    Dtype measured = Dtype::fp32;
+    for (const Dtype half : {Dtype::fp16, Dtype::bf16}) {
+      if (supports(half)) measured = half;
+    }
+    return rates.of(dtype).per_multiprocessor / rates.of(measured).per_multiprocessor;
+  }
 };
 
 // By the narrowest dtype it computes in: none below 16 bits, fp8 (Ada too), fp4.

@@ -67,12 +67,13 @@ OperatorTime gemm_operator_time(const Device& device, const Training& training, 
 constexpr double kAlignedElements = 8;
 constexpr double kWithoutTensorCores = 0.25;
 
-// Batched GEMMs and a softmax over the score matrix in memory.
+// Batched GEMMs and a softmax over the score matrix in memory. In fp32 all run on the vector units.
 OperatorTime unfused_attention_time(const Device& device, const Training& training,
                                     const Operator& op) {
+  const Dtype dtype = training.precision.attention;
   const bool aligned = std::fmod(op.attention.query_head_dim, kAlignedElements) == 0;
-  const FlopsPerSecond rate =
-      device.peak_of(Dtype::fp16) * device.rates.batched_gemm * (aligned ? 1 : kWithoutTensorCores);
+  const double share = aligned || dtype == Dtype::fp32 ? 1 : kWithoutTensorCores;
+  const FlopsPerSecond rate = device.peak_of(dtype) * device.rates.batched_gemm * share;
   const double factor = training.stack.memory_traffic;
   return {op.forward / rate + memory_bound_time(device, op.forward_traffic * factor),
           2 * op.forward / rate + memory_bound_time(device, op.backward_traffic * factor),
@@ -84,7 +85,8 @@ OperatorTime flash_attention_time(const Device& device, const Training& training
   const Stack& stack = training.stack;
   const bool hopper = device.supports(Dtype::fp8) && stack.attention_speed_hopper > 0;
   const double speed = hopper ? stack.attention_speed_hopper : stack.attention_speed;
-  const Seconds forward = attention_time(device, op.attention, speed * stack.attention_generation);
+  const Seconds forward = attention_time(device, training.precision.attention, op.attention,
+                                         speed * stack.attention_generation);
   return {forward, forward * stack.attention_backward, Seconds(0)};
 }
 

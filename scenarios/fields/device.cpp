@@ -207,7 +207,7 @@ const Section<ComputeRates>& rates_section() {
       {
           object<gemm_table_section>("gemm", &R::gemm, "GEMMs by dtype").required(),
           number("batched_gemm", &R::batched_gemm,
-                 "the GEMMs of attention that is not fused, of the 16-bit peak", kShare),
+                 "the GEMMs of attention that is not fused, of the peak of its precision", kShare),
           objects<attention_section>("attention", &R::attention,
                                      "fused attention, by ascending `head_dim`")
               .required(),

@@ -8,9 +8,9 @@
 namespace trainyard {
 namespace {
 
-constexpr double kTile = 128;            // of scores: queries and keys
-constexpr double kCacheSlope = 4;        // how sharply traffic outgrows the last-level cache
-constexpr double kAttentionElement = 2;  // bytes
+constexpr double kTile = 128;           // of scores: queries and keys
+constexpr double kCacheSlope = 4;       // how sharply traffic outgrows the last-level cache
+constexpr double kMeasuredElement = 2;  // bytes
 
 double mean_head_dim(const AttentionShape& a) { return (a.query_head_dim + a.value_head_dim) / 2; }
 
@@ -98,12 +98,12 @@ ScoreTiles score_tiles(const Form& rates, const AttentionShape& a) {
 }
 
 // Reading or writing each of Q and O, and of K and V, once.
-Bytes query_bytes(const AttentionShape& a) {
-  return Bytes(2 * kAttentionElement * a.batch * a.queries * a.heads * mean_head_dim(a));
+Bytes query_bytes(const AttentionShape& a, double element) {
+  return Bytes(2 * element * a.batch * a.queries * a.heads * mean_head_dim(a));
 }
-Bytes kv_bytes(const AttentionShape& a) {
+Bytes kv_bytes(const AttentionShape& a, double element) {
   const double keys = a.sliding ? a.queries : a.keys;
-  return Bytes(2 * kAttentionElement * a.batch * keys * a.kv_heads * mean_head_dim(a));
+  return Bytes(2 * element * a.batch * keys * a.kv_heads * mean_head_dim(a));
 }
 
 // Overhead, tiles and query tiles: everything but traffic. `speed`: over the measured kernel's.
@@ -124,6 +124,16 @@ double missing_share(Bytes cache, Bytes footprint) {
   return 1 / (1 + std::pow(cache / footprint, kCacheSlope));
 }
 
+// Of one kernel in training.
+Seconds kernel_time(const Device& device, Dtype dtype, const AttentionShape& a, double speed) {
+  const Form form = form_of(device, a);
+  const double element = bytes_per_element(dtype);
+  const Seconds traffic =
+      (query_bytes(a, element) + kv_bytes(a, element)) / device.memory_bandwidth;
+  const double faster = speed * device.rate_over_measured(dtype) * device.rates.sustained_clock;
+  return form.correction * (busy_time(device, form, a, faster) + traffic);
+}
+
 }  // namespace
 
 std::array<double, 3> attention_coordinates(const AttentionShape& a) {
@@ -132,19 +142,22 @@ std::array<double, 3> attention_coordinates(const AttentionShape& a) {
           std::log2(a.heads / a.kv_heads)};
 }
 
-Seconds attention_time(const Device& device, const AttentionShape& shape, double speed) {
+Seconds attention_time(const Device& device, Dtype dtype, const AttentionShape& shape,
+                       double speed) {
   AttentionShape a = shape;  // of one kernel
   a.keys /= shape.blocks;
-  const Form form = form_of(device, a);
-  const Seconds traffic = (query_bytes(a) + kv_bytes(a)) / device.memory_bandwidth;
-  const Seconds busy = busy_time(device, form, a, speed * device.rates.sustained_clock);
-  return shape.blocks * form.correction * (busy + traffic);
+  const Seconds time = kernel_time(device, dtype, a, speed);
+  if (!a.sliding) return shape.blocks * time;
+  AttentionShape plain = a;
+  plain.sliding = false;
+  plain.keys = a.queries;
+  return shape.blocks * std::min(time, kernel_time(device, dtype, plain, speed));
 }
 
 Seconds attention_prefill_time(const Device& device, const AttentionShape& a) {
   const Form form = form_of(device, a);
-  const Bytes query = query_bytes(a);
-  const Bytes kv = kv_bytes(a);
+  const Bytes query = query_bytes(a, kMeasuredElement);
+  const Bytes kv = kv_bytes(a, kMeasuredElement);
   const double missing = missing_share(form.cache, query + kv);
   const double slow = form.cached_share + (1 - form.cached_share) * missing;
   const Seconds traffic =

@@ -15,6 +15,23 @@ TEST(GroupedGemmTime, ReadsEveryExpertsWeightsWhenTokensAreFew) {
   EXPECT_GE(time.value(), 2.0 * 64 * 7168 * 2048 / 1e12);
 }
 
+// A V100 computes in fp16 and fp32. Eight experts, 4,096 rows each: 2mnk FLOP at the measured
+// 100 TFLOP/s in 16 bits, and at 12.5 in fp32, whose dense rate is an eighth (handbook §5), joined
+// with the weights at 1 TB/s.
+TEST(GroupedGemmTime, OfADeviceWithoutBf16IsMeasuredInFp16) {
+  Device device = ideal_device();
+  device.rates.gemm[static_cast<std::size_t>(Dtype::bf16)] = {};
+  device.rates.gemm[static_cast<std::size_t>(Dtype::fp32)].per_multiprocessor =
+      FlopsPerSecond(0.125e12);
+  const double flop = 8 * 2.0 * 4096 * 4096 * 14336;
+  const double weights = 8.0 * 4096 * 14336 / 1e12;
+  const GemmShape shape{4096, 4096, 14336, 8};
+  EXPECT_NEAR(grouped_gemm_time(device, Dtype::fp16, shape).value(),
+              std::hypot(flop / 100e12, 2 * weights), 1e-9);
+  EXPECT_NEAR(grouped_gemm_time(device, Dtype::fp32, shape).value(),
+              std::hypot(flop / 12.5e12, 4 * weights), 1e-9);
+}
+
 // 16,384 tokens to 2 of 8 experts on two ranks, gated, 4096 × 14336.
 ExpertBlock mixtral(double exponent) {
   return {.routing = {16384, 2, 8, exponent}, .hidden = 4096, .ffn = 14336, .ranks = 2};
