@@ -18,7 +18,7 @@ namespace {
 using CurveKey = std::pair<CollectiveOperation, int>;
 
 constexpr std::size_t kLeastCurveSamples = 5;  // of a curve
-constexpr double kWild = 3;  // times as far from what neighbours allow: no row of a table is so far
+constexpr double kWild = 2;  // beyond what neighbours allow; rows of the tables stay within 1.6
 constexpr int kFour = 4;
 constexpr double kSlowPath = 1.0 / 3;
 constexpr Seconds kStepLatency(3e-6);  // of the formulas, where a device has no curve
