@@ -42,12 +42,19 @@ int fit_or_check_fabric(const FabricFitRequest& request) {
   if (!fabric) return fail(fabric.error());
   const auto rows = read_fabric_rows(request.file, fabric->source);
   if (!rows) return fail(rows.error());
+  if (const auto possible = check_fabric_speeds(*fabric, *rows); !possible) {
+    return fail(possible.error());
+  }
   if (request.out.empty()) {
     return print(check_text(request, *fabric, check_fabric_rows(*fabric, *rows)), kDone);
   }
   const auto fit = fit_fabric_rows(*fabric, *rows, request.date);
   if (!fit) return fail(fit.error());
-  if (const auto written = write_file(request.out, fabric_document(*fabric, *fit)); !written) {
+  const std::string text = fabric_document(*fabric, *fit);
+  if (const auto reads = check_fabric_document(text, request.out); !reads) {
+    return fail(reads.error());
+  }
+  if (const auto written = write_file(request.out, text); !written) {
     return fail(written.error(), kMachineFailed);
   }
   return print(fit_text(request, *fabric, *fit), kDone);

@@ -14,6 +14,7 @@
 #include "cli/provenance_date.h"
 #include "cli/stack_fit.h"
 #include "scenarios/device_document.h"
+#include "scenarios/kernel_limits.h"
 #include "scenarios/kernel_report.h"
 #include "scenarios/output.h"
 
@@ -76,6 +77,9 @@ int run_fit(const FitOptions& options, const DeviceDocument& document,
   }();
   if (!fit) return fail(fit.error());
   const std::string text = device_document(fit->device, document, fit->provenance);
+  if (const auto reads = check_device_document(text, options.out); !reads) {
+    return fail(reads.error());
+  }
   if (const auto written = write_file(options.out, text); !written) {
     return fail(written.error(), kMachineFailed);
   }
@@ -134,6 +138,9 @@ int run(const FitOptions& options) {
   if (!document) return fail(document.error());
   const auto tables = read_tables(options.files);
   if (!tables) return fail(tables.error());
+  if (const auto possible = check_speeds(document->device, *tables); !possible) {
+    return fail(possible.error());
+  }
   return options.check ? run_check(options, *document, *tables)
                        : run_fit(options, *document, *tables);
 }

@@ -67,6 +67,9 @@ int fit_stack_document(const StackFitRequest& request) {
     return fit_stack(*runs);
   }();
   const std::string text = stack_document(*document, *runs, fit, request.date);
+  if (const auto reads = check_stack_document(text, request.out); !reads) {
+    return fail(reads.error());
+  }
   if (const auto written = write_file(request.out, text); !written) {
     return fail(written.error(), kMachineFailed);
   }

@@ -1,7 +1,12 @@
 #include "scenarios/device_document.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
+#include "scenarios/kernel_families.h"
 
 namespace trainyard {
 namespace {
@@ -13,6 +18,27 @@ void copy_sources(const Json& from, Json& to) {
   for (auto& [key, member] : to.items()) {
     if (key != "sources" && from.contains(key)) copy_sources(from[key], member);
   }
+}
+
+// The part of `source` that says where `label` is from, with its semicolon; empty: none does.
+std::string part_about(std::string_view source, std::string_view label) {
+  const std::string begin = fmt::format("; {}: ", label);
+  const std::size_t at = source.find(begin);
+  if (at == std::string_view::npos) return "";
+  return std::string(source.substr(at, source.find("; ", at + begin.size()) - at));
+}
+
+// What `before` says of parameters that the fit of `now` did not have rows of.
+std::string kept_parts(std::string_view pointer, const Json& before, std::string_view now) {
+  const auto families = kernel_families();
+  const auto family = std::ranges::find(families, pointer, &KernelFamily::source);
+  if (family == families.end() || !before.is_string()) return "";
+  std::string kept;
+  for (const std::string_view label : family->untabled) {
+    const bool fitted = now.find(fmt::format(", {} ", label)) != std::string_view::npos;
+    if (!fitted) kept += part_about(before.get_ref<const std::string&>(), label);
+  }
+  return kept;
 }
 
 }  // namespace
@@ -39,8 +65,15 @@ std::string device_document(const Device& device, const DeviceDocument& original
   Json json = {{"trainyard", "device/1"}};
   json.update(device_section().write(device));
   copy_sources(original.value, json);
-  for (const auto& [pointer, text] : provenance) json[Json::json_pointer(pointer)] = text;
+  for (const auto& [pointer, text] : provenance) {
+    Json& source = json[Json::json_pointer(pointer)];
+    source = text + kept_parts(pointer, source, text);
+  }
   return text_of(json);
+}
+
+Expected<void> check_device_document(const std::string& text, const std::filesystem::path& file) {
+  return check_written(device_section(), text, file);
 }
 
 }  // namespace trainyard

@@ -1,6 +1,7 @@
 // A device as the command line names it, and a fitted one as a document.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,9 +22,13 @@ struct DeviceDocument {
 // ("--device"), for the error line.
 Expected<DeviceDocument> read_device(const std::string& reference, std::string_view asker);
 
-// A complete device/1 document that reads back to `device`. The `sources` of `original` stay, but
-// for those that `provenance` replaces: JSON pointer and text.
+// A complete device/1 document that reads back to `device`, where check_device_document says so.
+// The `sources` of `original` stay, but for those that `provenance` replaces: JSON pointer and
+// text; of these stays what is said of parameters that were not fitted (KernelFamily::untabled).
 std::string device_document(const Device& device, const DeviceDocument& original,
                             const std::vector<std::pair<std::string, std::string>>& provenance);
+
+// Whether `text`, which is to be written to `file`, reads back; the error says where it does not.
+Expected<void> check_device_document(const std::string& text, const std::filesystem::path& file);
 
 }  // namespace trainyard

@@ -1,10 +1,12 @@
 #include "scenarios/fabric_document.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
 #include "scenarios/file.h"
+#include "scenarios/kernel_limits.h"
 #include "scenarios/quantity.h"
 
 namespace trainyard {
@@ -20,7 +23,6 @@ namespace {
 
 constexpr double kGiga = 1e9;
 constexpr double kMicro = 1e-6;
-constexpr double kMost = 1e15;
 constexpr Bytes kLargeMessage(1 << 20);
 
 constexpr std::array<std::pair<std::string_view, CollectiveOperation>, 7> kOperations = {
@@ -31,17 +33,6 @@ constexpr std::array<std::pair<std::string_view, CollectiveOperation>, 7> kOpera
      {"broadcast", CollectiveOperation::broadcast},
      {"EP dispatch (low latency)", CollectiveOperation::all_to_all},
      {"EP combine (low latency)", CollectiveOperation::all_to_all}}};
-
-// A positive number of a row; 0: it has none.
-Expected<double> figure(const Json& row, std::string_view key, const std::string& where) {
-  const auto found = row.find(key);
-  if (found == row.end()) return 0;
-  if (found->is_number() && found->get<double>() >= 0 && found->get<double>() < kMost) {
-    return found->get<double>();
-  }
-  return failure(fmt::format("{}/{}", where, key),
-                 fmt::format("found {}; allowed: a number from 0", shown(*found)));
-}
 
 std::string text_at(const Json& row, std::string_view key) {
   const auto found = row.find(key);
@@ -74,49 +65,109 @@ Bytes dispatched(std::string_view config) {
 }
 
 struct Figures {
-  double nodes = 0, gpus = 0, bytes = 0, time_us = 0, bus = 0, bandwidth = 0;
+  double nodes = 0, gpus = 0, bytes = 0, time_us = 0, bus = 0, bandwidth = 0;  // 0: not said
 };
+
+struct FigureRange {
+  std::string_view key;
+  double Figures::*member;
+  double least, most;
+  bool whole;
+};
+// Rates are printed to two digits: one of a small message is 0.
+constexpr std::array<FigureRange, 6> kRanges = {
+    {{"nodes", &Figures::nodes, 1, 1e6, true},
+     {"gpus", &Figures::gpus, 1, 1e8, true},
+     {"bytes", &Figures::bytes, 1, 1e15, true},
+     {"time_us", &Figures::time_us, 0.1, 1e12, false},
+     {"busbw_gb_per_s", &Figures::bus, 0, 1e6, false},
+     {"bandwidth_gb_per_s", &Figures::bandwidth, 0, 1e6, false}}};
+
+bool is_in(const FigureRange& range, const Json& value) {
+  if (!value.is_number()) return false;
+  const auto number = value.get<double>();
+  return number >= range.least && number <= range.most &&
+         (!range.whole || number == std::floor(number));
+}
 
 Expected<Figures> figures_of(const Json& row, const std::string& where) {
   Figures figures;
-  const std::array<std::pair<std::string_view, double*>, 6> wanted = {
-      {{"nodes", &figures.nodes},
-       {"gpus", &figures.gpus},
-       {"bytes", &figures.bytes},
-       {"time_us", &figures.time_us},
-       {"busbw_gb_per_s", &figures.bus},
-       {"bandwidth_gb_per_s", &figures.bandwidth}}};
-  for (const auto& [key, value] : wanted) {
-    const auto number = figure(row, key, where);
-    if (!number) return tl::unexpected(number.error());
-    *value = *number;
+  for (const FigureRange& range : kRanges) {
+    const auto found = row.find(range.key);
+    if (found == row.end()) continue;
+    if (!is_in(range, *found)) {
+      return failure(fmt::format("{}/{}", where, range.key),
+                     fmt::format("found {}; allowed: a {}number from {} to {}", shown(*found),
+                                 range.whole ? "whole " : "", range.least, range.most));
+    }
+    figures.*range.member = found->get<double>();
   }
   return figures;
 }
 
+// Requires: nothing is lacking.
 Seconds time_of(CollectiveOperation operation, const Figures& row, Bytes bytes) {
   if (row.time_us > 0) return Seconds(row.time_us * kMicro);
   if (row.bandwidth > 0) return bytes / BytesPerSecond(row.bandwidth * kGiga);
-  if (row.bus <= 0) return Seconds(0);
   const auto ranks = static_cast<int>(row.gpus);
   const BytesPerSecond at_one_second = bus_bandwidth(operation, ranks, bytes, Seconds(1));
   return Seconds(at_one_second / BytesPerSecond(row.bus * kGiga));
 }
 
-// Appends the row where it says enough.
+Expected<CollectiveOperation> operation_of(const Json& row, const std::string& where) {
+  const auto op = row.find("op");
+  const auto* const known = std::ranges::find(
+      kOperations, text_at(row, "op"), [](const auto& operation) { return operation.first; });
+  if (known != kOperations.end()) return known->second;
+  std::vector<std::string_view> names;
+  for (const auto& [name, operation] : kOperations) names.push_back(name);
+  return failure(fmt::format("{}/op", where),
+                 fmt::format("found {}; allowed: {}", op == row.end() ? "none" : shown(*op),
+                             fmt::join(names, ", ")));
+}
+
+// What a row across nodes leaves out that its size or its time needs; empty: nothing.
+std::string lacking(const Figures& row, Bytes bytes) {
+  if (bytes <= Bytes(0)) {
+    return "found no \"bytes\"; allowed: them, or a \"config\" with tokens per rank, topk and "
+           "hidden";
+  }
+  if (row.time_us > 0 || row.bandwidth > 0) return "";
+  if (row.bus <= 0) {
+    return "found no \"time_us\"; allowed: it, or a bandwidth above 0";
+  }
+  return row.gpus >= 2 ? "" : "found no \"gpus\"; allowed: from 2, with \"busbw_gb_per_s\"";
+}
+
+// Whose a row is has to be said, so that none of this source is taken for another's.
+Expected<void> check_source(const Json& row, const std::string& where) {
+  if (!row.is_object()) {
+    return failure(where, fmt::format("found {}; allowed: an object", shown(row)));
+  }
+  const auto source = row.find("source");
+  if (source == row.end()) return failure(where, "found no \"source\"; allowed: a text");
+  if (source->is_string()) return {};
+  return failure(where + "/source", fmt::format("found {}; allowed: a text", shown(*source)));
+}
+
+// Appends the row, unless it is of one node.
 Expected<void> append_row(const Json& row, const std::string& where,
                           std::vector<FabricSample>& samples) {
   const auto figures = figures_of(row, where);
   if (!figures) return tl::unexpected(figures.error());
-  const std::string name = text_at(row, "op");
-  const auto operation =
-      std::ranges::find(kOperations, name, [](const auto& o) { return o.first; });
-  if (operation == kOperations.end() || figures->nodes < 2) return {};
+  if (figures->nodes == 0) {
+    return failure(where, "found no \"nodes\"; allowed: a whole number from 1");
+  }
+  if (figures->nodes < 2) return {};
+  const auto operation = operation_of(row, where);
+  if (!operation) return tl::unexpected(operation.error());
   const Bytes bytes =
       figures->bytes > 0 ? Bytes(figures->bytes) : dispatched(text_at(row, "config"));
-  const Seconds time = time_of(operation->second, *figures, bytes);
-  if (bytes.value() <= 0 || time.value() <= 0) return {};
-  samples.push_back({operation->second, static_cast<int>(figures->nodes), bytes, time});
+  if (const std::string missing = lacking(*figures, bytes); !missing.empty()) {
+    return failure(where, missing);
+  }
+  samples.push_back(
+      {*operation, static_cast<int>(figures->nodes), bytes, time_of(*operation, *figures, bytes)});
   return {};
 }
 
@@ -230,17 +281,43 @@ Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::st
   if (!json) return failure(fmt::format("{}: {}", name, json.error().where), json.error().message);
   const bool has_rows = json->is_object() && json->contains("rows") && (*json)["rows"].is_array();
   if (!has_rows) return failure(name, "found no \"rows\"; allowed: an object with a list of them");
-  FabricRows rows{name, {}, digest_of(*text)};
+  FabricRows rows{name, {}, {}, digest_of(*text)};
   const Json& list = (*json)["rows"];
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!list[i].is_object() || text_at(list[i], "source") != source) continue;
-    auto done = append_row(list[i], fmt::format("{}: /rows/{}", name, i), rows.samples);
+    const std::string where = fmt::format("{}: /rows/{}", name, i);
+    if (auto named = check_source(list[i], where); !named) {
+      return tl::unexpected(std::move(named.error()));
+    }
+    if (text_at(list[i], "source") != source) continue;
+    auto done = append_row(list[i], where, rows.samples);
     if (!done) return tl::unexpected(std::move(done.error()));
+    rows.places.resize(rows.samples.size(), i);
   }
   if (!rows.samples.empty()) return rows;
   return failure(name, fmt::format("found no row across nodes of {} with size and time; allowed: "
                                    "one or more",
                                    shown(source)));
+}
+
+Expected<void> check_fabric_speeds(const FabricToFit& fabric, const FabricRows& rows) {
+  const Cluster& cluster = fabric.problem.cluster;
+  const BytesPerSecond nics = cluster.inter.bandwidth * cluster.inter.nics_per_node;
+  if (nics <= BytesPerSecond(0)) return {};
+  for (std::size_t i = 0; i < rows.samples.size(); ++i) {
+    const FabricSample& sample = rows.samples[i];
+    // An all-to-all's bytes are each device's own.
+    const int senders =
+        sample.operation == CollectiveOperation::all_to_all ? cluster.devices_per_node : 1;
+    const double from_others = (sample.nodes - 1.0) / sample.nodes;
+    const Seconds allowed = sample.bytes * from_others * senders / nics / kAboveDatasheet;
+    if (sample.time >= allowed) continue;
+    return failure(
+        fmt::format("{}: /rows/{}", rows.file, rows.places[i]),
+        fmt::format("found a time of {:.6g} us; allowed: from {:.4g} us, {} times as "
+                    "fast as the NICs of a node",
+                    sample.time.value() / kMicro, allowed.value() / kMicro, kAboveDatasheet));
+  }
+  return {};
 }
 
 KernelFileReport check_fabric_rows(const FabricToFit& fabric, const FabricRows& rows) {
@@ -276,6 +353,10 @@ std::string fabric_document(const FabricToFit& fabric, const FabricFit& fit) {
   }
   json["sources"] = std::move(sources);
   return text_of(json);
+}
+
+Expected<void> check_fabric_document(const std::string& text, const std::filesystem::path& file) {
+  return check_written(fabric_section(), text, file);
 }
 
 std::string fabric_fit_json(const FabricToFit& fabric, const FabricFit& fit) {

@@ -3,8 +3,9 @@
 //
 // The data is one JSON object with `rows`, as nccl-tests and others print them: `op`, `nodes`,
 // `gpus`, `bytes`, `time_us` (or `busbw_gb_per_s`), `source`; rows of an expert-parallel dispatch
-// have `bandwidth_gb_per_s` and their shape in `config`. A fabric takes the rows of the source that
-// its `measured` names, those that say nodes, size and time.
+// have `bandwidth_gb_per_s` and their shape in `config`. A fabric takes the rows across nodes of
+// the source that its `measured` names; one that does not say nodes, operation, size and time is an
+// error, with its place. Rows of other sources may be as they like.
 #pragma once
 
 #include <filesystem>
@@ -34,9 +35,14 @@ Expected<FabricToFit> read_fabric(const std::string& reference, std::string_view
 struct FabricRows {
   std::string file;
   std::vector<FabricSample> samples;
-  std::string digest;  // of the file's bytes
+  std::vector<std::size_t> places;  // of each sample in the file's `rows`
+  std::string digest;               // of the file's bytes
 };
 Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::string_view source);
+
+// The first row whose bytes from other nodes come faster than kAboveDatasheet times the bandwidth
+// of a node's NICs.
+Expected<void> check_fabric_speeds(const FabricToFit& fabric, const FabricRows& rows);
 
 // The stored figures scored.
 KernelFileReport check_fabric_rows(const FabricToFit& fabric, const FabricRows& rows);
@@ -53,6 +59,9 @@ Expected<FabricFit> fit_fabric_rows(const FabricToFit& fabric, const FabricRows&
 
 // A complete fabric/1 document: `fabric` with the fitted figures and their provenance.
 std::string fabric_document(const FabricToFit& fabric, const FabricFit& fit);
+
+// Whether `text`, which is to be written to `file`, reads back; the error says where it does not.
+Expected<void> check_fabric_document(const std::string& text, const std::filesystem::path& file);
 
 // `trainyard fit --fabric … --format json`.
 std::string fabric_fit_json(const FabricToFit& fabric, const FabricFit& fit);

@@ -44,6 +44,19 @@ std::string_view dtype_name(Dtype dtype) {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
+template <typename Sample, typename Time>
+std::vector<Seconds> times_of(const KernelSamples& samples, Time time) {
+  std::vector<Seconds> times;
+  for (const Sample& sample : std::get<std::vector<Sample>>(samples)) times.push_back(time(sample));
+  return times;
+}
+
+// At the dtype's peak; zero where there is none.
+Seconds flop_at_peak(const Device& device, Dtype dtype, Flops flop) {
+  const FlopsPerSecond peak = device.peak_of(dtype);
+  return peak > FlopsPerSecond(0) ? flop / peak : Seconds(0);
+}
+
 tl::unexpected<Error> unsupported(const Device& device, Dtype dtype) {
   return tl::unexpected(Error{device.name, std::string("found rows in ") +
                                                std::string(dtype_name(dtype)) +
@@ -53,6 +66,7 @@ tl::unexpected<Error> unsupported(const Device& device, Dtype dtype) {
 // GEMM
 
 constexpr std::array<std::string_view, 5> kGemmColumns = {"dtype", "m", "n", "k", "latency_us"};
+constexpr std::array<std::string_view, 2> kUntabledGemm = {"fp32", "fp4"};
 
 void read_gemm(KernelRow& row, KernelSamples& samples) {
   rows_of<GemmSample>(samples).push_back(
@@ -82,6 +96,12 @@ Scored score_gemm(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
+std::vector<Seconds> least_gemm_times(const Device& device, const KernelSamples& samples) {
+  return times_of<GemmSample>(samples, [&](const GemmSample& s) {
+    return flop_at_peak(device, s.dtype, gemm_flop(s.shape));
+  });
+}
+
 // All rows of one weight matrix are held back together, as a new network would bring it.
 std::vector<std::uint64_t> gemm_shapes(const KernelSamples& samples) {
   return keys_of<GemmSample>(samples,
@@ -92,6 +112,7 @@ std::vector<std::uint64_t> gemm_shapes(const KernelSamples& samples) {
 
 constexpr std::array<std::string_view, 8> kAttentionColumns = {
     "dtype", "batch", "seq", "heads", "kv_heads", "head_dim", "window", "latency_us"};
+constexpr std::array<std::string_view, 1> kUntabledAttention = {"backward"};
 
 void read_attention(KernelRow& row, KernelSamples& samples) {
   const double sequence = row.whole("seq");
@@ -130,6 +151,16 @@ Scored score_attention(const Device& device, const KernelSamples& samples) {
         {sample.time, attention_prefill_time(device, a), "", region, ideal_attention(device, a)});
   }
   return scored;
+}
+
+// The scores that the mask leaves, exactly.
+std::vector<Seconds> least_attention_times(const Device& device, const KernelSamples& samples) {
+  return times_of<AttentionSample>(samples, [&](const AttentionSample& s) {
+    const AttentionShape& a = s.shape;
+    const double keys = std::min(a.keys, a.queries);
+    const double scores = a.queries * keys - keys * (keys - 1) / 2;
+    return flop_at_peak(device, s.dtype, Flops(4 * a.batch * a.heads * scores * a.query_head_dim));
+  });
 }
 
 std::vector<std::uint64_t> attention_shapes(const KernelSamples& samples) {
@@ -175,6 +206,19 @@ Expected<void> fit_experts_family(Device& device, const KernelSamples& samples,
   return fit_experts(device, std::get<std::vector<ExpertSample>>(samples), progress);
 }
 
+// What a rank computes where all have as much; the slowest has no less.
+Flops even_expert_flop(const ExpertBlock& block) {
+  const double matrices = block.gated ? 3 : 2;
+  const double rows = block.routing.tokens * block.routing.experts_per_token / block.ranks;
+  return Flops(2 * rows * matrices * block.hidden * block.ffn);
+}
+
+std::vector<Seconds> least_expert_times(const Device& device, const KernelSamples& samples) {
+  return times_of<ExpertSample>(samples, [&](const ExpertSample& s) {
+    return flop_at_peak(device, s.dtype, even_expert_flop(expert_block(s)));
+  });
+}
+
 // Balanced rows at the peak, or the weights once.
 Seconds ideal_experts(const Device& device, const ExpertBlock& block) {
   const double matrices = block.gated ? 3 : 2;
@@ -182,7 +226,7 @@ Seconds ideal_experts(const Device& device, const ExpertBlock& block) {
   const Routing& routing = block.routing;
   const double rows = routing.tokens * routing.experts_per_token / block.ranks;
   const double local = static_cast<double>(routing.experts) / block.ranks;
-  return std::max(Flops(2 * rows * weights) / device.peak_of(Dtype::bf16),
+  return std::max(even_expert_flop(block) / device.peak_of(Dtype::bf16),
                   Bytes(2 * std::min(local, rows) * weights) / device.memory_bandwidth);
 }
 
@@ -227,6 +271,14 @@ Scored score_collectives(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
+// What comes from the others; an all-reduce in the switch receives no more.
+std::vector<Seconds> least_collective_times(const Device& device, const KernelSamples& samples) {
+  return times_of<CollectiveSample>(samples, [&](const CollectiveSample& s) {
+    if (device.link_bandwidth <= BytesPerSecond(0)) return Seconds(0);
+    return s.bytes * ((s.gpus - 1.0) / s.gpus) / device.link_bandwidth;
+  });
+}
+
 std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
   return keys_of<CollectiveSample>(
       samples, [](const CollectiveSample& s) { return mixed(s.bytes.value()); });
@@ -237,13 +289,28 @@ std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
 std::span<const KernelFamily> kernel_families() {
   static const std::array<KernelFamily, 4> kFamilies = {{
       {"gemm", "/rates/sources/gemm", kGemmColumns, read_gemm, fit_gemm_family, score_gemm,
-       gemm_shapes},
+       least_gemm_times, gemm_shapes, kUntabledGemm},
       {"attention", "/rates/sources/attention", kAttentionColumns, read_attention,
-       fit_attention_family, score_attention, attention_shapes},
-      {"experts", "/rates/sources/experts", kExpertColumns, read_experts, fit_experts_family,
-       score_experts, expert_shapes},
-      {"collectives", "/sources/collectives", kCollectiveColumns, read_collective,
-       fit_collectives_family, score_collectives, collective_shapes},
+       fit_attention_family, score_attention, least_attention_times, attention_shapes,
+       kUntabledAttention},
+      {"experts",
+       "/rates/sources/experts",
+       kExpertColumns,
+       read_experts,
+       fit_experts_family,
+       score_experts,
+       least_expert_times,
+       expert_shapes,
+       {}},
+      {"collectives",
+       "/sources/collectives",
+       kCollectiveColumns,
+       read_collective,
+       fit_collectives_family,
+       score_collectives,
+       least_collective_times,
+       collective_shapes,
+       {}},
   }};
   return kFamilies;
 }

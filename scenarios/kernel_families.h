@@ -42,8 +42,14 @@ struct KernelFamily {
   Expected<void> (*fit)(Device& device, const KernelSamples& samples, const FitProgress& progress);
   // One entry a sample; the error says what the device lacks.
   Expected<std::vector<ScoredKernel>> (*score)(const Device& device, const KernelSamples& samples);
+  // What each sample takes at the device's datasheet and no faster: its arithmetic at the peak, or
+  // what a device receives at its links' bandwidth. Zero where the datasheet has no such figure.
+  std::vector<Seconds> (*least_times)(const Device& device, const KernelSamples& samples);
   // What cross-validation holds back together, one number a sample: rows of one shape.
   std::vector<std::uint64_t> (*shapes)(const KernelSamples& samples);
+  // Parts of its parameters that a table may lack. What a document says of one's origin, "LABEL: …"
+  // between semicolons, stays when the others are fitted.
+  std::span<const std::string_view> untabled;
 };
 
 std::span<const KernelFamily> kernel_families();

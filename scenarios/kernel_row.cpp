@@ -15,6 +15,8 @@ namespace trainyard {
 namespace {
 
 constexpr double kLargestWhole = 1e15;  // whole numbers up to it are exact
+// Microseconds. One load from memory alone takes a third of one: what is shorter is no kernel.
+constexpr double kShortestKernel = 0.1, kLongestKernel = 1e12;
 
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
@@ -40,14 +42,16 @@ double KernelRow::whole(std::string_view column, double least) {
   const auto value = number_of(text(column));
   if (value && *value >= least && *value <= kLargestWhole && *value == std::floor(*value))
     return *value;
-  refuse(column, fmt::format("a whole number from {}", least));
+  refuse(column, fmt::format("a whole number from {} to {}", least, kLargestWhole));
   return least;
 }
 
 Seconds KernelRow::latency() {
   const auto value = number_of(text("latency_us"));
-  if (value && *value > 0 && *value < 1e12) return Seconds(*value * 1e-6);
-  refuse("latency_us", "a positive number of microseconds");
+  if (value && *value >= kShortestKernel && *value <= kLongestKernel) {
+    return Seconds(*value * 1e-6);
+  }
+  refuse("latency_us", fmt::format("microseconds from {} to {}", kShortestKernel, kLongestKernel));
   return Seconds(1);
 }
 

@@ -1,6 +1,7 @@
 // Tables of measured kernels: one CSV file a family, told by its header (the operator tables that
 // NVIDIA publishes with aiconfigurator, nccl-tests' curves). A row that cannot be is one error
-// line: file and row (the header is row 1), column, what was found, what is allowed.
+// line: file and row (the header is row 1), column, what was found, what is allowed. Rows stand in
+// the order of the file, none left out.
 #pragma once
 
 #include <cstdint>

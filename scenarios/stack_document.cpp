@@ -142,6 +142,10 @@ std::string stack_document(const StackDocument& original, std::span<const Measur
   return text_of(json);
 }
 
+Expected<void> check_stack_document(const std::string& text, const std::filesystem::path& file) {
+  return check_written(stack_section(), text, file);
+}
+
 std::string stack_fit_json(const Stack& stack, std::span<const MeasuredRun> runs,
                            const StackFit& fit) {
   Json parameters = Json::array();

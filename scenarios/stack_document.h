@@ -41,6 +41,9 @@ std::vector<SourceError> errors_by_source(std::span<const MeasuredRun> runs, con
 std::string stack_document(const StackDocument& original, std::span<const MeasuredRun> runs,
                            const StackFit& fit, std::string_view date);
 
+// Whether `text`, which is to be written to `file`, reads back; the error says where it does not.
+Expected<void> check_stack_document(const std::string& text, const std::filesystem::path& file);
+
 // `trainyard fit --stack … --format json`.
 std::string stack_fit_json(const Stack& stack, std::span<const MeasuredRun> runs,
                            const StackFit& fit);

@@ -1,12 +1,16 @@
 #include "scenarios/validation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <string_view>
 
 #include "model/calibration/accuracy.h"
+#include "model/workload/stack.h"
 #include "model/workload/transformer.h"
+#include "scenarios/json_document.h"
 
 namespace trainyard {
 namespace {
@@ -158,6 +162,18 @@ std::vector<PlanGroup> groups_of(const std::vector<ValidationRow>& rows) {
   return groups;
 }
 
+// What a priced row leaves to be known; empty: nothing.
+std::string remark_on(const Scenario& scenario) {
+  const Training& training = scenario.job.training;
+  if (training.release.empty() || names_release(training.release) ||
+      training.stack.releases.empty()) {
+    return "";
+  }
+  return fmt::format(
+      "its release, {}, does not begin with year and month: priced as {} without a release",
+      shown(std::string_view(training.release)), training.stack.name);
+}
+
 }  // namespace
 
 ValidationRow priced_row(const std::string& file, const Scenario& scenario,
@@ -167,6 +183,7 @@ ValidationRow priced_row(const std::string& file, const Scenario& scenario,
   row.low = estimate.step_time_low;
   row.high = estimate.step_time_high;
   row.feasible = estimate.feasible;
+  row.note = remark_on(scenario);
   if (row.measured) row.error = *row.predicted / *row.measured - 1;
   if (row.measured_memory) {
     row.predicted_memory = memory_of(estimate, scenario.measured->peak_memory_kind);

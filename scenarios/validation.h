@@ -43,7 +43,7 @@ struct ValidationRow {
   std::optional<double> memory_error;
   std::optional<HeldOut> held_out;  // absent: sources were not left out
   bool feasible = false;
-  std::string note;
+  std::string note;  // why it was not priced, or what its price leaves to be known
 };
 
 // A row that was priced, and one whose plan cannot be (the reason becomes its note).

@@ -18,6 +18,7 @@ namespace {
 using CurveKey = std::pair<CollectiveOperation, int>;
 
 constexpr std::size_t kLeastCurveSamples = 5;  // of a curve
+constexpr double kWild = 2;  // beyond what neighbours allow; rows of the tables stay within 1.6
 constexpr int kFour = 4;
 constexpr double kSlowPath = 1.0 / 3;
 constexpr Seconds kStepLatency(3e-6);  // of the formulas, where a device has no curve
@@ -117,8 +118,44 @@ void fit_rest(CollectiveCurve& curve, const std::vector<TimedPoint>& points) {
   }
 }
 
+// What the neighbours allow a time to be: not below those of smaller messages nor above those of
+// larger ones, and above the smaller ones by no more than the bytes. Of four, the second and the
+// third word count, so that one wild neighbour says nothing.
+struct Allowed {
+  double least, most;
+};
+Allowed allowed_at(const std::vector<TimedPoint>& points, std::size_t at) {
+  std::vector<double> least, most;
+  const std::size_t first = std::min(at - std::min<std::size_t>(at, 2), points.size() - 5);
+  for (std::size_t i = first; i < first + 5; ++i) {
+    if (i == at) continue;
+    const double scaled = points[i].seconds * points[at].bytes / points[i].bytes;
+    least.push_back(std::min(points[i].seconds, scaled));
+    most.push_back(std::max(points[i].seconds, scaled));
+  }
+  std::ranges::sort(least);
+  std::ranges::sort(most);
+  return {least[1], most[2]};
+}
+
+// Without the times that are wild beside their neighbours. The form's ends and the pools of rising
+// times would follow one, whatever the loss of the fit.
+std::vector<TimedPoint> tame(const std::vector<TimedPoint>& points) {
+  std::vector<TimedPoint> kept;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const Allowed allowed = allowed_at(points, i);
+    const double seconds = points[i].seconds;
+    if (seconds * kWild >= allowed.least && seconds <= allowed.most * kWild) {
+      kept.push_back(points[i]);
+    }
+  }
+  return kept.size() + 1 >= kLeastCurveSamples ? kept : points;
+}
+
+// Requires: kLeastCurveSamples points or more.
 CollectiveCurve fit_curve(const CurveKey& key, std::vector<TimedPoint> points) {
   std::ranges::sort(points, {}, &TimedPoint::bytes);
+  points = tame(points);
   CollectiveCurve curve = fit_form(key, points);
   fit_rest(curve, rising(points));
   return curve;

@@ -1,6 +1,7 @@
 // Fits a device's collectives inside one NVLink domain to measured curves: latency, bandwidth and
 // the √S term of each operation and number of devices (handbook §6), then a smooth residual over
-// the size that leaves time rising with it. Deterministic.
+// the size that leaves time rising with it. A row twice off what its neighbours allow is left
+// out. Deterministic.
 //
 // Two curves at four devices are derived, where 2 and 8 are measured and 4 is not. The all-reduce:
 // NCCL reduces in the switch only among more than four (github.com/NVIDIA/nccl issue 1455), so four

@@ -129,6 +129,9 @@ void fit_tiles(Device& device, const std::vector<GemmSample>& all, const Search&
                                                search.starts, {.most_iterations = 60});
   to_four_digits(fit.parameters);
   set_rates(fit.parameters, rates);
+  // A product with 1e-6 need not be the number nearest to its digits.
+  rates.overhead = Seconds(four_digits(rates.overhead.value()));
+  rates.cast_overhead = Seconds(four_digits(rates.cast_overhead.value()));
 }
 
 void fit_rest(Device& device, const std::vector<GemmSample>& samples) {

@@ -50,6 +50,8 @@ void apply(const StackRelease& entry, Stack& stack) {
 
 }  // namespace
 
+bool names_release(std::string_view text) { return month_of(text).has_value(); }
+
 Stack at_release(Stack stack, const ReleasedJob& job) {
   const auto month = month_of(job.release);
   if (!month) return stack;

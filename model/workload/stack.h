@@ -181,4 +181,7 @@ struct ReleasedJob {
 // over earlier ones. The stack itself where the release does not begin with year and month.
 Stack at_release(Stack stack, const ReleasedJob& job);
 
+// Whether a text begins with year and month, so that it can choose a release.
+bool names_release(std::string_view text);
+
 }  // namespace trainyard

@@ -69,6 +69,15 @@ Expected<void> take_tag(Json& value, std::string_view kind, const Place& place) 
   return {};
 }
 
+Expected<std::unique_ptr<OpenDocument>> open_written(std::string_view kind, const std::string& text,
+                                                     const fs::path& file) {
+  auto opened = parsed(text, {shown_path(file), canonical_path(file), nullptr});
+  if (!opened) return opened;
+  auto tagged = take_tag((*opened)->value, kind, (*opened)->root());
+  if (!tagged) return tl::unexpected(tagged.error());
+  return opened;
+}
+
 bool is_in_catalog(std::string_view kind, std::string_view name) {
   return find_in_catalog(kind, name) != nullptr;
 }

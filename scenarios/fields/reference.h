@@ -40,6 +40,10 @@ Expected<std::unique_ptr<OpenDocument>> open_path(const std::string& path, const
 Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
                                                        const std::string& text, const Place& place);
 
+// A document of that kind that is yet to be written to `file`.
+Expected<std::unique_ptr<OpenDocument>> open_written(std::string_view kind, const std::string& text,
+                                                     const std::filesystem::path& file);
+
 bool is_in_catalog(std::string_view kind, std::string_view name);
 
 namespace detail {
@@ -85,6 +89,21 @@ Expected<void> read_reference(const Section<S>& section, const Json& value, S& t
     return known ? Expected<void>{} : tl::unexpected(known.error());
   }
   return detail::read_document(section, text, target, place);
+}
+
+// Whether `text`, which is to be written to `file`, reads as a document of `section`; the error
+// says where it does not.
+template <typename S>
+Expected<void> check_written(const Section<S>& section, const std::string& text,
+                             const std::filesystem::path& file) {
+  const auto opened = open_written(section.spec().name, text, file);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  S value;
+  auto done = check(section.spec(), document.value, document.root());
+  if (done) done = section.read(document.value, value, document.root());
+  if (done) return {};
+  return failure(done.error().where, done.error().message + "; nothing was written");
 }
 
 // A field that holds an object of `section` or refers to a document of that kind.

@@ -39,6 +39,29 @@ TEST(FitCommand, NamesTheFileAndTheRowOfABadFigure) {
   EXPECT_FALSE(exists(scratch_folder() / "out.json"));
 }
 
+// The curve in milliseconds: 1 GiB would come at 260 TB/s.
+TEST(FitCommand, RefusesATableInMilliseconds) {
+  std::string rows = "op,gpus,bytes,latency_us\n";
+  for (double bytes = 1 << 20; bytes <= 1024.0 * (1 << 20); bytes *= 4) {
+    rows += fmt::format("all_gather,2,{},{:.6f}\n", bytes, (200 + bytes / 300e3) / 1000);
+  }
+  const auto table = write_scratch("milliseconds.csv", rows);
+  const auto out = scratch_folder() / "out.json";
+  for (const std::string& command :
+       {fit(table, out), "fit --check " + quoted(table) + " --device a100-sxm-80gb"}) {
+    const Ran ran = run_trainyard(command);
+    EXPECT_EQ(ran.status, 2) << command;
+    EXPECT_EQ(lines_of(ran.err).size(), 1U) << ran.err;
+    // Half of 1 MiB at 300 GB/s is 1.748 us.
+    EXPECT_NE(
+        ran.err.find("milliseconds.csv: row 2: column latency_us: found 0.203495; allowed: from "
+                     "1.456, 1.2 times as fast as the datasheet of a100-sxm-80gb"),
+        std::string::npos)
+        << ran.err;
+  }
+  EXPECT_FALSE(exists(out));
+}
+
 TEST(FitCommand, NamesARowThatLacksAColumn) {
   const auto table = write_scratch("short.csv", curve_rows() + "all_gather,2,4096\n");
   const Ran ran = run_trainyard("fit --check " + quoted(table) + " --device a100-sxm-80gb");

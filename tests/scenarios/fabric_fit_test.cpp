@@ -52,10 +52,11 @@ TEST(FabricRows, AreTimesBandwidthsAndDispatches) {
     {"op": "EP dispatch (low latency)", "nodes": 4, "gpus": 32, "bandwidth_gb_per_s": 50,
      "config": "hidden 7168, topk 8, experts 256, 128 tokens per rank, bf16", "source": "us"},
     {"op": "all_reduce", "nodes": 1, "gpus": 8, "bytes": 1000, "time_us": 20, "source": "us"},
-    {"op": "all_reduce", "nodes": 2, "gpus": 16, "busbw_gb_per_s": 86, "source": "us"},
+    {"op": "all_reduce", "nodes": 2, "gpus": 16, "busbw_gb_per_s": 86, "source": "others"},
+    {"op": "per NIC rate", "busbw_gb_per_s": "46-48", "source": "others"},
     {"op": "all_reduce", "nodes": 2, "gpus": 16, "bytes": 1000, "time_us": 5, "source": "them"})json");
   ASSERT_TRUE(rows.has_value()) << rows.error().message;
-  ASSERT_EQ(rows->samples.size(), 3U);  // one node, no size and another source stay out
+  ASSERT_EQ(rows->samples.size(), 3U);  // one node and other sources stay out
   EXPECT_DOUBLE_EQ(rows->samples[0].time.value(), 20e-6);
   EXPECT_NEAR(rows->samples[1].time.value(), 8e9 * 2 * 15 / 16 / 15e9, 1e-12);
   EXPECT_EQ(rows->samples[2].bytes.value(), 128.0 * 8 * 7168 * 2);
@@ -68,7 +69,68 @@ TEST(FabricRows, NameTheFigureThatCannotBe) {
   ASSERT_FALSE(rows.has_value());
   EXPECT_TRUE(rows.error().where.ends_with("fabric_rows.json: /rows/0/bytes"))
       << rows.error().where;
-  EXPECT_EQ(rows.error().message, "found \"1K\"; allowed: a number from 0");
+  EXPECT_EQ(rows.error().message,
+            "found \"1K\"; allowed: a whole number from 1 to 1000000000000000");
+}
+
+// A row of the fabric's own source that says too little is not left out without a word.
+TEST(FabricRows, NameTheRowThatSaysTooLittle) {
+  const std::string whole =
+      R"({"op": "all_reduce", "nodes": 2, "gpus": 16, "bytes": 1000, "time_us": 20, "source": "us"})";
+  ASSERT_TRUE(rows_in(whole).has_value());
+  const auto changed = [&](const std::string& found, const std::string& other) {
+    std::string row = whole;
+    row.replace(row.find(found), found.size(), other);
+    const auto rows = rows_in(whole + ", " + row);
+    EXPECT_FALSE(rows.has_value()) << row;
+    if (rows) return std::string();
+    const std::string& where = rows.error().where;
+    return where.substr(where.find("/rows/")) + ": " + rows.error().message;
+  };
+  EXPECT_EQ(changed(R"("time_us": 20)", R"("time_us": 0)"),
+            "/rows/1/time_us: found 0; allowed: a number from 0.1 to 1000000000000");
+  EXPECT_EQ(changed(R"("time_us": 20)", R"("time_us": 1e-300)"),
+            "/rows/1/time_us: found 1e-300; allowed: a number from 0.1 to 1000000000000");
+  EXPECT_EQ(changed(R"("time_us": 20, )", ""),
+            "/rows/1: found no \"time_us\"; allowed: it, or a bandwidth above 0");
+  EXPECT_EQ(changed(R"("nodes": 2, )", ""),
+            "/rows/1: found no \"nodes\"; allowed: a whole number from 1");
+  EXPECT_EQ(changed(R"("nodes": 2)", R"("nodes": 0)"),
+            "/rows/1/nodes: found 0; allowed: a whole number from 1 to 1000000");
+  EXPECT_EQ(changed(R"("gpus": 16)", R"("gpus": 0)"),
+            "/rows/1/gpus: found 0; allowed: a whole number from 1 to 100000000");
+  EXPECT_EQ(
+      changed(R"("bytes": 1000, )", ""),
+      "/rows/1: found no \"bytes\"; allowed: them, or a \"config\" with tokens per rank, topk "
+      "and hidden");
+  for (const std::string op : {"null", "-1", "\"abc\""}) {
+    EXPECT_EQ(changed(R"("all_reduce")", op),
+              "/rows/1/op: found " + op +
+                  "; allowed: all_reduce, all_gather, reduce_scatter, alltoall, broadcast, EP "
+                  "dispatch (low latency), EP combine (low latency)");
+  }
+  EXPECT_EQ(changed(R"("source": "us")", R"("source": null)"),
+            "/rows/1/source: found null; allowed: a text");
+  EXPECT_EQ(changed(R"(, "source": "us")", ""), "/rows/1: found no \"source\"; allowed: a text");
+}
+
+// Half of 1 GiB enters each of two nodes of eight 200 Gbit/s NICs: 2,684 µs, /1.2.
+TEST(FabricRows, NameTheRowThatIsFasterThanItsNics) {
+  const auto fabric = read_fabric("a3-mega", "--fabric");
+  ASSERT_TRUE(fabric.has_value());
+  const auto row = [](const std::string& time) {
+    return R"({"op": "all_gather", "nodes": 2, "gpus": 16, "bytes": 1073741824, "time_us": )" +
+           time + R"(, "source": "us"})";
+  };
+  const auto possible = rows_in(row("2300"));
+  EXPECT_TRUE(check_fabric_speeds(*fabric, possible.value()));
+  const auto rows = rows_in(R"({"source": "them"}, )" + row("2300") + ", " + row("2.3"));
+  const auto checked = check_fabric_speeds(*fabric, rows.value());
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_TRUE(checked.error().where.ends_with(": /rows/2")) << checked.error().where;
+  EXPECT_EQ(
+      checked.error().message,
+      "found a time of 2.3 us; allowed: from 2237 us, 1.2 times as fast as the NICs of a node");
 }
 
 TEST(FabricRows, SayWhenTheirSourceHasNone) {
@@ -100,6 +162,7 @@ TEST_P(FittedFabrics, HaveTheFiguresOfTheirRows) {
   ASSERT_TRUE(fabric.has_value()) << fabric.error().message;
   const auto rows = read_fabric_rows(shared / "measured" / kFile, fabric->source);
   ASSERT_TRUE(rows.has_value()) << rows.error().message;
+  EXPECT_TRUE(check_fabric_speeds(*fabric, *rows));
   const auto fit = fit_fabric_rows(*fabric, *rows, "2026-11-21");
   ASSERT_TRUE(fit.has_value()) << fit.error().message;
   const InterNode& stored = fabric->problem.cluster.inter;

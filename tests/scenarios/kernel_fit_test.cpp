@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "scenarios/device_document.h"
+#include "scenarios/kernel_limits.h"
 #include "scenarios/kernel_report.h"
 #include "scenarios/output.h"
 #include "tests/support/shared_data.h"
@@ -104,6 +105,8 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   EXPECT_TRUE(source.starts_with("fitted 2026-01-02 to a100_sxm_gemm.csv (3570 rows, FNV-1a " +
                                  tables.front().digest))
       << source;
+  // Of fp32 there is no row: where its figures are from stays to be read.
+  EXPECT_TRUE(source.ends_with("; fp32: bf16 by the ratio of peaks, no measurement")) << source;
   // Held back in turn, no row is predicted better than when it was fitted.
   EXPECT_GT(fit->cross_validated.front().errors.mape, fit->files.front().errors.mape);
 }
@@ -148,6 +151,39 @@ TEST_P(MeasuredDevices, HaveTheirRatesFromTheirTables) {
     const std::string source = device->value.value(Json::json_pointer(pointer), "");
     EXPECT_NE(source.find(file), std::string::npos) << pointer << ": " << source;
     EXPECT_NE(source.find(table.digest), std::string::npos) << pointer << ": " << source;
+  }
+}
+
+// So that the bound refuses no real device: see kAboveDatasheet.
+TEST_P(MeasuredDevices, AreNoFasterThanTheirDatasheets) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto& [name, prefix] = GetParam();
+  const auto device = read_device(name, "test");
+  ASSERT_TRUE(device.has_value());
+  for (const std::string family : {"gemm", "attention_forward", "moe", "nccl"}) {
+    const std::string file = fmt::format("{}_{}.csv", prefix, family);
+    if (!exists(shared / "measured" / "kernels" / file)) continue;
+    const auto checked = check_speeds(device->device, {table_of(shared, file)});
+    EXPECT_TRUE(checked.has_value()) << checked.error().where << ": " << checked.error().message;
+  }
+}
+
+// The same table in milliseconds is refused.
+TEST_P(MeasuredDevices, AreNotMeasuredInMilliseconds) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto& [name, prefix] = GetParam();
+  const auto device = read_device(name, "test");
+  ASSERT_TRUE(device.has_value());
+  for (const std::string family : {"gemm", "attention_forward", "moe", "nccl"}) {
+    const std::string file = fmt::format("{}_{}.csv", prefix, family);
+    if (!exists(shared / "measured" / "kernels" / file)) continue;
+    KernelTable table = table_of(shared, file);
+    std::visit(
+        [](auto& rows) {
+          for (auto& row : rows) row.time = row.time / 1000;
+        },
+        table.samples);
+    EXPECT_FALSE(check_speeds(device->device, {table}).has_value()) << file;
   }
 }
 

@@ -57,19 +57,28 @@ TEST(KernelTable, ReadsExpertsAndCollectives) {
 TEST(KernelTable, SaysWhichRowAndColumnIsBad) {
   const std::string good = "fp8,64,128,256,10.5\n";
   EXPECT_EQ(table_error(kGemmHead + good + "fp8,64,128.5,256,10.5\n"),
-            "t.csv: row 3: column n: found \"128.5\"; allowed: a whole number from 1");
+            "t.csv: row 3: column n: found \"128.5\"; allowed: a whole number from 1 to "
+            "1000000000000000");
   EXPECT_EQ(table_error(kGemmHead + "int3,64,128,256,10.5\n"),
             "t.csv: row 2: column dtype: found \"int3\"; allowed: bfloat16, float16, float32, fp8");
   EXPECT_EQ(table_error(kGemmHead + "fp8,64,128,256,-1\n"),
-            "t.csv: row 2: column latency_us: found \"-1\"; allowed: a positive number of "
-            "microseconds");
+            "t.csv: row 2: column latency_us: found \"-1\"; allowed: microseconds from 0.1 to "
+            "1000000000000");
+  EXPECT_EQ(table_error(kGemmHead + "fp8,64,128,256,1.1e12\n"),
+            "t.csv: row 2: column latency_us: found \"1.1e12\"; allowed: microseconds from 0.1 to "
+            "1000000000000");
+  EXPECT_EQ(table_error(kGemmHead + "fp8,64,9007199254740993,256,9\n"),
+            "t.csv: row 2: column n: found \"9007199254740993\"; allowed: a whole number from 1 to "
+            "1000000000000000");
   EXPECT_EQ(table_error(kGemmHead + good + "fp8,64,128,256\n"),
             "t.csv: row 3: found 4 columns (\"fp8,64,128,256\"); allowed: 5 "
             "(dtype,m,n,k,latency_us)");
 }
 
-TEST(KernelTable, RefusesNumbersThatAreNone) {
-  for (const std::string cell : {"", "nan", "inf", "1e400", "1 ", "0x10", "9,5"}) {
+// A load from memory takes 0.3 µs or more; 1e-300 µs is a column gone wrong.
+TEST(KernelTable, RefusesNumbersThatAreNoKernelsTime) {
+  for (const std::string cell :
+       {"", "nan", "inf", "1e400", "1 ", "0x10", "9,5", "1e-300", "0.09"}) {
     EXPECT_NE(table_error(kGemmHead + "fp8,64,128,256," + cell + "\n"), "") << cell;
   }
 }

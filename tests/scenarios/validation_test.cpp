@@ -73,6 +73,26 @@ TEST(ValidationRows, SayWhatTheRunWas) {
   EXPECT_EQ(priced_row("f.json", measured_scenario(), estimate_of(2)).parallelism, "dp only");
 }
 
+// Only where the stack has releases, of which one is to be chosen.
+TEST(ValidationRows, SayWhenTheirReleaseChoosesNone) {
+  Scenario scenario = measured_scenario();
+  Training& training = scenario.job.training;
+  training.stack.name = "stack";
+  training.stack.releases.emplace_back();
+  for (const std::string release : {"", "25.04", "26.04.01 NeMo Container"}) {
+    training.release = release;
+    EXPECT_EQ(priced_row("f.json", scenario, estimate_of(2)).note, "") << release;
+  }
+  for (const std::string release : {"not a release", "99.99", "v1.2"}) {
+    training.release = release;
+    EXPECT_EQ(priced_row("f.json", scenario, estimate_of(2)).note,
+              "its release, \"" + release +
+                  "\", does not begin with year and month: priced as stack without a release");
+  }
+  training.stack.releases.clear();
+  EXPECT_EQ(priced_row("f.json", scenario, estimate_of(2)).note, "");
+}
+
 TEST(ValidationRows, RowOfAnIllegalPlanKeepsItsPlaceWithANote) {
   const ValidationRow row = unpriced_row("f.json", measured_scenario(), "40 heads over t = 16");
   EXPECT_FALSE(row.predicted.has_value() || row.error.has_value());

@@ -115,6 +115,22 @@ TEST(CollectiveFit, NeverFallsWithTheSizeHoweverNoisyTheRows) {
   }
 }
 
+// At either end of a curve too: its other rows are met as well as without the wild one.
+TEST(CollectiveFit, IsNotMovedByOneWildRow) {
+  const std::vector<CollectiveSample> samples = curves(false);
+  for (const std::size_t wild : {0U, 1U, 10U, 21U}) {
+    for (const double factor : {1e-3, 5.0, 1e6}) {
+      std::vector<CollectiveSample> changed = samples;
+      changed[wild].time = changed[wild].time * factor;
+      const Device device = fitted(changed);
+      for (const CollectiveSample& sample : samples) {
+        EXPECT_NEAR(collective_sample_time(device, sample) / sample.time, 1, 0.03)
+            << "row " << wild << " times " << factor << ", " << sample.bytes.value() << " bytes";
+      }
+    }
+  }
+}
+
 TEST(CollectiveFit, ReplacesOnlyTheOperationsThatWereMeasured) {
   Device device = fitted(curves(false));
   const CollectiveCurve kept{all_to_all, 8, 7.0_us, 400.0_GBps, 0, {}};

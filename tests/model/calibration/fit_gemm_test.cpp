@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "model/calibration/least_squares.h"
 #include "model/cost/kernels/gemm.h"
 #include "tests/model/cost/example_devices.h"
 
@@ -92,6 +93,11 @@ TEST(FitGemm, TakesTheCastOfFp8ApartFromTheGemm) {
   const GemmShape shape{8192, 8192, 8192};
   EXPECT_NEAR(gemm_time(fitted, Dtype::fp8, shape) / gemm_time(device, Dtype::fp8, shape), 1, 0.02);
   EXPECT_NEAR(fitted.rates.of(Dtype::fp8).cast_bytes, 7, 1);
+  // What a document shows of them is four digits.
+  for (const Seconds time :
+       {fitted.rates.of(Dtype::fp8).overhead, fitted.rates.of(Dtype::fp8).cast_overhead}) {
+    EXPECT_EQ(time.value(), four_digits(time.value()));
+  }
 }
 
 TEST(FitGemm, GivesTheSameBitsTwice) {

@@ -1,0 +1,82 @@
+// Rows that are faster than a datasheet. The figures of these devices are the vendors': an A100 has
+// 312 TFLOP/s in bf16 and 300 GB/s of NVLink each way; times below are theirs by hand.
+#include "scenarios/kernel_limits.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "scenarios/device_document.h"
+
+namespace trainyard {
+namespace {
+
+Device a100() { return read_device("a100-sxm-80gb", "test").value().device; }
+
+std::string speed_error(const Device& device, const std::string& text) {
+  const auto table = parse_kernel_table(text, "t.csv");
+  EXPECT_TRUE(table.has_value()) << text;
+  const auto checked = check_speeds(device, {table.value()});
+  return checked ? "" : checked.error().where + ": " + checked.error().message;
+}
+
+// 2 · 4096³ FLOP in 440.5 µs at the peak, 367.1 at 1.2 times.
+TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
+  const std::string rows = "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,370\n";
+  EXPECT_EQ(speed_error(a100(), rows), "");
+  EXPECT_EQ(
+      speed_error(a100(), rows + "bfloat16,4096,4096,4096,364.5\n"),
+      "t.csv: row 3: column latency_us: found 364.5; allowed: from 367.1, 1.2 times as fast as "
+      "the datasheet of a100-sxm-80gb");
+}
+
+// 4 · 32 · 128 FLOP a score; a causal mask leaves 4096 · 4097 / 2 scores of a head, 440.6 µs / 1.2;
+// a window of 128 leaves 4096 · 128 − 128 · 127 / 2, 27.1 µs / 1.2.
+TEST(KernelLimits, CountTheScoresThatAMaskLeaves) {
+  const std::string head = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
+  EXPECT_EQ(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,0,368\n"), "");
+  EXPECT_NE(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,0,366\n"), "");
+  EXPECT_EQ(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,128,23\n"), "");
+  EXPECT_NE(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,128,22\n"), "");
+}
+
+// 4096 tokens to 8 experts each over 4 ranks: 8192 rows · 6 · 4096 · 1536 FLOP, 991.1 µs / 1.2.
+TEST(KernelLimits, CountTheRowsOfAnEvenRank) {
+  const std::string head =
+      "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
+      "bfloat16,4096,4096,1536,8,128,1,4,balanced,";
+  EXPECT_EQ(speed_error(a100(), head + "827\n"), "");
+  EXPECT_NE(speed_error(a100(), head + "825\n"), "");
+}
+
+// Of 1 GiB in eight parts seven come from others: 3,132 µs / 1.2.
+TEST(KernelLimits, CountWhatComesOverTheLinks) {
+  const std::string head = "op,gpus,bytes,latency_us\n";
+  for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall"}) {
+    EXPECT_EQ(speed_error(a100(), head + operation + ",8,1073741824,2611\n"), "") << operation;
+    EXPECT_NE(speed_error(a100(), head + operation + ",8,1073741824,2608\n"), "") << operation;
+  }
+}
+
+TEST(KernelLimits, AreTheFiguresThatADeviceHas) {
+  Device device = a100();
+  EXPECT_EQ(speed_error(device, "dtype,m,n,k,latency_us\nfp8,4096,4096,4096,1\n"), "");
+  device.link_bandwidth = BytesPerSecond(0);
+  EXPECT_EQ(speed_error(device, "op,gpus,bytes,latency_us\nall_gather,8,1073741824,1\n"), "");
+}
+
+// A latency that no text of the document can say.
+TEST(WrittenDevices, AreReadBackFirst) {
+  auto document = read_device("a100-sxm-80gb", "test").value();
+  EXPECT_TRUE(check_device_document(device_document(document.device, document, {}), "out.json"));
+  document.device.collectives.at(1).latency = Seconds(1e-300);
+  const auto checked =
+      check_device_document(device_document(document.device, document, {}), "out.json");
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().where, "out.json: /collectives/1/latency");
+  EXPECT_TRUE(checked.error().message.starts_with("found \"\"; allowed: "));
+  EXPECT_TRUE(checked.error().message.ends_with("; nothing was written"));
+}
+
+}  // namespace
+}  // namespace trainyard
