@@ -179,6 +179,7 @@ std::string left_out_words(const Question& question, const SearchResult& result)
         stack.name, stack.zero_stack);
   }
   const std::pair<std::string_view, bool> unnamed[] = {
+      {"collective", named.collective.empty()},
       {"offload", named.offload.empty()},
       {"rank_order", named.rank_order.empty()},
       {"sharding_group", named.sharding_group.empty()}};

@@ -510,16 +510,16 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enu
                                          "expert_tensor_parallel",
                                          "micro_batch",
                                          "recompute",
-                                         "schedule",
-                                         "collective"};
+                                         "schedule"};
   const auto searched = [&](int stage) {
     return !space.zero_stage.has(stage) || allowed(all.zero_stages, stage);
   };
   if (std::ranges::all_of(std::array{0, 1, 2, 3}, searched)) {
-    dimensions.insert(dimensions.end() - 3, "zero_stage");
+    dimensions.insert(dimensions.end() - 2, "zero_stage");
   }
   const bool grouped = !space.sharding_group.empty() || !all.grouped_stages.empty();
   if (grouped) dimensions.emplace_back("sharding_group");
+  if (!space.collective.empty()) dimensions.emplace_back("collective");
   if (!space.offload.empty() || all.offloads.size() > 1) dimensions.emplace_back("offload");
   const bool ordered = std::ranges::any_of(all.placements, [&all](const Placement& placement) {
     return placement.rank_order != all.placements.front().rank_order;

@@ -236,6 +236,7 @@ Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
 
 Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulation& simulation) {
   Estimate out = estimate(job, plan);
+  const Seconds busy = computing_time(plan, out) * simulation.step.flop;
   const double slower = simulation.step_time / out.step_time;
   out.step_time = simulation.step_time;
   out.step_time_low *= slower;
@@ -247,11 +248,8 @@ Estimate as_estimate(const PreparedJob& job, const Plan& plan, const StepSimulat
   for (double* rate : {&out.mfu, &out.mfu_bf16, &out.hfu}) *rate *= faster;
   set_memory(job, simulation, out);
   const Cluster& cluster = job.job.cluster;
-  Seconds busy;
-  for (const StageUse& stage : simulation.stages) busy += stage.busy;
   out.cost_per_step = cost_of(cluster, out.step_time);
-  out.energy_per_step =
-      energy_of(cluster, out.step_time, busy / static_cast<double>(simulation.stages.size()));
+  out.energy_per_step = energy_of(cluster, out.step_time, busy);
   return out;
 }
 

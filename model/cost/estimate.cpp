@@ -485,17 +485,6 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.feasible = out.fullness <= 1;
 }
 
-// Kernels of a device over the step, on the average of all stages.
-Seconds computing_time(const Plan& plan, const Estimate& out) {
-  Seconds sum;
-  for (const StageEstimate& stage : out.stages) {
-    const Breakdown& parts = stage.exposed;
-    sum += parts.compute + parts.embedding_head + parts.recompute;
-  }
-  return sum * (plan.microbatches / static_cast<double>(out.stages.size())) +
-         out.breakdown.optimizer;
-}
-
 void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
            const KernelTimeTable* table, Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
@@ -514,6 +503,16 @@ void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
 }
 
 }  // namespace
+
+Seconds computing_time(const Plan& plan, const Estimate& estimate) {
+  Seconds sum;
+  for (const StageEstimate& stage : estimate.stages) {
+    const Breakdown& parts = stage.exposed;
+    sum += parts.compute + parts.embedding_head + parts.recompute;
+  }
+  return sum * (plan.microbatches / static_cast<double>(estimate.stages.size())) +
+         estimate.breakdown.optimizer;
+}
 
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
   price(job, plan, Pipeline::scheduled, nullptr, out);

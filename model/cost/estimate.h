@@ -72,6 +72,10 @@ struct Estimate {
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out);
 Estimate estimate(const PreparedJob& job, const Plan& plan);
 
+// Kernels of a device over the step, on the average of all stages: what its power follows.
+// Requires: `estimate` is of the same plan.
+Seconds computing_time(const Plan& plan, const Estimate& estimate);
+
 // The same for many plans of one job, which share the kernel times of layers that they cut alike.
 // Safe from several threads, each with its own `out`.
 class Estimator {
