@@ -154,8 +154,7 @@ class Parting {
 
   // Calls go in phases of their own on groups of unlike shape.
   void begin_groups() {
-    for (std::size_t group = 0; group < graph_.copies.size(); ++group) {
-      const GroupCopies& copies = graph_.copies[group];
+    for (const GroupCopies& copies : graph_.copies) {
       Prints of_copy;
       for (std::size_t copy = 0; copy < copies.size(); ++copy) {
         const GroupLinks links = fabric_.links_of(copies[copy]);
