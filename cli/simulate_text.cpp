@@ -77,13 +77,13 @@ std::string link_table(const StepSimulation& simulation, const Style& style) {
 }
 
 std::string played_line(const StepSimulation& simulation, const Estimate& estimated) {
-  const std::string folded =
-      simulation.step.folded()
-          ? "one rank for each stage"
-          : fmt::format("every rank{}", simulation.unfolded_because.empty()
-                                            ? ""
-                                            : ": " + simulation.unfolded_because);
   const std::size_t ranks = simulation.step.graph.ranks.size();
+  std::string folded = "one rank for each stage";
+  if (!simulation.step.plays_stages()) folded = "one rank for all that are alike";
+  if (!simulation.step.folded()) {
+    folded = "every rank";
+    if (!simulation.unfolded_because.empty()) folded += ": " + simulation.unfolded_because;
+  }
   return wrap(fmt::format("Played {} operations of {} rank{} ({}). The estimate is {} ({} %).",
                           count(simulation.operations), count(static_cast<std::int64_t>(ranks)),
                           ranks == 1 ? "" : "s", folded, with_unit(estimated.step_time),

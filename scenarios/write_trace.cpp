@@ -65,8 +65,9 @@ class TraceWriter {
 
   void add_names(int rank) {
     const std::size_t stage = list_of(rank);
-    const std::string of = step_.folded() ? fmt::format("stage {}", stage)
-                                          : fmt::format("rank {} (stage {})", rank, stage);
+    const std::string of = step_.plays_stages()
+                               ? fmt::format("stage {}", stage)
+                               : fmt::format("rank {} (stage {})", step_.first_device(rank), stage);
     add(fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"{}"}}}})", rank,
                     of));
     for (std::size_t stream = 0; stream < kStreamNames.size(); ++stream) {

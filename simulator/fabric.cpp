@@ -320,6 +320,10 @@ void Fabric::append_way(std::span<const std::int32_t> members, int ranks_per_dom
   } else if (domain_[from] == domain_[to]) {
     append_inside(block(transfer.from), from, to, round, uses);
   } else {
+    const bool next = transfer.to == (transfer.from + 1) % static_cast<int>(members.size());
+    if (round.way == Way::all_links && next) {
+      append_closing_hop(members, transfer.from, round, uses);
+    }
     append_across(block(transfer.from), from, block(transfer.to), to, round, uses);
   }
 }
@@ -434,6 +438,22 @@ void Fabric::append_across(std::span<const std::int32_t> sending, std::uint32_t 
     add_between(uses, leaving, arriving, share);
     add_in(uses, arriving, share);
   }
+}
+
+// A ring that leaves a domain by the NICs of all its members is as many rings side by side, each of
+// which leaves at another member (NCCL's channels): what the others pass on from the last member to
+// the first loads their links as between any two neighbours. On a PCIe root the link to the NICs is
+// the one to the neighbours: it has carried the traffic already.
+void Fabric::append_closing_hop(std::span<const std::int32_t> members, int last,
+                                const TransferRound& round, std::vector<LinkUse>& uses) const {
+  const auto end = static_cast<std::size_t>(last);
+  const auto from = static_cast<std::uint32_t>(members[end]);
+  if (seats_[from].at_root) return;
+  std::size_t first = end;
+  while (first > 0 && domain_of(members[first - 1]) == domain_[from]) --first;
+  if (first == end) return;
+  append_inside(members.subspan(first, end - first + 1), from,
+                static_cast<std::uint32_t>(members[first]), round, uses);
 }
 
 // In a mesh all links of a member together are those to the other members of its block.

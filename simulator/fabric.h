@@ -6,7 +6,7 @@
 // model/cluster/routes.h leads it. In a rail-optimised fabric it changes rail inside its own
 // domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte. What a
 // domain's other devices forward to their NICs for a message that uses them all is not charged to
-// NVLink.
+// NVLink, but for a ring, which loads the NVLinks of all its members alike.
 #pragma once
 
 #include <cstdint>
@@ -132,6 +132,8 @@ class Fabric {
   void append_across(std::span<const std::int32_t> sending, std::uint32_t from,
                      std::span<const std::int32_t> receiving, std::uint32_t to,
                      const TransferRound& round, std::vector<LinkUse>& uses);
+  void append_closing_hop(std::span<const std::int32_t> members, int last,
+                          const TransferRound& round, std::vector<LinkUse>& uses) const;
   void append_inside(std::span<const std::int32_t> block, std::uint32_t from, std::uint32_t to,
                      const TransferRound& round, std::vector<LinkUse>& uses) const;
   void number_slots();

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "model/cost/money.h"
+#include "model/program/rank_layout.h"
+#include "simulator/rank_classes.h"
 #include "simulator/simulate.h"
 #include "simulator/step_breakdown.h"
 
@@ -26,6 +28,18 @@ struct Played {
   Timeline timeline;
 };
 
+// Several ranks for a stage whose ranks are not alike.
+bool part_stages(const PreparedJob& job, const Plan& plan, const TopologyGraph& topology,
+                 StepGraph& step) {
+  auto fabric = Fabric::make(job.job.cluster, topology);
+  if (!fabric) return false;
+  const RankLayout layout(plan, job.job.model.kv_heads);
+  for (int device = 0; device < plan.devices(); ++device) {
+    step.played_by.push_back(layout.coordinates(device).stage);
+  }
+  return part_ranks(*fabric, step.graph, step.played_by);
+}
+
 Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOptions& options,
                       const TopologyGraph& topology, bool folded) {
   auto step = step_graph(job, plan, folded, options.conditions);
@@ -38,6 +52,10 @@ Expected<Played> play(const PreparedJob& job, const Plan& plan, const StepOption
                               .interrupted = options.interrupted,
                               .progress = options.progress};
   auto timeline = simulate(step->graph, conditions);
+  if (folded && !timeline && timeline.error().where == "fold" &&
+      part_stages(job, plan, topology, *step)) {
+    timeline = simulate(step->graph, conditions);
+  }
   if (!timeline) return tl::unexpected(timeline.error());
   return Played{*std::move(step), *std::move(timeline)};
 }

@@ -7,6 +7,8 @@
 // or expert exchange that its stack hides inside fused kernels, which is taken off the call.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -31,11 +33,19 @@ struct StepGraph {
   TaskGraph graph;                           // list s belongs to stage s
   std::vector<std::vector<StepTask>> tasks;  // of each list; owners of buffers: Program::buffers
   std::vector<Seconds> alone;                // of each call: its time without other traffic
-  double kernel_stretch = 1;                 // of compute tasks, by the spread of ranks' speeds
+  std::vector<std::int32_t> played_by;  // by device, where ranks of a stage are folded into several
+  double kernel_stretch = 1;            // of compute tasks, by the spread of ranks' speeds
   double tokens =
       1;  // of the batch, over the plan's; and of model FLOP: where sequences are unlike
   double flop = 1;
   bool folded() const { return graph.folded(); }
+  // Folded, with one rank for all of a stage.
+  bool plays_stages() const { return folded() && played_by.empty(); }
+  // Of those that a rank stands for. Requires: !plays_stages().
+  std::int32_t first_device(std::int32_t rank) const {
+    if (played_by.empty()) return rank;
+    return static_cast<std::int32_t>(std::ranges::find(played_by, rank) - played_by.begin());
+  }
 };
 
 // Folded: a rank for each stage. Requires: `plan` comes from make_plan for the same job, recompute

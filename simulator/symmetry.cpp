@@ -157,6 +157,7 @@ class KnownCalls {
 // with the same links, are one pattern.
 struct Pattern {
   std::int32_t group = 0;
+  std::int32_t call = 0;      // the first that has it
   std::vector<LinkUse> uses;  // of all copies, one after the other, each link once a copy
   std::vector<std::size_t> ends;
   std::vector<LinkUse> path = {};  // the classes that a copy uses, each with the load of all copies
@@ -262,13 +263,13 @@ class Folding {
       std::vector<LinkUse> uses;
     };
     std::map<std::int32_t, Followed> followed;  // by the place of the first member
-    Pattern pattern{.group = group_, .uses = {}, .ends = {}};
+    Pattern pattern{.group = group_, .call = call, .uses = {}, .ends = {}};
     for (std::size_t i = 0; i < copies.size(); ++i) {
       Followed& known = followed[fabric_.place_of(copies[i].front())];
       if (known.uses.empty() ||
           !fabric_.append_alike(copies[known.copy], known.uses, copies[i], pattern.uses)) {
         const PhasedCall& phased = known_.of(fabric_.links_of(copies[i]), call).phased;
-        if (phased.size() != of_first.size()) return unlike(group_, copies[i]);
+        if (phased.size() != of_first.size()) return unlike(group_, call, copies[i]);
         const std::span<const LinkUse> own = links_of(phased, phase, copies[i]);
         pattern.uses.insert(pattern.uses.end(), own.begin(), own.end());
         known = {i, {own.begin(), own.end()}};
@@ -298,14 +299,16 @@ class Folding {
     const std::uint64_t first = fingerprint(pattern.of_copy(0));
     for (std::size_t i = 1; i < pattern.ends.size(); ++i) {
       if (fingerprint(pattern.of_copy(i)) == first) continue;
-      return unlike(pattern.group, copies_of(pattern.group)[i]);
+      return unlike(pattern.group, pattern.call, copies_of(pattern.group)[i]);
     }
     return {};
   }
 
-  tl::unexpected<Error> unlike(std::int32_t group, GroupView copy) const {
-    return failure("fold", fmt::format("the groups of rank {} and of rank {} have unlike links",
-                                       copies_of(group)[0].front(), copy.front()));
+  tl::unexpected<Error> unlike(std::int32_t group, std::int32_t call, GroupView copy) const {
+    return failure("fold",
+                   fmt::format("the groups of rank {} and of rank {} have unlike links for {}",
+                               copies_of(group)[0].front(), copy.front(),
+                               graph_.calls[static_cast<std::size_t>(call)].algorithm->name));
   }
 
   // Those that carry anything, in the order of their first links.

@@ -19,8 +19,9 @@ namespace {
 QString summary_of_play(const PlayedStep& played) {
   const StepSimulation& found = *played.simulation;
   const Estimate before = estimate(played.question->job, played.plan);
-  const QString ranks =
-      found.step.folded() ? StepPlay::tr("a rank for each stage") : StepPlay::tr("every rank");
+  const QString ranks = found.step.plays_stages() ? StepPlay::tr("a rank for each stage")
+                        : found.step.folded()     ? StepPlay::tr("a rank for all that are alike")
+                                                  : StepPlay::tr("every rank");
   return StepPlay::tr("%1 simulated, %2 estimated (%3); %4 operations of %5, %6 events")
       .arg(qt(with_unit(found.step_time)), qt(with_unit(before.step_time)),
            qt(signed_percent(before.step_time / found.step_time - 1) + " %"),

@@ -259,7 +259,9 @@ std::shared_ptr<const TimelineScene> TimelineScene::of(
       if (times.end > times.start)
         slices[static_cast<std::size_t>(tasks[i].stream)].push_back(slice);
     }
-    const QString owner = step.folded() ? tr("stage %1").arg(list) : tr("rank %1").arg(rank);
+    const QString owner = step.plays_stages()
+                              ? tr("stage %1").arg(list)
+                              : tr("rank %1").arg(step.first_device(static_cast<int>(rank)));
     add_tracks(timeline.times, owner, static_cast<int>(rank), std::move(slices), tracks);
   }
   auto scene = std::make_shared<TimelineScene>(timeline.times, std::move(kinds), std::move(tracks));

@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
+#include "model/cost/transfer_rounds.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 
@@ -92,6 +96,33 @@ TEST(Fabric, KnowsTheLinksOfGroupsInLikePlaces) {
         EXPECT_EQ(found[i].share, expected[i].share);
       }
     }
+  }
+}
+
+// NCCL's channels: each of four rings side by side enters and leaves the nodes at another one of
+// four members, so that no link of a member carries more than that of any other.
+TEST(Fabric, ARingLoadsTheLinksOfAllItsMembersAlike) {
+  for (const Cluster& cluster : {fat_tree_cluster(2, 2, 1), mesh_cluster(2), pcie_cluster(2, 8)}) {
+    Fabric fabric = Fabric::make(cluster, make_topology(cluster), FabricLinks::all).value();
+    const TaskGroup members = {0, 2, 4, 6, 8, 10, 12, 14};
+    const GroupLinks links = fabric.links_of(members);
+    const TransferRound round = ring_round(links, 1, Bytes(1));
+    std::map<std::int32_t, double> loads;
+    std::vector<LinkUse> uses;
+    for (const Transfer& transfer : round.transfers) {
+      fabric.append_way(members, links.ranks_per_domain, round, transfer, uses);
+    }
+    for (const LinkUse& use : uses) loads[use.link] += use.share;
+    std::map<double, std::set<double>> of_capacity;
+    for (const auto& [link, load] : loads) {
+      of_capacity[fabric.capacities()[static_cast<std::size_t>(link)].value()].insert(load);
+    }
+    const double inside = cluster.intra.kind == IntraNodeKind::nvlink_mesh
+                              ? cluster.intra.bandwidth.value() / 7
+                              : cluster.intra.bandwidth.value();
+    ASSERT_EQ(of_capacity[inside].size(), 1U);
+    EXPECT_DOUBLE_EQ(*of_capacity[inside].begin(),
+                     cluster.intra.kind == IntraNodeKind::nvlink_mesh ? 1.0 / 3 : 1.0);
   }
 }
 
