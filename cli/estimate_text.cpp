@@ -150,6 +150,16 @@ std::string fitting_plan_words(const Remedy& best, const Estimate& now) {
                      with_unit(best.peak_memory), signed_percent(slower));
 }
 
+// A stack whose interval is a point, `ideal`, predicts no measured time.
+std::string step_words(const Estimate& estimate, const Style& style) {
+  const std::string step = style.strong(with_unit(estimate.step_time));
+  if (estimate.step_time_low == estimate.step_time_high) {
+    return step + " (a bound: the stack states no interval)";
+  }
+  return fmt::format("{} (80 % interval {} – {})", step, with_unit(estimate.step_time_low),
+                     with_unit(estimate.step_time_high));
+}
+
 }  // namespace
 
 std::string job_heading(const Question& question, const Style& style) {
@@ -201,11 +211,7 @@ std::string step_summary(const Question& question, const Candidate& candidate, c
   const double per_device = estimate.tokens_per_second / candidate.plan.devices();
   const Job& job = question.job.job;
   std::string text = heading_line("plan", plan_line(candidate.plan), style);
-  text += heading_line(
-      "step",
-      fmt::format("{} (80 % interval {} – {})", style.strong(with_unit(estimate.step_time)),
-                  with_unit(estimate.step_time_low), with_unit(estimate.step_time_high)),
-      style);
+  text += heading_line("step", step_words(estimate, style), style);
   if (const auto beyond = beyond_evidence(job, candidate.plan); !beyond.empty()) {
     const std::string words = fmt::format("no published run of {} had {}", job.training.stack.name,
                                           fmt::join(beyond, ", "));

@@ -27,11 +27,11 @@ std::optional<LayerKind> only_kind(const LayerCounts& counts, int layers) {
 
 Stack at_release(Stack stack, const Job& job) {
   const Training& training = job.training;
-  const DeviceGeneration generation = generation_of(job.cluster.device);
+  const auto& generation = job.cluster.device.generation;
   Stack released =
       at_release(std::move(stack), {.release = training.release,
                                     .precision = training.precision.name,
-                                    .generation = name_of(generation),
+                                    .generation = generation ? name_of(*generation) : "",
                                     .latent_attention = job.model.latent_attention.has_value()});
   const auto& measured = job.cluster.device.overlap_slowdown;
   if (measured) released.overlap_slowdown = *measured;

@@ -35,7 +35,7 @@ StackEvidence evidence_of(std::span<const MeasuredRun> runs) {
   StackEvidence evidence;
   evidence.runs = static_cast<int>(runs.size());
   for (const MeasuredRun& run : runs) {
-    const DeviceGeneration generation = generation_of(run.job.job.cluster.device);
+    const auto& generation = run.job.job.cluster.device.generation;
     evidence.devices = std::max(evidence.devices, run.plan.devices());
     evidence.ampere |= generation == DeviceGeneration::ampere;
     evidence.hopper |= generation == DeviceGeneration::hopper;

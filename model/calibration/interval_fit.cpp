@@ -101,7 +101,7 @@ StackEvidence evidence_of(std::span<const MeasuredRun> runs, const std::string& 
   StackEvidence evidence;
   for (const MeasuredRun& run : runs) {
     if (run.stack().name != stack || run.source == without_source) continue;
-    const DeviceGeneration generation = generation_of(run.job.job.cluster.device);
+    const auto& generation = run.job.job.cluster.device.generation;
     ++evidence.runs;
     evidence.devices = std::max(evidence.devices, run.plan.devices());
     evidence.ampere |= generation == DeviceGeneration::ampere;

@@ -112,9 +112,18 @@ struct ComputeRates {
   const GemmRates& of(Dtype dtype) const { return gemm[static_cast<std::size_t>(dtype)]; }
 };
 
+// Of NVIDIA's data-centre devices: those that published runs and releases of software are of.
+enum class DeviceGeneration { ampere, hopper, blackwell };
+inline constexpr std::array<std::string_view, 3> kDeviceGenerations{"ampere", "hopper",
+                                                                    "blackwell"};
+inline std::string_view name_of(DeviceGeneration generation) {
+  return kDeviceGenerations[static_cast<std::size_t>(generation)];
+}
+
 struct Device {
   std::string name;
   std::string source;
+  std::optional<DeviceGeneration> generation;  // none: another, of which no stack has a run
   std::array<FlopsPerSecond, kDtypes> peak{};  // dense; 0: not supported
   Bytes memory;
   BytesPerSecond memory_bandwidth;
@@ -143,20 +152,5 @@ struct Device {
     return rates.of(dtype).per_multiprocessor / rates.of(measured).per_multiprocessor;
   }
 };
-
-// By the narrowest dtype it computes in: none below 16 bits, fp8 (Ada too), fp4.
-enum class DeviceGeneration { ampere, hopper, blackwell };
-
-inline DeviceGeneration generation_of(const Device& device) {
-  if (device.peak_of(Dtype::fp4) > FlopsPerSecond(0)) return DeviceGeneration::blackwell;
-  return device.peak_of(Dtype::fp8) > FlopsPerSecond(0) ? DeviceGeneration::hopper
-                                                        : DeviceGeneration::ampere;
-}
-
-inline constexpr std::array<std::string_view, 3> kDeviceGenerations{"ampere", "hopper",
-                                                                    "blackwell"};
-inline std::string_view name_of(DeviceGeneration generation) {
-  return kDeviceGenerations[static_cast<std::size_t>(generation)];
-}
 
 }  // namespace trainyard

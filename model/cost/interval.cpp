@@ -8,8 +8,9 @@
 namespace trainyard {
 namespace {
 
-bool seen(const StackEvidence& evidence, DeviceGeneration generation) {
-  switch (generation) {
+bool seen(const StackEvidence& evidence, const std::optional<DeviceGeneration>& generation) {
+  if (!generation) return false;
+  switch (*generation) {
     case DeviceGeneration::ampere:
       return evidence.ampere;
     case DeviceGeneration::hopper:
@@ -31,7 +32,7 @@ Beyond beyond(const Job& job, const Plan& plan) {
   const StackEvidence& evidence = job.training.stack.evidence;
   if (evidence.runs == 0) return {};  // an interval of its own, not of some runs
   const double larger = static_cast<double>(plan.devices()) / std::max(1, evidence.devices);
-  return {.generation = !seen(evidence, generation_of(job.cluster.device)),
+  return {.generation = !seen(evidence, job.cluster.device.generation),
           .tensor_parallel = plan.tensor_parallel > 1 && !evidence.tensor_parallel,
           .pipeline_parallel = plan.pipeline_parallel > 1 && !evidence.pipeline_parallel,
           .context_parallel = plan.context_parallel > 1 && !evidence.context_parallel,

@@ -1,7 +1,8 @@
 // How far a real step may lie from its estimate: the 10–90 % interval of measured over predicted
 // time. It starts from the residuals of published runs like those of the stack (catalog, with
 // provenance), and widens, in logarithm, for each way in which a prediction leaves those runs:
-// another device generation, more devices, a kind of parallelism or of network none of them had.
+// another device generation (or a device of none that has a name here), more devices, a kind of
+// parallelism or of network none of them had.
 //
 // Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
 #pragma once

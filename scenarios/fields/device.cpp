@@ -248,6 +248,14 @@ const Section<CollectiveCurve>& curve_section() {
   return section;
 }
 
+std::array<Named<DeviceGeneration>, kDeviceGenerations.size()> generations() {
+  std::array<Named<DeviceGeneration>, kDeviceGenerations.size()> named;
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    named[i] = {kDeviceGenerations[i], static_cast<DeviceGeneration>(i)};
+  }
+  return named;
+}
+
 // Kernels of equal peak that differ only in how they round have one set of rates.
 Expected<void> complete_device(Device& device, const Place& /*place*/) {
   auto& gemm = device.rates.gemm;
@@ -265,6 +273,9 @@ const Section<Device>& device_section() {
       {
           text("name", &D::name, "as tables show it").absent("the name of the catalog entry"),
           text("source", &D::source, "where the datasheet figures come from"),
+          choice("generation", &D::generation, generations(),
+                 "whose runs and releases of software it shares")
+              .absent("another: intervals are wider, no run of a stack was on such a device"),
           object<peak_section>("peak", &D::peak, "dense peak by dtype").required(),
           quantity("memory", &D::memory, "capacity").required(),
           quantity("memory_bandwidth", &D::memory_bandwidth, "datasheet").required(),

@@ -39,6 +39,19 @@ TEST(Program, EstimatesAPlanThatFits) {
   }
 }
 
+// "A bound, not a prediction" (its document): nothing was measured that an interval could be of.
+TEST(Program, SaysOfNoSoftwareThatItsStepIsABound) {
+  const std::string scenario = quoted(write_scratch("ideal.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 32, "sequence_length": 8192, "stack": "ideal" },
+    "plan": { "tensor_parallel": 8 } })"));
+  const Ran ran = run_trainyard("estimate " + scenario);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("(a bound: the stack states no interval)"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("80 % interval"), std::string::npos) << ran.out;
+}
+
 TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
   const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kTooLarge)));
   EXPECT_EQ(ran.status, 1) << ran.err;

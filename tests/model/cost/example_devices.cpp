@@ -48,6 +48,7 @@ GemmRates a100_bf16() {
 Device example_a100() {
   Device device;
   device.name = "a100";
+  device.generation = DeviceGeneration::ampere;
   device.peak[slot(Dtype::fp16)] = device.peak[slot(Dtype::bf16)] = 312.0_TFLOPps;
   device.memory = 80.0_GiB;
   device.memory_bandwidth = 2039.0_GBps;
@@ -64,6 +65,7 @@ Device example_a100() {
 Device example_h100() {
   Device device;
   device.name = "h100";
+  device.generation = DeviceGeneration::hopper;
   device.peak[slot(Dtype::fp16)] = device.peak[slot(Dtype::bf16)] = 989.0_TFLOPps;
   device.peak[slot(Dtype::fp8)] = 1979.0_TFLOPps;
   device.memory = 80.0_GiB;

@@ -58,6 +58,17 @@ TEST(StepInterval, WidensInLogarithmOnAnotherGenerationOfDevices) {
   EXPECT_NEAR(std::log(interval.high), kUnseenGeneration * std::log(1.2), kPrecision);
 }
 
+// An MI300X, a TPU or a V100: no run of any stack was on one.
+TEST(StepInterval, WidensOnADeviceOfNoNamedGeneration) {
+  Question question;
+  question.job.job.cluster.device.generation.reset();
+  question.stack.evidence = {
+      .runs = 10, .devices = 8, .ampere = true, .hopper = true, .blackwell = true};
+  EXPECT_NEAR(question.widening(), kUnseenGeneration, kPrecision);
+  EXPECT_EQ(beyond_evidence(question.job.job, legal_plan(question.job, {})),
+            std::vector<std::string>{"this generation of devices"});
+}
+
 TEST(StepInterval, WidensForEachKindOfParallelismThatNoRunHad) {
   Question question;
   const PlanRequest all{.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2};
@@ -99,15 +110,6 @@ TEST(StepInterval, WithoutEvidenceIsTakenAsTheStackHasIt) {
   Question question;
   question.stack.evidence = {};
   EXPECT_DOUBLE_EQ(question.widening({.tensor_parallel = 8}), 1);
-}
-
-TEST(DeviceGenerations, AreToldByTheNarrowestDtype) {
-  Device device;
-  EXPECT_EQ(generation_of(device), DeviceGeneration::ampere);
-  device.peak[static_cast<std::size_t>(Dtype::fp8)] = FlopsPerSecond(1e15);
-  EXPECT_EQ(generation_of(device), DeviceGeneration::hopper);
-  device.peak[static_cast<std::size_t>(Dtype::fp4)] = FlopsPerSecond(2e15);
-  EXPECT_EQ(generation_of(device), DeviceGeneration::blackwell);
 }
 
 }  // namespace

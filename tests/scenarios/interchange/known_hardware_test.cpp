@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "scenarios/catalog.h"
+
 namespace trainyard {
 namespace {
 
@@ -19,6 +21,38 @@ TEST(KnownHardware, TakesNoRelativeForADeviceOfTheCatalog) {
        {"NVIDIA GH200 480GB", "NVIDIA GH200 144G HBM3e", "NVIDIA H200 NVL", "NVIDIA H800 PCIe",
         "NVIDIA GeForce RTX 4090 D", "NVIDIA GeForce RTX 4090 Laptop GPU"}) {
     EXPECT_EQ(catalog_name_of_product(product), "") << product;
+  }
+}
+
+std::optional<DeviceGeneration> generation_in_catalog(std::string_view name) {
+  const auto document = read_device(std::string(name), "test");
+  EXPECT_TRUE(document.has_value()) << name;
+  return document ? document->device.generation : std::nullopt;
+}
+
+// CUDA C++ Programming Guide, compute capabilities: 8.0 is Ampere, 9.0 Hopper, 10 Blackwell; 7.0
+// and 8.9 are Volta and Ada, of which there is no published run.
+TEST(KnownHardware, HasTheGenerationOfItsComputeCapability) {
+  const auto of = [](const KnownDevice& device) -> std::optional<DeviceGeneration> {
+    if (device.sm == 80) return DeviceGeneration::ampere;
+    if (device.sm == 90) return DeviceGeneration::hopper;
+    if (device.sm / 10 == 10) return DeviceGeneration::blackwell;
+    return std::nullopt;
+  };
+  int known = 0;
+  for (const std::string& name : catalog_names("device")) {
+    const KnownDevice* device = known_device(name);
+    if (device == nullptr) continue;
+    ++known;
+    EXPECT_EQ(generation_in_catalog(name), of(*device)) << name;
+  }
+  EXPECT_GE(known, 13);
+}
+
+TEST(KnownHardware, OfOtherMakersHasNoGenerationThatStacksHaveRunsOf) {
+  for (const char* name : {"mi250x-gcd-64gb", "mi300x-192gb", "mi325x-256gb", "gaudi-3-128gb",
+                           "tpu-v4-32gb", "tpu-v5p-95gb", "ascend-910b-64gb"}) {
+    EXPECT_EQ(generation_in_catalog(name), std::nullopt) << name;
   }
 }
 
