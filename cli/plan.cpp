@@ -77,18 +77,24 @@ Expected<void> check_options(const PlanOptions& options, std::string_view with, 
 }
 
 // Layers that are not the network's leave nothing to search.
-Expected<void> check_layers(const PlanOptions& options, const Scenario& scenario) {
-  const std::vector<int>& layers = scenario.space.layers_per_stage;
+Expected<void> check_layers(const std::string& where, const std::vector<int>& layers,
+                            const Scenario& scenario) {
   const auto all = std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
   const int allowed = scenario.job.model.layers;
   if (layers.empty() || !scenario.space.models.empty() || all == allowed) return {};
-  return failure(fmt::format("{}: /planner/layers_per_stage", options.file.string()),
-                 fmt::format("found {} layers in all; allowed: {}", all, allowed));
+  return failure(where, fmt::format("found {} layers in all; allowed: {}", all, allowed));
 }
 
-Expected<void> check(const PlanOptions& options, const Question& question) {
+Expected<void> check(const PlanOptions& options, const std::vector<PinnedKey>& pinned,
+                     const Question& question) {
   const Scenario& scenario = question.scenario;
-  if (auto checked = check_layers(options, scenario); !checked) return checked;
+  const std::string file = options.file.string();
+  auto layers = check_layers(fmt::format("{}: /planner/layers_per_stage", file),
+                             scenario.space.layers_per_stage, scenario);
+  if (!layers) return layers;
+  layers = check_layers("--explain: /layers_per_stage",
+                        pinned_keys(scenario.space, pinned).layers_per_stage, scenario);
+  if (!layers) return layers;
   if (scenario.unlike && scenario.plan)
     return tl::unexpected(in_file(options.file, plan_of_groups()));
   if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
@@ -121,8 +127,11 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   options.base.layers_per_stage = keys.layers_per_stage;
   options.top = 1;
   // A schedule is one of a pipeline.
-  if (!keys.schedule.empty() && keys.pipeline_parallel.empty()) {
-    options.space.pipeline_parallel = Numbers::between(2, question.job.job.cluster.devices());
+  const Job& job = question.job.job;
+  const bool of_pipeline = std::ranges::find(pinned, "schedule", &PinnedKey::key) != pinned.end() &&
+                           keys.pipeline_parallel.empty() && job.cluster.devices() > 1;
+  if (of_pipeline) {
+    options.space.pipeline_parallel = Numbers::between(2, job.cluster.devices());
   }
   Explained explained{.pinned = std::move(pinned)};
   SearchResult result = run_search(question, options);
@@ -134,9 +143,9 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
     explained.reason = "none was found before the search was stopped";
     return explained;
   }
-  const Job& job = question.job.job;
-  const auto plan = make_plan(pinned_request(request_of(winner), explained.pinned), job.model,
-                              job.cluster, job.training);
+  PlanRequest asked = pinned_request(request_of(winner), explained.pinned);
+  if (of_pipeline) asked.pipeline_parallel = std::max(2, asked.pipeline_parallel);
+  const auto plan = make_plan(asked, job.model, job.cluster, job.training);
   explained.reason = plan ? "none is legal with the other keys as the scenario allows them"
                           : fmt::format("{}: {}", plan.error().where, plan.error().message);
   return explained;
@@ -290,7 +299,7 @@ int run(const PlanOptions& options) {
   if (!question) {
     return fail(question.error());
   }
-  if (const auto checked = check(options, *question); !checked) {
+  if (const auto checked = check(options, pinned, *question); !checked) {
     return fail(checked.error());
   }
   if (question->scenario.unlike) {

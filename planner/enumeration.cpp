@@ -310,11 +310,11 @@ class Enumerator {
   // activations of one of them only. Where it may not be had, others hold more or fewer.
   void add_single_stage(PipelineShape shape, int micro_batch,
                         std::vector<StepShape>& shapes) const {
-    if (!allowed(space_.schedule, "1f1b") || !space_.virtual_stages.has(1)) {
-      add_schedules(shape, micro_batch, shapes);
-    } else if (may_have_layers(1, 1)) {
+    const bool may_have_best = allowed(space_.schedule, "1f1b") && space_.virtual_stages.has(1);
+    if (may_have_best && may_have_layers(1, 1)) {
       shapes.push_back({.micro_batch = micro_batch, .schedule = find_schedule("1f1b")});
     }
+    if (!may_have_best && !space_.schedule.empty()) add_schedules(shape, micro_batch, shapes);
   }
 
   void add_schedules(const PipelineShape& shape, int micro_batch,

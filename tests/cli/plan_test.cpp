@@ -157,6 +157,27 @@ TEST(Plan, SaysInJsonWhatItSaysInText) {
   EXPECT_GE(explained.at("best").at("step_time_s"), best.at("step_time_s"));
 }
 
+// What the winner has is explained by the winner, with or without a pipeline.
+TEST(Plan, ExplainsASchedule) {
+  const auto answer_to = [](const std::string& planner, const std::string& keys) {
+    const Ran ran = run_trainyard("plan --format json --explain " + keys + " " +
+                                  quoted(scenario_of("2", planner)));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    return PrintedJson::parse(ran.out);
+  };
+  const PrintedJson named =
+      answer_to(R"({ "schedule": ["1f1b"], "pipeline_parallel": 1 })", "mb=1");
+  EXPECT_EQ(named.at("explained").at("best").at("plan").at("pipeline_parallel"), 1);
+  const PrintedJson found = answer_to("{}", "schedule=1f1b");
+  EXPECT_GT(found.at("explained").at("best").at("plan").at("pipeline_parallel"), 1);
+  const Ran ran =
+      run_trainyard("plan --explain layers_per_stage=[3,5] " + quoted(scenario_of("2", "{}")));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("--explain: /layers_per_stage: found 8 layers in all; allowed: 32"),
+            std::string::npos)
+      << ran.err;
+}
+
 // Megatron-LM of 2021 holds whole states on every rank; DeepSpeed's fork of it does not.
 TEST(Plan, SaysWhatTheStackHasNoZeroFor) {
   const auto text_of = [](const std::string& planner) {
