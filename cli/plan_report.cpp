@@ -190,7 +190,7 @@ std::string left_out_words(const Question& question, const SearchResult& result)
     if (varied && by_stack) of_stack.push_back(name);
   }
   if (!of_stack.empty()) {
-    words += fmt::format(" Of {} what {} can.", fmt::join(of_stack, " and "), stack.name);
+    words += fmt::format(" What {} can, of each of {}.", stack.name, fmt::join(of_stack, ", "));
   }
   if (fixed.empty()) return words;
   return words + fmt::format(" Not varied, for the `planner` section names no values: {}.",

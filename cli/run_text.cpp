@@ -69,17 +69,15 @@ std::string gap_table(const Profile& profile, const Style& style) {
                {"stream", "", Align::left},
                {"idle", "% of the step"},
                {"communicating", "% of the step"},
-               {"longest", "ms"},
-               {"after", "", Align::left},
-               {"before", "", Align::left}});
+               {"longest", "ms"}});
   const std::size_t shown = std::min(ranks.size(), kRanksShown);
   for (const ProfiledRank* rank : std::span(ranks).first(shown)) {
     table.add_row({fmt::format("{}", rank->rank), "all", fmt::format("{:.1f}", 100 * rank->between),
-                   "", exact_milliseconds(rank->longest_gap), rank->after, rank->before});
+                   "", exact_milliseconds(rank->longest_gap)});
     for (const ProfiledStream& of : rank->streams) {
       table.add_row({"", of.stream, fmt::format("{:.1f}", 100 * of.between),
                      fmt::format("{:.1f}", 100 * of.communicating),
-                     exact_milliseconds(of.longest_gap), of.after, of.before});
+                     exact_milliseconds(of.longest_gap)});
     }
   }
   const std::string rest =
@@ -87,8 +85,10 @@ std::string gap_table(const Profile& profile, const Style& style) {
           ? fmt::format("{} more ranks have less between their operations (--format json).\n",
                         ranks.size() - shown)
           : "";
-  return "\nBetween operations, in the last step; communicating: of it, while another stream of "
-         "the rank communicated:\n" +
+  return "\n" +
+         wrap(
+             "Between operations, in the last step; communicating: of it, while another stream of "
+             "the rank communicated; --format json says what ran before and after the longest:") +
          table.render(style) + rest;
 }
 
@@ -109,10 +109,10 @@ std::string between_line(const Profile& profile) {
   const std::string longest =
       idlest->after.empty()
           ? ""
-          : fmt::format("; the longest time {}, after {} and before {}",
+          : fmt::format("; its longest time {}, after {} and before {}",
                         with_unit(idlest->longest_gap), idlest->after, idlest->before);
-  return fmt::format("Between operations: at most {:.1f} % of a step, on rank {}{}.\n",
-                     100 * idlest->between, idlest->rank, longest);
+  return wrap(fmt::format("Between operations: at most {:.1f} % of a step, on rank {}{}.",
+                          100 * idlest->between, idlest->rank, longest));
 }
 
 std::string step_line(const Profile& profile) {

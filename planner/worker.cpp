@@ -337,9 +337,10 @@ bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sha
     set_sharding(shardings[i], request_);
     set_sharding(shardings[i], node.degrees, plan);
     const bool settled = by_device && on_device.settled;
-    const bool any = shared_.repeats_any_layers || may_repeat_rather_than_copy(node, plan);
-    if (!settled && any) {
+    if (!settled && may_repeat_rather_than_copy(node, plan)) {
       price_any_layers(node, end, plan);
+    } else if (!settled && shared_.repeats_any_layers) {
+      price_every_number(node, end, plan);
     } else if (!settled && known.too_large) {
       known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
@@ -355,6 +356,49 @@ bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {
   plan.recompute = {};
   node.stages.set_passes(plan);
   return node.stages.copies_show(plan);
+}
+
+// Passes take at least what they take with the fewest of these layers repeated, and memory is at
+// least that with the most.
+bool Worker::has_room_for_any(const Expansion& node, LayerRange range, Plan& plan) {
+  plan.recompute = {RecomputeMode::full, range.first};
+  node.stages.set_passes(plan);
+  std::optional<PlanBound> bound = leaf_bound(node, plan, Seconds(0));
+  if (!bound) return false;
+  plan.recompute = {RecomputeMode::full, range.end - 1};
+  add_memory(node.stages.memory(plan), *bound);
+  return !too_large(*bound) && shared_.has_room_for(value_of(*bound));
+}
+
+// Halves that may be on the front, down to single numbers.
+bool Worker::price_any_of(const Expansion& node, LayerRange range, Plan& plan) {
+  if (range.first >= range.end || !has_room_for_any(node, range, plan)) return false;
+  if (range.end - range.first == 1) return price_layers(range.first);
+  const int middle = range.first + (range.end - range.first) / 2;
+  const bool fewer = price_any_of(node, {range.first, middle}, plan);
+  const bool more = price_any_of(node, {middle, range.end}, plan);
+  return fewer || more;
+}
+
+bool Worker::price_layers(int layers) {
+  const Job& job = shared_.job.job;
+  request_.recompute = {RecomputeMode::full, layers};
+  bool priced = false;
+  for (const std::size_t placement : placements_) {
+    set_placement(shared_.space.placements[placement], request_);
+    const auto plan = plan_if_legal(request_, job.model, job.cluster, job.training);
+    if (!plan || !is_promising(*plan)) continue;
+    shared_.evaluate(*plan, estimate_);
+    if (!estimate_.feasible) continue;
+    priced = true;
+    shared_.offer(value_of(*plan, estimate_), *plan, estimate_);
+  }
+  return priced;
+}
+
+void Worker::price_every_number(const Expansion& node, int end, Plan& plan) {
+  const bool priced = price_any_of(node, {1, end}, plan);
+  (priced ? counts.evaluated : counts.pruned_by_time) += std::ssize(placements_);
 }
 
 // Those that fit, and that neither passes nor copies make too slow.
@@ -399,13 +443,13 @@ void Worker::price_any_layers(const Expansion& node, int end, Plan& plan) {
   }
 }
 
-// What is above the best of them needs no look, but for one that has less memory.
+// What is above the best of them needs no look, but on a front.
 void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
   const Job& job = shared_.job.job;
   double best = std::numeric_limits<double>::infinity();
   bool priced = false;
   for (const auto& [bound, layers] : bounded) {
-    if (bound.first > best && !shared_.repeats_any_layers) break;
+    if (bound.first > best && !shared_.options.second) break;
     request_.recompute = plan.recompute = {RecomputeMode::full, layers};
     const auto legal = plan_if_legal(request_, job.model, job.cluster, job.training);
     if (!legal) {
@@ -492,13 +536,16 @@ std::optional<bool> Worker::price_these_layers(int layers) {
   return fits;
 }
 
-Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline) {
+void Worker::add_memory(const MemoryUse& use, PlanBound& bound) const {
   constexpr double kBelow = 1 - 1e-9;  // sums of memory in another order
+  bound.memory = std::max(bound.memory, use.device * kBelow);
+  bound.fullness = std::max(bound.fullness, fullness(shared_.job.job.cluster, use) * kBelow);
+}
+
+Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline) {
   std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
   if (!bound) return Fate::too_slow;
-  const MemoryUse use = node.stages.memory(plan);
-  bound->memory = std::max(bound->memory, use.device * kBelow);
-  bound->fullness = std::max(bound->fullness, fullness(shared_.job.job.cluster, use) * kBelow);
+  add_memory(node.stages.memory(plan), *bound);
   if (too_large(*bound)) return Fate::too_large;
   return shared_.has_room_for(value_of(*bound)) ? Fate::open : Fate::too_slow;
 }

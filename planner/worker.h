@@ -62,6 +62,7 @@ class Worker {
                               Plan& plan);
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
+  void add_memory(const MemoryUse& use, PlanBound& bound) const;
   Fate fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline);
   Fate fate_over_all(const Sharding& sharding, std::size_t index) const;
   Seconds known_pipeline(const Sharding& sharding) const;
@@ -72,6 +73,11 @@ class Worker {
   struct LayerRange {
     int first, end;
   };
+  bool has_room_for_any(const Expansion& node, LayerRange range, Plan& plan);
+  // Whether anything was: every number of these layers that may be on a front with memory.
+  bool price_any_of(const Expansion& node, LayerRange range, Plan& plan);
+  bool price_layers(int layers);  // the same of one number, under every placement
+  void price_every_number(const Expansion& node, int end, Plan& plan);
   LayerRange worthwhile(const Expansion& node, const PlanBound& bound, int end, Plan& plan);
   // Of those that fit and may enter the list, the bound that counts first.
   using BoundedLayers = std::vector<std::pair<Values, int>>;

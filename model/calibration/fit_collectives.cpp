@@ -149,7 +149,7 @@ std::vector<TimedPoint> tame(const std::vector<TimedPoint>& points) {
       kept.push_back(points[i]);
     }
   }
-  return kept.size() + 1 >= kLeastCurveSamples ? kept : points;
+  return kept.size() >= kLeastCurveSamples ? kept : points;
 }
 
 // Requires: kLeastCurveSamples points or more.

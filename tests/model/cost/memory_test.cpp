@@ -242,7 +242,6 @@ TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   }
 }
 
-// Handbook §7: ZeRO-3 gathers what other ranks hold.
 // Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": behind the
 // loss the head's 128,256 · 4,096 weights and their gradient, before it the last layer's weights.
 TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
@@ -257,6 +256,7 @@ TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
   EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), workspace + head * (2 + gradient) + 2 * layer);
 }
 
+// Handbook §7: ZeRO-3 gathers what other ranks hold.
 TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
   const PreparedJob job = llama_8b_on_h100();
   const auto peak = [&](int tensor, int zero_stage) {
