@@ -120,6 +120,7 @@ Expected<CollectiveOperation> operation_of(const Json& row, const std::string& w
       kOperations, text_at(row, "op"), [](const auto& operation) { return operation.first; });
   if (known != kOperations.end()) return known->second;
   std::vector<std::string_view> names;
+  names.reserve(kOperations.size());
   for (const auto& [name, operation] : kOperations) names.push_back(name);
   return failure(fmt::format("{}/op", where),
                  fmt::format("found {}; allowed: {}", op == row.end() ? "none" : shown(*op),
