@@ -376,7 +376,7 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("K");
   command
       ->add_option("--explain", options->explain,
-                   "why not these keys of a plan? Long names, or tp cp pp vp dp ep etp mb zero")
+                   "why not these? Long names, or tp cp pp vp dp ep etp mb zero")
       ->type_name("KEY=VALUE,…");
   command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
       ->check(positive_seconds)

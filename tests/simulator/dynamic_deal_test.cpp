@@ -262,7 +262,7 @@ PlanRequest two_by_two(const char* schedule, int chunks = 1) {
 TEST(DynamicMicrobatches, OfFullSequencesAreTheSameStep) {
   const PreparedJob job = job_of(1, 8, 32);
   for (const PlanRequest& request : {two_by_two("1f1b"), two_by_two("interleaved-1f1b", 2),
-                                     two_by_two("zb-v"), two_by_two("dualpipe")}) {
+                                     two_by_two("zb-v", 2), two_by_two("dualpipe")}) {
     const StepSimulation whole = disturbed(job, request, {});
     const StepSimulation same = disturbed(job, request, dynamic_lengths({4096}));
     EXPECT_TRUE(same.step.folded());

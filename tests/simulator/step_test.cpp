@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <vector>
 
 #include "simulator/critical_path.h"
@@ -211,6 +212,17 @@ TEST(Step, HoldsTheMemoryOfTheEstimate) {
   const Estimate found = as_estimate(job, plan, played(job, plan));
   EXPECT_NEAR(found.peak_allocated / expected.peak_allocated, 1, 0.02);
   EXPECT_EQ(found.fullest_stage, 0);
+}
+
+// The kernels are the same on both roads; a longer step adds what an idle device draws.
+TEST(Step, DrawsTheEnergyOfTheEstimate) {
+  const PreparedJob job = gpt3_on_a100(8, 64);
+  const Plan plan = legal_plan(job, degrees(8, 8));
+  const Estimate expected = estimate(job, plan);
+  const Estimate found = as_estimate(job, plan, played(job, plan));
+  const double longer = found.step_time / expected.step_time;
+  ASSERT_NEAR(longer, 1, 0.05);
+  EXPECT_NEAR(*found.energy_per_step / *expected.energy_per_step, 1, std::abs(longer - 1) + 1e-9);
 }
 
 // Over links so slow that every pass waits for its reductions, beside those that hide them.
