@@ -197,6 +197,22 @@ std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAlloc
   return layers;
 }
 
+namespace {
+
+// A stage without layers repeats nothing whatever it is told: what its neighbour has, so that the
+// list says no more than it must.
+void fill_empty_stages(const std::vector<StageAllocation>& stages, std::vector<Recompute>& all) {
+  const auto with_layers =
+      std::ranges::find_if(stages, [](const StageAllocation& stage) { return stage.layers > 0; });
+  std::size_t from = static_cast<std::size_t>(with_layers - stages.begin());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (stages[i].layers > 0) from = i;
+    all[i] = all[from];
+  }
+}
+
+}  // namespace
+
 PlanRequest request_with(const Plan& plan, const Allocation& dealt) {
   PlanRequest request = request_of(plan);
   request.layers_per_stage = layers_of_chunks(plan, dealt.stages);
@@ -208,6 +224,7 @@ PlanRequest request_with(const Plan& plan, const Allocation& dealt) {
     request.recompute_per_stage.push_back(whole ? Recompute{RecomputeMode::full, 0}
                                                 : stage.recompute);
   }
+  fill_empty_stages(dealt.stages, request.recompute_per_stage);
   return request;
 }
 

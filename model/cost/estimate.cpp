@@ -412,20 +412,16 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   out.step_time_high = out.step_time * interval.high;
 }
 
-// FLOP that recomputation repeats above the kernel's interface, of the whole step if every stage
+// FLOP that recomputation repeats above the kernel's interface, of the whole step if every layer
 // did the same (handbook §3).
-Flops recomputed_flop(const PreparedJob& job, const Plan& plan, Recompute recompute) {
+Flops recomputed_flop(const PreparedJob& job, RecomputeMode mode) {
   const double batch = static_cast<double>(job.job.training.global_batch);
-  switch (recompute.mode) {
+  switch (mode) {
     case RecomputeMode::none:
     case RecomputeMode::automatic:
       return Flops(0);
-    case RecomputeMode::full: {
-      const int layers = job.job.model.layers;
-      const int each =
-          recompute.full_layers == 0 ? layers : recompute.full_layers * plan.pipeline_parallel;
-      return job.flop.layers * (batch * std::min(1.0, static_cast<double>(each) / layers));
-    }
+    case RecomputeMode::full:
+      return job.flop.layers * batch;
     case RecomputeMode::selective:
       break;
   }
@@ -442,15 +438,19 @@ Flops recomputed_flop(const PreparedJob& job, const Plan& plan, Recompute recomp
 
 // A stage that repeats `n` of its own layers repeats n/L of the network.
 Flops recomputed_flop(const PreparedJob& job, const Plan& plan, const Estimate& out) {
-  if (plan.recompute_per_stage.empty()) return recomputed_flop(job, plan, plan.recompute);
+  const bool every_layer_alike =
+      plan.recompute_per_stage.empty() && plan.recompute.full_layers == 0;
+  if (every_layer_alike) return recomputed_flop(job, plan.recompute.mode);
+  int held = 0;  // twice the network's where every layer has two copies
+  for (const StageParameters& stage : out.held) held += stage.layers;
   Flops sum;
   for (std::size_t i = 0; i < out.held.size(); ++i) {
-    const Recompute recompute = plan.recompute_per_stage[i];
+    const Recompute recompute = recompute_of(plan, static_cast<int>(i));
     const int layers = out.held[i].layers;
-    const double all = static_cast<double>(layers) / job.job.model.layers;
+    const double all = static_cast<double>(layers) / held;
     const double share =
         recompute.mode == RecomputeMode::full ? full_recompute_share(recompute, layers) : 1;
-    sum += recomputed_flop(job, plan, {recompute.mode, 0}) * (share * all);
+    sum += recomputed_flop(job, recompute.mode) * (share * all);
   }
   return sum;
 }

@@ -388,5 +388,34 @@ TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
   }
 }
 
+// What a stage without layers is told makes no difference: nothing that stands out in a list.
+TEST(RequestWith, TellsAStageWithoutLayersWhatItsNeighbourDoes) {
+  const Job job = llama_8b_job(1);
+  const Plan plan =
+      make_plan({.pipeline_parallel = 4}, job.model, job.cluster, job.training).value();
+  const Recompute selective{RecomputeMode::selective, 0}, some{RecomputeMode::full, 2};
+  const PlanRequest request = request_with(
+      plan,
+      {.stages = {{0, {}, {}}, {16, selective, {}}, {16, some, {}}, {0, {}, {}}}, .step = {}});
+  EXPECT_EQ(request.recompute_per_stage,
+            std::vector<Recompute>({selective, selective, some, some}));
+  const auto listed = make_plan(request, job.model, job.cluster, job.training);
+  ASSERT_TRUE(listed) << listed.error().message;
+  const PlanRequest alike = request_with(
+      plan, {.stages = {{0, {}, {}}, {16, some, {}}, {16, some, {}}, {0, {}, {}}}, .step = {}});
+  const Plan one = make_plan(alike, job.model, job.cluster, job.training).value();
+  EXPECT_TRUE(one.recompute_per_stage.empty());
+  EXPECT_EQ(one.recompute, some);
+  // The same in a list that says none of the stages without layers.
+  PlanRequest spelled = alike;
+  spelled.recompute_per_stage = {{}, some, some, {}};
+  const PreparedJob prepared = prepare(job);
+  const Plan other = make_plan(spelled, job.model, job.cluster, job.training).value();
+  const Estimate a = estimate(prepared, one), b = estimate(prepared, other);
+  EXPECT_EQ(a.step_time, b.step_time);
+  EXPECT_EQ(a.peak_memory, b.peak_memory);
+  EXPECT_DOUBLE_EQ(a.hfu, b.hfu);
+}
+
 }  // namespace
 }  // namespace trainyard
