@@ -116,8 +116,10 @@ const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points) {
 }
 
 const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points) {
+  // Learned positions grow with the sequence: networks are compared at one length.
+  constexpr std::int64_t kLength = 1;
   return first_by(points, kAll, [](const CapacityPoint& point) {
-    return -parameter_count(point.job.model, point.job.training.sequence_length);
+    return -parameter_count(point.job.model, kLength);
   });
 }
 

@@ -50,7 +50,7 @@ std::optional<WayOut> more_nodes(const Job& job, const SearchOptions& options,
 // What a search that is bounded less may choose.
 struct Freedom {
   std::string change;
-  SearchSpace space;
+  SearchOptions options;
 };
 
 constexpr std::array kDegrees = {
@@ -70,8 +70,8 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   std::vector<Freedom> result;
   const auto free = [&](const char* change, auto member) {
     if ((space.*member).empty()) return;
-    result.push_back({change, space});
-    (result.back().space.*member).clear();
+    result.push_back({change, options});
+    (result.back().options.space.*member).clear();
   };
   free("any ZeRO stage", &SearchSpace::zero_stage);
   free("any sharding group", &SearchSpace::sharding_group);
@@ -81,11 +81,19 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   free("sequence parallelism or not", &SearchSpace::sequence_parallel);
   free("any way of context parallelism", &SearchSpace::context_parallel_algorithm);
   free("host memory as the stack can", &SearchSpace::offload);
-  if (bounds_degrees(space)) {
-    result.push_back({"any degrees", space});
-    for (Numbers SearchSpace::*degree : kDegrees) (result.back().space.*degree).clear();
+  if (!options.base.layers_per_stage.empty()) {
+    result.push_back({"layers as even as they go, on any stages", options});
+    result.back().options.base.layers_per_stage.clear();
   }
-  if (result.size() > 1) result.push_back({"all that the planner section leaves out", {}});
+  if (bounds_degrees(space)) {
+    result.push_back({"any degrees", options});
+    for (Numbers SearchSpace::*degree : kDegrees) (result.back().options.space.*degree).clear();
+  }
+  if (result.size() > 1) {
+    result.push_back({"all that the planner section leaves out", options});
+    result.back().options.space = {};
+    result.back().options.base.layers_per_stage.clear();
+  }
   // Software is searched for all that it can; a stack that is none might have any.
   const bool any_offload = job.training.stack.schedules.empty() && space.offload.empty() &&
                            job.cluster.device.host_bandwidth > BytesPerSecond(0);
@@ -95,8 +103,8 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
     if (known || choice.offload == Offload{} || !any_offload) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),
-                      space});
-    result.back().space.offload = {std::string(choice.name)};
+                      options});
+    result.back().options.space.offload = {std::string(choice.name)};
   }
   return result;
 }
@@ -110,9 +118,7 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
     if (found) ways.push_back(*std::move(found));
   };
   for (Freedom& freedom : freedoms(job, options)) {
-    SearchOptions freer = options;
-    freer.space = std::move(freedom.space);
-    add(way(std::move(freedom.change), job, freer, evaluate));
+    add(way(std::move(freedom.change), job, std::move(freedom.options), evaluate));
   }
   if (job.training.global_batch % 2 == 0) {
     Job smaller = job;

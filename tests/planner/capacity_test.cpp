@@ -91,6 +91,25 @@ TEST(Capacity, NamesTheLargestNetworkAndTheLongestSequenceThatFit) {
   EXPECT_EQ(longest->job.model.layers, 4);
 }
 
+// A table of learned positions grows with the sequence; the network does not.
+TEST(Capacity, TakesANetworkForAsLargeAtEveryLength) {
+  Job job = small_dense_job();
+  job.model.learned_positions = true;
+  const JobEvaluator longer_on_more = [](const PreparedJob& prepared) {
+    return
+        [by_devices = by_devices(prepared), &of = prepared.job](const Plan& plan, Estimate& out) {
+          by_devices(plan, out);
+          out.feasible = of.training.sequence_length <= 512 * of.cluster.nodes;
+        };
+  };
+  const CapacitySpace sizes{
+      .models = {job.model, job.model}, .nodes = {1, 2}, .sequence_length = {512, 1024}};
+  const auto points = plan_capacity(job, sizes, {}, longer_on_more);
+  const CapacityPoint* largest = largest_model(points);
+  ASSERT_NE(largest, nullptr);
+  EXPECT_EQ(largest->job.cluster.nodes, 1);
+}
+
 TEST(Capacity, HasNoAnswersWhereNothingFits) {
   Job job = small_dense_job();
   job.model.layers = 32;

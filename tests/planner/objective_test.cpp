@@ -225,6 +225,25 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   }
 }
 
+// Three of four layers on one of two stages need more than two and two.
+TEST(WaysOut, AreOtherLayersThanTheOnesThatWereFixed) {
+  Job job = small_dense_job();
+  SearchOptions options{.objective = Objective::memory};
+  options.base.layers_per_stage = {3, 1};
+  const PreparedJob ample = prepare(job);
+  const SearchResult least = search(ample, options, analytic_evaluator(ample));
+  job.cluster.device.memory = least.plans.at(0).estimate.peak_memory * 0.999;
+  options.objective = Objective::step_time;
+  const PreparedJob prepared = prepare(job);
+  ASSERT_TRUE(search(prepared, options, analytic_evaluator(prepared)).plans.empty());
+  const std::vector<WayOut> ways = ways_out(job, options, analytic_evaluator);
+  const auto freed =
+      std::ranges::find(ways, "layers as even as they go, on any stages", &WayOut::change);
+  ASSERT_NE(freed, ways.end());
+  EXPECT_TRUE(freed->candidate.plan.layers_per_stage.empty());
+  EXPECT_TRUE(freed->candidate.estimate.feasible);
+}
+
 // A single node whose fabric is not known: nothing says what would connect it to another one.
 TEST(WaysOut, AreMoreNodesOnlyWhereAFabricConnectsThem) {
   for (const bool known : {true, false}) {
