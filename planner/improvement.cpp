@@ -137,10 +137,23 @@ class Improver {
 
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
-    const Candidate& rival = best_ ? best_->candidate : first_;
-    if (!is_better(change.candidate, rival)) return;
+    if (!is_best(change.candidate)) return;
     if (change.placement) change.bound = bound_of_places(change.candidate.plan);
     best_ = std::move(change);
+  }
+
+  bool runs(const Candidate& candidate) const {
+    return runs_order(job_.job.training.stack, candidate.plan);
+  }
+
+  // What the stack is not known to run stands behind what it runs.
+  bool is_best(const Candidate& candidate) const {
+    if (!is_better(candidate, first_)) return false;
+    if (!best_) return true;
+    const Candidate& best = best_->candidate;
+    const bool as_feasible = candidate.estimate.feasible == best.estimate.feasible;
+    if (as_feasible && runs(candidate) != runs(best)) return runs(candidate);
+    return is_better(candidate, best);
   }
 
   bool is_better(const Candidate& a, const Candidate& b) const {

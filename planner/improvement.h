@@ -33,7 +33,8 @@ std::optional<std::size_t> place_of_changed(const Improvement& improvement,
 bool same_split(const Plan& a, const Plan& b);
 
 // The best change of kMostImproved of `plans` (best first, or those that miss the memory by the
-// least) that beats the first of them in the objective of the search; nothing: there is none.
+// least) that beats the first of them in the objective of the search; nothing: there is none. An
+// order of the ranks that the stack is not known to run is taken only where no other change gains.
 // `options` are those of the search; once interrupted, the best so far.
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
                                    const std::vector<Candidate>& plans, const Evaluator& evaluate);

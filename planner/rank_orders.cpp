@@ -55,6 +55,24 @@ bool may_lie(const Plan& plan) {
 
 }  // namespace
 
+bool is_software(const Stack& stack) {
+  const StackOffload& offload = stack.offload;
+  return !stack.schedules.empty() || !offload.optimizer.empty() || !offload.activations.empty() ||
+         !offload.states.empty() || !offload.all.empty();
+}
+
+bool runs_order(const Stack& stack, const Plan& plan) {
+  if (!is_software(stack)) return true;
+  std::vector<std::string> known = stack.rank_orders;
+  if (known.empty()) known.push_back(PlanRequest().rank_order);
+  const Dimensions own = dimensions_of(plan);
+  return std::ranges::any_of(known, [&](const std::string& order) {
+    Plan other = plan;
+    other.rank_order = order;
+    return dimensions_of(other).several == own.several;
+  });
+}
+
 std::vector<std::string> other_rank_orders(const Plan& plan) {
   Dimensions dimensions = dimensions_of(plan);
   const std::vector<std::string_view> own = dimensions.several;

@@ -6,10 +6,17 @@
 #include <vector>
 
 #include "model/plan/plan.h"
+#include "model/workload/stack.h"
 
 namespace trainyard {
 
 // Those of a plan but for its own, each once.
 std::vector<std::string> other_rank_orders(const Plan& plan);
+
+// Whether this is software, with its limits: what names neither schedules nor offload might have
+// anything.
+bool is_software(const Stack& stack);
+// Whether the stack is known to lay the plan's ranks out so.
+bool runs_order(const Stack& stack, const Plan& plan);
 
 }  // namespace trainyard

@@ -257,5 +257,32 @@ TEST(Improvement, FindsAnOrderWhereTheStackRunsOne) {
   EXPECT_TRUE(!without || !without->order);
 }
 
+// Tensor groups over two nodes: another order gains more than other layers do; but it is none of
+// the stack's.
+TEST(Improvement, PrefersWhatTheStackCanRun) {
+  Job raw = large_vocabulary_job();
+  raw.cluster.nodes = 2;
+  raw.training.global_batch = 64;
+  const PlanRequest request{
+      .tensor_parallel = 4, .pipeline_parallel = 2, .rank_order = "dp-pp-cp-ep-tp"};
+  const auto improved = [&](const std::vector<std::string>& schedules) {
+    Job job = raw;
+    job.training.stack.schedules = schedules;
+    job.training.stack.rank_orders = {request.rank_order};
+    const PreparedJob prepared = prepare(job);
+    SearchOptions options;
+    options.space.schedule = {"1f1b"};
+    return improve(prepared, options, {candidate(prepared, request)}, analytic_evaluator(prepared));
+  };
+  const auto any = improved({});
+  ASSERT_TRUE(any);
+  ASSERT_TRUE(any->placement) << "else nothing is preferred";
+  const auto known = improved({"1f1b"});
+  ASSERT_TRUE(known);
+  EXPECT_TRUE(known->layers);
+  EXPECT_FALSE(known->placement);
+  EXPECT_GT(known->candidate.estimate.step_time, any->candidate.estimate.step_time);
+}
+
 }  // namespace
 }  // namespace trainyard
