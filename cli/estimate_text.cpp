@@ -307,6 +307,16 @@ std::string host_words(Bytes needed, const Cluster& cluster) {
   return fmt::format("the hosts of a node need {}, they have {}", with_unit(needed), all);
 }
 
+std::string misfit_words(const Candidate& candidate, const Cluster& cluster) {
+  const auto missing = infeasibility(candidate.estimate, cluster);
+  if (!missing) return "";
+  if (missing->on_hosts) return host_words(missing->required, cluster);
+  const std::string where =
+      candidate.plan.pipeline_parallel > 1 ? fmt::format("stage {}", missing->stage) : "a device";
+  return fmt::format("{} needs {}, the device has {}", where, with_unit(missing->required),
+                     with_unit(missing->available));
+}
+
 std::string verdict(const Estimate& estimate, const Cluster& cluster, const Style& style) {
   const std::string stage = estimate.stages.size() > 1
                                 ? fmt::format("stage {}, the fullest, ", estimate.fullest_stage)
@@ -316,9 +326,9 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
   if (estimate.host_memory > Bytes(0)) {
     amounts += "; " + host_words(estimate.host_memory, cluster);
   }
-  return fmt::format("{}: {}{}\n",
-                     estimate.feasible ? style.good("fits") : style.bad("does not fit"), stage,
-                     amounts);
+  return wrap(fmt::format("{}: {}{}",
+                          estimate.feasible ? style.good("fits") : style.bad("does not fit"), stage,
+                          amounts));
 }
 
 std::string advice(const Question& question, const Candidate& candidate, const Style& style) {

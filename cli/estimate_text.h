@@ -22,6 +22,8 @@ std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& s
 // Memory by stage; neighbours that look the same share a row.
 std::string stage_table(const Estimate& estimate, const Style& style);
 std::string verdict(const Estimate& estimate, const Cluster& cluster, const Style& style);
+// What a plan that does not fit needs, and what there is; empty: it fits.
+std::string misfit_words(const Candidate& candidate, const Cluster& cluster);
 // What lies on the hosts of a node, and how much they have.
 std::string host_words(Bytes needed, const Cluster& cluster);
 // What limits the plan and what would help most.

@@ -58,6 +58,13 @@ std::vector<std::string> change_words(const Improvement& improvement) {
 
 }  // namespace
 
+std::string improvement_gain(const Estimate& improved, const Estimate& first) {
+  if (!first.feasible) return "which fits";
+  const double faster = 1 - improved.step_time / first.step_time;
+  return fmt::format("{} % {} than plan 1", percent(std::abs(faster)),
+                     faster < 0 ? "slower" : "faster");
+}
+
 std::string improvement_words(const Improvement& improvement, const std::vector<Candidate>& plans) {
   const Candidate& best = plans.front();
   const Estimate& found = improvement.candidate.estimate;

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/csv.h"
+#include "cli/estimate_text.h"
 #include "cli/explain_option.h"
 #include "cli/plan_capacity.h"
 #include "cli/plan_groups.h"
@@ -16,6 +17,7 @@
 #include "planner/baseline.h"
 #include "planner/confirm.h"
 #include "planner/improvement.h"
+#include "planner/rank_orders.h"
 #include "planner/request.h"
 #include "scenarios/output.h"
 #include "simulator/step.h"
@@ -23,11 +25,14 @@
 namespace trainyard {
 namespace {
 
-const std::map<std::string, Objective> kObjectives = {{"step-time", Objective::step_time},
-                                                      {"cost", Objective::cost},
-                                                      {"energy", Objective::energy},
-                                                      {"memory", Objective::memory},
-                                                      {"goodput", Objective::goodput}};
+const std::map<std::string, Objective> kObjectives = [] {
+  std::map<std::string, Objective> names;
+  for (const Objective objective : {Objective::step_time, Objective::cost, Objective::energy,
+                                    Objective::memory, Objective::goodput}) {
+    names[std::string(objective_name(objective))] = objective;
+  }
+  return names;
+}();
 
 struct PlanOptions {
   std::filesystem::path file;
@@ -211,15 +216,40 @@ void confirm_by_simulation(const Question& question, const SearchOptions& option
       result.plans);
 }
 
+PlanBaseline baseline_of(std::string_view name, const Question& question,
+                         Expected<Candidate> found) {
+  if (!found) {
+    const Error& error = found.error();
+    const std::string key = error.where.substr(error.where.rfind('/') + 1);
+    return {name, std::nullopt, fmt::format("not legal: {}: {}", key, error.message)};
+  }
+  std::string reason = misfit_words(*found, question.job.job.cluster);
+  if (!reason.empty()) reason = "does not fit: " + reason;
+  return {name, *std::move(found), std::move(reason)};
+}
+
+std::vector<PlanBaseline> baselines_of(const Question& question, const PlanRequest& base) {
+  const PreparedJob& job = question.job;
+  const Evaluator evaluate = analytic_evaluator(job);
+  std::vector<PlanBaseline> baselines = {
+      baseline_of("rule of thumb", question, rule_of_thumb(job, base, evaluate)),
+      baseline_of("plain DDP", question, data_parallel_only(job, 0, base, evaluate)),
+      baseline_of("plain FSDP", question, data_parallel_only(job, 3, base, evaluate))};
+  PlanBaseline& sharded = baselines.back();
+  const Stack& stack = job.job.training.stack;
+  if (!sharded.candidate && !stack.zero_stack.empty()) {
+    sharded.reason =
+        fmt::format("not with {}, which has no ZeRO; {} has it", stack.name, stack.zero_stack);
+  }
+  return baselines;
+}
+
 // Everything that people want to know beside the plans themselves.
 void add_findings(const PlanOptions& options, const Question& question, const SearchResult& result,
                   const std::vector<PinnedKey>& pinned, PlanFindings& findings) {
   const SearchOptions planner = planner_options(options, question.scenario);
-  const Evaluator evaluate = analytic_evaluator(question.job);
-  findings.baselines = {
-      {"rule of thumb", rule_of_thumb(question.job, planner.base, evaluate)},
-      {"plain DDP", data_parallel_only(question.job, 0, planner.base, evaluate)},
-      {"plain FSDP", data_parallel_only(question.job, 3, planner.base, evaluate), true}};
+  findings.baselines = baselines_of(question, planner.base);
+  findings.notes = notes_on(question.job.job, planner, best_of(result), findings.improvement);
   if (result.optimal && !was_stopped()) {
     add_searches(question, added_options(options, question.scenario), result, findings);
   }
@@ -241,12 +271,46 @@ void keep_shown(const PlanOptions& options, SearchResult& result) {
   }
 }
 
+Expected<void> write_plan(const PlanOptions& options, const Plan& plan) {
+  return scenario_with_plan(options.file, plan, options.out).and_then([&](const std::string& text) {
+    return write_file(options.out, text);
+  });
+}
+
+// What was found is kept at once, before hours may go into more; not where that would stay beside
+// what comes after it, as in a pipe.
+Expected<void> write_first(const PlanOptions& options, const SearchResult& result) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(options.out, ignored).type();
+  const bool replaceable =
+      kind == std::filesystem::file_type::not_found || kind == std::filesystem::file_type::regular;
+  if (options.out.empty() || result.plans.empty() || !replaceable) return {};
+  return write_plan(options, result.plans.front().plan);
+}
+
+// The improved plan, which is better than all of the list; but what was played is not overtaken by
+// what was not, nor what the stack runs by what it is not known to run.
+Expected<void> write_best(const PlanOptions& options, const Question& question,
+                          const SearchResult& result, PlanFindings& findings) {
+  const Stack& stack = question.job.job.training.stack;
+  const bool improved = findings.improvement_fits() && options.confirm == 0 &&
+                        runs_order(stack, findings.improvement->candidate.plan);
+  if (options.out.empty() || (result.plans.empty() && !improved)) return {};
+  findings.written = WrittenPlan{options.out.string(), improved};
+  return write_plan(options,
+                    improved ? findings.improvement->candidate.plan : result.plans.front().plan);
+}
+
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
                  const std::vector<PinnedKey>& pinned) {
-  const int status = result.plans.empty() ? kAnswerIsNo : kDone;
   PlanAnswer answer;
-  if (options.format != Format::csv) {
+  if (options.format != Format::csv || !options.out.empty()) {
     answer.findings.improvement = improvement_of(options, question, result);
+  }
+  const bool fits = !result.plans.empty() || answer.findings.improvement_fits();
+  const int status = fits ? kDone : kAnswerIsNo;
+  if (const auto written = write_best(options, question, result, answer.findings); !written) {
+    return fail(written.error(), kMachineFailed);
   }
   if (!options.second()) keep_shown(options, result);
   if (options.format == Format::csv) return print(csv_of(question, result), status);
@@ -266,14 +330,6 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   }
   answer.result = std::move(result);
   return print(plan_report(question, answer, style_for(stdout)), status);
-}
-
-Expected<void> write_best(const PlanOptions& options, const SearchResult& result) {
-  if (options.out.empty() || result.plans.empty()) {
-    return {};
-  }
-  return scenario_with_plan(options.file, result.plans.front().plan, options.out)
-      .and_then([&](const std::string& text) { return write_file(options.out, text); });
 }
 
 // With what is refused of plain data parallelism: mostly what is refused of all.
@@ -329,7 +385,7 @@ int run(const PlanOptions& options) {
     return fail({options.file.string(), why_nothing(*question, planner, result.optimal)},
                 result.optimal ? kAnswerIsNo : kInterrupted);
   }
-  if (const auto written = write_best(options, result); !written) {
+  if (const auto written = write_first(options, result); !written) {
     return fail(written.error(), kMachineFailed);
   }
   return print_answer(options, *question, std::move(result), pinned);
@@ -381,7 +437,7 @@ void add_plan(CLI::App& app, Action& action) {
   command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
       ->check(positive_seconds)
       ->type_name("S");
-  command->add_option("--out", options->out, "write the scenario with the best plan filled in")
+  command->add_option("--out", options->out, "write the scenario with the best plan that is shown")
       ->type_name("FILE");
   add_format(*command, options->format);
   add_example(

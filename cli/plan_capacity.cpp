@@ -8,6 +8,7 @@
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/plan_search.h"
+#include "cli/plan_table.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/style.h"
@@ -75,14 +76,9 @@ std::vector<std::string> cells_of(const CapacityPoint& point) {
           fmt::format("{:.1f}", estimate.peak_memory.value() / kGib)};
 }
 
-std::string plan_cell(const CapacityPoint& point, const Style& style) {
-  if (!point.best) return style.bad("no plan fits");
-  const Plan& plan = point.best->plan;
-  const std::string recompute =
-      plan.recompute.mode == RecomputeMode::none ? "" : fmt::format(" · {}", recompute_value(plan));
-  const std::string chunks =
-      plan.virtual_stages > 1 ? fmt::format(" · vp {}", plan.virtual_stages) : "";
-  return fmt::format("{}{} · mb {}{}", degrees_line(plan), chunks, plan.micro_batch, recompute);
+bool some_do_not_fit(const Points& points) {
+  return std::any_of(points.begin(), points.end(),
+                     [](const CapacityPoint& point) { return !point.best.has_value(); });
 }
 
 std::vector<Column> columns_of(const Points& points, const std::vector<SizeColumn>& sizes,
@@ -99,7 +95,7 @@ std::vector<Column> columns_of(const Points& points, const std::vector<SizeColum
   if (has_run(points)) columns.push_back({"run", "days"});
   if (has_cost(points)) columns.push_back({"run", "USD"});
   if (has_deadline) columns.push_back({"in time", "", Align::left});
-  columns.push_back({"best plan", "", Align::left});
+  if (some_do_not_fit(points)) columns.push_back({"", "", Align::left});
   return columns;
 }
 
@@ -117,10 +113,30 @@ std::string table_of(const Points& points, bool has_deadline, const Style& style
     if (has_run(points)) row.push_back(run_cell(point));
     if (has_cost(points)) row.push_back(run_cost_cell(point));
     if (has_deadline) row.emplace_back(point.in_time ? "yes" : "no");
-    row.push_back(plan_cell(point, style));
+    if (some_do_not_fit(points)) row.push_back(point.best ? "" : style.bad("no plan fits"));
     table.add_row(std::move(row));
   }
   return table.render(style);
+}
+
+// What the plans of these rows are, of those that have one.
+std::string choices_of(const Points& points, const Style& style) {
+  std::vector<const Plan*> plans;
+  std::vector<PlanColumn> labels;
+  const std::vector<SizeColumn> sizes = varying_columns(points);
+  for (const SizeColumn& size : sizes) labels.push_back({{std::string(size.head), "", size.align}});
+  labels.push_back({{"devices"}});
+  for (const CapacityPoint& point : points) {
+    if (!point.best) continue;
+    plans.push_back(&point.best->plan);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      labels[i].cells.push_back(sizes[i].cell(point.job));
+    }
+    labels.back().cells.push_back(count(point.job.cluster.devices()));
+  }
+  return plans.empty() ? ""
+                       : "\nthe degrees and choices of each\n" +
+                             choices_table(std::move(labels), plans, style);
 }
 
 std::string size_words(const CapacityPoint& point) {
@@ -172,7 +188,8 @@ std::string answers(const Points& points, const CapacitySpace& sizes, const Styl
 std::string report(const Question& question, const Points& points, const Style& style) {
   const CapacitySpace& sizes = question.scenario.space;
   return sizes_heading(question, style) + "\nthe best plan of every size\n" +
-         table_of(points, sizes.deadline.has_value(), style) + "\n" + answers(points, sizes, style);
+         table_of(points, sizes.deadline.has_value(), style) + choices_of(points, style) + "\n" +
+         answers(points, sizes, style);
 }
 
 CsvRow row_of(const Question& question, const CapacityPoint& point) {

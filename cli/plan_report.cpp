@@ -36,16 +36,7 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
 
 std::string lost_words(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
   const Comparison found = compare(winner, other, cluster);
-  if (found.memory && found.memory->on_hosts) {
-    return fmt::format("does not fit: {}", host_words(found.memory->required, cluster));
-  }
-  if (found.memory) {
-    const std::string where = other.plan.pipeline_parallel > 1
-                                  ? fmt::format("stage {}", found.memory->stage)
-                                  : "a device";
-    return fmt::format("does not fit: {} needs {}, the device has {}", where,
-                       with_unit(found.memory->required), with_unit(found.memory->available));
-  }
+  if (found.memory) return fmt::format("does not fit: {}", misfit_words(other, cluster));
   const Bytes more = other.estimate.peak_memory - winner.estimate.peak_memory;
   const std::string memory =
       more == Bytes(0) ? "the same memory"
@@ -99,11 +90,7 @@ bool is_outside(const PlanAnswer& answer, const Candidate& winner, const Candida
 std::string baseline_words(const Question& question, const PlanAnswer& answer,
                            const Candidate& winner, const PlanBaseline& baseline) {
   const Cluster& cluster = question.job.job.cluster;
-  const Stack& stack = question.job.job.training.stack;
-  if (!baseline.candidate && baseline.shards && !stack.zero_stack.empty()) {
-    return fmt::format("not with {}, which has no ZeRO; {} has it.", stack.name, stack.zero_stack);
-  }
-  if (!baseline.candidate) return "not legal for this job.";
+  if (!baseline.candidate) return baseline.reason + ".";
   const std::string difference = plan_differences(baseline.candidate->plan, winner.plan);
   return fmt::format(
       "{}. It {}{}.", plan_line(baseline.candidate->plan),
@@ -158,6 +145,26 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
                      lost_words(winner, *explained.candidate, cluster));
 }
 
+// Why even the closest plan does not fit, and what that says of the others.
+std::string why_words(const SearchResult& r, const Cluster& cluster) {
+  const Candidate& closest = r.closest.front();
+  const auto missing = infeasibility(closest.estimate, cluster);
+  if (!missing) return "";
+  const HeldMemory held = held_memory(closest.estimate);
+  std::string words = fmt::format("plan 1 comes closest: {}.", misfit_words(closest, cluster));
+  if (!missing->on_hosts) {
+    words += fmt::format(
+        " Parameters, gradients and optimizer take {} of it, activations {}, buffers and the "
+        "runtime {}.",
+        with_unit(held.states), with_unit(held.activations), with_unit(held.others));
+  }
+  if (r.evaluated == 0) {
+    return words +
+           " No plan was priced in the search: all were left out by bounds on their memory.";
+  }
+  return words;
+}
+
 std::string priced_words(const SearchResult& r) {
   if (r.evaluated == 0) return "none priced";
   if (r.infeasible == 0) return fmt::format("{} priced, all of which fit", count(r.evaluated));
@@ -209,6 +216,12 @@ std::string unlisted_words(const PlanAnswer& answer) {
          "with all on the devices is as fast or faster.";
 }
 
+// What is minimised, as bounds are on it.
+std::string bounded_words(const PlanOrder& order) {
+  if (!order.second) return std::string(objective_words(order.objective));
+  return fmt::format("{} and {}", objective_words(order.objective), objective_words(*order.second));
+}
+
 std::string search_words(const Question& question, const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
@@ -219,11 +232,13 @@ std::string search_words(const Question& question, const PlanAnswer& answer) {
   const std::string illegal =
       r.illegal > 0 ? fmt::format(", {} turned out to be illegal", count(r.illegal)) : "";
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on time, {} by one on memory{}; {}. "
+      "{} combinations of {} in {}: {} left out by a bound on the {}, {} because they cannot "
+      "fit{}; "
+      "{}. "
       "{}{}{}",
       count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
-      count(r.pruned_by_time), count(r.pruned_by_memory), illegal, priced_words(r), extent,
-      unlisted_words(answer), left_out_words(question, r));
+      count(r.pruned_by_objective), bounded_words(answer.order), count(r.pruned_by_memory), illegal,
+      priced_words(r), extent, unlisted_words(answer), left_out_words(question, r));
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
@@ -240,6 +255,46 @@ std::string plans_heading(const PlanAnswer& answer) {
           : fmt::format("; {} more, each within 1 % of the {} of one shown, are in --format json",
                         count(static_cast<std::int64_t>(answer.alike)), second);
   return wrap(fmt::format("plans that none beats both in {} and in {}{}", first, second, more));
+}
+
+// "plans 1, 3: …".
+std::string note_words(const PlanNote& note, std::size_t listed) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> places;
+  for (std::size_t i = 0; i < std::min(note.plans.size(), kMost); ++i) {
+    places.push_back(fmt::format("{}", note.plans[i] + 1));
+  }
+  if (note.plans.size() > kMost) {
+    places.push_back(fmt::format("{} more", note.plans.size() - kMost));
+  }
+  std::vector<std::string> whose;
+  if (note.plans.size() == listed && listed > 1) {
+    whose.emplace_back("all plans");
+  } else if (!places.empty()) {
+    whose.push_back(
+        fmt::format("plan{} {}", places.size() > 1 ? "s" : "", fmt::join(places, ", ")));
+  }
+  if (note.improvement) whose.emplace_back("the improved one");
+  return fmt::format("{}: {}.", fmt::join(whose, " and "), note.text);
+}
+
+std::string written_words(const WrittenPlan& written, const PlanAnswer& answer,
+                          const Candidate& first) {
+  if (!written.improved) {
+    const std::string_view which = answer.result.optimal ? "plan 1" : "plan 1, the best so far";
+    return fmt::format("{}: {}.", written.file, which);
+  }
+  const Candidate& improved = answer.findings.improvement->candidate;
+  return fmt::format("{}: the improved plan ({}), {}.", written.file, plan_line(improved.plan),
+                     improvement_gain(improved.estimate, first.estimate));
+}
+
+std::string misfits_heading(const PlanAnswer& answer, const Style& style) {
+  if (!answer.findings.improvement_fits()) {
+    return style.bad("no plan fits") + "; these miss the memory by the least\n";
+  }
+  return style.bad("no plan of the space fits") +
+         ", the improved one below does; these miss the memory by the least\n";
 }
 
 std::string comparisons(const Question& question, const PlanAnswer& answer, const Style& style) {
@@ -265,6 +320,7 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
   for (const PlanBaseline& baseline : findings.baselines) {
     text += paragraph(baseline.name, baseline_words(question, answer, plans[0], baseline), style);
   }
+  if (result.plans.empty()) text += paragraph("why", why_words(result, cluster), style);
   if (!findings.marginal.empty()) text += paragraph("1 % more", marginal_words(answer), style);
   for (const WayOut& way : findings.ways_out) {
     text += paragraph("a way out", way_out_words(way), style);
@@ -279,7 +335,12 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                       "plans that were not simulated stand behind those that were.",
                       style);
   }
-  return text + paragraph("search", search_words(question, answer), style);
+  for (const PlanNote& note : findings.notes) {
+    text += paragraph("note", note_words(note, plans.size()), style);
+  }
+  text += paragraph("search", search_words(question, answer), style);
+  if (!findings.written) return text;
+  return text + paragraph("wrote", written_words(*findings.written, answer, plans[0]), style);
 }
 
 }  // namespace
@@ -291,8 +352,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   const Cluster& cluster = question.job.job.cluster;
   const Estimate& best = plans[0].estimate;
   std::string text = job_heading(question, style) + "\n";
-  text += fits ? plans_heading(answer)
-               : style.bad("no plan fits") + "; these miss the memory by the least\n";
+  text += fits ? plans_heading(answer) : misfits_heading(answer, style);
   text += plans_table(question, plans, answer.order, style) + "\n";
   text += fmt::format("{}\n", style.strong(fits ? "plan 1" : "the closest"));
   text += step_summary(question, plans[0], style) + "\n";
@@ -303,6 +363,10 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   }
   text += comparisons(question, answer, style) + "\n";
   text += verdict(best, cluster, style);
+  if (!fits && answer.findings.improvement_fits()) {
+    const Plan& improved = answer.findings.improvement->candidate.plan;
+    return text + style.strong(wrap(fmt::format("Improved, it fits: {}.", plan_line(improved))));
+  }
   const std::vector<WayOut>& ways = answer.findings.ways_out;
   if (ways.empty()) return text + advice(question, plans[0], style);
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));

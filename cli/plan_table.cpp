@@ -1,6 +1,7 @@
 #include "cli/plan_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -8,12 +9,14 @@
 #include <utility>
 
 #include "cli/plan_text.h"
-#include "cli/table.h"
 #include "cli/text.h"
 #include "model/cost/reliability.h"
 
 namespace trainyard {
 namespace {
+
+// Of plans whose best one is told beside it in full, or of sizes, where nothing else tells.
+enum class TableOf { plans, sizes };
 
 struct DegreeColumn {
   std::string_view head;
@@ -33,55 +36,119 @@ constexpr DegreeColumn kDegreeColumns[] = {
     {"zero", &Plan::zero_stage, true},
 };
 
-std::vector<DegreeColumn> shown_degrees(const std::vector<Candidate>& plans) {
-  std::vector<DegreeColumn> shown;
-  for (const DegreeColumn& column : kDegreeColumns) {
-    const bool matters = std::any_of(plans.begin(), plans.end(),
-                                     [&](const Candidate& c) { return c.plan.*column.degree > 1; });
-    if (column.always || matters) {
-      shown.push_back(column);
-    }
-  }
-  return shown;
-}
-
-// A key beside the degrees, shown where the plans differ in it.
+// A key beside the degrees, shown where it tells more than its usual value.
 struct FinerColumn {
-  std::string_view head, key;
+  std::string_view head, key, usual;
 };
 constexpr FinerColumn kFinerColumns[] = {
-    {"sp", "sequence_parallel"},  {"cp by", "context_parallel_algorithm"},
-    {"shards", "sharding_group"}, {"offload", "offload"},
-    {"rank order", "rank_order"}, {"collective", "collective"},
+    {"sp", "sequence_parallel", "true"},
+    {"cp by", "context_parallel_algorithm", "–"},
+    {"shards", "sharding_group", "all"},
+    {"offload", "offload", "none"},
+    {"rank order", "rank_order", "tp-cp-ep-dp-pp"},
+    {"collective", "collective", "fastest"},
 };
 
-struct FinerCells {
-  std::string_view head;
-  std::vector<std::string> cells;  // of every plan
-};
+// The keys that a reader of these plans alone may not know from elsewhere.
+bool is_said_elsewhere(const FinerColumn& column) {
+  return column.key == "sequence_parallel" || column.key == "context_parallel_algorithm";
+}
 
 // Plans for which a key does not matter ("–") are told apart by their degrees; but with which
 // algorithm a plan has its context parallelism is worth a column.
-bool worth_a_column(const FinerColumn& column, const std::vector<std::string>& cells) {
+bool worth_a_column(const FinerColumn& column, const std::vector<std::string>& cells,
+                    TableOf table) {
   std::set<std::string_view> values(cells.begin(), cells.end());
   if (column.key != "context_parallel_algorithm") values.erase("–");
-  return values.size() > 1;
+  if (values.size() != 1) return !values.empty();
+  const bool may_be_alone = table == TableOf::sizes || !is_said_elsewhere(column);
+  return may_be_alone && *values.begin() != column.usual;
 }
 
-std::vector<FinerCells> finer_cells(const std::vector<Candidate>& plans) {
-  std::vector<FinerCells> shown;
-  for (const FinerColumn& column : kFinerColumns) {
-    FinerCells cells{column.head, {}};
-    cells.cells.reserve(plans.size());
-    for (const Candidate& candidate : plans) {
-      const auto fields = plan_fields(candidate.plan);
-      const auto field = std::find_if(fields.begin(), fields.end(),
-                                      [&](const auto& entry) { return entry.first == column.key; });
-      cells.cells.push_back(field->second.empty() ? "–" : field->second);
-    }
-    if (worth_a_column(column, cells.cells)) shown.push_back(std::move(cells));
+void add_degrees(const std::vector<const Plan*>& plans, std::vector<PlanColumn>& columns) {
+  for (const DegreeColumn& degree : kDegreeColumns) {
+    const bool matters = std::any_of(plans.begin(), plans.end(),
+                                     [&](const Plan* plan) { return plan->*degree.degree > 1; });
+    if (!degree.always && !matters) continue;
+    PlanColumn column{{std::string(degree.head)}, {}, true};
+    for (const Plan* plan : plans) column.cells.push_back(fmt::format("{}", plan->*degree.degree));
+    columns.push_back(std::move(column));
   }
-  return shown;
+}
+
+void add_finer(const std::vector<const Plan*>& plans, TableOf table,
+               std::vector<PlanColumn>& columns) {
+  for (const FinerColumn& finer : kFinerColumns) {
+    PlanColumn column{{std::string(finer.head), "", Align::left}, {}, true};
+    for (const Plan* plan : plans) {
+      const auto fields = plan_fields(*plan);
+      const auto field = std::find_if(fields.begin(), fields.end(),
+                                      [&](const auto& entry) { return entry.first == finer.key; });
+      column.cells.push_back(field->second.empty() ? "–" : field->second);
+    }
+    if (worth_a_column(finer, column.cells, table)) columns.push_back(std::move(column));
+  }
+}
+
+void add_choices(const std::vector<const Plan*>& plans, TableOf table,
+                 std::vector<PlanColumn>& columns) {
+  add_degrees(plans, columns);
+  add_finer(plans, table, columns);
+  PlanColumn recompute{{"recompute", "", Align::left}, {}, true};
+  PlanColumn schedule{{"schedule", "", Align::left}, {}, true};
+  for (const Plan* plan : plans) {
+    recompute.cells.push_back(recompute_value(*plan));
+    schedule.cells.emplace_back(plan->pipeline_parallel > 1 ? plan->schedule->name : "–");
+  }
+  columns.push_back(std::move(recompute));
+  columns.push_back(std::move(schedule));
+}
+
+std::string rendered(const std::vector<PlanColumn>& columns, const Style& style) {
+  std::vector<Column> heads;
+  heads.reserve(columns.size());
+  for (const PlanColumn& column : columns) heads.push_back(column.column);
+  Table table(std::move(heads));
+  for (std::size_t row = 0; row < columns.front().cells.size(); ++row) {
+    std::vector<std::string> cells;
+    cells.reserve(columns.size());
+    for (const PlanColumn& column : columns) cells.push_back(column.cells[row]);
+    table.add_row(std::move(cells));
+  }
+  return table.render(style);
+}
+
+bool is_too_wide(std::string_view table) {
+  while (!table.empty()) {
+    const std::size_t end = table.find('\n');
+    if (display_width(table.substr(0, end)) > kLineWidth) return true;
+    table.remove_prefix(end + 1);
+  }
+  return false;
+}
+
+// Choices that are the same in all plans, in a line instead of columns.
+std::string take_what_all_have(std::vector<PlanColumn>& columns) {
+  std::vector<std::string> words;
+  std::erase_if(columns, [&words](const PlanColumn& column) {
+    const std::vector<std::string>& cells = column.cells;
+    const bool alike = column.is_choice &&
+                       std::all_of(cells.begin(), cells.end(), [&cells](const std::string& cell) {
+                         return cell == cells.front();
+                       });
+    if (alike && cells.front() != "–") {
+      words.push_back(fmt::format("{} {}", column.column.head, cells.front()));
+    }
+    return alike;
+  });
+  return words.empty() ? "" : wrap(fmt::format("all plans: {}", fmt::join(words, " · ")));
+}
+
+std::string page_wide(std::vector<PlanColumn> columns, const Style& style) {
+  std::string table = rendered(columns, style);
+  if (!is_too_wide(table) || columns.front().cells.size() == 1) return table;
+  const std::string all = take_what_all_have(columns);
+  return all + rendered(columns, style);
 }
 
 // ---- What each plan gives -------------------------------------------------------------
@@ -151,26 +218,11 @@ std::vector<ResultColumn> result_columns(const PlanOrder& order, bool seconds) {
        [](const Question&, const PlanOrder&, const Candidate& c) {
          return percent(c.estimate.mfu);
        }},
-      {{"tokens", "/s/device"}, tokens_a_device},
+      {{"tokens/s", "/device"}, tokens_a_device},
       {{"memory", "GiB"}, [](const Question&, const PlanOrder&, const Candidate& c) {
          return fmt::format("{:.1f}", c.estimate.peak_memory.value() / kGib);
        }}};
   for (ResultColumn& column : order_columns(order)) columns.push_back(std::move(column));
-  return columns;
-}
-
-std::vector<Column> heads_of(const std::vector<DegreeColumn>& degrees,
-                             const std::vector<FinerCells>& finer,
-                             const std::vector<ResultColumn>& results) {
-  std::vector<Column> columns = {{"#"}};
-  columns.reserve(degrees.size() + finer.size() + results.size() + 3);
-  for (const DegreeColumn& column : degrees) columns.push_back({std::string(column.head)});
-  for (const FinerCells& column : finer) {
-    columns.push_back({std::string(column.head), "", Align::left});
-  }
-  columns.push_back({"recompute", "", Align::left});
-  columns.push_back({"schedule", "", Align::left});
-  for (const ResultColumn& column : results) columns.push_back(column.column);
   return columns;
 }
 
@@ -194,29 +246,28 @@ std::string_view objective_words(Objective objective) {
 
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
                         const PlanOrder& order, const Style& style) {
-  const std::vector<DegreeColumn> degrees = shown_degrees(plans);
-  const std::vector<FinerCells> finer = finer_cells(plans);
-  const bool seconds = plans.front().estimate.step_time >= Seconds(1);
-  const std::vector<ResultColumn> results = result_columns(order, seconds);
-  std::vector<Column> heads = heads_of(degrees, finer, results);
-  const std::size_t width = heads.size();
-  Table table(std::move(heads));
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    const Plan& plan = plans[i].plan;
-    std::vector<std::string> row = {fmt::format("{}", i + 1)};
-    row.reserve(width);
-    for (const DegreeColumn& column : degrees) {
-      row.push_back(fmt::format("{}", plan.*column.degree));
-    }
-    for (const FinerCells& column : finer) row.push_back(column.cells[i]);
-    row.push_back(recompute_value(plan));
-    row.emplace_back(plan.pipeline_parallel > 1 ? plan.schedule->name : "–");
-    for (const ResultColumn& column : results) {
-      row.push_back(column.cell(question, order, plans[i]));
-    }
-    table.add_row(std::move(row));
+  std::vector<const Plan*> chosen;
+  std::vector<PlanColumn> columns = {{{"#"}, {}}};
+  for (const Candidate& candidate : plans) {
+    chosen.push_back(&candidate.plan);
+    columns[0].cells.push_back(fmt::format("{}", chosen.size()));
   }
-  return table.render(style);
+  add_choices(chosen, TableOf::plans, columns);
+  const bool seconds = plans.front().estimate.step_time >= Seconds(1);
+  for (ResultColumn& result : result_columns(order, seconds)) {
+    PlanColumn column{std::move(result.column), {}};
+    for (const Candidate& candidate : plans) {
+      column.cells.push_back(result.cell(question, order, candidate));
+    }
+    columns.push_back(std::move(column));
+  }
+  return page_wide(std::move(columns), style);
+}
+
+std::string choices_table(std::vector<PlanColumn> labels, const std::vector<const Plan*>& plans,
+                          const Style& style) {
+  add_choices(plans, TableOf::sizes, labels);
+  return page_wide(std::move(labels), style);
 }
 
 std::vector<Candidate> distinct_plans(const Question& question, std::vector<Candidate> front,

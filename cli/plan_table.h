@@ -7,6 +7,7 @@
 
 #include "cli/question.h"
 #include "cli/style.h"
+#include "cli/table.h"
 #include "planner/objective.h"
 #include "planner/planner.h"
 
@@ -19,9 +20,22 @@ struct PlanOrder {
   Valuation valuation;
 };
 
+// A column and its cells, row by row.
+struct PlanColumn {
+  Column column;
+  std::vector<std::string> cells;
+  bool is_choice = false;  // of the plan: said once before the table where it is the same in all
+};
+
+// Where the table would be wider than a page, what all plans have stands in a line before it.
 // Requires: at least one plan.
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
                         const PlanOrder& order, const Style& style);
+
+// The choices of plans of different sizes, behind the columns that tell these apart. Requires: at
+// least one plan, and a cell of every label for each.
+std::string choices_table(std::vector<PlanColumn> labels, const std::vector<const Plan*>& plans,
+                          const Style& style);
 
 // Of a Pareto front those that gain at least a hundredth of the second objective on the one before:
 // the others look the same to a reader.

@@ -32,41 +32,46 @@ PlanRequest without_pipeline(const Job& job, const PlanRequest& base) {
   return request;
 }
 
-// With the least recomputation that fits; the last one tried when none does.
-std::optional<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
-                                         const std::vector<int>& pipelines,
-                                         const Evaluator& evaluate) {
+// With the least recomputation that fits; the last one tried when none does; what is refused of the
+// first when none is legal. Requires: a pipeline.
+Expected<Candidate> first_that_fits(const PreparedJob& job, PlanRequest request,
+                                    const std::vector<int>& pipelines, const Evaluator& evaluate) {
   const Job& j = job.job;
   std::optional<Candidate> last;
+  Error refused;
   for (const RecomputeMode mode :
        {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
     request.recompute = {.mode = mode};
     for (const int pipeline : pipelines) {
       request.pipeline_parallel = pipeline;
-      auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
-      if (!plan) continue;
+      auto plan = make_plan(request, j.model, j.cluster, j.training);
+      if (!plan) {
+        if (refused.message.empty()) refused = std::move(plan.error());
+        continue;
+      }
       Candidate candidate{*std::move(plan), {}, {}};
       evaluate(candidate.plan, candidate.estimate);
       const bool fits = candidate.estimate.feasible;
+      if (fits) return candidate;
       last = std::move(candidate);
-      if (fits) return last;
     }
   }
-  return last;
+  if (!last) return tl::unexpected(std::move(refused));
+  return *std::move(last);
 }
 
 }  // namespace
 
-std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
-                                       const Evaluator& evaluate) {
+Expected<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
+                                  const Evaluator& evaluate) {
   const Job& j = job.job;
   PlanRequest request = without_pipeline(j, base);
   return first_that_fits(job, request, divisors(j.cluster.devices() / request.tensor_parallel),
                          evaluate);
 }
 
-std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
-                                            const PlanRequest& base, const Evaluator& evaluate) {
+Expected<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
+                                       const PlanRequest& base, const Evaluator& evaluate) {
   PlanRequest request = without_pipeline(job.job, base);
   request.tensor_parallel = 1;
   request.sequence_parallel.reset();

@@ -5,21 +5,20 @@
 // has it.
 #pragma once
 
-#include <optional>
-
+#include "model/expected.h"
 #include "planner/planner.h"
 
 namespace trainyard {
 
-// The first of those plans that fits; the last one tried when none does; nothing when none is
-// legal. `base` gives the keys that the rule does not touch.
-std::optional<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
-                                       const Evaluator& evaluate);
+// The first of those plans that fits; the last one tried when none does; where none is legal, what
+// is refused of the first. `base` gives the keys that the rule does not touch.
+Expected<Candidate> rule_of_thumb(const PreparedJob& job, const PlanRequest& base,
+                                  const Evaluator& evaluate);
 
 // Every device a replica with micro-batches of one sequence: DDP (ZeRO stage 0) or FSDP (3), with
 // the least recomputation that fits, without any where none does.
-// Nothing where that is not legal (a batch smaller than the cluster).
-std::optional<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
-                                            const PlanRequest& base, const Evaluator& evaluate);
+// An error where that is not legal (a batch smaller than the cluster).
+Expected<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
+                                       const PlanRequest& base, const Evaluator& evaluate);
 
 }  // namespace trainyard

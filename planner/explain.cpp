@@ -45,6 +45,15 @@ std::optional<Infeasible> infeasibility(const Estimate& estimate, const Cluster&
   return Infeasible{false, estimate.fullest_stage, estimate.peak_memory, device};
 }
 
+HeldMemory held_memory(const Estimate& estimate) {
+  if (estimate.stages.empty()) return {};
+  const MemoryByKind& held =
+      estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
+  const Bytes states = held.parameters + held.gradients + held.optimizer;
+  const Bytes activations = held.activations + held.recomputation + held.logits;
+  return {states, activations, held.device() - states - activations};
+}
+
 Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
   // Below a ten-thousandth of the step a difference explains nothing.
   constexpr double kNegligible = 1e-4;

@@ -10,6 +10,7 @@
 
 #include "planner/improvement.h"
 #include "planner/marginal.h"
+#include "planner/notes.h"
 #include "planner/planner.h"
 #include "planner/ways_out.h"
 
@@ -32,7 +33,13 @@ struct Explained {
 struct PlanBaseline {
   std::string_view name;
   std::optional<Candidate> candidate;  // nothing: not legal for this job
-  bool shards = false;                 // needs ZeRO
+  std::string reason;                  // why it is not, or does not fit; empty: it is and does
+};
+
+// The document that was asked for.
+struct WrittenPlan {
+  std::string file;
+  bool improved = false;  // the improved plan; else the first of the list
 };
 
 struct PlanFindings {
@@ -41,7 +48,12 @@ struct PlanFindings {
   std::vector<WayOut> ways_out;         // when nothing fits
   std::optional<Explained> explained;   // when it was asked for
   std::optional<Improvement> improvement;
+  std::vector<PlanNote> notes;
+  std::optional<WrittenPlan> written;
   bool cut_short = false;  // by a time limit or an interruption, after a search that was complete
+
+  // Of a search of which nothing does, too.
+  bool improvement_fits() const { return improvement && improvement->candidate.estimate.feasible; }
 };
 
 }  // namespace trainyard

@@ -16,6 +16,22 @@ double slow_share(const Stragglers& stragglers, const Plan& plan) {
 
 }  // namespace
 
+std::string_view objective_name(Objective objective) {
+  switch (objective) {
+    case Objective::step_time:
+      return "step-time";
+    case Objective::cost:
+      return "cost";
+    case Objective::energy:
+      return "energy";
+    case Objective::memory:
+      return "memory";
+    case Objective::goodput:
+      return "goodput";
+  }
+  return "";
+}
+
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate) {
   if (!reliability.stragglers) return estimate.step_time_high;

@@ -2,6 +2,8 @@
 // the step time alone makes of it, so that a bound of the step bounds it too.
 #pragma once
 
+#include <string_view>
+
 #include "model/cost/estimate.h"
 #include "model/cost/reliability_settings.h"
 #include "model/job.h"
@@ -12,6 +14,9 @@ namespace trainyard {
 // `memory`: of the fullest rank, so that head-room is largest; `goodput`: the step time over the
 // share of the time that failures and checkpoints leave (model/cost/reliability.h).
 enum class Objective { step_time, cost, energy, memory, goodput };
+
+// As options and documents spell it: "step-time".
+std::string_view objective_name(Objective objective);
 
 // How the objectives are valued.
 struct Valuation {

@@ -64,15 +64,18 @@ struct Shortfall {
 struct SearchResult {
   std::vector<Candidate> plans;    // best first; feasible ones only. Of a front: by the first value
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
+  Objective objective = Objective::step_time;  // what was minimised
+  std::optional<Objective> second;
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
   // Counts are of combinations of the space: considered = pruned + evaluated + illegal, those that
   // turn out to be; infeasible ones are among the evaluated.
   std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0, illegal = 0;
-  std::int64_t pruned_by_memory = 0, pruned_by_time = 0;  // together: pruned
-  Shortfall shortfall;                                    // of the infeasible ones
-  bool optimal = false;                                   // everything in the space was considered
-  double gap = 0;  // 0 when optimal; else at most so much of the best objective can be gained
+  // Because they cannot fit, and by a bound on what is minimised; together: pruned.
+  std::int64_t pruned_by_memory = 0, pruned_by_objective = 0;
+  Shortfall shortfall;   // of the infeasible ones
+  bool optimal = false;  // everything in the space was considered
+  double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
 };
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,

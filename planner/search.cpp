@@ -66,12 +66,14 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   const SearchCounts counts = run(shared);
   SearchResult result;
   result.plans = shared.candidates();
+  result.objective = options.objective;
+  result.second = options.second;
   result.space = searched_dimensions(options.space, space);
   result.space_size = shared.space_size;
   result.considered = counts.considered;
   result.pruned_by_memory = counts.pruned_by_memory;
-  result.pruned_by_time = counts.pruned_by_time;
-  result.pruned = counts.pruned_by_memory + counts.pruned_by_time;
+  result.pruned_by_objective = counts.pruned_by_objective;
+  result.pruned = counts.pruned_by_memory + counts.pruned_by_objective;
   result.shortfall = counts.infeasible;
   result.infeasible = counts.infeasible.plans;
   result.evaluated = counts.evaluated;

@@ -6,6 +6,7 @@
 
 #include "model/bisection.h"
 #include "model/schedule/schedule.h"
+#include "planner/explain.h"
 
 namespace trainyard {
 namespace {
@@ -18,11 +19,7 @@ constexpr std::int64_t kProgressInterval = 4096;
 void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
   ++shortfall.plans;
   if (estimate.stages.empty()) return;
-  const MemoryByKind& held =
-      estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
-  const Bytes states = held.parameters + held.gradients + held.optimizer;
-  const Bytes activations = held.activations + held.recomputation + held.logits;
-  ++(states >= activations ? shortfall.by_states : shortfall.by_activations);
+  ++(held_memory(estimate).by_states() ? shortfall.by_states : shortfall.by_activations);
 }
 
 }  // namespace
@@ -30,7 +27,7 @@ void count_shortfall(const Estimate& estimate, Shortfall& shortfall) {
 SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
   considered += other.considered;
   pruned_by_memory += other.pruned_by_memory;
-  pruned_by_time += other.pruned_by_time;
+  pruned_by_objective += other.pruned_by_objective;
   evaluated += other.evaluated;
   illegal += other.illegal;
   infeasible.plans += other.infeasible.plans;
@@ -141,7 +138,7 @@ void Worker::bound_degrees(std::size_t index) {
       continue;
     }
     if (floor_is_too_high(ranges[i])) {
-      counts.pruned_by_time += plans;
+      counts.pruned_by_objective += plans;
       count(plans);
       continue;
     }
@@ -178,7 +175,7 @@ bool Worker::expand(const SearchNode& node) {
   const ShapeRange& range = shared_.space.ranges[degrees.shapes][node.range];
   if (!shared_.has_room_for(node.bound)) {
     const std::int64_t plans = plans_of(degrees, range);
-    counts.pruned_by_time += plans;
+    counts.pruned_by_objective += plans;
     return !count(plans) || !shared_.pricing_is_over();
   }
   bounds_.start();
@@ -250,7 +247,7 @@ bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>
 
 // Wherever the ranks lie.
 void Worker::leave_out(Fate fate) {
-  (fate == Fate::too_large ? counts.pruned_by_memory : counts.pruned_by_time) +=
+  (fate == Fate::too_large ? counts.pruned_by_memory : counts.pruned_by_objective) +=
       std::ssize(placements_);
 }
 
@@ -398,7 +395,7 @@ bool Worker::price_layers(int layers) {
 
 void Worker::price_every_number(const Expansion& node, int end, Plan& plan) {
   const bool priced = price_any_of(node, {1, end}, plan);
-  (priced ? counts.evaluated : counts.pruned_by_time) += std::ssize(placements_);
+  (priced ? counts.evaluated : counts.pruned_by_objective) += std::ssize(placements_);
 }
 
 // Those that fit, and that neither passes nor copies make too slow.
@@ -464,7 +461,7 @@ void Worker::price_best_of(const BoundedLayers& bounded, Plan& plan) {
     best = std::min(best, value.first);
     shared_.offer(value, *legal, estimate_);
   }
-  ++(priced ? counts.evaluated : counts.pruned_by_time);
+  ++(priced ? counts.evaluated : counts.pruned_by_objective);
 }
 
 // What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.
@@ -524,7 +521,7 @@ std::optional<bool> Worker::price_these_layers(int layers) {
     }
     fits = true;
     if (!is_promising(*plan)) {
-      ++found.pruned_by_time;
+      ++found.pruned_by_objective;
       continue;
     }
     shared_.evaluate(*plan, estimate_);
@@ -558,7 +555,7 @@ Worker::Fate Worker::price() {
     return Fate::open;
   }
   if (is_promising(*plan)) return judge(*plan);
-  ++counts.pruned_by_time;
+  ++counts.pruned_by_objective;
   return Fate::settled;
 }
 

@@ -13,7 +13,7 @@
 namespace trainyard {
 
 struct SearchCounts {
-  std::int64_t considered = 0, pruned_by_memory = 0, pruned_by_time = 0, evaluated = 0;
+  std::int64_t considered = 0, pruned_by_memory = 0, pruned_by_objective = 0, evaluated = 0;
   std::int64_t illegal = 0;
   Shortfall infeasible;
 

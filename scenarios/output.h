@@ -25,9 +25,10 @@ namespace trainyard {
 std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                           const Estimate& estimate);
 
-// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits),
-// `improvement` (null: none was found), `baselines`, `marginal_values`, `ways_out`, `explained`
-// (null: not asked) and `search`. `wall_time` counts from the start of the process.
+// `trainyard plan`: `plans`, `closest` (what misses the memory by the least, when nothing fits) and
+// `shortfall` (what the first of them lacks), `improvement` (null: none was found), `baselines`,
+// `marginal_values`, `ways_out`, `explained` (null: not asked), `notes`, `written` (null: no file
+// was asked for) and `search`. `wall_time` counts from the start of the process.
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
                       const PlanFindings& findings, Seconds wall_time);
 

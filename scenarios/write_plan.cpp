@@ -68,8 +68,9 @@ Json baselines_json(const Scenario& scenario, const PreparedJob& job,
                     const std::vector<PlanBaseline>& baselines) {
   Json list = Json::array();
   for (const PlanBaseline& baseline : baselines) {
-    list.push_back(
-        {{"name", baseline.name}, {"best", best_json(scenario, job, baseline.candidate)}});
+    list.push_back({{"name", baseline.name},
+                    {"best", best_json(scenario, job, baseline.candidate)},
+                    {"reason", baseline.reason.empty() ? Json(nullptr) : Json(baseline.reason)}});
   }
   return list;
 }
@@ -83,6 +84,36 @@ Json marginal_json(const std::vector<MarginalValue>& values) {
                     {"same_plan", value.same_plan}});
   }
   return list;
+}
+
+Json notes_json(const std::vector<PlanNote>& notes) {
+  Json list = Json::array();
+  for (const PlanNote& note : notes) {
+    list.push_back({{"note", note.text}, {"plans", note.plans}, {"improvement", note.improvement}});
+  }
+  return list;
+}
+
+Json written_json(const std::optional<WrittenPlan>& written) {
+  if (!written) return nullptr;
+  return {{"file", written->file}, {"plan", written->improved ? "improvement" : "plans/0"}};
+}
+
+// Of the plan that misses the memory by the least.
+Json shortfall_json(const PreparedJob& job, const std::vector<Candidate>& closest) {
+  if (closest.empty()) return nullptr;
+  const Estimate& estimate = closest.front().estimate;
+  const auto missing = infeasibility(estimate, job.job.cluster);
+  if (!missing) return nullptr;
+  const HeldMemory held = held_memory(estimate);
+  return {{"on_hosts", missing->on_hosts},
+          {"stage", missing->stage},
+          {"required_bytes", missing->required.value()},
+          {"available_bytes", missing->available.value()},
+          {"states_bytes", held.states.value()},
+          {"activations_bytes", held.activations.value()},
+          {"others_bytes", held.others.value()},
+          {"by", held.by_states() ? "states" : "activations"}};
 }
 
 // Of other jobs than the scenario's: a larger cluster, a smaller batch.
@@ -140,19 +171,24 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
       {"assumptions", scenario.assumptions},
       {"plans", candidates_json(scenario, job, result.plans)},
       {"closest", candidates_json(scenario, job, result.closest)},
+      {"shortfall", shortfall_json(job, result.closest)},
       {"improvement", improvement_json(scenario, job, findings.improvement,
                                        result.plans.empty() ? result.closest : result.plans)},
       {"baselines", baselines_json(scenario, job, findings.baselines)},
       {"marginal_values", marginal_json(findings.marginal)},
       {"ways_out", ways_out_json(findings.ways_out)},
       {"explained", explained_json(scenario, job, findings.explained)},
+      {"notes", notes_json(findings.notes)},
+      {"written", written_json(findings.written)},
       {"search",
-       {{"space", result.space},
+       {{"objective", objective_name(result.objective)},
+        {"second_objective", result.second ? Json(objective_name(*result.second)) : Json(nullptr)},
+        {"space", result.space},
         {"space_size", result.space_size},
         {"considered", result.considered},
         {"pruned", result.pruned},
         {"pruned_by_memory", result.pruned_by_memory},
-        {"pruned_by_time", result.pruned_by_time},
+        {"pruned_by_objective", result.pruned_by_objective},
         {"infeasible", result.infeasible},
         {"infeasible_by_states", result.shortfall.by_states},
         {"infeasible_by_activations", result.shortfall.by_activations},

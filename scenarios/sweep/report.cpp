@@ -47,7 +47,7 @@ std::string degrees_in_words(const Plan& plan) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::optional<BaselineFigures> figures_of(const std::optional<Candidate>& candidate) {
+std::optional<BaselineFigures> figures_of(const Expected<Candidate>& candidate) {
   if (!candidate) return std::nullopt;
   const Estimate& estimate = candidate->estimate;
   return BaselineFigures{estimate.step_time.value(), estimate.peak_memory.value(),

@@ -78,6 +78,27 @@ TEST(Compare, NamesTheHostsThatAreTooSmall) {
   EXPECT_EQ(comparison.memory->available, Bytes(2e12));
 }
 
+TEST(HeldMemory, AreAllThatTheFullestStageHolds) {
+  Estimate estimate;
+  estimate.stages.resize(2);
+  estimate.fullest_stage = 1;
+  MemoryByKind& held = estimate.stages[1].memory.at_peak;
+  held.parameters = Bytes(1);
+  held.gradients = Bytes(2);
+  held.optimizer = Bytes(4);
+  held.activations = Bytes(8);
+  held.recomputation = Bytes(16);
+  held.logits = Bytes(32);
+  held.buffers = Bytes(64);
+  held.runtime = Bytes(128);
+  held.fragmentation = Bytes(256);
+  const HeldMemory all = held_memory(estimate);
+  EXPECT_EQ(all.states, Bytes(7));
+  EXPECT_EQ(all.activations, Bytes(56));
+  EXPECT_EQ(all.others, Bytes(448));
+  EXPECT_FALSE(all.by_states());
+}
+
 TEST(Limits, TellsUsefulWorkFromOverhead) {
   const Limits found = limits(
       candidate({.compute = Seconds(10), .pipeline = Seconds(1), .bubble = Seconds(3)}).estimate);

@@ -149,6 +149,18 @@ TEST(RuleOfThumb, GivesTheLastThatItTriedWhenNoneFits) {
   EXPECT_FALSE(candidate->estimate.feasible);
 }
 
+// 24 sequences for 16 replicas: what is refused is the batch.
+TEST(DataParallelOnly, SaysWhatIsRefused) {
+  Job raw = llama_8b_job(2);
+  raw.training.global_batch = 24;
+  const PreparedJob job = prepare(raw);
+  const auto found = data_parallel_only(job, 0, {}, analytic_evaluator(job));
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().where, "/training/global_batch");
+  EXPECT_NE(found.error().message.find("a multiple of 16"), std::string::npos)
+      << found.error().message;
+}
+
 TEST(RequestOf, GivesThePlanAgain) {
   const Job job = llama_8b_job(4);
   for (const Plan& plan : random_plans(job, 50)) {

@@ -1,0 +1,228 @@
+// What `trainyard plan` says beside its plans: why nothing fits, what is refused of a baseline,
+// what was fixed in vain, which plan a file holds; and that it fits a page.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace trainyard {
+namespace {
+
+std::string scenario(const std::string& model, const std::string& cluster,
+                     const std::string& training, const std::string& planner) {
+  return quoted(write_scratch("answers.json", R"({ "trainyard": "scenario/1", "model": ")" + model +
+                                                  R"(", "cluster": )" + cluster +
+                                                  R"(, "training": )" + training +
+                                                  R"(, "planner": )" + planner + " }"));
+}
+
+std::string llama_8b(const std::string& planner, const std::string& batch = "256") {
+  return scenario("llama-3.1-8b", R"({ "node": "dgx-h100-80gb", "nodes": 2 })",
+                  R"({ "global_batch": )" + batch + R"(, "sequence_length": 8192 })", planner);
+}
+
+// Without the breaks and indents of paragraphs.
+std::string words_of(const std::string& text) {
+  std::string words;
+  for (const char c : text) {
+    const char plain = c == '\n' ? ' ' : c;
+    if (plain != ' ' || (!words.empty() && words.back() != ' ')) words += plain;
+  }
+  return words;
+}
+
+PrintedJson answer(const std::string& arguments, int status = 0) {
+  const Ran ran = run_trainyard("plan --format json " + arguments);
+  EXPECT_EQ(ran.status, status) << ran.err;
+  return PrintedJson::parse(ran.out);
+}
+
+// 405.9 B parameters on 8 × 80 GiB: in bf16 with fp32 gradients 6 B of each take 304 GB a device,
+// before any optimizer. Every plan is left out before it is priced.
+TEST(PlanAnswers, SayWhyNothingFitsWhereNothingWasPriced) {
+  const std::string file = scenario("llama-3.1-405b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
+                                    R"({ "global_batch": 64, "sequence_length": 8192 })", "{}");
+  const PrintedJson json = answer(file, 1);
+  ASSERT_EQ(json.at("search").at("evaluated"), 0);
+  ASSERT_FALSE(json.at("closest").empty());
+  const PrintedJson& shortfall = json.at("shortfall");
+  EXPECT_EQ(shortfall.at("by"), "states");
+  EXPECT_EQ(shortfall.at("available_bytes"), 80 * 1073741824.0);
+  const double states = shortfall.at("states_bytes");
+  EXPECT_GE(states, 6 * 405.8e9 / 8);
+  EXPECT_NEAR(shortfall.at("required_bytes").get<double>(),
+              states + shortfall.at("activations_bytes").get<double>() +
+                  shortfall.at("others_bytes").get<double>(),
+              1);
+  EXPECT_EQ(shortfall.at("required_bytes"), json.at("closest").at(0).at("peak_memory_bytes"));
+  const std::string text = words_of(run_trainyard("plan " + file).out);
+  EXPECT_NE(text.find(" why plan 1 comes closest: "), std::string::npos) << text;
+  EXPECT_NE(text.find("the device has 80.00 GiB. Parameters, gradients and optimizer take "),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanAnswers, NameTheBoundOfWhatIsMinimised) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 1 })");
+  const std::pair<const char*, const char*> said[] = {
+      {"", "left out by a bound on the step time,"},
+      {"--objective memory ", "left out by a bound on the memory,"},
+      {"--objective energy ", "left out by a bound on the energy,"},
+      {"--pareto step-time,memory ", "left out by a bound on the step time and memory,"}};
+  for (const auto& [option, words] : said) {
+    const std::string text = words_of(run_trainyard("plan " + (option + file)).out);
+    EXPECT_NE(text.find(words), std::string::npos) << text;
+    EXPECT_EQ(text.find("bound on time"), std::string::npos) << text;
+  }
+  const PrintedJson search = answer("--pareto memory,step-time " + file).at("search");
+  EXPECT_EQ(search.at("objective"), "memory");
+  EXPECT_EQ(search.at("second_objective"), "step-time");
+  EXPECT_EQ(search.at("pruned"), search.at("pruned_by_memory").get<std::int64_t>() +
+                                     search.at("pruned_by_objective").get<std::int64_t>());
+}
+
+// 24 sequences are no whole number for each of 16 devices.
+TEST(PlanAnswers, SayWhyABaselineIsNoPlan) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1 })", "24");
+  const PrintedJson baselines = answer(file).at("baselines");
+  ASSERT_EQ(baselines.size(), 3u);
+  EXPECT_TRUE(baselines[0].at("reason").is_null()) << "the rule of thumb is legal and fits";
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_TRUE(baselines[i].at("best").is_null());
+    const std::string reason = baselines[i].at("reason");
+    EXPECT_NE(reason.find("global_batch: found 24, allowed a multiple of 16"), std::string::npos)
+        << reason;
+  }
+  const std::string text = words_of(run_trainyard("plan " + file).out);
+  EXPECT_NE(text.find("plain DDP not legal: global_batch: found 24, allowed a multiple of 16"),
+            std::string::npos)
+      << text;
+}
+
+// 16 B and more of 8.03 B parameters on each device.
+TEST(PlanAnswers, SayWhatABaselineNeedsThatDoesNotFit) {
+  const PrintedJson ddp = answer(llama_8b(R"({ "micro_batch": 1 })")).at("baselines").at(1);
+  EXPECT_EQ(ddp.at("best").at("feasible"), false);
+  const std::string reason = ddp.at("reason");
+  EXPECT_EQ(reason.find("does not fit: a device needs "), 0u) << reason;
+}
+
+TEST(PlanAnswers, SayWhatWasFixedInVain) {
+  const std::string file =
+      llama_8b(R"({ "micro_batch": 1, "sequence_parallel": true, "tensor_parallel": 1 })");
+  const PrintedJson notes = answer(file).at("notes");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].at("note"), "sequence_parallel true has no effect without tensor parallelism");
+  EXPECT_EQ(notes[0].at("plans"), PrintedJson({0, 1, 2, 3, 4}));
+  const std::string text = words_of(run_trainyard("plan " + file).out);
+  EXPECT_NE(text.find("note all plans"), std::string::npos) << text;
+}
+
+// Activations on the hosts are nothing that Megatron-Core is known for (its catalog document).
+TEST(PlanAnswers, SayWhatTheStackIsNotKnownToHave) {
+  const PrintedJson notes =
+      answer(llama_8b(R"({ "micro_batch": 1, "offload": "activations" })")).at("notes");
+  ASSERT_FALSE(notes.empty());
+  const std::string note = notes[0].at("note");
+  EXPECT_EQ(note.find("offload activations under ZeRO-"), 0u) << note;
+  EXPECT_NE(note.find("megatron-core is not known to have it; it has optimizer under ZeRO-1"),
+            std::string::npos)
+      << note;
+}
+
+// The head of 128,256 rows is worth two layers: others than even ones are faster.
+std::string improvable() {
+  return llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 2, "pipeline_parallel": 4,
+                       "virtual_stages": 1 })",
+                  "64");
+}
+
+TEST(PlanAnswers, WriteTheImprovedPlan) {
+  const std::string file = improvable();
+  const std::filesystem::path out = scratch_folder() / "best.json";
+  const PrintedJson json = answer("--out " + quoted(out) + " " + file);
+  const PrintedJson& improvement = json.at("improvement");
+  ASSERT_FALSE(improvement.is_null());
+  ASSERT_LT(improvement.at("step_time_s"), json.at("plans").at(0).at("step_time_s"));
+  EXPECT_EQ(json.at("written").at("plan"), "improvement");
+  EXPECT_EQ(json.at("written").at("file"), out.string());
+  EXPECT_EQ(PrintedJson::parse(read_text(out)).at("plan"), improvement.at("plan"));
+  const Ran estimated = run_trainyard("estimate --format json " + quoted(out));
+  ASSERT_EQ(estimated.status, 0) << estimated.err;
+  EXPECT_EQ(PrintedJson::parse(estimated.out).at("step_time_s"), improvement.at("step_time_s"));
+  const std::string text = words_of(run_trainyard("plan --out " + quoted(out) + " " + file).out);
+  EXPECT_NE(text.find(": the improved plan (tp 2 · pp 4 · dp 2 "), std::string::npos) << text;
+  EXPECT_NE(text.find(" % faster than plan 1."), std::string::npos) << text;
+  const Ran csv = run_trainyard("plan --format csv --out " + quoted(out) + " " + file);
+  ASSERT_EQ(csv.status, 0) << csv.err;
+  EXPECT_EQ(PrintedJson::parse(read_text(out)).at("plan"), improvement.at("plan"));
+}
+
+// What was simulated is first because of it.
+TEST(PlanAnswers, WriteTheFirstPlanThatWasConfirmed) {
+  const std::filesystem::path out = scratch_folder() / "best.json";
+  const PrintedJson json = answer("--confirm 1 --out " + quoted(out) + " " + improvable());
+  EXPECT_EQ(json.at("written").at("plan"), "plans/0");
+  EXPECT_EQ(PrintedJson::parse(read_text(out)).at("plan"), json.at("plans").at(0).at("plan"));
+}
+
+TEST(PlanAnswers, WriteOneDocumentIntoAPipe) {
+  const std::filesystem::path pipe = scratch_folder() / "pipe";
+  const std::filesystem::path got = scratch_folder() / "got.json";
+  const std::string reads =
+      "mkfifo " + quoted(pipe) + "; cat " + quoted(pipe) + " >" + quoted(got) + " &";
+  const Ran ran = run_trainyard(
+      "plan --format csv --out " + quoted(pipe) + " " + improvable() + " && wait", reads);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_EQ(PrintedJson::parse(read_text(got)).at("trainyard"), "scenario/1");
+}
+
+void expect_a_page(const std::string& text) {
+  for (const std::string& line : lines_of(text)) {
+    const auto columns = std::count_if(line.begin(), line.end(), [](char c) {
+      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // no continuation of UTF-8
+    });
+    EXPECT_LE(columns, 100) << line;
+  }
+}
+
+TEST(PlanTable, IsNoWiderThanAPage) {
+  for (const char* example : {"llama-3.1-405b-16384-h100", "llama-3.1-70b-how-many-h100"}) {
+    const Ran ran = run_trainyard(std::string("plan '" TRAINYARD_SOURCE "/scenarios/examples/") +
+                                  example + ".json'");
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    expect_a_page(ran.out);
+  }
+}
+
+// The columns that are left out are said before the table.
+TEST(PlanTable, SaysOnceWhatAllPlansHave) {
+  const std::string wide =
+      run_trainyard("plan '" TRAINYARD_SOURCE "/scenarios/examples/llama-3.1-405b-16384-h100.json'")
+          .out;
+  EXPECT_NE(wide.find("\nall plans: tp 8 · cp 2 · pp 8 · dp 128 · mb 1 · zero 1 · recompute none"),
+            std::string::npos)
+      << wide;
+}
+
+TEST(PlanOfSizes, SaysWhereStatesLieAndWhichScheduleRuns) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "model": ["llama-3.1-8b",
+                                        "llama-3.1-70b"], "nodes": [1, 8], "tensor_parallel": 8 })",
+                                    "64");
+  const Ran ran = run_trainyard("plan " + file);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson points = answer(file).at("points");
+  ASSERT_EQ(points.size(), 4u);
+  for (const char* head : {" zero", " schedule", " offload", " recompute"}) {
+    EXPECT_NE(ran.out.find(head), std::string::npos) << head << "\n" << ran.out;
+  }
+  // 70.6 billion on one node: only with the optimizer on the hosts (PutsOnTheHostsWhatTheStackCan).
+  ASSERT_EQ(points[2].at("best").at("plan").at("offload").at("optimizer"), "host");
+  EXPECT_NE(ran.out.find(" optimizer "), std::string::npos) << ran.out;
+  expect_a_page(ran.out);
+}
+
+}  // namespace
+}  // namespace trainyard
