@@ -481,26 +481,27 @@ std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& p
   return bound;
 }
 
-bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
-  return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
-}
-
 // By the stages that are mostly the fullest; more where another is.
-int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
+int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) {
   return first_where(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return !is_too_full(node, plan);
+    return !node.stages.is_too_full(plan);
   });
 }
 
+// So are more of them.
+bool Worker::repeated_layers_are_too_slow(const Expansion& node, int layers, Plan& plan) {
+  plan.recompute = {RecomputeMode::full, layers};
+  node.stages.set_passes(plan);
+  if (leaf_bound(node, plan, Seconds(0))) return false;
+  leave_out(Fate::too_slow);
+  return true;
+}
+
 int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
+  if (end > 1 && repeated_layers_are_too_slow(node, 1, plan)) return 1;
   for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
-    plan.recompute = {RecomputeMode::full, layers};
-    node.stages.set_passes(plan);
-    if (!leaf_bound(node, plan, Seconds(0))) {
-      leave_out(Fate::too_slow);
-      return layers;
-    }
+    if (layers > 1 && repeated_layers_are_too_slow(node, layers, plan)) return layers;
     const std::optional<bool> fits = price_these_layers(layers);
     if (!fits) return end;
     if (*fits) return layers;
