@@ -489,19 +489,14 @@ int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) {
   });
 }
 
-// So are more of them.
-bool Worker::repeated_layers_are_too_slow(const Expansion& node, int layers, Plan& plan) {
-  plan.recompute = {RecomputeMode::full, layers};
-  node.stages.set_passes(plan);
-  if (leaf_bound(node, plan, Seconds(0))) return false;
-  leave_out(Fate::too_slow);
-  return true;
-}
-
 int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
-  if (end > 1 && repeated_layers_are_too_slow(node, 1, plan)) return 1;
   for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
-    if (layers > 1 && repeated_layers_are_too_slow(node, layers, plan)) return layers;
+    plan.recompute = {RecomputeMode::full, layers};
+    node.stages.set_passes(plan);
+    if (!leaf_bound(node, plan, Seconds(0))) {
+      leave_out(Fate::too_slow);
+      return layers;
+    }
     const std::optional<bool> fits = price_these_layers(layers);
     if (!fits) return end;
     if (*fits) return layers;

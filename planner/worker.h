@@ -85,7 +85,6 @@ class Worker {
   void price_best_of(const BoundedLayers& bounded, Plan& plan);
   // Whether it fits; nothing: it is not legal.
   std::optional<bool> price_these_layers(int layers);
-  bool repeated_layers_are_too_slow(const Expansion& node, int layers, Plan& plan);
   // Returns how many those are, or how many are too slow; `end`: none.
   int price_fewest_layers(const Expansion& node, int end, Plan& plan);
   static int fewest_that_fit(const Expansion& node, int end, Plan& plan);
