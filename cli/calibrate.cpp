@@ -147,8 +147,11 @@ Expected<Subject> measured_device(const CalibrateOptions& options) {
   auto measured = measure_device(limits_of(options, progress, kCollectiveShare, alone));
   if (!measured) return tl::unexpected(measured.error());
   subject.samples = std::move(measured->samples);
-  subject.frame = {measured->memory, measured->multiprocessors, measured->link,
-                   measured_slowdown(options, subject.groups)};
+  subject.frame = {.memory = measured->memory,
+                   .multiprocessors = measured->multiprocessors,
+                   .host = measured->link,
+                   .overlap_slowdown = measured_slowdown(options, subject.groups),
+                   .generation = generation_of(measured->compute_major, measured->compute_minor)};
   if (was_interrupted()) return subject;
   if (auto done = add_steps(options, progress, subject); !done) {
     return tl::unexpected(done.error());

@@ -1,5 +1,6 @@
 // trainyard run SCENARIO
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <charconv>
@@ -20,6 +21,8 @@
 #include "executor/start.h"
 #include "executor/supervisor.h"
 #include "executor/token_file.h"
+#include "model/cost/memory.h"
+#include "model/cost/stage_parameters.h"
 #include "model/program/lower.h"
 #include "scenarios/output.h"
 #include "scenarios/write_profile.h"
@@ -235,7 +238,40 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   return differs ? kAnswerIsNo : kDone;
 }
 
+// What the ranks of this machine hold from the first step to the last: less than they will take.
+Bytes states_of(const RunOptions& options, const Question& question, const Setting& setting) {
+  const Training& training = question.job.job.training;
+  std::vector<StageParameters> stages;
+  stage_parameters(question.job, setting.plan, stages);
+  const auto of_stage = [&](std::size_t stage) {
+    return state_memory(training, setting.plan, stages[stage]).allocated();
+  };
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
+  Bytes all;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) all += of_stage(stage);
+  return all * (setting.plan.devices() / static_cast<double>(stages.size()));
+}
+
+// Before any rank starts: a machine without memory ends processes that have nothing to do with it.
+Expected<void> check_memory(const RunOptions& options, const Question& question,
+                            const Setting& setting) {
+  if (options.backend == BackendKind::cuda) return {};  // each allocation is checked there
+  const Bytes machine(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<double>(sysconf(_SC_PAGESIZE)));
+  const Bytes states = states_of(options, question, setting);
+  if (states <= machine) return {};
+  return failure(options.file.string(),
+                 fmt::format("found weights, gradients and optimizer states of {}; this machine "
+                             "has {} ({})",
+                             with_unit(states), with_unit(machine),
+                             options.alone ? "a plan with smaller shards is needed"
+                                           : "--scale-down derives a smaller run, --alone runs "
+                                             "one rank"));
+}
+
 int supervise(const RunOptions& options, const Question& question, const Setting& setting) {
+  if (const auto room = check_memory(options, question, setting); !room) return fail(room.error());
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return fail(in_file(options.file, program.error()));
   const RankLayout layout(setting.plan, setting.model.kv_heads);

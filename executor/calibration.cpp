@@ -109,11 +109,20 @@ BytesPerSecond link_of(const HostSamples& samples, const std::vector<CollectiveS
 
 }  // namespace
 
+std::optional<DeviceGeneration> generation_of(int major, int minor) {
+  const bool ada = major == 8 && minor == 9;
+  if (major == 8 && !ada) return DeviceGeneration::ampere;
+  if (major == 9) return DeviceGeneration::hopper;
+  if (major == 10) return DeviceGeneration::blackwell;
+  return std::nullopt;
+}
+
 Expected<Device> fitted_device(const HostSamples& samples,
                                const std::vector<CollectiveSample>& collectives,
                                const DeviceFrame& frame) {
   const auto silent = [](double) {};
   Device device;
+  device.generation = frame.generation;
   device.multiprocessors = frame.multiprocessors;
   device.memory = frame.memory;
   device.memory_bandwidth = samples.copy;

@@ -18,8 +18,14 @@ struct DeviceFrame {
   Bytes memory;
   int multiprocessors = 1;
   BytesPerSecond host;  // to the host's memory, per direction; 0: that is where it computes
-  std::optional<double> overlap_slowdown;  // nothing where no second rank was there
+  std::optional<double> overlap_slowdown;      // nothing where no second rank was there
+  std::optional<DeviceGeneration> generation;  // none: the host, or a GPU of another
 };
+
+// Of an NVIDIA GPU by its compute capability (CUDA C++ Programming Guide, "Compute Capabilities");
+// none where no stack has runs of it: Volta, Turing, Ada, consumer Blackwell.
+std::optional<DeviceGeneration> generation_of(int major, int minor);
+
 Expected<Device> fitted_device(const HostSamples& samples,
                                const std::vector<CollectiveSample>& collectives,
                                const DeviceFrame& frame);

@@ -31,7 +31,7 @@ ParameterShares parameter_shares(const PreparedJob& job) {
 }
 
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const Offload& offload) {
+                       const Offload& offload, double computed) {
   const Job& j = job.job;
   const int devices = j.cluster.devices();
   FlopsPerSecond peak;
@@ -39,8 +39,8 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
     peak = std::max(peak, rate);
   }
   const Flops sequence = job.flop.layers - 0.5 * job.flop.attention_core + job.flop.head;
-  const Seconds step =
-      3 * static_cast<double>(j.training.global_batch) * sequence / (peak * devices);
+  const double sequences = computed * static_cast<double>(j.training.global_batch);
+  const Seconds step = 3 * sequences * sequence / (peak * devices);
   switch (objective) {
     case Objective::step_time:
     case Objective::goodput:
@@ -56,10 +56,10 @@ double objective_bound(const PreparedJob& job, const ParameterShares& shares, Ob
 }
 
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const std::vector<SearchedOffload>& offloads) {
+                       const std::vector<SearchedOffload>& offloads, double computed) {
   double least = std::numeric_limits<double>::infinity();
   for (const SearchedOffload& searched : offloads) {
-    least = std::min(least, objective_bound(job, shares, objective, searched.offload));
+    least = std::min(least, objective_bound(job, shares, objective, searched.offload, computed));
   }
   return least;
 }

@@ -20,11 +20,11 @@ ParameterShares parameter_shares(const PreparedJob& job);
 
 // No plan has a lower objective: model FLOP (causal attention) at the peak of all devices, and the
 // states spread over all of them, without those that `offload` sends elsewhere. 0 where nothing is
-// known (energy).
+// known (energy). `computed`: the share of the FLOP that is left where experts drop tokens.
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const Offload& offload);
+                       const Offload& offload, double computed = 1);
 // The same of a search that may choose among `offloads`.
 double objective_bound(const PreparedJob& job, const ParameterShares& shares, Objective objective,
-                       const std::vector<SearchedOffload>& offloads);
+                       const std::vector<SearchedOffload>& offloads, double computed = 1);
 
 }  // namespace trainyard

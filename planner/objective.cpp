@@ -36,8 +36,12 @@ Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate) {
   if (!reliability.stragglers) return estimate.step_time_high;
   const Stragglers& stragglers = *reliability.stragglers;
-  const Breakdown& spent = estimate.breakdown;
-  const Seconds kernels = spent.compute + spent.embedding_head + spent.recompute;
+  Seconds kernels;
+  for (const StageEstimate& stage : estimate.stages) {
+    const Breakdown& spent = stage.exposed;
+    kernels = std::max(kernels, spent.compute + spent.embedding_head + spent.recompute);
+  }
+  kernels *= plan.microbatches;
   const double longer = slow_share(stragglers, plan) * (1 / stragglers.speed - 1);
   return estimate.step_time_high + kernels * longer;
 }
@@ -62,7 +66,9 @@ double objective_value(const PreparedJob& job, const Valuation& valuation, Objec
                        const Plan& plan, const Estimate& estimate) {
   double value = objective_value(objective, estimate);
   if (objective == Objective::goodput) {
-    value /= estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint).goodput;
+    constexpr double kLeast = 1e-9;  // a job that gets nowhere is ranked by its step
+    value /= std::max(
+        kLeast, estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint).goodput);
   }
   if (valuation.robust && objective != Objective::memory) {
     value *=

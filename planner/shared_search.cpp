@@ -244,7 +244,8 @@ void SharedSearch::lower_open_families(double value) {
 double SharedSearch::open_bound() const {
   double bound = open_families_;
   if (first_open < nodes.size()) bound = std::min(bound, nodes[first_open].bound.first);
-  return std::max(bound, objective_bound(job, shares, options.objective, space.offloads));
+  const double computed = std::min(1.0, options.base.capacity_factor.value_or(1));
+  return std::max(bound, objective_bound(job, shares, options.objective, space.offloads, computed));
 }
 
 }  // namespace trainyard

@@ -367,16 +367,39 @@ Seconds StageBounds::pipeline(const Plan& plan) {
   return alike ? std::max(busy, span_of(plan, with_copies_) - hidden_copies_) : busy;
 }
 
+MemoryUse StageBounds::memory_at(const Plan& plan, int stage) const {
+  const StageParameters& held = held_[static_cast<std::size_t>(stage)];
+  const StageMemory memory = stage_memory(job_, plan, costs_, held, stage);
+  return {memory.at_peak.device(), memory.on_host * job_.job.cluster.devices_per_node};
+}
+
+// The first stage has the embedding and most micro-batches, of those between the second, and the
+// last one has the head.
+template <typename Visit>
+void StageBounds::visit_fullest(const Plan& plan, const Visit& goes_on) const {
+  const int stages = plan.pipeline_parallel;
+  for (int i = 0; i < std::min(3, stages); ++i) {
+    if (!goes_on(memory_at(plan, i < 2 ? i : stages - 1))) return;
+  }
+}
+
 MemoryUse StageBounds::memory(const Plan& plan) const {
   MemoryUse most;
-  const int last = plan.pipeline_parallel - 1;
-  for (const int stage : {0, std::min(1, last), last}) {
-    const StageParameters& held = held_[static_cast<std::size_t>(stage)];
-    const StageMemory memory = stage_memory(job_, plan, costs_, held, stage);
-    most.device = std::max(most.device, memory.at_peak.device());
-    most.hosts = std::max(most.hosts, memory.on_host * job_.job.cluster.devices_per_node);
-  }
+  visit_fullest(plan, [&](const MemoryUse& use) {
+    most.device = std::max(most.device, use.device);
+    most.hosts = std::max(most.hosts, use.hosts);
+    return true;
+  });
   return most;
+}
+
+bool StageBounds::is_too_full(const Plan& plan) const {
+  bool too_full = false;
+  visit_fullest(plan, [&](const MemoryUse& use) {
+    too_full = fullness(job_.job.cluster, use) * kRounding > 1;
+    return !too_full;
+  });
+  return too_full;
 }
 
 int StageBounds::most_layers() const {

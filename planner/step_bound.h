@@ -97,6 +97,8 @@ class StageBounds {
   bool copies_show(const Plan& plan) const;
   // Memory of the stages that are mostly the fullest.
   MemoryUse memory(const Plan& plan) const;
+  // Whether one of these has no room for it.
+  bool is_too_full(const Plan& plan) const;
   // Of any stage.
   int most_layers() const;
 
@@ -108,6 +110,9 @@ class StageBounds {
   bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   // And the same copies: a stage of the same layers holds as much of an embedding or a head.
   bool holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
+  MemoryUse memory_at(const Plan& plan, int stage) const;
+  template <typename Visit>
+  void visit_fullest(const Plan& plan, const Visit& goes_on) const;
   // Nothing where a stage works both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
   // The schedule's, where it has a closed form.

@@ -478,15 +478,11 @@ std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& p
   return bound;
 }
 
-bool Worker::is_too_full(const Expansion& node, const Plan& plan) const {
-  return fullness(shared_.job.job.cluster, node.stages.memory(plan)) * (1 - 1e-9) > 1;
-}
-
 // By the stages that are mostly the fullest; more where another is.
-int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) const {
+int Worker::fewest_that_fit(const Expansion& node, int end, Plan& plan) {
   return first_where(1, end, [&](int layers) {
     plan.recompute = {RecomputeMode::full, layers};
-    return !is_too_full(node, plan);
+    return !node.stages.is_too_full(plan);
   });
 }
 

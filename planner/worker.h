@@ -67,8 +67,6 @@ class Worker {
   Fate fate_over_all(const Sharding& sharding, std::size_t index) const;
   Seconds known_pipeline(const Sharding& sharding) const;
   static bool may_repeat_rather_than_copy(const Expansion& node, Plan& plan);
-  // By the stages that are mostly the fullest.
-  bool is_too_full(const Expansion& node, const Plan& plan) const;
   // Of `first` … `end` − 1 layers, repeated in full.
   struct LayerRange {
     int first, end;
@@ -89,7 +87,7 @@ class Worker {
   std::optional<bool> price_these_layers(int layers);
   // Returns how many those are, or how many are too slow; `end`: none.
   int price_fewest_layers(const Expansion& node, int end, Plan& plan);
-  int fewest_that_fit(const Expansion& node, int end, Plan& plan) const;
+  static int fewest_that_fit(const Expansion& node, int end, Plan& plan);
   bool is_promising(const Plan& plan);
   Fate price();
   Fate judge(const Plan& plan);

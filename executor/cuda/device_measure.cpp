@@ -253,8 +253,12 @@ Expected<MeasuredDevice> measure_device(const MeasureLimits& limits) {
   DeviceMeasurement measurement(limits, 0, properties.major >= 9);
   auto samples = measurement.run();
   if (!samples) return tl::unexpected(samples.error());
-  return MeasuredDevice{*std::move(samples), Bytes(static_cast<double>(properties.totalGlobalMem)),
-                        properties.multiProcessorCount, measurement.link()};
+  return MeasuredDevice{.samples = *std::move(samples),
+                        .memory = Bytes(static_cast<double>(properties.totalGlobalMem)),
+                        .multiprocessors = properties.multiProcessorCount,
+                        .link = measurement.link(),
+                        .compute_major = properties.major,
+                        .compute_minor = properties.minor};
 }
 
 }  // namespace trainyard

@@ -11,6 +11,7 @@ struct MeasuredDevice {
   Bytes memory;
   int multiprocessors = 1;
   BytesPerSecond link;  // from the host's memory
+  int compute_major = 0, compute_minor = 0;
 };
 // The error names the call that failed. Requires: there is a device.
 Expected<MeasuredDevice> measure_device(const MeasureLimits& limits);

@@ -66,6 +66,24 @@ TEST(CalibratedDevice, ReachesTheHostsMemoryByItsLinkOrByACopy) {
   EXPECT_EQ(inside->host_bandwidth.value(), 0.5e12);
 }
 
+// Compute capabilities as NVIDIA lists them: V100 7.0, A100 8.0, A40 8.6, L40S 8.9, H100 9.0,
+// B200 10.0, RTX 5090 12.0.
+TEST(CalibratedDevice, HasTheGenerationOfItsComputeCapability) {
+  using enum DeviceGeneration;
+  EXPECT_EQ(generation_of(7, 0), std::nullopt);
+  EXPECT_EQ(generation_of(8, 0), ampere);
+  EXPECT_EQ(generation_of(8, 6), ampere);
+  EXPECT_EQ(generation_of(8, 9), std::nullopt);
+  EXPECT_EQ(generation_of(9, 0), hopper);
+  EXPECT_EQ(generation_of(10, 0), blackwell);
+  EXPECT_EQ(generation_of(12, 0), std::nullopt);
+  const auto gpu = fitted_device(plain_samples(), {}, {.generation = hopper});
+  const auto host = fitted_device(plain_samples(), {}, {});
+  ASSERT_TRUE(gpu && host);
+  EXPECT_EQ(gpu->generation, hopper);
+  EXPECT_EQ(host->generation, std::nullopt);
+}
+
 TEST(CalibratedDevice, HasTheSlowdownThatWasMeasuredOfIt) {
   const auto measured = fitted_device(plain_samples(), {}, {.overlap_slowdown = 0.25});
   const auto alone = fitted_device(plain_samples(), {}, {});

@@ -261,6 +261,23 @@ SearchResult stopped_after(const PreparedJob& job, std::int64_t plans) {
                 });
 }
 
+// What is dropped beyond the experts' capacity is not computed, though it counts as model FLOP.
+TEST(ObjectiveBound, KnowsThatDroppedTokensAreNotComputed) {
+  Job raw = small_moe_job();
+  raw.model.expert_ffn_size = 65536;
+  raw.training.global_batch = 512;
+  const PreparedJob job = prepare(raw);
+  PlanRequest request{.capacity_factor = 0.05};
+  const auto plan = make_plan(request, raw.model, raw.cluster, raw.training);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const double step = estimate(job, *plan).step_time.value();
+  const auto bound = [&job](double computed) {
+    return objective_bound(job, parameter_shares(job), Objective::step_time, Offload{}, computed);
+  };
+  EXPECT_GT(bound(1), step);  // the case is one that tells
+  EXPECT_LE(bound(0.05), step);
+}
+
 // Of the open frontier: never above the best plan of all, never below the least bound of any node
 // that may fit. Both are found apart from the search that stops.
 TEST(Gap, IsThatOfTheOpenFrontier) {

@@ -38,9 +38,12 @@ TEST(RobustStepTime, IsTheHighEndAndTheShareOfTimeThatAStragglerTakes) {
   Estimate estimate;
   estimate.step_time = Seconds(10);
   estimate.step_time_high = Seconds(12);
-  estimate.breakdown.compute = Seconds(5);
-  estimate.breakdown.recompute = Seconds(1);
+  estimate.stages.resize(2);  // of one micro-batch of two, on the stage with most of it 3 s
+  estimate.stages[0].exposed.compute = Seconds(2.75);
+  estimate.stages[1].exposed.compute = Seconds(2.5);
+  estimate.stages[1].exposed.recompute = Seconds(0.5);
   Plan plan;
+  plan.microbatches = 2;
   plan.data_parallel = 100;
   Reliability reliability;
   EXPECT_EQ(robust_step_time(reliability, plan, estimate), Seconds(12));
@@ -70,6 +73,21 @@ TEST(Search, MinimisesGoodputAndTheRobustStepAsAListOfAllPlansDoes) {
       EXPECT_EQ(value(found.plans[0]), least) << i;
     }
   }
+}
+
+// A link to the host that nobody names (TPUs) is no link of 0 B/s, of which no plan would ever get
+// anywhere: the fastest plan has the best goodput as long as checkpoints take seconds.
+TEST(Search, RanksByGoodputWhereTheLinkToTheHostIsUnknown) {
+  Job raw = small_dense_job();
+  raw.cluster.device.host_bandwidth = BytesPerSecond(0);
+  const PreparedJob job = prepare(raw);
+  const Candidate fastest = search(job, {.top = 1}, analytic_evaluator(job)).plans.at(0);
+  const SearchOptions options{.objective = Objective::goodput, .top = 1};
+  const Candidate best = search(job, options, analytic_evaluator(job)).plans.at(0);
+  EXPECT_EQ(best.estimate.step_time, fastest.estimate.step_time);
+  const GoodputEstimate goodput = estimate_goodput(job, best.plan, {}, {});
+  EXPECT_GT(goodput.goodput, 0.9);
+  EXPECT_GT(goodput.blocking, Seconds(0));
 }
 
 TEST(Search, GoodputDividesTheStepByWhatFailuresLeave) {
