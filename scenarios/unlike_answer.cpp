@@ -127,6 +127,15 @@ Seconds step_without(GroupedJob job, const GroupSearchOptions& options, std::siz
   return plans.empty() ? kNever : plans.front().step_time;
 }
 
+std::string why_nothing(const GroupedPlans& found) {
+  if (found.left_out.empty()) {
+    return "found no plan that fits, neither through several groups nor on one of them; allowed: "
+           "devices whose memory holds the job";
+  }
+  return "found no plan that fits and is legal, neither through several groups nor on one of them; "
+         "allowed: more in the planner section, or devices whose memory holds the job";
+}
+
 }  // namespace
 
 Error not_for_groups(std::string_view where, std::string_view found, std::string_view allowed) {
@@ -139,12 +148,9 @@ Error plan_of_groups() { return not_for_groups("/plan", "a plan", "none: the pla
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
                                         const GroupSearchOptions& options) {
   if (settings.plan) return tl::unexpected(plan_of_groups());
-  const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
-  if (plans.empty()) {
-    return failure("/cluster/groups",
-                   "found no plan that fits, neither through several groups nor on one of them; "
-                   "allowed: devices whose memory holds the job");
-  }
+  const GroupedPlans found = plan_groups(job, options);
+  const std::vector<GroupedPlan> plans = in_order(found);
+  if (plans.empty()) return failure("/cluster/groups", why_nothing(found));
   UnlikeAnswer answer{.best = plans.front(), .stand_in = {}, .candidate = {}};
   answer.stand_in = stand_in_of(job, answer.best, settings);
   answer.candidate = {

@@ -162,6 +162,14 @@ TEST(UnlikeAnswer, IsRefusedWithAPlanAndWhereNothingFits) {
               HasSubstr("found no plan that fits"));
 }
 
+TEST(UnlikeAnswer, SaysWhereThePlannerSectionLeavesNothing) {
+  const Scenario scenario =
+      with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "planner": { "tensor_parallel": 3 })");
+  const auto answer = answer_of_groups(grouped_job(scenario), scenario, group_options(scenario));
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, HasSubstr("allowed: more in the planner section"));
+}
+
 // The fewer are left, the less is done; none is faster than the whole.
 TEST(UnlikeAnswer, IsPlannedAnewForTheNodesThatAreLeft) {
   const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb");
