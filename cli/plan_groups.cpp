@@ -223,16 +223,16 @@ CsvRow idle_row(const Scenario& scenario, std::size_t group) {
           {"use", "left out"},
           {"step_time_s", ""},
           {"boundary_s", ""},
-          {"cost_per_step_usd", ""},
-          {"energy_per_step_joule", ""},
-          {"memory_share", ""},
-          {"goodput", ""},
           {"group", scenario.unlike->groups[group].name},
           {"stages", ""},
           {"layers", ""},
           {"replicas", ""},
           {"micro_batches", ""},
-          {"peak_memory_bytes", ""}};
+          {"peak_memory_bytes", ""},
+          {"cost_per_step_usd", ""},
+          {"energy_per_step_joule", ""},
+          {"memory_share", ""},
+          {"goodput", ""}};
 }
 
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
@@ -244,16 +244,16 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"use", std::string(name_of(plan.use))},
                       {"step_time_s", csv_number(plan.step_time.value())},
                       {"boundary_s", csv_number(plan.boundary.value())},
-                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
-                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
-                      {"memory_share", csv_number(plan.fullness)},
-                      {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""},
                       {"group", scenario.unlike->groups[g].name},
                       {"stages", fmt::format("{}", share.stages)},
                       {"layers", fmt::format("{}", share.layers)},
                       {"replicas", fmt::format("{}", share.replicas)},
                       {"micro_batches", fmt::format("{}", share.microbatches)},
-                      {"peak_memory_bytes", csv_number(share.peak_memory.value())}});
+                      {"peak_memory_bytes", csv_number(share.peak_memory.value())},
+                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
+                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
+                      {"memory_share", csv_number(plan.fullness)},
+                      {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
     }
   }
   for (const std::size_t g : groups_without_precision(scenario)) {
