@@ -52,28 +52,38 @@ struct PlanOptions {
 };
 
 // What is minimised must be known.
-Expected<void> check_objective(const PlanOptions& options, const Device& device) {
+Expected<void> check_objective(const PlanOptions& options, const std::string& where,
+                               const Device& device) {
   const auto asks = [&options](Objective objective) {
     return options.objective == objective || options.second() == objective;
   };
   if (asks(Objective::cost) && !device.price) {
-    return failure(options.file.string(), "the device has no price, which the cost needs");
+    return failure(where, "the device has no price, which the cost needs");
   }
   if (asks(Objective::energy) && device.power <= Watts(0)) {
-    return failure(options.file.string(), "the device has no power, which the energy needs");
+    return failure(where, "the device has no power, which the energy needs");
   }
   return {};
 }
 
-// Options that are about the one plan of one size, or about a search that groups do not have.
-Expected<void> check_options(const PlanOptions& options, std::string_view with, bool searches) {
-  const std::pair<std::string_view, bool> given[] = {
-      {"--out", !options.out.empty()},
-      {"--explain", options.explain.has_value()},
-      {"--pareto", !options.pareto.empty()},
-      {"--confirm", options.confirm > 0},
-      {"--robust", !searches && options.robust},
-      {"--objective", !searches && options.objective != Objective::step_time}};
+// Of every group, for any of them may be at work.
+Expected<void> check_objective(const PlanOptions& options, const UnlikeCluster& cluster) {
+  for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
+    const Cluster& group = cluster.groups[g];
+    const std::string where =
+        fmt::format("{}: /cluster/groups/{} ({})", options.file.string(), g, group.name);
+    if (auto known = check_objective(options, where, group.device); !known) return known;
+  }
+  return {};
+}
+
+// Options that are about the one plan of one size, or about an interval that groups do not have.
+Expected<void> check_options(const PlanOptions& options, std::string_view with, bool of_sizes) {
+  const std::pair<std::string_view, bool> given[] = {{"--out", !options.out.empty()},
+                                                     {"--explain", of_sizes && options.explain},
+                                                     {"--pareto", !options.pareto.empty()},
+                                                     {"--confirm", options.confirm > 0},
+                                                     {"--robust", !of_sizes && options.robust}};
   for (const auto& [name, is_given] : given) {
     if (!is_given) continue;
     return failure(std::string(name), fmt::format("found with {}; allowed: without them", with));
@@ -102,12 +112,15 @@ Expected<void> check(const PlanOptions& options, const std::vector<PinnedKey>& p
   if (!layers) return layers;
   if (scenario.unlike && scenario.plan)
     return tl::unexpected(in_file(options.file, plan_of_groups()));
-  if (scenario.unlike) return check_options(options, "groups of unlike nodes", false);
+  if (scenario.unlike) {
+    auto checked = check_options(options, "groups of unlike nodes", false);
+    return checked ? check_objective(options, *scenario.unlike) : checked;
+  }
   if (asks_for_sizes(scenario.space)) {
     auto checked = check_options(options, "sizes in the planner section", true);
     if (!checked) return checked;
   }
-  return check_objective(options, question.job.job.cluster.device);
+  return check_objective(options, file, question.job.job.cluster.device);
 }
 
 SearchOptions planner_options(const PlanOptions& options, const Scenario& scenario) {
@@ -359,9 +372,11 @@ int run(const PlanOptions& options) {
     return fail(checked.error());
   }
   if (question->scenario.unlike) {
-    return answer_for_groups(
-        *question,
-        {.top = options.top, .time_limit = Seconds(options.time_limit), .format = options.format});
+    return answer_for_groups(*question, {.top = options.top,
+                                         .objective = options.objective,
+                                         .time_limit = Seconds(options.time_limit),
+                                         .format = options.format,
+                                         .pinned = std::move(pinned)});
   }
   const SearchOptions planner = planner_options(options, question->scenario);
   if (asks_for_sizes(question->scenario.space)) {

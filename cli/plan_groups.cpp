@@ -7,7 +7,9 @@
 
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
+#include "cli/explain_option.h"
 #include "cli/plan_search.h"
+#include "cli/plan_table.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/style.h"
@@ -35,30 +37,68 @@ std::string tokens_cell(const Training& training, const GroupedPlan& plan) {
   return number(tokens / plan.step_time.value());
 }
 
-void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number, Table& table) {
+std::optional<Column> value_column(Objective objective) {
+  switch (objective) {
+    case Objective::step_time:
+      break;
+    case Objective::cost:
+      return Column{"cost", "USD/step"};
+    case Objective::energy:
+      return Column{"energy", "kWh/step"};
+    case Objective::memory:
+      return Column{"fullest", "%"};
+    case Objective::goodput:
+      return Column{"goodput", "%"};
+  }
+  return std::nullopt;
+}
+
+// In the unit of the column.
+std::string value_cell(Objective objective, const GroupedPlan& plan) {
+  constexpr double kJoulesAKilowattHour = 3.6e6;
+  if (objective == Objective::cost) return number(plan.value);
+  if (objective == Objective::energy)
+    return fmt::format("{:.3f}", plan.value / kJoulesAKilowattHour);
+  return percent(objective == Objective::memory ? plan.fullness : plan.goodput.value_or(1));
+}
+
+void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number,
+              Objective objective, Table& table) {
   const UnlikeCluster& cluster = *scenario.unlike;
   bool is_first = true;
   for (const std::size_t g : plan.order) {
     const GroupShare& share = plan.shares[g];
-    table.add_row(
-        {is_first ? fmt::format("{}", number) : "", is_first ? use_words(plan) : "",
-         is_first ? fmt::format("{:.3f}", plan.step_time.value()) : "",
-         is_first ? tokens_cell(scenario.job.training, plan) : "",
-         fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
-         fmt::format("{}", share.stages), fmt::format("{}", share.layers),
-         fmt::format("{}", share.replicas), fmt::format("{}", share.microbatches),
-         fmt::format("{:.1f}", share.peak_memory.value() / kGib)});
+    std::vector<std::string> row(4);
+    if (is_first) {
+      row = {fmt::format("{}", number), use_words(plan),
+             fmt::format("{:.3f}", plan.step_time.value()),
+             tokens_cell(scenario.job.training, plan)};
+    }
+    if (value_column(objective)) row.push_back(is_first ? value_cell(objective, plan) : "");
+    for (std::string cell :
+         {fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
+          fmt::format("{}", share.stages), fmt::format("{}", share.layers),
+          fmt::format("{}", share.replicas), fmt::format("{}", share.microbatches),
+          fmt::format("{:.1f}", share.peak_memory.value() / kGib)}) {
+      row.push_back(std::move(cell));
+    }
+    table.add_row(std::move(row));
     is_first = false;
   }
 }
 
-std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best) {
-  std::string words = plan_line(plan.plan) + ".";
-  if (&plan != &best) {
+std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
+  if (objective == Objective::step_time) {
     const Seconds lost = plan.step_time - best.step_time;
-    words +=
-        fmt::format(" It is {} ({} %) slower.", with_unit(lost), percent(lost / best.step_time));
+    return fmt::format("It is {} ({} %) slower.", with_unit(lost), percent(lost / best.step_time));
   }
+  return fmt::format("Its {} is {} % higher.", objective_words(objective),
+                     percent(plan.value / best.value - 1));
+}
+
+std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
+  std::string words = plan_line(plan.plan) + ".";
+  if (&plan != &best) words += " " + lost_words(plan, best, objective);
   if (plan.boundary > Seconds(0)) {
     words += fmt::format(" What crosses between the groups shows with {} of the step.",
                          with_unit(plan.boundary));
@@ -66,13 +106,68 @@ std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best) {
   return words;
 }
 
+// How much lower the best may be, at most.
+std::string gap_words(const GroupedPlans& found) {
+  if (found.objective == Objective::step_time) {
+    return fmt::format(": the best step may be up to {} % lower.", percent(gap_of(found)));
+  }
+  const std::string_view value = objective_words(found.objective);
+  if (found.value_bound <= 0) return fmt::format(". Of the {} no bound is known.", value);
+  return fmt::format(". The best {} may be up to {} % lower.", value, percent(gap_of(found)));
+}
+
 std::string search_words(const GroupedPlans& found) {
   const std::string bound =
       fmt::format("All devices at their peak would take {}, and no plan of any kind less",
                   with_unit(found.bound));
   if (found.complete) return fmt::format("these ways were searched to their end. {}.", bound);
-  return fmt::format("stopped early: the best so far. {}: the best step may be up to {} % lower.",
-                     bound, percent(gap_of(found)));
+  return fmt::format("stopped early: the best so far. {}{}", bound, gap_words(found));
+}
+
+std::string_view way_words(GroupUse use) {
+  return use == GroupUse::pipeline ? "a pipeline through several groups"
+                                   : "replicas on several groups";
+}
+
+// Of the ways that nothing is left of, why; and what does not allow them.
+std::vector<std::string> reasons_of(const Scenario& scenario, const GroupedPlans& found,
+                                    std::string_view by) {
+  const std::vector<std::size_t> idle = groups_without_precision(scenario);
+  std::vector<std::string> reasons;
+  for (const LeftOutWay& way : found.left_out) {
+    if (way.group && std::ranges::find(idle, *way.group) != idle.end()) continue;
+    const std::string reason = reason_of(scenario, way);
+    reasons.push_back(way.group ? reason : fmt::format("{}: {}{}", way_words(way.use), reason, by));
+  }
+  return reasons;
+}
+
+std::string ways_left_out(const Scenario& scenario, const GroupedPlans& found, const Style& style) {
+  std::string text;
+  for (const std::string& reason : reasons_of(scenario, found, " by the planner section")) {
+    text += paragraph("left out", reason + ".", style);
+  }
+  return text;
+}
+
+// The best plan with the pinned keys beside the best of all, or why there is none.
+std::string explained_words(const Scenario& scenario, const ExplainedGroups& explained,
+                            const GroupedPlan& winner) {
+  const GroupedPlans& found = explained.found;
+  const std::vector<GroupedPlan> plans = in_order(found);
+  if (plans.empty() && !found.complete) return "none was found before the search was stopped.";
+  if (plans.empty()) {
+    const std::vector<std::string> reasons = reasons_of(scenario, found, "");
+    return reasons.empty() ? "no plan fits."
+                           : fmt::format("no plan: {}.", fmt::join(reasons, "; "));
+  }
+  const GroupedPlan& best = plans.front();
+  if (best.value == winner.value) return "so has the best plan.";
+  return fmt::format("at its best {}, {}. {}", use_words(best), plan_line(best.plan),
+                     best.value > winner.value
+                         ? lost_words(best, winner, found.objective)
+                         : "That is better than the best above: layers are moved from stage to "
+                           "stage under the best degrees only.");
 }
 
 // Of the groups that no plan can use, why.
@@ -88,21 +183,38 @@ std::string left_out(const Scenario& scenario) {
 }
 
 std::string report(const Question& question, const std::vector<GroupedPlan>& plans,
-                   const GroupedPlans& found, const Style& style) {
+                   const GroupedPlans& found, const std::optional<ExplainedGroups>& explained,
+                   const Style& style) {
   const std::string heading = job_heading(question, style) + "\n";
   const std::string idle = left_out(question.scenario);
   const std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
+                          ways_left_out(question.scenario, found, style) +
                           paragraph("search", search_words(found), style);
   if (plans.empty()) {
     return heading + style.bad("no plan fits") +
            ", neither through several groups nor on one of them\n" + end;
   }
-  std::string text = heading + "the best plan of every way to use the groups\n";
-  text += groups_table(question.scenario, plans, style) + "\n";
+  std::string text = heading + "the best plan of every way to use the groups";
+  if (found.objective != Objective::step_time) {
+    text += fmt::format(", by {}", objective_words(found.objective));
+  }
+  text += "\n" + groups_table(question.scenario, plans, style, found.objective) + "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    text += paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front()), style);
+    text += paragraph(fmt::format("plan {}", i + 1),
+                      plan_words(plans[i], plans.front(), found.objective), style);
+  }
+  if (explained) {
+    text += paragraph("explained",
+                      fmt::format("{}: {}", pinned_words(explained->pinned),
+                                  explained_words(question.scenario, *explained, plans.front())),
+                      style);
   }
   return text + end;
+}
+
+template <typename Q>
+std::string csv_figure(const std::optional<Q>& figure) {
+  return figure ? csv_number(figure->value()) : "";
 }
 
 // A group that no plan can use: no figures.
@@ -116,7 +228,11 @@ CsvRow idle_row(const Scenario& scenario, std::size_t group) {
           {"layers", ""},
           {"replicas", ""},
           {"micro_batches", ""},
-          {"peak_memory_bytes", ""}};
+          {"peak_memory_bytes", ""},
+          {"cost_per_step_usd", ""},
+          {"energy_per_step_joule", ""},
+          {"memory_share", ""},
+          {"goodput", ""}};
 }
 
 std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
@@ -133,7 +249,11 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"layers", fmt::format("{}", share.layers)},
                       {"replicas", fmt::format("{}", share.replicas)},
                       {"micro_batches", fmt::format("{}", share.microbatches)},
-                      {"peak_memory_bytes", csv_number(share.peak_memory.value())}});
+                      {"peak_memory_bytes", csv_number(share.peak_memory.value())},
+                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
+                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
+                      {"memory_share", csv_number(plan.fullness)},
+                      {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
     }
   }
   for (const std::size_t g : groups_without_precision(scenario)) {
@@ -144,10 +264,10 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
 
 // `work` with the options of a search that shows its progress.
 template <typename Work>
-auto with_progress(Seconds time_limit, const Work& work) {
+auto with_progress(GroupSearchOptions options, const Work& work) {
   const InterruptGuard guard;
   Progress progress("searching");
-  GroupSearchOptions options{.time_limit = time_limit, .interrupted = interrupt_flag()};
+  options.interrupted = interrupt_flag();
   options.progress = [&progress](double fraction) { progress.show(fraction); };
   return work(options);
 }
@@ -155,48 +275,55 @@ auto with_progress(Seconds time_limit, const Work& work) {
 }  // namespace
 
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                         const Style& style) {
-  Table table({{"#"},
-               {"use of the groups", "", Align::left},
-               {"step", "s"},
-               {"tokens", "/s"},
-               {"devices", "", Align::left},
-               {"stages"},
-               {"layers"},
-               {"replicas"},
-               {"micro-batches", "each"},
-               {"memory", "GiB"}});
-  for (std::size_t i = 0; i < plans.size(); ++i) add_rows(scenario, plans[i], i + 1, table);
+                         const Style& style, Objective objective) {
+  std::vector<Column> columns = {
+      {"#"}, {"use of the groups", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
+  if (const auto value = value_column(objective)) columns.push_back(*value);
+  for (const Column& column :
+       {Column{"devices", "", Align::left}, Column{"stages"}, Column{"layers"}, Column{"replicas"},
+        Column{"micro-batches", "each"}, Column{"memory", "GiB"}}) {
+    columns.push_back(column);
+  }
+  Table table(std::move(columns));
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    add_rows(scenario, plans[i], i + 1, objective, table);
+  }
   return table.render(style);
 }
 
 Expected<UnlikeAnswer> search_groups(const Scenario& scenario) {
-  return with_progress(Seconds(0), [&scenario](const GroupSearchOptions& options) {
+  return with_progress(group_options(scenario), [&scenario](const GroupSearchOptions& options) {
     return answer_of_groups(grouped_job(scenario), scenario, options);
   });
 }
 
 int answer_for_groups(const Question& question, const GroupAnswerOptions& options) {
   const Scenario& scenario = question.scenario;
-  const GroupedPlans found =
-      with_progress(options.time_limit, [&scenario](const GroupSearchOptions& search) {
-        return plan_groups(grouped_job(scenario), search);
-      });
+  GroupSearchOptions asked = group_options(scenario);
+  asked.objective = options.objective;
+  asked.time_limit = options.time_limit;
+  const auto search = [&scenario](const GroupSearchOptions& how) {
+    return plan_groups(grouped_job(scenario), how);
+  };
+  const GroupedPlans found = with_progress(asked, search);
   std::vector<GroupedPlan> plans = in_order(found);
   if (plans.empty() && !found.complete) {
     return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
   }
   plans.resize(std::min(plans.size(), static_cast<std::size_t>(options.top)));
   const int status = plans.empty() ? kAnswerIsNo : kDone;
-  switch (options.format) {
-    case Format::json:
-      return print(groups_json(scenario, plans, found), status);
-    case Format::csv:
-      return print(csv_of(scenario, plans), status);
-    case Format::text:
-      break;
+  if (options.format == Format::csv) return print(csv_of(scenario, plans), status);
+  std::optional<ExplainedGroups> explained;
+  if (!options.pinned.empty() && !plans.empty()) {
+    const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
+    asked.space = keys;
+    asked.layers_per_stage = keys.layers_per_stage;
+    explained = {options.pinned, with_progress(asked, search)};
   }
-  return print(report(question, plans, found, style_for(stdout)), status);
+  if (options.format == Format::json) {
+    return print(groups_json(scenario, plans, found, explained), status);
+  }
+  return print(report(question, plans, found, explained, style_for(stdout)), status);
 }
 
 }  // namespace trainyard

@@ -5,22 +5,25 @@
 #include "cli/command.h"
 #include "cli/question.h"
 #include "cli/style.h"
+#include "planner/findings.h"
 
 namespace trainyard {
 
 struct GroupAnswerOptions {
   int top = 5;  // plans to show
+  Objective objective = Objective::step_time;
   Seconds time_limit{0};
   Format format = Format::text;
+  std::vector<PinnedKey> pinned;  // why not these? Empty: not asked
 };
 
 // The best plan as sweeps, lives and comparisons take it, with progress; Ctrl-C ends the search.
 // Requires: scenario.unlike.
 Expected<UnlikeAnswer> search_groups(const Scenario& scenario);
 
-// Group by group, what each does.
+// Group by group, what each does; and the plans' values by an objective that no column has.
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                         const Style& style);
+                         const Style& style, Objective objective = Objective::step_time);
 
 // Requires: question.scenario.unlike. Returns the exit status.
 int answer_for_groups(const Question& question, const GroupAnswerOptions& options);

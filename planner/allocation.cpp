@@ -112,9 +112,11 @@ class Allocator {
       take_faster(best, own + time + s.selective * stage.slowness, {RecomputeMode::selective});
     }
     if (problem_.full) {
-      const int again = layers_to_recompute(stage, s, room);
+      const int needed = layers_to_recompute(stage, s, room);
+      const int named = std::min(problem_.full_layers, s.count);
+      const int again = named > 0 ? named : needed;
       const double share = static_cast<double>(again) / s.count;
-      if (again <= s.count) {
+      if (needed <= again && again <= s.count) {
         take_faster(best, own + time + s.full * stage.slowness * share,
                     {RecomputeMode::full, again});
       }

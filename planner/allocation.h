@@ -45,8 +45,10 @@ struct AllocationProblem {
   std::vector<AllocatedStage> stages;
   int microbatches = 1;
   double fill = 1;  // r: 1 for 1F1B
-  // Which recomputation a stage may choose; `full` is of any number of its layers.
+  // Which recomputation a stage may choose; `full` is of any number of its layers, or of so many
+  // where `full_layers` is one (all of a stage that has fewer).
   bool none = true, selective = true, full = true;
+  int full_layers = 0;
 };
 
 struct StageAllocation {

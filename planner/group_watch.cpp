@@ -17,7 +17,12 @@ bool GroupWatch::is_over(double done) {
 }
 
 SearchOptions GroupWatch::search_options() const {
-  SearchOptions options{.top = 1, .interrupted = options_.interrupted};
+  SearchOptions options{.space = options_.space,
+                        .base = {.layers_per_stage = options_.layers_per_stage},
+                        .objective = options_.objective,
+                        .top = 1,
+                        .interrupted = options_.interrupted,
+                        .valuation = options_.valuation};
   // Of a limit that is over there is a little left: 0 would be none.
   constexpr Seconds kLeast(1e-3);
   if (options_.time_limit > Seconds(0)) {

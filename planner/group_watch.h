@@ -18,6 +18,7 @@ class GroupWatch {
   bool is_over(double done);
   void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
+  const GroupSearchOptions& options() const { return options_; }
 
   // For a search of one group that takes the whole of this way.
   SearchOptions search_options() const;

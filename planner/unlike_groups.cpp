@@ -7,6 +7,8 @@
 #include "planner/group_watch.h"
 #include "planner/unlike_pipeline.h"
 #include "planner/unlike_replicas.h"
+#include "planner/unlike_space.h"
+#include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
@@ -44,46 +46,88 @@ GroupedPlan of_all(GroupedPlan plan, const Members& members, std::size_t groups)
   return plan;
 }
 
-bool is_faster(const std::optional<GroupedPlan>& plan, const std::optional<GroupedPlan>& best) {
-  return plan && (!best || plan->step_time < best->step_time);
+bool is_best(const std::optional<GroupedPlan>& plan, const std::optional<GroupedPlan>& so_far) {
+  return plan && (!so_far || is_better(*plan, *so_far));
 }
 
-void find_alone(const std::vector<PreparedJob>& own, GroupWatch& watch, GroupedPlans& result) {
+// Requires: something was found.
+GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const PreparedJob& job,
+                     const Candidate& found, const GroupSearchOptions& options) {
+  const auto& [plan, priced, confirmation] = found;
+  GroupedPlan alone{
+      .order = {group}, .plan = plan, .step_time = priced.step_time, .feasible = true};
+  alone.shares.resize(cluster.groups.size());
+  alone.shares[group] = {.stages = plan.pipeline_parallel,
+                         .layers = job.job.model.layers,
+                         .replicas = plan.data_parallel,
+                         .microbatches = plan.microbatches,
+                         .peak_memory = priced.peak_memory,
+                         .busy = computing_time(plan, priced)};
+  set_value(cluster, {&job, 1}, options, alone);
+  return alone;
+}
+
+void find_alone(const GroupedJob& grouped, const std::vector<PreparedJob>& own, GroupWatch& watch,
+                GroupedPlans& result) {
   for (std::size_t g = 0; g < own.size(); ++g) {
     watch.start_way();
     if (g > 0 && watch.is_over(0)) return;
     const PreparedJob& job = own[g];
     SearchResult found = search(job, watch.search_options(), analytic_evaluator(job));
     if (!found.optimal) watch.stop();
-    if (found.plans.empty()) continue;
-    const auto& [plan, priced, confirmation] = found.plans.front();
-    GroupedPlan alone{.order = {g}, .plan = plan, .step_time = priced.step_time, .feasible = true};
-    alone.shares.resize(own.size());
-    alone.shares[g] = {.stages = plan.pipeline_parallel,
-                       .layers = job.job.model.layers,
-                       .replicas = plan.data_parallel,
-                       .microbatches = plan.microbatches,
-                       .peak_memory = priced.peak_memory};
-    result.alone[g] = std::move(alone);
+    if (!found.plans.empty()) {
+      result.alone[g] = alone_on(grouped.cluster, g, job, found.plans.front(), watch.options());
+    } else if (found.optimal && found.closest.empty()) {
+      result.left_out.push_back({.use = GroupUse::alone, .group = g});
+    }
   }
 }
 
-void find_together(const GroupedJob& job, GroupWatch& watch, GroupedPlans& result) {
+void find_pipelines_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+                       GroupedPlans& result) {
   const std::size_t groups = job.cluster.groups.size();
-  const std::vector<Members> teams = teams_of(groups);
   for (const Members& team : teams) {
     watch.start_way();
     const GroupedPipelines found = find_pipelines(job_of(job, team), watch);
-    if (!is_faster(found.best, result.pipeline)) continue;
+    if (!is_best(found.best, result.pipeline)) continue;
     result.pipeline = of_all(*found.best, team, groups);
     result.even_pipeline.reset();
     if (found.even) result.even_pipeline = of_all(*found.even, team, groups);
   }
+}
+
+void find_replicas_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+                      GroupedPlans& result) {
   for (const Members& team : teams) {
     watch.start_way();
     const auto found = find_replicas(job_of(job, team), watch);
-    if (is_faster(found, result.replicas)) result.replicas = of_all(*found, team, groups);
+    if (is_best(found, result.replicas)) {
+      result.replicas = of_all(*found, team, job.cluster.groups.size());
+    }
   }
+}
+
+using FindTogether = void (*)(const GroupedJob& job, const std::vector<Members>& teams,
+                              GroupWatch& watch, GroupedPlans& result);
+
+// The ways through several groups that the space leaves something of; the others are told.
+std::vector<FindTogether> ways_together(const GroupedJob& job, const std::vector<Members>& teams,
+                                        const GroupSearchOptions& options, GroupedPlans& result) {
+  const auto any_team = [&](auto has) {
+    return [&job, &teams, has](const GroupSearchOptions& some) {
+      return std::ranges::any_of(teams,
+                                 [&](const Members& team) { return has(job_of(job, team), some); });
+    };
+  };
+  std::vector<FindTogether> ways;
+  const auto add = [&](GroupUse use, auto has, FindTogether find) {
+    auto left_out = left_out_way(use, options, any_team(has));
+    if (left_out) return result.left_out.push_back(*left_out);
+    ways.push_back(find);
+  };
+  add(GroupUse::pipeline, has_pipelines, find_pipelines_of);
+  add(GroupUse::replicas, has_replicas, find_replicas_of);
+  return ways;
 }
 
 // All groups at their peak, each with its share of the work.
@@ -115,11 +159,15 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
   std::vector<int> nodes;
   for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
   const std::vector<PreparedJob> own = prepared_groups(job, nodes);
-  GroupedPlans result{.alone = std::vector<std::optional<GroupedPlan>>(groups)};
+  GroupedPlans result{.objective = options.objective,
+                      .alone = std::vector<std::optional<GroupedPlan>>(groups)};
   result.bound = bound_of_all(own);
-  GroupWatch watch(options, static_cast<int>(groups + 2 * teams_of(groups).size()));
-  find_alone(own, watch, result);
-  find_together(job, watch, result);
+  result.value_bound = value_bound(own, options, result.bound);
+  const std::vector<Members> teams = teams_of(groups);
+  const std::vector<FindTogether> together = ways_together(job, teams, options, result);
+  GroupWatch watch(options, static_cast<int>(groups + together.size() * teams.size()));
+  find_alone(job, own, watch, result);
+  for (const FindTogether find : together) find(job, teams, watch, result);
   result.complete = !watch.stopped();
   return result;
 }
@@ -132,15 +180,13 @@ std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
   for (const auto& plan : found.alone) {
     if (plan) plans.push_back(*plan);
   }
-  std::stable_sort(plans.begin(), plans.end(), [](const GroupedPlan& a, const GroupedPlan& b) {
-    return a.step_time < b.step_time;
-  });
+  std::stable_sort(plans.begin(), plans.end(), is_better);
   return plans;
 }
 
 double gap_of(const GroupedPlans& found) {
   const std::vector<GroupedPlan> plans = in_order(found);
-  return plans.empty() ? 1 : std::max(0.0, 1 - found.bound / plans.front().step_time);
+  return plans.empty() ? 1 : std::max(0.0, 1 - found.value_bound / plans.front().value);
 }
 
 }  // namespace trainyard

@@ -12,12 +12,15 @@
 #include <atomic>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/cluster/cluster.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/units.h"
+#include "planner/objective.h"
+#include "planner/search_space.h"
 
 namespace trainyard {
 
@@ -52,9 +55,11 @@ struct GroupShare {
   int replicas = 0;      // of what it holds
   int microbatches = 0;  // of a replica
   Bytes peak_memory;     // of its fullest device
+  Seconds busy;          // what a device of it computes of a step
 };
 
 enum class GroupUse { pipeline, replicas, alone };
+constexpr std::size_t kGroupUses = 3;
 
 struct GroupedPlan {
   GroupUse use = GroupUse::alone;
@@ -64,19 +69,47 @@ struct GroupedPlan {
   Seconds step_time;
   Seconds boundary;  // of it, what crosses between groups and shows
   bool feasible = false;
+  // Of the groups at work, for the others are free for something else. Unknown where one of their
+  // devices has no price (no power).
+  std::optional<Dollars> cost_per_step;
+  std::optional<Joules> energy_per_step;
+  double fullness = 0;            // of the fullest device, of its own memory
+  std::optional<double> goodput;  // where that is the objective
+  double value = 0;               // by the objective: see GroupSearchOptions
+};
+
+// A way that the space leaves nothing of.
+struct LeftOutWay {
+  GroupUse use = GroupUse::alone;
+  std::optional<std::size_t> group;  // where it is one alone
+  // The key that does; empty: no single one.
+  std::string_view key;
+  std::string_view value;  // the only one that the way has; empty: it has others
 };
 
 struct GroupedPlans {
-  std::optional<GroupedPlan> pipeline;       // the best of each way that fits
-  std::optional<GroupedPlan> even_pipeline;  // of its degrees, with even layers and one
-                                             // recomputation
+  Objective objective = Objective::step_time;  // by which the plans are ordered
+  std::optional<GroupedPlan> pipeline;         // the best of each way that fits
+  std::optional<GroupedPlan> even_pipeline;    // of its degrees, with even layers and one
+                                               // recomputation
   std::optional<GroupedPlan> replicas;
   std::vector<std::optional<GroupedPlan>> alone;  // of each group
-  bool complete = true;  // all of these ways were looked at from end to end
-  Seconds bound;         // no plan of any kind takes less: the peak FLOP/s of all devices
+  bool complete = true;    // all of these ways were looked at from end to end
+  Seconds bound;           // no plan of any kind takes less: the peak FLOP/s of all devices
+  double value_bound = 0;  // no plan of any kind has a lower value; 0: nothing is known
+  std::vector<LeftOutWay> left_out;
 };
 
 struct GroupSearchOptions {
+  // Of the ways through several groups what planner/unlike_space.h says; each group alone takes it
+  // as a cluster of its own does.
+  SearchSpace space;
+  std::vector<int> layers_per_stage;  // empty: searched
+  // `cost` and `energy` of the groups at work, `memory` as the share of its own memory that the
+  // fullest device takes; goodput as one cluster of the group that loses the most by failures and
+  // checkpoints. Not robust.
+  Objective objective = Objective::step_time;
+  Valuation valuation;
   Seconds time_limit{0};                           // 0: none
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
   std::function<void(double fraction)> progress;   // called now and then; may be empty
@@ -85,9 +118,9 @@ struct GroupSearchOptions {
 // Requires: nodes of equal numbers of devices. A limit is shared out evenly among the ways that are
 // left.
 GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& options = {});
-// All of them, the fastest first.
+// All of them, the best by the objective first.
 std::vector<GroupedPlan> in_order(const GroupedPlans& found);
-// At most so much of the best step can be gained by any plan; 1 where none was found.
+// At most so much of the best value can be gained by any plan; 1 where none was found.
 double gap_of(const GroupedPlans& found);
 
 }  // namespace trainyard

@@ -1,6 +1,7 @@
 #include "planner/unlike_pipeline.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -10,6 +11,8 @@
 #include "planner/allocation.h"
 #include "planner/enumeration.h"
 #include "planner/request.h"
+#include "planner/unlike_space.h"
+#include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
@@ -22,22 +25,31 @@ int nodes_of_all(const GroupedJob& job) {
   return nodes;
 }
 
-// The fastest of those that fit.
-void take_faster(GroupedPlan plan, std::optional<GroupedPlan>& best) {
-  if (plan.feasible && (!best || plan.step_time < best->step_time)) best = std::move(plan);
+// The best of those that fit.
+void take_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
+  if (plan.feasible && (!best || is_better(plan, *best))) best = std::move(plan);
+}
+
+// What a device computes of a step that `priced` tells of, as one of these stages.
+Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {
+  Seconds busy;
+  for (std::size_t stage = first; stage < first + stage_index(stages); ++stage) {
+    const Breakdown& parts = priced.stages[stage].exposed;
+    busy += (parts.compute + parts.embedding_head + parts.recompute) / stages;
+  }
+  return busy * plan.microbatches + priced.breakdown.optimizer;
 }
 
 class PipelinePricer {
  public:
   using Order = std::vector<std::size_t>;
 
-  explicit PipelinePricer(const GroupedJob& job)
+  PipelinePricer(const GroupedJob& job, const GroupSearchOptions& options)
       : job_(job),
+        options_(options),
         whole_(
             prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
         devices_(whole_.front().job.cluster.devices()) {}
-
-  int devices() const { return devices_; }
 
   std::optional<Plan> legal(const PlanRequest& request) const {
     std::optional<Plan> plan;
@@ -48,11 +60,14 @@ class PipelinePricer {
       if (plan && !own->overlap.expert_parallel) plan->overlap.expert_parallel = false;
       if (!plan) plan = std::move(own);
     }
-    return plan;
+    return plan && may_shard(options_.space, *plan) ? plan : std::nullopt;
   }
 
-  // The layers that each stage of the plan takes at its best.
-  std::optional<Plan> allocated(const Plan& plan, const Order& order) const;
+  bool has_named_layers() const { return !options_.layers_per_stage.empty(); }
+
+  // The plan's degrees with the layers that each stage takes at its best, or those that are named,
+  // under every recomputation of the space. Where memory is the objective, none fuller than `most`.
+  std::vector<Plan> dealt(const Plan& degrees, const Order& order, double most) const;
   GroupedPlan price(const Plan& plan, const Order& order) const;
 
  private:
@@ -106,7 +121,12 @@ class PipelinePricer {
                  GroupedPlan& result) const;
   Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
 
+  std::optional<AllocationProblem> problem_of(const Plan& plan, const Order& order) const;
+  std::optional<Allocation> allocate(const AllocationProblem& problem, const Plan& plan,
+                                     const Order& order, double most) const;
+
   const GroupedJob& job_;
+  const GroupSearchOptions& options_;
   std::vector<PreparedJob> whole_;  // a cluster of all nodes for each kind of them
   int devices_;
 };
@@ -153,6 +173,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
     GroupShare& share = result.shares[group];
     share.replicas = plan.data_parallel;
     share.microbatches = plan.microbatches;
+    share.busy = busy_of(plan, all[group], passes.size(), stages_of(plan, group));
     for (int i = stages_of(plan, group); i > 0; --i) {
       const std::size_t stage = passes.size();
       take_stage(all[group], stage, whole_[group].job.cluster.device.memory, share, result);
@@ -160,6 +181,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
     }
   }
   add_times(all, std::move(passes), result);
+  set_value(job_.cluster, whole_, options_, result);
   return result;
 }
 
@@ -219,7 +241,8 @@ Seconds layer_times(const AllocationProblem& problem) {
 
 // The layers on the first group's devices as the reference; the others' are slower or faster by one
 // factor each.
-std::optional<Plan> PipelinePricer::allocated(const Plan& plan, const Order& order) const {
+std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
+                                                            const Order& order) const {
   auto problem = allocation_problem(whole_[order.front()], plan);
   if (!problem) return std::nullopt;
   const Seconds reference = layer_times(*problem);
@@ -239,36 +262,116 @@ std::optional<Plan> PipelinePricer::allocated(const Plan& plan, const Order& ord
       problem->stages[side.stage].time += crossing.added_to(side);
     }
   }
-  const auto dealt = allocate_layers(*problem);
-  return dealt ? legal(request_with(plan, *dealt)) : std::nullopt;
+  return problem;
+}
+
+// Where memory is the objective, the fullest device as empty as can be, to a thousandth of its
+// memory: by halving the share of it that may be taken.
+std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& problem,
+                                                   const Plan& plan, const Order& order,
+                                                   double most) const {
+  if (options_.objective != Objective::memory) return allocate_layers(problem);
+  const auto within = [&](double share) {
+    AllocationProblem smaller = problem;
+    auto stage = smaller.stages.begin();
+    for (const std::size_t group : order) {
+      const Job& own = whole_[group].job;
+      const Bytes kept =
+          own.cluster.device.memory * ((1 - share) / (1 + own.training.stack.fragmentation));
+      for (int i = stages_of(plan, group); i > 0; --i) (stage++)->capacity -= kept;
+    }
+    return allocate_layers(smaller);
+  };
+  constexpr double kNear = 1e-3;
+  double share = std::min(1.0, most), least = 0;
+  auto best = within(share);
+  while (best && share - least > kNear) {
+    const double middle = (least + share) / 2;
+    auto found = within(middle);
+    (found ? share : least) = middle;
+    if (found) best = std::move(found);
+  }
+  return best;
+}
+
+// What is named is the same on every stage; else each stage chooses.
+void restrict_to(const Recompute& named, AllocationProblem& problem) {
+  problem.none = named.mode == RecomputeMode::none;
+  problem.selective = named.mode == RecomputeMode::selective;
+  problem.full = named.mode == RecomputeMode::full;
+  problem.full_layers = named.full_layers > 0 ? named.full_layers : std::numeric_limits<int>::max();
+}
+
+std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
+                                        double most) const {
+  std::vector<Plan> plans;
+  const auto add = [&](const PlanRequest& request) {
+    if (auto plan = legal(request)) plans.push_back(*std::move(plan));
+  };
+  const bool is_free = options_.space.recompute.empty();
+  const auto problem = has_named_layers() ? std::nullopt : problem_of(degrees, order);
+  if (problem && is_free) {
+    if (const auto found = allocate(*problem, degrees, order, most)) {
+      add(request_with(degrees, *found));
+    }
+    return plans;
+  }
+  for (const RecomputeChoice& choice : recomputations(options_.space, degrees.pipeline_parallel)) {
+    PlanRequest request = request_of(degrees);
+    request.layers_per_stage = options_.layers_per_stage;
+    if (problem && choice.per_stage.empty()) {
+      AllocationProblem restricted = *problem;
+      restrict_to(choice.every_stage, restricted);
+      const auto found = allocate(restricted, degrees, order, most);
+      if (!found) continue;
+      request = request_with(degrees, *found);
+    }
+    request.recompute = choice.every_stage;
+    request.recompute_per_stage = choice.per_stage;
+    add(request);
+  }
+  return plans;
 }
 
 // ---- The degrees ---------------------------------------------------------------------------
 
-// The micro-batches and expert degrees of t and D.
+// The micro-batches and expert degrees of t and D, with all else that the space names.
 template <typename Visit>
-void for_experts(const GroupedJob& job, int tensor, int data, const Visit& visit) {
-  for (const int micro_batch : {1, 2, 4}) {
+void for_experts(const GroupedJob& job, const SearchSpace& space, int tensor, int data,
+                 const Visit& visit) {
+  for (const int micro_batch : micro_batches(space, job.training.global_batch / data)) {
     for (const int expert : divisors(std::max(job.model.experts, 1))) {
-      if (tensor * data % expert != 0) continue;
-      visit(PlanRequest{.tensor_parallel = tensor,
-                        .schedule = "1f1b",
-                        .data_parallel = data,
-                        .expert_parallel = expert,
-                        .micro_batch = micro_batch});
+      if (tensor * data % expert != 0 || !space.expert_parallel.has(expert)) continue;
+      const PlanRequest request{.tensor_parallel = tensor,
+                                .schedule = "1f1b",
+                                .data_parallel = data,
+                                .expert_parallel = expert,
+                                .micro_batch = micro_batch};
+      for (const PlanRequest& variant : variants_of(request, space)) visit(variant);
     }
   }
 }
 
 // Degrees that all groups can have: t inside the node, D replicas, the rest stages of each.
-std::vector<PlanRequest> pipeline_requests(const GroupedJob& job, int devices) {
+std::vector<PlanRequest> pipeline_requests(const GroupedJob& job,
+                                           const GroupSearchOptions& options) {
+  const SearchSpace& space = options.space;
   std::vector<PlanRequest> requests;
-  int common = 0;
-  for (const Cluster& group : job.cluster.groups) common = std::gcd(common, group.devices());
+  int common = 0, devices = 0;
+  for (const Cluster& group : job.cluster.groups) {
+    common = std::gcd(common, group.devices());
+    devices += group.devices();
+  }
   for (const int tensor : divisors(job.cluster.groups.front().devices_per_node)) {
+    if (!space.tensor_parallel.has(tensor)) continue;
     for (const int data : divisors(common / tensor)) {
-      for_experts(job, tensor, data, [&](PlanRequest request) {
-        request.pipeline_parallel = devices / (tensor * data);
+      const int stages = devices / (tensor * data);
+      if (!space.data_parallel.has(data) || !space.pipeline_parallel.has(stages) ||
+          !may_have_stages(options, stages) || job.training.global_batch % data != 0) {
+        continue;
+      }
+      for_experts(job, space, tensor, data, [&](PlanRequest request) {
+        request.pipeline_parallel = stages;
         requests.push_back(std::move(request));
       });
     }
@@ -304,14 +407,14 @@ bool move_layer(const PipelinePricer& pricer, std::size_t from, std::size_t to, 
   const auto plan = pricer.legal(moved);
   if (!plan) return false;
   GroupedPlan priced = pricer.price(*plan, best.order);
-  if (!priced.feasible || priced.step_time >= best.step_time) return false;
+  if (!priced.feasible || !is_better(priced, best)) return false;
   best = std::move(priced);
   return true;
 }
 
-// Layers move from a stage to another while that makes the step shorter: what is dealt minimises a
-// formula that the step of very unlike stages is only near. Not where most stages differ from their
-// neighbours: there are too many moves.
+// Layers move from a stage to another while that makes the plan better: what is dealt minimises a
+// formula that the step of very unlike stages is only near, and knows no energy. Not where most
+// stages differ from their neighbours: there are too many moves.
 void refine(const PipelinePricer& pricer, GroupWatch& watch, GroupedPlan& best) {
   constexpr std::size_t kMostEnds = 24;
   for (bool better = true; better;) {
@@ -339,25 +442,25 @@ void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupWat
   std::vector<std::size_t> order(job.cluster.groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   do {
-    const auto dealt = pricer.allocated(plan, order);
-    if (!dealt) continue;
-    GroupedPlan other = pricer.price(*dealt, order);
-    if (!other.feasible) continue;
-    refine(pricer, watch, other);
-    if (other.step_time < best.step_time) best = std::move(other);
+    for (const Plan& dealt : pricer.dealt(plan, order, 1)) {
+      GroupedPlan other = pricer.price(dealt, order);
+      if (!other.feasible) continue;
+      refine(pricer, watch, other);
+      if (is_better(other, best)) best = std::move(other);
+    }
   } while (!watch.is_over(1) && std::next_permutation(order.begin(), order.end()));
 }
 
 // The same degrees and order with even layers and one recomputation.
-std::optional<GroupedPlan> even_pipeline(const PipelinePricer& pricer, const GroupedPlan& best) {
+std::optional<GroupedPlan> even_pipeline(const PipelinePricer& pricer, const SearchSpace& space,
+                                         const GroupedPlan& best) {
   std::optional<GroupedPlan> result;
   PlanRequest even = request_of(best.plan);
   even.layers_per_stage.clear();
-  even.recompute_per_stage.clear();
-  for (const RecomputeMode mode :
-       {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-    even.recompute = {mode, 0};
-    if (const auto plan = pricer.legal(even)) take_faster(pricer.price(*plan, best.order), result);
+  for (const RecomputeChoice& choice : recomputations(space, even.pipeline_parallel)) {
+    even.recompute = choice.every_stage;
+    even.recompute_per_stage = choice.per_stage;
+    if (const auto plan = pricer.legal(even)) take_better(pricer.price(*plan, best.order), result);
   }
   return result;
 }
@@ -375,9 +478,14 @@ std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vecto
   return result;
 }
 
+bool has_pipelines(const GroupedJob& job, const GroupSearchOptions& options) {
+  return !pipeline_requests(job, options).empty();
+}
+
 GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
-  const PipelinePricer pricer(job);
-  const std::vector<PlanRequest> requests = pipeline_requests(job, pricer.devices());
+  const GroupSearchOptions& options = watch.options();
+  const PipelinePricer pricer(job, options);
+  const std::vector<PlanRequest> requests = pipeline_requests(job, options);
   GroupedPipelines found;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const double done = static_cast<double>(i) / static_cast<double>(requests.size());
@@ -387,19 +495,22 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
     std::vector<std::size_t> order(job.cluster.groups.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     do {
-      const auto dealt = pricer.allocated(*plan, order);
-      if (dealt) take_faster(pricer.price(*dealt, order), found.best);
+      const double most = found.best ? found.best->fullness : 1;
+      for (const Plan& dealt : pricer.dealt(*plan, order, most)) {
+        take_better(pricer.price(dealt, order), found.best);
+      }
     } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
   }
-  if (!found.best) return found;
+  if (!found.best || pricer.has_named_layers()) return found;
   if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);
-  found.even = even_pipeline(pricer, *found.best);
+  found.even = even_pipeline(pricer, options.space, *found.best);
   return found;
 }
 
 GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request,
-                           const std::vector<std::size_t>& order) {
-  const PipelinePricer pricer(job);
+                           const std::vector<std::size_t>& order,
+                           const GroupSearchOptions& options) {
+  const PipelinePricer pricer(job, options);
   return pricer.price(pricer.legal(request).value(), order);
 }
 

@@ -18,13 +18,17 @@ struct GroupedPipelines {
   std::optional<GroupedPlan> even;  // of its degrees, with even layers and one recomputation
 };
 
-// The best over all degrees that every group can have (tensor parallelism inside the node,
-// micro-batches of 1, 2 and 4) and all orders of the groups.
+// The best over all degrees of the space that every group can have (tensor parallelism inside the
+// node) and all orders of the groups.
 GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch);
 
+// Whether there are such degrees, legal or not.
+bool has_pipelines(const GroupedJob& job, const GroupSearchOptions& options);
+
 // A pipeline with the layers and the recomputation that `request` names, its stages on the groups
-// in this order. Requires: the request is legal on every group's nodes.
+// in this order; worth what the options say. Requires: the request is legal on every group's nodes.
 GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request,
-                           const std::vector<std::size_t>& order);
+                           const std::vector<std::size_t>& order,
+                           const GroupSearchOptions& options = {});
 
 }  // namespace trainyard

@@ -1,8 +1,10 @@
 #include "planner/unlike_replicas.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -11,14 +13,19 @@
 #include "planner/batch_split.h"
 #include "planner/enumeration.h"
 #include "planner/unlike_pipeline.h"
+#include "planner/unlike_space.h"
+#include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
 
-// One group's replicas under the recomputation that is fastest for their number of micro-batches.
+// One group's replicas under the recomputation that is fastest for their number of micro-batches,
+// or where memory is the objective the one that takes the least.
 class ReplicaPricer {
  public:
-  ReplicaPricer(const PreparedJob& job, const PlanRequest& request) : job_(job) {
+  ReplicaPricer(const PreparedJob& job, const PlanRequest& request,
+                const GroupSearchOptions& options)
+      : job_(job), by_memory_(options.objective == Objective::memory) {
     const Job& j = job.job;
     // A replica may have any number of micro-batches: whether the whole batch divides by this
     // group's replicas is no question.
@@ -27,12 +34,12 @@ class ReplicaPricer {
         j.cluster.devices() / (request.tensor_parallel * request.pipeline_parallel);
     training.global_batch = std::int64_t{replicas} * request.micro_batch;
     PlanRequest asked = request;
-    for (const RecomputeMode mode :
-         {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
-      asked.recompute = {mode, 0};
-      if (auto plan = plan_if_legal(asked, j.model, j.cluster, training)) {
-        plans_.push_back(*std::move(plan));
-      }
+    asked.layers_per_stage = options.layers_per_stage;
+    for (const RecomputeChoice& choice : recomputations(options.space, request.pipeline_parallel)) {
+      asked.recompute = choice.every_stage;
+      asked.recompute_per_stage = choice.per_stage;
+      auto plan = plan_if_legal(asked, j.model, j.cluster, training);
+      if (plan && may_shard(options.space, *plan)) plans_.push_back(*std::move(plan));
     }
   }
 
@@ -41,14 +48,17 @@ class ReplicaPricer {
 
   // Infinite where none fits.
   Seconds price(int microbatches) {
-    Seconds best(std::numeric_limits<double>::infinity());
+    constexpr double kNever = std::numeric_limits<double>::infinity();
+    Seconds best(kNever);
+    peak_ = Bytes(kNever);
     for (Plan& plan : plans_) {
       plan.microbatches = microbatches;
       estimate(job_, plan, scratch_);
-      if (!scratch_.feasible || scratch_.step_time >= best) continue;
+      if (!scratch_.feasible || !is_better(scratch_, best)) continue;
       best = scratch_.step_time;
       chosen_ = plan;
       peak_ = scratch_.peak_memory;
+      busy_ = computing_time(plan, scratch_);
       held_ = scratch_.held;
     }
     return best;
@@ -60,14 +70,22 @@ class ReplicaPricer {
             .layers = job_.job.model.layers,
             .replicas = chosen_.data_parallel,
             .microbatches = chosen_.microbatches,
-            .peak_memory = peak_};
+            .peak_memory = peak_,
+            .busy = busy_};
   }
 
  private:
+  bool is_better(const Estimate& priced, Seconds best) const {
+    if (!by_memory_) return priced.step_time < best;
+    return std::tuple(priced.peak_memory, priced.step_time) < std::tuple(peak_, best);
+  }
+
   const PreparedJob& job_;
+  bool by_memory_;
   std::vector<Plan> plans_;
   Plan chosen_;
   Bytes peak_;
+  Seconds busy_;
   std::vector<StageParameters> held_;
   Estimate scratch_;
 };
@@ -108,20 +126,28 @@ Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared,
   return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
 }
 
-std::optional<GroupedPlan> best_split(const GroupedJob& job, const std::vector<PreparedJob>& own,
-                                      const PlanRequest& request) {
-  std::vector<ReplicaPricer> groups;
-  groups.reserve(own.size());
-  for (const PreparedJob& prepared : own) groups.emplace_back(prepared, request);
-  std::vector<SplitGroup> times;
-  for (ReplicaPricer& group : groups) {
-    if (!group.is_legal()) return std::nullopt;
-    times.push_back(
-        {group.replicas(), [&group](int microbatches) { return group.price(microbatches); }});
+// What all searches of a team have.
+struct Team {
+  const GroupedJob& job;
+  const GroupSearchOptions& options;
+  std::vector<PreparedJob> own;
+  std::vector<PreparedJob> whole;  // each group's nodes as many as those of all; for goodput
+};
+
+Team team_of(const GroupedJob& job, const GroupSearchOptions& options) {
+  std::vector<int> nodes;
+  for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
+  Team team{.job = job, .options = options, .own = prepared_groups(job, nodes), .whole = {}};
+  if (needs_goodput(options)) {
+    const int all = std::accumulate(nodes.begin(), nodes.end(), 0);
+    team.whole = prepared_groups(job, std::vector<int>(nodes.size(), all));
   }
-  const std::vector<int> split =
-      split_batch(times, job.training.global_batch / request.micro_batch);
-  if (split.empty()) return std::nullopt;
+  return team;
+}
+
+using Split = std::vector<int>;  // micro-batches of a replica of each group
+
+GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const Split& split) {
   GroupedPlan plan{.use = GroupUse::replicas, .feasible = true};
   plan.order.resize(groups.size());
   std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
@@ -133,23 +159,87 @@ std::optional<GroupedPlan> best_split(const GroupedJob& job, const std::vector<P
   const auto fewest = std::min_element(
       groups.begin(), groups.end(),
       [](const ReplicaPricer& a, const ReplicaPricer& b) { return a.replicas() < b.replicas(); });
-  plan.boundary = gradient_exchange(job, own.front(), *fewest);
+  plan.boundary = gradient_exchange(team.job, team.own.front(), *fewest);
   plan.step_time += plan.boundary;
+  set_value(team.job.cluster, team.whole, team.options, plan);
   return plan;
 }
 
-std::vector<PlanRequest> replica_requests(const GroupedJob& job) {
+// `split` with so many of the smallest moves that leave the batch whole; empty: a group would be
+// left without any.
+Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t from, std::size_t to,
+            int moves) {
+  const int sequences = std::lcm(groups[from].replicas(), groups[to].replicas());
+  const int fewer = moves * (sequences / groups[from].replicas());
+  if (from == to || split[from] <= fewer) return {};
+  split[from] -= fewer;
+  split[to] += moves * (sequences / groups[to].replicas());
+  return split;
+}
+
+// Micro-batches move from group to group, many at first, while that makes the plan better.
+void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, GroupedPlan& best) {
+  const int most = *std::max_element(split.begin(), split.end());
+  for (int moves = static_cast<int>(std::bit_floor(static_cast<unsigned>(most))); moves > 0;) {
+    bool better = false;
+    for (std::size_t from = 0; from < groups.size(); ++from) {
+      for (std::size_t to = 0; to < groups.size(); ++to) {
+        const Split other = moved(groups, split, from, to, moves);
+        if (other.empty()) continue;
+        GroupedPlan plan = priced(team, groups, other);
+        if (!is_better(plan, best)) continue;
+        best = std::move(plan);
+        split = other;
+        better = true;
+      }
+    }
+    if (!better) moves /= 2;
+  }
+}
+
+std::optional<GroupedPlan> best_split(const Team& team, const PlanRequest& request) {
+  std::vector<ReplicaPricer> groups;
+  groups.reserve(team.own.size());
+  for (const PreparedJob& prepared : team.own) groups.emplace_back(prepared, request, team.options);
+  std::vector<SplitGroup> times;
+  for (ReplicaPricer& group : groups) {
+    if (!group.is_legal()) return std::nullopt;
+    times.push_back(
+        {group.replicas(), [&group](int microbatches) { return group.price(microbatches); }});
+  }
+  const Split split = split_batch(times, team.job.training.global_batch / request.micro_batch);
+  if (split.empty()) return std::nullopt;
+  GroupedPlan plan = priced(team, groups, split);
+  // By all else the step decides between splits, and that is the shortest.
+  if (team.options.objective == Objective::energy) refine(team, groups, split, plan);
+  return plan;
+}
+
+std::vector<PlanRequest> replica_requests(const GroupedJob& job,
+                                          const GroupSearchOptions& options) {
+  const SearchSpace& space = options.space;
   std::vector<PlanRequest> requests;
-  int smallest = std::numeric_limits<int>::max();
-  for (const Cluster& group : job.cluster.groups) smallest = std::min(smallest, group.devices());
+  int smallest = std::numeric_limits<int>::max(), devices = 0;
+  for (const Cluster& group : job.cluster.groups) {
+    smallest = std::min(smallest, group.devices());
+    devices += group.devices();
+  }
   for (const int tensor : divisors(job.cluster.groups.front().devices_per_node)) {
+    if (!space.tensor_parallel.has(tensor)) continue;
     for (const int stages : divisors(smallest / tensor)) {
-      for (const int micro_batch : {1, 2, 4}) {
+      if (!space.pipeline_parallel.has(stages) || !may_have_stages(options, stages) ||
+          !space.data_parallel.has(devices / (tensor * stages))) {
+        continue;
+      }
+      for (const int micro_batch : micro_batches(space, job.training.global_batch)) {
         if (job.training.global_batch % micro_batch != 0) continue;
-        requests.push_back({.tensor_parallel = tensor,
-                            .pipeline_parallel = stages,
-                            .schedule = "1f1b",
-                            .micro_batch = micro_batch});
+        const PlanRequest request{.tensor_parallel = tensor,
+                                  .pipeline_parallel = stages,
+                                  .schedule = "1f1b",
+                                  .micro_batch = micro_batch};
+        for (PlanRequest& variant : variants_of(request, space)) {
+          requests.push_back(std::move(variant));
+        }
       }
     }
   }
@@ -158,16 +248,18 @@ std::vector<PlanRequest> replica_requests(const GroupedJob& job) {
 
 }  // namespace
 
+bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options) {
+  return !replica_requests(job, options).empty();
+}
+
 std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch) {
-  std::vector<int> nodes;
-  for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
-  const std::vector<PreparedJob> own = prepared_groups(job, nodes);
-  const std::vector<PlanRequest> requests = replica_requests(job);
+  const Team team = team_of(job, watch.options());
+  const std::vector<PlanRequest> requests = replica_requests(job, watch.options());
   std::optional<GroupedPlan> best;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) break;
-    auto plan = best_split(job, own, requests[i]);
-    if (plan && (!best || plan->step_time < best->step_time)) best = std::move(plan);
+    auto plan = best_split(team, requests[i]);
+    if (plan && (!best || is_better(*plan, *best))) best = std::move(plan);
   }
   return best;
 }

@@ -1,5 +1,6 @@
 // Replicas of the whole network on every group of unlike nodes, each with as many micro-batches as
-// let all groups end together. Under the assumptions of planner/unlike_groups.h; even layers.
+// let all groups end together, or where energy is minimised more on those that draw less. Under the
+// assumptions of planner/unlike_groups.h; even layers unless others are named.
 #pragma once
 
 #include <optional>
@@ -9,8 +10,11 @@
 
 namespace trainyard {
 
-// The best that fits over the degrees that every group can have: tensor parallelism inside the
-// node, stages inside the smallest group, micro-batches of 1, 2 and 4.
+// The best that fits over the degrees of the space that every group can have: tensor parallelism
+// inside the node, stages inside the smallest group.
 std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch);
+
+// Whether there are such degrees, legal or not.
+bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options);
 
 }  // namespace trainyard

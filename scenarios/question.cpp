@@ -141,12 +141,18 @@ GroupedJob grouped_job(const Scenario& scenario) {
   return {scenario.job.model, scenario.job.training, *scenario.unlike};
 }
 
+GroupSearchOptions group_options(const Scenario& scenario) {
+  return {.space = scenario.space,
+          .layers_per_stage = scenario.space.layers_per_stage,
+          .valuation = {.reliability = scenario.reliability, .checkpoint = scenario.checkpoint}};
+}
+
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,
                                        const UnlikeAnswer& answer) {
   return run_settings(scenario, answer.stand_in, answer.candidate, [&](const LifeSettings& life) {
     const bool replanned = life.reliability.elastic == ElasticPolicy::replan &&
                            std::ranges::all_of(job.cluster.groups, can_be_smaller);
-    return replanned ? replans_of_groups(job, answer, smaller_jobs(life.nodes))
+    return replanned ? replans_of_groups(job, scenario, answer, smaller_jobs(life.nodes))
                      : std::vector<Replan>();
   });
 }

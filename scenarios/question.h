@@ -35,8 +35,10 @@ SearchOptions search_options(const Scenario& scenario);
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const PreparedJob& job,
                                        const Candidate& candidate);
 
-// Of groups of unlike nodes, with the best plans for what is left of either.
+// Of groups of unlike nodes: the job, what its section, failures and checkpoints make of a search;
+// and the settings with the best plans for what is left of a group.
 GroupedJob grouped_job(const Scenario& scenario);
+GroupSearchOptions group_options(const Scenario& scenario);
 Expected<LifeSettings> settings_of_run(const Scenario& scenario, const GroupedJob& job,
                                        const UnlikeAnswer& answer);
 

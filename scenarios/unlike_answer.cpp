@@ -8,8 +8,8 @@
 
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
-#include "model/cost/money.h"
-#include "planner/request.h"
+#include "planner/unlike_value.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 namespace {
@@ -35,77 +35,6 @@ Cluster stand_in_cluster(const UnlikeCluster& cluster, const Groups& used, std::
   Cluster whole = cluster.groups[group];
   whole.nodes = used_devices(cluster, used) / whole.devices_per_node;
   return whole;
-}
-
-// All replicas, whatever they hold.
-Plan whole_plan(const GroupedPlan& found) {
-  Plan plan = found.plan;
-  if (found.use != GroupUse::replicas) return plan;
-  plan.data_parallel = 0;
-  for (const GroupShare& share : found.shares) plan.data_parallel += share.replicas;
-  return plan;
-}
-
-// ---- What is paid for ----------------------------------------------------------------------
-
-// What a device computes of one step. `plan` on `job`: as the group's own stages see it.
-Seconds computing(const PreparedJob& job, const Plan& plan, int first_stage, int stages) {
-  const Estimate priced = estimate(job, plan);
-  Seconds busy;
-  for (int stage = first_stage; stage < first_stage + stages; ++stage) {
-    const Breakdown& parts = priced.stages[static_cast<std::size_t>(stage)].exposed;
-    busy += (parts.compute + parts.embedding_head + parts.recompute) / stages;
-  }
-  return busy * plan.microbatches + priced.breakdown.optimizer;
-}
-
-// The first group's plan for the replicas of `group`. Absent where it is not legal there.
-std::optional<Plan> plan_of_replicas(const PreparedJob& job, const GroupedPlan& found,
-                                     std::size_t group) {
-  const GroupShare& share = found.shares[group];
-  PlanRequest request = request_of(found.plan);
-  request.data_parallel = share.replicas;
-  request.sharding_group.reset();
-  Training training = job.job.training;  // any number of micro-batches, as of the other group's
-  training.global_batch = std::int64_t{share.replicas} * request.micro_batch;
-  auto plan = plan_if_legal(request, job.job.model, job.job.cluster, training);
-  if (plan) plan->microbatches = share.microbatches;
-  return plan;
-}
-
-std::optional<Seconds> busy_of(const GroupedJob& job, const GroupedPlan& found, std::size_t group) {
-  const bool pipeline = found.use == GroupUse::pipeline;
-  Groups held = used_by(found);
-  if (!pipeline) {
-    held.assign(held.size(), false);
-    held[group] = true;
-  }
-  const PreparedJob own =
-      prepare({job.model, stand_in_cluster(job.cluster, held, group), job.training});
-  const int stages = found.shares[group].stages;
-  if (pipeline) {
-    int first = 0;
-    for (auto g = found.order.begin(); *g != group; ++g) first += found.shares[*g].stages;
-    return computing(own, found.plan, first, stages);
-  }
-  if (found.use == GroupUse::alone) return computing(own, found.plan, 0, stages);
-  const auto plan = plan_of_replicas(own, found, group);
-  return plan ? std::optional(computing(own, *plan, 0, stages)) : std::nullopt;
-}
-
-std::optional<Joules> energy_of_groups(const GroupedJob& job, const GroupedPlan& found) {
-  const Groups used = used_by(found);
-  Joules sum;
-  for (std::size_t g = 0; g < used.size(); ++g) {
-    if (!used[g]) continue;
-    const auto busy = busy_of(job, found, g);
-    if (!busy) return std::nullopt;
-    const auto energy =
-        energy_of(job.cluster.groups[g], found.step_time, std::min(*busy, found.step_time));
-    if (!energy) return std::nullopt;
-    sum += *energy;
-  }
-  return sum;
 }
 
 // Price and power of the used groups' devices on average; unknown where one of them is.
@@ -167,39 +96,44 @@ Estimate estimate_of_groups(const GroupedJob& job, const GroupedPlan& found,
     all.peak_memory = std::max(all.peak_memory, share.peak_memory);
   }
   all.feasible = found.feasible;
-  all.cost_per_step = cost_of(stand_in.job.cluster, found.step_time);
-  all.energy_per_step = energy_of_groups(job, found);
+  all.cost_per_step = found.cost_per_step;
+  all.energy_per_step = found.energy_per_step;
   return all;
 }
 
 // On the nodes of the group whose checkpoints and restarts leave the job less of its time.
 PreparedJob stand_in_of(const GroupedJob& job, const GroupedPlan& found, const Scenario& settings) {
   const Groups used = used_by(found);
-  const Plan plan = whole_plan(found);
-  std::optional<PreparedJob> worst;
-  double least = 0;
+  std::vector<PreparedJob> all;
   for (std::size_t g = 0; g < used.size(); ++g) {
     if (!used[g]) continue;
     Cluster cluster = stand_in_cluster(job.cluster, used, g);
     average_device(job.cluster, used, cluster);
-    PreparedJob one = prepare({job.model, std::move(cluster), job.training});
-    const double goodput =
-        estimate_goodput(one, plan, settings.reliability, settings.checkpoint).goodput;
-    if (worst && goodput >= least) continue;
-    worst = std::move(one);
-    least = goodput;
+    all.push_back(prepare({job.model, std::move(cluster), job.training}));
   }
-  return *std::move(worst);
+  const LeastGoodput least =
+      least_goodput(all, plan_of_all(found), group_options(settings).valuation);
+  return std::move(all[least.cluster]);
 }
 
 // Without so many nodes of one group; infinite where that is all of them, or nothing fits.
-Seconds step_without(GroupedJob job, std::size_t group, int lost) {
+Seconds step_without(GroupedJob job, const GroupSearchOptions& options, std::size_t group,
+                     int lost) {
   constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   Cluster& cluster = job.cluster.groups[group];
   if (cluster.nodes <= lost) return kNever;
   cluster.nodes -= lost;
-  const std::vector<GroupedPlan> plans = in_order(plan_groups(job));
+  const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
   return plans.empty() ? kNever : plans.front().step_time;
+}
+
+std::string why_nothing(const GroupedPlans& found) {
+  if (found.left_out.empty()) {
+    return "found no plan that fits, neither through several groups nor on one of them; allowed: "
+           "devices whose memory holds the job";
+  }
+  return "found no plan that fits and is legal, neither through several groups nor on one of them; "
+         "allowed: more in the planner section, or devices whose memory holds the job";
 }
 
 }  // namespace
@@ -214,29 +148,28 @@ Error plan_of_groups() { return not_for_groups("/plan", "a plan", "none: the pla
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
                                         const GroupSearchOptions& options) {
   if (settings.plan) return tl::unexpected(plan_of_groups());
-  const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
-  if (plans.empty()) {
-    return failure("/cluster/groups",
-                   "found no plan that fits, neither through several groups nor on one of them; "
-                   "allowed: devices whose memory holds the job");
-  }
+  const GroupedPlans found = plan_groups(job, options);
+  const std::vector<GroupedPlan> plans = in_order(found);
+  if (plans.empty()) return failure("/cluster/groups", why_nothing(found));
   UnlikeAnswer answer{.best = plans.front(), .stand_in = {}, .candidate = {}};
   answer.stand_in = stand_in_of(job, answer.best, settings);
   answer.candidate = {
-      whole_plan(answer.best), estimate_of_groups(job, answer.best, answer.stand_in), {}};
+      plan_of_all(answer.best), estimate_of_groups(job, answer.best, answer.stand_in), {}};
   return answer;
 }
 
-std::vector<Replan> replans_of_groups(const GroupedJob& job, const UnlikeAnswer& answer,
+std::vector<Replan> replans_of_groups(const GroupedJob& job, const Scenario& settings,
+                                      const UnlikeAnswer& answer,
                                       const std::vector<int>& nodes_left) {
   const Groups used = used_by(answer.best);
+  const GroupSearchOptions options = group_options(settings);
   const int nodes = answer.stand_in.job.cluster.nodes;
   std::vector<Replan> replans;
   replans.reserve(nodes_left.size());
   for (const int left : nodes_left) {
     Seconds step;
     for (std::size_t g = 0; g < used.size(); ++g) {
-      if (used[g]) step = std::max(step, step_without(job, g, nodes - left));
+      if (used[g]) step = std::max(step, step_without(job, options, g, nodes - left));
     }
     replans.push_back({left, std::min(1.0, answer.best.step_time / step)});
   }

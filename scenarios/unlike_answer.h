@@ -1,9 +1,8 @@
 // What a job does on groups of unlike nodes by the best plan of all ways to use them, in the form
 // that a sweep's point, the life of a run and a comparison take from an estimate.
 //
-// Assumes: a job on both groups checkpoints and restarts as on as many nodes of the group that
-// loses more by it, one replica is worth as much as another where some are lost, and a device is
-// busy while its own stages compute. Parts of the step are not told: groups have their own.
+// Assumes what planner/unlike_value.h does of a job on several groups. Parts of the step are not
+// told: groups have their own.
 #pragma once
 
 #include <optional>
@@ -22,17 +21,18 @@ struct UnlikeAnswer {
   Candidate candidate;   // on it: the whole job's rates, memory and bill; no breakdown, no stages
 };
 
-// `settings`: the plan, failures and checkpoints of the question. Error: it has a plan of its own,
-// or none fits.
+// `settings`: the plan, failures and checkpoints of the question; `options`: group_options of it
+// (scenarios/question.h), with what the caller adds. Error: it has a plan of its own, or none fits.
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
-                                        const GroupSearchOptions& options = {});
+                                        const GroupSearchOptions& options);
 
 // The best plans for the nodes that may be left, where the job is to be planned anew: those that
 // failed are of the group whose loss costs more.
-std::vector<Replan> replans_of_groups(const GroupedJob& job, const UnlikeAnswer& answer,
+std::vector<Replan> replans_of_groups(const GroupedJob& job, const Scenario& settings,
+                                      const UnlikeAnswer& answer,
                                       const std::vector<int>& nodes_left);
 
-// Why an objective or a way to answer is not for groups of unlike nodes; and a plan of their own.
+// Why something is not for groups of unlike nodes; and a plan of their own.
 Error not_for_groups(std::string_view where, std::string_view found, std::string_view allowed);
 Error plan_of_groups();
 

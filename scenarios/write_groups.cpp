@@ -17,6 +17,11 @@ Json share_json(const Cluster& cluster, const GroupShare& share) {
           {"peak_memory_bytes", share.peak_memory.value()}};
 }
 
+template <typename Q>
+Json known(const std::optional<Q>& figure) {
+  return figure ? Json(figure->value()) : Json(nullptr);
+}
+
 }  // namespace
 
 Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
@@ -29,6 +34,10 @@ Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
           {"order", plan.order},
           {"step_time_s", plan.step_time.value()},
           {"boundary_s", plan.boundary.value()},
+          {"cost_per_step_usd", known(plan.cost_per_step)},
+          {"energy_per_step_joule", known(plan.energy_per_step)},
+          {"memory_share", plan.fullness},
+          {"goodput", plan.goodput ? Json(*plan.goodput) : Json(nullptr)},
           {"plan", plan_value(plan.plan)},
           {"groups", std::move(groups)}};
 }
@@ -72,10 +81,63 @@ Json left_out_json(const Scenario& scenario) {
   return list;
 }
 
+Json ways_left_out(const Scenario& scenario, const GroupedPlans& found) {
+  Json list = Json::array();
+  for (const LeftOutWay& way : found.left_out) {
+    list.push_back({{"use", name_of(way.use)},
+                    {"group", way.group ? Json(*way.group) : Json(nullptr)},
+                    {"reason", reason_of(scenario, way)}});
+  }
+  return list;
+}
+
+Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroups>& explained) {
+  if (!explained) return nullptr;
+  Json keys = Json::object();
+  for (const auto& [key, value] : explained->pinned) keys[key] = value;
+  const std::vector<GroupedPlan> plans = in_order(explained->found);
+  return {
+      {"keys", std::move(keys)},
+      {"best", plans.empty() ? Json(nullptr) : grouped_plan_value(*scenario.unlike, plans.front())},
+      {"complete", explained->found.complete},
+      {"ways_left_out", ways_left_out(scenario, explained->found)}};
+}
+
 }  // namespace
 
+std::string_view name_of(Objective objective) {
+  switch (objective) {
+    case Objective::step_time:
+      break;
+    case Objective::cost:
+      return "cost";
+    case Objective::energy:
+      return "energy";
+    case Objective::memory:
+      return "memory";
+    case Objective::goodput:
+      return "goodput";
+  }
+  return "step-time";
+}
+
+std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
+  if (way.group) {
+    return fmt::format("no plan on {} alone is legal and allowed",
+                       scenario.unlike->groups[*way.group].name);
+  }
+  if (!way.value.empty()) {
+    return fmt::format("the only {} there, {}, is not allowed", way.key, way.value);
+  }
+  if (!way.key.empty()) {
+    return fmt::format("no {} that all groups at work can have is allowed", way.key);
+  }
+  return "no degrees that all groups at work can have are allowed together";
+}
+
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found) {
+                        const GroupedPlans& found,
+                        const std::optional<ExplainedGroups>& explained) {
   Json list = Json::array();
   for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
   const Json search = {{"complete", found.complete},
@@ -83,8 +145,11 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                        {"step_time_bound_s", found.bound.value()}};
   return text_of({{"trainyard", "group-plans/1"},
                   {"name", scenario.name},
+                  {"objective", name_of(found.objective)},
                   {"plans", list},
                   {"left_out", left_out_json(scenario)},
+                  {"ways_left_out", ways_left_out(scenario, found)},
+                  {"explained", explained_json(scenario, explained)},
                   {"search", search}});
 }
 

@@ -1,9 +1,12 @@
 // Plans for groups of unlike nodes as JSON (`trainyard plan` of a cluster with `groups`).
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "planner/findings.h"
 #include "planner/unlike_groups.h"
 #include "scenarios/scenario.h"
 
@@ -15,8 +18,22 @@ std::string_view name_of(GroupUse use);
 // The groups that no plan can use: their devices do not compute in the precision of the training.
 std::vector<std::size_t> groups_without_precision(const Scenario& scenario);
 
-// `plans`: those of `found` to be shown, fastest first.
+// As `--objective` spells it.
+std::string_view name_of(Objective objective);
+
+// Why nothing that may be chosen (the planner section, pinned keys) is left of a way to use the
+// groups; no full stop.
+std::string reason_of(const Scenario& scenario, const LeftOutWay& way);
+
+// Why not these: what is found with some keys pinned.
+struct ExplainedGroups {
+  std::vector<PinnedKey> pinned;
+  GroupedPlans found;
+};
+
+// `plans`: those of `found` to be shown, best first. `explained`: null where it was not asked.
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found);
+                        const GroupedPlans& found,
+                        const std::optional<ExplainedGroups>& explained = {});
 
 }  // namespace trainyard

@@ -288,6 +288,14 @@ Expected<void> check_nodes(const Cluster& cluster, const std::vector<std::int64_
   return {};
 }
 
+// The key of a size that is asked for.
+std::string_view first_size(const PlannerKeys& keys) {
+  if (!keys.models.empty()) return "model";
+  if (!keys.nodes.empty()) return "nodes";
+  if (!keys.global_batch.empty()) return "global_batch";
+  return keys.sequence_length.empty() ? "deadline" : "sequence_length";
+}
+
 }  // namespace
 
 const Section<PlannerKeys>& planner_section() {
@@ -340,11 +348,13 @@ const Section<PlannerKeys>& planner_section() {
 Expected<void> check_sizes(const Scenario& scenario, const Place& place) {
   const PlannerKeys& keys = scenario.space;
   const Place planner = place / "planner";
-  const bool has_sizes = asks_for_sizes(keys);
-  if (scenario.unlike && (has_sizes || !planner_section().write(keys).empty())) {
-    return planner.error("found with groups of unlike nodes; allowed: with one kind of node");
+  if (!asks_for_sizes(keys)) return {};
+  if (scenario.unlike) {
+    return (planner / first_size(keys))
+        .error(
+            "found with groups of unlike nodes; allowed: with one kind of node, or a sweep over "
+            "the keys of the groups");
   }
-  if (!has_sizes) return {};
   if (keys.deadline && scenario.job.training.tokens <= 0) {
     return (planner / "deadline").error("found without /training/tokens; allowed: with them");
   }

@@ -98,19 +98,40 @@ void change_clusters(Scenario& scenario, const Change& change) {
   for (Cluster& group : scenario.unlike->groups) change(group);
 }
 
+DollarsPerSecond price_of(const Json& value) {
+  return DollarsPerSecond(
+      parse_quantity(value.get<std::string>(), Dimension::dollars_per_second, false).value());
+}
+
+// One of each group of unlike nodes.
+Expected<void> read_prices(const Json& value, Scenario& scenario, const Place& place) {
+  const std::size_t groups = scenario.unlike ? scenario.unlike->groups.size() : 0;
+  if (value.size() != groups) {
+    return place.error(fmt::format(
+        "found a list of {}; allowed: {}", value.size(),
+        groups == 0 ? "one price, or with groups of unlike nodes a price of each"
+                    : fmt::format("a price of each of the {} groups, or one of all", groups)));
+  }
+  for (std::size_t g = 0; g < groups; ++g) {
+    scenario.unlike->groups[g].device.price = price_of(value[g]);
+  }
+  scenario.job.cluster.device.price = scenario.unlike->groups.front().device.price;
+  return {};
+}
+
 Field<Scenario> price_field() {
-  return {
-      {.key = "price",
-       .shape = {QuantityShape{Dimension::dollars_per_second}},
-       .doc = "of one device",
-       .absent = "as its document says"},
-      [](const Json& value, Scenario& scenario, const Place&) -> Expected<void> {
-        const DollarsPerSecond price(
-            parse_quantity(value.get<std::string>(), Dimension::dollars_per_second, false).value());
-        change_clusters(scenario, [price](Cluster& cluster) { cluster.device.price = price; });
-        return {};
-      },
-      not_written};
+  const Shape one{QuantityShape{Dimension::dollars_per_second}};
+  return {{.key = "price",
+           .shape = {AnyShape{{one, Shape{ListShape{{one}, 2, kMostGroups}}}}},
+           .doc = "of one device; a list has one price for each group of unlike nodes",
+           .absent = "as its document says"},
+          [](const Json& value, Scenario& scenario, const Place& place) -> Expected<void> {
+            if (value.is_array()) return read_prices(value, scenario, place);
+            const DollarsPerSecond price = price_of(value);
+            change_clusters(scenario, [price](Cluster& cluster) { cluster.device.price = price; });
+            return {};
+          },
+          not_written};
 }
 
 Field<Scenario> power_field() {

@@ -116,7 +116,9 @@ Expected<void> answer_groups(const PointQuestion& point, const SweepDocument& sw
   const Scenario& asked = point.question->scenario;
   if (auto known = check_groups_are_answered(sweep, *point.settings); !known) return known;
   const GroupedJob job = grouped_job(asked);
-  const auto answer = answer_of_groups(job, *point.settings);
+  GroupSearchOptions options = group_options(*point.settings);
+  options.objective = sweep.objective;
+  const auto answer = answer_of_groups(job, *point.settings, options);
   if (!answer) return tl::unexpected(answer.error());
   if (sweep.evaluate == Evaluation::goodput) {
     const PointQuestion stand_in{

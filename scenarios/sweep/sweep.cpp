@@ -347,9 +347,6 @@ Expected<void> check_groups_are_answered(const SweepDocument& sweep, const Scena
     return refused("/evaluate", sweep.evaluate == Evaluation::run ? "run" : "simulate",
                    "estimate, plan, goodput");
   }
-  if (sweep.objective != Objective::step_time) {
-    return refused("/objective", "another objective", "step-time");
-  }
   if (scenario.plan) return refused("/scenario/plan", "a plan", "none: the planner finds it");
   return {};
 }

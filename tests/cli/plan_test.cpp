@@ -1,5 +1,6 @@
 // `trainyard plan` as its users see it, beyond the best plan of one size: sizes, rows that look
 // alike, searches that are stopped.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -222,11 +223,105 @@ TEST(Plan, RefusesLayersThatAreNotTheModels) {
 TEST(PlanOfGroups, RefusesOptionsThatItDoesNotTake) {
   const std::string file =
       "'" TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'";
-  for (const char* option : {"--objective cost", "--robust", "--confirm 1", "--out a.json"}) {
+  for (const char* option :
+       {"--pareto step-time,memory", "--robust", "--confirm 1", "--out a.json"}) {
     const Ran ran = run_trainyard(std::string("plan ") + option + " " + file);
     EXPECT_EQ(ran.status, 2) << option;
     EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
   }
+}
+
+// The catalog's devices have powers and no prices.
+TEST(PlanOfGroups, NamesTheGroupWhosePriceIsNotKnown) {
+  const std::string file =
+      "'" TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'";
+  const Ran ran = run_trainyard("plan --objective cost " + file);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("/cluster/groups/0 (dgx-a100-80gb): the device has no price"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+}
+
+// 16 A100 at 1 USD an hour and 16 H100 at 100: only what leaves the dear ones out is worth it.
+TEST(PlanOfGroups, OrdersByTheObjective) {
+  const std::string file = quoted(unlike_groups(2, R"(, "price": ["1 USD/h", "100 USD/h"])"));
+  const Ran printed = run_trainyard("plan --format json --objective cost " + file);
+  ASSERT_EQ(printed.status, 0) << printed.err;
+  const PrintedJson json = PrintedJson::parse(printed.out);
+  EXPECT_EQ(json.at("objective"), "cost");
+  const PrintedJson& best = json.at("plans").at(0);
+  EXPECT_EQ(best.at("use"), "alone");
+  EXPECT_EQ(best.at("order").at(0), 0);
+  const auto bill = [](const PrintedJson& plan, double dollars_an_hour) {
+    return plan.at("step_time_s").get<double>() / 3600 * 16 * dollars_an_hour;
+  };
+  EXPECT_NEAR(best.at("cost_per_step_usd").get<double>(), bill(best, 1), 1e-9);
+  for (const PrintedJson& plan : json.at("plans")) {
+    if (plan.at("order").size() != 2) continue;
+    EXPECT_NEAR(plan.at("cost_per_step_usd").get<double>(), bill(plan, 101), 1e-6);
+  }
+  for (const auto& [objective, head] : {std::pair{"cost", "USD/step"},
+                                        {"energy", "kWh/step"},
+                                        {"memory", "fullest"},
+                                        {"goodput", "goodput"}}) {
+    const Ran ran = run_trainyard(fmt::format("plan --objective {} {}", objective, file));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.out.find(head), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find(" % higher."), std::string::npos) << ran.out;
+  }
+}
+
+TEST(PlanOfGroups, KeepsToThePlannerSection) {
+  const std::string file = quoted(unlike_groups(
+      2, R"(, "planner": { "tensor_parallel": 4, "schedule": ["1f1b"], "context_parallel": 1 })"));
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  EXPECT_EQ(json.at("plans").size(), 5u);
+  EXPECT_TRUE(json.at("ways_left_out").empty());
+  for (const PrintedJson& plan : json.at("plans")) {
+    EXPECT_EQ(plan.at("plan").at("tensor_parallel"), 4);
+  }
+}
+
+// As the section does where it says the same.
+TEST(PlanOfGroups, ExplainsKeys) {
+  const std::string file = quoted(unlike_groups(2));
+  const PrintedJson explained =
+      PrintedJson::parse(run_trainyard("plan --format json --explain tp=8,mb=4 " + file).out)
+          .at("explained");
+  EXPECT_EQ(explained.at("keys").at("tensor_parallel"), "8");
+  const PrintedJson bounded = PrintedJson::parse(
+      run_trainyard("plan --format json " +
+                    quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 8,
+                                                              "micro_batch": 4 })")))
+          .out);
+  EXPECT_EQ(explained.at("best"), bounded.at("plans").at(0));
+  const Ran none = run_trainyard("plan --explain tp=3 " + file);
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_NE(none.out.find("explained      tensor_parallel 3: no plan: a pipeline through"),
+            std::string::npos)
+      << none.out;
+}
+
+TEST(PlanOfGroups, SaysWhichWaysThePlannerSectionLeavesOut) {
+  const std::string file =
+      quoted(unlike_groups(2, R"(, "planner": { "context_parallel": 2, "micro_batch": 1 })"));
+  const Ran ran = run_trainyard("plan " + file);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::string reason = "the only context_parallel there, 1, is not allowed by the";
+  EXPECT_NE(ran.out.find("left out       replicas on several groups: " + reason), std::string::npos)
+      << ran.out;
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  EXPECT_EQ(json.at("plans").size(), 2u);
+  ASSERT_EQ(json.at("ways_left_out").size(), 2u);
+  EXPECT_EQ(json.at("ways_left_out").at(0).at("use"), "pipeline");
+  const Ran none =
+      run_trainyard("plan " + quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 3 })")));
+  EXPECT_EQ(none.status, 1) << none.out;
+  EXPECT_NE(none.out.find("no tensor_parallel that all groups at work can"), std::string::npos)
+      << none.out;
+  EXPECT_NE(none.out.find("no plan on dgx-h100-80gb alone is legal and allowed"), std::string::npos)
+      << none.out;
 }
 
 // DeepSeek-V3 on two generations takes seconds from end to end.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -67,7 +68,9 @@ std::vector<double> all_times(const AllocationProblem& problem, int j, int first
   if (problem.selective && first < end) {
     times.push_back(stage_time(problem, j, first, end, RecomputeMode::selective, 0));
   }
+  const int named = std::min(problem.full_layers, end - first);
   for (int again = 1; problem.full && again <= end - first; ++again) {
+    if (named > 0 && again != named) continue;
     times.push_back(stage_time(problem, j, first, end, RecomputeMode::full, again));
   }
   return times;
@@ -161,6 +164,28 @@ class Draw {
  private:
   std::mt19937 random_;
 };
+
+// Of so many layers of every stage, or of all where a stage has fewer: what is named is not chosen.
+TEST(Allocation, EqualsBruteForceWhereFullRecomputationIsNamed) {
+  Draw draw(17);
+  int fitting = 0;
+  for (int i = 0; i < 300; ++i) {
+    AllocationProblem problem = draw.problem(1 + i % 9, 1 + i % 4);
+    problem.none = problem.selective = false;
+    problem.full = true;
+    problem.full_layers = 1 + i % 5;
+    const auto found = allocate_layers(problem);
+    const double best = brute_force(problem);
+    ASSERT_EQ(found.has_value(), best < kInfinity) << i;
+    if (!found) continue;
+    ++fitting;
+    ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << i;
+    for (const StageAllocation& stage : found->stages) {
+      EXPECT_EQ(stage.recompute.full_layers, std::min(problem.full_layers, stage.layers)) << i;
+    }
+  }
+  EXPECT_GT(fitting, 50);
+}
 
 TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
   constexpr int kInstances = 50;  // of each size

@@ -53,6 +53,23 @@ Job small_dense_job() {
   return job;
 }
 
+GroupedJob groups_of(const std::vector<double>& slowness) {
+  const Job job = small_dense_job();
+  GroupedJob groups{.model = job.model, .training = job.training};
+  groups.model.layers = 12;
+  groups.training.global_batch = 96;
+  for (const double times : slowness) {
+    Cluster& cluster = groups.cluster.groups.emplace_back(job.cluster);
+    cluster.nodes = 1;
+    Device& device = cluster.device;
+    for (FlopsPerSecond& peak : device.peak) peak /= times;
+    for (GemmRates& rates : device.rates.gemm) rates.per_multiprocessor /= times;
+    for (AttentionRates& rates : device.rates.attention) rates.per_multiprocessor /= times;
+    device.memory_bandwidth /= times;
+  }
+  return groups;
+}
+
 Job small_moe_job() {
   Job job = small_dense_job();
   job.model.experts = 4;

@@ -2,7 +2,10 @@
 // fixed function of the plan, so that nothing but a complete enumeration finds its minimum.
 #pragma once
 
+#include <vector>
+
 #include "planner/planner.h"
+#include "planner/unlike_groups.h"
 
 namespace trainyard {
 
@@ -12,6 +15,10 @@ Job small_dense_job();
 Job small_moe_job();
 // Llama-3.1-8B's shape on `nodes` nodes of eight H100 with 80 GiB.
 Job llama_8b_job(int nodes);
+
+// small_dense_job with 12 layers and a batch of 96 on groups of four ideal devices each, of which
+// the kernels take so many times as long.
+GroupedJob groups_of(const std::vector<double>& slowness);
 
 // Step time, memory and feasibility from a hash of what can make a difference to a plan's cost.
 Estimate arbitrary_estimate(const Job& job, const Plan& plan);

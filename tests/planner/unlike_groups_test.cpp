@@ -11,24 +11,6 @@
 namespace trainyard {
 namespace {
 
-// Groups of four ideal devices each; their kernels take so many times as long.
-GroupedJob groups_of(const std::vector<double>& slowness) {
-  const Job job = small_dense_job();
-  GroupedJob groups{.model = job.model, .training = job.training};
-  groups.model.layers = 12;
-  groups.training.global_batch = 96;
-  for (const double times : slowness) {
-    Cluster& cluster = groups.cluster.groups.emplace_back(job.cluster);
-    cluster.nodes = 1;
-    Device& device = cluster.device;
-    for (FlopsPerSecond& peak : device.peak) peak /= times;
-    for (GemmRates& rates : device.rates.gemm) rates.per_multiprocessor /= times;
-    for (AttentionRates& rates : device.rates.attention) rates.per_multiprocessor /= times;
-    device.memory_bandwidth /= times;
-  }
-  return groups;
-}
-
 GroupedJob two_groups(double slowness) { return groups_of({1, slowness}); }
 
 TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {

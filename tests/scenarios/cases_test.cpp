@@ -50,7 +50,7 @@ Expected<Json> estimate_of(const fs::path& file) {
   if (!scenario) return tl::unexpected(scenario.error());
   if (scenario->unlike) {
     const GroupedJob grouped{scenario->job.model, scenario->job.training, *scenario->unlike};
-    const GroupedPlans found = plan_groups(grouped);
+    const GroupedPlans found = plan_groups(grouped, group_options(*scenario));
     return Json::parse(groups_json(*scenario, in_order(found), found));
   }
   const PreparedJob job = prepare(scenario->job);

@@ -28,7 +28,7 @@ Scenario with_groups(const std::string& first, const std::string& second,
 }
 
 UnlikeAnswer answer_to(const Scenario& scenario) {
-  auto answer = answer_of_groups(grouped_job(scenario), scenario);
+  auto answer = answer_of_groups(grouped_job(scenario), scenario, group_options(scenario));
   EXPECT_TRUE(answer.has_value()) << answer.error().message;
   return *std::move(answer);
 }
@@ -68,13 +68,43 @@ TEST(UnlikeAnswer, PaysForTheDevicesOfBothGroups) {
   EXPECT_GT(answer.candidate.estimate.energy_per_step->value(), 0.35 * most);
 }
 
+// What the section bounds, the answer and what is planned anew for fewer nodes keep.
+TEST(UnlikeAnswer, KeepsToThePlannerSection) {
+  const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb",
+                                        R"(, "planner": { "tensor_parallel": 8, "micro_batch": 1,
+                                                          "recompute": "full" })");
+  const UnlikeAnswer answer = answer_to(scenario);
+  EXPECT_EQ(answer.candidate.plan.tensor_parallel, 8);
+  EXPECT_EQ(answer.candidate.plan.recompute, (Recompute{RecomputeMode::full, 0}));
+  const UnlikeAnswer free = answer_to(with_groups("dgx-a100-80gb", "dgx-h100-80gb"));
+  EXPECT_GT(answer.best.step_time, free.best.step_time);
+  const auto replans = replans_of_groups(grouped_job(scenario), scenario, answer, {4});
+  ASSERT_EQ(replans.size(), 1u);
+  EXPECT_DOUBLE_EQ(replans[0].speed, 1);
+}
+
+// By what a group costs, the cheap one may be the one to take: at 100 times the price of the other
+// nothing on it is worth it.
+TEST(UnlikeAnswer, IsTheBestByTheObjective) {
+  const Scenario scenario =
+      with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "price": ["1 USD/h", "100 USD/h"])");
+  GroupSearchOptions options = group_options(scenario);
+  options.objective = Objective::cost;
+  const auto answer = answer_of_groups(grouped_job(scenario), scenario, options);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->best.order, (std::vector<std::size_t>{0}));
+  EXPECT_NEAR(answer->candidate.estimate.cost_per_step->value(),
+              16 * answer->best.step_time.value() / 3600, 1e-9);
+  EXPECT_NE(answer_to(scenario).best.order, answer->best.order);
+}
+
 // One group alone is a cluster like any other.
 TEST(UnlikeAnswer, OfOneGroupAloneIsThatCluster) {
   const Scenario scenario =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "price": "3.6 USD/h")");
   GroupedJob job = grouped_job(scenario);
   job.cluster.boundary = BytesPerSecond(1e3);  // nothing crosses it in useful time
-  const auto answer = answer_of_groups(job, scenario);
+  const auto answer = answer_of_groups(job, scenario, group_options(scenario));
   ASSERT_TRUE(answer.has_value());
   ASSERT_EQ(answer->best.use, GroupUse::alone);
   const PreparedJob alone =
@@ -126,17 +156,25 @@ TEST(UnlikeAnswer, ResolvesAReleaseForEachGroup) {
 TEST(UnlikeAnswer, IsRefusedWithAPlanAndWhereNothingFits) {
   const Scenario planned =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "plan": { "tensor_parallel": 2 })");
-  EXPECT_EQ(answer_of_groups(grouped_job(planned), planned).error().where, "/plan");
+  EXPECT_EQ(answer_of_groups(grouped_job(planned), planned, {}).error().where, "/plan");
   const Scenario large = with_groups("dgx-a100-80gb", "dgx-h100-80gb", "", "llama-3.1-405b");
-  EXPECT_THAT(answer_of_groups(grouped_job(large), large).error().message,
+  EXPECT_THAT(answer_of_groups(grouped_job(large), large, {}).error().message,
               HasSubstr("found no plan that fits"));
+}
+
+TEST(UnlikeAnswer, SaysWhereThePlannerSectionLeavesNothing) {
+  const Scenario scenario =
+      with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "planner": { "tensor_parallel": 3 })");
+  const auto answer = answer_of_groups(grouped_job(scenario), scenario, group_options(scenario));
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_THAT(answer.error().message, HasSubstr("allowed: more in the planner section"));
 }
 
 // The fewer are left, the less is done; none is faster than the whole.
 TEST(UnlikeAnswer, IsPlannedAnewForTheNodesThatAreLeft) {
   const Scenario scenario = with_groups("dgx-a100-80gb", "dgx-h100-80gb");
   const UnlikeAnswer answer = answer_to(scenario);
-  const auto replans = replans_of_groups(grouped_job(scenario), answer, {3, 4});
+  const auto replans = replans_of_groups(grouped_job(scenario), scenario, answer, {3, 4});
   ASSERT_EQ(replans.size(), 2u);
   EXPECT_EQ(replans[0].nodes, 3);
   EXPECT_GT(replans[0].speed, 0);

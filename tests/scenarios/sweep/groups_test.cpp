@@ -104,8 +104,26 @@ TEST(SweepOfGroups, RefusesWhatOnlyLikeNodesHave) {
       refusal("", R"("evaluate": "simulate", )"),
       HasSubstr("/evaluate: found simulate with groups of unlike nodes; allowed: estimate"));
   EXPECT_THAT(refusal("", R"("evaluate": "run", )"), HasSubstr("/evaluate: found run"));
-  EXPECT_THAT(refusal("", R"("objective": "cost", )"), HasSubstr("/objective: found another"));
   EXPECT_THAT(refusal(R"(, "plan": { "tensor_parallel": 2 })", ""), HasSubstr("/scenario/plan"));
+}
+
+// A100 of 400 W and H100 of 700 W: by energy another plan than by time, or the same.
+TEST(SweepOfGroups, AnswersByTheObjective) {
+  const auto energy_by = [](const std::string& objective) {
+    const auto sweep =
+        sweep_of(scenario_of(groups_of(2)),
+                 fmt::format(R"("evaluate": "plan", "objective": "{}", )", objective) + kOldNodes);
+    EXPECT_TRUE(sweep.has_value()) << sweep.error().message;
+    PointAnswerer answerer(*sweep);
+    PointRow row;
+    EXPECT_TRUE(answerer.answer(1, row));
+    EXPECT_EQ(row.status, PointStatus::done) << row.note;
+    return std::pair(row.figure("energy_per_step_joule"), row.figure("step_time_s"));
+  };
+  const auto [energy, step] = energy_by("energy");
+  const auto [energy_of_fastest, fastest] = energy_by("step-time");
+  EXPECT_LT(energy, energy_of_fastest);
+  EXPECT_GT(step, fastest);
 }
 
 TEST(SweepOfGroups, IsReportedByWhatEachGroupDoes) {

@@ -1,0 +1,109 @@
+#include "planner/unlike_value.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "model/cost/money.h"
+#include "model/cost/reliability.h"
+#include "planner/bound.h"
+
+namespace trainyard {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
+
+template <typename Q>
+void add_known(std::optional<Q>& sum, const std::optional<Q>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+// The bill of the groups at work and how full their devices are.
+void add_up(const UnlikeCluster& cluster, GroupedPlan& found) {
+  found.cost_per_step = Dollars(0);
+  found.energy_per_step = Joules(0);
+  found.fullness = 0;
+  for (std::size_t g = 0; g < found.shares.size(); ++g) {
+    const GroupShare& share = found.shares[g];
+    const Cluster& group = cluster.groups[g];
+    if (share.stages == 0) continue;
+    const Seconds busy = std::min(share.busy, found.step_time);
+    add_known(found.cost_per_step, cost_of(group, found.step_time));
+    add_known(found.energy_per_step, energy_of(group, found.step_time, busy));
+    found.fullness = std::max(found.fullness, share.peak_memory / group.device.memory);
+  }
+}
+
+double value_by(Objective objective, const GroupedPlan& found) {
+  switch (objective) {
+    case Objective::step_time:
+      break;
+    case Objective::cost:
+      return found.cost_per_step ? found.cost_per_step->value() : kUnknown;
+    case Objective::energy:
+      return found.energy_per_step ? found.energy_per_step->value() : kUnknown;
+    case Objective::memory:
+      return found.fullness;
+    case Objective::goodput:
+      return found.step_time.value() / found.goodput.value_or(1);
+  }
+  return found.step_time.value();
+}
+
+}  // namespace
+
+Plan plan_of_all(const GroupedPlan& found) {
+  Plan plan = found.plan;
+  if (found.use != GroupUse::replicas) return plan;
+  plan.data_parallel = 0;
+  for (const GroupShare& share : found.shares) plan.data_parallel += share.replicas;
+  return plan;
+}
+
+LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan,
+                           const Valuation& valuation) {
+  LeastGoodput least{.goodput = kUnknown};
+  for (std::size_t i = 0; i < clusters.size(); ++i) {
+    const double goodput =
+        estimate_goodput(clusters[i], plan, valuation.reliability, valuation.checkpoint).goodput;
+    if (goodput < least.goodput) least = {i, goodput};
+  }
+  return least;
+}
+
+bool needs_goodput(const GroupSearchOptions& options) {
+  return options.objective == Objective::goodput;
+}
+
+void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> whole,
+               const GroupSearchOptions& options, GroupedPlan& found) {
+  add_up(cluster, found);
+  if (needs_goodput(options)) {
+    found.goodput = least_goodput(whole, plan_of_all(found), options.valuation).goodput;
+  }
+  found.value = value_by(options.objective, found);
+}
+
+bool is_better(const GroupedPlan& a, const GroupedPlan& b) {
+  return std::tuple(a.value, a.step_time) < std::tuple(b.value, b.step_time);
+}
+
+// Cost: the work is dealt out, and each part costs at least what it does at its group's peak.
+// Memory: the states of the job in the memory of all devices.
+double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& options,
+                   Seconds step) {
+  const Objective objective = options.objective;
+  if (objective == Objective::step_time || objective == Objective::goodput) return step.value();
+  double least = kUnknown;
+  Bytes memory;
+  for (const PreparedJob& job : own) {
+    const int devices = job.job.cluster.devices();
+    memory += job.job.cluster.device.memory * static_cast<double>(devices);
+    const double bound = objective_bound(job, parameter_shares(job), objective,
+                                         offloads_of(job.job, options.space, {}));
+    least = std::min(least, objective == Objective::memory ? bound * devices : bound);
+  }
+  return objective == Objective::memory ? least / memory.value() : least;
+}
+
+}  // namespace trainyard

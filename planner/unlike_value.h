@@ -1,0 +1,45 @@
+// What a plan for groups of unlike nodes is worth by an objective.
+//
+// Assumes: the groups at work are paid for and draw power for the whole step, a device more while
+// its own stages compute; a job on several groups checkpoints and restarts as on as many nodes of
+// the group that loses more by it, and one replica is worth as much as another.
+#pragma once
+
+#include <span>
+
+#include "model/job.h"
+#include "planner/unlike_groups.h"
+
+namespace trainyard {
+
+// The degrees with the replicas of all groups.
+Plan plan_of_all(const GroupedPlan& found);
+
+// Of clusters that a job may lie on, the one that failures and checkpoints leave it the least of
+// its time on.
+struct LeastGoodput {
+  std::size_t cluster = 0;
+  double goodput = 1;
+};
+// Requires: at least one cluster.
+LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& plan,
+                           const Valuation& valuation);
+
+// Whether goodput is asked for: only then are clusters looked at.
+bool needs_goodput(const GroupSearchOptions& options);
+
+// Fills in what `found` costs, and its value; from its shares and its step. `whole`: for every
+// group at work a cluster of as many of its nodes as are at work in all; may be empty where goodput
+// is not asked for.
+void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> whole,
+               const GroupSearchOptions& options, GroupedPlan& found);
+
+// By their values, then by their steps.
+bool is_better(const GroupedPlan& a, const GroupedPlan& b);
+
+// No plan of any kind has a lower value; 0 where nothing is known (energy). `own`: each group on
+// its own nodes. `step`: no plan takes less.
+double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& options,
+                   Seconds step);
+
+}  // namespace trainyard
