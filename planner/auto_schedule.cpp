@@ -13,23 +13,32 @@
 namespace trainyard {
 namespace {
 
-struct PricedOrder {
-  Plan plan;
-  Estimate estimate;
-};
+// The best of the plans that were offered: those that fit first, then the faster.
+class Selection {
+ public:
+  explicit Selection(const PreparedJob& job) : estimator_(job) {}
 
-// Those that fit first, then the faster.
-bool is_better(const Estimate& a, const Estimate& b) {
-  if (a.feasible != b.feasible) return a.feasible;
-  return a.feasible ? a.step_time < b.step_time : a.fullness < b.fullness;
-}
-
-void take_if_better(const PreparedJob& job, Plan plan, std::optional<PricedOrder>& best) {
-  Estimate estimated = estimate(job, plan);
-  if (!best || is_better(estimated, best->estimate)) {
-    best = PricedOrder{std::move(plan), std::move(estimated)};
+  void offer(Plan plan) {
+    estimator_.estimate_bound(plan, priced_);
+    if (best_ && !is_better(priced_)) return;
+    estimator_.estimate(plan, priced_);
+    if (best_ && !is_better(priced_)) return;
+    best_ = std::move(plan);
+    std::swap(best_estimate_, priced_);
   }
-}
+  const std::optional<Plan>& best() const { return best_; }
+
+ private:
+  bool is_better(const Estimate& other) const {
+    if (other.feasible != best_estimate_.feasible) return other.feasible;
+    return other.feasible ? other.step_time < best_estimate_.step_time
+                          : other.fullness < best_estimate_.fullness;
+  }
+
+  Estimator estimator_;
+  std::optional<Plan> best_;
+  Estimate best_estimate_, priced_;
+};
 
 // Device memory of a stage with two numbers of micro-batches in flight: GPipe's and 1F1B's.
 double most_in_flight(const PreparedJob& job, const Plan& plan, const Estimate& few,
@@ -56,26 +65,40 @@ Estimate under(const PreparedJob& job, Plan plan, std::string_view schedule) {
 
 Expected<Plan> auto_schedule(const PreparedJob& job, PlanRequest request) {
   const Job& j = job.job;
-  std::optional<PricedOrder> best;
   request.schedule.clear();
   const auto plain = make_plan(request, j.model, j.cluster, j.training);
-  if (plain) take_if_better(job, resolve_recompute(job, *plain), best);
-  if (plain && plain->pipeline_parallel == 1) return best->plan;
-  for (const Schedule* schedule : schedules()) {
-    request.schedule = schedule->name;
-    if (const auto plan = plan_if_legal(request, j.model, j.cluster, j.training)) {
-      take_if_better(job, resolve_recompute(job, *plan), best);
-    }
+  if (plain && plain->pipeline_parallel == 1) return resolve_recompute(job, *plain);
+  Selection selection(job);
+  if (plain) selection.offer(resolve_recompute(job, *plain));
+  for (Plan& plan : named_plans(j, request)) {
+    selection.offer(resolve_recompute(job, std::move(plan)));
   }
-  if (!best) return tl::unexpected(plain.error());
-  if (!plain || plain->virtual_stages > 1) return best->plan;
+  if (!selection.best()) return tl::unexpected(plain.error());
+  if (!plain || plain->virtual_stages > 1) return *selection.best();
   auto ordered = with_found_order(job, resolve_recompute(job, *plain),
                                   request.optimizer_barrier.value_or(false));
-  if (ordered) take_if_better(job, *std::move(ordered), best);
-  return best->plan;
+  if (ordered) selection.offer(*std::move(ordered));
+  return *selection.best();
 }
 
 }  // namespace
+
+std::vector<Plan> named_plans(const Job& job, PlanRequest request) {
+  const int most = (job.model.layers + 2) / std::max(1, request.pipeline_parallel);
+  const int first = request.virtual_stages.value_or(1);
+  const int last = request.virtual_stages.value_or(most);
+  std::vector<Plan> plans;
+  request.passes = nullptr;
+  for (const Schedule* schedule : schedules()) {
+    request.schedule = schedule->name;
+    for (int chunks = first; chunks <= last; ++chunks) {
+      request.virtual_stages = chunks;
+      auto plan = plan_if_legal(request, job.model, job.cluster, job.training);
+      if (plan) plans.push_back(*std::move(plan));
+    }
+  }
+  return plans;
+}
 
 std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const Plan& plan) {
   const Estimate few = under(job, plan, "1f1b");

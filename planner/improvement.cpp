@@ -38,6 +38,12 @@ bool may_reorder(const PreparedJob& job, const SearchOptions& options, const Pla
          plan.virtual_stages == 1 && plan.schedule->route == Route::loop;
 }
 
+// Of two plans that are alike in all else.
+bool allocated_alike(const Plan& a, const Plan& b) {
+  return a.layers_per_stage == b.layers_per_stage && a.recompute == b.recompute &&
+         a.recompute_per_stage == b.recompute_per_stage && a.virtual_stages == b.virtual_stages;
+}
+
 class Improver {
  public:
   Improver(const PreparedJob& job, const SearchOptions& options, const Evaluator& evaluate,
@@ -56,6 +62,17 @@ class Improver {
     change = {.candidate = candidate, .of = candidate.plan, .bound = change.bound};
     reorder(change);
     place(change);
+  }
+
+  // Named schedules beside the order of the best so far, all else as it is: with what each is
+  // dealt, then with the layers and the recomputation of the best one's stages, until none is
+  // faster. What has even layers and one recomputation the search has priced.
+  void compare_schedules() {
+    compare_named(true);
+    for (int taken = -1; taken != taken_ && !interrupted();) {
+      taken = taken_;
+      compare_named(false);
+    }
   }
 
   bool interrupted() const {
@@ -172,6 +189,72 @@ class Improver {
     offer(std::move(change));
   }
 
+  // Each as it is dealt, or with the layers of the best.
+  void compare_named(bool dealt) {
+    const Improvement start = best_.value_or(
+        Improvement{.candidate = first_, .of = first_.plan, .bound = bound_of(first_.plan)});
+    if (start.candidate.plan.pipeline_parallel == 1) return;
+    PlanRequest request = request_of(start.candidate.plan);
+    request.optimizer_barrier = options_.base.optimizer_barrier;
+    request.virtual_stages.reset();
+    request.layers_per_stage = options_.base.layers_per_stage;
+    request.recompute_per_stage.clear();
+    for (const Plan& named : named_plans(job_.job, request)) {
+      if (interrupted()) return;
+      if (!is_of_space(named)) continue;
+      const auto changed =
+          dealt ? with_own_layers(start, named) : with_layers_of(start.candidate.plan, named);
+      if (changed) offer_schedule(start, named, *changed);
+    }
+  }
+
+  bool is_of_space(const Plan& plan) const {
+    const SearchSpace& space = options_.space;
+    const auto& names = space.schedule;
+    const bool named =
+        names.empty() || std::ranges::find(names, plan.schedule->name) != names.end();
+    return named && space.virtual_stages.has(plan.virtual_stages);
+  }
+
+  // Of the schedule of the plan that was changed they are known.
+  std::optional<Plan> with_own_layers(const Improvement& start, const Plan& named) const {
+    const bool is_known =
+        named.schedule == start.of.schedule && named.virtual_stages == start.of.virtual_stages;
+    if (is_known || !options_.base.layers_per_stage.empty()) return std::nullopt;
+    const auto problem = problem_of(named, PassOrders::of_the_plan);
+    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
+    return dealt ? with_allocation(named, *dealt) : std::nullopt;
+  }
+
+  std::optional<Plan> with_layers_of(const Plan& plan, const Plan& named) const {
+    if (!options_.base.layers_per_stage.empty()) return named;
+    const std::vector<int> layers = layers_of_stages(plan);
+    Allocation same;
+    for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
+      same.stages.push_back({.layers = layers[static_cast<std::size_t>(stage)],
+                             .recompute = recompute_of(plan, stage),
+                             .time = Seconds(0)});
+    }
+    return with_allocation(named, same);
+  }
+
+  void offer_schedule(const Improvement& start, const Plan& named, const Plan& plan) {
+    const Plan& best = start.candidate.plan;
+    const bool even = layers_of_stages(plan) == layers_of_stages(named);
+    const bool was_searched =
+        !start.placement && !start.sharding && even && plan.recompute_per_stage.empty();
+    const bool is_start = plan.schedule == best.schedule && allocated_alike(plan, best);
+    if (was_searched || is_start) return;
+    Improvement change = start;
+    change.layers = layers_of_stages(plan) != layers_of_stages(start.of);
+    change.recompute = plan.recompute != start.of.recompute ||
+                       plan.recompute_per_stage != start.of.recompute_per_stage;
+    change.order =
+        plan.schedule != start.of.schedule || plan.virtual_stages != start.of.virtual_stages;
+    change.candidate.plan = plan;
+    offer(std::move(change));
+  }
+
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
     compare(std::move(change));
@@ -180,8 +263,11 @@ class Improver {
   // Of a plan that was priced.
   void compare(Improvement change) {
     if (!is_best(change.candidate)) return;
-    if (change.placement) change.bound = bound_of_places(change.candidate.plan);
+    const Plan& plan = change.candidate.plan;
+    if (change.placement) change.bound = bound_of_places(plan);
+    if (change.order && !plan.passes) change.bound = std::min(change.bound, bound_of(plan));
     best_ = std::move(change);
+    ++taken_;
   }
 
   bool runs(const Candidate& candidate) const {
@@ -216,6 +302,17 @@ class Improver {
     all.reserve(static_cast<std::size_t>(chunks));
     for (int chunk = 0; chunk < chunks; ++chunk) all.push_back(layers[chunk]);
     return all;
+  }
+
+  // Of each stage; of one way, where there are two.
+  std::vector<int> layers_of_stages(const Plan& plan) const {
+    const LayersOfChunks layers(plan, job_.job.model.layers);
+    const PipelineShape shape = pipeline_shape(plan);
+    std::vector<int> sums(static_cast<std::size_t>(plan.pipeline_parallel));
+    for (int chunk = 0; chunk < layer_chunks(shape); ++chunk) {
+      sums[static_cast<std::size_t>(place_of(shape, 0, chunk).stage)] += layers[chunk];
+    }
+    return sums;
   }
 
   std::optional<Plan> with_allocation(const Plan& plan, const Allocation& dealt) const {
@@ -271,6 +368,7 @@ class Improver {
   const Evaluator& evaluate_;
   const Candidate& first_;
   std::optional<Improvement> best_;
+  int taken_ = 0;  // changes that were the best so far
 };
 
 // The first plan of each split of the network, then the others: what a change gains is much alike
@@ -317,6 +415,7 @@ std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& 
     }
     improver.change(plans[order[i]]);
   }
+  improver.compare_schedules();
   return std::move(improver).best();
 }
 

@@ -1,6 +1,7 @@
 // What the search leaves out and can still be gained on its best plans: other layers on each stage,
 // a recomputation of each stage's own (planner/allocation.h), a pass order found by search
-// (planner/auto_schedule.h), another order of the ranks or another sharding group. Every change is
+// (planner/auto_schedule.h), another order of the ranks or another sharding group. The best of it
+// is compared with the named schedules of its degrees, that none of them is faster. Every change is
 // priced by the caller's evaluator; what `optimal` says of the search does not cover it, so it
 // carries a bound of its own. Of a long list only five plans are changed, for each takes up to a
 // second: the first of each split of the network over devices, then the first of the others.
@@ -16,9 +17,10 @@ namespace trainyard {
 
 struct Improvement {
   Candidate candidate;
-  Plan of;                                                // the plan that was changed
-  bool layers = false, recompute = false, order = false;  // what was
-  bool placement = false, sharding = false;               // and of where ranks and states lie
+  Plan of;  // the plan that was changed
+  // What was; of `order` a pass list, or another named schedule or number of chunks.
+  bool layers = false, recompute = false, order = false;
+  bool placement = false, sharding = false;  // and of where ranks and states lie
   Seconds bound;  // of the step with these degrees, whatever else of this is changed
 };
 
