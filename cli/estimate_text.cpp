@@ -10,6 +10,8 @@
 #include "cli/text.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
+#include "model/schedule/schedule.h"
+#include "planner/auto_schedule.h"
 #include "planner/explain.h"
 
 namespace trainyard {
@@ -346,11 +348,24 @@ std::string advice(const Question& question, const Candidate& candidate, const S
   return style.strong(wrap(text + "."));
 }
 
+std::string found_schedule(const Question& question, const Plan& plan, const Style& style) {
+  const auto& asked = question.scenario.plan;
+  if (!asked || asked->schedule != kAutoSchedule || plan.pipeline_parallel == 1) return "";
+  const int chunks = plan.virtual_stages;
+  const std::string words =
+      plan.passes ? "a pass order found for these stages"
+                  : fmt::format("{}{}: no other named schedule and no order found is faster",
+                                plan.schedule->name,
+                                chunks > 1 ? fmt::format(" with {} chunks a stage", chunks) : "");
+  return heading_line("auto", words, style);
+}
+
 std::string estimate_report(const Question& question, const Candidate& candidate,
                             const Style& style) {
   const Cluster& cluster = question.job.job.cluster;
   const Estimate& estimate = candidate.estimate;
-  std::string text = job_heading(question, style) + step_summary(question, candidate, style);
+  std::string text = job_heading(question, style) + step_summary(question, candidate, style) +
+                     found_schedule(question, candidate.plan, style);
   text += "\n" + breakdown_table(estimate, style);
   text += "\n" + memory_bars(estimate, cluster.device.memory, style);
   if (estimate.stages.size() > 1) {

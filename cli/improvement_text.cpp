@@ -8,6 +8,7 @@
 
 #include "cli/plan_text.h"
 #include "cli/text.h"
+#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
@@ -43,6 +44,13 @@ std::string recompute_of_stages(const Plan& plan) {
   return fmt::format("recompute {}", runs_of(words));
 }
 
+std::string schedule_words(const Plan& plan) {
+  if (plan.passes) return "a pass order found for its stages (schedule auto)";
+  const int chunks = plan.virtual_stages;
+  return fmt::format("schedule {}{}", plan.schedule->name,
+                     chunks > 1 ? fmt::format(" with {} chunks a stage", chunks) : "");
+}
+
 std::vector<std::string> change_words(const Improvement& improvement) {
   std::vector<std::string> words;
   const Plan& plan = improvement.candidate.plan;
@@ -52,7 +60,7 @@ std::vector<std::string> change_words(const Improvement& improvement) {
   if (improvement.sharding) {
     words.push_back(fmt::format("states sharded over groups of {}", plan.sharding_group));
   }
-  if (improvement.order) words.emplace_back("a pass order found for its stages (schedule auto)");
+  if (improvement.order) words.push_back(schedule_words(plan));
   return words;
 }
 

@@ -111,7 +111,8 @@ std::string simulation_report(const Question& question, const Plan& plan,
                               const StepSimulation& simulation, const Style& style) {
   const Candidate candidate{plan, as_estimate(question.job, plan, simulation), {}};
   const Cluster& cluster = question.job.job.cluster;
-  std::string text = job_heading(question, style) + step_summary(question, candidate, style);
+  std::string text = job_heading(question, style) + step_summary(question, candidate, style) +
+                     found_schedule(question, candidate.plan, style);
   text += "\n" + breakdown_table(candidate.estimate, style);
   text += "\n" + path_table(simulation, style);
   text += "\n" + stage_use_table(simulation, style);

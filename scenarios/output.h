@@ -21,7 +21,9 @@
 
 namespace trainyard {
 
-// `trainyard estimate`: every key of design §4, and the complete plan.
+// `trainyard estimate`: every key of design §4, and the complete plan; `auto_schedule` where the
+// scenario's schedule is `auto`: the `schedule` that it became (null: a found order, which `plan`
+// has) and its `virtual_stages`.
 std::string estimate_json(const Scenario& scenario, const PreparedJob& job, const Plan& plan,
                           const Estimate& estimate);
 

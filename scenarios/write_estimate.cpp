@@ -1,3 +1,4 @@
+#include "planner/auto_schedule.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/output.h"
 #include "scenarios/plan_value.h"
@@ -89,6 +90,11 @@ std::string estimate_json(const Scenario& scenario, const PreparedJob& job, cons
                {"plan", plan_value(plan)},
                {"assumptions", scenario.assumptions}};
   json.update(estimate_value(scenario, job, plan, estimate));
+  if (scenario.plan && scenario.plan->schedule == kAutoSchedule) {
+    json["auto_schedule"] = {
+        {"schedule", plan.passes ? Json(nullptr) : Json(std::string(plan.schedule->name))},
+        {"virtual_stages", plan.virtual_stages}};
+  }
   return text_of(json);
 }
 

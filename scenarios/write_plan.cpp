@@ -49,7 +49,9 @@ Json improvement_json(const Scenario& scenario, const PreparedJob& job,
   if (improvement->recompute) changed.push_back("recompute");
   if (improvement->placement) changed.push_back("rank_order");
   if (improvement->sharding) changed.push_back("sharding_group");
-  if (improvement->order) changed.push_back("schedule");
+  const Plan& plan = improvement->candidate.plan;
+  if (plan.schedule != improvement->of.schedule) changed.push_back("schedule");
+  if (plan.virtual_stages != improvement->of.virtual_stages) changed.push_back("virtual_stages");
   Json one = candidate_json(scenario, job, improvement->candidate);
   const auto place = place_of_changed(*improvement, listed);
   one.update({{"of", place ? Json(*place) : Json(nullptr)},

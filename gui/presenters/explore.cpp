@@ -21,11 +21,12 @@ PlanRequest first_request(const Question& question) {
   return simple ? request_of(simple->plan) : options.base;
 }
 
-// Keys that a document may leave open stand at what the plan made of them.
+// Keys that a document may leave open stand at what the plan made of them; `auto` chooses the
+// number of chunks anew for every plan.
 PlanRequest settled(PlanRequest request, const Plan& plan) {
   request.sequence_parallel = plan.sequence_parallel;
   request.zero_stage = plan.zero_stage;
-  request.virtual_stages = plan.virtual_stages;
+  if (request.schedule != kAutoSchedule) request.virtual_stages = plan.virtual_stages;
   return request;
 }
 

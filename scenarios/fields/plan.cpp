@@ -179,7 +179,7 @@ std::vector<Field<PlanRequest>> degree_fields() {
              "how attention sees the other ranks' keys"),
       count("pipeline_parallel", &P::pipeline_parallel, "p: pipeline stages", kDegree),
       count("virtual_stages", &P::virtual_stages, "v: chunks of a stage", kDegree)
-          .absent("1; 2 with zb-v"),
+          .absent("1; 2 with zb-v; with `auto` the number that is fastest"),
       schedule_field(),
       layers_per_stage_field(),
       count("data_parallel", &P::data_parallel, "D: replicas of the pipeline", kDegree)

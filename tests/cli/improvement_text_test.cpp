@@ -33,6 +33,15 @@ TEST(ImprovementWords, NameThePlanThatWasChangedByItsPlaceInTheList) {
   EXPECT_EQ(unlisted.find("a plan further down the list"), 0u) << unlisted;
 }
 
+TEST(ImprovementWords, NameTheScheduleThatIsFaster) {
+  Improvement improvement{.candidate = lasting(1), .of = lasting(2).plan, .order = true};
+  improvement.candidate.plan.schedule = find_schedule("interleaved-1f1b");
+  improvement.candidate.plan.virtual_stages = 2;
+  const std::string words = improvement_words(improvement, {lasting(2)});
+  EXPECT_NE(words.find("schedule interleaved-1f1b with 2 chunks a stage"), std::string::npos)
+      << words;
+}
+
 // What is searched for the least memory may take longer.
 TEST(ImprovementWords, SayHowMuchLongerTheStepIs) {
   EXPECT_NE(words_of(2.5).find("(25.0 % more than plan 1)"), std::string::npos) << words_of(2.5);

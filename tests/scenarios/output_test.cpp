@@ -41,6 +41,15 @@ TEST(EstimateJson, HasEveryKeyOfTheContract) {
   EXPECT_EQ(json["trainyard"], "estimate/1");
 }
 
+TEST(EstimateJson, SaysWhatScheduleAutoBecame) {
+  Priced priced;
+  EXPECT_FALSE(priced.json().contains("auto_schedule"));
+  priced.scenario.plan = PlanRequest{.schedule = "auto"};
+  const Json found = priced.json()["auto_schedule"];
+  EXPECT_EQ(found["schedule"], "interleaved-1f1b");
+  EXPECT_EQ(found["virtual_stages"], 8);
+}
+
 TEST(EstimateJson, BreakdownSumsToTheStep) {
   const Json json = Priced().json();
   double sum = 0;
