@@ -91,6 +91,16 @@ Expected<void> check_options(const PlanOptions& options, std::string_view with, 
   return {};
 }
 
+// Who asks for a deadline asks for the fastest plan of each size, which is the cheapest one, too.
+Expected<void> check_deadline(const PlanOptions& options, const CapacitySpace& sizes) {
+  const Objective objective = options.objective;
+  const bool slower = objective == Objective::memory || objective == Objective::energy;
+  if (!sizes.deadline || !slower) return {};
+  return failure("--objective", fmt::format("found {} with /planner/deadline; allowed: step-time, "
+                                            "cost, goodput",
+                                            name_of(objective)));
+}
+
 // Layers that are not the network's leave nothing to search.
 Expected<void> check_layers(const std::string& where, const std::vector<int>& layers,
                             const Scenario& scenario) {
@@ -118,6 +128,7 @@ Expected<void> check(const PlanOptions& options, const std::vector<PinnedKey>& p
   }
   if (asks_for_sizes(scenario.space)) {
     auto checked = check_options(options, "sizes in the planner section", true);
+    if (checked) checked = check_deadline(options, scenario.space);
     if (!checked) return checked;
   }
   return check_objective(options, file, question.job.job.cluster.device);

@@ -74,6 +74,7 @@ Expected<Candidate> data_parallel_only(const PreparedJob& job, int zero_stage,
                                        const PlanRequest& base, const Evaluator& evaluate) {
   PlanRequest request = without_pipeline(job.job, base);
   request.tensor_parallel = 1;
+  request.expert_parallel = 1;
   request.sequence_parallel.reset();
   request.zero_stage = zero_stage;
   auto found = first_that_fits(job, request, {1}, evaluate);

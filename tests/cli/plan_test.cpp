@@ -129,6 +129,17 @@ TEST(PlanOfSizes, SaysNoWhereNoSizeIsInTime) {
   EXPECT_NE(ran.out.find("none of these sizes"), std::string::npos) << ran.out;
 }
 
+// The plan with least memory may be late where the fastest is in time.
+TEST(PlanOfSizes, RefusesADeadlineForPlansThatNeedNotBeFast) {
+  const std::string file = quoted(scenario_of("1", R"({ "nodes": [1, 2], "deadline": "1 h" })"));
+  for (const char* objective : {"memory", "energy"}) {
+    const Ran ran = run_trainyard(std::string("plan --objective ") + objective + " " + file);
+    EXPECT_EQ(ran.status, 2) << objective;
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find("/planner/deadline"), std::string::npos) << ran.err;
+  }
+}
+
 TEST(PlanOfSizes, RefusesOptionsOfASinglePlan) {
   const std::string file = quoted(scenario_of("1", R"({ "nodes": [1, 2] })"));
   for (const char* option :

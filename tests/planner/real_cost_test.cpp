@@ -161,6 +161,15 @@ TEST(DataParallelOnly, SaysWhatIsRefused) {
       << found.error().message;
 }
 
+// What people know as plain holds every expert on every device.
+TEST(DataParallelOnly, ShardsNoExperts) {
+  const PreparedJob job = prepare(small_moe_job());
+  const auto found = data_parallel_only(job, 0, {}, analytic_evaluator(job));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->plan.expert_parallel, 1);
+  EXPECT_EQ(found->plan.data_parallel, 8);
+}
+
 TEST(RequestOf, GivesThePlanAgain) {
   const Job job = llama_8b_job(4);
   for (const Plan& plan : random_plans(job, 50)) {
