@@ -98,7 +98,7 @@ Expected<void> check_deadline(const PlanOptions& options, const CapacitySpace& s
   if (!sizes.deadline || !slower) return {};
   return failure("--objective", fmt::format("found {} with /planner/deadline; allowed: step-time, "
                                             "cost, goodput",
-                                            name_of(objective)));
+                                            objective_name(objective)));
 }
 
 // Layers that are not the network's leave nothing to search.

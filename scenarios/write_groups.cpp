@@ -105,22 +105,6 @@ Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroup
 
 }  // namespace
 
-std::string_view name_of(Objective objective) {
-  switch (objective) {
-    case Objective::step_time:
-      break;
-    case Objective::cost:
-      return "cost";
-    case Objective::energy:
-      return "energy";
-    case Objective::memory:
-      return "memory";
-    case Objective::goodput:
-      return "goodput";
-  }
-  return "step-time";
-}
-
 std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
   if (way.group) {
     return fmt::format("no plan on {} alone is legal and allowed",
@@ -145,7 +129,7 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                        {"step_time_bound_s", found.bound.value()}};
   return text_of({{"trainyard", "group-plans/1"},
                   {"name", scenario.name},
-                  {"objective", name_of(found.objective)},
+                  {"objective", objective_name(found.objective)},
                   {"plans", list},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},

@@ -18,9 +18,6 @@ std::string_view name_of(GroupUse use);
 // The groups that no plan can use: their devices do not compute in the precision of the training.
 std::vector<std::size_t> groups_without_precision(const Scenario& scenario);
 
-// As `--objective` spells it.
-std::string_view name_of(Objective objective);
-
 // Why nothing that may be chosen (the planner section, pinned keys) is left of a way to use the
 // groups; no full stop.
 std::string reason_of(const Scenario& scenario, const LeftOutWay& way);
