@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/objective.h"
 #include "scenarios/plan_value.h"
 
 namespace trainyard {
