@@ -26,21 +26,20 @@ class Verification : public testing::Test {
     request.data_parallel = 1;
     request.micro_batch = 2;
     setting_ = tiny_setting(tiny_llama(false), training, request);
-    Nobody nobody;
-    expected_ = run_unsharded(setting_, {}, nobody).value();
+    expected_ = run_unsharded(setting_, {}, nobody_).value();
     program_ = lower(setting_.model, setting_.training, setting_.plan).value();
     layout_.emplace(setting_.plan, setting_.model.kv_heads);
     transport_ = make_lone_transport();
     backend_ = make_cpu_backend(setting_, program_, *layout_, *transport_);
-    executor_.emplace(setting_, program_, *layout_, 0, *backend_);
+    executor_.emplace(setting_, program_, *layout_, 0, *backend_, nobody_);
     executor_->keep_gradients(true);
-    ASSERT_TRUE(executor_->step(0, 0, nobody));
+    ASSERT_TRUE(executor_->step(0, 0, nobody_));
     gradients_ = executor_->gradients();
   }
 
   int differing() {
     const auto list =
-        compare({setting_, program_, executor_->holdings(), *transport_, expected_, 1},
+        compare({setting_, program_, executor_->holdings(), *transport_, expected_, nobody_, 1},
                 Compared::gradients, gradients_);
     EXPECT_TRUE(list);
     int count = 0;
@@ -49,6 +48,7 @@ class Verification : public testing::Test {
   }
 
   Setting setting_;
+  Nobody nobody_;
   UnshardedRun expected_;
   Program program_;
   std::optional<RankLayout> layout_;
@@ -71,6 +71,25 @@ TEST_F(Verification, FindsOneNumberThatIsOffByAThousandthOfTheLargest) {
 TEST_F(Verification, FindsANumberThatNobodyKnows) {
   gradients_.back().numbers.front() = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(differing(), 1);
+}
+
+// One of two replicas is right, the other is not.
+TEST_F(Verification, FindsANumberThatIsNoneOnOneRankOfTwo) {
+  gradients_.push_back(gradients_.back());
+  EXPECT_EQ(differing(), 0);
+  gradients_.back().numbers.front() = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(differing(), 1);
+}
+
+// Each of two ranks has one part, and anything in the other's place.
+TEST_F(Verification, LeavesOutWhatThePlanLeavesToOthers) {
+  HeldTensor& first = gradients_.back();
+  HeldTensor second = first;
+  first.known_to = second.known_from = first.known_to / 2;
+  first.numbers.back() = second.numbers.front() = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(differing(), 1);
+  gradients_.push_back(second);
+  EXPECT_EQ(differing(), 0);
 }
 
 TEST_F(Verification, FindsATensorThatIsMissing) {
