@@ -17,6 +17,13 @@ class Nobody final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
+class Beats final : public Watch {
+ public:
+  void begins(std::int64_t, const IssuedOperation&) override {}
+  void goes_on() override { ++count; }
+  std::size_t count = 0;
+};
+
 class Verification : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,9 +44,10 @@ class Verification : public testing::Test {
     gradients_ = executor_->gradients();
   }
 
-  int differing() {
+  int differing() { return differing(nobody_); }
+  int differing(Watch& watch) {
     const auto list =
-        compare({setting_, program_, executor_->holdings(), *transport_, expected_, nobody_, 1},
+        compare({setting_, program_, executor_->holdings(), *transport_, expected_, watch, 1},
                 Compared::gradients, gradients_);
     EXPECT_TRUE(list);
     int count = 0;
@@ -95,6 +103,17 @@ TEST_F(Verification, LeavesOutWhatThePlanLeavesToOthers) {
 TEST_F(Verification, FindsATensorThatIsMissing) {
   gradients_.erase(gradients_.begin());
   EXPECT_EQ(differing(), 1);
+}
+
+// A supervisor takes who says nothing for one that hangs.
+TEST_F(Verification, TellsOfEveryTensorThatIsFilledReadOrCompared) {
+  Beats filled, read, compared;
+  RankExecutor executor(setting_, program_, *layout_, 0, *backend_, filled);
+  const std::size_t weights = executor.weights(read).size();
+  EXPECT_GE(filled.count, 2 * weights);  // gradients too
+  EXPECT_EQ(read.count, weights);
+  differing(compared);
+  EXPECT_EQ(compared.count, expected_.gradients.size());
 }
 
 TEST(UnshardedRun, IsTheSameFromItsBytes) {
