@@ -1,5 +1,6 @@
 // trainyard run SCENARIO
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,6 +26,7 @@
 #include "model/cost/stage_parameters.h"
 #include "model/program/lower.h"
 #include "scenarios/output.h"
+#include "scenarios/readable.h"
 #include "scenarios/write_profile.h"
 
 namespace trainyard {
@@ -42,6 +44,7 @@ struct RunOptions {
   double timeout = 60;  // s
   std::uint64_t seed = 0;
   bool scale_down = false, alone = false;
+  std::string scaled_down;  // what that changed
   bool watch = false;
   int rank = 0;              // that runs alone
   double learning_rate = 0;  // 0: the optimizer's own
@@ -61,22 +64,27 @@ Descent descent_of(const Training& training, double learning_rate) {
 }
 
 // The question of the smaller run, where that is asked for.
-Expected<Question> scaled_down(const RunOptions& options, const Question& question,
-                               const Plan& plan) {
+Expected<Question> scaled_down(RunOptions& options, const Question& question, const Plan& plan) {
   auto smaller = scale_down(question.job.job, question.scenario.plan.value_or(PlanRequest{}), plan,
                             options.ranks);
   if (!smaller) return tl::unexpected(smaller.error());
   for (const std::string& change : smaller->changes) {
     fmt::print(stderr, "scaled down: {}\n", change);
   }
+  options.scaled_down = fmt::format("{}", fmt::join(smaller->changes, ", "));
   Question out{question.scenario, prepare(smaller->job)};
   out.scenario.job = smaller->job;
   out.scenario.plan = smaller->request;
+  if (!smaller->changes.empty()) {
+    const Cluster& cluster = smaller->job.cluster;
+    out.scenario.name +=
+        fmt::format(", scaled down to {} ranks", cluster.nodes * cluster.devices_per_node);
+  }
   return out;
 }
 
 // Replaces the question by the smaller one, and finds the plan.
-Expected<Plan> plan_for(const RunOptions& options, Question& question) {
+Expected<Plan> plan_for(RunOptions& options, Question& question) {
   auto plan = plan_of(options.file, question);
   if (!plan || !options.scale_down || options.ranks == 0) return plan;
   auto smaller = scaled_down(options, question, *plan);
@@ -104,7 +112,7 @@ std::int64_t tokens_of(const Training& training, const RunPlan& plan) {
   return steps * training.global_batch * training.sequence_length;
 }
 
-Expected<Setting> setting_of(const RunOptions& options, Question& question) {
+Expected<Setting> setting_of(RunOptions& options, Question& question) {
   auto plan = plan_for(options, question);
   if (!plan) return tl::unexpected(plan.error());
   const Job& job = question.job.job;
@@ -135,15 +143,23 @@ fs::path rank_file(const fs::path& file, int rank) {
   return own;
 }
 
+Profile profile_with(const RunOptions& options, const Question& question, const Setting& setting,
+                     std::vector<std::optional<Board>>& boards) {
+  Profile profile = profile_of(question, setting, options.plan, boards);
+  profile.tokens = options.tokens.string();
+  profile.scaled_down = options.scaled_down;
+  return profile;
+}
+
 void save_rank(const RunOptions& options, const Question& question, const Setting& setting,
-               Board& board) {
+               Board& board, const std::string& why) {
   if (options.profile.empty()) return;
   std::vector<std::optional<Board>> boards;
   auto copy = Board::copied(board.bytes());
   if (!copy) return;
   boards.emplace_back(*std::move(copy));
-  Profile profile = profile_of(question, setting, options.plan, boards);
-  profile.failure = "the rank was told to end";
+  Profile profile = profile_with(options, question, setting, boards);
+  profile.failure = why;
   // Nobody is left to tell that it cannot be written.
   (void)write_file(rank_file(options.profile, board.head().rank), profile_document(profile));
 }
@@ -153,8 +169,10 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
 
 int run_rank_process(const RunOptions& options, const Question& question, const Setting& setting,
                      const Started& started) {
-  auto result = run_as_rank(started, setting, options.plan,
-                            [&](Board& board) { save_rank(options, question, setting, board); });
+  auto result =
+      run_as_rank(started, setting, options.plan, [&](Board& board, const std::string& why) {
+        save_rank(options, question, setting, board, why);
+      });
   if (!result) return fail(result.error(), kMachineFailed);
   if (!result->failure.empty()) {
     return fail({fmt::format("rank {}", result->rank), result->failure}, kMachineFailed);
@@ -167,15 +185,6 @@ int run_rank_process(const RunOptions& options, const Question& question, const 
 
 // ---- Of the supervisor -------------------------------------------------------------------------
 
-// What one operation of a rank's list does.
-std::string described_operation(const Program& program, const RankLayout& layout, int rank,
-                                std::int64_t number) {
-  for (const IssuedOperation issued : operations_of(program, layout.coordinates(rank).stage)) {
-    if (number-- == 0) return described(issued);
-  }
-  return "after its last operation";
-}
-
 std::string verdict(const BoardHead& head, bool verified) {
   if (!verified || head.compared == 0) return "";
   if (head.differ == 0) {
@@ -183,6 +192,12 @@ std::string verdict(const BoardHead& head, bool verified) {
         "Verified against the network on one rank: {} tensors and scalars agree; {} is the "
         "furthest off, at {:.3f} of what is allowed.\n",
         head.compared, head.worst.data(), head.worst_share);
+  }
+  if (head.worst_share >= kNoShare) {
+    return fmt::format(
+        "DIFFERS from the network on one rank: {} of {} tensors and scalars; of {} something is "
+        "no number, or no rank has it.\n",
+        head.differ, head.compared, head.worst.data());
   }
   return fmt::format(
       "DIFFERS from the network on one rank: {} of {} tensors and scalars; {} is {:.3g} times as "
@@ -220,7 +235,7 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
   const bool differs = boards.front() && boards.front()->head().differ > 0;
   const bool complete = boards.front() && failed.empty();
   const std::string checked = complete ? verdict(boards.front()->head(), options.plan.verify) : "";
-  Profile profile = profile_of(question, setting, options.plan, boards);
+  Profile profile = profile_with(options, question, setting, boards);
   profile.failure = interrupted ? "interrupted" : failed;
   int status = kDone;
   if (!options.profile.empty()) {
@@ -338,7 +353,7 @@ int run(RunOptions& options) {
   }
   if (options.alone) options.plan.alone = options.rank;
   options.plan.backend = options.backend;
-  options.plan.meeting = Seconds(options.timeout);
+  options.plan.timeout = Seconds(options.timeout);
   if (const auto error = wrong_environment()) return fail(*error);
   if (options.backend == BackendKind::cuda) {
     if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);

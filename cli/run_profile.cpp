@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/step_gaps.h"
+#include "planner/request.h"
 #include "scenarios/write_spans.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
@@ -238,7 +239,10 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
                    Boards& boards) {
   Profile profile{.name = question.scenario.name,
                   .backend = std::string(name_of(run.backend)),
-                  .seed = static_cast<std::int64_t>(setting.seed)};
+                  .seed = static_cast<std::int64_t>(setting.seed),
+                  .learning_rate = setting.descent.learning_rate,
+                  .same_batch = run.same_batch,
+                  .plan = request_of(setting.plan)};
   add_steps(boards, profile);
   profile.warmup_steps = std::min(run.warmup, static_cast<int>(profile.steps.size()));
   add_ranks(setting, boards, profile);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/cpu/kernels/kernels.h"
+
 namespace trainyard {
 namespace {
 
@@ -18,7 +20,7 @@ std::vector<float> as_floats(const std::vector<double>& numbers) {
 }  // namespace
 
 RankExecutor::RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout,
-                           int rank, Backend& backend)
+                           int rank, Backend& backend, Watch& watch)
     : setting_(setting),
       program_(program),
       layout_(layout),
@@ -29,7 +31,10 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
       users_(index(program.stages[index(stage_)].instances)),
       loss_scale_(setting) {
   find_residents();
-  for (const Resident& resident : residents_) fill(resident);
+  for (const Resident& resident : residents_) {
+    fill(resident);
+    watch.goes_on();
+  }
 }
 
 const ProgramBuffer& RankExecutor::buffer_of(const Operand& operand) const {
@@ -100,9 +105,7 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
     }
     const bool updates = operation.phase == Phase::update;
     work.step = updates ? number - skipped_ : batch;
-    if (operation.group != Group::none) {
-      work.shard = layout_.members(operation.group, rank_).index_of(rank_);
-    }
+    work.shard = shard_in(operation);
     prepare(work);
     const Lane lane = lane_of(issued);
     begins_.push_back(backend_.record(lane));
@@ -156,25 +159,61 @@ void RankExecutor::finish(const Work& work, Backend::Event end) {
   }
 }
 
+int RankExecutor::shard_in(const Operation& operation) const {
+  if (operation.group == Group::none) return 0;
+  return layout_.members(operation.group, rank_).index_of(rank_);
+}
+
+// `writer`: of the numbers, if any operation wrote them. Where it leaves this rank its part of a
+// whole, the rest is known to the ranks that have the other parts.
+HeldTensor RankExecutor::held(const Operation* writer, int buffer, int layer,
+                              std::vector<float> numbers) const {
+  const auto size = static_cast<std::int64_t>(numbers.size());
+  HeldTensor tensor{buffer, layer, std::move(numbers), 0, size};
+  const bool leaves_part =
+      writer != nullptr && writer->shards > 1 &&
+      (writer->kind == OperationKind::optimizer_step || writer->kind == OperationKind::copy);
+  if (!leaves_part || program_.buffers[index(buffer)].part_of >= 0) return tensor;
+  const int shard = shard_in(*writer);
+  const FlatPart part = part_of(size, writer->shards, shard);
+  tensor.known_from = part.begin;
+  tensor.known_to = part.end;
+  return tensor;
+}
+
 void RankExecutor::note_gradients(const Work& work) {
   const Operation& operation = *work.issued.operation;
   for (std::size_t i = 0; i < updated_gradients(operation); ++i) {
-    const ProgramBuffer& buffer = buffer_of(operation.operands[i]);
-    const int layer = buffer.scope == Scope::layer ? work.issued.call->layer : -1;
+    const Operand& operand = operation.operands[i];
+    const int layer = buffer_of(operand).scope == Scope::layer ? work.issued.call->layer : -1;
     std::vector<float> numbers = backend_.read(work.buffers[i]);
     for (float& number : numbers) number /= static_cast<float>(work.loss_scale);
-    gradients_.push_back({operation.operands[i].buffer, layer, std::move(numbers)});
+    gradients_.push_back(held(&operation, operand.buffer, layer, std::move(numbers)));
   }
 }
 
-std::vector<HeldTensor> RankExecutor::weights() {
-  std::vector<HeldTensor> held;
-  for (const Resident& resident : residents_) {
-    const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
-    if (buffer.role != BufferRole::weight) continue;
-    held.push_back({resident.buffer, resident.layer, backend_.read(resident.instance)});
+// By instance.
+std::vector<const Operation*> RankExecutor::last_writers() const {
+  std::vector<const Operation*> writers(users_.size());
+  for (const IssuedOperation issued : operations_of(program_, stage_)) {
+    for (const Operand& operand : issued.operation->operands) {
+      if (operand.access == Access::read) continue;
+      writers[index(instance_of(program_, issued, operand))] = issued.operation;
+    }
   }
-  return held;
+  return writers;
+}
+
+std::vector<HeldTensor> RankExecutor::weights(Watch& watch) {
+  const std::vector<const Operation*> writers = last_writers();
+  std::vector<HeldTensor> all;
+  for (const Resident& resident : residents_) {
+    if (program_.buffers[index(resident.buffer)].role != BufferRole::weight) continue;
+    all.push_back(held(writers[index(resident.instance)], resident.buffer, resident.layer,
+                       backend_.read(resident.instance)));
+    watch.goes_on();
+  }
+  return all;
 }
 
 StepOutcome RankExecutor::outcome() {

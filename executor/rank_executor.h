@@ -20,6 +20,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
   virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
+  // Between operations, of work that takes its time: a tensor was filled, read or compared.
+  virtual void goes_on() {}
 };
 
 // Since the step began, by operation of the rank's list.
@@ -39,14 +41,16 @@ struct StepOutcome {
 struct HeldTensor {
   int buffer = -1;  // index in Program::buffers
   int layer = -1;
-  std::vector<float> numbers;  // NaN: not known to this rank
+  std::vector<float> numbers;
+  std::int64_t known_from = 0, known_to = 0;  // of them; the plan leaves the rest to other ranks
 };
 
 class RankExecutor {
  public:
-  // Requires: all but `rank` outlive it. Allocates and fills what is there before a step.
+  // Requires: all but `rank` and `watch` outlive it. Allocates and fills what is there before a
+  // step, and tells `watch` of each tensor.
   RankExecutor(const Setting& setting, const Program& program, const RankLayout& layout, int rank,
-               Backend& backend);
+               Backend& backend, Watch& watch);
 
   // `batch`: which batch of the run it sees; `number` counts the steps from 0.
   Expected<StepOutcome> step(std::int64_t number, std::int64_t batch, Watch& watch);
@@ -54,7 +58,7 @@ class RankExecutor {
   // Gradients as the optimizer finds them, in the steps that follow.
   void keep_gradients(bool keep) { keeps_gradients_ = keep; }
   const std::vector<HeldTensor>& gradients() const { return gradients_; }
-  std::vector<HeldTensor> weights();
+  std::vector<HeldTensor> weights(Watch& watch);
   const Holdings& holdings() const { return holdings_; }
 
  private:
@@ -76,7 +80,10 @@ class RankExecutor {
   void prepare(const Work& work);
   Expected<void> start(const Work& work);
   void finish(const Work& work, Backend::Event end);
+  int shard_in(const Operation& operation) const;
+  HeldTensor held(const Operation* writer, int buffer, int layer, std::vector<float> numbers) const;
   void note_gradients(const Work& work);
+  std::vector<const Operation*> last_writers() const;
   StepOutcome outcome();
 
   const Setting& setting_;

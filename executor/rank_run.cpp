@@ -14,13 +14,19 @@ class BoardWatch final : public Watch {
   BoardWatch(Board& board, bool counts_only) : head_(board.head()), counts_only_(counts_only) {}
   void begins(std::int64_t number, const IssuedOperation&) override {
     if (!counts_only_) head_.operation.store(number, std::memory_order_relaxed);
-    head_.beats.fetch_add(1, std::memory_order_relaxed);
+    goes_on();
   }
+  void goes_on() override { head_.beats.fetch_add(1, std::memory_order_relaxed); }
 
  private:
   BoardHead& head_;
   bool counts_only_;
 };
+
+// Whether a step whose gradient overflows is taken all the same (executor/loss_scale.h).
+bool may_overflow(const Setting& setting) {
+  return scales_loss(setting) && !setting.plan.optimizer_barrier;
+}
 
 class RankRun {
  public:
@@ -32,7 +38,8 @@ class RankRun {
         transport_(transport),
         board_(board),
         backend_(backend),
-        executor_(setting, program, layout, transport.rank(), backend) {}
+        watch_(board, false),
+        executor_(setting, program, layout, transport.rank(), backend, watch_) {}
 
   Expected<void> run() {
     if (plan_.verify) {
@@ -47,7 +54,7 @@ class RankRun {
       return failure("", "every step's gradient overflowed in fp16; verified are later steps");
     }
     board_.head().state = RankState::comparing;
-    return compare_held(Compared::weights, executor_.weights());
+    return compare_held(Compared::weights, executor_.weights(watch_));
   }
 
  private:
@@ -67,9 +74,8 @@ class RankRun {
   }
 
   Expected<void> step(int number) {
-    BoardWatch watch(board_, false);
     executor_.keep_gradients(plan_.verify && !compared_);
-    auto outcome = executor_.step(number, plan_.same_batch ? 0 : number, watch);
+    auto outcome = executor_.step(number, plan_.same_batch ? 0 : number, watch_);
     if (!outcome) return tl::unexpected(outcome.error());
     auto loss = static_cast<float>(outcome->loss);
     auto done = transport_.all_reduce(Group::all, &loss, 1, Reduction::sum);
@@ -113,12 +119,17 @@ class RankRun {
   }
 
   Expected<void> compare_held(Compared what, const std::vector<HeldTensor>& held) {
-    const auto list = compare(
-        {setting_, program_, executor_.holdings(), transport_, expected_, plan_.all_steps()}, what,
-        held);
+    const auto list = compare({setting_, program_, executor_.holdings(), transport_, expected_,
+                               watch_, plan_.all_steps()},
+                              what, held);
     if (!list) return tl::unexpected(list.error());
-    for (const Difference& difference : *list) note(difference);
-    return {};
+    if (!may_overflow(setting_) || std::ranges::all_of(*list, &Difference::is_finite)) {
+      for (const Difference& difference : *list) note(difference);
+      return {};
+    }
+    return failure("",
+                   "a gradient overflowed in fp16, and without an optimizer barrier no step is "
+                   "left out: nothing can be verified");
   }
 
   void note(const Difference& difference) {
@@ -136,6 +147,7 @@ class RankRun {
   Transport& transport_;
   Board& board_;
   Backend& backend_;
+  BoardWatch watch_;
   RankExecutor executor_;
   UnshardedRun expected_;
   bool compared_ = false;  // gradients

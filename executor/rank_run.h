@@ -16,8 +16,10 @@ struct RunPlan {
   int steps = 3;  // measured, after the warm-up
   bool verify = false;
   bool same_batch = false;
-  int alone = -1;       // a rank that runs without its peers; −1: all run
-  Seconds meeting{60};  // within which ranks find each other that no supervisor and no MPI starts
+  int alone = -1;  // a rank that runs without its peers; −1: all run
+  // Where no supervisor starts the ranks: within which they find each other, and each of them goes
+  // on from one operation to the next.
+  Seconds timeout{60};
   int all_steps() const { return warmup + steps; }
 };
 

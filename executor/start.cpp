@@ -4,7 +4,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -13,7 +12,9 @@
 #include <utility>
 
 #include "executor/cpu/socket_transport.h"
+#include "executor/end_watch.h"
 #include "executor/supervisor.h"
+#include "executor/whereabouts.h"
 #include "model/program/check.h"
 #include "model/program/lower.h"
 #ifdef TRAINYARD_HAS_MPI
@@ -29,33 +30,14 @@ namespace fs = std::filesystem;
 // every rank that is left, as soon as the first of them is gone.
 constexpr std::chrono::seconds kOthersSave(2);
 
-sigset_t termination() {
+// What tells a rank to end. Ctrl-C is for the supervisor where there is one.
+sigset_t termination(const Started& started) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
+  if (!started.folder) sigaddset(&signals, SIGINT);
   return signals;
 }
-
-// SIGTERM, taken by a thread of its own: the rank may be in a call that never returns. Requires:
-// the signal is blocked in every thread.
-class TerminationWatch {
- public:
-  explicit TerminationWatch(std::function<void()> save) {
-    std::thread([save = std::move(save), lives = lives_] {
-      const sigset_t signals = termination();
-      int signal = 0;
-      sigwait(&signals, &signal);
-      if (*lives) save();
-      ::_exit(128 + SIGTERM);
-    }).detach();
-  }
-  ~TerminationWatch() { *lives_ = false; }
-  TerminationWatch(const TerminationWatch&) = delete;
-  TerminationWatch& operator=(const TerminationWatch&) = delete;
-
- private:
-  std::shared_ptr<std::atomic<bool>> lives_ = std::make_shared<std::atomic<bool>>(true);
-};
 
 // The boards of all ranks on rank 0.
 Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
@@ -85,9 +67,12 @@ class BoardFolder {
   BoardFolder& operator=(const BoardFolder&) = delete;
 
   const fs::path& path() const { return path_; }
-  void remove() const {
-    std::error_code ignored;
-    if (own_) fs::remove_all(path_, ignored);
+  void remove() const { remover()(); }
+  std::function<void()> remover() const {
+    return [own = own_, path = path_] {
+      std::error_code ignored;
+      if (own) fs::remove_all(path, ignored);
+    };
   }
 
  private:
@@ -99,8 +84,9 @@ struct RankWorld {
   const Started& started;
   const Setting& setting;
   const RunPlan& plan;
-  const std::function<void(Board&)>& save;
+  const SaveBoard& save;
   const BoardFolder& folder;
+  EndWatch& ends;
 };
 
 // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody sets one
@@ -111,22 +97,56 @@ bool is_under_mpi() {
          variable("PMIX_RANK") != nullptr;
 }
 
+// While it lives, a rank that is told to end or that hangs saves its board.
+class Watched {
+ public:
+  Watched(const RankWorld& world, const Program& program, const RankLayout& layout, Board& board)
+      : ends_(world.ends) {
+    BoardHead& head = board.head();
+    WatchedRank rank;
+    if (!world.started.folder) rank.timeout = world.plan.timeout;
+    // The others wait for rank 0 while it trains the network alone.
+    rank.beats = [&head]() -> std::optional<std::int64_t> {
+      if (head.state == RankState::unsharded && head.rank != 0) return std::nullopt;
+      return head.beats + static_cast<std::int64_t>(head.state.load());
+    };
+    rank.hanging = [&] {
+      return sentence_of(head, not_gone_on(world.plan.timeout),
+                         [&](int of, std::int64_t operation) {
+                           return described_operation(program, layout, of, operation);
+                         });
+    };
+    rank.save = [&](const std::string& why) {
+      head.state = RankState::terminated;
+      if (!world.started.folder) world.save(board, why);
+    };
+    ends_.watch(std::move(rank));
+  }
+  ~Watched() { ends_.let_go(); }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+
+ private:
+  EndWatch& ends_;
+};
+
 Expected<RankResult> run_on(const RankWorld& world, const Program& program,
                             const RankLayout& layout, Transport& transport, Board& board) {
-  const TerminationWatch watch([&world, &board] {
-    board.head().state = RankState::terminated;
-    if (!world.started.folder) world.save(board);
-    world.folder.remove();
-    if (!world.started.folder && is_under_mpi()) std::this_thread::sleep_for(kOthersSave);
-  });
+  const Watched watched(world, program, layout, board);
   RankResult result{.rank = transport.rank()};
   auto done = run_rank(world.setting, world.plan, program, layout, transport, board);
   if (!done) result.failure = done.error().message;
-  if (!world.started.folder && done) {
-    auto boards = collected(transport, board);
-    if (!boards) return tl::unexpected(boards.error());
-    result.boards = *std::move(boards);
+  if (world.started.folder) return result;
+  if (!done) {
+    world.save(board, fmt::format("rank {}: {}", result.rank, result.failure));
+    return result;
   }
+  auto boards = collected(transport, board);
+  if (!boards) {
+    world.save(board, fmt::format("rank {}: {}", result.rank, boards.error().message));
+    return tl::unexpected(boards.error());
+  }
+  result.boards = *std::move(boards);
   return result;
 }
 
@@ -141,7 +161,7 @@ Expected<RankResult> run_at(const Rendezvous& at, const RankWorld& world, const 
   if (at.ranks != layout.ranks()) return tl::unexpected(wrong_ranks(layout.ranks(), at.ranks));
   auto board = board_of(at.rank);
   if (!board) return tl::unexpected(board.error());
-  const auto transport = make_socket_transport(at, layout, board->head().call, world.plan.meeting);
+  const auto transport = make_socket_transport(at, layout, board->head().call, world.plan.timeout);
   if (!transport) return tl::unexpected(transport.error());
   return run_on(world, program, layout, **transport, *board);
 }
@@ -210,8 +230,8 @@ std::optional<Error> wrong_environment() {
 }
 
 Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
-                                 const RunPlan& plan, const std::function<void(Board&)>& save) {
-  const sigset_t signals = termination();
+                                 const RunPlan& plan, const SaveBoard& save) {
+  const sigset_t signals = termination(started);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // before the first thread: MPI has its own
   if (started.folder) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const auto program = lower(setting.model, setting.training, setting.plan);
@@ -219,7 +239,12 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (auto checked = check(*program, layout); !checked) return tl::unexpected(checked.error());
   const BoardFolder folder(started);
-  const RankWorld world{started, setting, plan, save, folder};
+  const bool others_save = !started.folder && is_under_mpi();
+  EndWatch ends(signals, [remove = folder.remover(), others_save] {
+    remove();
+    if (others_save) std::this_thread::sleep_for(kOthersSave);
+  });
+  const RankWorld world{started, setting, plan, save, folder, ends};
   const auto board_of = [&](int rank) {
     const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
     const int place = plan.alone >= 0 ? 0 : rank;

@@ -26,9 +26,12 @@ struct RankResult {
   std::string failure;  // of this rank
   int rank = 0;
 };
-// `save`: called with this rank's board when the process is told to end (SIGTERM) and no supervisor
-// looks at it. The error: the rank could not begin.
+// Keeps what a rank has measured when it ends before the others, and why it does.
+using SaveBoard = std::function<void(Board& board, const std::string& why)>;
+// `save`: called where no supervisor looks at the rank and it is told to end (SIGTERM, SIGINT),
+// fails, or has not gone on for the plan's timeout. The process ends in the first and the last
+// case. The error: the rank could not begin.
 Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
-                                 const RunPlan& plan, const std::function<void(Board&)>& save);
+                                 const RunPlan& plan, const SaveBoard& save);
 
 }  // namespace trainyard

@@ -224,8 +224,8 @@ Expected<StepTimes> run_steps(const Setting& setting, const Program& program,
   const auto transport = make_lone_transport();
   const auto backend = make_backend(limits.backend, {setting, program, layout, *transport});
   if (!backend) return tl::unexpected(backend.error());
-  RankExecutor executor(setting, program, layout, 0, **backend);
   NobodyWatches watch;
+  RankExecutor executor(setting, program, layout, 0, **backend, watch);
   StepTimes times;
   std::vector<double> steps;
   const auto begin = TimingClock::now();

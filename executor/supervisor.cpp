@@ -24,13 +24,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kGrace{2};  // between the request to end and the end
 
-// Removed with everything in it.
+// In another one; removed with everything in it. Without a path where it cannot be made.
 class Folder {
  public:
-  Folder() {
-    std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "trainyard-run-XXXXXX").string();
-    if (!error && ::mkdtemp(name.data()) != nullptr) path_ = name;
+  explicit Folder(const fs::path& in) {
+    std::string name = (in / "trainyard-run-XXXXXX").string();
+    if (!in.empty() && ::mkdtemp(name.data()) != nullptr) path_ = name;
   }
   ~Folder() {
     std::error_code ignored;
@@ -44,9 +43,22 @@ class Folder {
   fs::path path_;
 };
 
-// Open MPI as root, on fewer cores than ranks, and on one host.
-std::vector<std::string> command_of(const RankLaunch& what) {
+// What a run keeps outside its processes.
+struct Folders {
+  Folder files{temporary()};
+  Folder memory{"/dev/shm"};  // of messages between ranks: a disk would be written to all the time
+
+  static fs::path temporary() {
+    std::error_code error;
+    return fs::temp_directory_path(error);
+  }
+};
+
+// Open MPI as root, on fewer cores than ranks, and on one host. What it leaves when it is killed
+// lies in the folders of the run.
+std::vector<std::string> command_of(const RankLaunch& what, const Folders& folders) {
   if (what.ranks == 1) return what.command;
+  const Folder& memory = folders.memory.path().empty() ? folders.files : folders.memory;
   std::vector<std::string> command = {"mpirun",
                                       "--allow-run-as-root",
                                       "--oversubscribe",
@@ -58,6 +70,12 @@ std::vector<std::string> command_of(const RankLaunch& what) {
                                       "--mca",
                                       "btl_vader_single_copy_mechanism",
                                       "none",
+                                      "--mca",
+                                      "btl_vader_backing_directory",
+                                      memory.path().string(),
+                                      "--mca",
+                                      "orte_tmpdir_base",
+                                      folders.files.path().string(),
                                       "--mca",
                                       "mpi_yield_when_idle",
                                       "1",
@@ -83,8 +101,9 @@ std::vector<std::string> command_of(const RankLaunch& what) {
   ::_exit(127);
 }
 
-int start(const RankLaunch& what, const fs::path& folder) {
-  std::vector<std::string> command = command_of(what);
+int start(const RankLaunch& what, const Folders& folders) {
+  const fs::path& folder = folders.files.path();
+  std::vector<std::string> command = command_of(what, folders);
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
   for (std::string& argument : command) arguments.push_back(argument.data());
@@ -104,6 +123,18 @@ bool is_zombie(int process) {
   const auto end = text.rfind(')');
   return end != std::string::npos && end + 2 < text.size() &&
          (text[end + 2] == 'Z' || text[end + 2] == 'X');
+}
+
+// Why nothing can be written into a folder; empty where it can.
+std::string no_room(const fs::path& folder) {
+  constexpr off_t kEnough = 1 << 20;  // bytes; the board of a rank has some thousand
+  const fs::path file = folder / "room";
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int error = descriptor < 0 ? errno : ::posix_fallocate(descriptor, 0, kEnough);
+  if (descriptor >= 0) ::close(descriptor);
+  ::unlink(file.c_str());
+  if (error == 0) return "";
+  return fmt::format(": {} cannot be written: {}", folder.string(), std::strerror(error));
 }
 
 // ---- What is wrong with a run -------------------------------------------------------------
@@ -148,20 +179,18 @@ class Diagnosis {
     const Board* latest = nullptr;
     for (int rank = 0; rank < what_.ranks; ++rank) {
       const auto& board = boards_[static_cast<std::size_t>(rank)];
-      if (!board) return fmt::format("rank {} of {} never started{}", rank, what_.ranks, output());
+      if (!board) return never_started(rank);
       if (has_ended(board->head().state)) continue;
       if (latest == nullptr || is_behind(board->head(), latest->head())) latest = &*board;
     }
     if (latest == nullptr) return "the ranks are done and their launcher does not end";
-    return sentence(*latest, fmt::format("has not gone on for {:.0f} s", what_.timeout.value()));
+    return sentence(*latest, not_gone_on(what_.timeout));
   }
 
   // The launcher has ended by itself.
   std::string ended() const {
     for (int rank = 0; rank < what_.ranks; ++rank) {
-      if (!boards_[static_cast<std::size_t>(rank)]) {
-        return fmt::format("rank {} of {} never started{}", rank, what_.ranks, output());
-      }
+      if (!boards_[static_cast<std::size_t>(rank)]) return never_started(rank);
     }
     return "the launcher of the ranks ended before them" + output();
   }
@@ -181,24 +210,13 @@ class Diagnosis {
   }
 
   std::string sentence(const Board& board, std::string_view happened) const {
-    const BoardHead& head = board.head();
-    std::string text = fmt::format("rank {} on {} {}: ", head.rank, head.host.data(), happened);
-    switch (head.state.load()) {
-      case RankState::starting:
-        return text + "before its first step";
-      case RankState::unsharded:
-        text += "while the network is trained on one rank, to compare with";
-        break;
-      case RankState::comparing:
-        text += "comparing weights";
-        break;
-      default:
-        text += fmt::format("step {}, {}", head.steps_done.load(),
-                            head.operation < 0 ? std::string("before its first operation")
-                                               : what_.described(head.rank, head.operation));
-    }
-    const std::string_view call = name_of(head.call.load());
-    return call.empty() ? text : fmt::format("{}, in {}", text, call);
+    return sentence_of(board.head(), happened, what_.described);
+  }
+
+  std::string never_started(int rank) const {
+    const std::string full = no_room(folder_);
+    return fmt::format("rank {} of {} never started{}", rank, what_.ranks,
+                       full.empty() ? output() : full);
   }
 
   // The last line that the launcher or a rank wrote.
@@ -340,13 +358,14 @@ class Supervision {
 bool is_alive(int process) { return ::kill(process, 0) == 0 && !is_zombie(process); }
 
 Expected<Launched> launch(const RankLaunch& what) {
-  const Folder folder;
-  if (folder.path().empty()) {
+  const Folders folders;
+  const fs::path& folder = folders.files.path();
+  if (folder.empty()) {
     return failure("", fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
   }
-  const int launcher = start(what, folder.path());
+  const int launcher = start(what, folders);
   if (launcher < 0) return failure("", fmt::format("fork: {}", std::strerror(errno)));
-  return Supervision(what, folder.path(), launcher).run();
+  return Supervision(what, folder, launcher).run();
 }
 
 }  // namespace trainyard

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/board.h"
+#include "executor/whereabouts.h"
 
 namespace trainyard {
 
@@ -25,7 +25,7 @@ struct RankLaunch {
   int ranks = 1;
   Seconds timeout{60};
   // "all-reduce over the tensor group of layer 3, …": an operation of a rank's list.
-  std::function<std::string(int rank, std::int64_t operation)> described;
+  DescribeOperation described;
   std::function<bool()> interrupted;
   std::function<void(double fraction)> progress;
   // Many times a second, with what the ranks have published; may be empty.

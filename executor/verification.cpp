@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "executor/cpu/cpu_backend.h"
+#include "executor/cpu/pieces.h"
 #include "model/program/lower.h"
 #include "model/schedule/schedule.h"
 
@@ -95,6 +97,9 @@ double norm_of(const std::vector<float>& numbers) {
 
 // ---- Differences ------------------------------------------------------------------------------
 
+// Apart from anything is what is no number, on any rank that ought to know it.
+constexpr float kNoNumber = std::numeric_limits<float>::infinity();
+
 // The largest difference of each number of one tensor over the ranks that hold it; −1: nobody does.
 std::vector<float> differences(const TensorComparison& with, const TensorName& name,
                                const WholeTensor& expected, const std::vector<HeldTensor>& held) {
@@ -102,11 +107,13 @@ std::vector<float> differences(const TensorComparison& with, const TensorName& n
   for (const HeldTensor& tensor : held) {
     const ProgramBuffer& buffer = with.program.buffers[static_cast<std::size_t>(tensor.buffer)];
     if (with.holdings.name(buffer, tensor.layer) != name) continue;
-    for (std::size_t k = 0; k < tensor.numbers.size(); ++k) {
-      const auto place = with.holdings.element(buffer, static_cast<std::int64_t>(k));
-      if (!place || std::isnan(tensor.numbers[k])) continue;
+    for (std::int64_t k = tensor.known_from; k < tensor.known_to; ++k) {
+      const auto place = with.holdings.element(buffer, k);
+      if (!place) continue;
       const auto at = static_cast<std::size_t>(place->row * expected.columns + place->column);
-      apart[at] = std::max(apart[at], std::abs(tensor.numbers[k] - expected.numbers[at]));
+      const float off =
+          std::abs(tensor.numbers[static_cast<std::size_t>(k)] - expected.numbers[at]);
+      apart[at] = std::max(apart[at], std::isnan(off) ? kNoNumber : off);
     }
   }
   return apart;
@@ -180,7 +187,7 @@ Expected<UnshardedRun> run_unsharded(const Setting& setting, const StepPlan& ste
   const RankLayout layout(whole.plan, whole.model.kv_heads);
   const auto transport = make_lone_transport();
   const auto backend = make_cpu_backend(whole, *program, layout, *transport);
-  RankExecutor executor(whole, *program, layout, 0, *backend);
+  RankExecutor executor(whole, *program, layout, 0, *backend, watch);
   UnshardedRun run;
   for (int number = 0; number < steps.steps; ++number) {
     executor.keep_gradients(run.gradients.empty());
@@ -193,7 +200,7 @@ Expected<UnshardedRun> run_unsharded(const Setting& setting, const StepPlan& ste
       run.gradients = whole_tensors(executor.holdings(), *program, executor.gradients());
     }
   }
-  run.weights = whole_tensors(executor.holdings(), *program, executor.weights());
+  run.weights = whole_tensors(executor.holdings(), *program, executor.weights(watch));
   return run;
 }
 
@@ -246,8 +253,11 @@ Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared
   list.reserve(all.size());
   for (const auto& [name, expected] : all) {
     std::vector<float> apart = differences(with, name, expected, held);
-    auto done = with.transport.all_reduce(Group::all, apart.data(), static_cast<int>(apart.size()),
-                                          Reduction::max);
+    auto done = in_pieces(
+        static_cast<std::int64_t>(apart.size()), kLargestCount, [&](std::int64_t first, int count) {
+          return with.transport.all_reduce(Group::all, apart.data() + first, count, Reduction::max);
+        });
+    with.watch.goes_on();
     if (!done) return tl::unexpected(done.error());
     list.push_back(difference_of(with, what, name, expected, apart));
   }

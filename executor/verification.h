@@ -57,13 +57,19 @@ struct Tolerance {
 // sixteen to that of e5m2, a quarter away.
 Tolerance tolerance_of(const Setting& setting);
 
+// In the place of a share of what is allowed, where there is a number that no rank has or that is
+// none.
+inline constexpr double kNoShare = 1e30;
+
 struct Difference {
   std::string what;  // "gradient of mlp up weight of layer 3", "loss"
   double error = 0;  // norm of the difference
   double allowed = 0;
   std::int64_t unknown = 0;  // numbers that no rank has
-  bool holds() const { return error <= allowed && unknown == 0; }
-  double share() const { return unknown > 0 ? 1e30 : error / allowed; }
+  // Whether each is a number wherever it ought to be known, an overflow not among them.
+  bool is_finite() const { return unknown == 0 && error < kNoShare; }
+  bool holds() const { return is_finite() && error <= allowed; }
+  double share() const { return is_finite() ? error / allowed : kNoShare; }
 };
 
 enum class Compared { gradients, weights };
@@ -76,6 +82,7 @@ struct TensorComparison {
   const Holdings& holdings;
   Transport& transport;
   const UnshardedRun& expected;
+  Watch& watch;  // told of each tensor
   int steps = 1;
 };
 Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared what,

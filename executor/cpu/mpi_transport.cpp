@@ -7,6 +7,7 @@
 #include <list>
 #include <utility>
 
+#include "executor/cpu/pieces.h"
 #include "executor/memberships.h"
 
 namespace trainyard {
@@ -116,7 +117,10 @@ class MpiTransport final : public Transport {
     auto size = static_cast<std::uint64_t>(bytes.size());
     if (auto done = checked(MPI_Bcast(&size, 1, MPI_UINT64_T, from, world_)); !done) return done;
     bytes.resize(size);
-    return checked(MPI_Bcast(bytes.data(), static_cast<int>(size), MPI_BYTE, from, world_));
+    return in_pieces(
+        static_cast<std::int64_t>(size), kLargestCount, [&](std::int64_t first, int count) {
+          return checked(MPI_Bcast(bytes.data() + first, count, MPI_BYTE, from, world_));
+        });
   }
 
  private:

@@ -395,9 +395,14 @@ std::string cuda_provenance() {
   cudaDeviceProp properties{};
   cudaGetDeviceProperties(&properties, device);
   cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device);
-  return fmt::format("{}, {} MHz, driver {}.{}, CUDA {}.{}, cuBLASLt {}", properties.name,
-                     clock / 1000, driver / 1000, driver % 1000 / 10, runtime / 1000,
-                     runtime % 1000 / 10, cublasLtGetVersion());
+  std::string text = fmt::format("{}, {} MHz, driver {}.{}, CUDA {}.{}, cuBLASLt {}",
+                                 properties.name, clock / 1000, driver / 1000, driver % 1000 / 10,
+                                 runtime / 1000, runtime % 1000 / 10, cublasLtGetVersion());
+  for (const auto& [library, version] :
+       {std::pair{"NCCL", nccl_version()}, {"cuDNN", cudnn_version()}}) {
+    if (!version.empty()) text += fmt::format(", {} {}", library, version);
+  }
+  return text;
 }
 
 }  // namespace trainyard

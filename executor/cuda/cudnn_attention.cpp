@@ -2,6 +2,7 @@
 
 #include <cudnn_frontend.h>
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cmath>
@@ -21,8 +22,12 @@ namespace {
 namespace fe = cudnn_frontend;
 namespace graph = cudnn_frontend::graph;
 
+constexpr const char* kLibrary = "libcudnn.so.9";
 constexpr std::int64_t kWidest = 256;  // elements of a head
 constexpr std::int64_t kInStepsOf = 8;
+// Bytes. On Hopper the backward pass that repeats itself keeps 16 bits for each score, which no
+// plan's memory counts: 4 GiB for 32 heads and 8192 tokens.
+constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
 
 using Id = std::int64_t;
 constexpr Id kQ = 1, kK = 2, kV = 3, kO = 4, kStats = 5, kDo = 6, kDq = 7, kDk = 8, kDv = 9;
@@ -107,7 +112,7 @@ void add_forward(graph::Graph& of, const Shape& s) {
   sums->set_output(true);
 }
 
-void add_backward(graph::Graph& of, const Shape& s) {
+void add_backward(graph::Graph& of, const Shape& s, bool repeats) {
   Tensor4 sums = of.tensor(graph::Tensor_attributes().set_name("sums"));
   lay_out_sums(sums, s);
   auto [dq, dk, dv] = of.sdpa_backward(
@@ -118,7 +123,7 @@ void add_backward(graph::Graph& of, const Shape& s) {
           .set_name("attention gradient")
           .set_causal_mask(true)
           .set_attn_scale(scale_of(s))
-          .set_deterministic_algorithm(true));
+          .set_deterministic_algorithm(repeats));
   lay_out(dq, kDq, s, s.heads, s.query_width)->set_output(true);
   lay_out(dk, kDk, s, s.kv_heads, s.query_width)->set_output(true);
   lay_out(dv, kDv, s, s.kv_heads, s.value_width)->set_output(true);
@@ -129,7 +134,7 @@ using Pointers = std::unordered_map<std::int64_t, void*>;
 class LoadedCudnn final : public CudnnAttention {
  public:
   LoadedCudnn() {
-    fe::cudnn_dlhandle = dlopen("libcudnn.so.9", RTLD_NOW);
+    fe::cudnn_dlhandle = dlopen(kLibrary, RTLD_NOW);
     if (fe::cudnn_dlhandle == nullptr) return;
     const auto created = guarded([&] { return fe::detail::create_handle(&handle_); });
     if (created != CUDNN_STATUS_SUCCESS) handle_ = nullptr;
@@ -198,14 +203,23 @@ class LoadedCudnn final : public CudnnAttention {
     return entry->second.get();
   }
 
+  // Backward the kernel that repeats itself comes first.
   std::unique_ptr<graph::Graph> built(const Shape& shape) const {
+    for (const bool repeats : {true, false}) {
+      auto made = built(shape, repeats);
+      if (made != nullptr && made->get_workspace_size() <= kMostWorkspace) return made;
+      if (!shape.backward) break;
+    }
+    return nullptr;
+  }
+  std::unique_ptr<graph::Graph> built(const Shape& shape, bool repeats) const {
     try {
       auto made = std::make_unique<graph::Graph>();
       made->set_io_data_type(type_of(shape))
           .set_intermediate_data_type(fe::DataType_t::FLOAT)
           .set_compute_data_type(fe::DataType_t::FLOAT);
       if (shape.backward) {
-        add_backward(*made, shape);
+        add_backward(*made, shape, repeats);
       } else {
         add_forward(*made, shape);
       }
@@ -234,5 +248,14 @@ class LoadedCudnn final : public CudnnAttention {
 }  // namespace
 
 std::unique_ptr<CudnnAttention> make_cudnn_attention() { return std::make_unique<LoadedCudnn>(); }
+
+std::string cudnn_version() {
+  void* const library = dlopen(kLibrary, RTLD_NOW);
+  if (library == nullptr) return "";
+  const auto version = reinterpret_cast<std::size_t (*)()>(dlsym(library, "cudnnGetVersion"));
+  if (version == nullptr) return "";
+  const std::size_t number = version();
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
 
 }  // namespace trainyard

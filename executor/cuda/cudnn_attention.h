@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "executor/cuda/kernels/kernels.h"
 
@@ -20,11 +21,14 @@ class CudnnAttention {
   // Whole causal sequences in bf16 or fp16 without windows and sinks. False: nothing was done.
   virtual bool forward(const Queue& queue, const AttentionPlan& plan,
                        const AttentionOperands& of) = 0;
-  // By a deterministic kernel, so that runs repeat themselves.
+  // By a deterministic kernel, so that runs repeat themselves, unless that one wants more than a
+  // GiB of memory beside its operands.
   virtual bool backward(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of,
                         const AttentionGradients& gradients) = 0;
 };
 
 std::unique_ptr<CudnnAttention> make_cudnn_attention();
+// "9.14.0", of the library; empty where there is none.
+std::string cudnn_version();
 
 }  // namespace trainyard

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "executor/cpu/transport.h"
 #include "executor/cuda/queue.h"
@@ -48,5 +49,7 @@ std::unique_ptr<DeviceTransport> make_alone_device_transport();
 Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program& program,
                                                                const RankLayout& layout,
                                                                Transport& host);
+// "2.27.3", of the library; empty where the program was built without it.
+std::string nccl_version();
 
 }  // namespace trainyard

@@ -240,4 +240,10 @@ Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program& pr
   return transport;
 }
 
+std::string nccl_version() {
+  int number = 0;
+  if (ncclGetVersion(&number) != ncclSuccess) return "";
+  return fmt::format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
+}
+
 }  // namespace trainyard

@@ -19,4 +19,6 @@ class NoCudnn final : public CudnnAttention {
 
 std::unique_ptr<CudnnAttention> make_cudnn_attention() { return std::make_unique<NoCudnn>(); }
 
+std::string cudnn_version() { return ""; }
+
 }  // namespace trainyard

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "model/plan/plan.h"
 #include "model/units.h"
 
 namespace trainyard {
@@ -49,7 +51,13 @@ struct ProfiledOperation {
 struct Profile {
   std::string name;  // of the scenario
   std::string backend;
+  // What was run beside the scenario and the plan: with these the run can be repeated.
   std::int64_t seed = 0;
+  double learning_rate = 0;
+  bool same_batch = false;  // every step saw the first one
+  std::string tokens;       // file; empty: by the seed
+  std::string scaled_down;  // what is less than in the scenario; empty: nothing
+  std::optional<PlanRequest> plan;
   int warmup_steps = 0;  // the first of `steps`
   std::vector<ProfiledStep> steps;
   Seconds predicted_step_time;

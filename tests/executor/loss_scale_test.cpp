@@ -9,7 +9,7 @@
 
 #include "executor/cpu/cpu_backend.h"
 #include "executor/cpu/transport.h"
-#include "executor/rank_executor.h"
+#include "executor/rank_run.h"
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
 
@@ -83,15 +83,12 @@ class OneRank {
         layout_(setting_.plan, setting_.model.kv_heads),
         transport_(make_lone_transport()),
         backend_(make_cpu_backend(setting_, program_, layout_, *transport_)),
-        executor_(setting_, program_, layout_, 0, *backend_) {}
+        executor_(setting_, program_, layout_, 0, *backend_, nobody_) {}
 
-  StepOutcome step() {
-    Unwatched nobody;
-    return *executor_.step(steps_++, 0, nobody);
-  }
+  StepOutcome step() { return *executor_.step(steps_++, 0, nobody_); }
   std::vector<std::vector<float>> weights() {
     std::vector<std::vector<float>> all;
-    for (HeldTensor& held : executor_.weights()) all.push_back(std::move(held.numbers));
+    for (HeldTensor& held : executor_.weights(nobody_)) all.push_back(std::move(held.numbers));
     return all;
   }
 
@@ -101,6 +98,7 @@ class OneRank {
   RankLayout layout_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<Backend> backend_;
+  Unwatched nobody_;
   RankExecutor executor_;
   int steps_ = 0;
 };
@@ -135,6 +133,21 @@ TEST(ScaledRun, KeepsGradientsThatFp16AloneWouldLose) {
   const double expected = norm("fp32", 1);
   EXPECT_NEAR(norm("fp16", 1024), expected, 1e-2 * expected);
   EXPECT_GT(std::abs(norm("fp16", 0x1p-20) - expected), 0.1 * expected);
+}
+
+// Without a barrier nothing leaves the step out: that is no difference between two plans.
+TEST(ScaledRun, SaysThatItOverflowedWhereNothingCanBeVerified) {
+  const Setting setting = scaled_setting("fp16", 0x1p40, false);
+  const Program program = *lower(setting.model, setting.training, setting.plan);
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const RunPlan plan{.warmup = 0, .steps = 1, .verify = true};
+  auto board = Board::create(testing::TempDir(), 7, program.stages[0].operations, 1);
+  ASSERT_TRUE(board);
+  const auto transport = make_lone_transport();
+  const auto ran = run_rank(setting, plan, program, layout, *transport, *board);
+  ASSERT_FALSE(ran);
+  EXPECT_TRUE(ran.error().message.starts_with("a gradient overflowed in fp16"))
+      << ran.error().message;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "executor/supervisor.h"
 #include "scenarios/rank_status.h"
 #include "tests/cli/program.h"
+#include "tests/executor/running.h"
 #include "tests/executor/tiny_scenario.h"
 
 namespace trainyard {
@@ -171,57 +172,6 @@ TEST(RunCommand, SaysWhereEveryRankIsWhereItIsWatched) {
 
 // ---- When things go wrong -----------------------------------------------------------------------
 
-// The program in a process of its own, with TMPDIR in this test's folder, so that its boards can be
-// found.
-class Running {
- public:
-  explicit Running(const std::string& arguments, const std::string& launcher = "") {
-    folder_ = scratch_folder() / "boards";
-    fs::create_directories(folder_);
-    const std::string command = fmt::format(
-        "TMPDIR='{}' exec {} {} {} >'{}' 2>'{}'", folder_.string(), launcher, TRAINYARD_PROGRAM,
-        arguments, (scratch_folder() / "out").string(), (scratch_folder() / "err").string());
-    process_ = fork();
-    if (process_ == 0) {
-      setpgid(0, 0);
-      execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-      _exit(127);
-    }
-  }
-
-  int process() const { return process_; }
-
-  // Of a rank, when it has begun its steps.
-  std::optional<Board> board(int rank) const {
-    for (int i = 0; i < 1500; ++i) {
-      for (const auto& entry : fs::directory_iterator(folder_)) {
-        auto board = Board::open(entry.path(), rank);
-        if (board && board->head().steps_done > 0) return board;
-      }
-      std::this_thread::sleep_for(10ms);
-    }
-    return std::nullopt;
-  }
-
-  int wait() {
-    int status = 0;
-    waitpid(process_, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-
-  std::string error() const { return read_text(scratch_folder() / "err"); }
-
- private:
-  fs::path folder_;
-  int process_ = 0;
-};
-
-constexpr const char* kTwoStages = R"("pipeline_parallel": 2)";
-
-std::string endless(const std::string& scenario, const fs::path& profile) {
-  return fmt::format("run {} --steps 100000 --timeout 4 -o {}", scenario, profile.string());
-}
-
 // Nobody is left, and what was measured is there.
 void expect_ended(Running& running, const std::vector<int>& processes, const fs::path& profile,
                   int status) {
@@ -313,6 +263,53 @@ TEST(RunCommand, SaysWhenTheLauncherStartsNobody) {
   EXPECT_EQ(ran.status, 3);
   EXPECT_NE(ran.err.find("rank 0 of 2 never started: no slots on this host"), std::string::npos)
       << ran.err;
+}
+
+// Files may not grow: the launcher's own words are lost too.
+TEST(RunCommand, SaysThatTheDiskIsFullWhenNobodyStarts) {
+  const fs::path folder = scratch_folder() / "bin";
+  fs::create_directories(folder);
+  const fs::path launcher = folder / "mpirun";
+  std::ofstream(launcher) << "#!/bin/sh\nexit 1\n";
+  fs::permissions(launcher, fs::perms::owner_all);
+  const Ran ran =
+      run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                    fmt::format("trap '' XFSZ; ulimit -f 1; PATH='{}':$PATH", folder.string()));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("rank 0 of 2 never started: "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find(" cannot be written: File too large"), std::string::npos) << ran.err;
+}
+
+int parent_of(int process) {
+  std::ifstream file(fmt::format("/proc/{}/status", process));
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("PPid:")) return std::stoi(line.substr(5));
+  }
+  return 0;
+}
+
+// What a process has mapped of the folder of a run in memory.
+std::vector<fs::path> segments_of(int process) {
+  std::vector<fs::path> found;
+  std::ifstream file(fmt::format("/proc/{}/maps", process));
+  for (std::string line; std::getline(file, line);) {
+    const auto path = line.find("/dev/shm/trainyard-run-");
+    if (path != std::string::npos) found.emplace_back(line.substr(path));
+  }
+  return found;
+}
+
+// Its own files and segments lie in the folders of the run, which the supervisor removes.
+TEST(RunCommand, LeavesNothingOfALauncherThatIsKilled) {
+  Running running(endless(tiny_scenario(kTwoStages, 2), scratch_folder() / "profile.json"));
+  const auto board = running.board(1);
+  ASSERT_TRUE(board);
+  const std::vector<fs::path> segments = segments_of(board->head().process);
+  EXPECT_FALSE(segments.empty());
+  kill(parent_of(board->head().process), SIGKILL);
+  EXPECT_EQ(running.wait(), 3);
+  for (const fs::path& segment : segments) EXPECT_FALSE(fs::exists(segment)) << segment;
+  EXPECT_TRUE(fs::is_empty(running.folder()));
 }
 
 TEST(RunCommand, SaysWhenThereIsNoLauncher) {
@@ -431,70 +428,6 @@ TEST(RunCommand, SaysInOneLineThatThereIsNoGpu) {
   EXPECT_EQ(lines_of(ran.err).size(), 1U);
 }
 
-// ---- Under the user's own mpirun
-// --------------------------------------------------------------------
-
-// The library keeps what it allocated until the process ends.
-constexpr const char* kMpirun =
-    "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --bind-to none "
-    "--mca btl_vader_single_copy_mechanism none -n 2";
-
-TEST(RunCommand, RunsUnderTheUsersOwnMpirun) {
-  const fs::path profile = scratch_folder() / "profile.json";
-  const Ran ran = run_trainyard(
-      fmt::format("run {} --verify -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
-      kMpirun);
-  EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
-  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
-}
-
-// Before it has spoken to the other, which waits for it: no folder for its board can be made there.
-TEST(RunCommand, EndsTheUsersOwnMpirunWhenOneRankFailsAlone) {
-  const fs::path script = write_scratch(
-      "one.sh",
-      "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then export TMPDIR=/proc; fi; exec \"$@\"\n");
-  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
-                                fmt::format("{} --timeout 100 sh {}", kMpirun, script.string()));
-  EXPECT_EQ(ran.status, 3) << ran.err;
-  EXPECT_NE(ran.err.find("trainyard: rank 1: "), std::string::npos) << ran.err;
-  EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
-}
-
-// What torchrun and its like set for each rank.
-TEST(RunCommand, RunsFromRankAndWorldSizeInTheEnvironment) {
-  const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
-  const fs::path profile = scratch_folder() / "profile.json";
-  const fs::path script =
-      write_scratch("ranks.sh",
-                    "port=$((20000 + $$ % 20000)); status=0; pids=\n"
-                    "for rank in 3 2 1 0; do\n"
-                    "  RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \"$@\" & "
-                    "pids=\"$pids $!\"\n"
-                    "done\nfor pid in $pids; do wait $pid || status=$?; done; exit $status\n");
-  const auto ran = run_trainyard(fmt::format("run {} --verify -o {}", scenario, profile.string()),
-                                 fmt::format("sh {}", script.string()));
-  EXPECT_EQ(ran.status, 0) << ran.err;
-  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
-  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
-}
-
-TEST(RunCommand, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
-  const fs::path profile = scratch_folder() / "profile.json";
-  Running running(
-      fmt::format("run {} --steps 100000 -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
-      fmt::format("{} --mca odls_base_sigkill_timeout 3",
-                  kMpirun));  // 1 s unless told: a busy host
-  const auto board = running.board(1);
-  ASSERT_TRUE(board);
-  kill(running.process(), SIGTERM);
-  running.wait();
-  for (const char* rank : {"profile.rank-0.json", "profile.rank-1.json"}) {
-    const std::string text = read_text(scratch_folder() / rank);
-    EXPECT_NE(text.find("the rank was told to end"), std::string::npos) << rank;
-  }
-}
-
 // ---- Smaller than the plan ----------------------------------------------------------------------
 
 TEST(RunCommand, ScalesAPlanDownToTheRanksThatThereAre) {
@@ -506,6 +439,7 @@ TEST(RunCommand, ScalesAPlanDownToTheRanksThatThereAre) {
   EXPECT_NE(ran.err.find("data_parallel 4 → 1"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("layers 4 → 2"), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("tiny, scaled down to 2 ranks"), std::string::npos) << ran.out;
 }
 
 TEST(RunCommand, RunsOneRankOfManyAlone) {

@@ -37,6 +37,30 @@ double most_of(const SavedTrace& trace, const std::string& process, const std::s
   return most;
 }
 
+// The scenario and this make the run again.
+TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
+  const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\7\0", 4));
+  const fs::path profile = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} --steps 1 --ranks 2 --scale-down --seed 3 --learning-rate 0.25 --same-batch "
+      "--tokens {} -o {}",
+      tiny_scenario(R"("pipeline_parallel": 2, "data_parallel": 2)", 4), tokens.string(),
+      profile.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto told = read_profile(profile);
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->name, "tiny, scaled down to 2 ranks");
+  EXPECT_EQ(told->seed, 3);
+  EXPECT_EQ(told->learning_rate, 0.25);
+  EXPECT_TRUE(told->same_batch);
+  EXPECT_EQ(told->tokens, tokens.string());
+  EXPECT_EQ(told->scaled_down, "data_parallel 2 → 1, global_batch 8 → 4");
+  ASSERT_TRUE(told->plan);
+  EXPECT_EQ(told->plan->pipeline_parallel, 2);
+  EXPECT_EQ(told->plan->data_parallel, 1);
+  EXPECT_EQ(told->plan->schedule, "1f1b");
+}
+
 // The most of the counter is what the backend itself has counted; and ranks that talk to each other
 // have a link load.
 TEST(RunProfile, TracesTheMemoryThatEachRankHolds) {

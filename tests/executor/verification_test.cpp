@@ -17,6 +17,13 @@ class Nobody final : public Watch {
   void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
+class Beats final : public Watch {
+ public:
+  void begins(std::int64_t, const IssuedOperation&) override {}
+  void goes_on() override { ++count; }
+  std::size_t count = 0;
+};
+
 class Verification : public testing::Test {
  protected:
   void SetUp() override {
@@ -26,21 +33,21 @@ class Verification : public testing::Test {
     request.data_parallel = 1;
     request.micro_batch = 2;
     setting_ = tiny_setting(tiny_llama(false), training, request);
-    Nobody nobody;
-    expected_ = run_unsharded(setting_, {}, nobody).value();
+    expected_ = run_unsharded(setting_, {}, nobody_).value();
     program_ = lower(setting_.model, setting_.training, setting_.plan).value();
     layout_.emplace(setting_.plan, setting_.model.kv_heads);
     transport_ = make_lone_transport();
     backend_ = make_cpu_backend(setting_, program_, *layout_, *transport_);
-    executor_.emplace(setting_, program_, *layout_, 0, *backend_);
+    executor_.emplace(setting_, program_, *layout_, 0, *backend_, nobody_);
     executor_->keep_gradients(true);
-    ASSERT_TRUE(executor_->step(0, 0, nobody));
+    ASSERT_TRUE(executor_->step(0, 0, nobody_));
     gradients_ = executor_->gradients();
   }
 
-  int differing() {
+  int differing() { return differing(nobody_); }
+  int differing(Watch& watch) {
     const auto list =
-        compare({setting_, program_, executor_->holdings(), *transport_, expected_, 1},
+        compare({setting_, program_, executor_->holdings(), *transport_, expected_, watch, 1},
                 Compared::gradients, gradients_);
     EXPECT_TRUE(list);
     int count = 0;
@@ -49,6 +56,7 @@ class Verification : public testing::Test {
   }
 
   Setting setting_;
+  Nobody nobody_;
   UnshardedRun expected_;
   Program program_;
   std::optional<RankLayout> layout_;
@@ -73,9 +81,39 @@ TEST_F(Verification, FindsANumberThatNobodyKnows) {
   EXPECT_EQ(differing(), 1);
 }
 
+// One of two replicas is right, the other is not.
+TEST_F(Verification, FindsANumberThatIsNoneOnOneRankOfTwo) {
+  gradients_.push_back(gradients_.back());
+  EXPECT_EQ(differing(), 0);
+  gradients_.back().numbers.front() = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(differing(), 1);
+}
+
+// Each of two ranks has one part, and anything in the other's place.
+TEST_F(Verification, LeavesOutWhatThePlanLeavesToOthers) {
+  HeldTensor& first = gradients_.back();
+  HeldTensor second = first;
+  first.known_to = second.known_from = first.known_to / 2;
+  first.numbers.back() = second.numbers.front() = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(differing(), 1);
+  gradients_.push_back(second);
+  EXPECT_EQ(differing(), 0);
+}
+
 TEST_F(Verification, FindsATensorThatIsMissing) {
   gradients_.erase(gradients_.begin());
   EXPECT_EQ(differing(), 1);
+}
+
+// A supervisor takes who says nothing for one that hangs.
+TEST_F(Verification, TellsOfEveryTensorThatIsFilledReadOrCompared) {
+  Beats filled, read, compared;
+  RankExecutor executor(setting_, program_, *layout_, 0, *backend_, filled);
+  const std::size_t weights = executor.weights(read).size();
+  EXPECT_GE(filled.count, 2 * weights);  // gradients too
+  EXPECT_EQ(read.count, weights);
+  differing(compared);
+  EXPECT_EQ(compared.count, expected_.gradients.size());
 }
 
 TEST(UnshardedRun, IsTheSameFromItsBytes) {

@@ -158,8 +158,8 @@ void expect_as_on_the_host(const Case& of) {
       make_cuda_backend({setting, *program, layout, *transport, layout.ranks() > 1});
   ASSERT_TRUE(device) << device.error().message;
   BothBackends both(*host, **device, tolerance_in(of.training.precision.name));
-  RankExecutor executor(setting, *program, layout, of.rank, both);
   Nobody nobody;
+  RankExecutor executor(setting, *program, layout, of.rank, both, nobody);
   for (int step = 0; step < 2; ++step) {
     const auto done = executor.step(step, step, nobody);
     ASSERT_TRUE(done) << done.error().message;

@@ -26,6 +26,14 @@ TEST(DeviceMemory, ThatIsTooLittleIsASentence) {
   EXPECT_EQ(backend.error().message, "cudaMallocFromPoolAsync failed: out of memory");
 }
 
+// Of the libraries that are there: cuDNN is not.
+TEST(DeviceProvenance, NamesTheLibrariesThatATimeDependsOn) {
+  const std::string text = cuda_provenance();
+  EXPECT_NE(text.find(", cuBLASLt "), std::string::npos) << text;
+  EXPECT_NE(text.find(", NCCL 0.0.0"), std::string::npos) << text;
+  EXPECT_EQ(text.find("cuDNN"), std::string::npos) << text;
+}
+
 // Of every sharding the device stores a weight in as many bytes as the program counts for it: in
 // fp32 where a stack has no second copy, on one rank too.
 TEST(DeviceMemory, StoresWeightsAsTheProgramCountsThem) {

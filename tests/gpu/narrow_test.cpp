@@ -89,8 +89,8 @@ TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
     const auto transport = make_lone_transport();
     const auto backend = make_cuda_backend({setting, *program, layout, *transport});
     ASSERT_TRUE(backend) << backend.error().message;
-    RankExecutor executor(setting, *program, layout, 0, **backend);
     NobodyLooks nobody;
+    RankExecutor executor(setting, *program, layout, 0, **backend, nobody);
     const NarrowProducts before = emulated_narrow_products();
     ASSERT_TRUE(executor.step(0, 0, nobody));
     const NarrowProducts after = emulated_narrow_products();

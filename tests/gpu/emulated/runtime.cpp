@@ -373,5 +373,6 @@ Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program&, c
                                                                Transport&) {
   return failure("", "NCCL is not emulated");
 }
+std::string nccl_version() { return "0.0.0"; }
 
 }  // namespace trainyard

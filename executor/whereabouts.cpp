@@ -1,0 +1,40 @@
+#include "executor/whereabouts.h"
+
+#include <fmt/format.h>
+
+namespace trainyard {
+
+std::string described_operation(const Program& program, const RankLayout& layout, int rank,
+                                std::int64_t number) {
+  for (const IssuedOperation issued : operations_of(program, layout.coordinates(rank).stage)) {
+    if (number-- == 0) return described(issued);
+  }
+  return "after its last operation";
+}
+
+std::string sentence_of(const BoardHead& head, std::string_view happened,
+                        const DescribeOperation& describe) {
+  std::string text = fmt::format("rank {} on {} {}: ", head.rank, head.host.data(), happened);
+  switch (head.state.load()) {
+    case RankState::starting:
+      return text + "before its first step";
+    case RankState::unsharded:
+      text += "while the network is trained on one rank, to compare with";
+      break;
+    case RankState::comparing:
+      text += "comparing weights";
+      break;
+    default:
+      text += fmt::format("step {}, {}", head.steps_done.load(),
+                          head.operation < 0 ? std::string("before its first operation")
+                                             : describe(head.rank, head.operation));
+  }
+  const std::string_view call = name_of(head.call.load());
+  return call.empty() ? text : fmt::format("{}, in {}", text, call);
+}
+
+std::string not_gone_on(Seconds timeout) {
+  return fmt::format("has not gone on for {:.0f} s", timeout.value());
+}
+
+}  // namespace trainyard

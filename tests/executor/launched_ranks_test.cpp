@@ -1,0 +1,160 @@
+// Ranks that no supervisor looks at: of the user's own mpirun, and of launchers that set RANK and
+// WORLD_SIZE. Real processes and real signals.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+
+#include "tests/executor/running.h"
+#include "tests/executor/tiny_scenario.h"
+
+namespace trainyard {
+namespace {
+
+namespace fs = std::filesystem;
+
+// ---- Under the user's own mpirun
+// --------------------------------------------------------------------
+
+// The library keeps what it allocated until the process ends.
+constexpr const char* kMpirun =
+    "env ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe --bind-to none "
+    "--mca btl_vader_single_copy_mechanism none -n 2";
+
+TEST(LaunchedRanks, RunsUnderTheUsersOwnMpirun) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  const Ran ran = run_trainyard(
+      fmt::format("run {} --verify -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
+      kMpirun);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
+  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
+}
+
+// Before it has spoken to the other, which waits for it: no folder for its board can be made there.
+TEST(LaunchedRanks, EndsTheUsersOwnMpirunWhenOneRankFailsAlone) {
+  const fs::path script = write_scratch(
+      "one.sh",
+      "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then export TMPDIR=/proc; fi; exec \"$@\"\n");
+  const Ran ran = run_trainyard(fmt::format("run {}", tiny_scenario(kTwoStages, 2)),
+                                fmt::format("{} --timeout 100 sh {}", kMpirun, script.string()));
+  EXPECT_EQ(ran.status, 3) << ran.err;
+  EXPECT_NE(ran.err.find("trainyard: rank 1: "), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("cannot be written"), std::string::npos) << ran.err;
+}
+
+// What torchrun and its like set for each rank.
+TEST(LaunchedRanks, RunsFromRankAndWorldSizeInTheEnvironment) {
+  const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
+  const fs::path profile = scratch_folder() / "profile.json";
+  const fs::path script =
+      write_scratch("ranks.sh",
+                    "port=$((20000 + $$ % 20000)); status=0; pids=\n"
+                    "for rank in 3 2 1 0; do\n"
+                    "  RANK=$rank WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=$port \"$@\" & "
+                    "pids=\"$pids $!\"\n"
+                    "done\nfor pid in $pids; do wait $pid || status=$?; done; exit $status\n");
+  const auto ran = run_trainyard(fmt::format("run {} --verify -o {}", scenario, profile.string()),
+                                 fmt::format("sh {}", script.string()));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out << ran.err;
+  EXPECT_NE(read_text(profile).find("profile/1"), std::string::npos);
+}
+
+TEST(LaunchedRanks, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(
+      fmt::format("run {} --steps 100000 -o {}", tiny_scenario(kTwoStages, 2), profile.string()),
+      fmt::format("{} --mca odls_base_sigkill_timeout 3",
+                  kMpirun));  // 1 s unless told: a busy host
+  const auto board = running.board(1);
+  ASSERT_TRUE(board);
+  kill(running.process(), SIGTERM);
+  running.wait();
+  for (const char* rank : {"profile.rank-0.json", "profile.rank-1.json"}) {
+    const std::string text = read_text(scratch_folder() / rank);
+    EXPECT_NE(text.find("the rank was told to end"), std::string::npos) << rank;
+  }
+}
+
+// ---- Without a supervisor -----------------------------------------------------------------------
+
+// Two ranks as a launcher with RANK and WORLD_SIZE starts them, each in a process of its own.
+class TwoRanks {
+ public:
+  TwoRanks() {
+    const int port = 20000 + ::getpid() % 20000;
+    const std::string scenario = tiny_scenario(kTwoStages, 2);
+    for (const int rank : {0, 1}) {
+      ranks_.push_back(std::make_unique<Running>(
+          endless(scenario, scratch_folder() / "profile.json"),
+          fmt::format("env RANK={} WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT={}", rank, port),
+          fmt::format("-{}", rank)));
+    }
+  }
+  ~TwoRanks() {
+    for (const auto& rank : ranks_) rank->end();
+  }
+  TwoRanks(const TwoRanks&) = delete;
+  TwoRanks& operator=(const TwoRanks&) = delete;
+
+  bool have_begun() const { return ranks_[0]->board(0) && ranks_[1]->board(1); }
+  Running& operator[](std::size_t rank) { return *ranks_[rank]; }
+
+ private:
+  std::vector<std::unique_ptr<Running>> ranks_;
+};
+
+void expect_saved(int rank, std::string_view why) {
+  const std::string text = read_text(scratch_folder() / fmt::format("profile.rank-{}.json", rank));
+  EXPECT_NE(text.find("\"loss\": "), std::string::npos) << rank;
+  EXPECT_NE(text.find(why), std::string::npos) << rank << text;
+}
+
+TEST(LaunchedRanks, EndsARankThatHasNotGoneOnWhereThereIsNoSupervisor) {
+  TwoRanks ranks;
+  ASSERT_TRUE(ranks.have_begun());
+  kill(ranks[1].process(), SIGSTOP);
+  EXPECT_EQ(ranks[0].wait(), 3);
+  const std::string error = ranks[0].error();
+  EXPECT_TRUE(error.starts_with("trainyard: rank 0 on ")) << error;
+  EXPECT_NE(error.find("has not gone on for 4 s: step "), std::string::npos) << error;
+  EXPECT_EQ(lines_of(error).size(), 1U) << error;
+  expect_saved(0, "has not gone on for 4 s: step ");
+}
+
+TEST(LaunchedRanks, SavesWhatARankMeasuredWhosePeerIsKilled) {
+  TwoRanks ranks;
+  ASSERT_TRUE(ranks.have_begun());
+  kill(ranks[1].process(), SIGKILL);
+  EXPECT_EQ(ranks[0].wait(), 3);
+  EXPECT_NE(ranks[0].error().find("rank 1 has gone"), std::string::npos) << ranks[0].error();
+  expect_saved(0, "rank 1 has gone");
+}
+
+TEST(LaunchedRanks, SavesARankThatIsInterruptedWhereThereIsNoSupervisor) {
+  TwoRanks ranks;
+  ASSERT_TRUE(ranks.have_begun());
+  kill(ranks[1].process(), SIGINT);
+  EXPECT_EQ(ranks[1].wait(), 128 + SIGINT);
+  expect_saved(1, "the rank was told to end");
+}
+
+// Ranks of mpirun as their processes' boards say them.
+TEST(LaunchedRanks, EndsTheUsersOwnMpirunWhenARankHangs) {
+  const fs::path profile = scratch_folder() / "profile.json";
+  Running running(endless(tiny_scenario(kTwoStages, 2), profile), kMpirun);
+  const auto board = running.board(1);
+  ASSERT_TRUE(board);
+  ASSERT_TRUE(running.board(0));
+  kill(board->head().process, SIGSTOP);
+  EXPECT_EQ(running.wait(), 3);
+  EXPECT_NE(running.error().find("rank 0 on "), std::string::npos) << running.error();
+  EXPECT_NE(running.error().find("has not gone on for 4 s: step "), std::string::npos)
+      << running.error();
+  expect_saved(0, "has not gone on for 4 s: step ");
+}
+
+}  // namespace
+}  // namespace trainyard
