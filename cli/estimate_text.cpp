@@ -353,10 +353,10 @@ std::string found_schedule(const Question& question, const Plan& plan, const Sty
   if (!asked || asked->schedule != kAutoSchedule || plan.pipeline_parallel == 1) return "";
   const int chunks = plan.virtual_stages;
   const std::string words =
-      plan.passes ? "a pass order found for these stages"
-                  : fmt::format("{}{}: no other named schedule and no order found is faster",
-                                plan.schedule->name,
-                                chunks > 1 ? fmt::format(" with {} chunks a stage", chunks) : "");
+      plan.passes
+          ? "a pass order found for these stages"
+          : fmt::format("{}{}: by the estimate the best of what was compared", plan.schedule->name,
+                        chunks > 1 ? fmt::format(" with {} chunks a stage", chunks) : "");
   return heading_line("auto", words, style);
 }
 

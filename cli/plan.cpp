@@ -328,7 +328,7 @@ Expected<void> write_best(const PlanOptions& options, const Question& question,
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
                  const std::vector<PinnedKey>& pinned) {
   PlanAnswer answer;
-  if (options.format != Format::csv || !options.out.empty()) {
+  if (options.format != Format::csv || !options.out.empty() || result.plans.empty()) {
     answer.findings.improvement = improvement_of(options, question, result);
   }
   const bool fits = !result.plans.empty() || answer.findings.improvement_fits();

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "cli/command.h"
@@ -259,7 +260,8 @@ Bytes states_of(const RunOptions& options, const Question& question, const Setti
   std::vector<StageParameters> stages;
   stage_parameters(question.job, setting.plan, stages);
   const auto of_stage = [&](std::size_t stage) {
-    return state_memory(training, setting.plan, stages[stage]).allocated();
+    return (state_memory(training, setting.plan, stages[stage]).allocated() +
+            states_at(training, setting.plan, stages[stage], OffloadTarget::host).allocated());
   };
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
@@ -268,14 +270,23 @@ Bytes states_of(const RunOptions& options, const Question& question, const Setti
   return all * (setting.plan.devices() / static_cast<double>(stages.size()));
 }
 
+// What the machine has, or as much as this process may take of it; 0: unknown.
+Bytes machine_memory() {
+  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
+  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  Bytes memory(std::max(0.0, pages) * std::max(0.0, page));
+  std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max": none
+  if (double bytes = 0; limit >> bytes) memory = std::min(memory, Bytes(bytes));
+  return memory;
+}
+
 // Before any rank starts: a machine without memory ends processes that have nothing to do with it.
 Expected<void> check_memory(const RunOptions& options, const Question& question,
                             const Setting& setting) {
   if (options.backend == BackendKind::cuda) return {};  // each allocation is checked there
-  const Bytes machine(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<double>(sysconf(_SC_PAGESIZE)));
+  const Bytes machine = machine_memory();
   const Bytes states = states_of(options, question, setting);
-  if (states <= machine) return {};
+  if (states <= machine || machine == Bytes(0)) return {};
   return failure(options.file.string(),
                  fmt::format("found weights, gradients and optimizer states of {}; this machine "
                              "has {} ({})",

@@ -68,6 +68,7 @@ class Improver {
   // dealt, then with the layers and the recomputation of the best one's stages, until none is
   // faster. What has even layers and one recomputation the search has priced.
   void compare_schedules() {
+    if (interrupted()) return;
     compare_named(true);
     for (int taken = -1; taken != taken_ && !interrupted();) {
       taken = taken_;

@@ -62,13 +62,18 @@ double objective_value(Objective objective, const Estimate& estimate) {
   return kUnknown;
 }
 
+double goodput_value(Seconds step, double goodput) {
+  constexpr double kLeast = 1e-9;
+  return step.value() / std::max(kLeast, goodput);
+}
+
 double objective_value(const PreparedJob& job, const Valuation& valuation, Objective objective,
                        const Plan& plan, const Estimate& estimate) {
   double value = objective_value(objective, estimate);
   if (objective == Objective::goodput) {
-    constexpr double kLeast = 1e-9;  // a job that gets nowhere is ranked by its step
-    value /= std::max(
-        kLeast, estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint).goodput);
+    const GoodputEstimate left =
+        estimate_goodput(job, plan, valuation.reliability, valuation.checkpoint);
+    value = goodput_value(estimate.step_time, left.goodput);
   }
   if (valuation.robust && objective != Objective::memory) {
     value *=

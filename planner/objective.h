@@ -26,9 +26,12 @@ struct Valuation {
 };
 
 // The high end of the estimate's interval; and, for the share of the time in which one of the
-// devices is a straggler, what its kernels take longer on the slowest stage.
+// devices is a straggler, what its kernels take longer on the stage that has most of them.
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate);
+
+// Of a job that gets nowhere finite, too: such plans are ranked by their step.
+double goodput_value(Seconds step, double goodput);
 
 // Without a price (a power) the cost (the energy) is infinite.
 double objective_value(Objective objective, const Estimate& estimate);

@@ -302,6 +302,14 @@ void restrict_to(const Recompute& named, AllocationProblem& problem) {
   problem.full_layers = named.full_layers > 0 ? named.full_layers : std::numeric_limits<int>::max();
 }
 
+// Spelled out, so that layers can be moved.
+std::vector<int> even_layers(const Plan& degrees, int layers) {
+  const LayersOfChunks even(degrees, layers);
+  std::vector<int> all;
+  for (int stage = 0; stage < degrees.pipeline_parallel; ++stage) all.push_back(even[stage]);
+  return all;
+}
+
 std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
                                         double most) const {
   std::vector<Plan> plans;
@@ -325,6 +333,9 @@ std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
       const auto found = allocate(restricted, degrees, order, most);
       if (!found) continue;
       request = request_with(degrees, *found);
+    }
+    if (request.layers_per_stage.empty()) {
+      request.layers_per_stage = even_layers(degrees, whole_.front().job.model.layers);
     }
     request.recompute = choice.every_stage;
     request.recompute_per_stage = choice.per_stage;

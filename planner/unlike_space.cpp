@@ -39,7 +39,7 @@ struct OneKey {
   void (*take)(GroupSearchOptions& to, const GroupSearchOptions& from);
 };
 
-constexpr OneKey kDegrees[] = {
+constexpr OneKey kDegreesOfWays[] = {
     {"tensor_parallel",
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
        to.space.tensor_parallel = from.space.tensor_parallel;
@@ -75,7 +75,7 @@ std::optional<LeftOutWay> left_out_way(
     if (!only.left) return LeftOutWay{.use = use, .key = only.key, .value = only.value};
   }
   if (has_degrees(options)) return std::nullopt;
-  for (const OneKey& degree : kDegrees) {
+  for (const OneKey& degree : kDegreesOfWays) {
     GroupSearchOptions alone;
     degree.take(alone, options);
     if (!has_degrees(alone)) return LeftOutWay{.use = use, .key = degree.key};

@@ -7,6 +7,7 @@
 #include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "planner/bound.h"
+#include "planner/objective.h"
 
 namespace trainyard {
 namespace {
@@ -45,7 +46,7 @@ double value_by(Objective objective, const GroupedPlan& found) {
     case Objective::memory:
       return found.fullness;
     case Objective::goodput:
-      return found.step_time.value() / found.goodput.value_or(1);
+      return goodput_value(found.step_time, found.goodput.value_or(1));
   }
   return found.step_time.value();
 }

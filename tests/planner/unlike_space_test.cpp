@@ -71,6 +71,8 @@ TEST(UnlikeSpace, BoundsWhatEveryWaySearches) {
   expect_all_allowed(stages, "layers_per_stage");
   stages.space.recompute = {{{}, {{RecomputeMode::full, 0}, {RecomputeMode::none, 0}}}};
   expect_all_allowed(stages, "recompute stage by stage");
+  stages.layers_per_stage.clear();
+  expect_all_allowed(stages, "recompute stage by stage of even layers");
 }
 
 // The whole space has what its best part has: replicas are searched from end to end.
