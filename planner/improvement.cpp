@@ -55,7 +55,7 @@ class Improver {
         .candidate = candidate, .of = candidate.plan, .bound = bound_of(candidate.plan)};
     deal(change);
     if (change.layers || change.recompute) {
-      compare(change);
+      offer(change);
       reorder(change);
       place(change);
     }
@@ -95,55 +95,18 @@ class Improver {
     return problem->none || problem->selective ? problem : std::nullopt;
   }
 
-  // What the allocation's account of memory leaves out can make its plan too large: then it is
-  // dealt again with as much less room. Where nothing fits, the first.
-  std::optional<Candidate> dealt_to_fit(const Plan& plan, AllocationProblem& problem) const {
-    constexpr int kMostDeals = 4;
-    std::optional<Candidate> first;
-    for (int deal = 0; deal < kMostDeals && !interrupted(); ++deal) {
-      const auto dealt = allocate_layers(problem);
-      auto allocated = dealt ? with_allocation(plan, *dealt) : std::nullopt;
-      if (!allocated || !(has_other_layers(*allocated, plan) || repeats_other(*allocated, plan))) {
-        return first;
-      }
-      Candidate found{*std::move(allocated), {}, {}};
-      evaluate_(found.plan, found.estimate);
-      if (found.estimate.feasible || !take_room(found.estimate, problem)) return found;
-      if (!first) first = std::move(found);
-    }
-    return first;
-  }
-
-  // From the stages that are too large; false: none is.
-  bool take_room(const Estimate& estimate, AllocationProblem& problem) const {
-    bool taken = false;
-    for (std::size_t i = 0; i < problem.stages.size(); ++i) {
-      const Bytes missing =
-          estimate.stages[i].memory.at_peak.device() - job_.job.cluster.device.memory;
-      if (missing <= Bytes(0)) continue;
-      problem.stages[i].capacity = std::max(Bytes(0), problem.stages[i].capacity - missing);
-      taken = true;
-    }
-    return taken;
-  }
-
-  static bool repeats_other(const Plan& dealt, const Plan& plan) {
-    return dealt.recompute != plan.recompute || !dealt.recompute_per_stage.empty();
-  }
-  bool has_other_layers(const Plan& dealt, const Plan& plan) const {
-    return counts(dealt) != counts(plan);
-  }
-
   // The layers and the recomputation of each stage.
   void deal(Improvement& change) const {
     const Plan& plan = change.candidate.plan;
     if (plan.pipeline_parallel == 1 || !options_.base.layers_per_stage.empty()) return;
-    auto problem = problem_of(plan, PassOrders::of_the_plan);
-    auto found = problem ? dealt_to_fit(plan, *problem) : std::nullopt;
-    if (!found) return;
-    change.recompute = repeats_other(found->plan, plan);
-    change.layers = has_other_layers(found->plan, plan);
-    change.candidate = *std::move(found);
+    const auto problem = problem_of(plan, PassOrders::of_the_plan);
+    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
+    auto allocated = dealt ? with_allocation(plan, *dealt) : std::nullopt;
+    if (!allocated) return;
+    change.recompute =
+        allocated->recompute != plan.recompute || !allocated->recompute_per_stage.empty();
+    change.layers = counts(*allocated) != counts(plan);
+    change.candidate.plan = *std::move(allocated);
   }
 
   // Other orders of the ranks, then other groups that share the states.
@@ -258,11 +221,6 @@ class Improver {
 
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
-    compare(std::move(change));
-  }
-
-  // Of a plan that was priced.
-  void compare(Improvement change) {
     if (!is_best(change.candidate)) return;
     const Plan& plan = change.candidate.plan;
     if (change.placement) change.bound = bound_of_places(plan);
