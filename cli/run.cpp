@@ -259,14 +259,15 @@ Bytes states_of(const RunOptions& options, const Question& question, const Setti
   const Training& training = question.job.job.training;
   std::vector<StageParameters> stages;
   stage_parameters(question.job, setting.plan, stages);
-  const auto of_stage = [&](std::size_t stage) {
+  const auto of_stage = [&](int index) {
+    const auto stage = static_cast<std::size_t>(index);
     return (state_memory(training, setting.plan, stages[stage]).allocated() +
             states_at(training, setting.plan, stages[stage], OffloadTarget::host).allocated());
   };
   const RankLayout layout(setting.plan, setting.model.kv_heads);
   if (options.alone) return of_stage(layout.coordinates(options.rank).stage);
   Bytes all;
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) all += of_stage(stage);
+  for (int stage = 0; stage < setting.plan.pipeline_parallel; ++stage) all += of_stage(stage);
   return all * (setting.plan.devices() / static_cast<double>(stages.size()));
 }
 
