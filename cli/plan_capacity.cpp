@@ -99,10 +99,17 @@ std::vector<Column> columns_of(const Points& points, const std::vector<SizeColum
   return columns;
 }
 
+std::string yes_or_no(bool is_so) { return is_so ? "yes" : "no"; }
+
+std::string verdict_of(const CapacityPoint& point, const Style& style) {
+  return point.best ? "" : style.bad("no plan fits");
+}
+
 std::string table_of(const Points& points, bool has_deadline, const Style& style) {
   const std::vector<SizeColumn> sizes = varying_columns(points);
   std::vector<Column> columns = columns_of(points, sizes, has_deadline);
   const std::size_t width = columns.size();
+  const bool run = has_run(points), cost = has_cost(points), lacks = some_do_not_fit(points);
   Table table(std::move(columns));
   for (const CapacityPoint& point : points) {
     std::vector<std::string> row;
@@ -110,10 +117,10 @@ std::string table_of(const Points& points, bool has_deadline, const Style& style
     for (const SizeColumn& size : sizes) row.push_back(size.cell(point.job));
     row.push_back(count(point.job.cluster.devices()));
     for (std::string& cell : cells_of(point)) row.push_back(std::move(cell));
-    if (has_run(points)) row.push_back(run_cell(point));
-    if (has_cost(points)) row.push_back(run_cost_cell(point));
-    if (has_deadline) row.emplace_back(point.in_time ? "yes" : "no");
-    if (some_do_not_fit(points)) row.push_back(point.best ? "" : style.bad("no plan fits"));
+    if (run) row.push_back(run_cell(point));
+    if (cost) row.push_back(run_cost_cell(point));
+    if (has_deadline) row.push_back(yes_or_no(point.in_time));
+    if (lacks) row.push_back(verdict_of(point, style));
     table.add_row(std::move(row));
   }
   return table.render(style);
@@ -124,6 +131,7 @@ std::string choices_of(const Points& points, const Style& style) {
   std::vector<const Plan*> plans;
   std::vector<PlanColumn> labels;
   const std::vector<SizeColumn> sizes = varying_columns(points);
+  labels.reserve(sizes.size() + 1);
   for (const SizeColumn& size : sizes) labels.push_back({{std::string(size.head), "", size.align}});
   labels.push_back({{"devices"}});
   for (const CapacityPoint& point : points) {

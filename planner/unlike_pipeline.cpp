@@ -305,8 +305,8 @@ void restrict_to(const Recompute& named, AllocationProblem& problem) {
 // Spelled out, so that layers can be moved.
 std::vector<int> even_layers(const Plan& degrees, int layers) {
   const LayersOfChunks even(degrees, layers);
-  std::vector<int> all;
-  for (int stage = 0; stage < degrees.pipeline_parallel; ++stage) all.push_back(even[stage]);
+  std::vector<int> all(static_cast<std::size_t>(degrees.pipeline_parallel));
+  for (int stage = 0; auto& own : all) own = even[stage++];
   return all;
 }
 
@@ -324,18 +324,18 @@ std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
     }
     return plans;
   }
+  const std::vector<int> layers = has_named_layers()
+                                      ? options_.layers_per_stage
+                                      : even_layers(degrees, whole_.front().job.model.layers);
   for (const RecomputeChoice& choice : recomputations(options_.space, degrees.pipeline_parallel)) {
     PlanRequest request = request_of(degrees);
-    request.layers_per_stage = options_.layers_per_stage;
+    request.layers_per_stage = layers;
     if (problem && choice.per_stage.empty()) {
       AllocationProblem restricted = *problem;
       restrict_to(choice.every_stage, restricted);
       const auto found = allocate(restricted, degrees, order, most);
       if (!found) continue;
       request = request_with(degrees, *found);
-    }
-    if (request.layers_per_stage.empty()) {
-      request.layers_per_stage = even_layers(degrees, whole_.front().job.model.layers);
     }
     request.recompute = choice.every_stage;
     request.recompute_per_stage = choice.per_stage;
@@ -493,6 +493,23 @@ bool has_pipelines(const GroupedJob& job, const GroupSearchOptions& options) {
   return !pipeline_requests(job, options).empty();
 }
 
+namespace {
+
+// Through the groups in every order.
+void take_best_order(const GroupedJob& job, const PipelinePricer& pricer, const Plan& plan,
+                     GroupWatch& watch, double done, std::optional<GroupedPlan>& best) {
+  std::vector<std::size_t> order(job.cluster.groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  do {
+    const double most = best ? best->fullness : 1;
+    for (const Plan& dealt : pricer.dealt(plan, order, most)) {
+      take_better(pricer.price(dealt, order), best);
+    }
+  } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
+}
+
+}  // namespace
+
 GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
   const GroupSearchOptions& options = watch.options();
   const PipelinePricer pricer(job, options);
@@ -502,15 +519,7 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
     const double done = static_cast<double>(i) / static_cast<double>(requests.size());
     if (watch.is_over(done)) break;
     const auto plan = pricer.legal(requests[i]);
-    if (!plan) continue;
-    std::vector<std::size_t> order(job.cluster.groups.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    do {
-      const double most = found.best ? found.best->fullness : 1;
-      for (const Plan& dealt : pricer.dealt(*plan, order, most)) {
-        take_better(pricer.price(dealt, order), found.best);
-      }
-    } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
+    if (plan) take_best_order(job, pricer, *plan, watch, done, found.best);
   }
   if (!found.best || pricer.has_named_layers()) return found;
   if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);

@@ -177,23 +177,27 @@ Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t f
   return split;
 }
 
+// The moves from any group to any other that make the plan better; false: none does.
+bool move_between(const Team& team, std::vector<ReplicaPricer>& groups, int moves, Split& split,
+                  GroupedPlan& best) {
+  bool better = false;
+  for (std::size_t pair = 0; pair < groups.size() * groups.size(); ++pair) {
+    Split other = moved(groups, split, pair / groups.size(), pair % groups.size(), moves);
+    if (other.empty()) continue;
+    GroupedPlan plan = priced(team, groups, other);
+    if (!is_better(plan, best)) continue;
+    best = std::move(plan);
+    split = std::move(other);
+    better = true;
+  }
+  return better;
+}
+
 // Micro-batches move from group to group, many at first, while that makes the plan better.
 void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, GroupedPlan& best) {
   const int most = *std::max_element(split.begin(), split.end());
   for (int moves = static_cast<int>(std::bit_floor(static_cast<unsigned>(most))); moves > 0;) {
-    bool better = false;
-    for (std::size_t from = 0; from < groups.size(); ++from) {
-      for (std::size_t to = 0; to < groups.size(); ++to) {
-        const Split other = moved(groups, split, from, to, moves);
-        if (other.empty()) continue;
-        GroupedPlan plan = priced(team, groups, other);
-        if (!is_better(plan, best)) continue;
-        best = std::move(plan);
-        split = other;
-        better = true;
-      }
-    }
-    if (!better) moves /= 2;
+    if (!move_between(team, groups, moves, split, best)) moves /= 2;
   }
 }
 
@@ -215,6 +219,21 @@ std::optional<GroupedPlan> best_split(const Team& team, const PlanRequest& reque
   return plan;
 }
 
+// The micro-batches of t and p, with all else that the space names.
+void add_requests(const GroupedJob& job, const SearchSpace& space, int tensor, int stages,
+                  std::vector<PlanRequest>& requests) {
+  for (const int micro_batch : micro_batches(space, job.training.global_batch)) {
+    if (job.training.global_batch % micro_batch != 0) continue;
+    const PlanRequest request{.tensor_parallel = tensor,
+                              .pipeline_parallel = stages,
+                              .schedule = "1f1b",
+                              .micro_batch = micro_batch};
+    for (PlanRequest& variant : variants_of(request, space)) {
+      requests.push_back(std::move(variant));
+    }
+  }
+}
+
 std::vector<PlanRequest> replica_requests(const GroupedJob& job,
                                           const GroupSearchOptions& options) {
   const SearchSpace& space = options.space;
@@ -227,20 +246,9 @@ std::vector<PlanRequest> replica_requests(const GroupedJob& job,
   for (const int tensor : divisors(job.cluster.groups.front().devices_per_node)) {
     if (!space.tensor_parallel.has(tensor)) continue;
     for (const int stages : divisors(smallest / tensor)) {
-      if (!space.pipeline_parallel.has(stages) || !may_have_stages(options, stages) ||
-          !space.data_parallel.has(devices / (tensor * stages))) {
-        continue;
-      }
-      for (const int micro_batch : micro_batches(space, job.training.global_batch)) {
-        if (job.training.global_batch % micro_batch != 0) continue;
-        const PlanRequest request{.tensor_parallel = tensor,
-                                  .pipeline_parallel = stages,
-                                  .schedule = "1f1b",
-                                  .micro_batch = micro_batch};
-        for (PlanRequest& variant : variants_of(request, space)) {
-          requests.push_back(std::move(variant));
-        }
-      }
+      const bool allowed = space.pipeline_parallel.has(stages) && may_have_stages(options, stages);
+      if (!allowed || !space.data_parallel.has(devices / (tensor * stages))) continue;
+      add_requests(job, space, tensor, stages, requests);
     }
   }
   return requests;
