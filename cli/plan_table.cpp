@@ -229,19 +229,8 @@ std::vector<ResultColumn> result_columns(const PlanOrder& order, bool seconds) {
 }  // namespace
 
 std::string_view objective_words(Objective objective) {
-  switch (objective) {
-    case Objective::step_time:
-      return "step time";
-    case Objective::cost:
-      return "cost";
-    case Objective::energy:
-      return "energy";
-    case Objective::memory:
-      return "memory";
-    case Objective::goodput:
-      return "step time over goodput";
-  }
-  return "";
+  if (objective == Objective::step_time) return "step time";
+  return objective == Objective::goodput ? "step time over goodput" : objective_name(objective);
 }
 
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
