@@ -95,6 +95,9 @@ class StageBounds {
   Seconds link_with(const Plan& plan, int repeated) const;
   // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
   bool copies_show(const Plan& plan) const;
+  // Of the first stage: what it holds, and its passes of one micro-batch, at least.
+  const StageParameters& first_stage() const { return held_.front(); }
+  const PassTimes& first_passes() const { return passes_.front(); }
   // Memory of the stages that are mostly the fullest.
   MemoryUse memory(const Plan& plan) const;
   // Whether one of these has no room for it.

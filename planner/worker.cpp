@@ -41,6 +41,7 @@ Worker::Worker(SharedSearch& shared, bool reports)
       reports_(reports && shared.options.progress),
       floors_(shared.job, shared.space, shared.options.base),
       bounds_(shared.job, shared.space, shared.shares),
+      traffic_(shared.job),
       request_(shared.options.base) {}
 
 std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
@@ -187,6 +188,7 @@ bool Worker::expand(const SearchNode& node) {
   placements_ = {degrees.placement};
   const std::vector<std::size_t>& others = shared_.space.other_placements[degrees.others];
   placements_.insert(placements_.end(), others.begin(), others.end());
+  traffic_.start(shared_.space.placements, placements_);
   for (std::size_t i = range.first; i < range.last; ++i) {
     const StepShape& shape = shared_.space.shapes[degrees.shapes][i];
     set_shape(shape, request_);
@@ -490,7 +492,7 @@ int Worker::price_fewest_layers(const Expansion& node, int end, Plan& plan) {
   for (int layers = fewest_that_fit(node, end, plan); layers < end; ++layers) {
     plan.recompute = {RecomputeMode::full, layers};
     node.stages.set_passes(plan);
-    if (!leaf_bound(node, plan, Seconds(0))) {
+    if (is_held_up(node, plan) || !leaf_bound(node, plan, Seconds(0))) {
       leave_out(Fate::too_slow);
       return layers;
     }
@@ -535,7 +537,13 @@ void Worker::add_memory(const MemoryUse& use, PlanBound& bound) const {
   bound.fullness = std::max(bound.fullness, fullness(shared_.job.job.cluster, use) * kBelow);
 }
 
+bool Worker::is_held_up(const Expansion& node, const Plan& plan) {
+  const Seconds step = traffic_.step(plan, node.stages.first_stage(), node.stages.first_passes());
+  return step > Seconds(0) && !shared_.has_room_for(value_of(with_span({}, step)));
+}
+
 Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline) {
+  if (is_held_up(node, plan)) return Fate::held_up;
   std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
   if (!bound) return Fate::too_slow;
   add_memory(node.stages.memory(plan), *bound);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/shared_search.h"
+#include "planner/traffic_floor.h"
 
 namespace trainyard {
 
@@ -32,8 +33,9 @@ class Worker {
 
  private:
   // What is known of the plans of one shape, sharding and recomputation under every placement:
-  // nothing, that their bounds leave them out, or that what is worth it was priced.
-  enum class Fate { open, too_slow, too_large, settled };
+  // nothing, that their bounds leave them out (held up: by traffic of parameters, of which a smaller
+  // group may have less), or that what is worth it was priced.
+  enum class Fate { open, too_slow, held_up, too_large, settled };
   // Of a shape's plans with one sharding.
   struct Known {
     bool too_large = false;  // with nothing recomputed
@@ -63,6 +65,8 @@ class Worker {
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   void add_memory(const MemoryUse& use, PlanBound& bound) const;
+  // Whether traffic of parameters alone makes it too slow.
+  bool is_held_up(const Expansion& node, const Plan& plan);
   Fate fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline);
   Fate fate_over_all(const Sharding& sharding, std::size_t index) const;
   Seconds known_pipeline(const Sharding& sharding) const;
@@ -105,6 +109,7 @@ class Worker {
   bool reports_;
   NodeFloors floors_;
   NodeBounds bounds_;
+  TrafficFloors traffic_;  // of the node
   std::vector<SearchNode> found_;
   // Whether its plan is never better than the same with all on the device; and that is settled.
   bool only_adds_copies(const Sharding& sharding, std::size_t index) const;

@@ -588,13 +588,21 @@ DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& plan,
   return cost;
 }
 
+ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                                   const StageParameters& stage) {
+  PricedMessages prices(links);
+  const StageSync sync = stage_sync(job, plan, links, stage, prices);
+  const SyncTimes all = sync.all();
+  const SyncTimes experts = 1.0 / std::max(1, layers_with_experts(stage)) * sync.experts;
+  return {all.gather.time, all.reduce.time, experts.gather.time, experts.reduce.time};
+}
+
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage) {
-  PricedMessages prices(links);
-  const SyncTimes sync = stage_sync(job, plan, links, stage, prices).all();
+  const ParameterTraffic sync = parameter_traffic(job, plan, links, stage);
   const double times = plan.microbatches * share_met(plan);
-  if (plan.zero_stage >= 3) return (2 * sync.gather.time + sync.reduce.time) * times;
-  return sync.gather.time + sync.reduce.time * (reduces_every_microbatch(plan) ? times : 1.0);
+  if (plan.zero_stage >= 3) return (2 * sync.gather + sync.reduce) * times;
+  return sync.gather + sync.reduce * (reduces_every_microbatch(plan) ? times : 1.0);
 }
 
 }  // namespace trainyard

@@ -52,6 +52,15 @@ inline DataParallelCost data_parallel_cost(const PreparedJob& job, const Plan& p
   return data_parallel_cost(job, plan, links, stage, work, prices);
 }
 
+// A stage's parameters gathered and their gradients reduced once, not overlapped; and of that the
+// experts of one layer.
+struct ParameterTraffic {
+  Seconds gather, reduce;
+  Seconds gather_of_experts, reduce_of_experts;
+};
+ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                                   const StageParameters& stage);
+
 // Raw (not overlapped) communication of one step, for reports and tests: seconds.
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage);

@@ -18,6 +18,8 @@ struct StageParameters {
   bool embedding = false, head = false;  // whether the stage holds the first, the last chunk
   int layers = 0;
   LayerCounts kinds{};  // layers of each kind on the stage
+
+  bool operator==(const StageParameters&) const = default;
 };
 
 // One entry a stage; `out` keeps its capacity, so that a second call allocates nothing.
