@@ -250,6 +250,7 @@ void StageBounds::set_passes(const Plan& plan) {
   }
   busy_ = busy_of(plan, passes_);
   span_.reset();
+  ramp_.reset();
 }
 
 bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
@@ -305,17 +306,38 @@ Seconds StageBounds::link_with(const Plan& plan, int repeated) const {
   return most;
 }
 
-Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& passes) {
-  const PipelineShape shape = pipeline_shape(plan);
-  const Schedule& schedule = *plan.schedule;
-  if (shape.route == Route::both_ways || schedule.closed_span == nullptr) return Seconds(0);
-  if (shape.chunks == 1) return schedule.closed_span(shape, passes);
+void StageBounds::take_chunks(const Plan& plan, const std::vector<PassTimes>& passes) {
   chunk_passes_.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
     append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
                         chunk_passes_);
   }
+}
+
+Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& passes) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const Schedule& schedule = *plan.schedule;
+  if (shape.route == Route::both_ways || schedule.closed_span == nullptr) return Seconds(0);
+  if (shape.chunks == 1) return schedule.closed_span(shape, passes);
+  take_chunks(plan, passes);
   return longest_span_of_chunks(job_, plan, chunk_passes_);
+}
+
+// Of the last stage its m micro-batches, and of one the first chunks of all stages before it. What
+// the estimate takes off for traffic that a stage shows while it waits for others is part of the
+// same passes, so that both may be left out.
+Seconds StageBounds::last_stage(const Plan& plan) {
+  const Schedule& schedule = *plan.schedule;
+  if (schedule.route != Route::loop || schedule.splits_backward) return Seconds(0);
+  if (ramp_) return *ramp_;
+  const std::size_t chunks = static_cast<std::size_t>(pipeline_shape(plan).chunks);
+  if (chunks > 1) take_chunks(plan, passes_);
+  const std::vector<PassTimes>& first = chunks > 1 ? chunk_passes_ : passes_;
+  ramp_ = passes_.back().total() * plan.microbatches;
+  for (std::size_t stage = 0; stage + 1 < passes_.size(); ++stage) {
+    *ramp_ += first[stage * chunks].total();
+  }
+  return *ramp_;
 }
 
 StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t stage) const {
@@ -357,14 +379,16 @@ Seconds StageBounds::pipeline(const Plan& plan) {
   // Traffic of parameters stands in the passes from ZeRO-2 on, of unlike stages in unlike ways.
   const bool alike = plan.zero_stage <= 1;
   if (plan.offload == Offload{}) {
-    if (!alike) return busy_;
+    if (!alike) return std::max(busy_, last_stage(plan));
     if (!span_) span_ = span_of(plan, passes_);
     return std::max(busy_, *span_);
   }
-  if (!alike && !plan.overlap.data_parallel) return busy_;  // it covers copies
+  if (!alike && !plan.overlap.data_parallel) {  // it covers copies
+    return std::max(busy_, last_stage(plan));
+  }
   take_copies(plan);
   const Seconds busy = busy_of(plan, with_copies_);
-  return alike ? std::max(busy, span_of(plan, with_copies_) - hidden_copies_) : busy;
+  return std::max(busy, alike ? span_of(plan, with_copies_) - hidden_copies_ : last_stage(plan));
 }
 
 MemoryUse StageBounds::memory_at(const Plan& plan, int stage) const {

@@ -118,6 +118,9 @@ class StageBounds {
   void visit_fullest(const Plan& plan, const Visit& goes_on) const;
   // Nothing where a stage works both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
+  void take_chunks(const Plan& plan, const std::vector<PassTimes>& passes);
+  // From the first pass to the last, by the last stage alone: whatever traffic stands in passes.
+  Seconds last_stage(const Plan& plan);
   // The schedule's, where it has a closed form.
   Seconds span_of(const Plan& plan, const std::vector<PassTimes>& passes);
   void take_copies(const Plan& plan);
@@ -133,7 +136,7 @@ class StageBounds {
   std::vector<PassTimes> chunk_passes_;          // of their chunks, where they have several
   Seconds hidden_copies_;                        // of these, while stages wait for others
   Seconds busy_;                                 // the slowest stage's passes
-  std::optional<Seconds> span_;                  // once it was asked for
+  std::optional<Seconds> span_, ramp_;           // once they were asked for
 };
 
 // The objective of a plan that is this good; 0 where nothing is known.
