@@ -147,7 +147,7 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
     if (priced.micro_batch == plan.micro_batch && priced.groups == groups_) return priced.sums;
   }
   priced_.push_back({plan.micro_batch, groups_,
-                     pass_sums(job_, stage_costs(job_, plan, plan_links(job_, plan)))});
+                     pass_sums(job_, estimator_.stage_costs(plan, plan_links(job_, plan)))});
   return priced_.back().sums;
 }
 

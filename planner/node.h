@@ -80,8 +80,10 @@ class NodeFloors {
 // again only where its groups lie otherwise.
 class NodeBounds {
  public:
-  NodeBounds(const PreparedJob& job, const Enumeration& space, const ParameterShares& shares)
-      : job_(job), space_(space), shares_(shares) {}
+  // All of the same job; they outlive this.
+  NodeBounds(const Estimator& estimator, const PreparedJob& job, const Enumeration& space,
+             const ParameterShares& shares)
+      : estimator_(estimator), job_(job), space_(space), shares_(shares) {}
 
   // Forgets the layers of the degrees before. Call where `same_layers` is false.
   void start();
@@ -106,6 +108,7 @@ class NodeBounds {
   SpanFloor span_of(const Degrees& degrees, const ShapeRange& range, const PassSums& sums,
                     Plan plan) const;
 
+  const Estimator& estimator_;
   const PreparedJob& job_;
   const Enumeration& space_;
   const ParameterShares& shares_;

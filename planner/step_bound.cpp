@@ -251,6 +251,7 @@ void StageBounds::set_passes(const Plan& plan) {
   busy_ = busy_of(plan, passes_);
   span_.reset();
   ramp_.reset();
+  chunk_passes_.clear();
 }
 
 bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
@@ -306,12 +307,17 @@ Seconds StageBounds::link_with(const Plan& plan, int repeated) const {
   return most;
 }
 
-void StageBounds::take_chunks(const Plan& plan, const std::vector<PassTimes>& passes) {
-  chunk_passes_.clear();
+void StageBounds::take_chunks(const Plan& plan, const std::vector<PassTimes>& passes,
+                              std::vector<PassTimes>& chunks) const {
+  chunks.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
-    append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage],
-                        chunk_passes_);
+    append_chunk_passes(job_, plan, static_cast<int>(stage), units_[stage], passes[stage], chunks);
   }
+}
+
+const std::vector<PassTimes>& StageBounds::chunk_passes(const Plan& plan) {
+  if (chunk_passes_.empty()) take_chunks(plan, passes_, chunk_passes_);
+  return chunk_passes_;
 }
 
 Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& passes) {
@@ -319,8 +325,9 @@ Seconds StageBounds::span_of(const Plan& plan, const std::vector<PassTimes>& pas
   const Schedule& schedule = *plan.schedule;
   if (shape.route == Route::both_ways || schedule.closed_span == nullptr) return Seconds(0);
   if (shape.chunks == 1) return schedule.closed_span(shape, passes);
-  take_chunks(plan, passes);
-  return longest_span_of_chunks(job_, plan, chunk_passes_);
+  if (&passes == &passes_) return longest_span_of_chunks(job_, plan, chunk_passes(plan));
+  take_chunks(plan, passes, chunks_with_copies_);
+  return longest_span_of_chunks(job_, plan, chunks_with_copies_);
 }
 
 // Of the last stage its m micro-batches, and of one the first chunks of all stages before it. What
@@ -331,8 +338,7 @@ Seconds StageBounds::last_stage(const Plan& plan) {
   if (schedule.route != Route::loop || schedule.splits_backward) return Seconds(0);
   if (ramp_) return *ramp_;
   const std::size_t chunks = static_cast<std::size_t>(pipeline_shape(plan).chunks);
-  if (chunks > 1) take_chunks(plan, passes_);
-  const std::vector<PassTimes>& first = chunks > 1 ? chunk_passes_ : passes_;
+  const std::vector<PassTimes>& first = chunks > 1 ? chunk_passes(plan) : passes_;
   ramp_ = passes_.back().total() * plan.microbatches;
   for (std::size_t stage = 0; stage + 1 < passes_.size(); ++stage) {
     *ramp_ += first[stage * chunks].total();

@@ -88,6 +88,8 @@ class StageBounds {
   Seconds pipeline(const Plan& plan);
   // The same of the slowest stage alone, without copies; costs nothing.
   Seconds busy() const { return busy_; }
+  // The same of the last stage and what stands before and behind it; costs little.
+  Seconds last_stage(const Plan& plan);
   // The slowest stage alone where so many layers of each are repeated: without copies, and on the
   // link to the hosts with activations on their way back. The first never falls with their number,
   // the second never rises. Requires: the passes that were taken last repeat nothing.
@@ -118,9 +120,9 @@ class StageBounds {
   void visit_fullest(const Plan& plan, const Visit& goes_on) const;
   // Nothing where a stage works both ways.
   static Seconds busy_of(const Plan& plan, const std::vector<PassTimes>& passes);
-  void take_chunks(const Plan& plan, const std::vector<PassTimes>& passes);
-  // From the first pass to the last, by the last stage alone: whatever traffic stands in passes.
-  Seconds last_stage(const Plan& plan);
+  void take_chunks(const Plan& plan, const std::vector<PassTimes>& passes,
+                   std::vector<PassTimes>& chunks) const;
+  const std::vector<PassTimes>& chunk_passes(const Plan& plan);  // of the passes taken last
   // The schedule's, where it has a closed form.
   Seconds span_of(const Plan& plan, const std::vector<PassTimes>& passes);
   void take_copies(const Plan& plan);
@@ -133,7 +135,8 @@ class StageBounds {
 
   std::vector<UnitPasses> units_;                // by stage
   std::vector<PassTimes> passes_, with_copies_;  // of the stages
-  std::vector<PassTimes> chunk_passes_;          // of their chunks, where they have several
+  // Of their chunks, where they have several and once they were asked for.
+  std::vector<PassTimes> chunk_passes_, chunks_with_copies_;
   Seconds hidden_copies_;                        // of these, while stages wait for others
   Seconds busy_;                                 // the slowest stage's passes
   std::optional<Seconds> span_, ramp_;           // once they were asked for

@@ -40,7 +40,7 @@ Worker::Worker(SharedSearch& shared, bool reports)
     : shared_(shared),
       reports_(reports && shared.options.progress),
       floors_(shared.job, shared.space, shared.options.base),
-      bounds_(shared.job, shared.space, shared.shares),
+      bounds_(shared.estimator, shared.job, shared.space, shared.shares),
       traffic_(shared.job),
       request_(shared.options.base) {}
 
@@ -130,9 +130,11 @@ void Worker::bound_degrees(std::size_t index) {
   const Degrees& degrees = shared_.space.degrees[index];
   const std::vector<ShapeRange>& ranges = shared_.space.ranges[degrees.shapes];
   floors_.start(degrees);
+  const std::int64_t of_a_shape = plans_of(degrees, {1, 0, 1});
   bool fits = true;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    const std::int64_t plans = plans_of(degrees, ranges[i]);
+    const auto shapes = static_cast<std::int64_t>(ranges[i].last - ranges[i].first);
+    const std::int64_t plans = of_a_shape * shapes;
     if (!fits) {
       counts.pruned_by_memory += plans;
       count(plans);
@@ -179,9 +181,8 @@ bool Worker::expand(const SearchNode& node) {
     counts.pruned_by_objective += plans;
     return !count(plans) || !shared_.pricing_is_over();
   }
-  bounds_.start();
-  Plan plan = bounds_.look(degrees, range, shared_.options.base)->plan;
-  const StageCosts costs = stage_costs(shared_.job, plan, plan_links(shared_.job, plan));
+  Plan plan = *plan_of_node(shared_.job, shared_.space, degrees, range, shared_.options.base);
+  const StageCosts costs = shared_.estimator.stage_costs(plan, plan_links(shared_.job, plan));
   StageBounds stages(shared_.job, costs);
   const Expansion node_costs{degrees, pass_sums(shared_.job, costs), stages};
   set_degrees(shared_.space, degrees, request_);
@@ -476,6 +477,7 @@ std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& p
     return shared_.has_room_for(value_of(bound));
   };
   if (!has_room_after(std::max(pipeline, node.stages.busy()))) return std::nullopt;
+  if (!has_room_after(node.stages.last_stage(plan))) return std::nullopt;
   if (!has_room_after(node.stages.pipeline(plan))) return std::nullopt;
   return bound;
 }

@@ -526,6 +526,10 @@ void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
   price(job_, plan, Pipeline::never_waits, &kernels_, out);
 }
 
+StageCosts Estimator::stage_costs(const Plan& plan, const PlanLinks& links) const {
+  return trainyard::stage_costs(job_, plan, links, tensor_traffic(job_, plan, links), &kernels_);
+}
+
 Estimate estimate(const PreparedJob& job, const Plan& plan) {
   Estimate out;
   estimate(job, plan, out);

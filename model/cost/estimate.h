@@ -86,6 +86,8 @@ class Estimator {
   // If no stage ever waited for another: a lower bound that spares the playing of schedules without
   // a closed form. Its memory is exact.
   void estimate_bound(const Plan& plan, Estimate& out) const;
+  // Of a plan of these links (`stage_costs` of model/cost/layer_cost.h).
+  StageCosts stage_costs(const Plan& plan, const PlanLinks& links) const;
 
  private:
   const PreparedJob& job_;

@@ -31,7 +31,8 @@ void each_node(const PreparedJob& job, const Enumeration& space,
   const ParameterShares shares = parameter_shares(job);
   const PlanRequest base;
   NodeFloors floors(job, space, base);
-  NodeBounds bounds(job, space, shares);
+  const Estimator estimator(job);
+  NodeBounds bounds(estimator, job, space, shares);
   for (const Degrees& degrees : space.degrees) {
     floors.start(degrees);
     bounds.start();
