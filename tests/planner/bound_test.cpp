@@ -9,10 +9,12 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "model/cost/estimate.h"
 #include "planner/node.h"
 #include "planner/planner.h"
+#include "planner/traffic_floor.h"
 #include "tests/planner/jobs.h"
 #include "tests/planner/random_jobs.h"
 
@@ -192,6 +194,67 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
   }
   EXPECT_GT(plans, 20000);
   EXPECT_GT(close, 1000);
+}
+
+// Networks of a tenth to a hundredth of their pace, beside which passes count for little, and as
+// fast as they are; with and without overlap of parameters' traffic.
+Job on_slow_network(Job job, int i) {
+  constexpr std::array kPaces = {1.0, 0.1, 0.01};
+  const double pace = kPaces[static_cast<std::size_t>(i % 3)];
+  job.cluster.inter.bandwidth = job.cluster.inter.bandwidth * pace;
+  job.cluster.intra.bandwidth = job.cluster.intra.bandwidth * pace;
+  job.training.stack.overlap.data_parallel = i / 3 % 2 == 0;
+  return with_hosts(std::move(job), i);
+}
+
+std::vector<std::size_t> placements_of(const Enumeration& space, const Degrees& degrees) {
+  std::vector<std::size_t> placements = space.other_placements[degrees.others];
+  placements.push_back(degrees.placement);
+  return placements;
+}
+
+Seconds floor_by_traffic(const PreparedJob& job, const Enumeration& space,
+                         const std::vector<std::size_t>& placements, const Plan& plan) {
+  const StageCosts costs = stage_costs(job, plan, plan_links(job, plan));
+  StageBounds stages(job, costs);
+  stages.set_stages(plan);
+  stages.set_passes(plan);
+  TrafficFloors floors(job);
+  floors.start(space.placements, placements);
+  return with_span({}, floors.step(plan, stages.first_stage(), stages.first_passes())).step;
+}
+
+TEST(TrafficFloors, AreNeverAboveAPlanWhereverItsRanksLie) {
+  RandomJobs jobs(11);
+  SearchSpace every = every_offload();
+  every.zero_stage = {{2, 3}};
+  every.sharding_group = {{1, 2, 4, 8}};
+  every.rank_order = {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"};
+  int plans = 0, close = 0, elsewhere = 0;
+  for (int i = 0; i < 24; ++i) {
+    const PreparedJob job = prepare(on_slow_network(jobs.next(), i));
+    const Enumeration space = enumerate(job, every);
+    Estimate priced;
+    each_node(job, space, [&](const VisitedNode& node) {
+      const std::vector<std::size_t> placements = placements_of(space, node.degrees);
+      elsewhere += placements.size() > 1 ? 1 : 0;
+      each_plan(job.job, space, node, [&](const Plan& found) {
+        if (++plans % 7 != 0) return;
+        const Seconds floor = floor_by_traffic(job, space, placements, found);
+        for (const std::size_t placement : placements) {
+          Plan plan = found;
+          plan.rank_order = space.placements[placement].rank_order;
+          estimate(job, plan, priced);
+          close += floor > 0.9 * priced.step_time ? 1 : 0;
+          ASSERT_LE(floor, priced.step_time) << described(i, plan) << " " << plan.rank_order;
+        }
+      });
+    });
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(plans, 20000);
+  EXPECT_GT(close, 1000);
+  EXPECT_GT(elsewhere, 20);
 }
 
 // Why a search looks at what lies on the hosts only where it makes a plan fit, or repeats less.
