@@ -378,6 +378,7 @@ bool Enumeration::has_states_to_shard(const Degrees& d) const {
 std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
                                              const SearchedOffload& searched) const {
   std::vector<int> stages;
+  if (searched.instead_of_recompute && d.pipeline > 1) return stages;
   std::ranges::copy_if(zero_stages, std::back_inserter(stages),
                        [&](int stage) { return allowed(searched.zero_stages, stage); });
   if (has_states_to_shard(d)) return stages;
@@ -420,6 +421,10 @@ std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& spac
     const std::vector<int>& stages = job.training.stack.offload.*choice.zero_stages;
     if (!stages.empty()) add(choice.offload, stages);
   }
+  // As `resolve_recompute` takes it.
+  if (job.training.stack.offloads_activations && has_link) {
+    offloads.push_back({{.activations = OffloadTarget::host}, {3}, true});
+  }
   return offloads;
 }
 
@@ -427,7 +432,7 @@ void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searche
                                 std::vector<Sharding>& shardings) const {
   const auto add = [&](int stage, int group) {
     const std::size_t own = shardings.size();
-    shardings.push_back({stage, group, searched.offload, own, own});
+    shardings.push_back({stage, group, searched.offload, searched.instead_of_recompute, own, own});
     const auto on_device = std::ranges::find_if(shardings, [&](const Sharding& other) {
       return other.zero_stage == stage && other.group == group && other.offload == Offload{};
     });

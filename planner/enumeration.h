@@ -36,6 +36,7 @@ struct Sharding {
   int zero_stage = 0;
   int group = 0;
   Offload offload;
+  bool without_recompute = false;  // nothing is recomputed beside it
   // Place, in a list, of the same with all on the device; its own where that is not in the list.
   std::size_t on_device = 0;
   // Of the same over all ranks, where a smaller group can only spare traffic; else its own.
@@ -66,6 +67,7 @@ bool same_layers(const Degrees& a, const Degrees& b);
 struct SearchedOffload {
   Offload offload;
   std::vector<int> zero_stages;
+  bool instead_of_recompute = false;  // without a pipeline, and nothing recomputed beside it
 };
 // All on the device first, where that is among them. The choices that the space names, else as in
 // `base`, else what the stack can; nothing goes where no link to the hosts is known.

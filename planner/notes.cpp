@@ -63,7 +63,15 @@ std::vector<std::string> known_offloads(const Stack& stack) {
     known.push_back(fmt::format("{} under ZeRO-{}", choice.name,
                                 fmt::join(stack.offload.*choice.zero_stages, " and ")));
   }
+  if (stack.offloads_activations) {
+    known.emplace_back("activations under ZeRO-3 without a pipeline and recomputation");
+  }
   return known;
+}
+
+bool offloads_instead_of_recomputing(const Stack& stack, const Plan& plan) {
+  return stack.offloads_activations && plan.zero_stage == 3 && plan.pipeline_parallel == 1 &&
+         plan.recompute.mode == RecomputeMode::none;
 }
 
 std::string offload_of_no_stack(const Noted& noted) {
@@ -75,6 +83,8 @@ std::string offload_of_no_stack(const Noted& noted) {
   if (named) {
     const std::vector<int>& stages = stack.offload.*choice->zero_stages;
     if (std::ranges::find(stages, plan.zero_stage) != stages.end()) return "";
+    const bool activations = choice->offload == Offload{.activations = OffloadTarget::host};
+    if (activations && offloads_instead_of_recomputing(stack, plan)) return "";
   }
   const std::vector<std::string> known = known_offloads(stack);
   return fmt::format(
