@@ -185,15 +185,27 @@ class Translation {
   std::vector<StageParameters> parts_;  // embedding, layers, head
 };
 
+// One way through the stages, and all activations on the device.
+bool is_plain(const Plan& plan) {
+  return plan.schedule->route != Route::both_ways && !plan.passes &&
+         plan.offload.activations == OffloadTarget::none;
+}
+
 }  // namespace
+
+bool is_contiguous(const PreparedJob& job, const Plan& plan) {
+  return plan.virtual_stages == 1 || job.only_kind.has_value();
+}
 
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders) {
-  const bool one_way = plan.schedule->route != Route::both_ways && !plan.passes;
-  const bool countable = plan.virtual_stages == 1 || job.only_kind.has_value();
-  const bool whole = plan.offload.activations == OffloadTarget::none;
-  if (!one_way || !countable || !whole) return std::nullopt;
+  if (!is_plain(plan) || !is_contiguous(job, plan)) return std::nullopt;
   return Translation(job, plan, orders).run();
+}
+
+std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const Plan& plan) {
+  if (!is_plain(plan)) return std::nullopt;
+  return Translation(job, plan, PassOrders::of_the_plan).run();
 }
 
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages) {
