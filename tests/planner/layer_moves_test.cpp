@@ -14,6 +14,7 @@
 #include "model/cost/estimate.h"
 #include "model/schedule/schedule.h"
 #include "planner/improvement.h"
+#include "planner/request.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
@@ -98,6 +99,7 @@ class DealListing {
     named_ = &named;
     stages_.assign(static_cast<std::size_t>(named.pipeline_parallel), {});
     place(0, job_.job.model.layers);
+    add_even();
   }
 
   Seconds best() const { return best_; }
@@ -108,7 +110,7 @@ class DealListing {
 
   void place(std::size_t stage, int left) {
     if (stage == stages_.size()) {
-      price();
+      price(request_with(*named_, {.stages = stages_, .step = {}}));
       return;
     }
     const bool last = stage + 1 == stages_.size();
@@ -126,10 +128,21 @@ class DealListing {
     }
   }
 
-  void price() {
+  // Even layers as a plan has them, which may lie in other chunks than those of a deal.
+  void add_even() {
+    PlanRequest request = request_of(*named_);
+    price(request);
+    request.recompute = {RecomputeMode::selective, 0};
+    price(request);
+    for (int again = 0; again <= job_.job.model.layers; ++again) {
+      request.recompute = {RecomputeMode::full, again};
+      price(request);
+    }
+  }
+
+  void price(const PlanRequest& request) {
     const Job& j = job_.job;
-    const auto plan = plan_if_legal(request_with(*named_, {.stages = stages_, .step = {}}), j.model,
-                                    j.cluster, j.training);
+    const auto plan = plan_if_legal(request, j.model, j.cluster, j.training);
     if (!plan) return;
     estimator_.estimate(*plan, priced_);
     if (priced_.feasible) best_ = std::min(best_, priced_.step_time);
