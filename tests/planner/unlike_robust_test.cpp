@@ -23,7 +23,7 @@ Valuation with_stragglers() {
   return valuation;
 }
 
-GroupedJob two_groups(double slowness) {
+GroupedJob groups_with_interval(double slowness) {
   GroupedJob job = groups_of({1, slowness});
   job.training.stack.interval_low = 0.9;
   job.training.stack.interval_high = 1.2;
@@ -32,7 +32,7 @@ GroupedJob two_groups(double slowness) {
 
 // Two groups of the same nodes are one cluster, whose own robust value it is.
 TEST(UnlikeRobust, OfLikeNodesIsThatOfOneCluster) {
-  GroupedJob groups = two_groups(1);
+  GroupedJob groups = groups_with_interval(1);
   groups.cluster.boundary = BytesPerSecond(1e15);  // no slower than inside
   Cluster cluster = groups.cluster.groups[0];
   cluster.nodes = 2;
@@ -58,7 +58,7 @@ TEST(UnlikeRobust, OfLikeNodesIsThatOfOneCluster) {
 
 // Hopper is among the runs of the stack, a device of no generation is not (model/cost/interval.h).
 TEST(UnlikeRobust, HasTheWidestIntervalOfTheGroupsAtWork) {
-  GroupedJob groups = two_groups(1.5);
+  GroupedJob groups = groups_with_interval(1.5);
   StackEvidence& evidence = groups.training.stack.evidence;
   evidence = {};
   evidence.runs = 5;
@@ -86,7 +86,7 @@ double by_hand(const GroupedPlan& plan) {
 }
 
 TEST(UnlikeRobust, IsWhatEveryWayIsFoundFor) {
-  const GroupedJob groups = two_groups(1.5);
+  const GroupedJob groups = groups_with_interval(1.5);
   GroupSearchOptions options{.valuation = with_stragglers()};
   options.space.tensor_parallel = {4};
   options.space.micro_batch = {1};
