@@ -250,11 +250,12 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
 }
 
 // ZeRO-3 gathers units of a stage one ahead, and scatters a whole gradient behind each. While the
-// head's backward pass runs there are its matrix, that matrix's gradient and the last layer: so
-// much more than what `add_buffers` has for the stage, two layers and one's gradient.
+// head's backward pass runs there are its matrix, that matrix's gradient and the last layer, and no
+// gradient of a layer yet: that much more, or less, than what `add_buffers` has for the stage, two
+// layers and one's gradient.
 Bytes head_beyond_layers(const Training& training, const Plan& plan, const StageParameters& stage) {
   if (!stage.head || dense_divisors(plan).parameters <= 1) return Bytes(0);
-  const double more = std::max(0.0, matrix_at_head(stage) - stage.largest_layer);
+  const double more = matrix_at_head(stage) - stage.largest_layer;
   return Bytes(more * (training.precision.weight_bytes + training.stack.reduction_bytes));
 }
 

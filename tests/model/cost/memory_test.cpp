@@ -256,6 +256,32 @@ TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
   EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), workspace + head * (2 + gradient) + 2 * layer);
 }
 
+// A layer of more weights than the head: 4,096 · (2 · 4,096 + 2 · 1,024) of attention, 3 · 4,096 ·
+// 14,336 of the MLP and two norms against 32,000 · 4,096. Behind the loss no layer has made a
+// gradient yet: there are the head's weights and gradient, the last layer's weights, and with
+// states on the host the 16-bit weights and gradients of each rank's part of both.
+TEST(StageMemory, OfZeRO3HasNoLayersGradientAtTheHead) {
+  Job small = llama_8b_on_h100().job;
+  small.model.vocabulary = 32'000;
+  small.training.stack.saved_logit_bytes = 14;
+  const PreparedJob job = prepare(small);
+  PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::full, 0}};
+  const double head = 32'000.0 * 4'096;
+  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
+  const double gradient = job.job.training.stack.reduction_bytes;
+  const double here = 64 * 1024 * 1024 + head * (2 + gradient) + 2 * layer;
+  const StageMemory memory = estimate(job, legal_plan(job, request)).stages.front().memory;
+  ASSERT_EQ(memory.moment, MemoryMoment::output_head);
+  EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), here);
+  request.offload.parameters = request.offload.gradients = OffloadTarget::host;
+  const Plan plan = legal_plan(job, request);
+  const StageMemory away = estimate(job, plan).stages.front().memory;
+  ASSERT_EQ(away.moment, MemoryMoment::output_head);
+  const double kept = job.job.training.stack.gradient_bytes;
+  const double parts = (head + layer) * (2 + kept) / plan.data_parallel;
+  EXPECT_NEAR(away.at_peak.buffers.value(), here + parts, 1e-9 * here);
+}
+
 // Handbook §7: ZeRO-3 gathers what other ranks hold.
 TEST(StageMemory, OfZeRO3OnOneRankIsThatOfZeRO0) {
   const PreparedJob job = llama_8b_on_h100();
