@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
+#include "cli/plan_groups.h"
 #include "cli/plan_search.h"
 #include "cli/question.h"
 #include "scenarios/output.h"
@@ -46,9 +47,12 @@ std::string text_of(const Question& question, const Candidate& candidate, Format
 }
 
 int run(const EstimateOptions& options) {
-  const auto question = read_question(options.file);
+  const auto question = read_question(options.file, NodeKinds::any);
   if (!question) {
     return fail(question.error());
+  }
+  if (question->scenario.unlike) {
+    return estimate_of_groups(options.file, *question, options.format);
   }
   const auto candidate = candidate_of(options, *question);
   if (was_interrupted()) {

@@ -20,6 +20,7 @@
 #include "planner/rank_orders.h"
 #include "planner/request.h"
 #include "scenarios/output.h"
+#include "scenarios/write_groups.h"
 #include "simulator/step.h"
 
 namespace trainyard {
@@ -66,9 +67,12 @@ Expected<void> check_objective(const PlanOptions& options, const std::string& wh
   return {};
 }
 
-// Of every group, for any of them may be at work.
-Expected<void> check_objective(const PlanOptions& options, const UnlikeCluster& cluster) {
+// Of every group that a plan can use, for any of them may be at work.
+Expected<void> check_objective_of_groups(const PlanOptions& options, const Scenario& scenario) {
+  const UnlikeCluster& cluster = *scenario.unlike;
+  const std::vector<std::size_t> idle = groups_without_precision(scenario);
   for (std::size_t g = 0; g < cluster.groups.size(); ++g) {
+    if (std::ranges::find(idle, g) != idle.end()) continue;
     const Cluster& group = cluster.groups[g];
     const std::string where =
         fmt::format("{}: /cluster/groups/{} ({})", options.file.string(), g, group.name);
@@ -77,18 +81,28 @@ Expected<void> check_objective(const PlanOptions& options, const UnlikeCluster& 
   return {};
 }
 
-// Options that are about the one plan of one size, or about an interval that groups do not have.
-Expected<void> check_options(const PlanOptions& options, std::string_view with, bool of_sizes) {
+// Options that are about the one plan of one size.
+Expected<void> check_options_of_sizes(const PlanOptions& options) {
   const std::pair<std::string_view, bool> given[] = {{"--out", !options.out.empty()},
-                                                     {"--explain", of_sizes && options.explain},
+                                                     {"--explain", options.explain.has_value()},
                                                      {"--pareto", !options.pareto.empty()},
-                                                     {"--confirm", options.confirm > 0},
-                                                     {"--robust", !of_sizes && options.robust}};
+                                                     {"--confirm", options.confirm > 0}};
   for (const auto& [name, is_given] : given) {
     if (!is_given) continue;
-    return failure(std::string(name), fmt::format("found with {}; allowed: without them", with));
+    return failure(std::string(name),
+                   "found with sizes in the planner section; allowed: without them");
   }
   return {};
+}
+
+Expected<void> check_of_groups(const PlanOptions& options, const Scenario& scenario) {
+  if (scenario.plan) return tl::unexpected(in_file(options.file, plan_of_groups()));
+  if (options.confirm > 0) {
+    return failure("--confirm",
+                   "found with groups of unlike nodes, which the simulator does not play; allowed: "
+                   "with one kind of node, such as the group alone that --out may have written");
+  }
+  return check_objective_of_groups(options, scenario);
 }
 
 // Who asks for a deadline asks for the fastest plan of each size, which is the cheapest one, too.
@@ -120,14 +134,9 @@ Expected<void> check(const PlanOptions& options, const std::vector<PinnedKey>& p
   layers = check_layers("--explain: /layers_per_stage",
                         pinned_keys(scenario.space, pinned).layers_per_stage, scenario);
   if (!layers) return layers;
-  if (scenario.unlike && scenario.plan)
-    return tl::unexpected(in_file(options.file, plan_of_groups()));
-  if (scenario.unlike) {
-    auto checked = check_options(options, "groups of unlike nodes", false);
-    return checked ? check_objective(options, *scenario.unlike) : checked;
-  }
+  if (scenario.unlike) return check_of_groups(options, scenario);
   if (asks_for_sizes(scenario.space)) {
-    auto checked = check_options(options, "sizes in the planner section", true);
+    auto checked = check_options_of_sizes(options);
     if (checked) checked = check_deadline(options, scenario.space);
     if (!checked) return checked;
   }
@@ -383,11 +392,15 @@ int run(const PlanOptions& options) {
     return fail(checked.error());
   }
   if (question->scenario.unlike) {
-    return answer_for_groups(*question, {.top = options.top,
-                                         .objective = options.objective,
-                                         .time_limit = Seconds(options.time_limit),
-                                         .format = options.format,
-                                         .pinned = std::move(pinned)});
+    return answer_for_groups(options.file, *question,
+                             {.top = options.top,
+                              .objective = options.objective,
+                              .second = options.second(),
+                              .robust = options.robust,
+                              .time_limit = Seconds(options.time_limit),
+                              .format = options.format,
+                              .pinned = std::move(pinned),
+                              .out = options.out});
   }
   const SearchOptions planner = planner_options(options, question->scenario);
   if (asks_for_sizes(question->scenario.space)) {

@@ -15,6 +15,7 @@
 #include "cli/style.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "scenarios/output.h"
 #include "scenarios/write_groups.h"
 
 namespace trainyard {
@@ -56,14 +57,14 @@ std::optional<Column> value_column(Objective objective) {
 // In the unit of the column.
 std::string value_cell(Objective objective, const GroupedPlan& plan) {
   constexpr double kJoulesAKilowattHour = 3.6e6;
-  if (objective == Objective::cost) return number(plan.value);
+  if (objective == Objective::cost) return number(plan.cost_per_step->value());
   if (objective == Objective::energy)
-    return fmt::format("{:.3f}", plan.value / kJoulesAKilowattHour);
+    return fmt::format("{:.3f}", plan.energy_per_step->value() / kJoulesAKilowattHour);
   return percent(objective == Objective::memory ? plan.fullness : plan.goodput.value_or(1));
 }
 
 void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number,
-              Objective objective, Table& table) {
+              const std::vector<Objective>& objectives, Table& table) {
   const UnlikeCluster& cluster = *scenario.unlike;
   bool is_first = true;
   for (const std::size_t g : plan.order) {
@@ -74,7 +75,9 @@ void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t num
              fmt::format("{:.3f}", plan.step_time.value()),
              tokens_cell(scenario.job.training, plan)};
     }
-    if (value_column(objective)) row.push_back(is_first ? value_cell(objective, plan) : "");
+    for (const Objective objective : objectives) {
+      if (value_column(objective)) row.push_back(is_first ? value_cell(objective, plan) : "");
+    }
     for (std::string cell :
          {fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
           fmt::format("{}", share.stages), fmt::format("{}", share.layers),
@@ -88,7 +91,7 @@ void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t num
 }
 
 std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
-  if (objective == Objective::step_time) {
+  if (objective == Objective::step_time && best.value == best.step_time.value()) {
     const Seconds lost = plan.step_time - best.step_time;
     return fmt::format("It is {} ({} %) slower.", with_unit(lost), percent(lost / best.step_time));
   }
@@ -96,9 +99,11 @@ std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objecti
                      percent(plan.value / best.value - 1));
 }
 
-std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
+// Of a front none lost to another.
+std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
+                       const GroupedPlans& found) {
   std::string words = plan_line(plan.plan) + ".";
-  if (&plan != &best) words += " " + lost_words(plan, best, objective);
+  if (&plan != &best && !found.second) words += " " + lost_words(plan, best, found.objective);
   if (plan.boundary > Seconds(0)) {
     words += fmt::format(" What crosses between the groups shows with {} of the step.",
                          with_unit(plan.boundary));
@@ -150,9 +155,10 @@ std::string ways_left_out(const Scenario& scenario, const GroupedPlans& found, c
   return text;
 }
 
-// The best plan with the pinned keys beside the best of all, or why there is none.
+// The best plan with the pinned keys beside the best of all, or why there is none. `winner`: null
+// where nothing fits, which may be the same with the keys.
 std::string explained_words(const Scenario& scenario, const ExplainedGroups& explained,
-                            const GroupedPlan& winner) {
+                            const GroupedPlan* winner) {
   const GroupedPlans& found = explained.found;
   const std::vector<GroupedPlan> plans = in_order(found);
   if (plans.empty() && !found.complete) return "none was found before the search was stopped.";
@@ -162,12 +168,24 @@ std::string explained_words(const Scenario& scenario, const ExplainedGroups& exp
                            : fmt::format("no plan: {}.", fmt::join(reasons, "; "));
   }
   const GroupedPlan& best = plans.front();
-  if (best.value == winner.value) return "so has the best plan.";
-  return fmt::format("at its best {}, {}. {}", use_words(best), plan_line(best.plan),
-                     best.value > winner.value
-                         ? lost_words(best, winner, found.objective)
+  std::string words = fmt::format("at its best {}, {}.", use_words(best), plan_line(best.plan));
+  if (winner == nullptr) return words;
+  if (best.value == winner->value) return "so has the best plan.";
+  return fmt::format("{} {}", words,
+                     best.value > winner->value
+                         ? lost_words(best, *winner, found.objective)
                          : "That is better than the best above: layers are moved from stage to "
                            "stage under the best degrees only.");
+}
+
+std::string explained_paragraph(const Scenario& scenario,
+                                const std::optional<ExplainedGroups>& explained,
+                                const GroupedPlan* winner, const Style& style) {
+  if (!explained) return "";
+  return paragraph("explained",
+                   fmt::format("{}: {}", pinned_words(explained->pinned),
+                               explained_words(scenario, *explained, winner)),
+                   style);
 }
 
 // Of the groups that no plan can use, why.
@@ -182,9 +200,43 @@ std::string left_out(const Scenario& scenario) {
                      fmt::join(devices, ", "), scenario.job.training.precision.name);
 }
 
-std::string report(const Question& question, const std::vector<GroupedPlan>& plans,
-                   const GroupedPlans& found, const std::optional<ExplainedGroups>& explained,
-                   const Style& style) {
+// One group alone is written as a cluster of its own.
+std::string written_words(const Scenario& scenario, const GroupedPlan& plan,
+                          const std::string& file) {
+  if (plan.use != GroupUse::alone) return fmt::format("{}: plan 1.", file);
+  return fmt::format("{}: plan 1, with {} as its only nodes.", file,
+                     scenario.unlike->groups[plan.order.front()].name);
+}
+
+std::string list_heading(const GroupedPlans& found, bool robust) {
+  std::string text = "the best plan of every way to use the groups";
+  if (found.second) {
+    text = fmt::format("the plans that none found beats in both {} and {}",
+                       objective_words(found.objective), objective_words(*found.second));
+  } else if (found.objective != Objective::step_time) {
+    text += fmt::format(", by {}", objective_words(found.objective));
+  }
+  return robust ? text + ", at the high end of their intervals" : text;
+}
+
+std::vector<Objective> objectives_of(const GroupedPlans& found) {
+  std::vector<Objective> objectives = {found.objective};
+  if (found.second && *found.second != found.objective) objectives.push_back(*found.second);
+  return objectives;
+}
+
+// What is shown: the plans, those that are asked for beside them, the file that was written.
+struct GroupAnswer {
+  std::vector<GroupedPlan> plans;
+  GroupedPlans found;
+  std::optional<ExplainedGroups> explained;
+  std::string written;
+  bool robust = false;
+  std::size_t alike = 0;  // of a front, left out because they look like one that is shown
+};
+
+std::string report(const Question& question, const GroupAnswer& answer, const Style& style) {
+  const auto& [plans, found, explained, written, robust, alike] = answer;
   const std::string heading = job_heading(question, style) + "\n";
   const std::string idle = left_out(question.scenario);
   const std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
@@ -192,24 +244,39 @@ std::string report(const Question& question, const std::vector<GroupedPlan>& pla
                           paragraph("search", search_words(found), style);
   if (plans.empty()) {
     return heading + style.bad("no plan fits") +
-           ", neither through several groups nor on one of them\n" + end;
+           ", neither through several groups nor on one of them\n" +
+           explained_paragraph(question.scenario, explained, nullptr, style) + end;
   }
-  std::string text = heading + "the best plan of every way to use the groups";
-  if (found.objective != Objective::step_time) {
-    text += fmt::format(", by {}", objective_words(found.objective));
-  }
-  text += "\n" + groups_table(question.scenario, plans, style, found.objective) + "\n";
+  std::string text = heading + list_heading(found, robust) + "\n" +
+                     groups_table(question.scenario, plans, style, objectives_of(found)) + "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    text += paragraph(fmt::format("plan {}", i + 1),
-                      plan_words(plans[i], plans.front(), found.objective), style);
+    text +=
+        paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front(), found), style);
   }
-  if (explained) {
-    text += paragraph("explained",
-                      fmt::format("{}: {}", pinned_words(explained->pinned),
-                                  explained_words(question.scenario, *explained, plans.front())),
+  if (alike > 0) {
+    text += paragraph("left out",
+                      fmt::format("{} of the front, within 1 % of the {} of one before them.",
+                                  alike, objective_words(*found.second)),
                       style);
   }
+  text += explained_paragraph(question.scenario, explained, &plans.front(), style);
+  if (!written.empty()) {
+    text += paragraph("wrote", written_words(question.scenario, plans.front(), written), style);
+  }
   return text + end;
+}
+
+// Of a front, as many as look different: `alike` counts the others.
+std::vector<GroupedPlan> distinct_plans(const std::vector<GroupedPlan>& front, std::size_t& alike) {
+  constexpr double kGain = 0.01;
+  std::vector<GroupedPlan> distinct;
+  for (const GroupedPlan& plan : front) {
+    const bool gains =
+        distinct.empty() || plan.second_value <= (1 - kGain) * distinct.back().second_value;
+    if (gains) distinct.push_back(plan);
+  }
+  alike = front.size() - distinct.size();
+  return distinct;
 }
 
 template <typename Q>
@@ -262,6 +329,26 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
   return csv_text(rows);
 }
 
+std::string interval_words(const GroupedPlan& plan) {
+  return fmt::format("{} (80 % interval {} – {}, the widest of the groups at work).",
+                     with_unit(plan.step_time), with_unit(plan.step_time_low),
+                     with_unit(plan.step_time_high));
+}
+
+std::string verdict_of(const Scenario& scenario, const GroupedPlan& plan, const Style& style) {
+  if (plan.feasible) return "";
+  std::vector<std::string> full;
+  for (const std::size_t g : plan.order) {
+    const Device& device = scenario.unlike->groups[g].device;
+    const Bytes peak = plan.shares[g].peak_memory;
+    if (peak <= device.memory) continue;
+    full.push_back(fmt::format("{} need {} and have {}", device.name, with_unit(peak),
+                               with_unit(device.memory)));
+  }
+  return paragraph("memory",
+                   style.bad("does not fit") + fmt::format(": {}.", fmt::join(full, "; ")), style);
+}
+
 // `work` with the options of a search that shows its progress.
 template <typename Work>
 auto with_progress(GroupSearchOptions options, const Work& work) {
@@ -275,10 +362,12 @@ auto with_progress(GroupSearchOptions options, const Work& work) {
 }  // namespace
 
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                         const Style& style, Objective objective) {
+                         const Style& style, const std::vector<Objective>& objectives) {
   std::vector<Column> columns = {
       {"#"}, {"use of the groups", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
-  if (const auto value = value_column(objective)) columns.push_back(*value);
+  for (const Objective objective : objectives) {
+    if (const auto value = value_column(objective)) columns.push_back(*value);
+  }
   for (const Column& column :
        {Column{"devices", "", Align::left}, Column{"stages"}, Column{"layers"}, Column{"replicas"},
         Column{"micro-batches", "each"}, Column{"memory", "GiB"}}) {
@@ -286,7 +375,7 @@ std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan
   }
   Table table(std::move(columns));
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    add_rows(scenario, plans[i], i + 1, objective, table);
+    add_rows(scenario, plans[i], i + 1, objectives, table);
   }
   return table.render(style);
 }
@@ -297,33 +386,84 @@ Expected<UnlikeAnswer> search_groups(const Scenario& scenario) {
   });
 }
 
-int answer_for_groups(const Question& question, const GroupAnswerOptions& options) {
-  const Scenario& scenario = question.scenario;
+namespace {
+
+GroupSearchOptions asked_options(const Scenario& scenario, const GroupAnswerOptions& options) {
   GroupSearchOptions asked = group_options(scenario);
   asked.objective = options.objective;
+  asked.second = options.second;
+  asked.valuation.robust = options.robust;
   asked.time_limit = options.time_limit;
+  return asked;
+}
+
+Expected<void> write_best(const std::filesystem::path& file, const GroupAnswerOptions& options,
+                          const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
+  if (options.out.empty() || plans.empty()) return {};
+  answer.written = options.out.string();
+  return scenario_with_plan(file, plans.front(), options.out)
+      .and_then([&](const std::string& text) { return write_file(options.out, text); });
+}
+
+// Of a front every plan, else the best few.
+std::vector<GroupedPlan> shown_plans(const std::vector<GroupedPlan>& plans,
+                                     const GroupAnswerOptions& options, std::size_t& alike) {
+  if (options.second) {
+    return options.format == Format::text ? distinct_plans(plans, alike) : plans;
+  }
+  const auto shown = std::min(plans.size(), static_cast<std::size_t>(options.top));
+  return {plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(shown)};
+}
+
+}  // namespace
+
+int answer_for_groups(const std::filesystem::path& file, const Question& question,
+                      const GroupAnswerOptions& options) {
+  const Scenario& scenario = question.scenario;
+  GroupSearchOptions asked = asked_options(scenario, options);
   const auto search = [&scenario](const GroupSearchOptions& how) {
     return plan_groups(grouped_job(scenario), how);
   };
-  const GroupedPlans found = with_progress(asked, search);
-  std::vector<GroupedPlan> plans = in_order(found);
-  if (plans.empty() && !found.complete) {
+  GroupAnswer answer{.found = with_progress(asked, search), .robust = options.robust};
+  const std::vector<GroupedPlan> plans = in_order(answer.found);
+  if (plans.empty() && !answer.found.complete) {
     return fail({scenario.name, "stopped before any plan that fits was found"}, kInterrupted);
   }
-  plans.resize(std::min(plans.size(), static_cast<std::size_t>(options.top)));
+  if (const auto written = write_best(file, options, plans, answer); !written) {
+    return fail(written.error(), kMachineFailed);
+  }
+  answer.plans = shown_plans(plans, options, answer.alike);
   const int status = plans.empty() ? kAnswerIsNo : kDone;
-  if (options.format == Format::csv) return print(csv_of(scenario, plans), status);
-  std::optional<ExplainedGroups> explained;
-  if (!options.pinned.empty() && !plans.empty()) {
+  if (options.format == Format::csv) return print(csv_of(scenario, answer.plans), status);
+  if (!options.pinned.empty()) {
     const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
     asked.space = keys;
     asked.layers_per_stage = keys.layers_per_stage;
-    explained = {options.pinned, with_progress(asked, search)};
+    asked.second.reset();
+    answer.explained = {options.pinned, with_progress(asked, search)};
   }
   if (options.format == Format::json) {
-    return print(groups_json(scenario, plans, found, explained), status);
+    return print(
+        groups_json(scenario, answer.plans, answer.found, answer.explained, answer.written),
+        status);
   }
-  return print(report(question, plans, found, explained, style_for(stdout)), status);
+  return print(report(question, answer, style_for(stdout)), status);
+}
+
+int estimate_of_groups(const std::filesystem::path& file, const Question& question, Format format) {
+  const Scenario& scenario = question.scenario;
+  const auto answer = search_groups(scenario);
+  if (!answer) return fail(in_file(file, answer.error()));
+  const GroupedPlan& plan = answer->best;
+  const int status = plan.feasible ? kDone : kAnswerIsNo;
+  if (format == Format::csv) return print(csv_of(scenario, {plan}), status);
+  if (format == Format::json) return print(grouped_estimate_json(scenario, plan), status);
+  const Style style = style_for(stdout);
+  return print(job_heading(question, style) + "\n" + groups_table(scenario, {plan}, style) + "\n" +
+                   paragraph("plan", plan_words(plan, plan, {}), style) +
+                   paragraph("step", interval_words(plan), style) +
+                   verdict_of(scenario, plan, style),
+               status);
 }
 
 }  // namespace trainyard

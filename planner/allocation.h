@@ -78,6 +78,12 @@ enum class PassOrders { of_the_plan, any };
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders = PassOrders::of_the_plan);
 
+// The same where unlike layers lie in chunks too: what they and the stages take. It is a problem
+// for planner/layer_moves.h, not for allocate_layers.
+std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const Plan& plan);
+// Whether a stage's layers are contiguous, or their number tells all.
+bool is_contiguous(const PreparedJob& job, const Plan& plan);
+
 // The layers of every chunk of the plan, in the order of `layers_per_stage`, when its stages have
 // these: as even as they go, chunks with embedding or head last.
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages);

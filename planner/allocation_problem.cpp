@@ -132,6 +132,20 @@ class Translation {
     return std::max(Bytes(0), copies - beside);
   }
 
+  // What one stage with embedding and head has less of than two: nothing, or the table that is
+  // both.
+  Bytes tied_states() const {
+    Plan one = plan_;
+    one.schedule = find_schedule("1f1b");
+    one.virtual_stages = one.pipeline_parallel = 1;
+    one.layers_per_stage.clear();
+    std::vector<StageParameters> all;
+    stage_parameters(job_, one, all);
+    Bytes sum;
+    for (const StageParameters& part : parts_) sum += states_of(part);
+    return sum - states_of(all.front());
+  }
+
   AllocatedStage stage_of(int index) const {
     const Stack& stack = job_.job.training.stack;
     const PipelineShape shape = pipeline_shape(plan_);
@@ -149,6 +163,7 @@ class Translation {
     }
     if (index == place_of(shape, 0, layer_chunks(shape) - 1).stage) {
       const StageParameters& head = parts_.back();
+      if (index == place_of(shape, 0, 0).stage) stage.fixed -= tied_states();
       stage.time += time_of(costs_.head);
       const double turning = microbatches_at_head(plan_);
       const Bytes logits = memory_of(head).logits;
@@ -170,15 +185,27 @@ class Translation {
   std::vector<StageParameters> parts_;  // embedding, layers, head
 };
 
+// One way through the stages, and all activations on the device.
+bool is_plain(const Plan& plan) {
+  return plan.schedule->route != Route::both_ways && !plan.passes &&
+         plan.offload.activations == OffloadTarget::none;
+}
+
 }  // namespace
+
+bool is_contiguous(const PreparedJob& job, const Plan& plan) {
+  return plan.virtual_stages == 1 || job.only_kind.has_value();
+}
 
 std::optional<AllocationProblem> allocation_problem(const PreparedJob& job, const Plan& plan,
                                                     PassOrders orders) {
-  const bool one_way = plan.schedule->route != Route::both_ways && !plan.passes;
-  const bool countable = plan.virtual_stages == 1 || job.only_kind.has_value();
-  const bool whole = plan.offload.activations == OffloadTarget::none;
-  if (!one_way || !countable || !whole) return std::nullopt;
+  if (!is_plain(plan) || !is_contiguous(job, plan)) return std::nullopt;
   return Translation(job, plan, orders).run();
+}
+
+std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const Plan& plan) {
+  if (!is_plain(plan)) return std::nullopt;
+  return Translation(job, plan, PassOrders::of_the_plan).run();
 }
 
 std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages) {

@@ -22,7 +22,8 @@ SearchOptions GroupWatch::search_options() const {
                         .objective = options_.objective,
                         .top = 1,
                         .interrupted = options_.interrupted,
-                        .valuation = options_.valuation};
+                        .valuation = options_.valuation,
+                        .second = options_.second};
   // Of a limit that is over there is a little left: 0 would be none.
   constexpr Seconds kLeast(1e-3);
   if (options_.time_limit > Seconds(0)) {

@@ -1,11 +1,14 @@
 #include "planner/improvement.h"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include "model/schedule/schedule.h"
 #include "planner/allocation.h"
 #include "planner/auto_schedule.h"
+#include "planner/layer_moves.h"
 #include "planner/node.h"
 #include "planner/rank_orders.h"
 #include "planner/ranking.h"
@@ -13,6 +16,12 @@
 
 namespace trainyard {
 namespace {
+
+// What the moves of layers may cost (planner/layer_moves.h): some 10 ms.
+constexpr int kMostMoves = 5000;
+constexpr int kMovesOfAPlan = 2000;
+// Layers that save less than this share are not moved.
+constexpr double kWorthMoving = 1e-3;
 
 std::vector<int> sharding_groups_of(const Plan& plan) {
   return divisors(std::int64_t{plan.data_parallel} * plan.context_parallel);
@@ -55,7 +64,7 @@ class Improver {
         .candidate = candidate, .of = candidate.plan, .bound = bound_of(candidate.plan)};
     deal(change);
     if (change.layers || change.recompute) {
-      offer(change);
+      offer_priced(change, true);
       reorder(change);
       place(change);
     }
@@ -69,10 +78,11 @@ class Improver {
   // faster. What has even layers and one recomputation the search has priced.
   void compare_schedules() {
     if (interrupted()) return;
-    compare_named(true);
+    compare_dealt();
     for (int taken = -1; taken != taken_ && !interrupted();) {
       taken = taken_;
-      compare_named(false);
+      compare_named();
+      settle();
     }
   }
 
@@ -84,7 +94,11 @@ class Improver {
 
  private:
   std::optional<AllocationProblem> problem_of(const Plan& plan, PassOrders orders) const {
-    auto problem = allocation_problem(job_, plan, orders);
+    return as_named(plan, allocation_problem(job_, plan, orders));
+  }
+
+  std::optional<AllocationProblem> as_named(const Plan& plan,
+                                            std::optional<AllocationProblem> problem) const {
     if (!problem || options_.space.recompute.empty()) return problem;
     // What was named is the same on every stage; full recomputation here is of any number of
     // layers.
@@ -96,17 +110,106 @@ class Improver {
   }
 
   // The layers and the recomputation of each stage.
-  void deal(Improvement& change) const {
-    const Plan& plan = change.candidate.plan;
+  void deal(Improvement& change) {
+    const Plan plan = change.candidate.plan;
     if (plan.pipeline_parallel == 1 || !options_.base.layers_per_stage.empty()) return;
-    const auto problem = problem_of(plan, PassOrders::of_the_plan);
-    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
+    std::optional<Candidate> best;
+    for (const Dealt& start : starts_of(plan, &change.candidate)) {
+      Candidate moved = with_moves(start);
+      if (is_dealt_alike(plan, moved.plan)) continue;
+      if (!best || is_better(moved, *best)) best = std::move(moved);
+    }
+    if (!best) return;
+    set_changes(plan, best->plan, change);
+    change.candidate = *std::move(best);
+  }
+
+  void set_changes(const Plan& before, const Plan& after, Improvement& change) const {
+    change.recompute = after.recompute != before.recompute ||
+                       after.recompute_per_stage != before.recompute_per_stage;
+    change.layers = counts(after) != counts(before);
+  }
+
+  // A plan whose layers may be moved.
+  struct Dealt {
+    AllocationProblem problem;
+    Candidate candidate;
+  };
+
+  // The plan as the dynamic program deals it, and as it is where that was `priced` or it deals
+  // nothing.
+  std::vector<Dealt> starts_of(const Plan& plan, const Candidate* priced) const {
+    std::vector<Dealt> starts;
+    const auto problem = as_named(plan, problem_of_moves(job_, plan));
+    if (!problem) return starts;
+    const auto dealt = is_contiguous(job_, plan) ? allocate_layers(*problem) : std::nullopt;
+    if (priced == nullptr && dealt && !is_of_interest(dealt->step)) return starts;
     auto allocated = dealt ? with_allocation(plan, *dealt) : std::nullopt;
-    if (!allocated) return;
-    change.recompute =
-        allocated->recompute != plan.recompute || !allocated->recompute_per_stage.empty();
-    change.layers = counts(*allocated) != counts(plan);
-    change.candidate.plan = *std::move(allocated);
+    const bool known = priced != nullptr && allocated && is_dealt_alike(plan, *allocated);
+    if (allocated && !known) starts.push_back({*problem, as_priced(*std::move(allocated))});
+    if (priced != nullptr) {
+      starts.push_back({*problem, *priced});
+    } else if (starts.empty()) {
+      starts.push_back({*problem, unpriced(plan)});
+    }
+    return starts;
+  }
+
+  // Of named schedules: what the dynamic program minimises leaves out much, and is 1.4 % off at
+  // most in the rest (handbook §8).
+  bool is_of_interest(Seconds dealt) const {
+    const Estimate& best = best_ ? best_->candidate.estimate : first_.estimate;
+    return !by_step() || !best.feasible || 0.98 * dealt < best.step_time;
+  }
+
+  bool is_dealt_alike(const Plan& a, const Plan& b) const {
+    return a.recompute == b.recompute && a.recompute_per_stage == b.recompute_per_stage &&
+           counts(a) == counts(b);
+  }
+
+  Candidate as_priced(Plan plan) const {
+    Candidate result{.plan = std::move(plan)};
+    evaluate_(result.plan, result.estimate);
+    return result;
+  }
+
+  // Any other is better.
+  static Candidate unpriced(Plan plan) {
+    Candidate result{.plan = std::move(plan)};
+    result.estimate.fullness = std::numeric_limits<double>::infinity();
+    return result;
+  }
+
+  bool by_step() const { return options_.objective != Objective::memory; }
+
+  Candidate with_moves(const Dealt& start) {
+    const LayerMoves moves{
+        .job = job_,
+        .problem = start.problem,
+        .evaluate = evaluate_,
+        .is_better = [this](const Candidate& a, const Candidate& b) { return is_better(a, b); },
+        .by_step = by_step(),
+        .interrupted = options_.interrupted};
+    const int share = std::min(moves_left_, kMovesOfAPlan);
+    int left = share;
+    Candidate moved = move_layers(moves, start.candidate, left);
+    moves_left_ -= share - left;
+    const Candidate& before = start.candidate;
+    const bool fit = before.estimate.feasible && moved.estimate.feasible;
+    return fit && value_of(moved) > (1 - kWorthMoving) * value_of(before) ? before : moved;
+  }
+
+  // The layers of the best are moved where something else has changed since they were.
+  void settle() {
+    if (!best_ || settled_ || interrupted() || !options_.base.layers_per_stage.empty()) return;
+    settled_ = true;
+    Improvement change = *best_;
+    const Plan& plan = best_->candidate.plan;
+    const auto problem = as_named(plan, problem_of_moves(job_, plan));
+    if (!problem) return;
+    change.candidate = with_moves({*problem, best_->candidate});
+    set_changes(change.of, change.candidate.plan, change);
+    offer_priced(std::move(change), true);
   }
 
   // Other orders of the ranks, then other groups that share the states.
@@ -153,22 +256,49 @@ class Improver {
     offer(std::move(change));
   }
 
-  // Each as it is dealt, or with the layers of the best.
-  void compare_named(bool dealt) {
-    const Improvement start = best_.value_or(
+  // What a change of the schedule starts from.
+  Improvement best_or_first() const {
+    return best_.value_or(
         Improvement{.candidate = first_, .of = first_.plan, .bound = bound_of(first_.plan)});
-    if (start.candidate.plan.pipeline_parallel == 1) return;
-    PlanRequest request = request_of(start.candidate.plan);
+  }
+
+  std::vector<Plan> named_plans_beside(const Plan& plan) const {
+    if (plan.pipeline_parallel == 1) return {};
+    PlanRequest request = request_of(plan);
     request.optimizer_barrier = options_.base.optimizer_barrier;
     request.virtual_stages.reset();
     request.layers_per_stage = options_.base.layers_per_stage;
     request.recompute_per_stage.clear();
-    for (const Plan& named : named_plans(job_.job, request)) {
+    std::vector<Plan> plans = named_plans(job_.job, request);
+    std::erase_if(plans, [this](const Plan& named) { return !is_of_space(named); });
+    return plans;
+  }
+
+  // Each as it is dealt: the best first, for moves have a budget. The schedule of the plan that was
+  // changed is known.
+  void compare_dealt() {
+    if (!options_.base.layers_per_stage.empty()) return;
+    const Improvement start = best_or_first();
+    std::vector<Dealt> all;
+    for (const Plan& named : named_plans_beside(start.candidate.plan)) {
+      if (interrupted()) break;
+      const Plan& of = start.of;
+      if (named.schedule == of.schedule && named.virtual_stages == of.virtual_stages) continue;
+      std::ranges::move(starts_of(named, nullptr), std::back_inserter(all));
+    }
+    std::ranges::stable_sort(
+        all, [this](const Candidate& a, const Candidate& b) { return is_better(a, b); },
+        &Dealt::candidate);
+    for (const Dealt& dealt : all) offer_schedule(start, with_moves(dealt), true);
+  }
+
+  // Each with the layers of the best.
+  void compare_named() {
+    const Improvement start = best_or_first();
+    for (const Plan& named : named_plans_beside(start.candidate.plan)) {
       if (interrupted()) return;
-      if (!is_of_space(named)) continue;
-      const auto changed =
-          dealt ? with_own_layers(start, named) : with_layers_of(start.candidate.plan, named);
-      if (changed) offer_schedule(start, named, *changed);
+      auto changed = with_layers_of_best(start, named);
+      if (changed) offer_schedule(start, *std::move(changed), false);
     }
   }
 
@@ -180,14 +310,17 @@ class Improver {
     return named && space.virtual_stages.has(plan.virtual_stages);
   }
 
-  // Of the schedule of the plan that was changed they are known.
-  std::optional<Plan> with_own_layers(const Improvement& start, const Plan& named) const {
-    const bool is_known =
-        named.schedule == start.of.schedule && named.virtual_stages == start.of.virtual_stages;
-    if (is_known || !options_.base.layers_per_stage.empty()) return std::nullopt;
-    const auto problem = problem_of(named, PassOrders::of_the_plan);
-    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
-    return dealt ? with_allocation(named, *dealt) : std::nullopt;
+  // Nothing where it has been priced.
+  std::optional<Candidate> with_layers_of_best(const Improvement& start, const Plan& named) const {
+    const Plan& best = start.candidate.plan;
+    auto plan = with_layers_of(best, named);
+    if (!plan) return std::nullopt;
+    const bool even = layers_of_stages(*plan) == layers_of_stages(named);
+    const bool was_searched =
+        !start.placement && !start.sharding && even && plan->recompute_per_stage.empty();
+    const bool is_start = plan->schedule == best.schedule && allocated_alike(*plan, best);
+    if (was_searched || is_start) return std::nullopt;
+    return as_priced(*std::move(plan));
   }
 
   std::optional<Plan> with_layers_of(const Plan& plan, const Plan& named) const {
@@ -202,30 +335,31 @@ class Improver {
     return with_allocation(named, same);
   }
 
-  void offer_schedule(const Improvement& start, const Plan& named, const Plan& plan) {
-    const Plan& best = start.candidate.plan;
-    const bool even = layers_of_stages(plan) == layers_of_stages(named);
-    const bool was_searched =
-        !start.placement && !start.sharding && even && plan.recompute_per_stage.empty();
-    const bool is_start = plan.schedule == best.schedule && allocated_alike(plan, best);
-    if (was_searched || is_start) return;
+  void offer_schedule(const Improvement& start, Candidate candidate, bool settled) {
+    const Plan& plan = candidate.plan;
     Improvement change = start;
     change.layers = layers_of_stages(plan) != layers_of_stages(start.of);
     change.recompute = plan.recompute != start.of.recompute ||
                        plan.recompute_per_stage != start.of.recompute_per_stage;
     change.order =
         plan.schedule != start.of.schedule || plan.virtual_stages != start.of.virtual_stages;
-    change.candidate.plan = plan;
-    offer(std::move(change));
+    change.candidate = std::move(candidate);
+    offer_priced(std::move(change), settled);
   }
 
   void offer(Improvement change) {
     evaluate_(change.candidate.plan, change.candidate.estimate);
+    offer_priced(std::move(change), false);
+  }
+
+  // `settled`: no move of a layer makes it better.
+  void offer_priced(Improvement change, bool settled) {
     if (!is_best(change.candidate)) return;
     const Plan& plan = change.candidate.plan;
     if (change.placement) change.bound = bound_of_places(plan);
     if (change.order && !plan.passes) change.bound = std::min(change.bound, bound_of(plan));
     best_ = std::move(change);
+    settled_ = settled;
     ++taken_;
   }
 
@@ -328,6 +462,8 @@ class Improver {
   const Candidate& first_;
   std::optional<Improvement> best_;
   int taken_ = 0;  // changes that were the best so far
+  bool settled_ = false;
+  int moves_left_ = kMostMoves;  // what they may cost
 };
 
 // The first plan of each split of the network, then the others: what a change gains is much alike

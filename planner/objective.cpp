@@ -34,16 +34,24 @@ std::string_view objective_name(Objective objective) {
 
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate) {
-  if (!reliability.stragglers) return estimate.step_time_high;
-  const Stragglers& stragglers = *reliability.stragglers;
   Seconds kernels;
   for (const StageEstimate& stage : estimate.stages) {
-    const Breakdown& spent = stage.exposed;
-    kernels = std::max(kernels, spent.compute + spent.embedding_head + spent.recompute);
+    kernels = std::max(kernels, kernels_of(plan, stage));
   }
-  kernels *= plan.microbatches;
+  return robust_step_time(reliability, plan, estimate.step_time_high, kernels);
+}
+
+Seconds robust_step_time(const Reliability& reliability, const Plan& plan, Seconds high,
+                         Seconds kernels) {
+  if (!reliability.stragglers) return high;
+  const Stragglers& stragglers = *reliability.stragglers;
   const double longer = slow_share(stragglers, plan) * (1 / stragglers.speed - 1);
-  return estimate.step_time_high + kernels * longer;
+  return high + kernels * longer;
+}
+
+Seconds kernels_of(const Plan& plan, const StageEstimate& stage) {
+  const Breakdown& spent = stage.exposed;
+  return (spent.compute + spent.embedding_head + spent.recompute) * plan.microbatches;
 }
 
 double objective_value(Objective objective, const Estimate& estimate) {

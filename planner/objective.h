@@ -29,6 +29,11 @@ struct Valuation {
 // devices is a straggler, what its kernels take longer on the stage that has most of them.
 Seconds robust_step_time(const Reliability& reliability, const Plan& plan,
                          const Estimate& estimate);
+// The same of a step whose interval ends at `high`, with `kernels` on the stage that has most.
+Seconds robust_step_time(const Reliability& reliability, const Plan& plan, Seconds high,
+                         Seconds kernels);
+// Of the passes of a stage over the step.
+Seconds kernels_of(const Plan& plan, const StageEstimate& stage);
 
 // Of a job that gets nowhere finite, too: such plans are ranked by their step.
 double goodput_value(Seconds step, double goodput);

@@ -5,46 +5,16 @@
 
 #include "planner/bound.h"
 #include "planner/group_watch.h"
+#include "planner/unlike_front.h"
 #include "planner/unlike_pipeline.h"
+#include "planner/unlike_pricer.h"
 #include "planner/unlike_replicas.h"
 #include "planner/unlike_space.h"
+#include "planner/unlike_team.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
-
-using Members = std::vector<std::size_t>;
-
-// All choices of two groups or more, the larger first.
-std::vector<Members> teams_of(std::size_t groups) {
-  std::vector<Members> teams;
-  for (std::size_t chosen = 1; chosen < std::size_t{1} << groups; ++chosen) {
-    Members members;
-    for (std::size_t g = 0; g < groups; ++g) {
-      if ((chosen >> g & 1) != 0) members.push_back(g);
-    }
-    if (members.size() > 1) teams.push_back(std::move(members));
-  }
-  std::stable_sort(teams.begin(), teams.end(),
-                   [](const Members& a, const Members& b) { return a.size() > b.size(); });
-  return teams;
-}
-
-GroupedJob job_of(const GroupedJob& job, const Members& members) {
-  GroupedJob part = job;
-  part.cluster.groups.clear();
-  for (const std::size_t g : members) part.cluster.groups.push_back(job.cluster.groups[g]);
-  return part;
-}
-
-// A plan for some groups as one for all: the others stand idle.
-GroupedPlan of_all(GroupedPlan plan, const Members& members, std::size_t groups) {
-  std::vector<GroupShare> shares(groups);
-  for (std::size_t i = 0; i < members.size(); ++i) shares[members[i]] = plan.shares[i];
-  plan.shares = std::move(shares);
-  for (std::size_t& g : plan.order) g = members[g];
-  return plan;
-}
 
 bool is_best(const std::optional<GroupedPlan>& plan, const std::optional<GroupedPlan>& so_far) {
   return plan && (!so_far || is_better(*plan, *so_far));
@@ -61,23 +31,33 @@ GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const Prep
                          .layers = job.job.model.layers,
                          .replicas = plan.data_parallel,
                          .microbatches = plan.microbatches,
+                         .recompute = {plan.recompute, plan.recompute_per_stage},
                          .peak_memory = priced.peak_memory,
                          .busy = computing_time(plan, priced)};
+  for (const StageEstimate& stage : priced.stages) {
+    Seconds& kernels = alone.shares[group].kernels;
+    kernels = std::max(kernels, kernels_of(plan, stage));
+  }
   set_value(cluster, {&job, 1}, options, alone);
   return alone;
 }
 
 void find_alone(const GroupedJob& grouped, const std::vector<PreparedJob>& own, GroupWatch& watch,
-                GroupedPlans& result) {
+                GroupedFront& front, GroupedPlans& result) {
   for (std::size_t g = 0; g < own.size(); ++g) {
     watch.start_way();
     if (g > 0 && watch.is_over(0)) return;
     const PreparedJob& job = own[g];
     SearchResult found = search(job, watch.search_options(), analytic_evaluator(job));
     if (!found.optimal) watch.stop();
-    if (!found.plans.empty()) {
+    if (watch.options().second) {
+      for (const Candidate& candidate : found.plans) {
+        front.offer(alone_on(grouped.cluster, g, job, candidate, watch.options()));
+      }
+    } else if (!found.plans.empty()) {
       result.alone[g] = alone_on(grouped.cluster, g, job, found.plans.front(), watch.options());
-    } else if (found.optimal && found.closest.empty()) {
+    }
+    if (found.optimal && found.plans.empty() && found.closest.empty()) {
       result.left_out.push_back({.use = GroupUse::alone, .group = g});
     }
   }
@@ -107,26 +87,43 @@ void find_replicas_of(const GroupedJob& job, const std::vector<Members>& teams, 
   }
 }
 
-using FindTogether = void (*)(const GroupedJob& job, const std::vector<Members>& teams,
-                              GroupWatch& watch, GroupedPlans& result);
+// Of two objectives; the plans of a team are made those of all before another team is searched.
+template <void (*find)(const GroupedJob& job, GroupWatch& watch, GroupedFront& front)>
+void offer_all_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+                  GroupedFront& front) {
+  for (const Members& team : teams) {
+    watch.start_way();
+    find(job_of(job, team), watch, front);
+    front.settle(
+        [&](GroupedPlan plan) { return of_all(std::move(plan), team, job.cluster.groups.size()); });
+  }
+}
+
+// A way through several groups.
+struct WayTogether {
+  void (*find)(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+               GroupedPlans& result);
+  void (*offer_all)(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+                    GroupedFront& front);
+};
 
 // The ways through several groups that the space leaves something of; the others are told.
-std::vector<FindTogether> ways_together(const GroupedJob& job, const std::vector<Members>& teams,
-                                        const GroupSearchOptions& options, GroupedPlans& result) {
+std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<Members>& teams,
+                                       const GroupSearchOptions& options, GroupedPlans& result) {
   const auto any_team = [&](auto has) {
     return [&job, &teams, has](const GroupSearchOptions& some) {
       return std::ranges::any_of(teams,
                                  [&](const Members& team) { return has(job_of(job, team), some); });
     };
   };
-  std::vector<FindTogether> ways;
-  const auto add = [&](GroupUse use, auto has, FindTogether find) {
+  std::vector<WayTogether> ways;
+  const auto add = [&](GroupUse use, auto has, const WayTogether& way) {
     auto left_out = left_out_way(use, options, any_team(has));
     if (left_out) return result.left_out.push_back(*left_out);
-    ways.push_back(find);
+    ways.push_back(way);
   };
-  add(GroupUse::pipeline, has_pipelines, find_pipelines_of);
-  add(GroupUse::replicas, has_replicas, find_replicas_of);
+  add(GroupUse::pipeline, has_pipelines, {find_pipelines_of, offer_all_of<find_pipelines>});
+  add(GroupUse::replicas, has_replicas, {find_replicas_of, offer_all_of<find_replicas>});
   return ways;
 }
 
@@ -160,19 +157,30 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
   for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
   const std::vector<PreparedJob> own = prepared_groups(job, nodes);
   GroupedPlans result{.objective = options.objective,
+                      .second = options.second,
                       .alone = std::vector<std::optional<GroupedPlan>>(groups)};
   result.bound = bound_of_all(own);
   result.value_bound = value_bound(own, options, result.bound);
   const std::vector<Members> teams = teams_of(groups);
-  const std::vector<FindTogether> together = ways_together(job, teams, options, result);
+  const std::vector<WayTogether> together = ways_together(job, teams, options, result);
   GroupWatch watch(options, static_cast<int>(groups + together.size() * teams.size()));
-  find_alone(job, own, watch, result);
-  for (const FindTogether find : together) find(job, teams, watch, result);
+  GroupedFront front;
+  find_alone(job, own, watch, front, result);
+  front.settle([](GroupedPlan plan) { return plan; });
+  for (const WayTogether& way : together) {
+    if (options.second) {
+      way.offer_all(job, teams, watch, front);
+    } else {
+      way.find(job, teams, watch, result);
+    }
+  }
+  result.front = front.plans();
   result.complete = !watch.stopped();
   return result;
 }
 
 std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
+  if (found.second) return found.front;
   std::vector<GroupedPlan> plans;
   for (const auto& plan : {found.pipeline, found.even_pipeline, found.replicas}) {
     if (plan) plans.push_back(*plan);

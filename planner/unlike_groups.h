@@ -50,12 +50,14 @@ struct GroupedJob {
 };
 
 struct GroupShare {
-  int stages = 0;        // of the pipeline, or of a replica; 0: the group stands idle
-  int layers = 0;        // of all its stages, or of a replica
-  int replicas = 0;      // of what it holds
-  int microbatches = 0;  // of a replica
-  Bytes peak_memory;     // of its fullest device
-  Seconds busy;          // what a device of it computes of a step
+  int stages = 0;             // of the pipeline, or of a replica; 0: the group stands idle
+  int layers = 0;             // of all its stages, or of a replica
+  int replicas = 0;           // of what it holds
+  int microbatches = 0;       // of a replica
+  RecomputeChoice recompute;  // of the stages of a replica; of a pipeline it stands in the plan
+  Bytes peak_memory;          // of its fullest device
+  Seconds busy;               // what a device of it computes of a step
+  Seconds kernels;            // of a step, on the stage of it that has most of them
 };
 
 enum class GroupUse { pipeline, replicas, alone };
@@ -67,15 +69,21 @@ struct GroupedPlan {
   Plan plan;  // degrees; of a pipeline with the layers and recomputation of its stages
   std::vector<GroupShare> shares;  // of every group of the cluster
   Seconds step_time;
-  Seconds boundary;  // of it, what crosses between groups and shows
+  // 10–90 %: as wide as that of the group at work whose devices are known the least.
+  Seconds step_time_low, step_time_high;
+  Seconds boundary;  // of the step, what crosses between groups and shows
   bool feasible = false;
   // Of the groups at work, for the others are free for something else. Unknown where one of their
   // devices has no price (no power).
   std::optional<Dollars> cost_per_step;
   std::optional<Joules> energy_per_step;
-  double fullness = 0;            // of the fullest device, of its own memory
+  // The share of its own memory that the fullest device of all groups at work takes. Replicas have
+  // the same degrees on every group, so that it is one of the group with the least memory, unless
+  // that one repeats more; where memory is minimised, each group repeats what takes it the least.
+  double fullness = 0;
   std::optional<double> goodput;  // where that is the objective
   double value = 0;               // by the objective: see GroupSearchOptions
+  double second_value = 0;        // by the second one, where there is one
 };
 
 // A way that the space leaves nothing of.
@@ -89,9 +97,13 @@ struct LeftOutWay {
 
 struct GroupedPlans {
   Objective objective = Objective::step_time;  // by which the plans are ordered
-  std::optional<GroupedPlan> pipeline;         // the best of each way that fits
-  std::optional<GroupedPlan> even_pipeline;    // of its degrees, with even layers and one
-                                               // recomputation
+  std::optional<Objective> second;
+  // Of two objectives: the plans that none of those that were priced beats in both, and the best of
+  // each way stay empty.
+  std::vector<GroupedPlan> front;
+  std::optional<GroupedPlan> pipeline;       // the best of each way that fits
+  std::optional<GroupedPlan> even_pipeline;  // of its degrees, with even layers and one
+                                             // recomputation
   std::optional<GroupedPlan> replicas;
   std::vector<std::optional<GroupedPlan>> alone;  // of each group
   bool complete = true;    // all of these ways were looked at from end to end
@@ -107,8 +119,11 @@ struct GroupSearchOptions {
   std::vector<int> layers_per_stage;  // empty: searched
   // `cost` and `energy` of the groups at work, `memory` as the share of its own memory that the
   // fullest device takes; goodput as one cluster of the group that loses the most by failures and
-  // checkpoints. Not robust.
+  // checkpoints.
   Objective objective = Objective::step_time;
+  std::optional<Objective> second;  // the front of two objectives instead of the best of each way
+  // Robust: the high end of the widest interval among the groups at work; a straggler is of the
+  // stage that has most kernels.
   Valuation valuation;
   Seconds time_limit{0};                           // 0: none
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
@@ -118,7 +133,7 @@ struct GroupSearchOptions {
 // Requires: nodes of equal numbers of devices. A limit is shared out evenly among the ways that are
 // left.
 GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& options = {});
-// All of them, the best by the objective first.
+// All of them, the best by the objective first; of two objectives the front.
 std::vector<GroupedPlan> in_order(const GroupedPlans& found);
 // At most so much of the best value can be gained by any plan; 1 where none was found.
 double gap_of(const GroupedPlans& found);

@@ -6,12 +6,10 @@
 #include <vector>
 
 #include "planner/group_watch.h"
+#include "planner/unlike_front.h"
 #include "planner/unlike_groups.h"
 
 namespace trainyard {
-
-// A job for each group of `job`, on as many of its own nodes.
-std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes);
 
 struct GroupedPipelines {
   std::optional<GroupedPlan> best;  // that fits
@@ -22,7 +20,13 @@ struct GroupedPipelines {
 // node) and all orders of the groups.
 GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch);
 
-// Whether there are such degrees, legal or not.
+// Of two objectives: offers the pipelines of all these degrees and orders, with layers and
+// recomputation dealt under less and less memory where that is one of the two; and from those on
+// the front, the ones that a moved layer makes of them.
+void find_pipelines(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
+
+// Whether there are such degrees, legal or not; where the space names sharding groups, legal ones
+// with one of these.
 bool has_pipelines(const GroupedJob& job, const GroupSearchOptions& options);
 
 // A pipeline with the layers and the recomputation that `request` names, its stages on the groups

@@ -4,6 +4,8 @@
 #include <bit>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -12,27 +14,46 @@
 #include "model/cost/estimate.h"
 #include "planner/batch_split.h"
 #include "planner/enumeration.h"
-#include "planner/unlike_pipeline.h"
+#include "planner/unlike_pricer.h"
 #include "planner/unlike_space.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
 
+// A replica may have any number of micro-batches: whether the whole batch divides by this group's
+// replicas is no question.
+Training training_of(const Job& job, const PlanRequest& request) {
+  Training training = job.training;
+  const int degrees = request.tensor_parallel * request.pipeline_parallel;
+  const int replicas = std::max(1, job.cluster.devices() / degrees);
+  training.global_batch = std::int64_t{replicas} * request.micro_batch;
+  return training;
+}
+
+GroupShare share_of(const PreparedJob& job, const Plan& plan, const Estimate& priced) {
+  GroupShare share{.stages = plan.pipeline_parallel,
+                   .layers = job.job.model.layers,
+                   .replicas = plan.data_parallel,
+                   .microbatches = plan.microbatches,
+                   .recompute = {plan.recompute, plan.recompute_per_stage},
+                   .peak_memory = priced.peak_memory,
+                   .busy = computing_time(plan, priced)};
+  for (const StageEstimate& stage : priced.stages) {
+    share.kernels = std::max(share.kernels, kernels_of(plan, stage));
+  }
+  return share;
+}
+
 // One group's replicas under the recomputation that is fastest for their number of micro-batches,
-// or where memory is the objective the one that takes the least.
+// or where memory is the only objective the one that takes the least.
 class ReplicaPricer {
  public:
   ReplicaPricer(const PreparedJob& job, const PlanRequest& request,
                 const GroupSearchOptions& options)
-      : job_(job), by_memory_(options.objective == Objective::memory) {
+      : job_(job), by_memory_(options.objective == Objective::memory && !options.second) {
     const Job& j = job.job;
-    // A replica may have any number of micro-batches: whether the whole batch divides by this
-    // group's replicas is no question.
-    Training training = j.training;
-    const int replicas =
-        j.cluster.devices() / (request.tensor_parallel * request.pipeline_parallel);
-    training.global_batch = std::int64_t{replicas} * request.micro_batch;
+    const Training training = training_of(j, request);
     PlanRequest asked = request;
     asked.layers_per_stage = options.layers_per_stage;
     for (const RecomputeChoice& choice : recomputations(options.space, request.pipeline_parallel)) {
@@ -46,6 +67,9 @@ class ReplicaPricer {
   bool is_legal() const { return !plans_.empty(); }
   int replicas() const { return plans_.front().data_parallel; }
 
+  // From here on no device takes more than this share of its memory.
+  void keep_within(double most) { most_ = most * job_.job.cluster.device.memory; }
+
   // Infinite where none fits.
   Seconds price(int microbatches) {
     constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -54,25 +78,19 @@ class ReplicaPricer {
     for (Plan& plan : plans_) {
       plan.microbatches = microbatches;
       estimate(job_, plan, scratch_);
-      if (!scratch_.feasible || !is_better(scratch_, best)) continue;
+      if (!scratch_.feasible || scratch_.peak_memory > most_) continue;
+      if (!is_better(scratch_, best)) continue;
       best = scratch_.step_time;
       chosen_ = plan;
       peak_ = scratch_.peak_memory;
-      busy_ = computing_time(plan, scratch_);
+      share_ = share_of(job_, plan, scratch_);
       held_ = scratch_.held;
     }
     return best;
   }
   const Plan& chosen() const { return chosen_; }
   const std::vector<StageParameters>& held() const { return held_; }
-  GroupShare share() const {
-    return {.stages = chosen_.pipeline_parallel,
-            .layers = job_.job.model.layers,
-            .replicas = chosen_.data_parallel,
-            .microbatches = chosen_.microbatches,
-            .peak_memory = peak_,
-            .busy = busy_};
-  }
+  const GroupShare& share() const { return share_; }
 
  private:
   bool is_better(const Estimate& priced, Seconds best) const {
@@ -85,7 +103,8 @@ class ReplicaPricer {
   std::vector<Plan> plans_;
   Plan chosen_;
   Bytes peak_;
-  Seconds busy_;
+  Bytes most_{std::numeric_limits<double>::infinity()};
+  GroupShare share_;
   std::vector<StageParameters> held_;
   Estimate scratch_;
 };
@@ -115,14 +134,13 @@ PlanLinks across_all(const GroupedJob& job, const PreparedJob& prepared, const P
 
 // Each group has reduced its gradients among its own replicas; the shards that a device is left
 // with are added up with those of the other groups. The largest are where replicas are the fewest.
-Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared,
-                          const ReplicaPricer& fewest) {
+// `fewest`, `held`: of a group of these.
+Seconds gradient_exchange(const GroupedJob& job, const PreparedJob& prepared, const Plan& fewest,
+                          const std::vector<StageParameters>& held) {
   double most = 0;
-  for (const StageParameters& stage : fewest.held()) {
-    most = std::max(most, stage.dense + stage.experts);
-  }
-  const Bytes shard(most * prepared.job.training.stack.reduction_bytes / fewest.replicas());
-  const PlanLinks links = across_all(job, prepared, fewest.chosen());
+  for (const StageParameters& stage : held) most = std::max(most, stage.dense + stage.experts);
+  const Bytes shard(most * prepared.job.training.stack.reduction_bytes / fewest.data_parallel);
+  const PlanLinks links = across_all(job, prepared, fewest);
   return collective_time(CollectiveOperation::all_reduce, links.pipeline, shard, links);
 }
 
@@ -132,6 +150,8 @@ struct Team {
   const GroupSearchOptions& options;
   std::vector<PreparedJob> own;
   std::vector<PreparedJob> whole;  // each group's nodes as many as those of all; for goodput
+
+  std::span<const PreparedJob> valued() const { return whole.empty() ? own : whole; }
 };
 
 Team team_of(const GroupedJob& job, const GroupSearchOptions& options) {
@@ -147,10 +167,16 @@ Team team_of(const GroupedJob& job, const GroupSearchOptions& options) {
 
 using Split = std::vector<int>;  // micro-batches of a replica of each group
 
-GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const Split& split) {
+GroupedPlan on_all(const Team& team) {
   GroupedPlan plan{.use = GroupUse::replicas, .feasible = true};
-  plan.order.resize(groups.size());
+  plan.order.resize(team.own.size());
   std::iota(plan.order.begin(), plan.order.end(), std::size_t{0});
+  return plan;
+}
+
+// Requires: the split fits, so that every group has a share.
+GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const Split& split) {
+  GroupedPlan plan = on_all(team);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     plan.step_time = std::max(plan.step_time, groups[g].price(split[g]));
     plan.shares.push_back(groups[g].share());
@@ -159,9 +185,9 @@ GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const S
   const auto fewest = std::min_element(
       groups.begin(), groups.end(),
       [](const ReplicaPricer& a, const ReplicaPricer& b) { return a.replicas() < b.replicas(); });
-  plan.boundary = gradient_exchange(team.job, team.own.front(), *fewest);
+  plan.boundary = gradient_exchange(team.job, team.own.front(), fewest->chosen(), fewest->held());
   plan.step_time += plan.boundary;
-  set_value(team.job.cluster, team.whole, team.options, plan);
+  set_value(team.job.cluster, team.valued(), team.options, plan);
   return plan;
 }
 
@@ -175,6 +201,14 @@ Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t f
   split[from] -= fewer;
   split[to] += moves * (sequences / groups[to].replicas());
   return split;
+}
+
+bool fits(std::vector<ReplicaPricer>& groups, const Split& split) {
+  constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].price(split[g]) == kNever) return false;
+  }
+  return true;
 }
 
 // The moves from any group to any other that make the plan better; false: none does.
@@ -193,30 +227,104 @@ bool move_between(const Team& team, std::vector<ReplicaPricer>& groups, int move
   return better;
 }
 
-// Micro-batches move from group to group, many at first, while that makes the plan better.
-void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, GroupedPlan& best) {
+int most_moves(const Split& split) {
   const int most = *std::max_element(split.begin(), split.end());
-  for (int moves = static_cast<int>(std::bit_floor(static_cast<unsigned>(most))); moves > 0;) {
+  return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+}
+
+// Micro-batches move from group to group, many at first, while that makes the plan better.
+void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, GroupWatch& watch,
+            double done, GroupedPlan& best) {
+  for (int moves = most_moves(split); moves > 0 && !watch.is_over(done);) {
     if (!move_between(team, groups, moves, split, best)) moves /= 2;
   }
 }
 
-std::optional<GroupedPlan> best_split(const Team& team, const PlanRequest& request) {
+// Empty where a group cannot have such replicas.
+std::vector<ReplicaPricer> pricers_of(const Team& team, const PlanRequest& request) {
   std::vector<ReplicaPricer> groups;
   groups.reserve(team.own.size());
-  for (const PreparedJob& prepared : team.own) groups.emplace_back(prepared, request, team.options);
+  for (const PreparedJob& prepared : team.own) {
+    groups.emplace_back(prepared, request, team.options);
+    if (!groups.back().is_legal()) return {};
+  }
+  return groups;
+}
+
+// The split of the shortest step; empty: there is none, or none that fits.
+Split fastest_split(const Team& team, const PlanRequest& request,
+                    std::vector<ReplicaPricer>& groups) {
   std::vector<SplitGroup> times;
+  times.reserve(groups.size());
   for (ReplicaPricer& group : groups) {
-    if (!group.is_legal()) return std::nullopt;
     times.push_back(
         {group.replicas(), [&group](int microbatches) { return group.price(microbatches); }});
   }
-  const Split split = split_batch(times, team.job.training.global_batch / request.micro_batch);
+  return split_batch(times, team.job.training.global_batch / request.micro_batch);
+}
+
+// By all else the step decides between splits, and that is the shortest. Of a straggler the stage
+// with most kernels does, too.
+bool has_other_best_splits(const GroupSearchOptions& options) {
+  const bool robust = options.valuation.robust && options.objective != Objective::memory;
+  return options.objective == Objective::energy ||
+         (robust && options.valuation.reliability.stragglers);
+}
+
+std::optional<GroupedPlan> best_split(const Team& team, const PlanRequest& request,
+                                      GroupWatch& watch, double done) {
+  std::vector<ReplicaPricer> groups = pricers_of(team, request);
+  if (groups.empty()) return std::nullopt;
+  const Split split = fastest_split(team, request, groups);
   if (split.empty()) return std::nullopt;
   GroupedPlan plan = priced(team, groups, split);
-  // By all else the step decides between splits, and that is the shortest.
-  if (team.options.objective == Objective::energy) refine(team, groups, split, plan);
+  if (has_other_best_splits(team.options)) refine(team, groups, split, watch, done, plan);
   return plan;
+}
+
+// Every split that some moves from one group to another make of this one, many at first.
+std::vector<Split> neighbours_of(const std::vector<ReplicaPricer>& groups, const Split& split) {
+  std::vector<Split> neighbours;
+  for (int moves = most_moves(split); moves > 0; moves /= 2) {
+    for (std::size_t pair = 0; pair < groups.size() * groups.size(); ++pair) {
+      Split other = moved(groups, split, pair / groups.size(), pair % groups.size(), moves);
+      if (!other.empty()) neighbours.push_back(std::move(other));
+    }
+  }
+  return neighbours;
+}
+
+// Pareto local search from a split: the neighbours of what enters the front.
+void explore(const Team& team, std::vector<ReplicaPricer>& groups, const Split& first,
+             GroupWatch& watch, double done, GroupedFront& front) {
+  std::set<Split> seen = {first};
+  std::vector<Split> open = {first};
+  while (!open.empty() && !watch.is_over(done)) {
+    const Split split = std::move(open.back());
+    open.pop_back();
+    for (Split& other : neighbours_of(groups, split)) {
+      if (!seen.insert(other).second || !fits(groups, other)) continue;
+      if (front.offer(priced(team, groups, other))) open.push_back(std::move(other));
+    }
+  }
+}
+
+// The fastest split on all memory, and where memory is an objective on less and less of it; its
+// neighbours where another one may be better in the other objective.
+void offer_splits(const Team& team, const PlanRequest& request, GroupWatch& watch, double done,
+                  GroupedFront& front) {
+  std::vector<ReplicaPricer> groups = pricers_of(team, request);
+  if (groups.empty()) return;
+  double most = 1;
+  do {
+    for (ReplicaPricer& group : groups) group.keep_within(most);
+    const Split split = fastest_split(team, request, groups);
+    if (split.empty()) return;
+    const GroupedPlan plan = priced(team, groups, split);
+    front.offer(plan);
+    explore(team, groups, split, watch, done, front);
+    most = next_memory(team.options, front, most, plan.fullness, values_of(plan));
+  } while (most > 0 && !watch.is_over(done));
 }
 
 // The micro-batches of t and p, with all else that the space names.
@@ -257,19 +365,71 @@ std::vector<PlanRequest> replica_requests(const GroupedJob& job,
 }  // namespace
 
 bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options) {
-  return !replica_requests(job, options).empty();
+  const std::vector<PlanRequest> requests = replica_requests(job, options);
+  if (options.space.sharding_group.empty() || requests.empty()) return !requests.empty();
+  const Team team = team_of(job, options);
+  return std::ranges::any_of(
+      requests, [&team](const PlanRequest& request) { return !pricers_of(team, request).empty(); });
 }
+
+namespace {
+
+// Calls for all degrees, with how much of them is done, until it is over.
+template <typename Visit>
+void for_requests(const GroupedJob& job, GroupWatch& watch, const Visit& visit) {
+  const std::vector<PlanRequest> requests = replica_requests(job, watch.options());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const double done = static_cast<double>(i) / static_cast<double>(requests.size());
+    if (watch.is_over(done)) return;
+    visit(requests[i], done);
+  }
+}
+
+}  // namespace
 
 std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch) {
   const Team team = team_of(job, watch.options());
-  const std::vector<PlanRequest> requests = replica_requests(job, watch.options());
   std::optional<GroupedPlan> best;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (watch.is_over(static_cast<double>(i) / static_cast<double>(requests.size()))) break;
-    auto plan = best_split(team, requests[i]);
+  for_requests(job, watch, [&](const PlanRequest& request, double done) {
+    auto plan = best_split(team, request, watch, done);
     if (plan && (!best || is_better(*plan, *best))) best = std::move(plan);
-  }
+  });
   return best;
+}
+
+void find_replicas(const GroupedJob& job, GroupWatch& watch, GroupedFront& front) {
+  const Team team = team_of(job, watch.options());
+  for_requests(job, watch, [&](const PlanRequest& request, double done) {
+    offer_splits(team, request, watch, done, front);
+  });
+}
+
+Expected<GroupedPlan> price_replicas(const GroupedJob& job,
+                                     const std::vector<NamedReplicas>& groups,
+                                     const GroupSearchOptions& options) {
+  const Team team = team_of(job, options);
+  GroupedPlan found = on_all(team);
+  Plan fewest;
+  std::vector<StageParameters> held;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const Job& own = team.own[g].job;
+    auto plan =
+        make_plan(groups[g].request, own.model, own.cluster, training_of(own, groups[g].request));
+    if (!plan) return tl::unexpected(plan.error());
+    plan->microbatches = groups[g].microbatches;
+    const Estimate priced = estimate(team.own[g], *plan);
+    found.shares.push_back(share_of(team.own[g], *plan, priced));
+    found.step_time = std::max(found.step_time, priced.step_time);
+    found.feasible = found.feasible && priced.feasible;
+    if (g == 0) found.plan = *plan;
+    if (g > 0 && fewest.data_parallel <= plan->data_parallel) continue;
+    fewest = *std::move(plan);
+    held = priced.held;
+  }
+  found.boundary = gradient_exchange(job, team.own.front(), fewest, held);
+  found.step_time += found.boundary;
+  set_value(job.cluster, team.valued(), options, found);
+  return found;
 }
 
 }  // namespace trainyard

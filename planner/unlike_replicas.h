@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "planner/group_watch.h"
+#include "planner/unlike_front.h"
 #include "planner/unlike_groups.h"
 
 namespace trainyard {
@@ -14,7 +15,24 @@ namespace trainyard {
 // inside the node, stages inside the smallest group.
 std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch);
 
-// Whether there are such degrees, legal or not.
+// Of two objectives: offers the best split of each of these degrees, under less and less memory
+// where that is one of the two; and from those on the front, the ones that moved micro-batches make
+// of them.
+void find_replicas(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
+
+// Replicas of one group, as a request names them.
+struct NamedReplicas {
+  PlanRequest request;  // of the group; nothing of the whole cluster
+  int microbatches = 1;
+};
+// Replicas on all groups, with micro-batches and recomputation that are named. Error: of a group
+// whose nodes cannot have them.
+Expected<GroupedPlan> price_replicas(const GroupedJob& job,
+                                     const std::vector<NamedReplicas>& groups,
+                                     const GroupSearchOptions& options = {});
+
+// Whether there are such degrees, legal or not; where the space names sharding groups, legal ones
+// with one of these.
 bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options);
 
 }  // namespace trainyard

@@ -60,6 +60,10 @@ constexpr OneKey kDegreesOfWays[] = {
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
        to.space.micro_batch = from.space.micro_batch;
      }},
+    {"sharding_group",
+     [](GroupSearchOptions& to, const GroupSearchOptions& from) {
+       to.space.sharding_group = from.space.sharding_group;
+     }},
     {"layers_per_stage",
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
        to.layers_per_stage = from.layers_per_stage;
@@ -68,12 +72,17 @@ constexpr OneKey kDegreesOfWays[] = {
 
 }  // namespace
 
+std::optional<LeftOutWay> without_only_value(GroupUse use, const SearchSpace& space) {
+  for (const OnlyValue& only : only_values(use, space)) {
+    if (!only.left) return LeftOutWay{.use = use, .key = only.key, .value = only.value};
+  }
+  return std::nullopt;
+}
+
 std::optional<LeftOutWay> left_out_way(
     GroupUse use, const GroupSearchOptions& options,
     const std::function<bool(const GroupSearchOptions& options)>& has_degrees) {
-  for (const OnlyValue& only : only_values(use, options.space)) {
-    if (!only.left) return LeftOutWay{.use = use, .key = only.key, .value = only.value};
-  }
+  if (const auto without = without_only_value(use, options.space)) return without;
   if (has_degrees(options)) return std::nullopt;
   for (const OneKey& degree : kDegreesOfWays) {
     GroupSearchOptions alone;

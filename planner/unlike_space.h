@@ -17,6 +17,9 @@
 
 namespace trainyard {
 
+// The first dimension of which the way has one value, and not one that the space allows.
+std::optional<LeftOutWay> without_only_value(GroupUse use, const SearchSpace& space);
+
 // The way and the key because of which nothing is left of it; nothing: something is.
 // `has_degrees`: whether the way has any under these options.
 std::optional<LeftOutWay> left_out_way(

@@ -4,6 +4,7 @@
 #include <limits>
 #include <tuple>
 
+#include "model/cost/interval.h"
 #include "model/cost/money.h"
 #include "model/cost/reliability.h"
 #include "planner/bound.h"
@@ -35,6 +36,16 @@ void add_up(const UnlikeCluster& cluster, GroupedPlan& found) {
   }
 }
 
+void set_interval(std::span<const PreparedJob> at_work, const Plan& plan, GroupedPlan& found) {
+  Interval widest;
+  for (const PreparedJob& job : at_work) {
+    const Interval own = step_interval(job.job, plan);
+    widest = {std::min(widest.low, own.low), std::max(widest.high, own.high)};
+  }
+  found.step_time_low = found.step_time * widest.low;
+  found.step_time_high = found.step_time * widest.high;
+}
+
 double value_by(Objective objective, const GroupedPlan& found) {
   switch (objective) {
     case Objective::step_time:
@@ -49,6 +60,16 @@ double value_by(Objective objective, const GroupedPlan& found) {
       return goodput_value(found.step_time, found.goodput.value_or(1));
   }
   return found.step_time.value();
+}
+
+// How many times its step the robust one takes.
+double robust_factor(const Valuation& valuation, const Plan& plan, const GroupedPlan& found) {
+  if (!valuation.robust) return 1;
+  Seconds kernels;
+  for (const GroupShare& share : found.shares) kernels = std::max(kernels, share.kernels);
+  const Seconds robust =
+      robust_step_time(valuation.reliability, plan, found.step_time_high, kernels);
+  return std::max(1.0, robust / found.step_time);
 }
 
 }  // namespace
@@ -73,16 +94,27 @@ LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& pl
 }
 
 bool needs_goodput(const GroupSearchOptions& options) {
-  return options.objective == Objective::goodput;
+  return asks_for(options, Objective::goodput);
 }
 
-void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> whole,
+bool asks_for(const GroupSearchOptions& options, Objective objective) {
+  return options.objective == objective || options.second == objective;
+}
+
+void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_work,
                const GroupSearchOptions& options, GroupedPlan& found) {
+  const Plan plan = plan_of_all(found);
   add_up(cluster, found);
+  set_interval(at_work, plan, found);
   if (needs_goodput(options)) {
-    found.goodput = least_goodput(whole, plan_of_all(found), options.valuation).goodput;
+    found.goodput = least_goodput(at_work, plan, options.valuation).goodput;
   }
-  found.value = value_by(options.objective, found);
+  const double factor = robust_factor(options.valuation, plan, found);
+  const auto value = [&](Objective objective) {
+    return value_by(objective, found) * (objective == Objective::memory ? 1 : factor);
+  };
+  found.value = value(options.objective);
+  if (options.second) found.second_value = value(*options.second);
 }
 
 bool is_better(const GroupedPlan& a, const GroupedPlan& b) {
@@ -98,6 +130,8 @@ double value_bound(std::span<const PreparedJob> own, const GroupSearchOptions& o
   double least = kUnknown;
   Bytes memory;
   for (const PreparedJob& job : own) {
+    // What cannot compute in the precision takes no share, and costs nothing.
+    if (!job.job.cluster.device.supports(job.job.training.precision.layer_gemm)) continue;
     const int devices = job.job.cluster.devices();
     memory += job.job.cluster.device.memory * static_cast<double>(devices);
     const double bound = objective_bound(job, parameter_shares(job), objective,

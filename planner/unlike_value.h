@@ -28,11 +28,14 @@ LeastGoodput least_goodput(std::span<const PreparedJob> clusters, const Plan& pl
 // Whether goodput is asked for: only then are clusters looked at.
 bool needs_goodput(const GroupSearchOptions& options);
 
-// Fills in what `found` costs, and its value; from its shares and its step. `whole`: for every
-// group at work a cluster of as many of its nodes as are at work in all; may be empty where goodput
-// is not asked for.
-void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> whole,
+// Fills in what `found` costs, its interval and its values; from its shares and its step.
+// `at_work`: for every group at work a cluster of its nodes, where goodput is asked for of as many
+// as are at work in all.
+void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_work,
                const GroupSearchOptions& options, GroupedPlan& found);
+
+// Whether the objective is one of those that are asked for.
+bool asks_for(const GroupSearchOptions& options, Objective objective);
 
 // By their values, then by their steps.
 bool is_better(const GroupedPlan& a, const GroupedPlan& b);

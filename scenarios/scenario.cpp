@@ -55,6 +55,38 @@ void rebase_references(Json& value, const Document& original, const fs::path& de
   });
 }
 
+// `change`: of the document as it was read.
+template <typename Change>
+Expected<std::string> changed_scenario(const fs::path& file, const fs::path& destination,
+                                       const Change& change) {
+  auto opened = open_file(file);
+  if (!opened) return tl::unexpected(opened.error());
+  const OpenDocument& document = **opened;
+  if (auto scenario = read_value(document.value, document.root()); !scenario) {
+    return tl::unexpected(scenario.error());
+  }
+  Json value = document.value;
+  change(value);
+  if (!destination.empty()) rebase_references(value, document.document, destination);
+  return text_of(value);
+}
+
+// One group alone is a cluster of like nodes, at its own price.
+void write_plan_of_groups(const GroupedPlan& found, Json& value) {
+  if (found.use == GroupUse::alone) {
+    const std::size_t group = found.order.front();
+    value["cluster"] = Json(value["cluster"]["groups"][group]);
+    if (const auto price = value.find("price"); price != value.end() && price->is_array()) {
+      *price = Json((*price)[group]);
+    }
+    value["plan"] = plan_value(found.plan);
+    return;
+  }
+  const GroupedRequest request = request_of(found);
+  value["plan"] = plan_section().write(request.plan);
+  value["use_of_groups"] = use_of_groups_section().write(request);
+}
+
 }  // namespace
 
 Json plan_value(const Plan& plan) { return plan_section().write(request_of(plan)); }
@@ -78,8 +110,8 @@ Expected<Scenario> parse_scenario(std::string_view text, const std::string& name
 Expected<void> check_like_nodes(const Scenario& scenario) {
   if (!scenario.unlike) return {};
   return failure("/cluster/groups",
-                 "found groups of unlike nodes; allowed: with trainyard plan, sweep, goodput and "
-                 "diff, or one kind of node");
+                 "found groups of unlike nodes; allowed: with trainyard plan, estimate, sweep, "
+                 "goodput and diff, or one kind of node");
 }
 
 Expected<Scenario> parse_scenario_at(std::string_view text, const fs::path& file) {
@@ -137,16 +169,14 @@ std::optional<Seconds> measured_step_time(const Scenario& scenario) {
 
 Expected<std::string> scenario_with_plan(const fs::path& file, const Plan& plan,
                                          const fs::path& destination) {
-  auto opened = open_file(file);
-  if (!opened) return tl::unexpected(opened.error());
-  const OpenDocument& document = **opened;
-  if (auto scenario = read_value(document.value, document.root()); !scenario) {
-    return tl::unexpected(scenario.error());
-  }
-  Json value = document.value;
-  value["plan"] = plan_value(plan);
-  if (!destination.empty()) rebase_references(value, document.document, destination);
-  return text_of(value);
+  return changed_scenario(file, destination,
+                          [&plan](Json& value) { value["plan"] = plan_value(plan); });
+}
+
+Expected<std::string> scenario_with_plan(const fs::path& file, const GroupedPlan& plan,
+                                         const fs::path& destination) {
+  return changed_scenario(file, destination,
+                          [&plan](Json& value) { write_plan_of_groups(plan, value); });
 }
 
 Expected<std::string> scenario_at(std::string_view text, const fs::path& file,

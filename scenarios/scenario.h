@@ -15,7 +15,7 @@
 #include "model/plan/plan.h"
 #include "planner/capacity.h"
 #include "planner/search_space.h"
-#include "planner/unlike_groups.h"
+#include "planner/unlike_request.h"
 #include "simulator/step_conditions.h"
 
 namespace trainyard {
@@ -49,8 +49,9 @@ struct PlannerKeys : SearchSpace, CapacitySpace {
 struct Scenario {
   std::string name;
   Job job;
-  std::optional<UnlikeCluster> unlike;  // where there are groups; job.cluster is the first
-  std::optional<PlanRequest> plan;      // absent: the planner finds it
+  std::optional<UnlikeCluster> unlike;          // where there are groups; job.cluster is the first
+  std::optional<PlanRequest> plan;              // absent: the planner finds it
+  std::optional<GroupedRequest> use_of_groups;  // of unlike groups by the plan; without that
   PlannerKeys space;
   std::optional<Measured> measured;
   RunLength run;
@@ -76,6 +77,11 @@ Expected<std::vector<Scenario>> read_scenarios(const std::filesystem::path& file
 
 // The measured step time in seconds whatever form the source gave it in (tokens/s, TFLOP/s, MFU).
 std::optional<Seconds> measured_step_time(const Scenario& scenario);
+
+// The document `file` with a plan for its groups of unlike nodes: `plan` and `use_of_groups`; or
+// with the one group that is at work as its cluster, as a scenario of one kind of node.
+Expected<std::string> scenario_with_plan(const std::filesystem::path& file, const GroupedPlan& plan,
+                                         const std::filesystem::path& destination);
 
 // The document `file` with `plan` filled: what `trainyard plan --out` writes and every other
 // command reads. The order of keys stays; references by a relative path are rewritten for a

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
-#include "model/cost/interval.h"
 #include "planner/unlike_value.h"
 #include "scenarios/question.h"
 
@@ -82,11 +81,10 @@ Estimate estimate_of_groups(const GroupedJob& job, const GroupedPlan& found,
   const Groups used = used_by(found);
   const double tokens = static_cast<double>(job.training.global_batch) *
                         static_cast<double>(job.training.sequence_length);
-  const Interval interval = step_interval(stand_in.job, found.plan);
   Estimate all;
   all.step_time = found.step_time;
-  all.step_time_low = found.step_time * interval.low;
-  all.step_time_high = found.step_time * interval.high;
+  all.step_time_low = found.step_time_low;
+  all.step_time_high = found.step_time_high;
   all.tokens_per_second = tokens / found.step_time.value();
   all.model_flops_per_device =
       stand_in.model_flop / found.step_time / static_cast<double>(used_devices(job.cluster, used));
@@ -143,15 +141,36 @@ Error not_for_groups(std::string_view where, std::string_view found, std::string
           fmt::format("found {} with groups of unlike nodes; allowed: {}", found, allowed)};
 }
 
-Error plan_of_groups() { return not_for_groups("/plan", "a plan", "none: the planner finds it"); }
+Error plan_of_groups() {
+  return not_for_groups("/plan", "a plan",
+                        "with use_of_groups by estimate, goodput and diff, or none: the planner "
+                        "finds it");
+}
 
-Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
-                                        const GroupSearchOptions& options) {
-  if (settings.plan) return tl::unexpected(plan_of_groups());
+namespace {
+
+// The one that is named, or the best that is found.
+Expected<GroupedPlan> best_of_groups(const GroupedJob& job, const Scenario& settings,
+                                     const GroupSearchOptions& options) {
+  if (settings.plan && !settings.use_of_groups) return tl::unexpected(plan_of_groups());
+  if (settings.plan) {
+    GroupedRequest named = *settings.use_of_groups;
+    named.plan = *settings.plan;
+    return price_grouped(job, named, options);
+  }
   const GroupedPlans found = plan_groups(job, options);
   const std::vector<GroupedPlan> plans = in_order(found);
   if (plans.empty()) return failure("/cluster/groups", why_nothing(found));
-  UnlikeAnswer answer{.best = plans.front(), .stand_in = {}, .candidate = {}};
+  return plans.front();
+}
+
+}  // namespace
+
+Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
+                                        const GroupSearchOptions& options) {
+  auto best = best_of_groups(job, settings, options);
+  if (!best) return tl::unexpected(best.error());
+  UnlikeAnswer answer{.best = *std::move(best), .stand_in = {}, .candidate = {}};
   answer.stand_in = stand_in_of(job, answer.best, settings);
   answer.candidate = {
       plan_of_all(answer.best), estimate_of_groups(job, answer.best, answer.stand_in), {}};

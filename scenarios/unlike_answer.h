@@ -1,4 +1,4 @@
-// What a job does on groups of unlike nodes by the best plan of all ways to use them, in the form
+// What a job does on groups of unlike nodes by its own plan or the best of all ways, in the form
 // that a sweep's point, the life of a run and a comparison take from an estimate.
 //
 // Assumes what planner/unlike_value.h does of a job on several groups. Parts of the step are not
@@ -22,7 +22,8 @@ struct UnlikeAnswer {
 };
 
 // `settings`: the plan, failures and checkpoints of the question; `options`: group_options of it
-// (scenarios/question.h), with what the caller adds. Error: it has a plan of its own, or none fits.
+// (scenarios/question.h), with what the caller adds. Error: its plan does not say which groups have
+// what, or is not legal on them; or none fits.
 Expected<UnlikeAnswer> answer_of_groups(const GroupedJob& job, const Scenario& settings,
                                         const GroupSearchOptions& options);
 

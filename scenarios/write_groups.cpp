@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 
 #include "planner/objective.h"
+#include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 
 namespace trainyard {
 namespace {
 
-Json share_json(const Cluster& cluster, const GroupShare& share) {
+Json share_json(const Cluster& cluster, GroupUse use, const GroupShare& share) {
+  const bool has_own = use == GroupUse::replicas && share.stages > 0;
   return {{"name", cluster.name},
           {"devices", cluster.devices()},
           {"stages", share.stages},
           {"layers", share.layers},
           {"replicas", share.replicas},
           {"micro_batches", share.microbatches},
+          {"recompute", has_own ? recompute_value(share.recompute) : Json(nullptr)},
           {"peak_memory_bytes", share.peak_memory.value()}};
 }
 
@@ -28,17 +31,20 @@ Json known(const std::optional<Q>& figure) {
 Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
   Json groups = Json::array();
   for (std::size_t g = 0; g < plan.shares.size(); ++g) {
-    groups.push_back(share_json(cluster.groups[g], plan.shares[g]));
+    groups.push_back(share_json(cluster.groups[g], plan.use, plan.shares[g]));
   }
   return {{"use", name_of(plan.use)},
           {"first", plan.order.front()},
           {"order", plan.order},
           {"step_time_s", plan.step_time.value()},
+          {"step_time_low_s", plan.step_time_low.value()},
+          {"step_time_high_s", plan.step_time_high.value()},
           {"boundary_s", plan.boundary.value()},
           {"cost_per_step_usd", known(plan.cost_per_step)},
           {"energy_per_step_joule", known(plan.energy_per_step)},
           {"memory_share", plan.fullness},
           {"goodput", plan.goodput ? Json(*plan.goodput) : Json(nullptr)},
+          {"feasible", plan.feasible},
           {"plan", plan_value(plan.plan)},
           {"groups", std::move(groups)}};
 }
@@ -121,21 +127,32 @@ std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
 }
 
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found,
-                        const std::optional<ExplainedGroups>& explained) {
+                        const GroupedPlans& found, const std::optional<ExplainedGroups>& explained,
+                        const std::string& written) {
   Json list = Json::array();
   for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
+  const Json file = {{"file", written}, {"plan", "plans/0"}};
+  const Json second = found.second ? Json(objective_name(*found.second)) : Json(nullptr);
   const Json search = {{"complete", found.complete},
                        {"gap", gap_of(found)},
                        {"step_time_bound_s", found.bound.value()}};
   return text_of({{"trainyard", "group-plans/1"},
                   {"name", scenario.name},
                   {"objective", objective_name(found.objective)},
+                  {"second_objective", second},
                   {"plans", list},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},
                   {"explained", explained_json(scenario, explained)},
+                  {"written", written.empty() ? Json(nullptr) : file},
                   {"search", search}});
+}
+
+std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan) {
+  return text_of({{"trainyard", "group-plans/1"},
+                  {"name", scenario.name},
+                  {"plans", Json::array({grouped_plan_value(*scenario.unlike, plan)})},
+                  {"left_out", left_out_json(scenario)}});
 }
 
 }  // namespace trainyard

@@ -28,9 +28,14 @@ struct ExplainedGroups {
   GroupedPlans found;
 };
 
-// `plans`: those of `found` to be shown, best first. `explained`: null where it was not asked.
+// `plans`: those of `found` to be shown, best first. `explained`: null where it was not asked;
+// `written`: the file that has the first, if any.
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found,
-                        const std::optional<ExplainedGroups>& explained = {});
+                        const std::optional<ExplainedGroups>& explained = {},
+                        const std::string& written = {});
+
+// One plan as an entry of the same document; fits or not.
+std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan);
 
 }  // namespace trainyard

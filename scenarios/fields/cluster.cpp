@@ -182,7 +182,7 @@ Field<ClusterOfGroups> groups_field() {
        .shape = {ListShape{
            {Shape{ObjectShape{&spec_of<cluster_of_nodes_section>, {}}}}, 2, kMostGroups}},
        .doc = "groups of nodes with as many devices each, such as generations; for "
-              "`trainyard plan`, `goodput`, `diff` and sweeps"},
+              "`trainyard plan`, `estimate`, `goodput`, `diff` and sweeps"},
       [](const Json& value, ClusterOfGroups& all, const Place& place) -> Expected<void> {
         for (std::size_t i = 0; i < value.size(); ++i) {
           ClusterOfNodes& group = all.groups.emplace_back();

@@ -82,6 +82,7 @@ Field<Scenario> cluster_field();
 const Section<Training>& training_section();
 const Section<PlanRequest>& plan_section();
 const Section<PlannerKeys>& planner_section();
+const Section<GroupedRequest>& use_of_groups_section();
 const Section<Measured>& measured_section();
 const Section<RunLength>& run_section();
 const Section<Reliability>& reliability_section();
@@ -97,6 +98,7 @@ Expected<void> check_keys_of_kind(const InterNode& inter, const Place& place);
 // What backward computes again, `plan.recompute`; the shape of one stage's.
 Expected<void> read_recompute(const Json& value, PlanRequest& plan, const Place& place);
 Json recompute_value(const PlanRequest& plan);
+Json recompute_value(const RecomputeChoice& choice);
 Shape stage_recompute_shape();
 
 // Sizes that a cluster and a planner section may have; `place` holds their `nodes`.

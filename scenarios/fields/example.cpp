@@ -14,6 +14,9 @@ struct Example {
   std::string_view section, key, value;  // the value as JSON
 };
 constexpr std::array kExamples = {
+    Example{"use_of_groups", "order", "[1, 0]"},
+    Example{"use_of_groups", "micro_batches", "[8, 5]"},
+    Example{"use_of_groups", "recompute", R"(["none", "full"])"},
     Example{"racks", "mtbf", R"("200 days")"},
     Example{"leaves", "mtbf", R"("60 days")"},
     Example{"silent", "mtbf", R"("20000 days")"},

@@ -154,10 +154,7 @@ Field<PlannerKeys> recompute_dimension() {
         if (keys.recompute.empty()) return std::nullopt;
         Json choices = Json::array();
         for (const RecomputeChoice& one_choice : keys.recompute) {
-          PlanRequest plan;
-          plan.recompute = one_choice.every_stage;
-          plan.recompute_per_stage = one_choice.per_stage;
-          choices.push_back(recompute_value(plan));
+          choices.push_back(recompute_value(one_choice));
         }
         return choices;
       }}

@@ -176,7 +176,19 @@ Expected<void> check_simulation(const Scenario& scenario, const Place& place) {
       checked.error().message);
 }
 
+// A sweep's point may read it without a cluster and without a plan.
+Expected<void> check_use_of_groups(const Scenario& scenario, const Place& place) {
+  if (!scenario.use_of_groups || scenario.job.cluster.devices() == 0) return {};
+  const Place at = place / "use_of_groups";
+  if (!scenario.unlike) {
+    return at.error("found with one kind of node; allowed: with /cluster/groups");
+  }
+  if (!scenario.plan) return at.error("found without /plan; allowed: with it");
+  return {};
+}
+
 Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
+  if (auto done = check_use_of_groups(scenario, place); !done) return done;
   if (auto done = choose_zero_stack(scenario, place); !done) return done;
   choose_release(scenario);
   if (auto done = check_simulation(scenario, place); !done) return done;
@@ -241,6 +253,10 @@ const Section<Scenario>& scenario_section() {
           training_field().required(),
           object<plan_section>("plan", &S::plan, "how the step is cut over the devices")
               .absent("the planner finds it"),
+          object<use_of_groups_section>("use_of_groups", &S::use_of_groups,
+                                        "with groups of unlike nodes: which of them take the "
+                                        "stages or the replicas of the plan")
+              .absent("without a plan the planner finds it"),
           object<planner_section>("planner", &S::space, "what the planner may choose")
               .absent("everything"),
           object<measured_section>("measured", &S::measured, "what a real run gave")

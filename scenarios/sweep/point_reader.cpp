@@ -43,7 +43,12 @@ constexpr std::array kKeyGroups = {
     KeyGroup{{"name", "question"},
              false,
              [](Scenario& to, const Scenario& from) { to.name = from.name; }},
-    KeyGroup{{"plan"}, false, [](Scenario& to, const Scenario& from) { to.plan = from.plan; }},
+    KeyGroup{{"plan", "use_of_groups"},
+             false,
+             [](Scenario& to, const Scenario& from) {
+               to.plan = from.plan;
+               to.use_of_groups = from.use_of_groups;
+             }},
     KeyGroup{{"planner"}, false, [](Scenario& to, const Scenario& from) { to.space = from.space; }},
     KeyGroup{{"run"}, false, [](Scenario& to, const Scenario& from) { to.run = from.run; }},
     KeyGroup{{"reliability"},

@@ -11,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "model/cost/compute.h"
 #include "model/cost/estimate.h"
@@ -386,10 +387,13 @@ TEST(AllocationProblem, IsNotAskedOfTwoWaysOrOfUnlikeLayersInChunks) {
 
 // Layers of one kind are the same wherever they are: chunks of a stage count together.
 TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
-  const PreparedJob job = prepare(llama_8b_job(1));
-  for (const PlanRequest& request :
-       {PlanRequest{.pipeline_parallel = 4, .virtual_stages = 2},
-        PlanRequest{.pipeline_parallel = 4, .virtual_stages = 2, .schedule = "zb-v"}}) {
+  Job raw = llama_8b_job(1);
+  const PlanRequest loop{.pipeline_parallel = 4, .virtual_stages = 2};
+  const PlanRequest vee{.pipeline_parallel = 4, .virtual_stages = 2, .schedule = "zb-v"};
+  // Both ends of zb-v lie on one stage, where they may be one table.
+  for (const auto& [request, tied] : {std::pair(loop, false), {vee, false}, {vee, true}}) {
+    raw.model.tied_embeddings = tied;
+    const PreparedJob job = prepare(raw);
     const Plan plan = legal(job, request);
     const auto problem = allocation_problem(job, plan);
     ASSERT_TRUE(problem);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/unlike_pipeline.h"
+#include "planner/unlike_replicas.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
@@ -282,6 +283,21 @@ TEST(UnlikeGroups, StopWhenTheyAreAskedTo) {
   EXPECT_FALSE(found.complete);
   EXPECT_FALSE(found.pipeline || found.replicas || found.alone[1]);
   EXPECT_FALSE(plan_groups(two_groups(2), {.time_limit = Seconds(1e-6)}).complete);
+}
+
+// By energy micro-batches move on from the split of the shortest step.
+TEST(UnlikeGroups, AskWhetherItIsOverWhileMicroBatchesMove) {
+  GroupedJob groups = two_groups(1.5);
+  for (Cluster& group : groups.cluster.groups) group.device.power = Watts(500);
+  const auto times_asked = [&groups](Objective objective) {
+    int asked = 0;
+    const GroupSearchOptions options{.objective = objective, .progress = [&](double) { ++asked; }};
+    GroupWatch watch(options, 1);
+    watch.start_way();
+    EXPECT_TRUE(find_replicas(groups, watch));
+    return asked;
+  };
+  EXPECT_GT(times_asked(Objective::energy), times_asked(Objective::step_time));
 }
 
 TEST(UnlikeGroups, ReportHowFarTheyAre) {

@@ -1,0 +1,332 @@
+#include "planner/unlike_pricer.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "model/cost/traffic.h"
+#include "planner/objective.h"
+#include "planner/request.h"
+#include "planner/unlike_space.h"
+#include "planner/unlike_value.h"
+
+namespace trainyard {
+namespace {
+
+std::size_t as_size(int index) { return static_cast<std::size_t>(index); }
+
+int nodes_of_all(const GroupedJob& job) {
+  int nodes = 0;
+  for (const Cluster& group : job.cluster.groups) nodes += group.nodes;
+  return nodes;
+}
+
+// What a device computes of a step that `priced` tells of, as one of these stages.
+Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {
+  Seconds busy;
+  for (std::size_t stage = first; stage < first + as_size(stages); ++stage) {
+    const Breakdown& parts = priced.stages[stage].exposed;
+    busy += (parts.compute + parts.embedding_head + parts.recompute) / stages;
+  }
+  return busy * plan.microbatches + priced.breakdown.optimizer;
+}
+
+void take_stage(const Plan& plan, const Estimate& priced, std::size_t stage, Bytes capacity,
+                GroupShare& share, GroupedPlan& result) {
+  const Bytes peak = priced.stages[stage].memory.at_peak.device();
+  ++share.stages;
+  share.layers += priced.held[stage].layers;
+  share.peak_memory = std::max(share.peak_memory, peak);
+  share.kernels = std::max(share.kernels, kernels_of(plan, priced.stages[stage]));
+  result.feasible = result.feasible && peak <= capacity;
+}
+
+Seconds layer_times(const AllocationProblem& problem) {
+  Seconds sum;
+  for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
+  return sum;
+}
+
+// What is named is the same on every stage; else each stage chooses.
+void restrict_to(const Recompute& named, AllocationProblem& problem) {
+  problem.none = named.mode == RecomputeMode::none;
+  problem.selective = named.mode == RecomputeMode::selective;
+  problem.full = named.mode == RecomputeMode::full;
+  problem.full_layers = named.full_layers > 0 ? named.full_layers : std::numeric_limits<int>::max();
+}
+
+// Spelled out, so that layers can be moved.
+std::vector<int> even_layers(const Plan& degrees, int layers) {
+  const LayersOfChunks even(degrees, layers);
+  std::vector<int> all(static_cast<std::size_t>(degrees.pipeline_parallel));
+  for (int stage = 0; auto& own : all) own = even[stage++];
+  return all;
+}
+
+// Exchanges run beside compute only where they do on the nodes of every group.
+void take_common(std::optional<Plan> own, std::optional<Plan>& plan) {
+  if (!own || !plan) {
+    plan = std::move(own);
+  } else if (!own->overlap.expert_parallel) {
+    plan->overlap.expert_parallel = false;
+  }
+}
+
+}  // namespace
+
+std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes) {
+  std::vector<PreparedJob> result;
+  result.reserve(nodes.size());
+  for (std::size_t g = 0; g < nodes.size(); ++g) {
+    Cluster cluster = job.cluster.groups[g];
+    cluster.nodes = nodes[g];
+    result.push_back(prepare({job.model, std::move(cluster), job.training}));
+  }
+  return result;
+}
+
+PipelinePricer::PipelinePricer(const GroupedJob& job, const GroupSearchOptions& options)
+    : job_(job),
+      options_(options),
+      whole_(prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
+      devices_(whole_.front().job.cluster.devices()) {}
+
+std::optional<Plan> PipelinePricer::legal(const PlanRequest& request) const {
+  std::optional<Plan> plan;
+  for (const PreparedJob& prepared : whole_) {
+    const Job& j = prepared.job;
+    take_common(plan_if_legal(request, j.model, j.cluster, j.training), plan);
+    if (!plan) return std::nullopt;
+  }
+  return may_shard(options_.space, *plan) ? plan : std::nullopt;
+}
+
+Expected<Plan> PipelinePricer::plan_of(const PlanRequest& request) const {
+  std::optional<Plan> plan;
+  for (const PreparedJob& prepared : whole_) {
+    const Job& j = prepared.job;
+    auto own = make_plan(request, j.model, j.cluster, j.training);
+    if (!own) return tl::unexpected(own.error());
+    take_common(*std::move(own), plan);
+  }
+  return *std::move(plan);
+}
+
+int PipelinePricer::stages_of(const Plan& plan, std::size_t group) const {
+  return job_.cluster.groups[group].devices() * plan.pipeline_parallel / devices_;
+}
+
+// The stage before sends activations, the one behind gradients; where sends are overlapped, both
+// slow what both compute beside them.
+void PipelinePricer::Crossing::add_to(std::vector<PassTimes>& passes) const {
+  if (!overlapped) {
+    passes[before.stage].forward += before.more;
+    passes[behind.stage].input_gradient += behind.more;
+    return;
+  }
+  for (const Side& side : {before, behind}) {
+    passes[side.stage].forward += side.more * slowdown;
+    passes[side.stage].input_gradient += side.more * slowdown;
+  }
+}
+
+Seconds PipelinePricer::Crossing::added_to(const Side& side) const {
+  return overlapped ? 2 * side.more * slowdown : side.more;
+}
+
+PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
+                                                       std::size_t stage, const Plan& plan) const {
+  const PreparedJob& own = whole_[group];
+  PlanLinks links = plan_links(own, plan);
+  const Seconds near = send_time(own, plan, links);
+  const auto [bandwidth, latency] = boundary_between(job_.cluster, group, other);
+  links.pipeline = {.size = 2,
+                    .ranks_per_domain = 1,
+                    .domains = 2,
+                    .inside = bandwidth,
+                    .inside_pair = bandwidth,
+                    .across = bandwidth,
+                    .across_all_to_all = bandwidth,
+                    .across_latency = latency};
+  const Seconds far = send_time(own, plan, links);
+  return {stage, far, std::max(Seconds(0), far - near)};
+}
+
+std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan,
+                                                                const Order& order) const {
+  std::vector<Crossing> all;
+  std::size_t stage = 0;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    stage += as_size(stages_of(plan, order[i]));
+    all.push_back({side_of(order[i], order[i + 1], stage - 1, plan),
+                   side_of(order[i + 1], order[i], stage, plan), plan.overlap.pipeline,
+                   job_.training.stack.overlap_slowdown});
+  }
+  return all;
+}
+
+GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
+  GroupedPlan result{.use = GroupUse::pipeline, .order = order, .plan = plan, .feasible = true};
+  result.shares.resize(whole_.size());
+  std::vector<Estimate> all(whole_.size());
+  std::vector<PassTimes> passes;
+  passes.reserve(as_size(plan.pipeline_parallel));
+  for (const std::size_t group : order) {
+    estimate(whole_[group], plan, all[group]);
+    GroupShare& share = result.shares[group];
+    share.replicas = plan.data_parallel;
+    share.microbatches = plan.microbatches;
+    share.busy = busy_of(plan, all[group], passes.size(), stages_of(plan, group));
+    for (int i = stages_of(plan, group); i > 0; --i) {
+      const std::size_t stage = passes.size();
+      take_stage(plan, all[group], stage, whole_[group].job.cluster.device.memory, share, result);
+      passes.push_back(all[group].passes[stage]);
+    }
+  }
+  add_times(all, std::move(passes), result);
+  set_value(job_.cluster, whole_, options_, result);
+  return result;
+}
+
+// 1F1B keeps one micro-batch more at a stage than at the next: k stages in a row let k of them pass
+// while one goes there and back. The slowest of all rows with a boundary inside.
+Seconds PipelinePricer::pace_of(const std::vector<PassTimes>& passes,
+                                const std::vector<Crossing>& crossed) {
+  std::vector<Seconds> sends(passes.size());  // there and back, from the stage before
+  for (const Crossing& crossing : crossed) {
+    sends[crossing.behind.stage] = crossing.before.send + crossing.behind.send;
+  }
+  Seconds pace;
+  for (std::size_t first = 0; first < passes.size(); ++first) {
+    Seconds sum = passes[first].total();
+    for (std::size_t last = first + 1; last < passes.size(); ++last) {
+      sum += passes[last].total() + sends[last];
+      pace = std::max(pace, sum / static_cast<double>(last - first + 1));
+    }
+  }
+  return pace;
+}
+
+// What crosses and is overlapped shows in fill and drain, and paces the pipeline where
+// micro-batches wait for it.
+void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
+                               GroupedPlan& result) const {
+  const Plan& plan = result.plan;
+  const PipelineShape shape = pipeline_shape(plan);
+  const Seconds without = longest_span(*plan.schedule, shape, passes);
+  const std::vector<Crossing> crossed = crossings(plan, result.order);
+  for (const Crossing& crossing : crossed) crossing.add_to(passes);
+  Seconds span = longest_span(*plan.schedule, shape, passes);
+  if (plan.overlap.pipeline) {
+    for (const Crossing& crossing : crossed) span += crossing.before.more + crossing.behind.more;
+    span = std::max(span, plan.microbatches * pace_of(passes, crossed));
+  }
+  result.boundary = span - without;
+  result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
+                     job_.training.stack.step_overhead + ends_of(all, plan);
+}
+
+// Once a step and in fill and drain: what the groups' own estimates have beside their span.
+Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& plan) const {
+  Seconds ends;
+  for (const Estimate& one : all) {
+    const Seconds span = longest_span(*plan.schedule, pipeline_shape(plan), one.passes);
+    ends = std::max(ends, one.step_time - one.breakdown.other - span);
+  }
+  return ends;
+}
+
+// The layers on the first group's devices as the reference; the others' are slower or faster by one
+// factor each.
+std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
+                                                            const Order& order) const {
+  auto problem = allocation_problem(whole_[order.front()], plan);
+  if (!problem) return std::nullopt;
+  const Seconds reference = layer_times(*problem);
+  std::size_t stage = as_size(stages_of(plan, order.front()));
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const auto own = allocation_problem(whole_[order[i]], plan);
+    if (!own) return std::nullopt;
+    const double slowness = layer_times(*own) / reference;
+    const std::size_t end = stage + as_size(stages_of(plan, order[i]));
+    for (; stage < end; ++stage) {
+      problem->stages[stage] = own->stages[stage];
+      problem->stages[stage].slowness = slowness;
+    }
+  }
+  for (const Crossing& crossing : crossings(plan, order)) {
+    for (const auto& side : {crossing.before, crossing.behind}) {
+      problem->stages[side.stage].time += crossing.added_to(side);
+    }
+  }
+  return problem;
+}
+
+// On a share `most` of every device's memory.
+std::optional<Allocation> PipelinePricer::allocate_within(double most, AllocationProblem problem,
+                                                          const Plan& plan,
+                                                          const Order& order) const {
+  auto stage = problem.stages.begin();
+  for (const std::size_t group : order) {
+    const Job& own = whole_[group].job;
+    const Bytes kept =
+        own.cluster.device.memory * ((1 - most) / (1 + own.training.stack.fragmentation));
+    for (int i = stages_of(plan, group); i > 0; --i) (stage++)->capacity -= kept;
+  }
+  return allocate_layers(problem);
+}
+
+// Where memory is the objective, the fullest device as empty as can be, to a thousandth of its
+// memory: by halving the share of it that may be taken.
+std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& problem,
+                                                   const Plan& plan, const Order& order,
+                                                   double most) const {
+  const auto within = [&](double share) { return allocate_within(share, problem, plan, order); };
+  if (options_.objective != Objective::memory || options_.second) return within(most);
+  constexpr double kNear = 1e-3;
+  double share = std::min(1.0, most), least = 0;
+  auto best = within(share);
+  while (best && share - least > kNear) {
+    const double middle = (least + share) / 2;
+    auto found = within(middle);
+    (found ? share : least) = middle;
+    if (found) best = std::move(found);
+  }
+  return best;
+}
+
+std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
+                                        double most) const {
+  std::vector<Plan> plans;
+  const auto add = [&](const PlanRequest& request) {
+    if (auto plan = legal(request)) plans.push_back(*std::move(plan));
+  };
+  const bool is_free = options_.space.recompute.empty();
+  const auto problem = has_named_layers() ? std::nullopt : problem_of(degrees, order);
+  if (problem && is_free) {
+    if (const auto found = allocate(*problem, degrees, order, most)) {
+      add(request_with(degrees, *found));
+    }
+    return plans;
+  }
+  const std::vector<int> layers = has_named_layers()
+                                      ? options_.layers_per_stage
+                                      : even_layers(degrees, whole_.front().job.model.layers);
+  for (const RecomputeChoice& choice : recomputations(options_.space, degrees.pipeline_parallel)) {
+    PlanRequest request = request_of(degrees);
+    request.layers_per_stage = layers;
+    if (problem && choice.per_stage.empty()) {
+      AllocationProblem restricted = *problem;
+      restrict_to(choice.every_stage, restricted);
+      const auto found = allocate(restricted, degrees, order, most);
+      if (!found) continue;
+      request = request_with(degrees, *found);
+    }
+    request.recompute = choice.every_stage;
+    request.recompute_per_stage = choice.per_stage;
+    add(request);
+  }
+  return plans;
+}
+
+}  // namespace trainyard

@@ -1,0 +1,37 @@
+#include "planner/unlike_team.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace trainyard {
+
+std::vector<Members> teams_of(std::size_t groups) {
+  std::vector<Members> teams;
+  for (std::size_t chosen = 1; chosen < std::size_t{1} << groups; ++chosen) {
+    Members members;
+    for (std::size_t g = 0; g < groups; ++g) {
+      if ((chosen >> g & 1) != 0) members.push_back(g);
+    }
+    if (members.size() > 1) teams.push_back(std::move(members));
+  }
+  std::stable_sort(teams.begin(), teams.end(),
+                   [](const Members& a, const Members& b) { return a.size() > b.size(); });
+  return teams;
+}
+
+GroupedJob job_of(const GroupedJob& job, const Members& members) {
+  GroupedJob part = job;
+  part.cluster.groups.clear();
+  for (const std::size_t g : members) part.cluster.groups.push_back(job.cluster.groups[g]);
+  return part;
+}
+
+GroupedPlan of_all(GroupedPlan plan, const Members& members, std::size_t groups) {
+  std::vector<GroupShare> shares(groups);
+  for (std::size_t i = 0; i < members.size(); ++i) shares[members[i]] = plan.shares[i];
+  plan.shares = std::move(shares);
+  for (std::size_t& g : plan.order) g = members[g];
+  return plan;
+}
+
+}  // namespace trainyard
