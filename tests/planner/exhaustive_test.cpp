@@ -154,9 +154,16 @@ class EveryPlan {
     return sizes;
   }
 
+  // What a stack may have instead of recomputation: under ZeRO-3, without a pipeline.
+  bool instead_of_recompute(const OffloadChoice& choice, int stage) const {
+    return job_.training.stack.offloads_activations && named_.offloads.empty() && stage == 3 &&
+           choice.name == "activations" && request_.pipeline_parallel == 1;
+  }
+
   // Those that are named, else what the stack can under this ZeRO stage.
   bool may_offload(const OffloadChoice& choice, int stage) const {
     if (!named_.offloads.empty()) return has(named_.offloads, choice.name);
+    if (instead_of_recompute(choice, stage)) return true;
     if (choice.zero_stages == nullptr) return true;
     const std::vector<int>& stages = job_.training.stack.offload.*choice.zero_stages;
     return std::find(stages.begin(), stages.end(), stage) != stages.end();
@@ -175,10 +182,14 @@ class EveryPlan {
       request_.zero_stage = stage;
       for (const int group : groups(stage)) {
         request_.sharding_group = group;
-        repeats();
+        instead_of_recompute(choice_of_hosts, stage) ? nothing_repeated() : repeats();
         request_.sharding_group.reset();
       }
     }
+  }
+
+  void nothing_repeated() {
+    visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
   }
 
   void repeats() {
@@ -399,6 +410,28 @@ void send_more_than_reduce(Job& job) {
   job.training.sequence_length = 16384;
   job.training.stack.overlap.pipeline = false;
   job.cluster.device.memory = Bytes(80e9);
+}
+
+// Activations fill what the device has, so that something has to be done about them.
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloadsInsteadOfRecomputing) {
+  RandomJobs drawn(21);
+  int offloaded = 0;
+  for (int i = 0; i < 24; ++i) {
+    Job job = drawn.next();
+    send_more_than_reduce(job);
+    job.cluster.device.memory = Bytes(0.5e9 * (2 + i % 5));
+    job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 64e9 : 1e12);
+    job.training.stack.offloads_activations = true;
+    const auto objective = i % 4 == 3 ? Objective::memory : Objective::step_time;
+    Named named;
+    if (i % 3 > 0) named.zero_stages = {3};
+    const SearchResult found = expect_the_same(prepare(job), objective, i, named);
+    if (testing::Test::HasFatalFailure()) return;
+    if (found.plans.empty()) continue;
+    const Offload& best = found.plans.front().plan.offload;
+    offloaded += best.activations == OffloadTarget::host ? 1 : 0;
+  }
+  EXPECT_GT(offloaded, 0);
 }
 
 // Leaves of one or two nodes and slow links above them, so that it matters where ranks lie.
