@@ -15,6 +15,7 @@
 #include "cli/style.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "planner/unlike_value.h"
 #include "scenarios/output.h"
 #include "scenarios/write_groups.h"
 
@@ -27,6 +28,8 @@ std::string use_words(const GroupedPlan& plan) {
       return plan.plan.layers_per_stage.empty() ? "stages on each, even layers" : "stages on each";
     case GroupUse::replicas:
       return "replicas on each";
+    case GroupUse::together:
+      return "as one cluster";
     case GroupUse::alone:
       break;
   }
@@ -102,7 +105,7 @@ std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objecti
 // Of a front none lost to another.
 std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
                        const GroupedPlans& found) {
-  std::string words = plan_line(plan.plan) + ".";
+  std::string words = plan_line(plan_of_all(plan)) + ".";
   if (&plan != &best && !found.second) words += " " + lost_words(plan, best, found.objective);
   if (plan.boundary > Seconds(0)) {
     words += fmt::format(" What crosses between the groups shows with {} of the step.",

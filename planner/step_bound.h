@@ -137,9 +137,9 @@ class StageBounds {
   std::vector<PassTimes> passes_, with_copies_;  // of the stages
   // Of their chunks, where they have several and once they were asked for.
   std::vector<PassTimes> chunk_passes_, chunks_with_copies_;
-  Seconds hidden_copies_;                        // of these, while stages wait for others
-  Seconds busy_;                                 // the slowest stage's passes
-  std::optional<Seconds> span_, ramp_;           // once they were asked for
+  Seconds hidden_copies_;               // of these, while stages wait for others
+  Seconds busy_;                        // the slowest stage's passes
+  std::optional<Seconds> span_, ramp_;  // once they were asked for
 };
 
 // The objective of a plan that is this good; 0 where nothing is known.

@@ -11,6 +11,7 @@
 #include "planner/unlike_replicas.h"
 #include "planner/unlike_space.h"
 #include "planner/unlike_team.h"
+#include "planner/unlike_together.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
@@ -27,17 +28,7 @@ GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const Prep
   GroupedPlan alone{
       .order = {group}, .plan = plan, .step_time = priced.step_time, .feasible = true};
   alone.shares.resize(cluster.groups.size());
-  alone.shares[group] = {.stages = plan.pipeline_parallel,
-                         .layers = job.job.model.layers,
-                         .replicas = plan.data_parallel,
-                         .microbatches = plan.microbatches,
-                         .recompute = {plan.recompute, plan.recompute_per_stage},
-                         .peak_memory = priced.peak_memory,
-                         .busy = computing_time(plan, priced)};
-  for (const StageEstimate& stage : priced.stages) {
-    Seconds& kernels = alone.shares[group].kernels;
-    kernels = std::max(kernels, kernels_of(plan, stage));
-  }
+  alone.shares[group] = share_of_whole(job, plan, priced);
   set_value(cluster, {&job, 1}, options, alone);
   return alone;
 }
@@ -87,6 +78,18 @@ void find_replicas_of(const GroupedJob& job, const std::vector<Members>& teams, 
   }
 }
 
+void find_together_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
+                      GroupedPlans& result) {
+  for (const Members& team : teams) {
+    watch.start_way();
+    if (watch.is_over(0)) return;
+    const auto found = find_together(job_of(job, team), watch);
+    if (is_best(found, result.together)) {
+      result.together = of_all(*found, team, job.cluster.groups.size());
+    }
+  }
+}
+
 // Of two objectives; the plans of a team are made those of all before another team is searched.
 template <void (*find)(const GroupedJob& job, GroupWatch& watch, GroupedFront& front)>
 void offer_all_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
@@ -124,6 +127,7 @@ std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<
   };
   add(GroupUse::pipeline, has_pipelines, {find_pipelines_of, offer_all_of<find_pipelines>});
   add(GroupUse::replicas, has_replicas, {find_replicas_of, offer_all_of<find_replicas>});
+  ways.push_back({find_together_of, offer_all_of<find_together>});
   return ways;
 }
 
@@ -182,9 +186,12 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
 std::vector<GroupedPlan> in_order(const GroupedPlans& found) {
   if (found.second) return found.front;
   std::vector<GroupedPlan> plans;
-  for (const auto& plan : {found.pipeline, found.even_pipeline, found.replicas}) {
+  for (const auto& plan : {found.pipeline, found.replicas, found.together}) {
     if (plan) plans.push_back(*plan);
   }
+  // Where even layers are the best they are the pipeline above.
+  const auto& even = found.even_pipeline;
+  if (even && even->step_time != found.pipeline->step_time) plans.push_back(*even);
   for (const auto& plan : found.alone) {
     if (plan) plans.push_back(*plan);
   }

@@ -1,12 +1,14 @@
-// Plans for a cluster of groups of unlike nodes (device generations). Three ways to use it: a
+// Plans for a cluster of groups of unlike nodes (device generations). Four ways to use it: a
 // pipeline through several groups, each with stages of its own and as many layers as suit its
 // devices and their memory (planner/unlike_pipeline.h); replicas of the whole network on several,
-// with micro-batches in the proportion of their speed (planner/unlike_replicas.h); or one group
-// alone. The first two through any of the groups, so that one that only delays is left out.
+// with micro-batches in the proportion of their speed (planner/unlike_replicas.h); several together
+// as one cluster of their slowest (planner/unlike_together.h); or one group alone. The first three
+// through any of the groups, so that one that only delays is left out.
 //
 // Assumes: a stage costs what it costs in a cluster made of its group's nodes alone; sends between
 // stages of two groups and the gradients of unlike replicas cross the boundary, all devices of the
-// narrower side at once; the schedule is 1F1B. Nodes of all groups have as many devices.
+// narrower side at once; the schedule is 1F1B (together: any). Nodes of all groups have as many
+// devices.
 #pragma once
 
 #include <atomic>
@@ -60,8 +62,7 @@ struct GroupShare {
   Seconds kernels;            // of a step, on the stage of it that has most of them
 };
 
-enum class GroupUse { pipeline, replicas, alone };
-constexpr std::size_t kGroupUses = 3;
+enum class GroupUse { pipeline, replicas, together, alone };
 
 struct GroupedPlan {
   GroupUse use = GroupUse::alone;
@@ -105,6 +106,7 @@ struct GroupedPlans {
   std::optional<GroupedPlan> even_pipeline;  // of its degrees, with even layers and one
                                              // recomputation
   std::optional<GroupedPlan> replicas;
+  std::optional<GroupedPlan> together;
   std::vector<std::optional<GroupedPlan>> alone;  // of each group
   bool complete = true;    // all of these ways were looked at from end to end
   Seconds bound;           // no plan of any kind takes less: the peak FLOP/s of all devices

@@ -8,18 +8,13 @@
 #include "planner/objective.h"
 #include "planner/request.h"
 #include "planner/unlike_space.h"
+#include "planner/unlike_team.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
 
 std::size_t as_size(int index) { return static_cast<std::size_t>(index); }
-
-int nodes_of_all(const GroupedJob& job) {
-  int nodes = 0;
-  for (const Cluster& group : job.cluster.groups) nodes += group.nodes;
-  return nodes;
-}
 
 // What a device computes of a step that `priced` tells of, as one of these stages.
 Seconds busy_of(const Plan& plan, const Estimate& priced, std::size_t first, int stages) {

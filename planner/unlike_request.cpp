@@ -11,6 +11,7 @@
 #include "planner/unlike_replicas.h"
 #include "planner/unlike_space.h"
 #include "planner/unlike_team.h"
+#include "planner/unlike_together.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
@@ -26,6 +27,7 @@ Expected<void> check_only_values(GroupUse use, const PlanRequest& plan) {
     return failure("/plan/recompute",
                    "found auto with groups of unlike nodes; allowed: none, selective, full");
   }
+  if (use == GroupUse::together) return {};
   SearchSpace asked;
   const bool is_named = plan.passes || !plan.schedule.empty();
   if (is_named) asked.schedule = {plan.passes ? "passes" : plan.schedule};
@@ -157,6 +159,20 @@ GroupedRequest in_team(GroupedRequest request, const Members& members) {
   return request;
 }
 
+Expected<GroupedPlan> price_team(const GroupedJob& team, const GroupedRequest& request,
+                                 const GroupSearchOptions& options) {
+  switch (request.use) {
+    case GroupUse::pipeline:
+      return price_pipeline(team, request, options);
+    case GroupUse::replicas:
+      return price_replicas(team, request, options);
+    case GroupUse::together:
+    case GroupUse::alone:
+      break;
+  }
+  return price_together(team, request.plan, options);
+}
+
 }  // namespace
 
 GroupedRequest request_of(const GroupedPlan& found) {
@@ -181,10 +197,9 @@ Expected<GroupedPlan> price_grouped(const GroupedJob& job, const GroupedRequest&
   std::ranges::sort(members);
   const GroupedJob team = job_of(job, members);
   const GroupedRequest part = in_team(request, members);
-  auto found = request.use == GroupUse::pipeline ? price_pipeline(team, part, options)
-                                                 : price_replicas(team, part, options);
-  return std::move(found).map(
-      [&](GroupedPlan plan) { return of_all(std::move(plan), members, groups); });
+  return price_team(team, part, options).map([&](GroupedPlan plan) {
+    return of_all(std::move(plan), members, groups);
+  });
 }
 
 }  // namespace trainyard

@@ -19,6 +19,26 @@ std::vector<Members> teams_of(std::size_t groups) {
   return teams;
 }
 
+GroupShare share_of_whole(const PreparedJob& job, const Plan& plan, const Estimate& priced) {
+  GroupShare share{.stages = plan.pipeline_parallel,
+                   .layers = job.job.model.layers,
+                   .replicas = plan.data_parallel,
+                   .microbatches = plan.microbatches,
+                   .recompute = {plan.recompute, plan.recompute_per_stage},
+                   .peak_memory = priced.peak_memory,
+                   .busy = computing_time(plan, priced)};
+  for (const StageEstimate& stage : priced.stages) {
+    share.kernels = std::max(share.kernels, kernels_of(plan, stage));
+  }
+  return share;
+}
+
+int nodes_of_all(const GroupedJob& job) {
+  int nodes = 0;
+  for (const Cluster& group : job.cluster.groups) nodes += group.nodes;
+  return nodes;
+}
+
 GroupedJob job_of(const GroupedJob& job, const Members& members) {
   GroupedJob part = job;
   part.cluster.groups.clear();

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "model/cost/estimate.h"
 #include "planner/unlike_groups.h"
 
 namespace trainyard {
@@ -11,6 +12,11 @@ using Members = std::vector<std::size_t>;
 
 // All choices of two groups or more, the larger first.
 std::vector<Members> teams_of(std::size_t groups);
+
+// Of a group whose every device takes part in the whole plan.
+GroupShare share_of_whole(const PreparedJob& job, const Plan& plan, const Estimate& priced);
+
+int nodes_of_all(const GroupedJob& job);
 
 GroupedJob job_of(const GroupedJob& job, const Members& members);
 

@@ -33,8 +33,8 @@ class Worker {
 
  private:
   // What is known of the plans of one shape, sharding and recomputation under every placement:
-  // nothing, that their bounds leave them out (held up: by traffic of parameters, of which a smaller
-  // group may have less), or that what is worth it was priced.
+  // nothing, that their bounds leave them out (held up: by traffic of parameters, of which a
+  // smaller group may have less), or that what is worth it was priced.
   enum class Fate { open, too_slow, held_up, too_large, settled };
   // Of a shape's plans with one sharding.
   struct Known {

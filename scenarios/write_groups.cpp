@@ -68,6 +68,8 @@ std::string_view name_of(GroupUse use) {
       return "pipeline";
     case GroupUse::replicas:
       return "replicas";
+    case GroupUse::together:
+      return "together";
     case GroupUse::alone:
       break;
   }

@@ -7,7 +7,8 @@ namespace {
 
 using Use = Named<GroupUse>;
 constexpr std::array kUses = {Use{"pipeline", GroupUse::pipeline},
-                              Use{"replicas", GroupUse::replicas}};
+                              Use{"replicas", GroupUse::replicas},
+                              Use{"together", GroupUse::together}};
 
 template <typename N>
 Field<GroupedRequest> numbers(std::string key, std::vector<N> GroupedRequest::*member,
@@ -69,7 +70,7 @@ const Section<GroupedRequest>& use_of_groups_section() {
       {
           choice("use", &G::use, kUses,
                  "pipeline: each group has as many stages as its devices fill; replicas: of the "
-                 "whole network, of any group"),
+                 "whole network, of any group; together: all as one cluster of the slowest"),
           numbers("order", &G::order, {.least = 0, .most = kMostGroups - 1},
                   "the groups at work, numbered from 0; of a pipeline in the order of its stages")
               .required(),

@@ -171,7 +171,7 @@ TEST(UnlikeGroups, LeaveOutWhatOnlyDelays) {
   EXPECT_EQ(found.replicas->shares[1].stages, 0);
   EXPECT_EQ(found.replicas->order, (std::vector<std::size_t>{0, 2}));
   EXPECT_LE(in_order(found).front().step_time, in_order(without).front().step_time);
-  EXPECT_EQ(in_order(found).size(), 6u);  // both pipelines, replicas, each alone
+  EXPECT_EQ(in_order(found).size(), 7u);  // both pipelines, replicas, together, each alone
 }
 
 // The narrow NICs of one group are those of its boundaries, not of the others'.
@@ -203,7 +203,7 @@ TEST(UnlikeGroups, DealLayersBetterThanEvenly) {
 TEST(UnlikeGroups, AreListedFastestFirst) {
   const GroupedPlans found = plan_groups(two_groups(2));
   const std::vector<GroupedPlan> plans = in_order(found);
-  ASSERT_EQ(plans.size(), 5u);  // both pipelines, replicas, either alone
+  ASSERT_EQ(plans.size(), 6u);  // both pipelines, replicas, together, either alone
   for (std::size_t i = 1; i < plans.size(); ++i) {
     EXPECT_LE(plans[i - 1].step_time, plans[i].step_time);
   }
