@@ -9,6 +9,7 @@
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
+#include "cli/given_plan.h"
 #include "cli/plan_capacity.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_report.h"
@@ -274,6 +275,9 @@ void add_findings(const PlanOptions& options, const Question& question, const Se
   const SearchOptions planner = planner_options(options, question.scenario);
   findings.baselines = baselines_of(question, planner.base);
   findings.notes = notes_on(question.job.job, planner, best_of(result), findings.improvement);
+  if (auto given = note_on_given_plan(question.scenario, result.space)) {
+    findings.notes.push_back(*std::move(given));
+  }
   if (result.optimal && !was_stopped()) {
     add_searches(question, added_options(options, question.scenario), result, findings);
   }

@@ -132,6 +132,50 @@ TEST(PlanAnswers, SayWhatTheStackIsNotKnownToHave) {
       << note;
 }
 
+// DeepSpeed has none (its catalog document).
+TEST(PlanAnswers, SayThatTheStackHasNoSequenceParallelism) {
+  const auto of_stack = [](const std::string& planner) {
+    return scenario("llama-3.1-8b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
+                    R"({ "global_batch": 32, "sequence_length": 4096, "stack": "deepspeed" })",
+                    planner);
+  };
+  const std::string words = "Sequence parallelism was not searched, for deepspeed has none";
+  const std::string unnamed =
+      words_of(run_trainyard("plan " + of_stack(R"({ "micro_batch": 1 })")).out);
+  EXPECT_NE(unnamed.find(words), std::string::npos) << unnamed;
+  const std::string named = words_of(
+      run_trainyard("plan " +
+                    of_stack(R"({ "micro_batch": 1, "sequence_parallel": [true, false] })"))
+          .out);
+  EXPECT_EQ(named.find(words), std::string::npos) << named;
+  EXPECT_NE(named.find("combinations of tensor_parallel, sequence_parallel,"), std::string::npos)
+      << named;
+}
+
+TEST(PlanAnswers, SayWhatOfTheGivenPlanHolds) {
+  const std::string file = quoted(write_scratch("given.json", R"({ "trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 32, "sequence_length": 4096 },
+    "plan": { "tensor_parallel": 2, "sequence_parallel": false, "zero_stage": 1,
+              "layers_per_stage": [32], "overlap": { "data_parallel": false } },
+    "planner": { "micro_batch": 1, "pipeline_parallel": 1 } })"));
+  const PrintedJson json = answer(file);
+  const PrintedJson& notes = json.at("notes");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].at("note"),
+            "of the given `plan` sequence_parallel, overlap are kept, tensor_parallel, zero_stage "
+            "are searched anew, layers_per_stage is not taken; the `planner` section fixes what is "
+            "to hold");
+  EXPECT_TRUE(notes[0].at("plans").empty());
+  for (const PrintedJson& plan : json.at("plans")) {
+    EXPECT_EQ(plan.at("plan").at("sequence_parallel"), false);
+    EXPECT_EQ(plan.at("plan").at("overlap").at("data_parallel"), false);
+  }
+  const PrintedJson& space = json.at("search").at("space");
+  EXPECT_EQ(std::count(space.begin(), space.end(), "sequence_parallel"), 0);
+  EXPECT_EQ(std::count(space.begin(), space.end(), "zero_stage"), 1);
+}
+
 // The head of 128,256 rows is worth two layers: others than even ones are faster.
 std::string improvable() {
   return llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 2, "pipeline_parallel": 4,
