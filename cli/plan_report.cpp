@@ -138,11 +138,11 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
     return fmt::format("no plan: {}.", explained.reason);
   }
   const std::string difference = plan_differences(explained.candidate->plan, winner.plan);
-  if (difference.empty()) {
-    return "is the best plan.";
-  }
-  return fmt::format("at its best {}. It {}.", plan_line(explained.candidate->plan),
-                     lost_words(winner, *explained.candidate, cluster));
+  std::string notes;
+  for (const std::string& note : explained.notes) notes += fmt::format(" Note: {}.", note);
+  if (difference.empty()) return "is the best plan." + notes;
+  return fmt::format("at its best {}. It {}.{}", plan_line(explained.candidate->plan),
+                     lost_words(winner, *explained.candidate, cluster), notes);
 }
 
 // Why even the closest plan does not fit, and what that says of the others.

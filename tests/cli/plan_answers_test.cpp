@@ -176,6 +176,44 @@ TEST(PlanAnswers, SayWhatOfTheGivenPlanHolds) {
   EXPECT_EQ(std::count(space.begin(), space.end(), "zero_stage"), 1);
 }
 
+// 3 divides no number of heads; Megatron-Core has no zb-v (its catalog document).
+TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
+  const std::pair<const char*, const char*> keys[] = {
+      {R"({ "micro_batch": 1, "tensor_parallel": 3 })",
+       "/planner/tensor_parallel: found 3, allowed a divisor of the 32 attention heads; nearest 2"},
+      {R"({ "pipeline_parallel": 2, "schedule": "zb-v" })",
+       "/planner/schedule: found zb-v, which megatron-core does not run, allowed "}};
+  for (const auto& [planner, words] : keys) {
+    const Ran ran = run_trainyard("plan " + llama_8b(planner));
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+  }
+}
+
+// 16 devices; with t = 8 there are two for the stages.
+TEST(PlanAnswers, ExplainWithAllOtherKeysFree) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1 })");
+  EXPECT_EQ(answer("--explain tp=8,pp=16 " + file).at("explained").at("reason"),
+            "pipeline_parallel: found 16, allowed a divisor of 2 = 16 devices / (tensor_parallel "
+            "· context_parallel); nearest 2");
+  const std::string schedule =
+      answer("--explain schedule=zb-v " + file).at("explained").at("reason");
+  EXPECT_EQ(schedule.find("schedule: found zb-v, which megatron-core does not run"), 0u)
+      << schedule;
+}
+
+TEST(PlanAnswers, ExplainWhatHasNoEffect) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 1,
+                                         "context_parallel": 1 })");
+  for (const char* key : {"sequence_parallel=true", "context_parallel_algorithm=ring"}) {
+    const PrintedJson notes =
+        answer(std::string("--explain ") + key + " " + file).at("explained").at("notes");
+    ASSERT_EQ(notes.size(), 1u) << key;
+    EXPECT_NE(notes[0].get<std::string>().find(" has no effect without "), std::string::npos);
+  }
+}
+
 // The head of 128,256 rows is worth two layers: others than even ones are faster.
 std::string improvable() {
   return llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 2, "pipeline_parallel": 4,
