@@ -86,16 +86,6 @@ PlannerKeys pinned_keys(const PlannerKeys& keys, const std::vector<PinnedKey>& p
   return narrowed;
 }
 
-PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pinned) {
-  request.data_parallel.reset();
-  request.schedule.clear();
-  const bool other_schedule =
-      std::ranges::find(pinned, "schedule", &PinnedKey::key) != pinned.end();
-  if (other_schedule) request.virtual_stages.reset();
-  for (const PinnedKey& pin : pinned) request = with_planner_key(request, pin.key, pin.value);
-  return request;
-}
-
 std::string pinned_words(const std::vector<PinnedKey>& pinned) {
   std::vector<std::string> words;
   words.reserve(pinned.size());

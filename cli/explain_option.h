@@ -18,8 +18,6 @@ Expected<std::vector<PinnedKey>> parse_pinned_keys(std::string_view text);
 // What the planner may choose with the pinned keys allowed these values only. Requires: parsed by
 // the above.
 PlannerKeys pinned_keys(const PlannerKeys& keys, const std::vector<PinnedKey>& pinned);
-// The request with the pinned keys replaced; data parallelism fills the cluster unless pinned.
-PlanRequest pinned_request(PlanRequest request, const std::vector<PinnedKey>& pinned);
 
 // "tensor_parallel 8, pipeline_parallel 16".
 std::string pinned_words(const std::vector<PinnedKey>& pinned);

@@ -9,6 +9,7 @@
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
+#include "cli/given_plan.h"
 #include "cli/plan_capacity.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_report.h"
@@ -18,7 +19,7 @@
 #include "planner/confirm.h"
 #include "planner/improvement.h"
 #include "planner/rank_orders.h"
-#include "planner/request.h"
+#include "planner/refusal.h"
 #include "scenarios/output.h"
 #include "scenarios/write_groups.h"
 #include "simulator/step.h"
@@ -158,8 +159,19 @@ const std::vector<Candidate>& best_of(const SearchResult& result) {
   return result.plans.empty() ? result.closest : result.plans;
 }
 
-Explained explain(const Question& question, SearchOptions options, std::vector<PinnedKey> pinned,
-                  const Plan& winner) {
+// What holds of the plans that are asked for and was pinned in vain.
+std::vector<std::string> notes_on_pinned(const Job& job, const std::vector<PinnedKey>& pinned,
+                                         const Candidate& found) {
+  SearchOptions asked;
+  asked.space = pinned_keys(PlannerKeys(), pinned);
+  std::vector<std::string> texts;
+  for (PlanNote& note : notes_on(job, asked, {found}, std::nullopt)) {
+    texts.push_back(std::move(note.text));
+  }
+  return texts;
+}
+
+Explained explain(const Question& question, SearchOptions options, std::vector<PinnedKey> pinned) {
   const PlannerKeys keys = pinned_keys(question.scenario.space, pinned);
   options.space = keys;
   options.base.layers_per_stage = keys.layers_per_stage;
@@ -175,17 +187,19 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   SearchResult result = run_search(question, options);
   if (!best_of(result).empty()) {
     explained.candidate = best_of(result).front();
+    explained.notes = notes_on_pinned(job, explained.pinned, *explained.candidate);
     return explained;
   }
   if (!result.optimal) {
     explained.reason = "none was found before the search was stopped";
     return explained;
   }
-  PlanRequest asked = pinned_request(request_of(winner), explained.pinned);
-  if (of_pipeline) asked.pipeline_parallel = std::max(2, asked.pipeline_parallel);
-  const auto plan = make_plan(asked, job.model, job.cluster, job.training);
-  explained.reason = plan ? "none is legal with the other keys as the scenario allows them"
-                          : fmt::format("{}: {}", plan.error().where, plan.error().message);
+  std::vector<std::string> suspects;
+  for (const PinnedKey& pin : explained.pinned) suspects.insert(suspects.begin(), pin.key);
+  const auto why = why_none_is_legal(question.job, options.space, options.base, suspects);
+  explained.reason =
+      why ? fmt::format("{}: {}", why->where.substr(why->where.rfind('/') + 1), why->message)
+          : "none is legal with the other keys as the scenario allows them";
   return explained;
 }
 
@@ -283,12 +297,15 @@ void add_findings(const PlanOptions& options, const Question& question, const Se
   const SearchOptions planner = planner_options(options, question.scenario);
   findings.baselines = baselines_of(question, planner.base);
   findings.notes = notes_on(question.job.job, planner, best_of(result), findings.improvement);
+  if (auto given = note_on_given_plan(question.scenario, result.space)) {
+    findings.notes.push_back(*std::move(given));
+  }
   if (result.optimal && !was_stopped()) {
     add_searches(question, added_options(options, question.scenario), result, findings);
   }
   findings.cut_short = result.optimal && was_stopped();
   if (!pinned.empty()) {
-    findings.explained = explain(question, planner, pinned, best_of(result).front().plan);
+    findings.explained = explain(question, planner, pinned);
   }
 }
 
@@ -365,14 +382,11 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-// With what is refused of plain data parallelism: mostly what is refused of all.
 std::string why_nothing(const Question& question, const SearchOptions& options, bool complete) {
   if (!complete) return "the time limit came before any plan that fits was found";
-  const Job& job = question.job.job;
-  const auto plain = make_plan(options.base, job.model, job.cluster, job.training);
-  const std::string_view none = "no plan of the space is legal for this job";
-  if (plain) return std::string(none);
-  return fmt::format("{}; {}: {}", none, plain.error().where, plain.error().message);
+  const std::string none = "no plan of the space is legal for this job";
+  const auto why = why_none_is_legal(question.job, options.space, options.base);
+  return why ? fmt::format("{}; {}: {}", none, why->where, why->message) : none;
 }
 
 int run(const PlanOptions& options) {

@@ -138,11 +138,11 @@ std::string explained_words(const Candidate& winner, const Explained& explained,
     return fmt::format("no plan: {}.", explained.reason);
   }
   const std::string difference = plan_differences(explained.candidate->plan, winner.plan);
-  if (difference.empty()) {
-    return "is the best plan.";
-  }
-  return fmt::format("at its best {}. It {}.", plan_line(explained.candidate->plan),
-                     lost_words(winner, *explained.candidate, cluster));
+  std::string notes;
+  for (const std::string& note : explained.notes) notes += fmt::format(" Note: {}.", note);
+  if (difference.empty()) return "is the best plan." + notes;
+  return fmt::format("at its best {}. It {}.{}", plan_line(explained.candidate->plan),
+                     lost_words(winner, *explained.candidate, cluster), notes);
 }
 
 // Why even the closest plan does not fit, and what that says of the others.
@@ -185,6 +185,17 @@ std::string left_out_words(const Question& question, const SearchResult& result)
         "runs the plan.",
         stack.name, stack.zero_stack);
   }
+  const auto varied = [&result](std::string_view name) {
+    return std::ranges::find(result.space, name) != result.space.end();
+  };
+  const bool by_plan =
+      question.scenario.plan && question.scenario.plan->sequence_parallel.has_value();
+  if (!varied("sequence_parallel") && !by_plan) {
+    words += fmt::format(
+        " Sequence parallelism was not searched, for {} has none: where `sequence_parallel` of "
+        "the `planner` section names it, it is.",
+        stack.name);
+  }
   const std::pair<std::string_view, bool> unnamed[] = {
       {"collective", named.collective.empty()},
       {"offload", named.offload.empty()},
@@ -192,9 +203,8 @@ std::string left_out_words(const Question& question, const SearchResult& result)
       {"sharding_group", named.sharding_group.empty()}};
   std::vector<std::string_view> fixed, of_stack;
   for (const auto& [name, by_stack] : unnamed) {
-    const bool varied = std::ranges::find(result.space, name) != result.space.end();
-    if (!varied) fixed.push_back(name);
-    if (varied && by_stack) of_stack.push_back(name);
+    if (!varied(name)) fixed.push_back(name);
+    if (varied(name) && by_stack) of_stack.push_back(name);
   }
   if (!of_stack.empty()) {
     words += fmt::format(" What {} can, of each of {}.", stack.name, fmt::join(of_stack, ", "));
@@ -275,6 +285,7 @@ std::string note_words(const PlanNote& note, std::size_t listed) {
         fmt::format("plan{} {}", places.size() > 1 ? "s" : "", fmt::join(places, ", ")));
   }
   if (note.improvement) whose.emplace_back("the improved one");
+  if (whose.empty()) return note.text + ".";
   return fmt::format("{}: {}.", fmt::join(whose, " and "), note.text);
 }
 

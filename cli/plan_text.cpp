@@ -64,10 +64,19 @@ std::string recompute_words(const Plan& plan) {
   return fmt::format("recompute {}", recompute_name(recompute));
 }
 
+bool shards_over_all(const Plan& plan) {
+  return plan.sharding_group == plan.data_parallel * plan.context_parallel;
+}
+
+// With the ranks of a group where that is not all.
+std::string zero_words(const Plan& plan) {
+  if (plan.zero_stage == 0 || shards_over_all(plan)) return fmt::format("ZeRO-{}", plan.zero_stage);
+  return fmt::format("ZeRO-{} over groups of {}", plan.zero_stage, count(plan.sharding_group));
+}
+
 // Keys beside the degrees; empty: it makes no difference to this plan.
 std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) {
   const bool sharded = plan.zero_stage > 0;
-  const bool by_all = plan.sharding_group == plan.data_parallel * plan.context_parallel;
   const auto only_if = [](bool matters, std::string value) {
     return matters ? std::move(value) : std::string();
   };
@@ -78,7 +87,8 @@ std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) 
        only_if(plan.context_parallel > 1,
                std::string(algorithm_name(plan.context_parallel_algorithm)))},
       {"sharding_group",
-       only_if(sharded, by_all ? std::string(kAllRanks) : fmt::format("{}", plan.sharding_group))},
+       only_if(sharded, shards_over_all(plan) ? std::string(kAllRanks)
+                                              : fmt::format("{}", plan.sharding_group))},
       {"offload", std::string(offload_name(plan.offload))},
       {"rank_order", plan.rank_order},
       {"collective", plan.collective.empty() ? "fastest" : plan.collective},
@@ -162,13 +172,19 @@ std::string plan_line(const Plan& plan) {
   if (plan.sequence_parallel) {
     words.emplace_back("sequence parallel");
   }
-  words.push_back(fmt::format("ZeRO-{}", plan.zero_stage));
+  words.push_back(zero_words(plan));
   if (plan.offload != Offload{}) {
     const std::string_view name = offload_name(plan.offload);
     words.push_back(
         fmt::format("{} in host memory", name == "all" ? "states and activations" : name));
   }
   words.push_back(recompute_words(plan));
+  if (plan.rank_order != Plan().rank_order) {
+    words.push_back(fmt::format("rank order {}", plan.rank_order));
+  }
+  if (!plan.collective.empty()) {
+    words.push_back(fmt::format("collectives by {}", plan.collective));
+  }
   return fmt::format("{}", fmt::join(words, " · "));
 }
 

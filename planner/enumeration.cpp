@@ -74,6 +74,7 @@ class Enumerator {
     result_.sharding_groups = space_.sharding_group;
     add_grouped_stages();
     result_.offloads = offloads_of(job_, space_, base_);
+    result_.sequence_choices = sequence_choices();
     add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
@@ -188,17 +189,17 @@ class Enumerator {
     return {sizes.begin(), sizes.end()};
   }
 
-  // Sequence parallelism as the stack has it, and without; nothing to choose on one tensor rank.
-  std::vector<bool> sequence_choices(int tensor) const {
-    if (tensor == 1) return {false};
+  // What the space names; else what the plan says; else as the stack has it, and without.
+  std::vector<bool> sequence_choices() const {
     const bool needed = job_.model.experts > 0;
     const bool usual = job_.training.stack.sequence_parallel || needed;
     std::vector<bool> choices;
     for (const bool choice : {true, false}) {
-      const bool wanted = space_.sequence_parallel.empty()
-                              ? (choice ? usual : !needed)
-                              : allowed(space_.sequence_parallel, choice);
-      if (wanted && choice == base_.sequence_parallel.value_or(choice)) choices.push_back(choice);
+      const bool by_default =
+          (choice ? usual : !needed) && choice == base_.sequence_parallel.value_or(choice);
+      const bool wanted =
+          space_.sequence_parallel.empty() ? by_default : allowed(space_.sequence_parallel, choice);
+      if (wanted) choices.push_back(choice);
     }
     return choices;
   }
@@ -223,8 +224,10 @@ class Enumerator {
   // These degrees in every variant of how they communicate.
   void add_variants(const Degrees& bare) {
     const std::vector<ContextAlgorithm> algorithms = context_choices(bare.context, bare.tensor);
+    const std::vector<bool> none = {false};  // nothing to choose on one tensor rank
+    const std::vector<bool>& sequences = bare.tensor == 1 ? none : result_.sequence_choices;
     for (Degrees& degrees : placed(bare)) {
-      for (const bool sequence : sequence_choices(bare.tensor)) {
+      for (const bool sequence : sequences) {
         for (const ContextAlgorithm algorithm : algorithms) {
           degrees.sequence_parallel = sequence;
           degrees.algorithm = algorithm;
@@ -516,6 +519,8 @@ std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enu
                                          "micro_batch",
                                          "recompute",
                                          "schedule"};
+  const bool both = all.sequence_choices.size() == (all.has_experts ? 1U : 2U);
+  if (space.sequence_parallel.empty() && !both) std::erase(dimensions, "sequence_parallel");
   const auto searched = [&](int stage) {
     return !space.zero_stage.has(stage) || allowed(all.zero_stages, stage);
   };

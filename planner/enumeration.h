@@ -84,6 +84,7 @@ struct Enumeration {
   std::vector<int> zero_stages;
   Numbers sharding_groups;  // empty: all ranks, and `nearby_groups`
   std::vector<SearchedOffload> offloads;
+  std::vector<bool> sequence_choices;  // of degrees with tensor parallelism
   std::vector<Placement> placements;
   // Lists of placements under which the layers of some degrees cost what they cost under the first.
   std::vector<std::vector<std::size_t>> other_placements = {{}};
@@ -122,7 +123,8 @@ Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
 
 // The dimensions of which every value is searched that the space allows, as documents spell them.
 // Of those with one value unless the space names more, only where it does or the stack has more;
-// no ZeRO stage where the stack cannot run one that the space allows. `all`: of this space.
+// no ZeRO stage where the stack cannot run one that the space allows, no sequence parallelism where
+// the stack or the plan leaves one value. `all`: of this space.
 std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all);
 
 // All divisors, ascending. Requires: number > 0.

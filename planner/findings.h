@@ -27,6 +27,7 @@ struct Explained {
   std::vector<PinnedKey> pinned;
   std::optional<Candidate> candidate;  // the best of them; one that does not fit when none does
   std::string reason;                  // without a candidate
+  std::vector<std::string> notes;      // what was pinned and has no effect on it, and the like
 };
 
 // What people do without a planner.

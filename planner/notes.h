@@ -14,7 +14,7 @@ namespace trainyard {
 
 struct PlanNote {
   std::string text;                // "sequence_parallel true has no effect without …"
-  std::vector<std::size_t> plans;  // places in the list, ascending
+  std::vector<std::size_t> plans;  // places in the list, ascending; empty: of the search
   bool improvement = false;        // of the improved plan too
 };
 

@@ -41,16 +41,4 @@ Expected<PlannerKeys> with_planner_key(const PlannerKeys& keys, const std::strin
       .map([&] { return std::move(changed); });
 }
 
-PlanRequest with_planner_key(const PlanRequest& request, const std::string& key,
-                             std::string_view value) {
-  const Document document{.name = key, .file = {}};
-  const Place place{&document, {}};
-  const Json read = json_or_text(value);
-  if (!check(plan_field(key)->shape, read, place)) return request;
-  Json plan = plan_section().write(request);
-  plan[key] = read;
-  PlanRequest changed;
-  return plan_section().read(plan, changed, place) ? changed : request;
-}
-
 }  // namespace trainyard

@@ -18,8 +18,4 @@ std::vector<std::string> planner_keys_of_plan();
 Expected<PlannerKeys> with_planner_key(const PlannerKeys& keys, const std::string& key,
                                        std::string_view value, const std::string& name);
 
-// The same of a plan; as it was where `value` is several, or a name of values.
-PlanRequest with_planner_key(const PlanRequest& request, const std::string& key,
-                             std::string_view value);
-
 }  // namespace trainyard

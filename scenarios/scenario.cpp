@@ -36,6 +36,8 @@ Expected<Scenario> read_value(Json value, const Place& place) {
   }
   if (scenario.name.empty()) scenario.name = place.document->file.stem().string();
   scenario.job_text = job_text(value);
+  if (!scenario.plan) return scenario;
+  for (const auto& entry : value.at("plan").items()) scenario.plan_keys.push_back(entry.key());
   return scenario;
 }
 

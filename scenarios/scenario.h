@@ -51,6 +51,7 @@ struct Scenario {
   Job job;
   std::optional<UnlikeCluster> unlike;          // where there are groups; job.cluster is the first
   std::optional<PlanRequest> plan;              // absent: the planner finds it
+  std::vector<std::string> plan_keys;           // those of `plan` that are written
   std::optional<GroupedRequest> use_of_groups;  // of unlike groups by the plan; without that
   PlannerKeys space;
   std::optional<Measured> measured;

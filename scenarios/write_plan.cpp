@@ -138,7 +138,8 @@ Json explained_json(const Scenario& scenario, const PreparedJob& job,
   for (const auto& [key, value] : explained->pinned) keys[key] = value;
   return {{"keys", std::move(keys)},
           {"best", best_json(scenario, job, explained->candidate)},
-          {"reason", explained->reason}};
+          {"reason", explained->reason},
+          {"notes", explained->notes}};
 }
 
 Json index_of(const std::vector<CapacityPoint>& points, const CapacityPoint* point) {

@@ -53,37 +53,6 @@ TEST(ExplainOption, TakesEveryKeyThatThePlannerChooses) {
   EXPECT_EQ(keys.recompute[0].every_stage, (Recompute{RecomputeMode::full, 2}));
 }
 
-// Chunks a stage were the other schedule's.
-TEST(ExplainOption, OfAScheduleHasItsChunks) {
-  const auto chunks = [](const char* keys) {
-    const PlanRequest winner{.pipeline_parallel = 4, .virtual_stages = 1, .schedule = "1f1b"};
-    return pinned_request(winner, parse_pinned_keys(keys).value()).virtual_stages;
-  };
-  EXPECT_EQ(chunks("schedule=zb-v"), std::nullopt);
-  EXPECT_EQ(chunks("vp=2,schedule=zb-v"), 2);
-  EXPECT_EQ(chunks("tp=2"), 1);
-}
-
-TEST(ExplainOption, ReplacesKeysOfARequest) {
-  const auto pinned = parse_pinned_keys("tp=4,recompute=full");
-  ASSERT_TRUE(pinned);
-  const PlanRequest request =
-      pinned_request({.tensor_parallel = 8, .pipeline_parallel = 2, .data_parallel = 4}, *pinned);
-  EXPECT_EQ(request.tensor_parallel, 4);
-  EXPECT_EQ(request.pipeline_parallel, 2);
-  EXPECT_FALSE(request.data_parallel) << "fills the cluster again";
-  EXPECT_EQ(request.recompute.mode, RecomputeMode::full);
-}
-
-TEST(ExplainOption, LeavesWhatNoPlanSaysOutOfARequest) {
-  const auto pinned = parse_pinned_keys("sharding_group=all,tp=[2,4],rank_order=tp-cp-ep-pp-dp");
-  ASSERT_TRUE(pinned);
-  const PlanRequest request = pinned_request({.tensor_parallel = 8}, *pinned);
-  EXPECT_EQ(request.tensor_parallel, 8);
-  EXPECT_FALSE(request.sharding_group);
-  EXPECT_EQ(request.rank_order, "tp-cp-ep-pp-dp");
-}
-
 TEST(ExplainOption, RefusesWithWhatIsAllowed) {
   EXPECT_EQ(error_of("tp=x").find("--explain: /tensor_parallel: found \"x\"; allowed: a whole"), 0U)
       << error_of("tp=x");

@@ -132,6 +132,88 @@ TEST(PlanAnswers, SayWhatTheStackIsNotKnownToHave) {
       << note;
 }
 
+// DeepSpeed has none (its catalog document).
+TEST(PlanAnswers, SayThatTheStackHasNoSequenceParallelism) {
+  const auto of_stack = [](const std::string& planner) {
+    return scenario("llama-3.1-8b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
+                    R"({ "global_batch": 32, "sequence_length": 4096, "stack": "deepspeed" })",
+                    planner);
+  };
+  const std::string words = "Sequence parallelism was not searched, for deepspeed has none";
+  const std::string unnamed =
+      words_of(run_trainyard("plan " + of_stack(R"({ "micro_batch": 1 })")).out);
+  EXPECT_NE(unnamed.find(words), std::string::npos) << unnamed;
+  const std::string named = words_of(
+      run_trainyard("plan " +
+                    of_stack(R"({ "micro_batch": 1, "sequence_parallel": [true, false] })"))
+          .out);
+  EXPECT_EQ(named.find(words), std::string::npos) << named;
+  EXPECT_NE(named.find("combinations of tensor_parallel, sequence_parallel,"), std::string::npos)
+      << named;
+}
+
+TEST(PlanAnswers, SayWhatOfTheGivenPlanHolds) {
+  const std::string file = quoted(write_scratch("given.json", R"({ "trainyard": "scenario/1",
+    "model": "llama-3.1-8b", "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 32, "sequence_length": 4096 },
+    "plan": { "tensor_parallel": 2, "sequence_parallel": false, "zero_stage": 1,
+              "layers_per_stage": [32], "overlap": { "data_parallel": false } },
+    "planner": { "micro_batch": 1, "pipeline_parallel": 1 } })"));
+  const PrintedJson json = answer(file);
+  const PrintedJson& notes = json.at("notes");
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0].at("note"),
+            "of the given `plan` sequence_parallel, overlap are kept, tensor_parallel, zero_stage "
+            "are searched anew, layers_per_stage is not taken; the `planner` section fixes what is "
+            "to hold");
+  EXPECT_TRUE(notes[0].at("plans").empty());
+  for (const PrintedJson& plan : json.at("plans")) {
+    EXPECT_EQ(plan.at("plan").at("sequence_parallel"), false);
+    EXPECT_EQ(plan.at("plan").at("overlap").at("data_parallel"), false);
+  }
+  const PrintedJson& space = json.at("search").at("space");
+  EXPECT_EQ(std::count(space.begin(), space.end(), "sequence_parallel"), 0);
+  EXPECT_EQ(std::count(space.begin(), space.end(), "zero_stage"), 1);
+}
+
+// 3 divides no number of heads; Megatron-Core has no zb-v (its catalog document).
+TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
+  const std::pair<const char*, const char*> keys[] = {
+      {R"({ "micro_batch": 1, "tensor_parallel": 3 })",
+       "/planner/tensor_parallel: found 3, allowed a divisor of the 32 attention heads; nearest 2"},
+      {R"({ "pipeline_parallel": 2, "schedule": "zb-v" })",
+       "/planner/schedule: found zb-v, which megatron-core does not run, allowed "}};
+  for (const auto& [planner, words] : keys) {
+    const Ran ran = run_trainyard("plan " + llama_8b(planner));
+    EXPECT_EQ(ran.status, 1);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+  }
+}
+
+// 16 devices; with t = 8 there are two for the stages.
+TEST(PlanAnswers, ExplainWithAllOtherKeysFree) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1 })");
+  EXPECT_EQ(answer("--explain tp=8,pp=16 " + file).at("explained").at("reason"),
+            "pipeline_parallel: found 16, allowed a divisor of 2 = 16 devices / (tensor_parallel "
+            "· context_parallel); nearest 2");
+  const std::string schedule =
+      answer("--explain schedule=zb-v " + file).at("explained").at("reason");
+  EXPECT_EQ(schedule.find("schedule: found zb-v, which megatron-core does not run"), 0u)
+      << schedule;
+}
+
+TEST(PlanAnswers, ExplainWhatHasNoEffect) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 1,
+                                         "context_parallel": 1 })");
+  for (const char* key : {"sequence_parallel=true", "context_parallel_algorithm=ring"}) {
+    const PrintedJson notes =
+        answer(std::string("--explain ") + key + " " + file).at("explained").at("notes");
+    ASSERT_EQ(notes.size(), 1u) << key;
+    EXPECT_NE(notes[0].get<std::string>().find(" has no effect without "), std::string::npos);
+  }
+}
+
 // The head of 128,256 rows is worth two layers: others than even ones are faster.
 std::string improvable() {
   return llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 2, "pipeline_parallel": 4,

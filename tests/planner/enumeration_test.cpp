@@ -53,6 +53,27 @@ TEST(Enumeration, SearchesSequenceParallelismWhereTheStackHasIt) {
   job.training.stack.sequence_parallel = true;
   EXPECT_GT(with_it({}, {}), 0);
   EXPECT_EQ(with_it({}, {.sequence_parallel = false}), 0);
+  EXPECT_GT(with_it(asked, {.sequence_parallel = false}), 0) << "the section is before the plan";
+}
+
+bool lists_sequence_parallelism(const Job& job, const SearchSpace& space, const PlanRequest& base) {
+  const auto listed = searched_dimensions(space, enumerate(prepare(job), space, base));
+  return std::ranges::find(listed, "sequence_parallel") != listed.end();
+}
+
+TEST(Enumeration, ListsSequenceParallelismWhereBothValuesAreSearched) {
+  Job job = small_dense_job();
+  SearchSpace named;
+  named.sequence_parallel = {true, false};
+  EXPECT_TRUE(lists_sequence_parallelism(job, {}, {}));
+  EXPECT_FALSE(lists_sequence_parallelism(job, {}, {.sequence_parallel = true}));
+  EXPECT_TRUE(lists_sequence_parallelism(job, named, {.sequence_parallel = true}));
+  job.training.stack.sequence_parallel = false;
+  EXPECT_FALSE(lists_sequence_parallelism(job, {}, {}));
+  EXPECT_TRUE(lists_sequence_parallelism(job, named, {}));
+  // Experts behind tensor parallelism need it (handbook §4): there is one legal value.
+  EXPECT_TRUE(lists_sequence_parallelism(small_moe_job(), {}, {}));
+  EXPECT_FALSE(lists_sequence_parallelism(small_moe_job(), {}, {.sequence_parallel = false}));
 }
 
 TEST(Enumeration, ShardsOverTheGroupsOfTheSpace) {

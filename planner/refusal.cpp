@@ -1,0 +1,312 @@
+#include "planner/refusal.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "planner/enumeration.h"
+#include "planner/node.h"
+
+namespace trainyard {
+namespace {
+
+// ---- Some legal plan ------------------------------------------------------------------
+
+// Beyond, a search has said that there is none.
+constexpr int kMostTried = 1 << 18;
+
+// Requests of a space one after the other, until one of them is legal.
+class LegalRequest {
+ public:
+  LegalRequest(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base)
+      : job_(job.job), all_(enumerate(job, space, base)), request_(base) {}
+
+  std::optional<PlanRequest> find() {
+    for (const Degrees& degrees : all_.degrees) {
+      set_degrees(all_, degrees, request_);
+      if (is_legal_with(degrees)) return request_;
+      if (tried_ > kMostTried) break;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_legal_with(const Degrees& degrees) {
+    const std::vector<Sharding> shardings = all_.shardings_of(degrees);
+    return std::ranges::any_of(all_.shapes[degrees.shapes], [&](const StepShape& shape) {
+      set_shape(shape, request_);
+      return std::ranges::any_of(shardings, [&](const Sharding& sharding) {
+        set_sharding(sharding, request_);
+        return is_legal_on(degrees.pipeline);
+      });
+    });
+  }
+
+  bool is_legal_on(int stages) {
+    return std::ranges::any_of(all_.recomputes, [&](const RecomputeChoice& choice) {
+      if (!choice.is_for(stages)) return false;
+      set_recompute(choice, request_);
+      ++tried_;
+      return plan_if_legal(request_, job_.model, job_.cluster, job_.training).has_value();
+    });
+  }
+
+  const Job& job_;
+  Enumeration all_;
+  PlanRequest request_;
+  int tried_ = 0;
+};
+
+struct Space {
+  SearchSpace named;
+  PlanRequest base;
+};
+
+std::optional<PlanRequest> legal_request(const PreparedJob& job, const Space& space) {
+  return LegalRequest(job, space.named, space.base).find();
+}
+
+// ---- Keys of a space ------------------------------------------------------------------
+
+struct Key {
+  std::string_view name;
+  bool (*named)(const Space& space);
+  void (*move)(Space& from, Space& to);
+};
+
+template <auto Member>
+constexpr Key key_of(std::string_view name) {
+  return {name, [](const Space& space) { return !(space.named.*Member).empty(); },
+          [](Space& from, Space& to) { to.named.*Member = std::exchange(from.named.*Member, {}); }};
+}
+
+// Those that are blamed before others stand before them.
+constexpr std::array kKeys = {
+    key_of<&SearchSpace::schedule>("schedule"),
+    key_of<&SearchSpace::virtual_stages>("virtual_stages"),
+    Key{"layers_per_stage", [](const Space& space) { return !space.base.layers_per_stage.empty(); },
+        [](Space& from, Space& to) {
+          to.base.layers_per_stage = std::exchange(from.base.layers_per_stage, {});
+        }},
+    key_of<&SearchSpace::recompute>("recompute"),
+    key_of<&SearchSpace::zero_stage>("zero_stage"),
+    key_of<&SearchSpace::micro_batch>("micro_batch"),
+    key_of<&SearchSpace::sharding_group>("sharding_group"),
+    key_of<&SearchSpace::expert_tensor_parallel>("expert_tensor_parallel"),
+    key_of<&SearchSpace::expert_parallel>("expert_parallel"),
+    key_of<&SearchSpace::data_parallel>("data_parallel"),
+    key_of<&SearchSpace::pipeline_parallel>("pipeline_parallel"),
+    key_of<&SearchSpace::context_parallel>("context_parallel"),
+    key_of<&SearchSpace::tensor_parallel>("tensor_parallel"),
+    key_of<&SearchSpace::sequence_parallel>("sequence_parallel"),
+    key_of<&SearchSpace::context_parallel_algorithm>("context_parallel_algorithm"),
+    key_of<&SearchSpace::rank_order>("rank_order"),
+    key_of<&SearchSpace::offload>("offload")};
+
+// Of keys that are numbers: how a request says one, and those that may be legal.
+struct NumberKey {
+  std::string_view name;
+  Numbers SearchSpace::*values;
+  void (*set)(PlanRequest& request, int value);
+  std::vector<int> (*candidates)(const Job& job);
+};
+
+std::vector<int> of_devices(const Job& job) { return divisors(job.cluster.devices()); }
+std::vector<int> of_batch(const Job& job) { return divisors(job.training.global_batch); }
+std::vector<int> of_layers(const Job& job) {
+  std::vector<int> counts(static_cast<std::size_t>(job.model.layers) + 2);
+  std::iota(counts.begin(), counts.end(), 1);
+  return counts;
+}
+
+template <auto Member>
+void set(PlanRequest& request, int value) {
+  request.*Member = value;
+}
+
+using S = SearchSpace;
+using R = PlanRequest;
+constexpr std::array kNumberKeys = {
+    NumberKey{"virtual_stages", &S::virtual_stages, set<&R::virtual_stages>, of_layers},
+    NumberKey{"zero_stage", &S::zero_stage, set<&R::zero_stage>,
+              [](const Job&) {
+                return std::vector<int>{0, 1, 2, 3};
+              }},
+    NumberKey{"micro_batch", &S::micro_batch, set<&R::micro_batch>, of_batch},
+    NumberKey{"sharding_group", &S::sharding_group, set<&R::sharding_group>, of_devices},
+    NumberKey{"expert_tensor_parallel", &S::expert_tensor_parallel, set<&R::expert_tensor_parallel>,
+              of_devices},
+    NumberKey{"expert_parallel", &S::expert_parallel, set<&R::expert_parallel>, of_devices},
+    NumberKey{"data_parallel", &S::data_parallel, set<&R::data_parallel>, of_devices},
+    NumberKey{"pipeline_parallel", &S::pipeline_parallel, set<&R::pipeline_parallel>, of_devices},
+    NumberKey{"context_parallel", &S::context_parallel, set<&R::context_parallel>, of_devices},
+    NumberKey{"tensor_parallel", &S::tensor_parallel, set<&R::tensor_parallel>, of_devices}};
+
+const NumberKey* number_key(std::string_view name) {
+  const auto* key = std::ranges::find(kNumberKeys, name, &NumberKey::name);
+  return key == kNumberKeys.end() ? nullptr : key;
+}
+
+// ---- What is refused of a key ---------------------------------------------------------
+
+int first_of(const Numbers& numbers) {
+  return numbers.values.empty() ? numbers.least : numbers.values.front();
+}
+
+std::string words_of(const Numbers& numbers) {
+  if (!numbers.values.empty()) return fmt::format("{}", fmt::join(numbers.values, ", "));
+  if (numbers.least == numbers.most) return fmt::format("{}", numbers.least);
+  if (numbers.most == Numbers().most) return fmt::format("{} and more", numbers.least);
+  return fmt::format("{} to {}", numbers.least, numbers.most);
+}
+
+// As a plan is refused that is legal but for this key; without the nearest value, which holds for
+// the other keys of that plan only. Empty: another key is refused then.
+std::string refused(const Job& job, const PlanRequest& request, std::string_view key) {
+  const auto plan = make_plan(request, job.model, job.cluster, job.training);
+  if (plan || plan.error().where != fmt::format("/plan/{}", key)) return "";
+  const std::string& message = plan.error().message;
+  return message.substr(0, message.find("; nearest"));
+}
+
+std::string refused_number(const Job& job, const NumberKey& key, PlanRequest request, int value) {
+  const std::string_view name = key.name;
+  if (name == "micro_batch") {
+    return fmt::format("found {}, allowed a divisor of a replica's share of the {} sequences",
+                       value, job.training.global_batch);
+  }
+  key.set(request, value);
+  if (name != "data_parallel") request.data_parallel.reset();
+  if (name == "virtual_stages") request.schedule.clear();
+  return refused(job, request, name);
+}
+
+// What the rules say of its first value where that is all that is named; else what is named.
+std::string refused_numbers(const PreparedJob& job, const NumberKey& key, const Space& rest,
+                            const Numbers& named, const PlanRequest& legal) {
+  const Numbers one = Numbers{first_of(named)};
+  const bool single = named == one || named == Numbers::between(first_of(named), first_of(named));
+  std::string words = single ? refused_number(job.job, key, legal, first_of(named)) : "";
+  if (words.empty()) {
+    words = fmt::format("found {}, of which no plan is legal", words_of(named));
+  }
+  std::vector<int> candidates = key.candidates(job.job);
+  std::ranges::stable_sort(candidates, {},
+                           [&](int value) { return std::abs(value - first_of(named)); });
+  for (const int value : candidates) {
+    if (named.has(value)) continue;
+    Space other = rest;
+    other.named.*key.values = {value};
+    if (legal_request(job, other)) return fmt::format("{}; nearest {}", words, value);
+  }
+  return words;
+}
+
+std::string refused_key(const PreparedJob& job, const Key& key, const Space& rest,
+                        const Space& named, PlanRequest legal) {
+  if (const NumberKey* number = number_key(key.name)) {
+    return refused_numbers(job, *number, rest, named.named.*number->values, legal);
+  }
+  std::string words;
+  if (key.name == "schedule" && named.named.schedule.size() == 1) {
+    legal.schedule = named.named.schedule.front();
+    legal.virtual_stages.reset();
+    words = refused(job.job, legal, key.name);
+  }
+  return words.empty() ? "no plan is legal with what it allows" : words;
+}
+
+// ---- Whom to blame --------------------------------------------------------------------
+
+std::vector<Key> keys_of(const Space& space, const std::vector<std::string>& suspects) {
+  std::vector<Key> keys;
+  const auto add = [&](const Key& key) {
+    if (key.named(space) && std::ranges::find(keys, key.name, &Key::name) == keys.end()) {
+      keys.push_back(key);
+    }
+  };
+  for (const std::string& name : suspects) {
+    const auto* key = std::ranges::find(kKeys, name, &Key::name);
+    if (key != kKeys.end()) add(*key);
+  }
+  std::ranges::for_each(kKeys, add);
+  return keys;
+}
+
+// With nothing else named; then beside the others.
+std::optional<Error> refused_of(const PreparedJob& job, const Space& space, const Key& key,
+                                bool alone) {
+  Space rest = space, named;
+  named.base = space.base;
+  named.base.layers_per_stage.clear();
+  key.move(rest, named);
+  if (alone) {
+    if (legal_request(job, named)) return std::nullopt;
+    rest = {{}, named.base};
+    rest.base.layers_per_stage.clear();
+  }
+  const auto legal = legal_request(job, rest);
+  if (!legal) return std::nullopt;
+  return Error{fmt::format("/planner/{}", key.name), refused_key(job, key, rest, named, *legal)};
+}
+
+// ---- What no plan of the job can have -------------------------------------------------
+
+// Of the batches beside this one that replicas of some number share evenly, the nearest with which
+// some plan is legal.
+std::optional<std::int64_t> nearest_batch(const Job& job, const PlanRequest& base) {
+  const std::int64_t found = job.training.global_batch;
+  std::vector<std::int64_t> batches;
+  for (const int replicas : divisors(job.cluster.devices())) {
+    const std::int64_t below = found - found % replicas;
+    if (below > 0) batches.push_back(below);
+    batches.push_back(below + replicas);
+  }
+  std::ranges::sort(batches, {}, [&](std::int64_t batch) { return std::abs(batch - found); });
+  for (const std::int64_t batch : batches) {
+    Job other = job;
+    other.training.global_batch = batch;
+    if (legal_request(prepare(std::move(other)), {{}, base})) return batch;
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> refused_of_job(const Job& job, const PlanRequest& base) {
+  Job even = job;  // as many sequences as there are replicas of one device each
+  even.training.global_batch = job.cluster.devices();
+  const auto plain = make_plan(base, even.model, even.cluster, even.training);
+  if (!plain) return plain.error();
+  const auto batch = nearest_batch(job, base);
+  if (!batch) return std::nullopt;
+  return Error{"/training/global_batch",
+               fmt::format("found {}, which no number of replicas that {} devices can hold shares "
+                           "evenly; nearest {}",
+                           job.training.global_batch, job.cluster.devices(), *batch)};
+}
+
+}  // namespace
+
+std::optional<Error> why_none_is_legal(const PreparedJob& job, const SearchSpace& space,
+                                       const PlanRequest& base,
+                                       const std::vector<std::string>& suspects) {
+  const Space all{space, base};
+  if (legal_request(job, all)) return std::nullopt;
+  Space none{{}, base};
+  none.base.layers_per_stage.clear();
+  if (!legal_request(job, none)) return refused_of_job(job.job, none.base);
+  const std::vector<Key> keys = keys_of(all, suspects);
+  for (const bool alone : {true, false}) {
+    for (const Key& key : keys) {
+      if (auto found = refused_of(job, all, key, alone)) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainyard
