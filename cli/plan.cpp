@@ -198,7 +198,7 @@ Explained explain(const Question& question, SearchOptions options, std::vector<P
   for (const PinnedKey& pin : explained.pinned) suspects.insert(suspects.begin(), pin.key);
   const auto why = why_none_is_legal(question.job, options.space, options.base, suspects);
   explained.reason =
-      why ? fmt::format("{}: {}", why->where.substr(why->where.rfind('/') + 1), why->message)
+      why ? fmt::format("/plan/{}: {}", why->where.substr(why->where.rfind('/') + 1), why->message)
           : "none is legal with the other keys as the scenario allows them";
   return explained;
 }

@@ -194,12 +194,13 @@ TEST(PlanAnswers, SayWhichKeyLeavesNothingLegal) {
 // 16 devices; with t = 8 there are two for the stages.
 TEST(PlanAnswers, ExplainWithAllOtherKeysFree) {
   const std::string file = llama_8b(R"({ "micro_batch": 1 })");
-  EXPECT_EQ(answer("--explain tp=8,pp=16 " + file).at("explained").at("reason"),
-            "pipeline_parallel: found 16, allowed a divisor of 2 = 16 devices / (tensor_parallel "
-            "· context_parallel); nearest 2");
+  EXPECT_EQ(
+      answer("--explain tp=8,pp=16 " + file).at("explained").at("reason"),
+      "/plan/pipeline_parallel: found 16, allowed a divisor of 2 = 16 devices / (tensor_parallel "
+      "· context_parallel); nearest 2");
   const std::string schedule =
       answer("--explain schedule=zb-v " + file).at("explained").at("reason");
-  EXPECT_EQ(schedule.find("schedule: found zb-v, which megatron-core does not run"), 0u)
+  EXPECT_EQ(schedule.find("/plan/schedule: found zb-v, which megatron-core does not run"), 0u)
       << schedule;
 }
 
