@@ -157,7 +157,7 @@ TEST(UnlikeAnswer, IsRefusedWithAPlanAndWhereNothingFits) {
   const Scenario planned =
       with_groups("dgx-a100-80gb", "dgx-h100-80gb", R"(, "plan": { "tensor_parallel": 2 })");
   EXPECT_EQ(answer_of_groups(grouped_job(planned), planned, {}).error().where, "/plan");
-  const Scenario large = with_groups("dgx-a100-80gb", "dgx-h100-80gb", "", "llama-3.1-405b");
+  const Scenario large = with_groups("dgx-a100-80gb", "dgx-h100-80gb", "", "gpt-1t");
   EXPECT_THAT(answer_of_groups(grouped_job(large), large, {}).error().message,
               HasSubstr("found no plan that fits"));
 }
