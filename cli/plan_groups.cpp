@@ -25,7 +25,7 @@ namespace {
 std::string use_words(const GroupedPlan& plan) {
   switch (plan.use) {
     case GroupUse::pipeline:
-      return plan.plan.layers_per_stage.empty() ? "stages on each, even layers" : "stages on each";
+      return plan.plan.layers_per_stage.empty() ? "even stages on each" : "stages on each";
     case GroupUse::replicas:
       return "replicas on each";
     case GroupUse::together:
@@ -102,10 +102,19 @@ std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objecti
                      percent(plan.value / best.value - 1));
 }
 
+// With the replicas of all groups, and their number where states are sharded over all of a group's.
+Plan shown_plan(const GroupedPlan& found) {
+  Plan plan = plan_of_all(found);
+  const Plan& own = found.plan;
+  const bool over_all = own.sharding_group == own.data_parallel * own.context_parallel;
+  if (over_all) plan.sharding_group = plan.data_parallel * plan.context_parallel;
+  return plan;
+}
+
 // Of a front none lost to another.
 std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
                        const GroupedPlans& found) {
-  std::string words = plan_line(plan_of_all(plan)) + ".";
+  std::string words = plan_line(shown_plan(plan)) + ".";
   if (&plan != &best && !found.second) words += " " + lost_words(plan, best, found.objective);
   if (plan.boundary > Seconds(0)) {
     words += fmt::format(" What crosses between the groups shows with {} of the step.",
@@ -367,13 +376,13 @@ auto with_progress(GroupSearchOptions options, const Work& work) {
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                          const Style& style, const std::vector<Objective>& objectives) {
   std::vector<Column> columns = {
-      {"#"}, {"use of the groups", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
+      {"#"}, {"use", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
   for (const Objective objective : objectives) {
     if (const auto value = value_column(objective)) columns.push_back(*value);
   }
   for (const Column& column :
        {Column{"devices", "", Align::left}, Column{"stages"}, Column{"layers"}, Column{"replicas"},
-        Column{"micro-batches", "each"}, Column{"memory", "GiB"}}) {
+        Column{"micro-", "batches"}, Column{"memory", "GiB"}}) {
     columns.push_back(column);
   }
   Table table(std::move(columns));
