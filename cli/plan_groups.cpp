@@ -375,8 +375,7 @@ auto with_progress(GroupSearchOptions options, const Work& work) {
 
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                          const Style& style, const std::vector<Objective>& objectives) {
-  std::vector<Column> columns = {
-      {"#"}, {"use", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
+  std::vector<Column> columns = {{"#"}, {"use", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
   for (const Objective objective : objectives) {
     if (const auto value = value_column(objective)) columns.push_back(*value);
   }
