@@ -16,6 +16,7 @@
 #include "planner/enumeration.h"
 #include "planner/unlike_pricer.h"
 #include "planner/unlike_space.h"
+#include "planner/unlike_team.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
@@ -29,20 +30,6 @@ Training training_of(const Job& job, const PlanRequest& request) {
   const int replicas = std::max(1, job.cluster.devices() / degrees);
   training.global_batch = std::int64_t{replicas} * request.micro_batch;
   return training;
-}
-
-GroupShare share_of(const PreparedJob& job, const Plan& plan, const Estimate& priced) {
-  GroupShare share{.stages = plan.pipeline_parallel,
-                   .layers = job.job.model.layers,
-                   .replicas = plan.data_parallel,
-                   .microbatches = plan.microbatches,
-                   .recompute = {plan.recompute, plan.recompute_per_stage},
-                   .peak_memory = priced.peak_memory,
-                   .busy = computing_time(plan, priced)};
-  for (const StageEstimate& stage : priced.stages) {
-    share.kernels = std::max(share.kernels, kernels_of(plan, stage));
-  }
-  return share;
 }
 
 // One group's replicas under the recomputation that is fastest for their number of micro-batches,
@@ -83,7 +70,7 @@ class ReplicaPricer {
       best = scratch_.step_time;
       chosen_ = plan;
       peak_ = scratch_.peak_memory;
-      share_ = share_of(job_, plan, scratch_);
+      share_ = share_of_whole(job_, plan, scratch_);
       held_ = scratch_.held;
     }
     return best;
@@ -418,7 +405,7 @@ Expected<GroupedPlan> price_replicas(const GroupedJob& job,
     if (!plan) return tl::unexpected(plan.error());
     plan->microbatches = groups[g].microbatches;
     const Estimate priced = estimate(team.own[g], *plan);
-    found.shares.push_back(share_of(team.own[g], *plan, priced));
+    found.shares.push_back(share_of_whole(team.own[g], *plan, priced));
     found.step_time = std::max(found.step_time, priced.step_time);
     found.feasible = found.feasible && priced.feasible;
     if (g == 0) found.plan = *plan;

@@ -13,7 +13,8 @@ using Members = std::vector<std::size_t>;
 // All choices of two groups or more, the larger first.
 std::vector<Members> teams_of(std::size_t groups);
 
-// Of a group whose every device takes part in the whole plan.
+// Of a group whose every device takes part in the whole plan: alone, in replicas, or as one
+// cluster.
 GroupShare share_of_whole(const PreparedJob& job, const Plan& plan, const Estimate& priced);
 
 int nodes_of_all(const GroupedJob& job);
