@@ -2,9 +2,11 @@
 #include <memory>
 #include <thread>
 
+#include "planner/baseline.h"
 #include "planner/bound.h"
 #include "planner/enumeration.h"
 #include "planner/planner.h"
+#include "planner/ranking.h"
 #include "planner/worker.h"
 
 namespace trainyard {
@@ -41,6 +43,45 @@ SearchCounts run(SharedSearch& shared) {
   return counts;
 }
 
+bool is_unbounded(const SearchSpace& space) {
+  const auto any = [](const Numbers& numbers) {
+    const Numbers all;
+    return numbers.values.empty() && numbers.least == all.least && numbers.most == all.most;
+  };
+  return any(space.tensor_parallel) && space.sequence_parallel.empty() &&
+         any(space.context_parallel) && space.context_parallel_algorithm.empty() &&
+         any(space.pipeline_parallel) && any(space.virtual_stages) && any(space.data_parallel) &&
+         any(space.expert_parallel) && any(space.expert_tensor_parallel) &&
+         any(space.micro_batch) && any(space.zero_stage) && any(space.sharding_group) &&
+         space.recompute.empty() && space.schedule.empty() && space.rank_order.empty() &&
+         space.collective.empty() && space.offload.empty();
+}
+
+bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
+  return std::ranges::any_of(candidates, [&plan](const Candidate& known) {
+    return !plan_before(known.plan, plan) && !plan_before(plan, known.plan);
+  });
+}
+
+// A search that was stopped is no worse than what people take without one.
+void offer_baselines(SharedSearch& shared) {
+  const SearchOptions& options = shared.options;
+  if (shared.candidates().empty() || !is_unbounded(options.space)) return;
+  const auto value = [&](Objective objective, const Candidate& found) {
+    return objective_value(shared.job, options.valuation, objective, found.plan, found.estimate);
+  };
+  for (const Expected<Candidate>& baseline :
+       {rule_of_thumb(shared.job, options.base, shared.evaluate),
+        data_parallel_only(shared.job, 0, options.base, shared.evaluate),
+        data_parallel_only(shared.job, 3, options.base, shared.evaluate)}) {
+    if (!baseline || !baseline->estimate.feasible) continue;
+    if (is_among(shared.candidates(), baseline->plan)) continue;
+    const Values values{value(options.objective, *baseline),
+                        options.second ? value(*options.second, *baseline) : 0};
+    shared.offer(values, baseline->plan, baseline->estimate);
+  }
+}
+
 double gap_of(const SharedSearch& shared, const SearchResult& result) {
   if (result.optimal) return 0;
   if (result.plans.empty()) return 1;
@@ -64,6 +105,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   const Enumeration space = enumerate(job, options.space, options.base);
   SharedSearch shared(job, options, evaluate, space, Aim::best);
   const SearchCounts counts = run(shared);
+  if (shared.stopped()) offer_baselines(shared);
   SearchResult result;
   result.plans = shared.candidates();
   result.objective = options.objective;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "model/cost/estimate.h"
+#include "planner/baseline.h"
 #include "planner/node.h"
 #include "planner/planner.h"
 #include "planner/traffic_floor.h"
@@ -369,6 +370,35 @@ TEST(Gap, IsThatOfTheOpenFrontier) {
       EXPECT_GE(step * (1 - found.gap), least * (1 - 1e-12)) << plans;
     }
   }
+}
+
+// What people take without a search: the first plans that are priced are seldom better.
+TEST(StoppedSearch, IsNoWorseThanTheBaselines) {
+  Job large = llama_8b_job(8);  // 70 billion parameters
+  large.model.layers = 80;
+  large.model.hidden_size = 8192;
+  large.model.ffn_size = 28672;
+  large.model.attention_heads = 64;
+  const PreparedJob job = prepare(large);
+  const Evaluator evaluate = analytic_evaluator(job);
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (const auto& baseline :
+       {rule_of_thumb(job, {}, evaluate), data_parallel_only(job, 0, {}, evaluate),
+        data_parallel_only(job, 3, {}, evaluate)}) {
+    if (baseline && baseline->estimate.feasible) {
+      least = std::min(least, baseline->estimate.step_time);
+    }
+  }
+  int taken = 0;
+  for (const std::int64_t plans : {1, 2, 5, 20, 60}) {
+    const SearchResult found = stopped_after(job, plans);
+    ASSERT_FALSE(found.optimal);
+    if (found.plans.empty()) continue;
+    const Seconds step = found.plans.at(0).estimate.step_time;
+    EXPECT_LE(step, least) << plans;
+    taken += step == least ? 1 : 0;
+  }
+  EXPECT_GT(taken, 0);
 }
 
 }  // namespace
