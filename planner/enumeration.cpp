@@ -404,29 +404,42 @@ std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
   return number;
 }
 
-std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
-                                         const PlanRequest& base) {
-  const bool has_link = job.cluster.device.host_bandwidth > BytesPerSecond(0);
+namespace {
+
+std::vector<SearchedOffload> offloads_of_stack(const Stack& stack) {
   std::vector<SearchedOffload> offloads;
-  const auto add = [&](const Offload& offload, const std::vector<int>& stages) {
-    if (has_link || offload == Offload{}) offloads.push_back({offload, stages});
-  };
-  if (!space.offload.empty()) {
-    for (const OffloadChoice& choice : kOffloads) {
-      if (allowed(space.offload, choice.name)) add(choice.offload, {});
-    }
-    return offloads;
-  }
-  add(base.offload, {});
-  if (base.offload != Offload{}) return offloads;
   for (const OffloadChoice& choice : kOffloads) {
     if (choice.zero_stages == nullptr) continue;
-    const std::vector<int>& stages = job.training.stack.offload.*choice.zero_stages;
-    if (!stages.empty()) add(choice.offload, stages);
+    const std::vector<int>& stages = stack.offload.*choice.zero_stages;
+    if (!stages.empty()) offloads.push_back({choice.offload, stages});
   }
   // As `resolve_recompute` takes it.
-  if (job.training.stack.offloads_activations && has_link) {
+  if (stack.offloads_activations) {
     offloads.push_back({{.activations = OffloadTarget::host}, {3}, true});
+  }
+  return offloads;
+}
+
+std::vector<SearchedOffload> named_offloads(const SearchSpace& space) {
+  std::vector<SearchedOffload> offloads;
+  for (const OffloadChoice& choice : kOffloads) {
+    if (allowed(space.offload, choice.name)) offloads.push_back({choice.offload, {}});
+  }
+  return offloads;
+}
+
+}  // namespace
+
+std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
+                                         const PlanRequest& base) {
+  std::vector<SearchedOffload> offloads = {{base.offload, {}}};
+  if (!space.offload.empty()) {
+    offloads = named_offloads(space);
+  } else if (base.offload == Offload{}) {
+    std::ranges::copy(offloads_of_stack(job.training.stack), std::back_inserter(offloads));
+  }
+  if (job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
+    std::erase_if(offloads, [](const SearchedOffload& o) { return o.offload != Offload{}; });
   }
   return offloads;
 }

@@ -16,27 +16,34 @@ namespace trainyard {
 bool Worker::expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                                     Plan& plan) {
   for (std::size_t i = 0; i < shardings.size(); ++i) {
-    Known& known = known_[i];
-    const bool by_device = only_adds_copies(shardings[i], i);
-    const Known& on_device = known_[shardings[i].on_device];
-    const int end = by_device ? on_device.settled_layers : node.stages.most_layers();
-    set_sharding(shardings[i], request_);
-    set_sharding(shardings[i], node.degrees, plan);
-    const bool settled = by_device && on_device.settled;
     if (shardings[i].without_recompute) {
       counts.illegal += std::ssize(placements_);
-    } else if (!settled && may_repeat_rather_than_copy(node, plan)) {
-      price_any_layers(node, end, plan);
-    } else if (!settled && shared_.repeats_any_layers) {
-      price_every_number(node, end, plan);
-    } else if (!settled && known.too_large) {
-      known.settled_layers = price_fewest_layers(node, end, plan);
     } else {
-      leave_out(Fate::too_slow);
+      expand_repeated_sharding(node, shardings[i], i, plan);
     }
     if (count(std::ssize(placements_)) && shared_.pricing_is_over()) return false;
   }
   return true;
+}
+
+void Worker::expand_repeated_sharding(const Expansion& node, const Sharding& sharding,
+                                      std::size_t index, Plan& plan) {
+  Known& known = known_[index];
+  const bool by_device = only_adds_copies(sharding, index);
+  const Known& on_device = known_[sharding.on_device];
+  const int end = by_device ? on_device.settled_layers : node.stages.most_layers();
+  set_sharding(sharding, request_);
+  set_sharding(sharding, node.degrees, plan);
+  const bool settled = by_device && on_device.settled;
+  if (!settled && may_repeat_rather_than_copy(node, plan)) {
+    price_any_layers(node, end, plan);
+  } else if (!settled && shared_.repeats_any_layers) {
+    price_every_number(node, end, plan);
+  } else if (!settled && known.too_large) {
+    known.settled_layers = price_fewest_layers(node, end, plan);
+  } else {
+    leave_out(Fate::too_slow);
+  }
 }
 
 bool Worker::may_repeat_rather_than_copy(const Expansion& node, Plan& plan) {

@@ -62,6 +62,8 @@ class Worker {
                        std::size_t index, const Plan& plan);
   bool expand_repeated_layers(const Expansion& node, const std::vector<Sharding>& shardings,
                               Plan& plan);
+  void expand_repeated_sharding(const Expansion& node, const Sharding& sharding, std::size_t index,
+                                Plan& plan);
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   void add_memory(const MemoryUse& use, PlanBound& bound) const;
