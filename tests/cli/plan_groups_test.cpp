@@ -1,0 +1,355 @@
+// `trainyard plan` of clusters of unlike nodes as its users see it, and what reads the plans that
+// it writes.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+#include "tests/cli/sweeping.h"
+
+namespace trainyard {
+namespace {
+
+TEST(PlanOfGroups, RefusesToConfirmWhatIsNotSimulated) {
+  const Ran ran = run_trainyard("plan --confirm 1 " + quoted(unlike_groups(2)));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_NE(ran.err.find("which the simulator does not play"), std::string::npos) << ran.err;
+}
+
+// The best plan of `file` as JSON, written to a document of the same folder.
+struct WrittenBest {
+  PrintedJson best;
+  std::filesystem::path document;
+};
+WrittenBest written_best(const std::filesystem::path& file) {
+  WrittenBest written{.best = {}, .document = file.parent_path() / "written.json"};
+  std::filesystem::remove(written.document);
+  const Ran ran =
+      run_trainyard("plan --format json --out " + quoted(written.document) + " " + quoted(file));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  EXPECT_EQ(json.at("written").at("plan"), "plans/0");
+  written.best = json.at("plans").at(0);
+  return written;
+}
+
+// A pipeline through both groups, and replicas on both: estimate prices what was written.
+TEST(PlanOfGroups, WritesAPlanThatEstimateReads) {
+  for (const auto& [section, use] :
+       {std::pair{R"("pipeline_parallel": 2, "tensor_parallel": 8, "data_parallel": 2)",
+                  "pipeline"},
+        {R"("data_parallel": 4, "tensor_parallel": 8)", "replicas"}}) {
+    const auto [best, document] =
+        written_best(unlike_groups(2, fmt::format(R"(, "price": ["1 USD/h", "2 USD/h"],
+                                          "planner": {{ {} }})",
+                                                  section)));
+    EXPECT_EQ(best.at("use"), use);
+    const Ran ran = run_trainyard("estimate --format json " + quoted(document));
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const PrintedJson priced = PrintedJson::parse(ran.out).at("plans").at(0);
+    for (const char* key : {"use", "order", "step_time_s", "step_time_high_s", "boundary_s",
+                            "memory_share", "cost_per_step_usd", "energy_per_step_joule"}) {
+      EXPECT_EQ(priced.at(key), best.at(key)) << key;
+    }
+    EXPECT_EQ(priced.at("groups"), best.at("groups"));
+    const Ran simulated = run_trainyard("simulate " + quoted(document));
+    EXPECT_EQ(simulated.status, 2);
+    EXPECT_EQ(lines_of(simulated.err).size(), 1u) << simulated.err;
+  }
+}
+
+// One group at a hundredth of the other's price: it is the cluster of what is written.
+TEST(PlanOfGroups, WritesOneGroupAloneAsAClusterOfItsOwn) {
+  const auto file = unlike_groups(2, R"(, "price": ["100 USD/h", "1 USD/h"],
+                                          "planner": { "schedule": "interleaved-1f1b",
+                                                       "pipeline_parallel": 2 })");
+  const auto [best, document] = written_best(file);
+  ASSERT_EQ(best.at("use"), "alone");
+  const Ran ran = run_trainyard("estimate --format json " + quoted(document));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson priced = PrintedJson::parse(ran.out);
+  EXPECT_EQ(priced.at("step_time_s"), best.at("step_time_s"));
+  EXPECT_NEAR(priced.at("cost_per_step_usd").get<double>(),
+              best.at("cost_per_step_usd").get<double>(), 1e-12);
+  EXPECT_EQ(run_trainyard("simulate " + quoted(document)).status, 0);
+}
+
+TEST(PlanOfGroups, RefusesAUseThatCannotBe) {
+  const auto refused = [](const std::string& sections, const std::string& line) {
+    const Ran ran = run_trainyard("estimate " + quoted(unlike_groups(2, sections)));
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_NE(ran.err.find(line), std::string::npos) << ran.err;
+  };
+  refused(R"(, "use_of_groups": { "order": [0, 1] })", "/use_of_groups: found without /plan");
+  refused(R"(, "plan": {})", "/plan: found a plan with groups of unlike nodes");
+  refused(R"(, "plan": {}, "use_of_groups": { "order": [0, 4] })", "/use_of_groups/order/1");
+  refused(R"(, "plan": { "tensor_parallel": 8 }, "use_of_groups":
+               { "use": "replicas", "order": [0, 1], "micro_batches": [8, 8] })",
+          "found 32 sequences in all; allowed: 128");
+  const Ran alike = run_trainyard(
+      "estimate " +
+      quoted(small_scenario(R"(, "plan": {}, "use_of_groups": { "order": [0, 1] })")));
+  EXPECT_EQ(alike.status, 2);
+  EXPECT_NE(alike.err.find("/use_of_groups: found with one kind of node"), std::string::npos)
+      << alike.err;
+}
+
+// 8 + 8 replicas of 16 devices each: what does not fit is told, as of one kind of node.
+TEST(PlanOfGroups, EstimatesWhatDoesNotFit) {
+  const auto file = unlike_groups(2, R"(, "plan": { "tensor_parallel": 1 }, "use_of_groups":
+      { "use": "replicas", "order": [0, 1], "micro_batches": [2, 6] })");
+  const Ran ran = run_trainyard("estimate " + quoted(file));
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("does not fit"), std::string::npos) << ran.out;
+}
+
+// No scenario of one kind of node has another way than the whole of it: beside a plan of step time
+// the front has what takes less memory, and ends with the least of it.
+TEST(PlanOfGroups, ListsTheFrontOfTwoObjectives) {
+  const std::string file = quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 8 })"));
+  const PrintedJson json =
+      PrintedJson::parse(run_trainyard("plan --format json --pareto step-time,memory " + file).out);
+  EXPECT_EQ(json.at("second_objective"), "memory");
+  const PrintedJson& plans = json.at("plans");
+  ASSERT_GT(plans.size(), 1u);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    EXPECT_GT(plans[i].at("step_time_s"), plans[i - 1].at("step_time_s"));
+    EXPECT_LT(plans[i].at("memory_share"), plans[i - 1].at("memory_share"));
+  }
+  const auto best_by = [&file](const std::string& objective, const char* key) {
+    const Ran ran = run_trainyard("plan --format json --objective " + objective + " " + file);
+    return PrintedJson::parse(ran.out).at("plans").at(0).at(key).get<double>();
+  };
+  EXPECT_LE(plans.front().at("step_time_s").get<double>(),
+            best_by("step-time", "step_time_s") * (1 + 1e-9));
+  EXPECT_LE(plans.back().at("memory_share").get<double>(),
+            best_by("memory", "memory_share") * (1 + 2e-3));
+  const Ran text = run_trainyard("plan --pareto step-time,memory " + file);
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_NE(text.out.find("the plans that none found beats in both"), std::string::npos)
+      << text.out;
+}
+
+TEST(PlanOfGroups, IsRobust) {
+  const auto stragglers = [](const char* speed) {
+    return quoted(unlike_groups(
+        2, fmt::format(R"(, "reliability": {{ "stragglers": {{ "mtbf": "30 days", "speed": {},
+                                                             "detection": "1 days" }} }})",
+                       speed)));
+  };
+  const Ran ran = run_trainyard("plan --robust " + stragglers("0.5"));
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("at the high end of their intervals"), std::string::npos) << ran.out;
+  const PrintedJson json =
+      PrintedJson::parse(run_trainyard("plan --robust --format json " + stragglers("0.5")).out);
+  for (const PrintedJson& plan : json.at("plans")) {
+    EXPECT_GT(plan.at("step_time_high_s"), plan.at("step_time_s"));
+    EXPECT_LT(plan.at("step_time_low_s"), plan.at("step_time_s"));
+  }
+}
+
+TEST(PlanOfGroups, ExplainsKeysWhereNothingFits) {
+  const std::string file = quoted(unlike_groups(
+      2, R"(, "planner": { "tensor_parallel": 1, "pipeline_parallel": 1, "recompute": "none",
+                            "zero_stage": 0 })"));
+  const Ran ran = run_trainyard("plan --explain tp=8 " + file);
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("explained      tensor_parallel 8: at its best"), std::string::npos)
+      << ran.out;
+}
+
+// Replicas and pipelines shard over all: 3 ranks are no group of 2, 4, … or 32.
+TEST(PlanOfGroups, NamesTheShardingGroupThatLeavesAWayOut) {
+  const Ran ran = run_trainyard(
+      "plan --format json " + quoted(unlike_groups(2, R"(, "planner": { "sharding_group": 3 })")));
+  const PrintedJson left_out = PrintedJson::parse(ran.out).at("ways_left_out");
+  ASSERT_GE(left_out.size(), 2u) << ran.out;
+  for (const PrintedJson& way : left_out) {
+    if (way.at("use") == "alone") continue;
+    EXPECT_EQ(way.at("reason"), "no sharding_group that all groups at work can have is allowed");
+  }
+}
+
+// A100 has no 8-bit floats (datasheet): of the two it is not the one whose price is missed.
+TEST(PlanOfGroups, AsksNoPriceOfWhatNoPlanCanUse) {
+  const std::string file = quoted(write_scratch("groups_fp8_price.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "groups": [{ "node": "dgx-a100-80gb", "nodes": 1 },
+                            { "node": "dgx-h100-80gb", "nodes": 1 }] },
+    "training": { "global_batch": 64, "sequence_length": 4096, "precision": "fp8" } })"));
+  const Ran ran = run_trainyard("plan --objective cost " + file);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("/cluster/groups/1 (dgx-h100-80gb): the device has no price"),
+            std::string::npos)
+      << ran.err;
+}
+
+// The catalog's devices have powers and no prices.
+TEST(PlanOfGroups, NamesTheGroupWhosePriceIsNotKnown) {
+  const std::string file =
+      "'" TRAINYARD_SOURCE "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'";
+  const Ran ran = run_trainyard("plan --objective cost " + file);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_NE(ran.err.find("/cluster/groups/0 (dgx-a100-80gb): the device has no price"),
+            std::string::npos)
+      << ran.err;
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+}
+
+// 16 A100 at 1 USD an hour and 16 H100 at 100: only what leaves the dear ones out is worth it.
+TEST(PlanOfGroups, OrdersByTheObjective) {
+  const std::string file = quoted(unlike_groups(2, R"(, "price": ["1 USD/h", "100 USD/h"])"));
+  const Ran printed = run_trainyard("plan --format json --objective cost " + file);
+  ASSERT_EQ(printed.status, 0) << printed.err;
+  const PrintedJson json = PrintedJson::parse(printed.out);
+  EXPECT_EQ(json.at("objective"), "cost");
+  const PrintedJson& best = json.at("plans").at(0);
+  EXPECT_EQ(best.at("use"), "alone");
+  EXPECT_EQ(best.at("order").at(0), 0);
+  const auto bill = [](const PrintedJson& plan, double dollars_an_hour) {
+    return plan.at("step_time_s").get<double>() / 3600 * 16 * dollars_an_hour;
+  };
+  EXPECT_NEAR(best.at("cost_per_step_usd").get<double>(), bill(best, 1), 1e-9);
+  for (const PrintedJson& plan : json.at("plans")) {
+    if (plan.at("order").size() != 2) continue;
+    EXPECT_NEAR(plan.at("cost_per_step_usd").get<double>(), bill(plan, 101), 1e-6);
+  }
+  for (const auto& [objective, head] : {std::pair{"cost", "USD/step"},
+                                        {"energy", "kWh/step"},
+                                        {"memory", "fullest"},
+                                        {"goodput", "goodput"}}) {
+    const Ran ran = run_trainyard(fmt::format("plan --objective {} {}", objective, file));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.out.find(head), std::string::npos) << ran.out;
+    EXPECT_NE(ran.out.find(" % higher."), std::string::npos) << ran.out;
+  }
+}
+
+TEST(PlanOfGroups, KeepsToThePlannerSection) {
+  const std::string file = quoted(unlike_groups(
+      2, R"(, "planner": { "tensor_parallel": 4, "schedule": ["1f1b"], "context_parallel": 1 })"));
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  EXPECT_EQ(json.at("plans").size(), 5u);
+  EXPECT_TRUE(json.at("ways_left_out").empty());
+  for (const PrintedJson& plan : json.at("plans")) {
+    EXPECT_EQ(plan.at("plan").at("tensor_parallel"), 4);
+  }
+}
+
+// As the section does where it says the same.
+TEST(PlanOfGroups, ExplainsKeys) {
+  const std::string file = quoted(unlike_groups(2));
+  const PrintedJson explained =
+      PrintedJson::parse(run_trainyard("plan --format json --explain tp=8,mb=4 " + file).out)
+          .at("explained");
+  EXPECT_EQ(explained.at("keys").at("tensor_parallel"), "8");
+  const PrintedJson bounded = PrintedJson::parse(
+      run_trainyard("plan --format json " +
+                    quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 8,
+                                                              "micro_batch": 4 })")))
+          .out);
+  EXPECT_EQ(explained.at("best"), bounded.at("plans").at(0));
+  const Ran none = run_trainyard("plan --explain tp=3 " + file);
+  EXPECT_EQ(none.status, 0) << none.err;
+  EXPECT_NE(none.out.find("explained      tensor_parallel 3: no plan: a pipeline through"),
+            std::string::npos)
+      << none.out;
+}
+
+TEST(PlanOfGroups, SaysWhichWaysThePlannerSectionLeavesOut) {
+  const std::string file =
+      quoted(unlike_groups(2, R"(, "planner": { "context_parallel": 2, "micro_batch": 1 })"));
+  const Ran ran = run_trainyard("plan " + file);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  const std::string reason = "the only context_parallel there, 1, is not allowed by the";
+  EXPECT_NE(ran.out.find("left out       replicas on several groups: " + reason), std::string::npos)
+      << ran.out;
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  EXPECT_EQ(json.at("plans").size(), 3u);  // as one cluster, and either alone
+  ASSERT_EQ(json.at("ways_left_out").size(), 2u);
+  EXPECT_EQ(json.at("ways_left_out").at(0).at("use"), "pipeline");
+  const Ran none =
+      run_trainyard("plan " + quoted(unlike_groups(2, R"(, "planner": { "tensor_parallel": 3 })")));
+  EXPECT_EQ(none.status, 1) << none.out;
+  EXPECT_NE(none.out.find("no tensor_parallel that all groups at work can"), std::string::npos)
+      << none.out;
+  EXPECT_NE(none.out.find("no plan on dgx-h100-80gb alone is legal and allowed"), std::string::npos)
+      << none.out;
+}
+
+// DeepSeek-V3 on two generations takes seconds from end to end.
+std::string large_groups() {
+  return quoted(write_scratch("groups.json", R"({
+    "trainyard": "scenario/1", "model": "deepseek-v3",
+    "cluster": { "groups": [{ "node": "dgx-h100-80gb", "nodes": 512 },
+                            { "node": "dgx-b200", "nodes": 512 }] },
+    "training": { "global_batch": 15360, "sequence_length": 4096 } })"));
+}
+
+// How much is found in a given time is the machine's business; that it is said is not.
+void expect_the_best_so_far(const Ran& ran) {
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  const PrintedJson& search = json.at("search");
+  EXPECT_EQ(search.at("complete"), false);
+  const PrintedJson& plans = json.at("plans");
+  EXPECT_EQ(ran.status, plans.empty() ? 1 : 0) << ran.err;
+  const double bound = search.at("step_time_bound_s").get<double>();
+  EXPECT_GT(bound, 0);
+  const double gap = search.at("gap").get<double>();
+  EXPECT_NEAR(gap, plans.empty() ? 1 : 1 - bound / plans.at(0).at("step_time_s").get<double>(),
+              1e-9);
+}
+
+TEST(PlanOfGroups, PrintsTheBestSoFarAtATimeLimit) {
+  expect_the_best_so_far(run_trainyard("plan --format json --time-limit 0.2 " + large_groups()));
+}
+
+TEST(PlanOfGroups, PrintsTheBestSoFarWhenInterrupted) {
+  const Ran ran =
+      run_trainyard("plan --format json " + large_groups(), "timeout --preserve-status -s INT 0.4");
+  if (ran.status != 130) return expect_the_best_so_far(ran);
+  EXPECT_EQ(ran.out, "") << "nothing was found";
+}
+
+// A100 has no 8-bit floats (datasheet).
+TEST(PlanOfGroups, SaysWhichDevicesCannotComputeInThePrecision) {
+  const std::string file = quoted(write_scratch("groups_fp8.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "groups": [{ "node": "dgx-a100-80gb", "nodes": 2 },
+                            { "node": "dgx-a100-80gb", "nodes": 1 },
+                            { "node": "dgx-h100-80gb", "nodes": 2 }] },
+    "training": { "global_batch": 64, "sequence_length": 4096, "precision": "fp8" } })"));
+  const Ran ran = run_trainyard("plan " + file);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find(" a100-sxm-80gb: no plan can use them"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("a100-sxm-80gb, a100-sxm-80gb"), std::string::npos) << ran.out;
+  const Ran printed = run_trainyard("plan --format json " + file);
+  const PrintedJson json = PrintedJson::parse(printed.out);
+  ASSERT_EQ(json.at("left_out").size(), 2u) << printed.out;
+  EXPECT_EQ(json.at("left_out").at(1).at("group"), 1);
+  EXPECT_EQ(json.at("left_out").at(1).at("name"), "dgx-a100-80gb");
+  EXPECT_EQ(json.at("left_out").at(1).at("reason"), "a100-sxm-80gb does not compute in fp8");
+  const std::vector<std::string> rows = lines_of(run_trainyard("plan --format csv " + file).out);
+  EXPECT_EQ(std::count_if(rows.begin(), rows.end(),
+                          [](const std::string& row) {
+                            return row.find(",left out,,,dgx-a100-80gb,") != std::string::npos;
+                          }),
+            2);
+}
+
+TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
+  const Ran ran = run_trainyard("plan --format json --top 2 '" TRAINYARD_SOURCE
+                                "/scenarios/cases/llama-3.1-70b-64-a100-and-64-h100.json'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  EXPECT_EQ(json.at("plans").size(), 2u);
+  EXPECT_EQ(json.at("search").at("complete"), true);
+}
+
+}  // namespace
+}  // namespace trainyard
