@@ -1,6 +1,7 @@
 #include "scenarios/fields/reference.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "scenarios/catalog.h"
 #include "scenarios/file.h"
@@ -41,6 +42,13 @@ Expected<std::unique_ptr<OpenDocument>> parsed(std::string_view text, Document d
   return failure(
       error.where.empty() ? document.name : fmt::format("{}: {}", document.name, error.where),
       error.message);
+}
+
+// As many as a line has room for.
+std::string allowed_names(std::string_view kind, const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 16;
+  if (names.size() > kMost) return fmt::format("the name of a {} in the catalog", kind);
+  return fmt::format("\"{}\"", fmt::join(names, "\", \""));
 }
 
 }  // namespace
@@ -108,10 +116,11 @@ Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
                                                        const Place& place) {
   const CatalogEntry* entry = find_in_catalog(kind, text);
   if (entry == nullptr && !looks_like_a_path(text)) {
-    const std::string nearest = nearest_name(text, catalog_names(kind));
+    const std::vector<std::string> names = catalog_names(kind);
+    const std::string nearest = nearest_name(text, names);
     return place.error(fmt::format(
-        "found {}; allowed: the name of a {} in the catalog or a path to a {}/1 document{}",
-        shown(std::string_view(text)), kind, kind,
+        "found {}; allowed: {} or a path to a {}/1 document{}", shown(std::string_view(text)),
+        allowed_names(kind, names), kind,
         nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
   }
   auto opened =
