@@ -29,7 +29,7 @@ std::string_view short_name(StepPass pass) {
 }
 
 bool has_own_name(OperationKind kind) {
-  return kind >= OperationKind::embedding && kind <= OperationKind::move;
+  return kind >= OperationKind::embedding && kind < OperationKind::move;
 }
 
 // "qkv projection, weight gradient", "cast, mlp up", "all-gather, tensor", "send to 12".

@@ -6,7 +6,8 @@ namespace {
 std::size_t buffer_of(const Operand& operand) { return static_cast<std::size_t>(operand.buffer); }
 
 bool carries(OperationKind kind) {
-  return kind == OperationKind::all_gather || kind == OperationKind::copy;
+  return kind == OperationKind::all_gather || kind == OperationKind::copy ||
+         kind == OperationKind::move;
 }
 
 // The i-th that is read becomes the i-th that is written. Whether anything was new.

@@ -114,7 +114,7 @@ OperatorTime operator_time(const Device& device, const Training& training, const
     case OperatorClass::memory_bound:
       break;
   }
-  const double factor = training.stack.memory_traffic;
+  const double factor = is_sequence_copy(op.kind) ? 1 : training.stack.memory_traffic;
   return {memory_bound_time(device, op.forward_traffic * factor),
           memory_bound_time(device, op.backward_traffic * factor), Seconds(0)};
 }

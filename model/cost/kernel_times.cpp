@@ -30,6 +30,7 @@ double every_second_share(const Transformer& model, const Operator& op) {
     case OperatorKind::mlp_down:
     case OperatorKind::shared_down:
     case OperatorKind::expert_down:
+    case OperatorKind::scatter_copy:  // what it scatters is kept
       return 0;
     case OperatorKind::permutation:  // on the way to the experts
       return 0.5;
@@ -75,10 +76,16 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
   if (reads_attention_input(model, op.kind)) times.attention_cover.whole += time.input_gradient;
   if (op.kind == before_attention_input(model)) times.attention_cover.split = time.weight_gradient;
   switch (op.kind) {
+    case OperatorKind::gather_copy: {  // attention's is the first of all
+      const bool first = times.attention_cover.whole <= Seconds(0);
+      (first ? times.attention_cover : times.mlp_cover).whole += time.input_gradient;
+      break;
+    }
+    case OperatorKind::head_copy:
     case OperatorKind::mlp_up:
     case OperatorKind::shared_up:
     case OperatorKind::output_head:
-      times.mlp_cover.whole = time.input_gradient;
+      times.mlp_cover.whole += time.input_gradient;
       break;
     case OperatorKind::mlp_down:
     case OperatorKind::shared_down:
@@ -92,6 +99,7 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
 KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const OperatorList& operators,
                    const GemmTimeTable* gemms) {
   KernelTimes times;
+  Bytes copied;
   bool behind_experts = false, before_experts = true;
   for (const Operator& op : operators) {
     const OperatorTime time = operator_time(job.job.cluster.device, job.job.training, op, gemms);
@@ -105,6 +113,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     times.all.weight_gradient += time.weight_gradient;
     times.saved += op.saved;
     times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
+    if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
     if (op.cls == OperatorClass::attention) {
       times.attention_core_forward += time.forward;
@@ -126,6 +135,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
       times.saved_outside_core += op.saved;
     }
   }
+  times.gradients += copied;  // before it is scattered, beside what it is a copy of
   return times;
 }
 

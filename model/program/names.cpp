@@ -68,7 +68,7 @@ constexpr std::array<std::string_view, 58> kKinds = {
     "send",
     "receive",
 };
-constexpr std::array<std::string_view, 29> kOperators = {
+constexpr std::array<std::string_view, 33> kOperators = {
     "attention norm",
     "qkv projection",
     "query down",
@@ -94,8 +94,12 @@ constexpr std::array<std::string_view, 29> kOperators = {
     "shared activation",
     "shared down",
     "mlp residual",
+    "gather copy",
+    "scatter copy",
     "embedding",
+    "embedding copy",
     "final norm",
+    "head copy",
     "output head",
     "cross-entropy",
 };

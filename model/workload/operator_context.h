@@ -32,6 +32,11 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
 Operator norm(const OperatorContext& context, OperatorKind kind, double elements, double weights);
 Operator hidden_norm(const OperatorContext& context, OperatorKind kind);
 
+// Beside the collectives of a block or an end, where the stack and the shard have such copies: each
+// reads and writes n·h elements. Gathers are of what the GEMM reads, cast or not; sums of
+// activations.
+void append_sequence_copy(const OperatorContext& context, OperatorKind kind, OperatorList& list);
+
 void append_attention(const OperatorContext& context, bool sliding, OperatorList& list);
 void append_dense_mlp(const OperatorContext& context, OperatorList& list);
 void append_experts(const OperatorContext& context, OperatorList& list);

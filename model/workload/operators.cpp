@@ -85,6 +85,25 @@ Operator hidden_norm(const OperatorContext& context, OperatorKind kind) {
   return norm(context, kind, context.local_tokens * context.hidden, vectors * context.hidden);
 }
 
+bool is_sequence_copy(OperatorKind kind) {
+  return kind == OperatorKind::gather_copy || kind == OperatorKind::scatter_copy ||
+         kind == OperatorKind::embedding_copy || kind == OperatorKind::head_copy;
+}
+
+void append_sequence_copy(const OperatorContext& context, OperatorKind kind, OperatorList& list) {
+  const Stack& stack = context.training.stack;
+  const bool sharded = context.shard.sequence_parallel && context.shard.tensor > 1;
+  if (!stack.copies_sharded_sequences || !sharded) return;
+  const double elements = 2 * context.tokens * context.hidden;
+  const bool in_layer = kind == OperatorKind::gather_copy || kind == OperatorKind::scatter_copy;
+  const double summed = elements * context.activation;
+  const double gathered = in_layer && stack.quantised_gathers ? elements * context.gemm_input
+                                                              : elements * context.activation;
+  const bool gathers = kind == OperatorKind::gather_copy || kind == OperatorKind::head_copy;
+  list.push_back(gathers ? memory_bound(kind, gathered, summed, 0)
+                         : memory_bound(kind, summed, gathered, 0));
+}
+
 namespace {
 
 // From the last GEMM on: its input is kept, its output nowhere.
@@ -160,6 +179,7 @@ OperatorList embedding_operators(const Transformer& model, const Training& train
   }
   OperatorList list;
   list.push_back(op);
+  append_sequence_copy(context, OperatorKind::embedding_copy, list);
   return list;
 }
 
@@ -175,6 +195,7 @@ OperatorList head_operators(const Transformer& model, const Training& training,
   const double logits = context.tokens * columns;
   OperatorList list;
   list.push_back(hidden_norm(context, OperatorKind::final_norm));
+  append_sequence_copy(context, OperatorKind::head_copy, list);
   list.push_back(head);
   list.push_back(memory_bound(OperatorKind::cross_entropy,
                               logits * training.stack.cross_entropy_forward_bytes,

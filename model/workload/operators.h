@@ -43,8 +43,13 @@ enum class OperatorKind : std::uint8_t {
   shared_activation,
   shared_down,
   mlp_residual,
+  gather_copy,   // of what a column-parallel GEMM's input was gathered to; backward of what its
+                 // gradient is scattered from (Stack::copies_sharded_sequences)
+  scatter_copy,  // of what a row-parallel GEMM's output is scattered from, and backward
   embedding,
+  embedding_copy,  // as scatter_copy
   final_norm,
+  head_copy,  // as gather_copy
   output_head,
   cross_entropy,
 };
@@ -89,6 +94,9 @@ struct Operator {
   bool in_attention_core = false;  // repeated, and `saved` dropped, by selective recomputation of
                                    // the core (Korthikanti 2022); never so under flash attention
 };
+
+// Whether it is a copy of a whole tensor beside a collective: nothing to fuse it with.
+bool is_sequence_copy(OperatorKind kind);
 
 // How one layer is cut.
 struct LayerShard {

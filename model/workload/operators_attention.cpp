@@ -187,6 +187,7 @@ void append_output_projection(const OperatorContext& context, OperatorList& list
 
 void append_attention(const OperatorContext& context, bool sliding, OperatorList& list) {
   const AttentionShape core = core_shape(context, sliding);
+  append_sequence_copy(context, OperatorKind::gather_copy, list);
   if (context.model.latent_attention) {
     append_latent_down(context, list);
     append_latent_up(context, core, list);
@@ -196,6 +197,7 @@ void append_attention(const OperatorContext& context, bool sliding, OperatorList
   append_core(context, core, list);
   append_ring_merge(context, core, list);
   append_output_projection(context, list);
+  append_sequence_copy(context, OperatorKind::scatter_copy, list);
 }
 
 }  // namespace trainyard

@@ -148,6 +148,7 @@ void append_routed_experts(const OperatorContext& context, OperatorList& list) {
 // One dense MLP over all tokens. Its input is the router's, which that keeps unless it is cast.
 void append_shared_experts(const OperatorContext& context, OperatorList& list) {
   const bool cast = context.training.precision.casts_gemm_inputs();
+  append_sequence_copy(context, OperatorKind::gather_copy, list);
   append_mlp(
       context,
       {OperatorKind::shared_up, OperatorKind::shared_activation, OperatorKind::shared_down},
@@ -155,16 +156,19 @@ void append_shared_experts(const OperatorContext& context, OperatorList& list) {
        .ffn = shared_expert_width(context.model) / context.tensor,
        .saved_input = cast ? context.gemm_input * context.local_tokens * context.hidden : 0.0},
       list);
+  append_sequence_copy(context, OperatorKind::scatter_copy, list);
 }
 
 }  // namespace
 
 void append_dense_mlp(const OperatorContext& context, OperatorList& list) {
+  append_sequence_copy(context, OperatorKind::gather_copy, list);
   append_mlp(context, {OperatorKind::mlp_up, OperatorKind::mlp_activation, OperatorKind::mlp_down},
              {.rows = context.tokens,
               .ffn = static_cast<double>(context.model.ffn_size) / context.tensor,
               .saved_input = context.gemm_input * context.local_tokens * context.hidden},
              list);
+  append_sequence_copy(context, OperatorKind::scatter_copy, list);
 }
 
 void append_experts(const OperatorContext& context, OperatorList& list) {

@@ -133,6 +133,10 @@ struct Stack {
   std::vector<std::string> schedules;  // pipeline schedules it runs, by name; empty: any
 
   StackOverlap overlap;
+  // Sequences are sharded in the second dimension of the tensors. Collectives work on the first
+  // one, so that beside each gather and each reduce-scatter of activations the whole tensor is
+  // copied.
+  bool copies_sharded_sequences = false;
   // Gathers of sequence parallelism carry the GEMM's cast input (fp8 recipes), not 16-bit
   // activations (Transformer Engine, torchao float8).
   bool quantised_gathers = false;

@@ -263,6 +263,9 @@ std::vector<Field<Stack>> runtime_fields() {
           .absent("it runs them itself"),
       schedules_field(),
       object<stack_overlap_section>("overlap", &S::overlap, "defaults of the plan's `overlap`"),
+      flag("copies_sharded_sequences", &S::copies_sharded_sequences,
+           "sequences are sharded in the second dimension of the tensors: the whole tensor is "
+           "copied beside each all-gather and reduce-scatter of sequence parallelism"),
       flag("quantised_gathers", &S::quantised_gathers,
            "gathers of sequence parallelism carry the cast input of low-precision GEMMs"),
       number("tensor_parallel_hidden", &S::tensor_parallel_hidden,

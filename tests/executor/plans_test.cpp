@@ -463,6 +463,23 @@ TEST(ExecutedPlan, ThatLeavesOutStepsThatOverflowIsTheUnshardedNetwork) {
   }
 }
 
+// torchtitan's copies beside gathers and scatters, with what it recomputes.
+TEST(ExecutedPlan, WithCopiesBesideCollectivesIsTheUnshardedNetwork) {
+  Training training = training_in("fp32", "adam");
+  training.stack.copies_sharded_sequences = true;
+  training.stack.selective = SelectiveRecompute::every_second_matmul;
+  for (const RecomputeMode mode : {RecomputeMode::none, RecomputeMode::selective}) {
+    PlanRequest request;
+    request.tensor_parallel = 2;
+    request.sequence_parallel = true;
+    request.data_parallel = 2;
+    request.zero_stage = 3;
+    request.recompute = {mode, 0};
+    expect_right(tiny_llama(false), request, fmt::format("copies {}", static_cast<int>(mode)),
+                 training);
+  }
+}
+
 TEST(ExecutedPlan, InEightBitsIsWithinItsToleranceOfTheUnshardedNetwork) {
   // Rows of whole blocks on every rank, which a GPU asks for.
   Transformer blocks = tiny_llama(false);
@@ -486,7 +503,11 @@ TEST(ExecutedPlan, InEightBitsIsWithinItsToleranceOfTheUnshardedNetwork) {
     gathered.data_parallel = 1;
     Training training = training_in(recipe, "adam");
     training.stack.quantised_gathers = true;
-    expect_right(model, gathered, fmt::format("{} gathered in 8 bits", recipe), training);
+    for (const bool copies : {false, true}) {
+      training.stack.copies_sharded_sequences = copies;
+      expect_right(model, gathered, fmt::format("{} gathered in 8 bits, {}", recipe, copies),
+                   training);
+    }
   }
 }
 

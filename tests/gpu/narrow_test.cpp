@@ -101,7 +101,8 @@ TEST(RecipesIn8Bits, SumFastInForwardPassesAlone) {
   }
 }
 
-// Gathers of sequence parallelism carry a cast; masks of dropout are no numbers in 8 bits.
+// Gathers of sequence parallelism carry a cast, copies behind them too; masks of dropout are no
+// numbers in 8 bits.
 TEST(RecipesIn8Bits, AreFollowedThroughAProgram) {
   PlanRequest request;
   request.tensor_parallel = 2;
@@ -110,6 +111,7 @@ TEST(RecipesIn8Bits, AreFollowedThroughAProgram) {
   Training training = tiny_training();
   training.precision = *find_precision_recipe("fp8");
   training.stack.quantised_gathers = true;
+  training.stack.copies_sharded_sequences = true;
   training.stack.dropout = true;
   const Setting setting = tiny_setting(tiny_gpt(false), training, request);
   const auto program = lower(setting.model, setting.training, setting.plan);
@@ -121,7 +123,8 @@ TEST(RecipesIn8Bits, AreFollowedThroughAProgram) {
       for (const Operand& operand : operation.operands) {
         const auto buffer = static_cast<std::size_t>(operand.buffer);
         const bool of_8_bits = program->buffers[buffer].dtype == Dtype::fp8;
-        if (operation.kind == OperationKind::all_gather && of_8_bits) {
+        const bool copied = operation.part && is_sequence_copy(*operation.part);
+        if ((operation.kind == OperationKind::all_gather || copied) && of_8_bits) {
           EXPECT_TRUE(formats[buffer].exists()) << program->buffers[buffer].name;
           ++gathered;
         }

@@ -58,6 +58,7 @@ Job with_overlap(Job job, int kinds) {
   stack.overlap.tensor_parallel = (kinds & 1) != 0;
   stack.overlap.context_parallel = (kinds & 2) != 0;
   stack.overlap.expert_parallel = (kinds & 4) != 0;
+  stack.copies_sharded_sequences = kinds % 3 == 1;
   stack.tensor_parallel_hidden = 0.7;
   stack.host_layer_forward = Seconds((kinds & 8) != 0 ? 1e-3 : 0);
   return job;

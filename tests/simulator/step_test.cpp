@@ -84,6 +84,40 @@ TEST(Step, ExposesTheTensorParallelTrafficOfTheEstimate) {
   }
 }
 
+// torchtitan with tensor parallelism copies what it gathers and scatters, forward, backward and
+// again where that is repeated: kernels of both roads, which make the steps of both longer alike.
+TEST(Step, CopiesWhatIsGatheredAndScatteredAsTheEstimateDoes) {
+  struct Both {
+    Estimate expected;
+    StepSimulation found;
+  };
+  const auto both = [](const char* precision, RecomputeMode mode, bool copies) {
+    Job job = llama_8b_on_h100(1, 16).job;
+    job.training.precision = *find_precision_recipe(precision);
+    job.training.stack.copies_sharded_sequences = copies;
+    job.training.stack.quantised_gathers = true;
+    job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+    job.training.stack.recompute_stops_early = true;
+    const PreparedJob prepared = prepare(job);
+    PlanRequest request = degrees(8, 1);
+    request.sequence_parallel = true;
+    request.recompute = {mode, 0};
+    const Plan plan = legal_plan(prepared, request);
+    return Both{estimate(prepared, plan), played(prepared, plan)};
+  };
+  for (const char* precision : {"bf16", "fp8"}) {
+    for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+      const Both with = both(precision, mode, true), without = both(precision, mode, false);
+      const Breakdown &expected = with.expected.breakdown, &found = with.found.breakdown;
+      EXPECT_NEAR(found.compute / expected.compute, 1, 1e-6);
+      EXPECT_NEAR(found.embedding_head / expected.embedding_head, 1, 1e-6);
+      const Seconds longer = with.expected.step_time - without.expected.step_time;
+      ASSERT_GT(longer, 0.02 * without.expected.step_time);
+      EXPECT_NEAR((with.found.step_time - without.found.step_time) / longer, 1, 0.03);
+    }
+  }
+}
+
 // What communication takes from the compute beside it is the device's figure where that was
 // measured, the stack's elsewhere: both price it alike, and more of it makes the step longer.
 TEST(Step, IsSlowedBesideCommunicationAsTheDeviceWasMeasured) {

@@ -145,8 +145,9 @@ class Again {
     const bool sums_what_is_kept =
         op.kind == OperationKind::all_reduce && kept_.contains(op.operands.front().buffer);
     return op.part == OperatorKind::attention_core || op.group == Group::context ||
-           op.kind == OperationKind::reduce_scatter || is_last(op) || moves_tokens(op) ||
-           sums_what_is_kept || (behind_last_ && is_communication(op.kind));
+           op.part == OperatorKind::scatter_copy || op.kind == OperationKind::reduce_scatter ||
+           is_last(op) || moves_tokens(op) || sums_what_is_kept ||
+           (behind_last_ && is_communication(op.kind));
   }
 
   // What was turned in place and kept is not turned again.

@@ -279,16 +279,41 @@ Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int wh
           .message = buffer.bytes()};
 }
 
+bool NetworkUnit::copies_sequences(Phase phase) const {
+  return lowering_.training.stack.copies_sharded_sequences && lowering_.plan.sequence_parallel &&
+         lowering_.plan.tensor_parallel > 1 && phase != Phase::weight_gradient;
+}
+
+// This rank's rows are neighbours in every tensor of a program: the copy moves what it would have
+// to reorder.
+int NetworkUnit::sequence_copy(Phase phase, int whole, bool column_parallel,
+                               std::string_view name) {
+  ProgramBuffer buffer = lowering_.program.buffers[static_cast<std::size_t>(whole)];
+  buffer.name = name;
+  const int copied = lowering_.add(buffer);
+  const bool layer = of_parameters_ == Scope::layer;
+  const OperatorKind part =
+      column_parallel ? (layer ? OperatorKind::gather_copy : OperatorKind::head_copy)
+                      : (layer ? OperatorKind::scatter_copy : OperatorKind::embedding_copy);
+  add(phase, {.kind = OperationKind::move,
+              .part = part,
+              .dtype = buffer.dtype,
+              .operands = {reads(whole), creates(copied)}});
+  return copied;
+}
+
 Operand NetworkUnit::gathered(Phase phase, Operand local, std::string_view name) {
   if (!lowering_.plan.sequence_parallel) return with_access(local, Access::read);
+  const bool copies = copies_sequences(phase);
   ProgramBuffer buffer = lowering_.program.buffers[static_cast<std::size_t>(local.buffer)];
-  buffer.name = name;
+  buffer.name = copies ? "gathered chunks" : name;
   buffer.rows = lowering_.tokens;
   const int whole = lowering_.add(buffer);
   Operation gather = tensor_collective(OperationKind::all_gather, phase, whole);
   gather.operands = {with_access(local, Access::read), creates(whole)};
   add(phase, std::move(gather));
-  return reads(whole);
+  if (!copies) return reads(whole);
+  return reads(sequence_copy(phase, whole, phase == Phase::forward, name));
 }
 
 int NetworkUnit::reduced(Phase phase, int partial, std::string_view name) {
@@ -299,6 +324,10 @@ int NetworkUnit::reduced(Phase phase, int partial, std::string_view name) {
 Operand NetworkUnit::reduced(Phase phase, Operand partial, Operand scattered) {
   if (lowering_.plan.tensor_parallel == 1) return partial;
   const bool scatters = lowering_.plan.sequence_parallel;
+  if (copies_sequences(phase)) {
+    const bool column_parallel = phase == Phase::input_gradient;
+    partial = reads(sequence_copy(phase, partial.buffer, column_parallel, "chunks to scatter"));
+  }
   Operation reduce = tensor_collective(
       scatters ? OperationKind::reduce_scatter : OperationKind::all_reduce, phase, partial.buffer);
   if (scatters) {

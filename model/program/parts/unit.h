@@ -133,7 +133,9 @@ class NetworkUnit {
 
   // Around column- and row-parallel GEMMs. Before: with sequence parallelism an all-gather into a
   // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,
-  // else an all-reduce in place.
+  // else an all-reduce in place. Where the stack copies what is gathered and what is scattered, the
+  // copies are here too; but for the second gather of a saved input, for the weight gradient:
+  // PyTorch keeps what was gathered and has none.
   Operand gathered(Phase phase, Operand local, std::string_view name);
   int reduced(Phase phase, int partial, std::string_view name);
   // The same with a place for the scattered sum; returns where the sum is.
@@ -152,6 +154,9 @@ class NetworkUnit {
   void keep_parts(Parameter& parameter);
   int store(int held, OffloadTarget target);
   Operation tensor_collective(OperationKind kind, Phase phase, int whole) const;
+  bool copies_sequences(Phase phase) const;
+  // Beside a collective of a column-parallel GEMM, or of a row-parallel one.
+  int sequence_copy(Phase phase, int whole, bool column_parallel, std::string_view name);
 
   Lowering& lowering_;
   Scope of_parameters_;

@@ -88,6 +88,7 @@ std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision
   while (static_cast<int>(cases.size()) < count) {
     PreparedJob job = jobs[random() % jobs.size()];
     if (low_precision) job = in_low_precision(std::move(job), random);
+    job.job.training.stack.copies_sharded_sequences = cases.size() % 2 == 1;
     const PlanRequest request = random_request(random, job.job.model);
     const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
     if (!plan) continue;
@@ -285,6 +286,29 @@ TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
     expect_close(found.expert.value(), expected.expert.value(), c.name + "expert");
     expect_close(found.data.value(), expected.data.value(), c.name + "data");
   }
+}
+
+// What PyTorch copies for sequences that are sharded in the second dimension is what was gathered
+// and what will be scattered, whole; but for inputs gathered for the weight gradient.
+TEST(ProgramAccounts, CopiesBesideCollectivesMoveTheirBytes) {
+  int with_copies = 0;
+  for (const Case& c : cases()) {
+    Bytes exchanged, copied;
+    for_each_operation(c, [&](const IssuedOperation& issued) {
+      const Operation& op = *issued.operation;
+      const bool shards =
+          op.kind == OperationKind::all_gather || op.kind == OperationKind::reduce_scatter;
+      const bool inside = op.phase != Phase::weight_gradient && op.phase != Phase::update;
+      if (shards && inside && op.group == Group::tensor) exchanged += op.message;
+      if (!op.part || !is_sequence_copy(*op.part)) return;
+      EXPECT_EQ(op.stream, ProgramStream::compute);
+      copied += c.program.buffers[static_cast<std::size_t>(op.operands.back().buffer)].bytes();
+    });
+    if (!c.job.job.training.stack.copies_sharded_sequences) exchanged = Bytes(0);
+    expect_close(copied.value(), exchanged.value(), c.name + "copies");
+    with_copies += copied > Bytes(0) ? 1 : 0;
+  }
+  EXPECT_GT(with_copies, 20);
 }
 
 }  // namespace

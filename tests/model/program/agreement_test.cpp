@@ -68,6 +68,7 @@ std::vector<Case> cases() {
       job.job.training.precision = *find_precision_recipe(recipe);
       job.job.training.stack.quantised_gathers = in_low_precision;
       job.job.training.stack.quantised_activation_input = in_low_precision;
+      job.job.training.stack.copies_sharded_sequences = in_low_precision;
       list.push_back(make_case(job, degrees(1, 1, false)));
       list.push_back(make_case(job, degrees(4, 2, true)));
     }
@@ -202,6 +203,28 @@ TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateS
     }
     expect_close(again.value(), cost.selective_recompute.recompute.value(), "time repeated");
   }
+}
+
+// Of what is copied beside collectives the gathers are repeated: two of the ten copies of a layer.
+TEST(ProgramAgreement, EverySecondMatmulRepeatsTheCopiesOfWhatIsGathered) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.selective = SelectiveRecompute::every_second_matmul;
+  job.job.training.stack.copies_sharded_sequences = true;
+  PlanRequest request = degrees(4, 1, true);
+  request.recompute = {RecomputeMode::selective, 0};
+  const Case c = make_case(std::move(job), request);
+  int copies = 0, repeated = 0;
+  for (const char* name : {"layer forward", "layer backward"}) {
+    for (const Operation& operation : block_of(c, name).operations) {
+      if (!operation.part || !is_sequence_copy(*operation.part)) continue;
+      ++copies;
+      if (!operation.recomputed) continue;
+      ++repeated;
+      EXPECT_EQ(operation.part, OperatorKind::gather_copy);
+    }
+  }
+  EXPECT_EQ(copies, 10);
+  EXPECT_EQ(repeated, 2);
 }
 
 // Parameters of a rank, and what is read, held and written for each.

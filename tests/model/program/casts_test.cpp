@@ -217,6 +217,7 @@ TEST_P(CastProgram, IsTheUnshardedOneOnEveryDegree) {
         Training training = training_in(GetParam());
         training.stack.quantised_gathers = gathers_casts;
         training.stack.quantised_activation_input = gathers_casts;
+        training.stack.copies_sharded_sequences = gathers_casts;
         PlanRequest request = degrees(t, p, d);
         const bool sp = sequence_parallel && t > 1;
         request.sequence_parallel = sp;

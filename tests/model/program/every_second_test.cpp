@@ -67,14 +67,36 @@ TEST(EverySecondMatmul, RepeatedOfExpertsAndLatentAttentionIsTheUnshardedNetwork
   }
 }
 
+// Experts, latent attention and both ends among them.
+TEST(EverySecondMatmul, RepeatedWithCopiesBesideCollectivesIsTheUnshardedNetwork) {
+  Transformer both = tiny_moe();
+  both.shared_experts = 1;
+  both.shared_expert_ffn_size = both.expert_ffn_size;
+  both.latent_attention = tiny_latent().latent_attention;
+  Training training = every_second();
+  training.stack.copies_sharded_sequences = true;
+  for (const Transformer& model : {tiny_gpt(true), tiny_llama(false), both}) {
+    for (const auto mode : {RecomputeMode::none, RecomputeMode::selective, RecomputeMode::full}) {
+      PlanRequest request = repeating(2, true);
+      request.recompute = {mode, 0};
+      expect_equivalent(tiny_setting(model, training, request),
+                        fmt::format("{} {}: ", model.name, static_cast<int>(mode)), 11);
+    }
+  }
+}
+
 TEST(EverySecondMatmul, RepeatedUnderEveryScheduleIsTheUnshardedNetwork) {
   for (const Schedule* schedule : schedules()) {
     PlanRequest request = repeating(2, true);
     request.schedule = schedule->name;
     request.pipeline_parallel = 2;
     request.virtual_stages = schedule->needs_chunks ? 2 : 1;
-    expect_equivalent(tiny_setting(tiny_llama(true), every_second(), request),
-                      fmt::format("{}: ", schedule->name), 7);
+    Training training = every_second();
+    for (const bool copies : {false, true}) {
+      training.stack.copies_sharded_sequences = copies;
+      expect_equivalent(tiny_setting(tiny_llama(true), training, request),
+                        fmt::format("{}, copies {}: ", schedule->name, copies), 7);
+    }
   }
 }
 
