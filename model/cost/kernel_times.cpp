@@ -71,6 +71,13 @@ OperatorKind before_attention_input(const Transformer& model) {
   return model.latent_attention->query_rank > 0 ? OperatorKind::query_up : OperatorKind::kv_up;
 }
 
+// Repeated even where its GEMM is not, for the weight gradient reads it. Of latent attention's two
+// projections from one input the query's has it (model/program/price.cpp).
+Seconds input_cast(const Job& job, const Operator& op) {
+  if (op.kind == OperatorKind::kv_down) return Seconds(0);
+  return cast_time(job.cluster.device, job.training, op).forward;
+}
+
 void add_gather_cover(const Transformer& model, const Operator& op, const OperatorTime& time,
                       KernelTimes& times) {
   if (reads_attention_input(model, op.kind)) times.attention_cover.whole += time.input_gradient;
@@ -119,7 +126,8 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
       times.attention_core_forward += time.forward;
       times.attention_core_backward += time.input_gradient;
     } else if (!behind_experts) {
-      times.every_second_matmul += time.forward * every_second_share(job.job.model, op);
+      const double share = every_second_share(job.job.model, op);
+      times.every_second_matmul += time.forward * share + input_cast(job.job, op) * (1 - share);
     }
     behind_experts = behind_experts || op.kind == OperatorKind::expert_down;
     // A step of a ring merges its part of the output.
@@ -128,7 +136,7 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
       times.attention_core_backward += time.input_gradient;
     }
     add_gather_cover(job.job.model, op, time, times);
-    if (op.after_last_saved) times.after_last_saved += time.forward;
+    if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
     if (op.in_attention_core) {
       times.recomputed_core += time.forward;
     } else {

@@ -188,11 +188,17 @@ Case every_second_repeated(int tensor, PreparedJob job) {
   return make_case(std::move(job), request);
 }
 
+PreparedJob in_8_bits(PreparedJob job) {
+  job.job.training.precision = *find_precision_recipe("fp8");
+  return job;
+}
+
 // Against the estimate's own account of the operators.
 TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateSays) {
   for (const Case& c :
        {every_second_repeated(1, llama_8b_on_h100()), every_second_repeated(4, llama_8b_on_h100()),
-        every_second_repeated(8, gpt3_on_a100())}) {
+        every_second_repeated(8, gpt3_on_a100()),
+        every_second_repeated(4, in_8_bits(llama_8b_on_h100()))}) {
     const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
     expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
     const OperationPrices prices(c.job, c.plan);
