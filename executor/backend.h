@@ -73,6 +73,10 @@ class Backend {
   // until the first that is recorded after a synchronise().
   virtual Event record(const Lane& lane) = 0;
   virtual void wait(const Lane& lane, Event event) = 0;
+  // Whether work goes on after it was handed over, so that an event is reached some time later.
+  virtual bool runs_later() const { return false; }
+  // From any thread. Requires: was recorded, and no other event since that takes its place.
+  virtual bool reached(Event) { return true; }
   // Requires: both were reached.
   virtual Seconds between(Event first, Event second) = 0;
 };

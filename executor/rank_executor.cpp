@@ -29,6 +29,7 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
       holdings_(setting, program, layout, rank),
       stage_(layout.coordinates(rank).stage),
       users_(index(program.stages[index(stage_)].instances)),
+      progress_([&backend](Backend::Event event) { return backend.reached(event); }),
       loss_scale_(setting) {
   find_residents();
   for (const Resident& resident : residents_) {
@@ -71,6 +72,7 @@ void RankExecutor::fill(const Resident& resident) {
 }
 
 void RankExecutor::begin_step(std::int64_t batch) {
+  progress_.begin_step();
   for (const Resident& resident : residents_) {
     const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
     if (buffer.role == BufferRole::scalar) backend_.clear(resident.instance);
@@ -109,8 +111,10 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
     prepare(work);
     const Lane lane = lane_of(issued);
     begins_.push_back(backend_.record(lane));
+    progress_.begins(lane, begins_.back());
     if (auto started = start(work); !started) return started;
     ends_.push_back(backend_.record(lane));
+    progress_.ends(lane, ends_.back());
     finish(work, ends_.back());
   }
   return {};

@@ -9,6 +9,7 @@
 #include "executor/backend.h"
 #include "executor/holdings.h"
 #include "executor/loss_scale.h"
+#include "executor/progress.h"
 
 namespace trainyard {
 
@@ -60,6 +61,8 @@ class RankExecutor {
   const std::vector<HeldTensor>& gradients() const { return gradients_; }
   std::vector<HeldTensor> weights(Watch& watch);
   const Holdings& holdings() const { return holdings_; }
+  // Of the step that runs; another thread may look.
+  Progress& progress() { return progress_; }
 
  private:
   // What is there before a step and after it.
@@ -96,6 +99,7 @@ class RankExecutor {
   std::vector<Resident> residents_;
   std::vector<Users> users_;  // by instance
   std::vector<Backend::Event> begins_, ends_;
+  Progress progress_;
   LossScale loss_scale_;
   std::int64_t skipped_ = 0;  // steps
   bool keeps_gradients_ = false;

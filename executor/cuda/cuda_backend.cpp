@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <list>
 #include <map>
+#include <mutex>
 
 #include "executor/cuda/cast_formats.h"
 #include "executor/cuda/device_exchange.h"
@@ -71,6 +72,7 @@ class CudaBackend final : public Backend {
         program_(world.program),
         rank_(world.transport.rank()),
         at_(world.layout.coordinates(rank_)),
+        device_(device),
         casts_(cast_formats(program_)),
         memory_(status_, device, expected_bytes(world.program, at_.stage)),
         gemm_(status_) {
@@ -216,6 +218,7 @@ class CudaBackend final : public Backend {
     if (recorded_ == events_.size()) {
       cudaEvent_t made = nullptr;
       status_.check(cudaEventCreate(&made), "cudaEventCreate");
+      const std::lock_guard lock(events_lock_);
       events_.push_back(made);
       of_events_.push_back(nullptr);
     }
@@ -230,6 +233,14 @@ class CudaBackend final : public Backend {
     const auto which = static_cast<std::size_t>(event);
     if (of_events_[which] == stream) return;
     status_.check(cudaStreamWaitEvent(stream, events_[which], 0), "cudaStreamWaitEvent");
+  }
+
+  // In a thread that has not called CUDA yet its first device would come to life too.
+  bool runs_later() const override { return true; }
+  bool reached(Event event) override {
+    const std::lock_guard lock(events_lock_);
+    if (cudaSetDevice(device_) != cudaSuccess) return false;
+    return cudaEventQuery(events_[static_cast<std::size_t>(event)]) == cudaSuccess;
   }
 
   Seconds between(Event first, Event second) override {
@@ -287,6 +298,7 @@ class CudaBackend final : public Backend {
   const Program& program_;
   int rank_;
   RankCoordinates at_;
+  int device_;
   CudaStatus status_;
   ElementType stored_in_16_bits_ =
       scales_loss(setting_) ? ElementType::f16 : ElementType::bf16;  // what a cast weight is
@@ -298,6 +310,7 @@ class CudaBackend final : public Backend {
   std::vector<DeviceTensor> tensors_;
   std::map<Lane, LaneState> lanes_;
   cudaStream_t releases_ = nullptr;
+  std::mutex events_lock_;  // another thread asks for them while there are more
   std::vector<cudaEvent_t> events_;
   std::vector<cudaStream_t> of_events_;
   std::size_t recorded_ = 0;
