@@ -60,6 +60,8 @@ class Backend {
   // At most since the start: as the program counts buffers (ProgramBuffer::element_bytes) on the
   // host, what the pool has given out on a device.
   virtual Bytes peak() const = 0;
+  // What a device's pool has kept of its memory for that, at most; nothing: there is no pool.
+  virtual Bytes reserved() const { return {}; }
 
   // Work. The error is a sentence that names the call that failed.
   virtual Expected<void> launch(const Work& work) = 0;

@@ -38,6 +38,7 @@ struct BoardHead {
   std::int32_t rank = 0, process = 0;
   std::int64_t operations = 0, steps = 0;
   double peak_bytes = 0;
+  double reserved_bytes = 0;  // by a device's pool
   std::array<char, 64> host{};
   std::array<char, 256> message{};  // of a failure
   // Of the verification: rank 0.

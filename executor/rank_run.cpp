@@ -139,6 +139,7 @@ class RankRun {
       if (number >= plan_.warmup) operations[i].total += (times.end - times.begin).value();
     }
     board_.head().peak_bytes = backend_.peak().value();
+    board_.head().reserved_bytes = backend_.reserved().value();
     board_.head().steps_done.store(number + 1);
   }
 
