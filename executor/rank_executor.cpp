@@ -33,7 +33,7 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
       loss_scale_(setting) {
   find_residents();
   for (const Resident& resident : residents_) {
-    fill(resident);
+    fill(resident, watch);
     watch.goes_on();
   }
 }
@@ -57,7 +57,7 @@ void RankExecutor::find_residents() {
   }
 }
 
-void RankExecutor::fill(const Resident& resident) {
+void RankExecutor::fill(const Resident& resident, Watch& watch) {
   const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
   // Beside master weights the states need none of their own.
   const bool keeps_weights = buffer.element_bytes > setting_.training.optimizer.moment_bytes;
@@ -65,7 +65,9 @@ void RankExecutor::fill(const Resident& resident) {
       buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
   backend_.allocate(resident.instance, buffer, copies, {});
   if (buffer.role == BufferRole::weight) {
-    backend_.write(resident.instance, as_floats(holdings_.initial_weights(buffer, resident.layer)));
+    const auto numbers =
+        holdings_.initial_weights(buffer, resident.layer, [&watch] { watch.goes_on(); });
+    backend_.write(resident.instance, as_floats(numbers));
   } else {
     backend_.clear(resident.instance);
   }

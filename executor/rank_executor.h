@@ -21,7 +21,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
   virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
-  // Between operations, of work that takes its time: a tensor was filled, read or compared.
+  // Between operations, of work that takes its time: a tensor, or much of a large one, was filled,
+  // read or compared.
   virtual void goes_on() {}
 };
 
@@ -77,7 +78,7 @@ class RankExecutor {
 
   const ProgramBuffer& buffer_of(const Operand& operand) const;
   void find_residents();
-  void fill(const Resident& resident);
+  void fill(const Resident& resident, Watch& watch);
   void begin_step(std::int64_t batch);
   Expected<void> run(std::int64_t number, std::int64_t batch, Watch& watch);
   void prepare(const Work& work);
