@@ -226,6 +226,9 @@ void scale_gradient(const Queue& queue, const NormGradient& of, const View& stat
   if (of.shift_gradient != nullptr) add_column_sums(queue, *of.shift_gradient, of.dout);
 }
 
+// Of two matrices and the sums of both gradients.
+constexpr int kMostKept = 2;
+
 // Few blocks, since each of their teams leaves a row of sums behind.
 template <bool kShifts>
 void norm_gradient_in_one(const Queue& queue, const NormGradient& of, const RowTeams& teams) {
@@ -234,7 +237,7 @@ void norm_gradient_in_one(const Queue& queue, const NormGradient& of, const RowT
   const Scratch scales(queue, rows, of.in.columns, ElementType::f32);
   const Scratch shifts(queue, kShifts ? rows : 0, of.in.columns, ElementType::f32);
   with_row_sizes(of.in.columns, teams, [&](auto sizes) {
-    if constexpr (decltype(sizes)::kept > 0) {
+    if constexpr (decltype(sizes)::kept > 0 && decltype(sizes)::kept <= kMostKept) {
       start(queue, "norm_gradient", norm_gradient_kernel<8, decltype(sizes)::kept, kShifts>,
             dim3(blocks), teams.threads, 0, of, View{}, *scales, *shifts, teams.team);
     }
@@ -257,7 +260,7 @@ void norm(const Queue& queue, const View& out, const View& in, const View& scale
 
 void norm_gradient(const Queue& queue, const NormGradient& of) {
   if (of.in.rows == 0) return;
-  const RowTeams teams = row_teams(of.in.columns);
+  const RowTeams teams = row_teams(of.in.columns, kMostKept);
   if (teams.kept > 0) {
     return of.shift_gradient == nullptr ? norm_gradient_in_one<false>(queue, of, teams)
                                         : norm_gradient_in_one<true>(queue, of, teams);

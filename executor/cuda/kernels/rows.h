@@ -13,14 +13,18 @@ struct RowTeams {
   int kept = 0;          // packs of a row that a thread keeps: 1, 2, 4; 0: none
 };
 
-inline RowTeams row_teams(std::int64_t columns) {
+// `most`: packs that a thread's registers have room for.
+inline RowTeams row_teams(std::int64_t columns, int most = 4) {
   if (columns % 8 != 0) return {};
   const std::int64_t packs = columns / 8;
   RowTeams teams;
-  teams.team = packs <= 16 ? 16 : packs <= 128 ? 32 : packs <= 4 * kBlock ? kBlock : 2 * kBlock;
+  teams.team = packs <= 16              ? 16
+               : packs <= most * 32     ? 32
+               : packs <= most * kBlock ? kBlock
+                                        : 2 * kBlock;
   if (teams.team > kBlock) teams.threads = teams.team;
   const std::int64_t each = (packs + teams.team - 1) / teams.team;
-  teams.kept = each <= 2 ? static_cast<int>(each) : each <= 4 ? 4 : 0;
+  teams.kept = each > most ? 0 : each <= 2 ? static_cast<int>(each) : 4;
   return teams;
 }
 inline unsigned row_blocks(std::int64_t rows, const RowTeams& teams, std::int64_t most) {
