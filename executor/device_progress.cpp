@@ -1,27 +1,27 @@
-#include "executor/progress.h"
+#include "executor/device_progress.h"
 
 #include <algorithm>
 
 namespace trainyard {
 
-void Progress::begin_step() {
+void DeviceProgress::begin_step() {
   const std::lock_guard lock(mutex_);
   lanes_.clear();
   next_ = 0;
 }
 
-void Progress::begins(const Lane& lane, Backend::Event begin) {
+void DeviceProgress::begins(const Lane& lane, Backend::Event begin) {
   const std::lock_guard lock(mutex_);
   lanes_[lane].push_back({.number = next_++, .begin = begin});
 }
 
-void Progress::ends(const Lane& lane, Backend::Event end) {
+void DeviceProgress::ends(const Lane& lane, Backend::Event end) {
   const std::lock_guard lock(mutex_);
   std::deque<Handed>& handed = lanes_[lane];
   if (!handed.empty()) handed.back().end = end;
 }
 
-bool Progress::has_ended(Handed& operation) {
+bool DeviceProgress::has_ended(Handed& operation) {
   if (!operation.has_begun && reached_(operation.begin)) {
     operation.has_begun = true;
     ++done_;
@@ -31,7 +31,7 @@ bool Progress::has_ended(Handed& operation) {
   return true;
 }
 
-Progress::Look Progress::look() {
+DeviceProgress::Look DeviceProgress::look() {
   const std::lock_guard lock(mutex_);
   Look found;
   for (auto& [lane, handed] : lanes_) {

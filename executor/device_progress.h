@@ -19,10 +19,11 @@
 
 namespace trainyard {
 
-class Progress {
+class DeviceProgress {
  public:
   // `reached`: of an event, from any thread.
-  explicit Progress(std::function<bool(Backend::Event)> reached) : reached_(std::move(reached)) {}
+  explicit DeviceProgress(std::function<bool(Backend::Event)> reached)
+      : reached_(std::move(reached)) {}
 
   // Before events of the step before are recorded anew.
   void begin_step();

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "executor/backend.h"
+#include "executor/device_progress.h"
 #include "executor/holdings.h"
 #include "executor/loss_scale.h"
-#include "executor/progress.h"
 
 namespace trainyard {
 
@@ -63,7 +63,7 @@ class RankExecutor {
   std::vector<HeldTensor> weights(Watch& watch);
   const Holdings& holdings() const { return holdings_; }
   // Of the step that runs; another thread may look.
-  Progress& progress() { return progress_; }
+  DeviceProgress& progress() { return progress_; }
 
  private:
   // What is there before a step and after it.
@@ -100,7 +100,7 @@ class RankExecutor {
   std::vector<Resident> residents_;
   std::vector<Users> users_;  // by instance
   std::vector<Backend::Event> begins_, ends_;
-  Progress progress_;
+  DeviceProgress progress_;
   LossScale loss_scale_;
   std::int64_t skipped_ = 0;  // steps
   bool keeps_gradients_ = false;

@@ -30,7 +30,7 @@ class BoardWatch final : public Watch {
 // a call that waits for the device. What the device has done is a beat.
 class PublishedProgress {
  public:
-  PublishedProgress(Backend& backend, Progress& progress, BoardHead& head)
+  PublishedProgress(Backend& backend, DeviceProgress& progress, BoardHead& head)
       : progress_(progress), head_(head) {
     if (!backend.runs_later()) return;
     thread_ = std::jthread([this](const std::stop_token& stop) {
@@ -45,14 +45,14 @@ class PublishedProgress {
   static constexpr std::chrono::milliseconds kLook{20};
 
   void publish() {
-    const Progress::Look look = progress_.look();
+    const DeviceProgress::Look look = progress_.look();
     for (std::size_t i = 0; i < head_.under_way.size(); ++i) {
       head_.under_way[i] = i < look.under_way.size() ? look.under_way[i] : -1;
     }
     if (std::exchange(done_, look.done) != look.done) ++head_.beats;
   }
 
-  Progress& progress_;
+  DeviceProgress& progress_;
   BoardHead& head_;
   std::int64_t done_ = 0;
   std::jthread thread_;

@@ -1,5 +1,5 @@
 // Which operation a device hangs in: what is before it on its lane is done, and it has begun.
-#include "executor/progress.h"
+#include "executor/device_progress.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ const Lane kCommunicationLane{.stream = ProgramStream::data_parallel};
 // Of a device whose events are reached when the test says so.
 struct FakeDevice {
   std::set<Backend::Event> events;
-  Progress progress{[this](Backend::Event event) { return events.count(event) > 0; }};
+  DeviceProgress progress{[this](Backend::Event event) { return events.count(event) > 0; }};
   Backend::Event next = 0;
 
   // Begin 2n, end 2n + 1.
@@ -28,7 +28,7 @@ struct FakeDevice {
 
 using Operations = std::vector<std::int64_t>;
 
-TEST(Progress, IsNowhereBeforeAnythingHasBegun) {
+TEST(DeviceProgress, IsNowhereBeforeAnythingHasBegun) {
   FakeDevice device;
   EXPECT_TRUE(device.progress.look().under_way.empty());
   device.hands_over(kComputeLane);
@@ -36,7 +36,7 @@ TEST(Progress, IsNowhereBeforeAnythingHasBegun) {
 }
 
 // Handed over: compute 0, a collective 1, compute 2 that waits for it, compute 3 after that.
-TEST(Progress, IsAtTheCollectiveThatOthersWaitForAndNotAtTheLastOneHandedOver) {
+TEST(DeviceProgress, IsAtTheCollectiveThatOthersWaitForAndNotAtTheLastOneHandedOver) {
   FakeDevice device;
   for (const Lane& lane : {kComputeLane, kCommunicationLane, kComputeLane, kComputeLane})
     device.hands_over(lane);
@@ -50,7 +50,7 @@ TEST(Progress, IsAtTheCollectiveThatOthersWaitForAndNotAtTheLastOneHandedOver) {
   EXPECT_EQ(device.progress.look().done, 8);
 }
 
-TEST(Progress, IsAtOneOperationOfEachLaneInTheirOrder) {
+TEST(DeviceProgress, IsAtOneOperationOfEachLaneInTheirOrder) {
   FakeDevice device;
   for (const Lane& lane : {kCommunicationLane, kComputeLane, kComputeLane, kCommunicationLane}) {
     device.hands_over(lane);
@@ -60,7 +60,7 @@ TEST(Progress, IsAtOneOperationOfEachLaneInTheirOrder) {
 }
 
 // The host is in a call of an operation that it has not handed over in full.
-TEST(Progress, IsAtWhatIsStillHandedOver) {
+TEST(DeviceProgress, IsAtWhatIsStillHandedOver) {
   FakeDevice device;
   device.hands_over(kComputeLane);
   device.progress.begins(kComputeLane, 2);
@@ -68,7 +68,7 @@ TEST(Progress, IsAtWhatIsStillHandedOver) {
   EXPECT_EQ(device.progress.look().under_way, Operations{1});
 }
 
-TEST(Progress, CountsAStepsOperationsFromItsFirst) {
+TEST(DeviceProgress, CountsAStepsOperationsFromItsFirst) {
   FakeDevice device;
   device.hands_over(kComputeLane);
   device.events = {0, 1};

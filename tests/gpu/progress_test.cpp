@@ -70,7 +70,7 @@ TEST(DeviceProgress, IsTheCollectiveThatHangsAndNotTheLastOperationOfTheStep) {
   while (watch.handed_over < last && std::chrono::steady_clock::now() < until) {
     std::this_thread::yield();
   }
-  const Progress::Look look = executor.progress().look();
+  const DeviceProgress::Look look = executor.progress().look();
   EXPECT_EQ(watch.handed_over, last);
   EXPECT_EQ(look.under_way, std::vector<std::int64_t>{hanging});
   EXPECT_FALSE(ended);
