@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "executor/whereabouts.h"
 #include "scenarios/rank_status.h"
 
 namespace trainyard {
@@ -25,8 +26,10 @@ RankStatus status_of(Board& board, const RankReporter::Describe& described) {
                     .state = std::string(state_name(head.state.load())),
                     .steps_done = head.steps_done.load(),
                     .steps = head.steps,
-                    .operation = head.operation.load(),
+                    .operation = -1,
                     .operations = head.operations};
+  const std::vector<std::int64_t> at = operations_at(head);
+  if (!at.empty()) status.operation = at.front();
   if (head.state == RankState::running && status.operation >= 0) {
     status.at = described(status.rank, status.operation);
   }

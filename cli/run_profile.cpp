@@ -47,7 +47,8 @@ void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
     profile.ranks.push_back({.rank = head.rank,
                              .stage = layout.coordinates(head.rank).stage,
                              .host = head.host.data(),
-                             .peak_memory = Bytes(head.peak_bytes)});
+                             .peak_memory = Bytes(head.peak_bytes),
+                             .reserved_memory = Bytes(head.reserved_bytes)});
   }
 }
 

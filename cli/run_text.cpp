@@ -100,7 +100,9 @@ std::string memory_line(const Profile& profile) {
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
   return fmt::format("Memory: at most {} on rank {} ({}).\n", with_unit(fullest->peak_memory),
                      fullest->rank,
-                     on_host ? "buffers of the program" : "given out by the device's pool");
+                     on_host ? "buffers of the program"
+                             : fmt::format("given out by the device's pool, which kept {}",
+                                           with_unit(fullest->reserved_memory)));
 }
 
 std::string between_line(const Profile& profile) {

@@ -60,6 +60,8 @@ class Backend {
   // At most since the start: as the program counts buffers (ProgramBuffer::element_bytes) on the
   // host, what the pool has given out on a device.
   virtual Bytes peak() const = 0;
+  // What a device's pool has kept of its memory for that, at most; nothing: there is no pool.
+  virtual Bytes reserved() const { return {}; }
 
   // Work. The error is a sentence that names the call that failed.
   virtual Expected<void> launch(const Work& work) = 0;
@@ -73,6 +75,10 @@ class Backend {
   // until the first that is recorded after a synchronise().
   virtual Event record(const Lane& lane) = 0;
   virtual void wait(const Lane& lane, Event event) = 0;
+  // Whether work goes on after it was handed over, so that an event is reached some time later.
+  virtual bool runs_later() const { return false; }
+  // From any thread. Requires: was recorded, and no other event since that takes its place.
+  virtual bool reached(Event) { return true; }
   // Requires: both were reached.
   virtual Seconds between(Event first, Event second) = 0;
 };

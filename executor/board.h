@@ -29,12 +29,16 @@ enum class RankState : std::int32_t {
 struct BoardHead {
   std::atomic<RankState> state{RankState::absent};
   std::atomic<RankCall> call{RankCall::none};
-  std::atomic<std::int64_t> operation{-1};  // of the rank's list
-  std::atomic<std::int64_t> beats{0};       // operations begun, of every kind
+  std::atomic<std::int64_t> operation{-1};  // of the rank's list: handed over last
+  // Of a device, which works on when it was given more: what it is at, one of each stream, the
+  // first ones first; −1: none.
+  std::array<std::atomic<std::int64_t>, 4> under_way{-1, -1, -1, -1};
+  std::atomic<std::int64_t> beats{0};       // operations begun and, of a device, done
   std::atomic<std::int64_t> steps_done{0};  // warm-up included
   std::int32_t rank = 0, process = 0;
   std::int64_t operations = 0, steps = 0;
   double peak_bytes = 0;
+  double reserved_bytes = 0;  // by a device's pool
   std::array<char, 64> host{};
   std::array<char, 256> message{};  // of a failure
   // Of the verification: rank 0.

@@ -46,11 +46,13 @@ std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64
   return found;
 }
 
-std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer) const {
+std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer,
+                                              const std::function<void()>& goes_on) const {
   std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
   std::optional<WeightRow> row;
   std::int64_t of = -1;
   for (std::size_t k = 0; k < numbers.size(); ++k) {
+    if ((k + 1) % kBetweenBeats == 0) goes_on();
     const auto place = element(buffer, static_cast<std::int64_t>(k));
     if (!place) continue;
     if (place->row != of) {

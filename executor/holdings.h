@@ -2,6 +2,7 @@
 // token buffer where it is in the whole, and what it starts as.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,6 +16,9 @@ namespace trainyard {
 // A tensor of the unsharded network: its name and its layer (−1: none).
 using TensorName = std::pair<std::string, int>;
 
+// Numbers of a tensor that are made or compared between two signs of life: well below a second.
+inline constexpr std::int64_t kBetweenBeats = std::int64_t{1} << 22;
+
 class Holdings {
  public:
   // Requires: all three outlive it.
@@ -25,7 +29,9 @@ class Holdings {
   // Nothing: a number that pads the buffer, or the vocabulary.
   std::optional<Element> element(const ProgramBuffer& buffer, std::int64_t number) const;
 
-  std::vector<double> initial_weights(const ProgramBuffer& buffer, int layer) const;
+  // `goes_on`: called again and again, every kBetweenBeats numbers.
+  std::vector<double> initial_weights(
+      const ProgramBuffer& buffer, int layer, const std::function<void()>& goes_on = [] {}) const;
   // Tokens, or the labels one further on, of a micro-batch of a step of the run.
   std::vector<double> tokens(const ProgramBuffer& buffer, int microbatch, std::int64_t step) const;
 

@@ -29,10 +29,11 @@ RankExecutor::RankExecutor(const Setting& setting, const Program& program, const
       holdings_(setting, program, layout, rank),
       stage_(layout.coordinates(rank).stage),
       users_(index(program.stages[index(stage_)].instances)),
+      progress_([&backend](Backend::Event event) { return backend.reached(event); }),
       loss_scale_(setting) {
   find_residents();
   for (const Resident& resident : residents_) {
-    fill(resident);
+    fill(resident, watch);
     watch.goes_on();
   }
 }
@@ -56,7 +57,7 @@ void RankExecutor::find_residents() {
   }
 }
 
-void RankExecutor::fill(const Resident& resident) {
+void RankExecutor::fill(const Resident& resident, Watch& watch) {
   const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
   // Beside master weights the states need none of their own.
   const bool keeps_weights = buffer.element_bytes > setting_.training.optimizer.moment_bytes;
@@ -64,13 +65,16 @@ void RankExecutor::fill(const Resident& resident) {
       buffer.role == BufferRole::optimizer ? moments_of(setting_) + (keeps_weights ? 1 : 0) : 1;
   backend_.allocate(resident.instance, buffer, copies, {});
   if (buffer.role == BufferRole::weight) {
-    backend_.write(resident.instance, as_floats(holdings_.initial_weights(buffer, resident.layer)));
+    const auto numbers =
+        holdings_.initial_weights(buffer, resident.layer, [&watch] { watch.goes_on(); });
+    backend_.write(resident.instance, as_floats(numbers));
   } else {
     backend_.clear(resident.instance);
   }
 }
 
 void RankExecutor::begin_step(std::int64_t batch) {
+  progress_.begin_step();
   for (const Resident& resident : residents_) {
     const ProgramBuffer& buffer = program_.buffers[index(resident.buffer)];
     if (buffer.role == BufferRole::scalar) backend_.clear(resident.instance);
@@ -109,8 +113,10 @@ Expected<void> RankExecutor::run(std::int64_t number, std::int64_t batch, Watch&
     prepare(work);
     const Lane lane = lane_of(issued);
     begins_.push_back(backend_.record(lane));
+    progress_.begins(lane, begins_.back());
     if (auto started = start(work); !started) return started;
     ends_.push_back(backend_.record(lane));
+    progress_.ends(lane, ends_.back());
     finish(work, ends_.back());
   }
   return {};

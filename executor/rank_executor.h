@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "executor/backend.h"
+#include "executor/device_progress.h"
 #include "executor/holdings.h"
 #include "executor/loss_scale.h"
 
@@ -20,7 +21,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
   virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
-  // Between operations, of work that takes its time: a tensor was filled, read or compared.
+  // Between operations, of work that takes its time: a tensor, or much of a large one, was filled,
+  // read or compared.
   virtual void goes_on() {}
 };
 
@@ -60,6 +62,8 @@ class RankExecutor {
   const std::vector<HeldTensor>& gradients() const { return gradients_; }
   std::vector<HeldTensor> weights(Watch& watch);
   const Holdings& holdings() const { return holdings_; }
+  // Of the step that runs; another thread may look.
+  DeviceProgress& progress() { return progress_; }
 
  private:
   // What is there before a step and after it.
@@ -74,7 +78,7 @@ class RankExecutor {
 
   const ProgramBuffer& buffer_of(const Operand& operand) const;
   void find_residents();
-  void fill(const Resident& resident);
+  void fill(const Resident& resident, Watch& watch);
   void begin_step(std::int64_t batch);
   Expected<void> run(std::int64_t number, std::int64_t batch, Watch& watch);
   void prepare(const Work& work);
@@ -96,6 +100,7 @@ class RankExecutor {
   std::vector<Resident> residents_;
   std::vector<Users> users_;  // by instance
   std::vector<Backend::Event> begins_, ends_;
+  DeviceProgress progress_;
   LossScale loss_scale_;
   std::int64_t skipped_ = 0;  // steps
   bool keeps_gradients_ = false;

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <new>
+#include <thread>
+#include <utility>
 
 namespace trainyard {
 namespace {
@@ -23,6 +26,38 @@ class BoardWatch final : public Watch {
   bool counts_only_;
 };
 
+// Writes on the board what a device is at, for as long as it lives: the rank's own thread may be in
+// a call that waits for the device. What the device has done is a beat.
+class PublishedProgress {
+ public:
+  PublishedProgress(Backend& backend, DeviceProgress& progress, BoardHead& head)
+      : progress_(progress), head_(head) {
+    if (!backend.runs_later()) return;
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        publish();
+        std::this_thread::sleep_for(kLook);
+      }
+    });
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kLook{20};
+
+  void publish() {
+    const DeviceProgress::Look look = progress_.look();
+    for (std::size_t i = 0; i < head_.under_way.size(); ++i) {
+      head_.under_way[i] = i < look.under_way.size() ? look.under_way[i] : -1;
+    }
+    if (std::exchange(done_, look.done) != look.done) ++head_.beats;
+  }
+
+  DeviceProgress& progress_;
+  BoardHead& head_;
+  std::int64_t done_ = 0;
+  std::jthread thread_;
+};
+
 // Whether a step whose gradient overflows is taken all the same (executor/loss_scale.h).
 bool may_overflow(const Setting& setting) {
   return scales_loss(setting) && !setting.plan.optimizer_barrier;
@@ -39,7 +74,8 @@ class RankRun {
         board_(board),
         backend_(backend),
         watch_(board, false),
-        executor_(setting, program, layout, transport.rank(), backend, watch_) {}
+        executor_(setting, program, layout, transport.rank(), backend, watch_),
+        published_(backend, executor_.progress(), board.head()) {}
 
   Expected<void> run() {
     if (plan_.verify) {
@@ -103,6 +139,7 @@ class RankRun {
       if (number >= plan_.warmup) operations[i].total += (times.end - times.begin).value();
     }
     board_.head().peak_bytes = backend_.peak().value();
+    board_.head().reserved_bytes = backend_.reserved().value();
     board_.head().steps_done.store(number + 1);
   }
 
@@ -150,7 +187,8 @@ class RankRun {
   BoardWatch watch_;
   RankExecutor executor_;
   UnshardedRun expected_;
-  bool compared_ = false;  // gradients
+  bool compared_ = false;        // gradients
+  PublishedProgress published_;  // last: it looks at the executor
 };
 
 }  // namespace

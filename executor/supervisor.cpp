@@ -205,8 +205,8 @@ class Diagnosis {
     const bool a_computes = a.call == RankCall::none;
     const bool b_computes = b.call == RankCall::none;
     if (a_computes != b_computes) return a_computes;
-    return std::pair(a.steps_done.load(), a.operation.load()) <
-           std::pair(b.steps_done.load(), b.operation.load());
+    return std::pair(a.steps_done.load(), operations_at(a)) <
+           std::pair(b.steps_done.load(), operations_at(b));
   }
 
   std::string sentence(const Board& board, std::string_view happened) const {

@@ -108,6 +108,7 @@ std::vector<float> differences(const TensorComparison& with, const TensorName& n
     const ProgramBuffer& buffer = with.program.buffers[static_cast<std::size_t>(tensor.buffer)];
     if (with.holdings.name(buffer, tensor.layer) != name) continue;
     for (std::int64_t k = tensor.known_from; k < tensor.known_to; ++k) {
+      if ((k + 1) % kBetweenBeats == 0) with.watch.goes_on();
       const auto place = with.holdings.element(buffer, k);
       if (!place) continue;
       const auto at = static_cast<std::size_t>(place->row * expected.columns + place->column);
@@ -144,6 +145,7 @@ Difference difference_of(const TensorComparison& with, Compared what, const Tens
   Difference out;
   double sum = 0;
   for (std::size_t k = 0; k < apart.size(); ++k) {
+    if ((k + 1) % kBetweenBeats == 0) with.watch.goes_on();
     if (apart[k] < 0) {
       out.unknown += is_padding(with.setting, name, expected, k) ? 0 : 1;
       continue;
@@ -254,7 +256,8 @@ Expected<std::vector<Difference>> compare(const TensorComparison& with, Compared
   for (const auto& [name, expected] : all) {
     std::vector<float> apart = differences(with, name, expected, held);
     auto done = in_pieces(
-        static_cast<std::int64_t>(apart.size()), kLargestCount, [&](std::int64_t first, int count) {
+        static_cast<std::int64_t>(apart.size()), kBetweenBeats, [&](std::int64_t first, int count) {
+          if (first > 0) with.watch.goes_on();
           return with.transport.all_reduce(Group::all, apart.data() + first, count, Reduction::max);
         });
     with.watch.goes_on();

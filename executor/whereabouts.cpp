@@ -12,6 +12,15 @@ std::string described_operation(const Program& program, const RankLayout& layout
   return "after its last operation";
 }
 
+std::vector<std::int64_t> operations_at(const BoardHead& head) {
+  std::vector<std::int64_t> operations;
+  for (const auto& operation : head.under_way) {
+    if (operation >= 0) operations.push_back(operation);
+  }
+  if (operations.empty() && head.operation >= 0) operations.push_back(head.operation);
+  return operations;
+}
+
 std::string sentence_of(const BoardHead& head, std::string_view happened,
                         const DescribeOperation& describe) {
   std::string text = fmt::format("rank {} on {} {}: ", head.rank, head.host.data(), happened);
@@ -25,9 +34,12 @@ std::string sentence_of(const BoardHead& head, std::string_view happened,
       text += "comparing weights";
       break;
     default:
+      std::string at;
+      for (const std::int64_t operation : operations_at(head)) {
+        at += (at.empty() ? "" : " and ") + describe(head.rank, operation);
+      }
       text += fmt::format("step {}, {}", head.steps_done.load(),
-                          head.operation < 0 ? std::string("before its first operation")
-                                             : describe(head.rank, head.operation));
+                          at.empty() ? "before its first operation" : at);
   }
   const std::string_view call = name_of(head.call.load());
   return call.empty() ? text : fmt::format("{}, in {}", text, call);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "executor/board.h"
 #include "model/program/program.h"
@@ -14,8 +15,13 @@ namespace trainyard {
 std::string described_operation(const Program& program, const RankLayout& layout, int rank,
                                 std::int64_t number);
 
+// Which operations a rank is at: what its device has under way; without one, or before it has
+// begun, what was handed over last. Nothing: before its first.
+std::vector<std::int64_t> operations_at(const BoardHead& head);
+
 using DescribeOperation = std::function<std::string(int rank, std::int64_t operation)>;
-// "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce".
+// "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce"; "… and …" where streams are
+// at several.
 std::string sentence_of(const BoardHead& head, std::string_view happened,
                         const DescribeOperation& describe);
 // What `happened` to a rank that hangs.

@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <list>
 #include <map>
+#include <mutex>
 
 #include "executor/cuda/cast_formats.h"
 #include "executor/cuda/device_exchange.h"
 #include "executor/cuda/placement.h"
+#include "executor/cuda/release_order.h"
 
 namespace trainyard {
 namespace {
@@ -71,29 +73,32 @@ class CudaBackend final : public Backend {
         program_(world.program),
         rank_(world.transport.rank()),
         at_(world.layout.coordinates(rank_)),
+        device_(device),
         casts_(cast_formats(program_)),
-        memory_(status_, device, expected_bytes(world.program, at_.stage)),
+        expected_(expected_bytes(world.program, at_.stage)),
+        memory_(status_, device, expected_),
+        releases_(status_, expected_),
         gemm_(status_) {
     int instances = 0;
     for (const StageProgram& stage : program_.stages) {
       instances = std::max(instances, stage.instances);
     }
     tensors_.resize(index(instances));
-    status_.check(cudaStreamCreateWithFlags(&releases_, cudaStreamNonBlocking),
+    status_.check(cudaStreamCreateWithFlags(&sent_releases_, cudaStreamNonBlocking),
                   "cudaStreamCreateWithFlags");
   }
 
   ~CudaBackend() override {
     transport_.reset();  // first: kernels that wait for a peer end with it
     cudaDeviceSynchronize();
-    for (DeviceTensor& tensor : tensors_) memory_.release(tensor, releases_);
-    cudaStreamSynchronize(releases_);
+    for (DeviceTensor& tensor : tensors_) memory_.release(tensor, sent_releases_);
+    cudaStreamSynchronize(sent_releases_);
     for (const auto& [lane, state] : lanes_) {
       cudaEventDestroy(state.reached);
       cudaStreamDestroy(state.stream);
     }
     for (cudaEvent_t event : events_) cudaEventDestroy(event);
-    cudaStreamDestroy(releases_);
+    cudaStreamDestroy(sent_releases_);
   }
 
   // How ranks reach each other. Requires: before the first operation.
@@ -113,6 +118,9 @@ class CudaBackend final : public Backend {
               .what = &what};
     // States are rows of numbers by element.
     const bool states = what.role == BufferRole::optimizer;
+    if (!tensor.on_host()) {
+      releases_.make_room(queue_of(lane).stream, memory_.held(), bytes_of(what));
+    }
     memory_.reshape(tensor, states ? elements(what) : what.rows, states ? copies : what.columns,
                     queue_of(lane));
     use(tensor, lane);
@@ -121,17 +129,10 @@ class CudaBackend final : public Backend {
   void release(int buffer) override {
     DeviceTensor& tensor = tensors_[index(buffer)];
     if (tensor.view.data == nullptr) return;
-    cudaStream_t last = releases_;
-    for (auto& [lane, state] : lanes_) {
-      if ((tensor.streams & state.bit) == 0) continue;
-      if (tensor.streams == state.bit && state.bit != kSharedBit) {
-        last = state.stream;
-        break;
-      }
-      status_.check(cudaEventRecord(state.reached, state.stream), "cudaEventRecord");
-      status_.check(cudaStreamWaitEvent(releases_, state.reached, 0), "cudaStreamWaitEvent");
-    }
+    const std::size_t bytes = tensor.on_host() ? 0 : tensor.bytes;
+    cudaStream_t last = stream_after_all(tensor.streams);
     memory_.release(tensor, last);
+    if (last == releases_.stream() && bytes > 0) releases_.released(bytes);
     tensor.streams = 0;
   }
 
@@ -149,6 +150,7 @@ class CudaBackend final : public Backend {
     settle();
   }
   Bytes peak() const override { return memory_.peak(); }
+  Bytes reserved() const override { return memory_.reserved(); }
 
   Expected<void> launch(const Work& work) override {
     const Queue queue = queue_of(lane_of(work.issued));
@@ -208,6 +210,10 @@ class CudaBackend final : public Backend {
       }
     }
     recorded_ = 0;
+    for (cudaStream_t stream : {releases_.stream(), sent_releases_}) {
+      status_.check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    }
+    releases_.forget();
     if (auto left = transport_->wait_for_messages(); !left) return left;
     return state();
   }
@@ -216,6 +222,7 @@ class CudaBackend final : public Backend {
     if (recorded_ == events_.size()) {
       cudaEvent_t made = nullptr;
       status_.check(cudaEventCreate(&made), "cudaEventCreate");
+      const std::lock_guard lock(events_lock_);
       events_.push_back(made);
       of_events_.push_back(nullptr);
     }
@@ -230,6 +237,14 @@ class CudaBackend final : public Backend {
     const auto which = static_cast<std::size_t>(event);
     if (of_events_[which] == stream) return;
     status_.check(cudaStreamWaitEvent(stream, events_[which], 0), "cudaStreamWaitEvent");
+  }
+
+  // In a thread that has not called CUDA yet its first device would come to life too.
+  bool runs_later() const override { return true; }
+  bool reached(Event event) override {
+    const std::lock_guard lock(events_lock_);
+    if (cudaSetDevice(device_) != cudaSuccess) return false;
+    return cudaEventQuery(events_[static_cast<std::size_t>(event)]) == cudaSuccess;
   }
 
   Seconds between(Event first, Event second) override {
@@ -254,6 +269,24 @@ class CudaBackend final : public Backend {
   }
   Queue queue_of(const Lane& lane) { return {status_, state_of(lane).stream, memory_.pool()}; }
   void use(DeviceTensor& tensor, const Lane& lane) { tensor.streams |= state_of(lane).bit; }
+
+  // The only one of these streams, by bit; or one that waits for all of them. What is sent has one
+  // of its own, which nobody waits for: a send ends when its peer receives, and that peer may wait
+  // for this rank to receive first.
+  cudaStream_t stream_after_all(unsigned streams) {
+    cudaStream_t after = releases_.stream();
+    for (const auto& [lane, state] : lanes_) {
+      if ((streams & state.bit) == 0) continue;
+      if (streams == state.bit && state.bit != kSharedBit) return state.stream;
+      if (lane.sends) after = sent_releases_;
+    }
+    for (const auto& [lane, state] : lanes_) {
+      if ((streams & state.bit) == 0) continue;
+      status_.check(cudaEventRecord(state.reached, state.stream), "cudaEventRecord");
+      status_.check(cudaStreamWaitEvent(after, state.reached, 0), "cudaStreamWaitEvent");
+    }
+    return after;
+  }
 
   // Until nothing runs: for what the host writes and reads, outside the lanes' order.
   void settle() { status_.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
@@ -287,17 +320,21 @@ class CudaBackend final : public Backend {
   const Program& program_;
   int rank_;
   RankCoordinates at_;
+  int device_;
   CudaStatus status_;
   ElementType stored_in_16_bits_ =
       scales_loss(setting_) ? ElementType::f16 : ElementType::bf16;  // what a cast weight is
   std::vector<CastFormat> casts_;                                    // by buffer of the program
+  std::size_t expected_;  // bytes of the program's buffers, at most
   DeviceMemory memory_;
+  ReleaseOrder releases_;                 // of what streams share
+  cudaStream_t sent_releases_ = nullptr;  // of what was sent
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
   std::unique_ptr<DeviceTransport> transport_;
   std::vector<DeviceTensor> tensors_;
   std::map<Lane, LaneState> lanes_;
-  cudaStream_t releases_ = nullptr;
+  std::mutex events_lock_;  // another thread asks for them while there are more
   std::vector<cudaEvent_t> events_;
   std::vector<cudaStream_t> of_events_;
   std::size_t recorded_ = 0;

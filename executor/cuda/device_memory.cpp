@@ -54,6 +54,8 @@ void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t
   View& view = tensor.view;
   view.data = take(tensor, queue);
   tensor.room = view.size();
+  tensor.bytes = room_for(view);
+  if (!tensor.on_host()) held_ += tensor.bytes;
   if (is_scaled(view.type))
     view.scales.of = static_cast<char*>(view.data) + scales_at(view.bytes());
 }
@@ -71,14 +73,18 @@ void DeviceMemory::release(DeviceTensor& tensor, cudaStream_t stream) {
     host_.give_back(tensor.view.data, stream);
   } else if (tensor.view.data != nullptr) {
     status_.check(cudaFreeAsync(tensor.view.data, stream), "cudaFreeAsync");
+    held_ -= tensor.bytes;
   }
   tensor.view.data = tensor.view.scales.of = nullptr;
   tensor.room = 0;
 }
 
-Bytes DeviceMemory::peak() const {
+Bytes DeviceMemory::peak() const { return attribute(cudaMemPoolAttrUsedMemHigh); }
+Bytes DeviceMemory::reserved() const { return attribute(cudaMemPoolAttrReservedMemHigh); }
+
+Bytes DeviceMemory::attribute(cudaMemPoolAttr which) const {
   std::uint64_t bytes = 0;
-  const cudaError_t known = cudaMemPoolGetAttribute(pool_, cudaMemPoolAttrUsedMemHigh, &bytes);
+  const cudaError_t known = cudaMemPoolGetAttribute(pool_, which, &bytes);
   return Bytes(known == cudaSuccess ? static_cast<double>(bytes) : 0);
 }
 

@@ -14,6 +14,7 @@ namespace trainyard {
 struct DeviceTensor {
   View view;
   std::int64_t room = 0;  // elements that there is memory for
+  std::size_t bytes = 0;  // of that memory
   const ProgramBuffer* what = nullptr;
   unsigned streams = 0;  // that have used it, by bit
   bool on_host() const { return what != nullptr && what->away != OffloadTarget::none; }
@@ -36,15 +37,20 @@ class DeviceMemory {
   void reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns, const Queue& queue);
   void release(DeviceTensor& tensor, cudaStream_t stream);
   cudaMemPool_t pool() const { return pool_; }
-  // Of the pool, temporary memory included: at most since the start.
+  std::size_t held() const { return held_; }  // by tensors on the device
+  // Of the pool, temporary memory included: given out, and kept from the device for that; at most
+  // since the start.
   Bytes peak() const;
+  Bytes reserved() const;
 
  private:
   void* take(const DeviceTensor& tensor, const Queue& queue);
+  Bytes attribute(cudaMemPoolAttr which) const;
 
   CudaStatus& status_;
   HostBlocks host_;
   cudaMemPool_t pool_ = nullptr;
+  std::size_t held_ = 0;
 };
 
 }  // namespace trainyard

@@ -54,7 +54,11 @@ const Section<ProfiledRank>& profiled_rank_section() {
           count("rank", &R::rank, "its number", {.least = 0}).required(),
           count("stage", &R::stage, "its pipeline stage", {.least = 0}).required(),
           text("host", &R::host, "where it ran"),
-          quantity("peak_memory", &R::peak_memory, "most held at a time: buffers of the program"),
+          quantity("peak_memory", &R::peak_memory,
+                   "most held at a time: buffers of the program; on a GPU what its pool gave out"),
+          quantity("reserved_memory", &R::reserved_memory,
+                   "most that the GPU's pool kept of its memory for that")
+              .absent("no GPU"),
           number("between", &R::between,
                  "share of its last step in which no operation of it ran or waited: what the host "
                  "takes between them",

@@ -6,6 +6,9 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include <cstring>
+#include <initializer_list>
+
 #include "executor/cuda/kernels/kernels.h"
 #include "executor/cuda/kernels/launch.h"
 
@@ -44,87 +47,123 @@ __device__ inline void set_number(__nv_bfloat16& to, float number) {
 }
 __device__ inline void set_number(__half& to, float number) { to = __float2half(number); }
 
-template <typename Number, int N>
-__device__ inline void load_half(const View& view, std::int64_t i, Pack<N>& pack) {
-  __align__(16) Number part[N];
-  const auto* from = static_cast<const Number*>(view.data) + i;
-  if constexpr (N == 8) {
-    *reinterpret_cast<uint4*>(part) = *reinterpret_cast<const uint4*>(from);
+// Eight elements as they lie in memory: several can be on their way before the first is looked at.
+struct Raw {
+  uint4 words[2];
+};
+__device__ inline Raw fetch(const View& view, std::int64_t i) {
+  Raw raw{};
+  const char* from =
+      static_cast<const char*>(view.data) + i * static_cast<std::int64_t>(bytes_of(view.type));
+  if (view.type == ElementType::f32) {
+    raw.words[0] = reinterpret_cast<const uint4*>(from)[0];
+    raw.words[1] = reinterpret_cast<const uint4*>(from)[1];
+  } else if (bytes_of(view.type) == 2) {
+    raw.words[0] = *reinterpret_cast<const uint4*>(from);
   } else {
-    for (int k = 0; k < N; ++k) part[k] = from[k];
+    const uint2 half = *reinterpret_cast<const uint2*>(from);
+    raw.words[0].x = half.x, raw.words[0].y = half.y;
   }
-#pragma unroll
-  for (int k = 0; k < N; ++k) pack.x[k] = as_float(part[k]);
+  return raw;
+}
+__device__ inline void put_raw(const View& view, std::int64_t i, const Raw& raw) {
+  char* to = static_cast<char*>(view.data) + i * static_cast<std::int64_t>(bytes_of(view.type));
+  if (view.type == ElementType::f32) {
+    reinterpret_cast<uint4*>(to)[0] = raw.words[0];
+    reinterpret_cast<uint4*>(to)[1] = raw.words[1];
+  } else if (bytes_of(view.type) == 2) {
+    *reinterpret_cast<uint4*>(to) = raw.words[0];
+  } else {
+    *reinterpret_cast<uint2*>(to) = make_uint2(raw.words[0].x, raw.words[0].y);
+  }
 }
 
+// Numbers that lie one after the other, of eight by way of `raw`.
 template <typename Number, int N>
-__device__ inline void store_half(const View& view, std::int64_t i, const Pack<N>& pack) {
-  __align__(16) Number part[N];
-#pragma unroll
-  for (int k = 0; k < N; ++k) set_number(part[k], pack.x[k]);
-  auto* to = static_cast<Number*>(view.data) + i;
+__device__ inline void take_part(const View& view, std::int64_t i, const Raw& raw,
+                                 Number (&part)[N]) {
   if constexpr (N == 8) {
-    *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(part);
+    memcpy(part, raw.words, sizeof(part));
   } else {
+    const auto* from = static_cast<const Number*>(view.data) + i;
+    for (int k = 0; k < N; ++k) part[k] = from[k];
+  }
+}
+template <typename Number, int N>
+__device__ inline void put_part(const View& view, std::int64_t i, const Number (&part)[N]) {
+  if constexpr (N == 8) {
+    Raw raw{};
+    memcpy(raw.words, part, sizeof(part));
+    put_raw(view, i, raw);
+  } else {
+    auto* to = static_cast<Number*>(view.data) + i;
     for (int k = 0; k < N; ++k) to[k] = part[k];
   }
 }
 
+template <typename Number, int N>
+__device__ inline void halves(const View& view, std::int64_t i, const Raw& raw, Pack<N>& pack) {
+  Number part[N];
+  take_part(view, i, raw, part);
+#pragma unroll
+  for (int k = 0; k < N; ++k) pack.x[k] = as_float(part[k]);
+}
+template <typename Number, int N>
+__device__ inline void store_halves(const View& view, std::int64_t i, const Pack<N>& pack) {
+  Number part[N];
+#pragma unroll
+  for (int k = 0; k < N; ++k) set_number(part[k], pack.x[k]);
+  put_part(view, i, part);
+}
+
 // ---- Of any type --------------------------------------------------------------------------------
 
+// Elements i … i + N − 1, of eight what fetch() has brought of them.
 template <int N>
-__device__ inline Pack<N> load(const View& view, std::int64_t i) {
+__device__ inline Pack<N> unpacked(const View& view, std::int64_t i, const Raw& raw) {
   Pack<N> pack;
   if (view.type == ElementType::f32) {
-    const auto* from = static_cast<const float*>(view.data) + i;
-    if constexpr (N % 4 == 0) {
-#pragma unroll
-      for (int k = 0; k < N; k += 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from + k);
-        pack.x[k] = four.x, pack.x[k + 1] = four.y, pack.x[k + 2] = four.z, pack.x[k + 3] = four.w;
-      }
-    } else {
-      for (int k = 0; k < N; ++k) pack.x[k] = from[k];
-    }
+    take_part(view, i, raw, pack.x);
   } else if (view.type == ElementType::bf16) {
-    load_half<__nv_bfloat16>(view, i, pack);
+    halves<__nv_bfloat16>(view, i, raw, pack);
   } else if (view.type == ElementType::f16) {
-    load_half<__half>(view, i, pack);
-  } else if (view.type == ElementType::u8) {
-    const auto* from = static_cast<const unsigned char*>(view.data) + i;
-    for (int k = 0; k < N; ++k) pack.x[k] = static_cast<float>(from[k]);
+    halves<__half>(view, i, raw, pack);
   } else {
-    const auto* from = static_cast<const unsigned char*>(view.data) + i;
-    const float scale = scale_at(view, i);
-    for (int k = 0; k < N; ++k) pack.x[k] = narrow_number(from[k], view.type) * scale;
+    unsigned char part[N];
+    take_part(view, i, raw, part);
+    const float scale = view.type == ElementType::u8 ? 1 : scale_at(view, i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      pack.x[k] = view.type == ElementType::u8 ? static_cast<float>(part[k])
+                                               : narrow_number(part[k], view.type) * scale;
+    }
   }
   return pack;
+}
+// Requires, of eight: i is where they are aligned.
+template <int N>
+__device__ inline Pack<N> load(const View& view, std::int64_t i) {
+  if constexpr (N == 8) return unpacked<8>(view, i, fetch(view, i));
+  return unpacked<N>(view, i, Raw{});
 }
 
 template <int N>
 __device__ inline void store(const View& view, std::int64_t i, const Pack<N>& pack) {
   if (view.type == ElementType::f32) {
-    auto* to = static_cast<float*>(view.data) + i;
-    if constexpr (N % 4 == 0) {
-#pragma unroll
-      for (int k = 0; k < N; k += 4) {
-        *reinterpret_cast<float4*>(to + k) =
-            make_float4(pack.x[k], pack.x[k + 1], pack.x[k + 2], pack.x[k + 3]);
-      }
-    } else {
-      for (int k = 0; k < N; ++k) to[k] = pack.x[k];
-    }
+    put_part(view, i, pack.x);
   } else if (view.type == ElementType::bf16) {
-    store_half<__nv_bfloat16>(view, i, pack);
+    store_halves<__nv_bfloat16>(view, i, pack);
   } else if (view.type == ElementType::f16) {
-    store_half<__half>(view, i, pack);
-  } else if (view.type == ElementType::u8) {
-    auto* to = static_cast<unsigned char*>(view.data) + i;
-    for (int k = 0; k < N; ++k) to[k] = static_cast<unsigned char>(pack.x[k]);
+    store_halves<__half>(view, i, pack);
   } else {
-    auto* to = static_cast<unsigned char*>(view.data) + i;
-    const float inverse = 1 / scale_at(view, i);
-    for (int k = 0; k < N; ++k) to[k] = narrow_bits(pack.x[k] * inverse, view.type);
+    unsigned char part[N];
+    const float inverse = view.type == ElementType::u8 ? 1 : 1 / scale_at(view, i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      part[k] = view.type == ElementType::u8 ? static_cast<unsigned char>(pack.x[k])
+                                             : narrow_bits(pack.x[k] * inverse, view.type);
+    }
+    put_part(view, i, part);
   }
 }
 
@@ -171,12 +210,35 @@ __device__ inline float block_max(float mine) { return over_block(mine, -INFINIT
 
 // ---- Over all elements --------------------------------------------------------------------------
 
-// Calls body.run<N>(i) for elements i … i + N − 1.
+// Calls body.run<N>(i) for elements i … i + N − 1 of begin … end − 1, as one of `threads` threads.
+// Eight at a time begin where i − even is a multiple of eight; before and after it is one.
+struct Span {
+  std::int64_t begin = 0, end = 0, even = 0;
+};
 template <int N, typename Body>
-__global__ void each_kernel(Body body, std::int64_t count) {
-  for (std::int64_t i = global_thread() * N; i < count; i += all_threads() * N) {
-    body.template run<N>(i);
+__device__ inline void each_of(const Span& span, std::int64_t thread, std::int64_t threads,
+                               Body&& body) {
+  if constexpr (N == 1) {
+    for (std::int64_t i = span.begin + thread; i < span.end; i += threads) {
+      body.template run<1>(i);
+    }
+  } else {
+    const std::int64_t count = span.end - span.begin;
+    const std::int64_t off = ((span.even - span.begin) % N + N) % N;
+    const std::int64_t head = off < count ? off : count;
+    const std::int64_t packs = (count - head) / N;
+    for (std::int64_t p = thread; p < packs; p += threads) {
+      body.template run<N>(span.begin + head + p * N);
+    }
+    for (std::int64_t k = thread; k < count - packs * N; k += threads) {
+      body.template run<1>(span.begin + (k < head ? k : k + packs * N));
+    }
   }
+}
+
+template <int N, typename Body>
+__global__ void each_kernel(Body body, Span span) {
+  each_of<N>(span, global_thread(), all_threads(), body);
 }
 
 inline unsigned blocks_for(std::int64_t threads) {
@@ -185,15 +247,49 @@ inline unsigned blocks_for(std::int64_t threads) {
   return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
 }
 
+// The first element from which on eight of each operand are aligned; −1: there is none.
+inline std::int64_t even_place(std::initializer_list<const View*> views) {
+  const auto is_even = [](const View& view, std::int64_t i) {
+    if (view.scales.block > 0 && i > 0) return false;  // eight of them have one scale
+    const std::size_t bytes = bytes_of(view.type);
+    const std::size_t aligned = bytes == 1 ? 8 : 16;
+    return (reinterpret_cast<std::uintptr_t>(view.data) + static_cast<std::size_t>(i) * bytes) %
+               aligned ==
+           0;
+  };
+  for (std::int64_t i = 0; i < 8; ++i) {
+    bool all = true;
+    for (const View* view : views) all = all && is_even(*view, i);
+    if (all) return i;
+  }
+  return -1;
+}
+
 // Eight at a time where rows of `columns` come out even: operands are then aligned and no pack
 // straddles two rows.
 template <typename Body>
 void each(const Queue& queue, const char* name, const Body& body, std::int64_t count,
           std::int64_t columns) {
+  const Span all{0, count, 0};
   if (columns % 8 == 0) {
-    start(queue, name, each_kernel<8, Body>, dim3(blocks_for(count / 8)), kBlock, 0, body, count);
+    start(queue, name, each_kernel<8, Body>, dim3(blocks_for(count / 8)), kBlock, 0, body, all);
   } else {
-    start(queue, name, each_kernel<1, Body>, dim3(blocks_for(count)), kBlock, 0, body, count);
+    start(queue, name, each_kernel<1, Body>, dim3(blocks_for(count)), kBlock, 0, body, all);
+  }
+}
+
+// The same where element i of the result needs element i of each operand and nothing of rows:
+// eight at a time between what the operands' first places leave at both ends.
+template <typename Body>
+void each_alike(const Queue& queue, const char* name, const Body& body, std::int64_t count,
+                std::initializer_list<const View*> operands) {
+  const std::int64_t even = even_place(operands);
+  if (even >= 0) {
+    start(queue, name, each_kernel<8, Body>, dim3(blocks_for((count + 7) / 8)), kBlock, 0, body,
+          Span{0, count, even});
+  } else {
+    start(queue, name, each_kernel<1, Body>, dim3(blocks_for(count)), kBlock, 0, body,
+          Span{0, count, 0});
   }
 }
 

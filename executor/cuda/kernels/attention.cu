@@ -2,6 +2,7 @@
 // heads and order of tokens; in float. Backward: one pass gathers the queries' gradients, another
 // those of keys and values, so nothing is added up in an order of chance.
 #include "executor/cuda/kernels/places.h"
+#include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
@@ -217,14 +218,18 @@ __global__ void attention_kernel(AttentionPlan plan, AttentionOperands of, bool 
 // ---- Backward
 // ------------------------------------------------------------------------------------
 
-// delta [rows × heads]: Σ output gradient · output. A thread each.
-__global__ void delta_kernel(View delta, View output, View gradient, std::int64_t width) {
-  for (std::int64_t i = global_thread(); i < delta.size(); i += all_threads()) {
-    const std::int64_t first = i / delta.columns * output.columns + i % delta.columns * width;
+// delta [rows × heads]: Σ output gradient · output. A team of threads each.
+template <int N>
+__global__ void delta_kernel(View delta, View output, View gradient, std::int64_t width, int team) {
+  for_rows(delta.size(), team, [&](std::int64_t i) {
     float sum = 0;
-    for (std::int64_t k = 0; k < width; ++k) sum += at(output, first + k) * at(gradient, first + k);
-    put(delta, i, sum);
-  }
+    RowShare<N, 0>{i < delta.size() ? width : 0, team}.each([&](int, std::int64_t c) {
+      const Pack<N> a = load<N>(output, i * width + c), b = load<N>(gradient, i * width + c);
+      for (int k = 0; k < N; ++k) sum += a.x[k] * b.x[k];
+    });
+    sum = team_sum(sum, team);
+    if (threadIdx.x % static_cast<unsigned>(team) == 0 && i < delta.size()) put(delta, i, sum);
+  });
 }
 
 // Of two tiles: p·kept (for the values) and ds (for queries and keys) in shared memory.
@@ -414,8 +419,11 @@ void attention(const Queue& queue, const AttentionPlan& plan, const AttentionOpe
 void attention_gradient(const Queue& queue, const AttentionPlan& plan, const AttentionOperands& of,
                         const AttentionGradients& gradients) {
   const Scratch delta(queue, of.output.rows, plan.heads, ElementType::f32);
-  start(queue, "delta", delta_kernel, dim3(blocks_for(delta->size())), kBlock, 0, *delta, of.output,
-        gradients.output_gradient, std::int64_t{plan.value_width});
+  const std::int64_t width = plan.value_width;  // heads lie side by side
+  const RowTeams teams = row_teams(width);
+  start(queue, "delta", width % 8 == 0 ? delta_kernel<8> : delta_kernel<1>,
+        dim3(row_blocks(delta->size(), teams, 132 * 16)), teams.threads, 0, *delta, of.output,
+        gradients.output_gradient, width, teams.team);
   if (of.sinks != nullptr) {
     start(queue, "sink_gradient", sink_gradient_kernel, dim3(static_cast<unsigned>(plan.heads)),
           kBlock, 0, plan, of, *delta, *of.sinks, *gradients.sinks);

@@ -26,13 +26,22 @@ __device__ void put_exponent(const Scales& scales, std::int64_t block, float sca
   static_cast<unsigned char*>(scales.of)[block] = static_cast<unsigned char>(exponent - 1 + 127);
 }
 
-// A block's strip of the numbers: its largest magnitude, to part `first` + block.
-__global__ void largest_of_strip(View parts, std::int64_t first, View of) {
+struct LargestOf {
+  const View& of;
   float largest = 0;
-  for (std::int64_t i = global_thread(); i < of.size(); i += all_threads()) {
-    largest = fmaxf(largest, fabsf(at(of, i)));
+  template <int N>
+  __device__ void run(std::int64_t i) {
+    const Pack<N> pack = load<N>(of, i);
+    for (int k = 0; k < N; ++k) largest = fmaxf(largest, fabsf(pack.x[k]));
   }
-  largest = block_max(largest);
+};
+
+// A block's share of the numbers: its largest magnitude, to part `first` + block.
+template <int N>
+__global__ void largest_of_share(View parts, std::int64_t first, View of, std::int64_t even) {
+  LargestOf mine{of};
+  each_of<N>(Span{0, of.size(), even}, global_thread(), all_threads(), mine);
+  const float largest = block_max(mine.largest);
   if (threadIdx.x == 0) put(parts, first + blockIdx.x, largest);
 }
 
@@ -49,24 +58,36 @@ __global__ void scale_of_parts(View scaled, View parts) {
 }
 
 // To columns first … of every row, with the scale that stands there.
-template <int N>
-__global__ void round_columns(View out, std::int64_t first, View in) {
-  for (std::int64_t i = global_thread() * N; i < in.size(); i += all_threads() * N) {
+struct RoundColumns {
+  View out, in;
+  std::int64_t first;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
     const std::int64_t row = i / in.columns, column = i % in.columns;
     store<N>(out, row * out.columns + first + column, load<N>(in, i));
   }
-}
+};
 
-// The same with a scale for each block; a thread makes one.
+// The same with a scale for each block, by four threads with eight of its numbers each.
 __global__ void round_blocks(View out, std::int64_t first, View in) {
-  const int block = out.scales.block;
-  for (std::int64_t b = global_thread(); b < in.size() / block; b += all_threads()) {
-    const std::int64_t from = b * block;
-    const std::int64_t into = from / in.columns * out.columns + first + from % in.columns;
+  constexpr int kSharers = kTile / 8;
+  const std::int64_t packs = in.size() / 8;
+  const std::int64_t step = all_threads();
+  for (std::int64_t begin = global_thread() - threadIdx.x; begin < packs; begin += step) {
+    const std::int64_t from = (begin + threadIdx.x) * 8;
+    const bool inside = from < in.size();
+    const Pack<8> pack = inside ? load<8>(in, from) : Pack<8>{};
     float largest = 0;
-    for (int k = 0; k < block; ++k) largest = fmaxf(largest, fabsf(at(in, from + k)));
-    put_exponent(out.scales, into / block, power_of_two(largest / largest_number(out.type)));
-    for (int k = 0; k < block; ++k) put(out, into + k, at(in, from + k));
+    for (int k = 0; k < 8; ++k) largest = fmaxf(largest, fabsf(pack.x[k]));
+    for (int away = 1; away < kSharers; away *= 2) {
+      largest = fmaxf(largest, __shfl_xor_sync(~0u, largest, away));
+    }
+    const std::int64_t into = from / in.columns * out.columns + first + from % in.columns;
+    if (inside && threadIdx.x % kSharers == 0) {
+      put_exponent(out.scales, into / kTile, power_of_two(largest / largest_number(out.type)));
+    }
+    __syncwarp();  // the others read it there
+    if (inside) store<8>(out, into, pack);
   }
 }
 
@@ -102,17 +123,22 @@ __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
 }
 
 // Numbers of several ranks, each with a scale of its own: the largest becomes that of all.
-__global__ void share_scale(View all, View scales) {
-  float largest = 0;
-  for (std::int64_t i = 0; i < scales.size(); ++i) largest = fmaxf(largest, at(scales, i));
-  const std::int64_t of_rank = all.size() / scales.size();
-  auto* numbers = static_cast<unsigned char*>(all.data);
-  for (std::int64_t i = global_thread(); i < all.size(); i += all_threads()) {
-    const float number = narrow_number(numbers[i], all.type) * (at(scales, i / of_rank) / largest);
-    numbers[i] = narrow_bits(number, all.type);
+struct ShareScale {
+  View all, scales;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
+    float largest = 0;
+    for (std::int64_t k = 0; k < scales.size(); ++k) largest = fmaxf(largest, at(scales, k));
+    const float scale = at(scales, i / (all.size() / scales.size())) / largest;
+    unsigned char numbers[N];
+    take_part(all, i, N == 8 ? fetch(all, i) : Raw{}, numbers);
+    for (int k = 0; k < N; ++k) {
+      numbers[k] = narrow_bits(narrow_number(numbers[k], all.type) * scale, all.type);
+    }
+    put_part(all, i, numbers);
+    if (i == 0) *static_cast<float*>(all.scales.of) = largest;
   }
-  if (global_thread() == 0) *static_cast<float*>(all.scales.of) = largest;
-}
+};
 
 // Tiles of 128 rows and 4 blocks one after the other, those of the same rows first; in a tile row r
 // and block b at (r mod 32)·16 + r / 32 · 4 + b. What pads a tile is zero.
@@ -132,26 +158,25 @@ __global__ void tile_scales(View out, View of, std::int64_t leading) {
 
 void round_to(const Queue& queue, const View& out, std::int64_t first, const View& in) {
   if (out.scales.block > 0) {
-    start(queue, "round_blocks", round_blocks, dim3(blocks_for(in.size() / out.scales.block)),
-          kBlock, 0, out, first, in);
-  } else if (in.columns % 8 == 0 && out.columns % 8 == 0 && first % 8 == 0) {
-    start(queue, "round_columns", round_columns<8>, dim3(blocks_for(in.size() / 8)), kBlock, 0, out,
+    start(queue, "round_blocks", round_blocks, dim3(blocks_for(in.size() / 8)), kBlock, 0, out,
           first, in);
-  } else {
-    start(queue, "round_columns", round_columns<1>, dim3(blocks_for(in.size())), kBlock, 0, out,
-          first, in);
+    return;
   }
+  const bool even = out.columns % 8 == 0 && first % 8 == 0 && even_place({&out, &in}) == 0;
+  each(queue, "round_columns", RoundColumns{out, in, first}, in.size(), even ? in.columns : 1);
 }
 
 void find_scale(const Queue& queue, const View& out, const std::vector<View>& in) {
+  const auto blocks_of = [](const View& part) { return blocks_for((part.size() + 7) / 8); };
   std::int64_t count = 0;
-  for (const View& part : in) count += blocks_for(part.size());
+  for (const View& part : in) count += blocks_of(part);
   const Scratch parts(queue, count, 1, ElementType::f32);
   count = 0;
   for (const View& part : in) {
-    start(queue, "largest_of_strip", largest_of_strip, dim3(blocks_for(part.size())), kBlock, 0,
-          *parts, count, part);
-    count += blocks_for(part.size());
+    const std::int64_t even = even_place({&part});
+    start(queue, "largest_of_share", even < 0 ? largest_of_share<1> : largest_of_share<8>,
+          dim3(blocks_of(part)), kBlock, 0, *parts, count, part, even);
+    count += blocks_of(part);
   }
   start(queue, "scale_of_parts", scale_of_parts, dim3(1), kBlock, 0, out, *parts);
 }
@@ -179,7 +204,7 @@ void transpose(const Queue& queue, const View& out, const View& in, std::int64_t
 }
 
 void to_one_scale(const Queue& queue, const View& all, const View& scales) {
-  start(queue, "share_scale", share_scale, dim3(blocks_for(all.size())), kBlock, 0, all, scales);
+  each(queue, "share_scale", ShareScale{all, scales}, all.size(), all.size() / scales.size());
 }
 
 std::int64_t tiled_scale_bytes(std::int64_t rows, std::int64_t blocks) {

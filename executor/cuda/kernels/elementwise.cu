@@ -1,6 +1,6 @@
 // What is computed element by element: residuals, dropout, activations, sums.
-#include "executor/cuda/kernels/access.h"
 #include "executor/cuda/kernels/places.h"
+#include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
@@ -160,71 +160,82 @@ struct ActivationGradient {
   }
 };
 
-// The gradient of a row's gate: Σ output gradient · what it multiplies. A block a row.
-__global__ void row_gate_gradient(View gradient, View in, View dout, bool gated) {
-  for (std::int64_t row = blockIdx.x; row < dout.rows; row += gridDim.x) {
+// The gradient of a row's gate: Σ output gradient · what it multiplies. A team a row.
+template <int N>
+__global__ void row_gate_gradient(View gradient, View in, View dout, bool gated, int team) {
+  for_rows(dout.rows, team, [&](std::int64_t row) {
     float sum = 0;
-    for (std::int64_t c = threadIdx.x; c < dout.columns; c += blockDim.x) {
+    RowShare<N, 0>{row < dout.rows ? dout.columns : 0, team}.each([&](int, std::int64_t c) {
       const std::int64_t i = row * dout.columns + c;
-      sum += at(dout, i) * activated<1>(in, i, gated).x[0];
-    }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) put(gradient, row, sum);
-  }
+      const Pack<N> dy = load<N>(dout, i), y = activated<N>(in, i, gated);
+      for (int k = 0; k < N; ++k) sum += dy.x[k] * y.x[k];
+    });
+    sum = team_sum(sum, team);
+    if (threadIdx.x % static_cast<unsigned>(team) == 0 && row < dout.rows) put(gradient, row, sum);
+  });
 }
 
 // ---- Columns
 // --------------------------------------------------------------------------------------
 
-// Block (x, y): 32 columns, a strip of the rows.
+template <int N>
 __global__ void column_sums_of_strip(View parts, View of, std::int64_t strip) {
-  __shared__ float sums[kBlock];
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * 32 + lane;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * strip;
-  const std::int64_t end = first + strip < of.rows ? first + strip : of.rows;
-  float sum = 0;
-  for (std::int64_t row = first + threadIdx.x / 32; row < end; row += blockDim.x / 32) {
-    if (column < of.columns) sum += at(of, row * of.columns + column);
-  }
-  sums[threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.x >= 32 || column >= of.columns) return;
-  for (unsigned other = threadIdx.x + 32; other < blockDim.x; other += 32) sum += sums[other];
-  put(parts, static_cast<std::int64_t>(blockIdx.y) * of.columns + column, sum);
+  sum_strip<N>(parts, of, strip, [&](std::int64_t, std::int64_t i) { return load<N>(of, i); });
 }
 
 __global__ void add_strips(View into, View parts) {
-  for (std::int64_t column = global_thread(); column < parts.columns; column += all_threads()) {
-    float sum = 0;
-    for (std::int64_t strip = 0; strip < parts.rows; ++strip) {
-      sum += at(parts, strip * parts.columns + column);
-    }
-    add(into, column, sum);
-  }
+  sum_rows<1>(
+      parts, 0, parts.rows, [&](std::int64_t, std::int64_t i) { return load<1>(parts, i); },
+      [&](std::int64_t column, const Pack<1>& sum) { add(into, column, sum.x[0]); });
 }
 
-__global__ void add_row_kernel(View rows, std::int64_t first, View row) {
-  const std::int64_t count = rows.rows * row.rows;
-  for (std::int64_t i = global_thread(); i < count; i += all_threads()) {
-    add(rows, i / row.rows * rows.columns + first + i % row.rows, at(row, i % row.rows));
-  }
-}
+// ---- Some columns of every row; an element is one of those
+// ---------------------------------------
 
-__global__ void copy_columns_kernel(Columns to, Columns from, std::int64_t width) {
-  const std::int64_t count = to.of.rows * width;
-  for (std::int64_t i = global_thread(); i < count; i += all_threads()) {
+struct AddRow {
+  View rows, row;
+  std::int64_t first;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
+    const std::int64_t column = i % row.rows, to = i / row.rows * rows.columns + first + column;
+    Pack<N> sum = load<N>(rows, to);
+    const Pack<N> more = load<N>(row, column);
+    for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
+    store<N>(rows, to, sum);
+  }
+};
+
+struct CopyColumns {
+  Columns to, from;
+  std::int64_t width;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
     const std::int64_t row = i / width, column = i % width;
-    put(to.of, row * to.of.columns + to.first + column,
-        at(from.of, row * from.of.columns + from.first + column));
+    store<N>(to.of, row * to.of.columns + to.first + column,
+             load<N>(from.of, row * from.of.columns + from.first + column));
   }
-}
+};
 
-__global__ void add_columns_kernel(Columns to, View what) {
-  for (std::int64_t i = global_thread(); i < what.size(); i += all_threads()) {
+struct AddColumns {
+  Columns to;
+  View what;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
     const std::int64_t row = i / what.columns, column = i % what.columns;
-    add(to.of, row * to.of.columns + to.first + column, at(what, i));
+    const std::int64_t place = row * to.of.columns + to.first + column;
+    Pack<N> sum = load<N>(to.of, place);
+    const Pack<N> more = load<N>(what, i);
+    for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
+    store<N>(to.of, place, sum);
   }
+};
+
+// What each() may take for the width of rows, where packs of them begin in `columns` too.
+std::int64_t width_beside(std::int64_t width, std::initializer_list<Columns> columns) {
+  for (const Columns& of : columns) {
+    if (of.first % 8 != 0 || of.of.columns % 8 != 0 || even_place({&of.of}) != 0) return 1;
+  }
+  return width;
 }
 
 // What each token has of each head, and the same by head.
@@ -248,7 +259,7 @@ struct ByHead {
 
 void exchange_heads(const Queue& queue, const ByHead& body) {
   start(queue, "by_head", each_kernel<1, ByHead>, dim3(blocks_for(body.tokens.size())), kBlock, 0,
-        body, body.tokens.size());
+        body, Span{0, body.tokens.size(), 0});
 }
 
 View or_none(const View* view) { return view == nullptr ? View{} : *view; }
@@ -256,7 +267,7 @@ View or_none(const View* view) { return view == nullptr ? View{} : *view; }
 }  // namespace
 
 void fill(const Queue& queue, const View& out, float number) {
-  each(queue, "fill", Fill{out, number}, out.size(), out.columns);
+  each_alike(queue, "fill", Fill{out, number}, out.size(), {&out});
 }
 
 void convert(const Queue& queue, const View& out, const View& in) {
@@ -271,15 +282,15 @@ void convert(const Queue& queue, const View& out, const View& in) {
                        "cudaMemcpyAsync");
     return;
   }
-  each(queue, "convert", Convert{out, in}, in.size(), in.columns);
+  each_alike(queue, "convert", Convert{out, in}, in.size(), {&out, &in});
 }
 
 void add_to(const Queue& queue, const View& into, const View& what) {
-  each(queue, "add_to", Add{into, into, what}, what.size(), what.columns);
+  each_alike(queue, "add_to", Add{into, into, what}, what.size(), {&into, &what});
 }
 
 void add(const Queue& queue, const View& out, const View& a, const View& b) {
-  each(queue, "add", Add{out, a, b}, out.size(), out.columns);
+  each_alike(queue, "add", Add{out, a, b}, out.size(), {&out, &a, &b});
 }
 
 void residual(const Queue& queue, const View& out, const View& stream, const View& branch,
@@ -296,7 +307,8 @@ void drop(const Queue& queue, const View& out, const View& mask, const View& in,
 
 void drop_gradient(const Queue& queue, const View& out, const View& in, const View& mask,
                    float kept) {
-  each(queue, "drop_gradient", DropGradient{out, in, mask, kept}, in.size(), in.columns);
+  each_alike(queue, "drop_gradient", DropGradient{out, in, mask, kept}, in.size(),
+             {&out, &in, &mask});
 }
 
 void activation(const Queue& queue, const View& out, const View& in, const View* row_gates,
@@ -308,9 +320,11 @@ void activation(const Queue& queue, const View& out, const View& in, const View*
 void activation_gradient(const Queue& queue, const View& din, const View& in, const View& dout,
                          const View* row_gates, const View* row_gates_gradient, bool gated) {
   if (row_gates_gradient != nullptr) {
-    start(queue, "row_gate_gradient", row_gate_gradient,
-          dim3(static_cast<unsigned>(dout.rows < 65535 ? dout.rows : 65535)), kBlock, 0,
-          *row_gates_gradient, in, dout, gated);
+    const RowTeams teams = row_teams(dout.columns);
+    start(queue, "row_gate_gradient",
+          dout.columns % 8 == 0 ? row_gate_gradient<8> : row_gate_gradient<1>,
+          dim3(row_blocks(dout.rows, teams, 132 * 16)), teams.threads, 0, *row_gates_gradient, in,
+          dout, gated, teams.team);
   }
   const ActivationGradient body{din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
   each(queue, "activation_gradient", body, dout.size(), dout.columns);
@@ -318,28 +332,29 @@ void activation_gradient(const Queue& queue, const View& din, const View& in, co
 
 void add_column_sums(const Queue& queue, const View& into, const View& of) {
   if (of.size() == 0) return;
-  constexpr std::int64_t kStrip = 256;
-  const std::int64_t strips = of.rows < 64 * kStrip ? (of.rows + kStrip - 1) / kStrip : 64;
-  const Scratch parts(queue, strips, of.columns, ElementType::f32);
-  start(queue, "column_sums_of_strip", column_sums_of_strip,
-        dim3(static_cast<unsigned>((of.columns + 31) / 32), static_cast<unsigned>(strips)), kBlock,
-        0, *parts, of, (of.rows + strips - 1) / strips);
-  start(queue, "add_strips", add_strips, dim3(blocks_for(of.columns)), kBlock, 0, into, *parts);
+  const Strips strips(of);
+  const Scratch parts(queue, strips.count, of.columns, ElementType::f32);
+  const bool even = of.columns % 8 == 0 && even_place({&of}) == 0;
+  const dim3 blocks(even ? Strips::across<8>(of) : Strips::across<1>(of),
+                    static_cast<unsigned>(strips.count));
+  start(queue, "column_sums_of_strip", even ? column_sums_of_strip<8> : column_sums_of_strip<1>,
+        blocks, kBlock, 0, *parts, of, strips.rows);
+  start(queue, "add_strips", add_strips, dim3(Strips::across<1>(of)), kBlock, 0, into, *parts);
 }
 
 void add_row(const Queue& queue, const View& rows, std::int64_t first_column, const View& row) {
-  start(queue, "add_row", add_row_kernel, dim3(blocks_for(rows.rows * row.rows)), kBlock, 0, rows,
-        first_column, row);
+  each(queue, "add_row", AddRow{rows, row, first_column}, rows.rows * row.rows,
+       width_beside(row.rows, {{rows, first_column}, {row.shaped(1, row.size()), 0}}));
 }
 
 void copy_columns(const Queue& queue, const Columns& to, const Columns& from, std::int64_t width) {
-  start(queue, "copy_columns", copy_columns_kernel, dim3(blocks_for(to.of.rows * width)), kBlock, 0,
-        to, from, width);
+  each(queue, "copy_columns", CopyColumns{to, from, width}, to.of.rows * width,
+       width_beside(width, {to, from}));
 }
 
 void add_columns(const Queue& queue, const Columns& to, const View& what) {
-  start(queue, "add_columns", add_columns_kernel, dim3(blocks_for(what.size())), kBlock, 0, to,
-        what);
+  each(queue, "add_columns", AddColumns{to, what}, what.size(),
+       width_beside(what.columns, {to, {what, 0}}));
 }
 
 void to_heads(const Queue& queue, const View& by_head, const View& by_token, std::int64_t length) {

@@ -1,6 +1,6 @@
 // Routing and the order of copies. What is dropped carries −1 − expert; orders are stable, so that
 // every rank and the host come to the same one.
-#include "executor/cuda/kernels/access.h"
+#include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
@@ -25,29 +25,53 @@ __device__ void gates_of(const View& logits, const View& experts, std::int64_t r
 
 constexpr int kMostChosen = 64;
 
-// A thread a token: the best experts, the first of equals first.
+constexpr int kWarp = 32;
+
+struct Choice {
+  float score = -INFINITY;
+  std::int64_t expert = -1;  // none
+  // The first of equals is the better one.
+  __device__ bool is_before(const Choice& other) const {
+    if (expert < 0 || other.expert < 0) return expert >= 0;
+    return score > other.score || (score == other.score && expert < other.expert);
+  }
+};
+
+__device__ Choice best_of_warp(Choice mine) {
+  for (int away = kWarp / 2; away > 0; away /= 2) {
+    const Choice other{
+        __shfl_xor_sync(~0u, mine.score, away),
+        static_cast<std::int64_t>(__shfl_xor_sync(~0u, static_cast<float>(mine.expert), away))};
+    if (other.is_before(mine)) mine = other;
+  }
+  return mine;
+}
+
+// A warp a token: the best experts, the first of equals first.
 __global__ void route_kernel(View gates, View experts, View logits, View correction,
                              bool corrects) {
   const auto chosen = static_cast<int>(gates.columns);
-  for (std::int64_t row = global_thread(); row < logits.rows; row += all_threads()) {
-    float last = INFINITY;
-    std::int64_t last_expert = -1;
+  const std::int64_t lane = threadIdx.x % kWarp;
+  for_rows(logits.rows, kWarp, [&](std::int64_t row) {
+    const bool inside = row < logits.rows;
+    Choice last{INFINITY, -1};
     for (int j = 0; j < chosen; ++j) {
-      float best = -INFINITY;
-      std::int64_t best_expert = -1;
-      for (std::int64_t e = 0; e < logits.columns; ++e) {
-        const float score =
-            at(logits, row * logits.columns + e) + (corrects ? at(correction, e) : 0);
-        const bool left = score < last || (score == last && e > last_expert);
-        if (left && (best_expert < 0 || score > best)) best = score, best_expert = e;
+      Choice best;
+      for (std::int64_t e = lane; inside && e < logits.columns; e += kWarp) {
+        const Choice of{at(logits, row * logits.columns + e) + (corrects ? at(correction, e) : 0),
+                        e};
+        const bool left =
+            of.score < last.score || (of.score == last.score && of.expert > last.expert);
+        if (left && of.is_before(best)) best = of;
       }
-      put(experts, row * chosen + j, static_cast<float>(best_expert));
-      last = best, last_expert = best_expert;
+      best = last = best_of_warp(best);
+      if (inside && lane == 0) put(experts, row * chosen + j, static_cast<float>(best.expert));
     }
+    if (!inside || lane > 0) return;
     float all[kMostChosen];
     gates_of(logits, experts, row, all);
     for (int j = 0; j < chosen; ++j) put(gates, row * chosen + j, all[j]);
-  }
+  });
 }
 
 // A block an expert.
@@ -61,29 +85,39 @@ __global__ void count_copies(View counts, View experts) {
   if (threadIdx.x == 0) put(counts, expert, mine);
 }
 
+// How many threads of a block hit, and how many of them before this one.
+struct Hits {
+  int before = 0, all = 0;
+};
+__device__ Hits hits_in_block(bool hit) {
+  __shared__ int of_warps[kBlock / kWarp];
+  const unsigned hits = __ballot_sync(~0u, hit);
+  if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = __popc(hits);
+  __syncthreads();
+  Hits found{__popc(hits & ((1U << threadIdx.x % kWarp) - 1)), 0};
+  for (unsigned warp = 0; warp < blockDim.x / kWarp; ++warp) {
+    if (warp < threadIdx.x / kWarp) found.before += of_warps[warp];
+    found.all += of_warps[warp];
+  }
+  __syncthreads();  // before the next ones are counted
+  return found;
+}
+
 // A block an expert: its copies stand after those of the experts before, in the order of tokens.
 __global__ void place_copies(View place_of_copy, View copy_of_place, View counts, View experts) {
-  __shared__ int hits[kBlock];
   const std::int64_t expert = blockIdx.x;
-  int next = 0;
-  for (std::int64_t e = 0; e < expert; ++e) next += static_cast<int>(at(counts, e));
+  float before = 0;
+  for (std::int64_t e = threadIdx.x; e < expert; e += blockDim.x) before += at(counts, e);
+  auto next = static_cast<int>(block_sum(before));
   for (std::int64_t first = 0; first < experts.size(); first += blockDim.x) {
     const std::int64_t copy = first + threadIdx.x;
     const bool hit = copy < experts.size() && at(experts, copy) == static_cast<float>(expert);
-    hits[threadIdx.x] = hit ? 1 : 0;
-    const int any = __syncthreads_or(hit);
-    if (any == 0) continue;
-    int before = 0, all = 0;
-    for (unsigned t = 0; t < blockDim.x; ++t) {
-      if (t < threadIdx.x) before += hits[t];
-      all += hits[t];
-    }
+    const Hits hits = hits_in_block(hit);
     if (hit) {
-      integers(place_of_copy)[copy] = next + before;
-      integers(copy_of_place)[next + before] = static_cast<int>(copy);
+      integers(place_of_copy)[copy] = next + hits.before;
+      integers(copy_of_place)[next + hits.before] = static_cast<int>(copy);
     }
-    next += all;
-    __syncthreads();
+    next += hits.all;
   }
 }
 
@@ -93,11 +127,19 @@ __global__ void forget_copies(View place_of_copy) {
   }
 }
 
-// d logit of a chosen expert = g (dg − Σ g dg); the gate of a dropped copy has no gradient.
+// d logit of a chosen expert = g (dg − Σ g dg); the gate of a dropped copy has no gradient. A warp
+// a token.
 __global__ void route_gradient_kernel(View dlogits, View logits, View experts, View dgates,
                                       View place_of_copy) {
   const auto chosen = static_cast<int>(experts.columns);
-  for (std::int64_t row = global_thread(); row < logits.rows; row += all_threads()) {
+  const std::int64_t lane = threadIdx.x % kWarp;
+  for_rows(logits.rows, kWarp, [&](std::int64_t row) {
+    const bool inside = row < logits.rows;
+    for (std::int64_t e = lane; inside && e < logits.columns; e += kWarp) {
+      put(dlogits, row * logits.columns + e, 0);
+    }
+    __syncwarp();  // before one of them writes what is not zero
+    if (!inside || lane > 0) return;
     float gates[kMostChosen], d[kMostChosen];
     gates_of(logits, experts, row, gates);
     float mean = 0;
@@ -106,12 +148,11 @@ __global__ void route_gradient_kernel(View dlogits, View logits, View experts, V
       d[j] = place < 0 ? 0 : at(dgates, place);
       mean += gates[j] * d[j];
     }
-    for (std::int64_t e = 0; e < logits.columns; ++e) put(dlogits, row * logits.columns + e, 0);
     for (int j = 0; j < chosen; ++j) {
       const std::int64_t expert = expert_of(at(experts, row * chosen + j));
       put(dlogits, row * logits.columns + expert, gates[j] * (d[j] - mean));
     }
-  }
+  });
 }
 
 struct GatherRows {
@@ -154,37 +195,54 @@ struct Unpermute {
   }
 };
 
-__global__ void expert_bias_kernel(View rows, View gates, View biases, View which) {
-  for (std::int64_t i = global_thread(); i < rows.size(); i += all_threads()) {
+struct ExpertBias {
+  View rows, gates, biases, which;
+  template <int N>
+  __device__ void run(std::int64_t i) const {
     const std::int64_t row = i / rows.columns;
     const std::int64_t bias = integers(which)[row] * rows.columns + i % rows.columns;
-    add(rows, i, at(gates, row) * at(biases, bias));
+    const float gate = at(gates, row);
+    Pack<N> sum = load<N>(rows, i);
+    const Pack<N> more = load<N>(biases, bias);
+    for (int k = 0; k < N; ++k) sum.x[k] += gate * more.x[k];
+    store<N>(rows, i, sum);
   }
-}
+};
 
-// A thread an element of the biases.
+// Block (x, y): N columns a lane of the biases of expert y; the block's warps take its rows in
+// turn.
+template <int N>
 __global__ void bias_gradient_kernel(View gradient, View gates, View dout, View which) {
-  for (std::int64_t i = global_thread(); i < gradient.rows; i += all_threads()) {
-    const std::int64_t expert = i / dout.columns;
-    float sum = 0;
-    for (std::int64_t row = 0; row < dout.rows; ++row) {
-      if (integers(which)[row] != expert) continue;
-      sum += at(gates, row) * at(dout, row * dout.columns + i % dout.columns);
-    }
-    add(gradient, i, sum);
-  }
+  const auto expert = static_cast<int>(blockIdx.y);
+  const auto value = [&](std::int64_t row, std::int64_t i) {
+    if (integers(which)[row] != expert) return Pack<N>{};
+    Pack<N> dy = load<N>(dout, i);
+    const float gate = at(gates, row);
+    for (int k = 0; k < N; ++k) dy.x[k] *= gate;
+    return dy;
+  };
+  sum_rows<N>(dout, 0, dout.rows, value, [&](std::int64_t column, const Pack<N>& sum) {
+    const std::int64_t to = expert * dout.columns + column;
+    Pack<N> all = load<N>(gradient, to);
+    for (int k = 0; k < N; ++k) all.x[k] += sum.x[k];
+    store<N>(gradient, to, all);
+  });
 }
 
-// A block a row.
-__global__ void gate_gradient_kernel(View gradient, View biases, View dout, View which) {
-  for (std::int64_t row = blockIdx.x; row < dout.rows; row += gridDim.x) {
+// A team a row.
+template <int N>
+__global__ void gate_gradient_kernel(View gradient, View biases, View dout, View which, int team) {
+  for_rows(dout.rows, team, [&](std::int64_t row) {
+    const bool inside = row < dout.rows;
+    const std::int64_t bias = inside ? integers(which)[row] * dout.columns : 0;
     float sum = 0;
-    for (std::int64_t c = threadIdx.x; c < dout.columns; c += blockDim.x) {
-      sum += at(dout, row * dout.columns + c) * at(biases, integers(which)[row] * dout.columns + c);
-    }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) add(gradient, row, sum);
-  }
+    RowShare<N, 0>{inside ? dout.columns : 0, team}.each([&](int, std::int64_t c) {
+      const Pack<N> dy = load<N>(dout, row * dout.columns + c), b = load<N>(biases, bias + c);
+      for (int k = 0; k < N; ++k) sum += dy.x[k] * b.x[k];
+    });
+    sum = team_sum(sum, team);
+    if (inside && threadIdx.x % static_cast<unsigned>(team) == 0) add(gradient, row, sum);
+  });
 }
 
 }  // namespace
@@ -195,8 +253,8 @@ void route(const Queue& queue, const View& gates, const View& experts, const Vie
     queue.status.fail("route: at most 64 experts a token");
     return;
   }
-  start(queue, "route", route_kernel, dim3(blocks_for(logits.rows)), kBlock, 0, gates, experts,
-        logits, correction == nullptr ? View{} : *correction, correction != nullptr);
+  start(queue, "route", route_kernel, dim3(blocks_for(logits.rows * kWarp)), kBlock, 0, gates,
+        experts, logits, correction == nullptr ? View{} : *correction, correction != nullptr);
 }
 
 void order_copies(const Queue& queue, const View& place_of_copy, const View& copy_of_place,
@@ -211,8 +269,8 @@ void order_copies(const Queue& queue, const View& place_of_copy, const View& cop
 
 void route_gradient(const Queue& queue, const View& dlogits, const View& logits,
                     const View& experts, const View& dgates, const View& place_of_copy) {
-  start(queue, "route_gradient", route_gradient_kernel, dim3(blocks_for(logits.rows)), kBlock, 0,
-        dlogits, logits, experts, dgates, place_of_copy);
+  start(queue, "route_gradient", route_gradient_kernel, dim3(blocks_for(logits.rows * kWarp)),
+        kBlock, 0, dlogits, logits, experts, dgates, place_of_copy);
 }
 
 void gather_rows(const Queue& queue, const View& out, const View& in, const View& index,
@@ -241,18 +299,21 @@ void unpermute(const Queue& queue, const View& out, const View& copies, const Vi
 
 void expert_bias(const Queue& queue, const View& rows, const View& gates, const View& biases,
                  const View& which) {
-  start(queue, "expert_bias", expert_bias_kernel, dim3(blocks_for(rows.size())), kBlock, 0, rows,
-        gates, biases, which);
+  each(queue, "expert_bias", ExpertBias{rows, gates, biases, which}, rows.size(), rows.columns);
 }
 
 void expert_bias_gradient(const Queue& queue, const View& bias_gradient, const View& gate_gradient,
                           const View& gates, const View& biases, const View& dout,
                           const View& which) {
-  start(queue, "bias_gradient", bias_gradient_kernel, dim3(blocks_for(bias_gradient.rows)), kBlock,
-        0, bias_gradient, gates, dout, which);
-  start(queue, "gate_gradient", gate_gradient_kernel,
-        dim3(static_cast<unsigned>(dout.rows < 65535 ? dout.rows : 65535)), kBlock, 0,
-        gate_gradient, biases, dout, which);
+  const bool even = dout.columns % 8 == 0;
+  const dim3 blocks(even ? Strips::across<8>(dout) : Strips::across<1>(dout),
+                    static_cast<unsigned>(bias_gradient.size() / dout.columns));
+  start(queue, "bias_gradient", even ? bias_gradient_kernel<8> : bias_gradient_kernel<1>, blocks,
+        kBlock, 0, bias_gradient, gates, dout, which);
+  const RowTeams teams = row_teams(dout.columns);
+  start(queue, "gate_gradient", even ? gate_gradient_kernel<8> : gate_gradient_kernel<1>,
+        dim3(row_blocks(dout.rows, teams, 132 * 16)), teams.threads, 0, gate_gradient, biases, dout,
+        which, teams.team);
 }
 
 }  // namespace trainyard

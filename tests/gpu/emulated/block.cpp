@@ -4,10 +4,12 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 uint3 threadIdx{}, blockIdx{};
@@ -117,6 +119,8 @@ float as_float(unsigned pair, int half, bool of_fp16) {
 
 void run_emulated(dim3 blocks, int threads, std::size_t shared,
                   const std::function<void()>& kernel) {
+  static std::mutex one_at_a_time;  // ranks may be threads
+  const std::lock_guard lock(one_at_a_time);
   gridDim = blocks;
   blockDim = dim3(static_cast<unsigned>(threads));
   for (unsigned z = 0; z < blocks.z; ++z) {
@@ -184,6 +188,20 @@ int __syncthreads_or(int mine) {
   b.meet();
   return any;
 }
+
+unsigned __ballot_sync(unsigned, int mine) {
+  trainyard::EmulatedBlock& b = trainyard::block();
+  b.brought[b.current()].flag = mine;
+  b.meet();
+  const std::size_t first = b.current() / 32 * 32;
+  unsigned all = 0;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    if (b.brought[first + lane].flag != 0) all |= 1U << lane;
+  }
+  b.meet();
+  return all;
+}
+int __popc(unsigned bits) { return std::popcount(bits); }
 
 float __shfl_xor_sync(unsigned, float mine, int away) {
   trainyard::EmulatedBlock& b = trainyard::block();

@@ -15,6 +15,8 @@ extern dim3 blockDim, gridDim;
 void __syncthreads();
 int __syncthreads_or(int mine);
 void __syncwarp();
+unsigned __ballot_sync(unsigned mask, int mine);
+int __popc(unsigned bits);
 float __shfl_xor_sync(unsigned mask, float mine, int away);
 // NOLINTEND(readability-identifier-naming)
 

@@ -6,13 +6,13 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-
-#include "executor/cuda/device_transport.h"
+#include <mutex>
 
 namespace {
 
@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 // Bytes of each allocation, of all together and at most; more than `limit` is refused.
 struct Memory {
+  std::mutex mutex;  // ranks may be threads
   std::map<void*, std::size_t> sizes;
   std::size_t used = 0, most = 0, limit = std::size_t{1} << 30;
 };
@@ -32,6 +33,27 @@ int& capability() {
   static int major = 10;
   return major;
 }
+std::atomic<int>& devices() {
+  static std::atomic<int> count{1};
+  return count;
+}
+std::atomic<int>& waits() {
+  static std::atomic<int> count{0};
+  return count;
+}
+
+// Another thread may ask for an event while one is recorded.
+struct Event {
+  std::atomic<Clock::time_point> at{};
+  std::atomic<bool> reached{true};
+  bool keeps_time = true;
+};
+Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+std::atomic<int>& events_left() {  // until the device stops; negative: it does not
+  static std::atomic<int> left{-1};
+  return left;
+}
+
 trainyard::NarrowProducts& narrow_products() {
   static trainyard::NarrowProducts counts;
   return counts;
@@ -136,7 +158,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = devices();
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int) { return cudaSuccess; }
@@ -167,6 +189,7 @@ cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   Memory& m = memory();
+  const std::lock_guard lock(m.mutex);
   if (m.used + bytes > m.limit) return cudaErrorMemoryAllocation;
   *data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(*data, 0xff, bytes);
@@ -176,6 +199,7 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   return cudaSuccess;
 }
 cudaError_t cudaFree(void* data) {
+  const std::lock_guard lock(memory().mutex);
   memory().used -= memory().sizes.at(data);
   memory().sizes.erase(data);
   std::free(data);
@@ -201,7 +225,10 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void*)
   return cudaSuccess;
 }
 cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void* value) {
-  const std::uint64_t bytes = which == cudaMemPoolAttrUsedMemHigh ? memory().most : memory().used;
+  const std::uint64_t bytes =
+      which == cudaMemPoolAttrUsedMemHigh || which == cudaMemPoolAttrReservedMemHigh
+          ? memory().most
+          : memory().used;
   std::memcpy(value, &bytes, sizeof(bytes));
   return cudaSuccess;
 }
@@ -220,31 +247,40 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete reinterpret_cast<char*>(stream);
   return cudaSuccess;
 }
-cudaError_t cudaStreamQuery(cudaStream_t) { return cudaSuccess; }
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return events_left() == 0 ? cudaErrorNotReady : cudaSuccess;
+}
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) { return cudaSuccess; }
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  *event = reinterpret_cast<cudaEvent_t>(new Clock::time_point);
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+  ++waits();
   return cudaSuccess;
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  return cudaEventCreate(event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  auto* made = new Event;
+  made->keeps_time = (flags & cudaEventDisableTiming) == 0;
+  *event = reinterpret_cast<cudaEvent_t>(made);
+  return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, 0); }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete reinterpret_cast<Clock::time_point*>(event);
+  delete &event_of(event);
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
-  *reinterpret_cast<Clock::time_point*>(event) = Clock::now();
+  Event& of = event_of(event);
+  of.at = Clock::now();
+  of.reached = events_left() != 0;
+  if (of.keeps_time && events_left() > 0) --events_left();
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return event_of(event).reached || events_left() < 0 ? cudaSuccess : cudaErrorNotReady;
+}
 cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t first, cudaEvent_t second) {
-  *milliseconds =
-      std::chrono::duration<float, std::milli>(*reinterpret_cast<Clock::time_point*>(second) -
-                                               *reinterpret_cast<Clock::time_point*>(first))
-          .count();
+  const std::chrono::duration<float, std::milli> time =
+      event_of(second).at.load() - event_of(first).at.load();
+  *milliseconds = time.count();
   return cudaSuccess;
 }
 
@@ -366,13 +402,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
 namespace trainyard {
 
 void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
+void set_emulated_devices(int count) { devices() = count; }
+void stop_emulated_device(int after_events) { events_left() = after_events; }
+void go_on_emulated_device() { events_left() = -1; }
+int emulated_waits() { return waits(); }
 void set_emulated_capability(int major) { capability() = major; }
 NarrowProducts emulated_narrow_products() { return narrow_products(); }
-
-Expected<std::unique_ptr<DeviceTransport>> make_nccl_transport(const Program&, const RankLayout&,
-                                                               Transport&) {
-  return failure("", "NCCL is not emulated");
-}
-std::string nccl_version() { return "0.0.0"; }
 
 }  // namespace trainyard

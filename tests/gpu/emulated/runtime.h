@@ -14,5 +14,14 @@ struct NarrowProducts {
   int fast_of_e5m2 = 0;
 };
 NarrowProducts emulated_narrow_products();
+void set_emulated_devices(int count);  // 1 at the start
+// The device stops after so many more of the events that keep time: no later one is reached, and
+// streams are never done, until it goes on.
+void stop_emulated_device(int after_events);
+void go_on_emulated_device();
+// Waits of streams for events since the start.
+int emulated_waits();
+void set_emulated_nccl_error(bool fails);  // of every communicator
+int aborted_emulated_communicators();
 
 }  // namespace trainyard

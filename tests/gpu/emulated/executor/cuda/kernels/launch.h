@@ -21,6 +21,11 @@ namespace trainyard {
 inline constexpr int kBlock = 64;  // threads
 
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline void sincospif(float x, float* sine, float* cosine) {
+  constexpr double kPi = 3.14159265358979323846;
+  *sine = static_cast<float>(std::sin(kPi * static_cast<double>(x)));
+  *cosine = static_cast<float>(std::cos(kPi * static_cast<double>(x)));
+}
 
 template <typename... P, typename... A>
 void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, int threads,
