@@ -1,6 +1,7 @@
 // trainyard plan SCENARIO
 #include <fmt/format.h>
 
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -40,6 +41,7 @@ struct PlanOptions {
   std::filesystem::path file;
   Format format = Format::text;
   int top = 5;
+  bool top_is_given = false;
   Objective objective = Objective::step_time;
   std::optional<std::string> explain;
   double time_limit = 0;
@@ -52,6 +54,21 @@ struct PlanOptions {
     return pareto.empty() ? std::nullopt : std::optional(kObjectives.at(pareto[1]));
   }
 };
+
+// Two objectives make a front, and only times have an interval and stragglers.
+Expected<void> check_what_is_asked(const PlanOptions& options) {
+  const std::string_view name = objective_name(options.objective);
+  if (options.second() == options.objective) {
+    return failure("--pareto",
+                   fmt::format("found {0},{0}; allowed: two different objectives", name));
+  }
+  if (options.robust && !options.second() && options.objective == Objective::memory) {
+    return failure("--robust", fmt::format("found with --objective {}, which no time changes; "
+                                           "allowed: with step-time, cost, energy, goodput",
+                                           name));
+  }
+  return {};
+}
 
 // What is minimised must be known.
 Expected<void> check_objective(const PlanOptions& options, const std::string& where,
@@ -84,7 +101,8 @@ Expected<void> check_objective_of_groups(const PlanOptions& options, const Scena
 
 // Options that are about the one plan of one size.
 Expected<void> check_options_of_sizes(const PlanOptions& options) {
-  const std::pair<std::string_view, bool> given[] = {{"--out", !options.out.empty()},
+  const std::pair<std::string_view, bool> given[] = {{"--top", options.top_is_given},
+                                                     {"--out", !options.out.empty()},
                                                      {"--explain", options.explain.has_value()},
                                                      {"--pareto", !options.pareto.empty()},
                                                      {"--confirm", options.confirm > 0}};
@@ -102,6 +120,11 @@ Expected<void> check_of_groups(const PlanOptions& options, const Scenario& scena
     return failure("--confirm",
                    "found with groups of unlike nodes, which the simulator does not play; allowed: "
                    "with one kind of node, such as the group alone that --out may have written");
+  }
+  if (options.top_is_given && options.second()) {
+    return failure("--top",
+                   "found with --pareto on groups of unlike nodes, of which the whole front is "
+                   "shown; allowed: without it");
   }
   return check_objective_of_groups(options, scenario);
 }
@@ -127,6 +150,7 @@ Expected<void> check_layers(const std::string& where, const std::vector<int>& la
 
 Expected<void> check(const PlanOptions& options, const std::vector<PinnedKey>& pinned,
                      const Question& question) {
+  if (auto asked = check_what_is_asked(options); !asked) return asked;
   const Scenario& scenario = question.scenario;
   const std::string file = options.file.string();
   auto layers = check_layers(fmt::format("{}: /planner/layers_per_stage", file),
@@ -339,16 +363,38 @@ Expected<void> write_first(const PlanOptions& options, const SearchResult& resul
 }
 
 // The improved plan, which is better than all of the list; but what was played is not overtaken by
-// what was not, nor what the stack runs by what it is not known to run.
+// what was not, nor what the stack runs by what it is not known to run. Where nothing of the list
+// fits, nothing was played.
 Expected<void> write_best(const PlanOptions& options, const Question& question,
                           const SearchResult& result, PlanFindings& findings) {
   const Stack& stack = question.job.job.training.stack;
-  const bool improved = findings.improvement_fits() && options.confirm == 0 &&
+  const bool played = options.confirm > 0 && !result.plans.empty();
+  const bool improved = findings.improvement_fits() && !played &&
                         runs_order(stack, findings.improvement->candidate.plan);
   if (options.out.empty() || (result.plans.empty() && !improved)) return {};
   findings.written = WrittenPlan{options.out.string(), improved};
   return write_plan(options,
                     improved ? findings.improvement->candidate.plan : result.plans.front().plan);
+}
+
+// Of options that have nothing to work on where no plan of the list fits.
+std::vector<PlanNote> notes_on_options(const PlanOptions& options, const SearchResult& result,
+                                       const PlanFindings& findings) {
+  std::vector<PlanNote> notes;
+  if (!result.plans.empty()) return notes;
+  if (options.confirm > 0) {
+    notes.push_back(
+        {.text = "--confirm: no plan of the list fits, so that none was simulated", .plans = {}});
+  }
+  if (!options.out.empty() && !findings.written) {
+    const std::string_view why = findings.improvement_fits()
+                                     ? "the stack is not known to run the only plan that fits"
+                                     : "no plan fits";
+    notes.push_back(
+        {.text = fmt::format("--out: {}, so that {} was not written", why, options.out.string()),
+         .plans = {}});
+  }
+  return notes;
 }
 
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
@@ -363,7 +409,11 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
     return fail(written.error(), kMachineFailed);
   }
   if (!options.second()) keep_shown(options, result);
-  if (options.format == Format::csv) return print(csv_of(question, result), status);
+  std::vector<PlanNote> notes = notes_on_options(options, result, answer.findings);
+  if (options.format == Format::csv) {
+    for (const PlanNote& note : notes) fail({"", note.text});
+    return print(csv_of(question, result), status);
+  }
   answer.wall_time = elapsed();
   answer.top = static_cast<std::size_t>(options.top);
   answer.order = order_of(options, question.scenario);
@@ -373,6 +423,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
     answer.alike = all - result.plans.size();
   }
   add_findings(options, question, result, pinned, answer.findings);
+  std::ranges::move(notes, std::back_inserter(answer.findings.notes));
   if (options.format == Format::json) {
     return print(
         plan_json(question.scenario, question.job, result, answer.findings, answer.wall_time),
@@ -382,8 +433,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
-std::string why_nothing(const Question& question, const SearchOptions& options, bool complete) {
-  if (!complete) return "the time limit came before any plan that fits was found";
+std::string why_nothing(const Question& question, const SearchOptions& options) {
   const std::string none = "no plan of the space is legal for this job";
   const auto why = why_none_is_legal(question.job, options.space, options.base);
   return why ? fmt::format("{}; {}: {}", none, why->where, why->message) : none;
@@ -435,8 +485,8 @@ int run(const PlanOptions& options) {
     return fail(nothing_before_interruption(options.file), kInterrupted);
   }
   if (best_of(result).empty()) {
-    return fail({options.file.string(), why_nothing(*question, planner, result.optimal)},
-                result.optimal ? kAnswerIsNo : kInterrupted);
+    if (!result.optimal) return fail(nothing_before_time_limit(options.file), kInterrupted);
+    return fail({options.file.string(), why_nothing(*question, planner)}, kAnswerIsNo);
   }
   if (const auto written = write_first(options, result); !written) {
     return fail(written.error(), kMachineFailed);
@@ -451,10 +501,17 @@ void add_plan(CLI::App& app, Action& action) {
       app.add_subcommand("plan", "the best plans for a job, and why the others lost");
   auto options = std::make_shared<PlanOptions>();
   command->add_option("SCENARIO", options->file, "scenario document")->required();
-  command->add_option("--top", options->top, "best plans to show")
+  command
+      ->add_option_function<int>(
+          "--top",
+          [options](int top) {
+            options->top = top;
+            options->top_is_given = true;
+          },
+          "best plans to show")
       ->check(CLI::Range(1, 1000))
       ->type_name("N")
-      ->capture_default_str();
+      ->default_str("5");
   command
       ->add_option_function<std::string>(
           "--objective",

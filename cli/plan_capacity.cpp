@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "cli/csv.h"
@@ -25,24 +26,37 @@ namespace {
 
 using Points = std::vector<CapacityPoint>;
 
-// The columns of a size, those only that vary.
 struct SizeColumn {
   std::string_view head;
   Align align;
   std::string (*cell)(const Job& job);
+  bool is_always_shown = false;  // else only where it varies
 };
 constexpr SizeColumn kSizeColumns[] = {
     {"model", Align::left, [](const Job& job) { return job.model.name; }},
     {"batch", Align::right, [](const Job& job) { return count(job.training.global_batch); }},
     {"sequence", Align::right, [](const Job& job) { return count(job.training.sequence_length); }},
+    {"devices", Align::right, [](const Job& job) { return count(job.cluster.devices()); }, true},
 };
 
-std::vector<SizeColumn> varying_columns(const Points& points) {
+// What tells the rows of these points apart.
+std::vector<PlanColumn> labels_of(const Points& points, const std::vector<SizeColumn>& sizes) {
+  std::vector<PlanColumn> labels;
+  labels.reserve(sizes.size());
+  for (const SizeColumn& size : sizes) {
+    PlanColumn label{{std::string(size.head), "", size.align}, {}};
+    for (const CapacityPoint& point : points) label.cells.push_back(size.cell(point.job));
+    labels.push_back(std::move(label));
+  }
+  return labels;
+}
+
+std::vector<SizeColumn> shown_sizes(const Points& points) {
   std::vector<SizeColumn> columns;
   for (const SizeColumn& column : kSizeColumns) {
     std::set<std::string> values;
     for (const CapacityPoint& point : points) values.insert(column.cell(point.job));
-    if (values.size() > 1) columns.push_back(column);
+    if (column.is_always_shown || values.size() > 1) columns.push_back(column);
   }
   return columns;
 }
@@ -68,83 +82,78 @@ std::string run_cost_cell(const CapacityPoint& point) {
   return cost ? short_scale(cost->value()) : "–";
 }
 
-std::vector<std::string> cells_of(const CapacityPoint& point) {
-  if (!point.best) return {"–", "–", "–", "–", "–"};
-  const Estimate& estimate = point.best->estimate;
-  return {fmt::format("{:.3f}", estimate.step_time.value()), number(estimate.tokens_per_second),
-          number(estimate.tokens_per_second / point.best->plan.devices()), percent(estimate.mfu),
-          fmt::format("{:.1f}", estimate.peak_memory.value() / kGib)};
+// Of the best plan; "–" where there is none.
+struct SizeResult {
+  Column column;
+  std::string (*cell)(const Candidate& best);
+};
+const SizeResult kSizeResults[] = {
+    {{"step", "s"},
+     [](const Candidate& best) { return fmt::format("{:.3f}", best.estimate.step_time.value()); }},
+    {{"tokens", "/s"},
+     [](const Candidate& best) { return number(best.estimate.tokens_per_second); }},
+    {{"tokens", "/s/device"},
+     [](const Candidate& best) {
+       return number(best.estimate.tokens_per_second / best.plan.devices());
+     }},
+    {{"MFU", "%"}, [](const Candidate& best) { return percent(best.estimate.mfu); }},
+    {{"memory", "GiB"}, [](const Candidate& best) {
+       return fmt::format("{:.1f}", best.estimate.peak_memory.value() / kGib);
+     }}};
+
+std::string in_time_cell(const CapacityPoint& point) {
+  if (!point.best && !point.optimal) return "–";  // nobody knows
+  return point.in_time ? "yes" : "no";
 }
 
-bool some_do_not_fit(const Points& points) {
-  return std::any_of(points.begin(), points.end(),
-                     [](const CapacityPoint& point) { return !point.best.has_value(); });
-}
-
-std::vector<Column> columns_of(const Points& points, const std::vector<SizeColumn>& sizes,
-                               bool has_deadline) {
-  constexpr std::size_t kOthers = 10;
-  std::vector<Column> columns;
-  columns.reserve(sizes.size() + kOthers);
-  for (const SizeColumn& size : sizes) columns.push_back({std::string(size.head), "", size.align});
-  for (const Column& column :
-       {Column{"devices"}, Column{"step", "s"}, Column{"tokens", "/s"},
-        Column{"tokens", "/s/device"}, Column{"MFU", "%"}, Column{"memory", "GiB"}}) {
-    columns.push_back(column);
-  }
-  if (has_run(points)) columns.push_back({"run", "days"});
-  if (has_cost(points)) columns.push_back({"run", "USD"});
-  if (has_deadline) columns.push_back({"in time", "", Align::left});
-  if (some_do_not_fit(points)) columns.push_back({"", "", Align::left});
-  return columns;
-}
-
-std::string yes_or_no(bool is_so) { return is_so ? "yes" : "no"; }
-
+// Whether that is the best there is.
 std::string verdict_of(const CapacityPoint& point, const Style& style) {
-  return point.best ? "" : style.bad("no plan fits");
+  if (point.optimal) return point.best ? "" : style.bad("no plan fits");
+  if (!point.best) return style.bad("stopped: none found");
+  return style.bad(fmt::format("stopped: ≤ {} % off", percent(point.gap)));
+}
+
+bool has_verdict(const Points& points) {
+  return std::any_of(points.begin(), points.end(), [](const CapacityPoint& point) {
+    return !point.best.has_value() || !point.optimal;
+  });
 }
 
 std::string table_of(const Points& points, bool has_deadline, const Style& style) {
-  const std::vector<SizeColumn> sizes = varying_columns(points);
-  std::vector<Column> columns = columns_of(points, sizes, has_deadline);
-  const std::size_t width = columns.size();
-  const bool run = has_run(points), cost = has_cost(points), lacks = some_do_not_fit(points);
-  Table table(std::move(columns));
-  for (const CapacityPoint& point : points) {
-    std::vector<std::string> row;
-    row.reserve(width);
-    for (const SizeColumn& size : sizes) row.push_back(size.cell(point.job));
-    row.push_back(count(point.job.cluster.devices()));
-    for (std::string& cell : cells_of(point)) row.push_back(std::move(cell));
-    if (run) row.push_back(run_cell(point));
-    if (cost) row.push_back(run_cost_cell(point));
-    if (has_deadline) row.push_back(yes_or_no(point.in_time));
-    if (lacks) row.push_back(verdict_of(point, style));
-    table.add_row(std::move(row));
+  std::vector<PlanColumn> columns = labels_of(points, shown_sizes(points));
+  const auto add = [&](Column column, const auto& cell) {
+    PlanColumn result{std::move(column), {}, ColumnOf::results};
+    for (const CapacityPoint& point : points) result.cells.push_back(cell(point));
+    columns.push_back(std::move(result));
+  };
+  for (const SizeResult& result : kSizeResults) {
+    add(result.column, [&result](const CapacityPoint& point) {
+      return point.best ? result.cell(*point.best) : "–";
+    });
   }
-  return table.render(style);
+  if (has_run(points)) add({"run", "days"}, run_cell);
+  if (has_cost(points)) add({"run", "USD"}, run_cost_cell);
+  if (has_deadline) {
+    add({"in time", "", Align::left}, in_time_cell);
+  }
+  if (has_verdict(points)) {
+    add({"", "", Align::left},
+        [&style](const CapacityPoint& point) { return verdict_of(point, style); });
+  }
+  return page_wide(std::move(columns), style);
 }
 
 // What the plans of these rows are, of those that have one.
 std::string choices_of(const Points& points, const Style& style) {
+  Points fitting;
+  std::ranges::copy_if(points, std::back_inserter(fitting),
+                       [](const CapacityPoint& point) { return point.best.has_value(); });
+  if (fitting.empty()) return "";
   std::vector<const Plan*> plans;
-  std::vector<PlanColumn> labels;
-  const std::vector<SizeColumn> sizes = varying_columns(points);
-  labels.reserve(sizes.size() + 1);
-  for (const SizeColumn& size : sizes) labels.push_back({{std::string(size.head), "", size.align}});
-  labels.push_back({{"devices"}});
-  for (const CapacityPoint& point : points) {
-    if (!point.best) continue;
-    plans.push_back(&point.best->plan);
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      labels[i].cells.push_back(sizes[i].cell(point.job));
-    }
-    labels.back().cells.push_back(count(point.job.cluster.devices()));
-  }
-  return plans.empty() ? ""
-                       : "\nthe degrees and choices of each\n" +
-                             choices_table(std::move(labels), plans, style);
+  plans.reserve(fitting.size());
+  for (const CapacityPoint& point : fitting) plans.push_back(&point.best->plan);
+  return "\n" + std::string(kChoicesHeading) +
+         choices_table(labels_of(fitting, shown_sizes(points)), plans, style);
 }
 
 std::string size_words(const CapacityPoint& point) {
@@ -153,12 +162,34 @@ std::string size_words(const CapacityPoint& point) {
                      count(point.job.training.global_batch));
 }
 
+bool is_stopped(const CapacityPoint& point) { return !point.optimal; }
+
+// What a "no" is worth.
+std::string_view as_far_as_searched(const Points& points) {
+  return std::ranges::any_of(points, is_stopped) ? ", as far as they were searched" : "";
+}
+
+// The searches that ended early, and what they leave open.
+std::string stopped_words(const Points& points) {
+  const auto stopped = std::ranges::count_if(points, is_stopped);
+  if (stopped == 0) return "";
+  const auto without = std::ranges::count_if(
+      points, [](const CapacityPoint& point) { return is_stopped(point) && !point.best; });
+  const std::string open =
+      without == 0
+          ? ""
+          : fmt::format(" Of {} nothing was found: they may fit all the same.", count(without));
+  return fmt::format("{} of {} searches ended early, as their rows say, with their best so far.{}",
+                     count(stopped), count(std::ssize(points)), open);
+}
+
 std::string deadline_words(const Points& points, Seconds deadline) {
   const std::string within = fmt::format("{} days", number(deadline / kDay));
   const CapacityPoint* fewest = fewest_devices(points);
   if (fewest == nullptr) {
-    return fmt::format("none of {} sizes is done within {}.",
-                       was_interrupted() ? "the searched" : "these", within);
+    return fmt::format("none of {} sizes is done within {}{}.",
+                       was_interrupted() ? "the searched" : "these", within,
+                       as_far_as_searched(points));
   }
   const auto cost = run_cost(*fewest);
   return fmt::format(
@@ -173,21 +204,22 @@ std::string answers(const Points& points, const CapacitySpace& sizes, const Styl
   if (sizes.deadline) {
     text += paragraph("fewest devices", deadline_words(points, *sizes.deadline), style);
   }
+  const Wanted asked = wanted(sizes);
+  const std::string none =
+      fmt::format("none of them {}{}.", asked == Wanted::in_time ? "is in time" : "fits",
+                  as_far_as_searched(points));
   const auto add = [&](std::string_view label, const CapacityPoint* point) {
-    const std::string words =
-        point == nullptr ? "none of them fits."
-                         : fmt::format("{}: {}.", size_words(*point), plan_line(point->best->plan));
+    const std::string words = point == nullptr
+                                  ? none
+                                  : fmt::format("{}{}: {}.", size_words(*point),
+                                                asked == Wanted::in_time ? ", in time" : "",
+                                                plan_line(point->best->plan));
     text += paragraph(label, words, style);
   };
-  if (sizes.models.size() > 1) add("largest model", largest_model(points));
-  if (sizes.sequence_length.size() > 1) add("longest", longest_sequence(points));
-  const auto open = std::count_if(points.begin(), points.end(),
-                                  [](const CapacityPoint& point) { return !point.optimal; });
-  if (open > 0) {
-    text +=
-        paragraph("stopped",
-                  fmt::format("{} of these searches early: their best plans so far.", open), style);
-  }
+  if (sizes.models.size() > 1) add("largest model", largest_model(points, asked));
+  if (sizes.sequence_length.size() > 1) add("longest", longest_sequence(points, asked));
+  const std::string stopped = stopped_words(points);
+  if (!stopped.empty()) text += paragraph("stopped", stopped, style);
   const std::int64_t left = count_of(sizes) - static_cast<std::int64_t>(points.size());
   if (left > 0) text += paragraph("not looked at", fmt::format("{} sizes.", left), style);
   return text;
@@ -211,6 +243,7 @@ CsvRow row_of(const Question& question, const CapacityPoint& point) {
           {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
           {"fits", point.best ? "true" : "false"},
           {"optimal", point.optimal ? "true" : "false"},
+          {"gap", csv_number(point.gap)},
           {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
           {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
           {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
@@ -228,9 +261,13 @@ std::string csv_of(const Question& question, const Points& points) {
   return csv_text(rows);
 }
 
-bool says_yes(const Points& points, const CapacitySpace& sizes) {
-  if (sizes.deadline) return fewest_devices(points) != nullptr;
-  return largest_model(points) != nullptr;
+// An answer that is open is no "no"; with nothing found it is none at all.
+int status_of(const Points& points, const CapacitySpace& sizes) {
+  const bool open = was_interrupted() || std::ranges::any_of(points, is_stopped);
+  const bool fits = largest_model(points, Wanted::fits) != nullptr;
+  if (open) return fits ? kDone : kInterrupted;
+  const bool yes = sizes.deadline ? fewest_devices(points) != nullptr : fits;
+  return yes ? kDone : kAnswerIsNo;
 }
 
 Points search_sizes(const Question& question, SearchOptions options) {
@@ -246,11 +283,12 @@ Points search_sizes(const Question& question, SearchOptions options) {
 int answer_for_sizes(const std::filesystem::path& file, const Question& question,
                      const SearchOptions& options, Format format) {
   const Points points = search_sizes(question, options);
-  const bool found = std::any_of(points.begin(), points.end(),
-                                 [](const CapacityPoint& point) { return point.best.has_value(); });
-  if (was_interrupted() && !found) return fail(nothing_before_interruption(file), kInterrupted);
-  const bool answered = says_yes(points, question.scenario.space) || was_interrupted();
-  const int status = answered ? kDone : kAnswerIsNo;
+  const int status = status_of(points, question.scenario.space);
+  if (status == kInterrupted && std::ranges::all_of(points, is_stopped)) {
+    return fail(
+        was_interrupted() ? nothing_before_interruption(file) : nothing_before_time_limit(file),
+        status);
+  }
   switch (format) {
     case Format::json:
       return print(capacity_json(question.scenario, points), status);

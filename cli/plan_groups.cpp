@@ -244,16 +244,18 @@ struct GroupAnswer {
   std::optional<ExplainedGroups> explained;
   std::string written;
   bool robust = false;
-  std::size_t alike = 0;  // of a front, left out because they look like one that is shown
+  std::size_t alike = 0;           // of a front, left out because they look like one that is shown
+  std::vector<std::string> notes;  // on options that had nothing to work on
 };
 
 std::string report(const Question& question, const GroupAnswer& answer, const Style& style) {
-  const auto& [plans, found, explained, written, robust, alike] = answer;
+  const auto& [plans, found, explained, written, robust, alike, notes] = answer;
   const std::string heading = job_heading(question, style) + "\n";
   const std::string idle = left_out(question.scenario);
-  const std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
-                          ways_left_out(question.scenario, found, style) +
-                          paragraph("search", search_words(found), style);
+  std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
+                    ways_left_out(question.scenario, found, style);
+  for (const std::string& note : notes) end += paragraph("note", note + ".", style);
+  end += paragraph("search", search_words(found), style);
   if (plans.empty()) {
     return heading + style.bad("no plan fits") +
            ", neither through several groups nor on one of them\n" +
@@ -410,7 +412,12 @@ GroupSearchOptions asked_options(const Scenario& scenario, const GroupAnswerOpti
 
 Expected<void> write_best(const std::filesystem::path& file, const GroupAnswerOptions& options,
                           const std::vector<GroupedPlan>& plans, GroupAnswer& answer) {
-  if (options.out.empty() || plans.empty()) return {};
+  if (options.out.empty()) return {};
+  if (plans.empty()) {
+    answer.notes.push_back(
+        fmt::format("--out: no plan fits, so that {} was not written", options.out.string()));
+    return {};
+  }
   answer.written = options.out.string();
   return scenario_with_plan(file, plans.front(), options.out)
       .and_then([&](const std::string& text) { return write_file(options.out, text); });
@@ -445,7 +452,10 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   }
   answer.plans = shown_plans(plans, options, answer.alike);
   const int status = plans.empty() ? kAnswerIsNo : kDone;
-  if (options.format == Format::csv) return print(csv_of(scenario, answer.plans), status);
+  if (options.format == Format::csv) {
+    for (const std::string& note : answer.notes) fail({"", note});
+    return print(csv_of(scenario, answer.plans), status);
+  }
   if (!options.pinned.empty()) {
     const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
     asked.space = keys;
@@ -454,9 +464,9 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
     answer.explained = {options.pinned, with_progress(asked, search)};
   }
   if (options.format == Format::json) {
-    return print(
-        groups_json(scenario, answer.plans, answer.found, answer.explained, answer.written),
-        status);
+    return print(groups_json(scenario, answer.plans, answer.found,
+                             {answer.explained, answer.written, answer.notes}),
+                 status);
   }
   return print(report(question, answer, style_for(stdout)), status);
 }

@@ -83,6 +83,10 @@ Error nothing_before_interruption(const std::filesystem::path& file) {
   return {file.string(), "interrupted before any plan that fits was found"};
 }
 
+Error nothing_before_time_limit(const std::filesystem::path& file) {
+  return {file.string(), "the time limit came before any plan that fits was found"};
+}
+
 Expected<Candidate> best_candidate(const std::filesystem::path& file, const Question& question) {
   SearchOptions options = search_options(question.scenario);
   options.top = 1;

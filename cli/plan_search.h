@@ -59,6 +59,7 @@ SearchResult run_search(const Question& question, SearchOptions options);
 bool was_interrupted();
 // Of a search of the question in `file`, when it had found nothing.
 Error nothing_before_interruption(const std::filesystem::path& file);
+Error nothing_before_time_limit(const std::filesystem::path& file);
 
 // The best plan; the one that misses the memory by the least when none fits; an error when the
 // space has no legal plan.

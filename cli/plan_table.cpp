@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <utility>
@@ -70,7 +71,7 @@ void add_degrees(const std::vector<const Plan*>& plans, std::vector<PlanColumn>&
     const bool matters = std::any_of(plans.begin(), plans.end(),
                                      [&](const Plan* plan) { return plan->*degree.degree > 1; });
     if (!degree.always && !matters) continue;
-    PlanColumn column{{std::string(degree.head)}, {}, true};
+    PlanColumn column{{std::string(degree.head)}, {}, ColumnOf::choices};
     for (const Plan* plan : plans) column.cells.push_back(fmt::format("{}", plan->*degree.degree));
     columns.push_back(std::move(column));
   }
@@ -79,7 +80,7 @@ void add_degrees(const std::vector<const Plan*>& plans, std::vector<PlanColumn>&
 void add_finer(const std::vector<const Plan*>& plans, TableOf table,
                std::vector<PlanColumn>& columns) {
   for (const FinerColumn& finer : kFinerColumns) {
-    PlanColumn column{{std::string(finer.head), "", Align::left}, {}, true};
+    PlanColumn column{{std::string(finer.head), "", Align::left}, {}, ColumnOf::choices};
     for (const Plan* plan : plans) {
       const auto fields = plan_fields(*plan);
       const auto field = std::find_if(fields.begin(), fields.end(),
@@ -94,8 +95,8 @@ void add_choices(const std::vector<const Plan*>& plans, TableOf table,
                  std::vector<PlanColumn>& columns) {
   add_degrees(plans, columns);
   add_finer(plans, table, columns);
-  PlanColumn recompute{{"recompute", "", Align::left}, {}, true};
-  PlanColumn schedule{{"schedule", "", Align::left}, {}, true};
+  PlanColumn recompute{{"recompute", "", Align::left}, {}, ColumnOf::choices};
+  PlanColumn schedule{{"schedule", "", Align::left}, {}, ColumnOf::choices};
   for (const Plan* plan : plans) {
     recompute.cells.push_back(recompute_value(*plan));
     schedule.cells.emplace_back(plan->pipeline_parallel > 1 ? plan->schedule->name : "–");
@@ -132,7 +133,7 @@ std::string take_what_all_have(std::vector<PlanColumn>& columns) {
   std::vector<std::string> words;
   std::erase_if(columns, [&words](const PlanColumn& column) {
     const std::vector<std::string>& cells = column.cells;
-    const bool alike = column.is_choice &&
+    const bool alike = column.of == ColumnOf::choices &&
                        std::all_of(cells.begin(), cells.end(), [&cells](const std::string& cell) {
                          return cell == cells.front();
                        });
@@ -144,11 +145,30 @@ std::string take_what_all_have(std::vector<PlanColumn>& columns) {
   return words.empty() ? "" : wrap(fmt::format("all plans: {}", fmt::join(words, " · ")));
 }
 
-std::string page_wide(std::vector<PlanColumn> columns, const Style& style) {
-  std::string table = rendered(columns, style);
-  if (!is_too_wide(table) || columns.front().cells.size() == 1) return table;
-  const std::string all = take_what_all_have(columns);
-  return all + rendered(columns, style);
+std::vector<PlanColumn> columns_of(const std::vector<PlanColumn>& columns, ColumnOf of) {
+  std::vector<PlanColumn> some;
+  std::ranges::copy_if(columns, std::back_inserter(some),
+                       [of](const PlanColumn& column) { return column.of == of; });
+  return some;
+}
+
+// Tables of as many of these columns as a page has room for.
+std::string paged(const std::vector<PlanColumn>& labels, const std::vector<PlanColumn>& columns,
+                  const Style& style) {
+  std::string text, table;
+  std::vector<PlanColumn> page = labels;
+  for (const PlanColumn& column : columns) {
+    page.push_back(column);
+    std::string wider = rendered(page, style);
+    if (is_too_wide(wider) && !table.empty()) {
+      text += table + "\n";
+      page = labels;
+      page.push_back(column);
+      wider = rendered(page, style);
+    }
+    table = std::move(wider);
+  }
+  return text + table;
 }
 
 // ---- What each plan gives -------------------------------------------------------------
@@ -228,6 +248,20 @@ std::vector<ResultColumn> result_columns(const PlanOrder& order, bool seconds) {
 
 }  // namespace
 
+std::string page_wide(std::vector<PlanColumn> columns, const Style& style) {
+  std::string table = rendered(columns, style);
+  if (!is_too_wide(table)) return table;
+  const bool several = columns.front().cells.size() > 1;
+  const std::string all = several ? take_what_all_have(columns) : "";
+  table = rendered(columns, style);
+  if (!is_too_wide(table)) return all + table;
+  const std::vector<PlanColumn> labels = columns_of(columns, ColumnOf::labels);
+  const std::string results = paged(labels, columns_of(columns, ColumnOf::results), style);
+  const std::string choices = paged(labels, columns_of(columns, ColumnOf::choices), style);
+  if (results.empty() || choices.empty()) return results.empty() ? all + choices : results;
+  return results + "\n" + std::string(kChoicesHeading) + all + choices;
+}
+
 std::string_view objective_words(Objective objective) {
   if (objective == Objective::step_time) return "step time";
   return objective == Objective::goodput ? "step time over goodput" : objective_name(objective);
@@ -244,7 +278,7 @@ std::string plans_table(const Question& question, const std::vector<Candidate>& 
   add_choices(chosen, TableOf::plans, columns);
   const bool seconds = plans.front().estimate.step_time >= Seconds(1);
   for (ResultColumn& result : result_columns(order, seconds)) {
-    PlanColumn column{std::move(result.column), {}};
+    PlanColumn column{std::move(result.column), {}, ColumnOf::results};
     for (const Candidate& candidate : plans) {
       column.cells.push_back(result.cell(question, order, candidate));
     }

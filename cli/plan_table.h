@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/question.h"
@@ -20,14 +21,24 @@ struct PlanOrder {
   Valuation valuation;
 };
 
+// Before a table of them.
+inline constexpr std::string_view kChoicesHeading = "the degrees and choices of each\n";
+
+// What a column tells of a row: which one it is, what its plan gives, and what the plan is.
+enum class ColumnOf { labels, results, choices };
+
 // A column and its cells, row by row.
 struct PlanColumn {
   Column column;
   std::vector<std::string> cells;
-  bool is_choice = false;  // of the plan: said once before the table where it is the same in all
+  ColumnOf of = ColumnOf::labels;
 };
 
-// Where the table would be wider than a page, what all plans have stands in a line before it.
+// Where the table would be wider than a page, choices that all plans have stand in a line before
+// it; where that is not enough, results and choices in tables of their own, each as wide as a page
+// and behind the labels. Requires: labels, at least one row, and a cell of every column for each.
+std::string page_wide(std::vector<PlanColumn> columns, const Style& style);
+
 // Requires: at least one plan.
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
                         const PlanOrder& order, const Style& style);

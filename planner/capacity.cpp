@@ -39,8 +39,12 @@ CapacityPoint point_of(Job job, const std::optional<Seconds>& deadline,
                        const SearchOptions& options, const JobEvaluator& evaluate) {
   const PreparedJob prepared = prepare(job);
   SearchResult found = search(prepared, options, evaluate(prepared));
-  CapacityPoint point{
-      .job = std::move(job), .best = {}, .optimal = found.optimal, .run = {}, .in_time = false};
+  CapacityPoint point{.job = std::move(job),
+                      .best = {},
+                      .optimal = found.optimal,
+                      .gap = found.gap,
+                      .run = {},
+                      .in_time = false};
   if (found.plans.empty()) return point;
   point.best = std::move(found.plans.front());
   if (point.job.training.tokens <= 0) return point;
@@ -70,7 +74,9 @@ const CapacityPoint* first_by(const std::vector<CapacityPoint>& points, const Co
   return first;
 }
 
-constexpr auto kAll = [](const CapacityPoint&) { return true; };
+auto is_wanted(Wanted wanted) {
+  return [wanted](const CapacityPoint& point) { return wanted == Wanted::fits || point.in_time; };
+}
 
 }  // namespace
 
@@ -109,22 +115,25 @@ std::vector<CapacityPoint> plan_capacity(const Job& job, const CapacitySpace& si
   return points;
 }
 
-const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points) {
-  return first_by(
-      points, [](const CapacityPoint& point) { return point.in_time; },
-      [](const CapacityPoint& point) { return point.job.cluster.devices(); });
+Wanted wanted(const CapacitySpace& sizes) {
+  return sizes.deadline ? Wanted::in_time : Wanted::fits;
 }
 
-const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points) {
+const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points) {
+  return first_by(points, is_wanted(Wanted::in_time),
+                  [](const CapacityPoint& point) { return point.job.cluster.devices(); });
+}
+
+const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points, Wanted wanted) {
   // Learned positions grow with the sequence: networks are compared at one length.
   constexpr std::int64_t kLength = 1;
-  return first_by(points, kAll, [](const CapacityPoint& point) {
+  return first_by(points, is_wanted(wanted), [](const CapacityPoint& point) {
     return -parameter_count(point.job.model, kLength);
   });
 }
 
-const CapacityPoint* longest_sequence(const std::vector<CapacityPoint>& points) {
-  return first_by(points, kAll,
+const CapacityPoint* longest_sequence(const std::vector<CapacityPoint>& points, Wanted wanted) {
+  return first_by(points, is_wanted(wanted),
                   [](const CapacityPoint& point) { return -point.job.training.sequence_length; });
 }
 

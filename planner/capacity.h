@@ -26,8 +26,10 @@ std::int64_t count_of(const CapacitySpace& sizes);
 
 struct CapacityPoint {
   Job job;
-  std::optional<Candidate> best;  // nothing: no plan fits
-  bool optimal = false;
+  std::optional<Candidate>
+      best;                    // nothing: no plan fits, or none was found before the search ended
+  bool optimal = false;        // false: the search was stopped early
+  double gap = 0;              // of the search; 0 when optimal
   std::optional<Seconds> run;  // what training.tokens take, failures and checkpoints included
   bool in_time = false;        // within the deadline
 };
@@ -37,10 +39,14 @@ std::vector<CapacityPoint> plan_capacity(const Job& job, const CapacitySpace& si
                                          const SearchOptions& options,
                                          const JobEvaluator& evaluate);
 
+// Which sizes may answer: those of which a plan fits, or is in time besides.
+enum class Wanted { fits, in_time };
+Wanted wanted(const CapacitySpace& sizes);
+
 // The answers among the points; nullptr where there is none. Of equals: the one on fewer devices,
 // then the one with more tokens a second.
-const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points);    // in time
-const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points);     // that fits
-const CapacityPoint* longest_sequence(const std::vector<CapacityPoint>& points);  // that fits
+const CapacityPoint* fewest_devices(const std::vector<CapacityPoint>& points);  // in time
+const CapacityPoint* largest_model(const std::vector<CapacityPoint>& points, Wanted wanted);
+const CapacityPoint* longest_sequence(const std::vector<CapacityPoint>& points, Wanted wanted);
 
 }  // namespace trainyard

@@ -19,6 +19,10 @@ void raise_memory_bandwidth(Job& job, double factor) {
 
 void raise_host_bandwidth(Job& job, double factor) { job.cluster.device.host_bandwidth *= factor; }
 
+void raise_host_memory_bandwidth(Job& job, double factor) {
+  job.cluster.host_memory_bandwidth *= factor;
+}
+
 void raise_link_bandwidth(Job& job, double factor) {
   job.cluster.device.link_bandwidth *= factor;
   job.cluster.intra.bandwidth *= factor;

@@ -13,6 +13,8 @@ void raise_memory_capacity(Job& job, double factor);
 void raise_memory_bandwidth(Job& job, double factor);
 // Of a device's link to the memory of its host.
 void raise_host_bandwidth(Job& job, double factor);
+// Of the hosts themselves, where an optimizer that lies there is updated.
+void raise_host_memory_bandwidth(Job& job, double factor);
 // The fitted curves inside a domain are the link's as well.
 void raise_link_bandwidth(Job& job, double factor);
 // Of the NICs and of the links between switches.

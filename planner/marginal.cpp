@@ -15,15 +15,18 @@ namespace {
 constexpr int kMostRivals = 256;
 
 constexpr std::array kResources = {
-    HardwareChange{"FLOP/s", raise_flops}, HardwareChange{"memory capacity", raise_memory_capacity},
+    HardwareChange{"FLOP/s", raise_flops},
+    HardwareChange{"memory capacity", raise_memory_capacity},
     HardwareChange{"memory bandwidth", raise_memory_bandwidth},
     HardwareChange{"network bandwidth", raise_network_bandwidth, true},
-    HardwareChange{"host link bandwidth", raise_host_bandwidth}};
+    HardwareChange{"host link bandwidth", raise_host_bandwidth},
+    HardwareChange{"host memory bandwidth", raise_host_memory_bandwidth}};
 
-// The last one is of no use to a plan with all on the devices.
+// The last ones are of no use to a plan with all on the devices.
 std::span<const HardwareChange> resources_of(const Candidate& winner) {
+  constexpr std::size_t kOfHosts = 2;
   const bool on_hosts = winner.plan.offload != Offload{};
-  return std::span(kResources).first(on_hosts ? kResources.size() : kResources.size() - 1);
+  return std::span(kResources).first(kResources.size() - (on_hosts ? 0 : kOfHosts));
 }
 
 class MarginalSearch {

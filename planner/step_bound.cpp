@@ -28,8 +28,8 @@ void add(const LayerCost& cost, int times, PassSums& sums) {
   sums.plain += times * all;
   sums.selective += times * cost.selective_recompute.total();
   sums.full += times * cost.full_recompute.total();
+  sums.kernels += times * compute_of(cost);
   if (all <= Seconds(0)) return;
-  sums.computing = std::min(sums.computing, compute_of(cost) / all);
   const Seconds exchange = cost.forward.expert_parallel + cost.input_gradient.expert_parallel;
   sums.exchanging = std::max(sums.exchanging, exchange / all);
 }
@@ -218,11 +218,7 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
   const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
-  // Of one stage nothing but passes is busy. Of several the slowest may have fewer passes than the
-  // average: a stage between others has more sends than one at an end.
-  const bool by_passes =
-      plan.pipeline_parallel == 1 && plan.zero_stage <= 1 && plan.offload == Offload{};
-  bound.busy = by_passes ? passes * (sums.computing * kRounding) : Seconds(0);
+  bound.busy = computing_floor(sums, plan, sums.total(plan.recompute) - sums.plain);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
   bound.outside = optimizer_time(job, plan, average) + job.job.training.stack.step_overhead;
@@ -233,6 +229,12 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
       states_at(job.job.training, plan, average, OffloadTarget::host).allocated() * kRounding;
   bound.fullness = fullness(cluster, {bound.memory, on_host * cluster.devices_per_node});
   return bound;
+}
+
+// As `computing_time` counts (model/cost/estimate.h), less the optimizer: wherever the layers lie,
+// all stages together run each once for a micro-batch.
+Seconds computing_floor(const PassSums& sums, const Plan& plan, Seconds repeated) {
+  return (sums.kernels + repeated) * kRounding * plan.microbatches / plan.pipeline_parallel;
 }
 
 void StageBounds::set_passes(const Plan& plan) {
@@ -273,6 +275,26 @@ Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& pas
   if (plan.schedule->route == Route::both_ways) return busy;
   for (const PassTimes& stage : passes) busy = std::max(busy, stage.total() * plan.microbatches);
   return busy;
+}
+
+// Where micro-batches go both ways each layer lies on two stages, with half of them each.
+Seconds StageBounds::repeated(const Plan& plan) const {
+  const PipelineShape shape = pipeline_shape(plan);
+  const double share = static_cast<double>(shape.chunks) / chunks_held(shape);
+  Seconds sum;
+  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
+    const StageParameters& held = held_[stage];
+    const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
+    const double full = full_recompute_share(recompute, held.layers);
+    const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
+    for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+      if (held.kinds[kind] == 0) continue;
+      const LayerCost& layer = costs_.layers[kind];
+      sum += share * held.kinds[kind] *
+             (full * layer.full_recompute.total() + selective * layer.selective_recompute.total());
+    }
+  }
+  return sum;
 }
 
 Seconds StageBounds::busy_with(const Plan& plan, int repeated) const {

@@ -25,10 +25,10 @@ namespace trainyard {
 struct PassSums {
   Seconds plain;            // all passes, nothing repeated
   Seconds selective, full;  // what recomputation adds
-  double computing = 1;     // the least share of it that is compute, of any layer or end
-  double exchanging = 0;    // the largest share of it that is experts' exchange, of any layer
-  Bytes alive;              // the least that a layer's backward pass has alive
-  Seconds least_layer;      // all passes of the layer that takes the least, nothing repeated
+  Seconds kernels;        // of `plain`, what kernels take: power follows them and what is repeated
+  double exchanging = 0;  // the largest share of it that is experts' exchange, of any layer
+  Bytes alive;            // the least that a layer's backward pass has alive
+  Seconds least_layer;    // all passes of the layer that takes the least, nothing repeated
 
   Seconds total(Recompute recompute) const;
 };
@@ -64,7 +64,7 @@ SpanFloor span_floor(const PreparedJob& job, const PassSums& sums, const Plan& p
 struct PlanBound {
   Seconds step;
   Seconds outside;      // of the step, before its first pass and behind its last
-  Seconds busy;         // of the step, computing
+  Seconds busy;         // of the step, computing; on the average of all devices
   Bytes memory;         // of a device
   double fullness = 0;  // of devices and hosts
 };
@@ -72,6 +72,9 @@ PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, cons
                      const Plan& plan, Seconds span = Seconds(0));
 // The same where from the first pass to the last it takes `span` or longer.
 PlanBound with_span(PlanBound bound, Seconds span);
+// What a device computes in the step at least, on the average of all, where a micro-batch repeats
+// so much of it on all stages together.
+Seconds computing_floor(const PassSums& sums, const Plan& plan, Seconds repeated);
 
 // Bounds that know the stages of a plan: which layers each holds, and the schedule that runs them.
 // Of data parallelism and sends they know nothing. Those of times need set_passes first.
@@ -95,6 +98,8 @@ class StageBounds {
   // the second never rises. Requires: the passes that were taken last repeat nothing.
   Seconds busy_with(const Plan& plan, int repeated) const;
   Seconds link_with(const Plan& plan, int repeated) const;
+  // What a micro-batch repeats on all stages together.
+  Seconds repeated(const Plan& plan) const;
   // Whether any copy to the hosts outlasts its pass; of the passes that were taken last.
   bool copies_show(const Plan& plan) const;
   // Of the first stage: what it holds, and its passes of one micro-batch, at least.

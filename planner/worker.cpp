@@ -333,6 +333,7 @@ void Worker::price_placements(Known& known) {
 std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
                                             Seconds pipeline) {
   PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  bound.busy = computing_of(node, plan);
   const auto has_room_after = [&](Seconds span) {
     bound = with_span(bound, span);
     return shared_.has_room_for(value_of(bound));
@@ -349,9 +350,17 @@ void Worker::add_memory(const MemoryUse& use, PlanBound& bound) const {
   bound.fullness = std::max(bound.fullness, fullness(shared_.job.job.cluster, use) * kBelow);
 }
 
+// Nothing but the energy asks.
+Seconds Worker::computing_of(const Expansion& node, const Plan& plan) const {
+  const SearchOptions& options = shared_.options;
+  const bool asks = options.objective == Objective::energy || options.second == Objective::energy;
+  return asks ? computing_floor(node.sums, plan, node.stages.repeated(plan)) : Seconds(0);
+}
+
 bool Worker::is_held_up(const Expansion& node, const Plan& plan) {
   const Seconds step = traffic_.step(plan, node.stages.first_stage(), node.stages.first_passes());
-  return step > Seconds(0) && !shared_.has_room_for(value_of(with_span({}, step)));
+  if (step <= Seconds(0)) return false;
+  return !shared_.has_room_for(value_of(with_span({.busy = computing_of(node, plan)}, step)));
 }
 
 Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline) {

@@ -67,6 +67,7 @@ class Worker {
   // `pipeline`: from the first pass to the last, what is known beside the bounds.
   std::optional<PlanBound> leaf_bound(const Expansion& node, const Plan& plan, Seconds pipeline);
   void add_memory(const MemoryUse& use, PlanBound& bound) const;
+  Seconds computing_of(const Expansion& node, const Plan& plan) const;
   // Whether traffic of parameters alone makes it too slow.
   bool is_held_up(const Expansion& node, const Plan& plan);
   Fate fate_by_bounds(const Expansion& node, const Plan& plan, Seconds pipeline);

@@ -129,11 +129,12 @@ std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
 }
 
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found, const std::optional<ExplainedGroups>& explained,
-                        const std::string& written) {
+                        const GroupedPlans& found, const GroupRemarks& remarks) {
   Json list = Json::array();
   for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
-  const Json file = {{"file", written}, {"plan", "plans/0"}};
+  const Json file = {{"file", remarks.written}, {"plan", "plans/0"}};
+  Json notes = Json::array();
+  for (const std::string& note : remarks.notes) notes.push_back({{"note", note}});
   const Json second = found.second ? Json(objective_name(*found.second)) : Json(nullptr);
   const Json search = {{"complete", found.complete},
                        {"gap", gap_of(found)},
@@ -145,8 +146,9 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                   {"plans", list},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},
-                  {"explained", explained_json(scenario, explained)},
-                  {"written", written.empty() ? Json(nullptr) : file},
+                  {"explained", explained_json(scenario, remarks.explained)},
+                  {"notes", std::move(notes)},
+                  {"written", remarks.written.empty() ? Json(nullptr) : file},
                   {"search", search}});
 }
 

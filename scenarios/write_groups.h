@@ -28,12 +28,17 @@ struct ExplainedGroups {
   GroupedPlans found;
 };
 
-// `plans`: those of `found` to be shown, best first. `explained`: null where it was not asked;
-// `written`: the file that has the first, if any.
+// What is said beside the plans: the best with pinned keys, where that was asked; the file that has
+// the first, if any; and of options that had nothing to work on.
+struct GroupRemarks {
+  std::optional<ExplainedGroups> explained;
+  std::string written;
+  std::vector<std::string> notes;
+};
+
+// `plans`: those of `found` to be shown, best first.
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                        const GroupedPlans& found,
-                        const std::optional<ExplainedGroups>& explained = {},
-                        const std::string& written = {});
+                        const GroupedPlans& found, const GroupRemarks& remarks = {});
 
 // One plan as an entry of the same document; fits or not.
 std::string grouped_estimate_json(const Scenario& scenario, const GroupedPlan& plan);

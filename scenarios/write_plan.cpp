@@ -158,6 +158,7 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
           {"sequence_length", training.sequence_length},
           {"best", std::move(best)},
           {"optimal", point.optimal},
+          {"gap", point.gap},
           {"run_time_s", point.run ? Json(point.run->value()) : Json(nullptr)},
           {"run_cost_usd", cost ? Json(cost->value()) : Json(nullptr)},
           {"in_time", point.in_time}};
@@ -206,12 +207,13 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
 std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points) {
   Json list = Json::array();
   for (const CapacityPoint& point : points) list.push_back(point_json(scenario, point));
+  const Wanted asked = wanted(scenario.space);
   return text_of({{"trainyard", "capacity/1"},
                   {"name", scenario.name},
                   {"points", std::move(list)},
                   {"fewest_devices", index_of(points, fewest_devices(points))},
-                  {"largest_model", index_of(points, largest_model(points))},
-                  {"longest_sequence", index_of(points, longest_sequence(points))}});
+                  {"largest_model", index_of(points, largest_model(points, asked))},
+                  {"longest_sequence", index_of(points, longest_sequence(points, asked))}});
 }
 
 }  // namespace trainyard

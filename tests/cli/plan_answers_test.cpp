@@ -262,6 +262,75 @@ TEST(PlanAnswers, WriteOneDocumentIntoAPipe) {
   EXPECT_EQ(PrintedJson::parse(read_text(got)).at("trainyard"), "scenario/1");
 }
 
+// One line that names the option, nothing printed.
+void expect_refused(const std::string& arguments, const std::string& words) {
+  const Ran ran = run_trainyard("plan " + arguments);
+  EXPECT_EQ(ran.status, 2) << arguments;
+  EXPECT_EQ(ran.out, "");
+  EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+  EXPECT_NE(ran.err.find(words), std::string::npos) << ran.err;
+}
+
+TEST(PlanOptions, AreRefusedWhereTheyWouldDoNothing) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 8 })");
+  expect_refused("--robust --objective memory " + file,
+                 "--robust: found with --objective memory, which no time changes; allowed: ");
+  expect_refused("--pareto step-time,step-time " + file,
+                 "--pareto: found step-time,step-time; allowed: two different objectives");
+  expect_refused("--top 5 " + llama_8b(R"({ "nodes": [1, 2] })"), "--top: found with sizes");
+  const std::string unlike = quoted(unlike_groups(1));
+  expect_refused("--robust --objective memory " + unlike, "--robust: found with ");
+  expect_refused("--pareto energy,energy " + unlike, "--pareto: found energy,energy; ");
+  expect_refused("--top 3 --pareto step-time,memory " + unlike, "--top: found with --pareto ");
+}
+
+// Of a front with memory the other objective has an interval.
+TEST(PlanOptions, MayBeRobustOnAFrontWithMemory) {
+  const std::string file = llama_8b(R"({ "micro_batch": 1, "tensor_parallel": 8 })");
+  EXPECT_FALSE(answer("--robust --pareto memory,step-time " + file).at("plans").empty());
+}
+
+// 405.9 B parameters, 16 B of each and more, on 16 and 8 × 80 GiB.
+TEST(PlanOptions, SayThatNothingIsWrittenOrPlayedWhereNothingFits) {
+  const std::filesystem::path out = scratch_folder() / "best.json";
+  const std::string asked = "--confirm 2 --out " + quoted(out) + " ";
+  const std::string file = scenario("llama-3.1-405b", R"({ "node": "dgx-h100-80gb", "nodes": 1 })",
+                                    R"({ "global_batch": 64, "sequence_length": 8192 })", "{}");
+  const std::string played = "--confirm: no plan of the list fits, so that none was simulated";
+  const std::string written = "--out: no plan fits, so that " + out.string() + " was not written";
+  const PrintedJson json = answer(asked + file, 1);
+  EXPECT_TRUE(json.at("written").is_null());
+  ASSERT_EQ(json.at("notes").size(), 2u);
+  EXPECT_EQ(json.at("notes")[0].at("note"), played);
+  EXPECT_EQ(json.at("notes")[1].at("note"), written);
+  const Ran csv = run_trainyard("plan --format csv " + asked + file);
+  EXPECT_EQ(csv.status, 1);
+  EXPECT_EQ(csv.err, "trainyard: " + played + "\ntrainyard: " + written + "\n");
+  const Ran text = run_trainyard("plan " + asked + file);
+  EXPECT_NE(words_of(text.out).find(" note --confirm: no plan of the list fits"), std::string::npos)
+      << text.out;
+  EXPECT_NE(words_of(text.out).find(" note --out: no plan fits, "), std::string::npos) << text.out;
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(PlanOptions, SayThatNothingIsWrittenWhereNoUseOfTheGroupsFits) {
+  const std::filesystem::path out = scratch_folder() / "best.json";
+  const std::string arguments =
+      "--out " + quoted(out) + " " +
+      quoted(unlike_groups(1, R"(, "planner": { "tensor_parallel": 1, "pipeline_parallel": 1,
+                                   "recompute": "none", "zero_stage": 0 })"));
+  const std::string note = "--out: no plan fits, so that " + out.string() + " was not written";
+  const PrintedJson json = answer(arguments, 1);
+  EXPECT_TRUE(json.at("written").is_null());
+  ASSERT_EQ(json.at("notes").size(), 1u);
+  EXPECT_EQ(json.at("notes")[0].at("note"), note);
+  const Ran csv = run_trainyard("plan --format csv " + arguments);
+  EXPECT_EQ(csv.err, "trainyard: " + note + "\n");
+  EXPECT_NE(words_of(run_trainyard("plan " + arguments).out).find(" note --out: no plan fits, "),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
 void expect_a_page(const std::string& text) {
   for (const std::string& line : lines_of(text)) {
     const auto columns = std::count_if(line.begin(), line.end(), [](char c) {
@@ -278,6 +347,23 @@ TEST(PlanTable, IsNoWiderThanAPage) {
     ASSERT_EQ(ran.status, 0) << ran.err;
     expect_a_page(ran.out);
   }
+}
+
+// In one table they would take 128 columns: what plans give and what they are stand apart, each row
+// behind its number.
+TEST(PlanTable, OfAFrontIsNoWiderThanAPage) {
+  const std::string file =
+      scenario("llama-3.1-70b", R"({ "node": "dgx-h100-80gb", "nodes": 8 })",
+               R"({ "global_batch": 256, "sequence_length": 8192 })", R"({ "micro_batch": 1 })");
+  const Ran ran = run_trainyard("plan --pareto step-time,memory " + file);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  expect_a_page(ran.out);
+  const std::vector<std::string> lines = lines_of(ran.out);
+  const auto of_second_plan = std::count_if(lines.begin(), lines.end(), [](const auto& line) {
+    return line.starts_with(" 2  ") || line.starts_with("2  ");
+  });
+  EXPECT_EQ(of_second_plan, 2) << ran.out;
+  EXPECT_NE(ran.out.find("\nthe degrees and choices of each\n"), std::string::npos) << ran.out;
 }
 
 // The columns that are left out are said before the table.

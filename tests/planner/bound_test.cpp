@@ -110,7 +110,7 @@ TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
   RandomJobs jobs(8);
   SearchSpace whole;
   whole.schedule = {"1f1b", "interleaved-1f1b", "gpipe"};
-  int plans = 0, close = 0;
+  int plans = 0, close = 0, close_to_computing = 0;
   for (int i = 0; i < 48; ++i) {
     const PreparedJob job = prepare(on_narrow_leaves(with_overlap(jobs.next(), i % 16), i / 8));
     const Enumeration space = enumerate(job, whole);
@@ -122,10 +122,14 @@ TEST(NodeBounds, AreNeverAboveAPlanThatFits) {
         ++plans;
         close += node.bound.step > 0.9 * priced.step_time && plan.pipeline_parallel > 1 ? 1 : 0;
         ASSERT_LE(node.bound.step, priced.step_time) << "job " << i;
+        const Seconds computing = computing_time(plan, priced);
+        close_to_computing += node.bound.busy > 0.99 * computing ? 1 : 0;
+        ASSERT_LE(node.bound.busy, computing) << "job " << i;
       });
     });
     if (testing::Test::HasFatalFailure()) return;
   }
+  EXPECT_GT(close_to_computing, 100);
   EXPECT_GT(plans, 5000);
   EXPECT_GT(close, 100);
 }
@@ -163,7 +167,11 @@ PlanBound bound_by_stages(const PreparedJob& job, const ParameterShares& shares,
                       : Seconds(0);
   stages.set_passes(plan);
   span = std::max({span, stages.busy(), stages.pipeline(plan)});
-  return with_span(common, span);
+  PlanBound bound = with_span(common, span);
+  const Seconds computing = computing_floor(pass_sums(job, costs), plan, stages.repeated(plan));
+  EXPECT_LE(bound.busy * (1 - 1e-12), computing);  // sums in another order
+  bound.busy = computing;
+  return bound;
 }
 
 std::string described(int job, const Plan& plan) {
@@ -190,6 +198,11 @@ TEST(StageBounds, AreNeverAboveAPlanWhateverLiesOnTheHosts) {
         const PlanBound bound = bound_by_stages(job, shares, plan);
         close += bound.step > 0.99 * priced.step_time ? 1 : 0;
         ASSERT_LE(bound.step, priced.step_time) << described(i, plan);
+        // All that computes but the optimizer.
+        const Seconds computing = computing_time(plan, priced);
+        ASSERT_LE(bound.busy, computing) << described(i, plan);
+        ASSERT_GE(bound.busy * (1 + 1e-6), computing - priced.breakdown.optimizer)
+            << described(i, plan);
       });
     });
     if (testing::Test::HasFatalFailure()) return;

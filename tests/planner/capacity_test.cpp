@@ -81,14 +81,79 @@ TEST(Capacity, NamesTheLargestNetworkAndTheLongestSequenceThatFit) {
   sizes.models[2].layers = 8;
   const auto points = plan_capacity(job, sizes, {}, by_size);
   ASSERT_EQ(points.size(), 12u);
-  const CapacityPoint* largest = largest_model(points);
+  const CapacityPoint* largest = largest_model(points, Wanted::fits);
   ASSERT_NE(largest, nullptr);
   EXPECT_EQ(largest->job.model.layers, 16);  // of 512 tokens: 16 · 512 = 4 · 2048
   EXPECT_EQ(largest->job.training.sequence_length, 512);
-  const CapacityPoint* longest = longest_sequence(points);
+  const CapacityPoint* longest = longest_sequence(points, Wanted::fits);
   ASSERT_NE(longest, nullptr);
   EXPECT_EQ(longest->job.training.sequence_length, 2048);  // of 4 layers
   EXPECT_EQ(longest->job.model.layers, 4);
+}
+
+// Every token of a sequence is worth as much as its layers and the sequence are long.
+Evaluator by_work(const PreparedJob& prepared) {
+  return [&job = prepared.job](const Plan& plan, Estimate& out) {
+    const auto length = static_cast<double>(job.training.sequence_length);
+    out.tokens_per_second =
+        kTokensPerSecondOfADevice * plan.devices() / (job.model.layers * length);
+    out.step_time = Seconds(1 / out.tokens_per_second);
+    out.feasible = true;
+  };
+}
+
+// 4 devices take 4 · 1,000 / (layers · length) tokens a second; 1,000 tokens of 4 layers and 512 a
+// token take 512 s, twice as long of twice the length or layers.
+TEST(Capacity, TakesThoseOnlyThatAreInTime) {
+  Job job = small_dense_job();
+  job.cluster.nodes = 1;
+  job.training.tokens = 1000;
+  CapacitySpace sizes{.models = {job.model, job.model, job.model},
+                      .sequence_length = {512, 1024, 2048},
+                      .deadline = Seconds(1.5 * 1024)};
+  sizes.models[1].layers = 8;
+  sizes.models[2].layers = 16;
+  EXPECT_EQ(wanted(sizes), Wanted::in_time);
+  const auto points = plan_capacity(job, sizes, {}, by_work);
+  ASSERT_EQ(points.size(), 9u);
+  for (const CapacityPoint& point : points) {
+    const double alone = static_cast<double>(point.job.model.layers) / 4 *
+                         static_cast<double>(point.job.training.sequence_length);
+    EXPECT_NEAR(point.run->value(), alone, 0.1 * alone) << "and what failures add";
+    EXPECT_EQ(point.in_time, alone <= 1024);
+  }
+  const CapacityPoint* largest = largest_model(points, Wanted::in_time);
+  ASSERT_NE(largest, nullptr);
+  EXPECT_EQ(largest->job.model.layers, 8);
+  EXPECT_EQ(largest->job.training.sequence_length, 512);
+  const CapacityPoint* longest = longest_sequence(points, Wanted::in_time);
+  ASSERT_NE(longest, nullptr);
+  EXPECT_EQ(longest->job.training.sequence_length, 1024);
+  EXPECT_EQ(longest->job.model.layers, 4);
+  EXPECT_EQ(largest_model(points, Wanted::fits)->job.model.layers, 16);
+  EXPECT_EQ(longest_sequence(points, Wanted::fits)->job.training.sequence_length, 2048);
+}
+
+// The first plan that is priced stops its search: what it leaves open is the gap.
+TEST(Capacity, SaysWhichSearchesWereStopped) {
+  std::atomic<bool> interrupted = false;
+  SearchOptions options{.threads = 1};
+  options.interrupted = &interrupted;
+  const JobEvaluator stops = [&interrupted](const PreparedJob& prepared) {
+    return [by_devices = by_devices(prepared), &interrupted](const Plan& plan, Estimate& out) {
+      by_devices(plan, out);
+      interrupted = true;
+    };
+  };
+  const auto points = plan_capacity(llama_8b_job(1), {.nodes = {8, 16}}, options, stops);
+  ASSERT_EQ(points.size(), 1u) << "and leaves out the others";
+  EXPECT_FALSE(points[0].optimal);
+  ASSERT_TRUE(points[0].best);
+  EXPECT_GT(points[0].gap, 0);
+  EXPECT_LE(points[0].gap, 1);
+  const auto proved = plan_capacity(llama_8b_job(1), {.nodes = {8}}, {}, by_devices);
+  EXPECT_TRUE(proved[0].optimal);
+  EXPECT_EQ(proved[0].gap, 0);
 }
 
 // A table of learned positions grows with the sequence; the network does not.
@@ -105,7 +170,7 @@ TEST(Capacity, TakesANetworkForAsLargeAtEveryLength) {
   const CapacitySpace sizes{
       .models = {job.model, job.model}, .nodes = {1, 2}, .sequence_length = {512, 1024}};
   const auto points = plan_capacity(job, sizes, {}, longer_on_more);
-  const CapacityPoint* largest = largest_model(points);
+  const CapacityPoint* largest = largest_model(points, Wanted::fits);
   ASSERT_NE(largest, nullptr);
   EXPECT_EQ(largest->job.cluster.nodes, 1);
 }
@@ -116,8 +181,8 @@ TEST(Capacity, HasNoAnswersWhereNothingFits) {
   const auto points = plan_capacity(job, {.sequence_length = {512, 1024}}, {}, by_size);
   ASSERT_EQ(points.size(), 2u);
   EXPECT_FALSE(points[0].best);
-  EXPECT_EQ(largest_model(points), nullptr);
-  EXPECT_EQ(longest_sequence(points), nullptr);
+  EXPECT_EQ(largest_model(points, Wanted::fits), nullptr);
+  EXPECT_EQ(longest_sequence(points, Wanted::fits), nullptr);
 }
 
 TEST(Capacity, EndsEarlyWhenInterrupted) {

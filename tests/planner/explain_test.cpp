@@ -169,6 +169,30 @@ TEST(PlanRemedies, AreLegalNeighboursTheFastestFirst) {
   EXPECT_EQ(remedies[0].saved, Seconds(4));
 }
 
+// A tenth more of the hosts' memory saves 1 − 1/1.1 of an update there, and nothing of what lies on
+// the devices.
+TEST(HardwareRemedies, KnowTheMemoryOfTheHosts) {
+  Job slow = llama_8b_job(1);
+  slow.cluster.device.host_bandwidth = BytesPerSecond(1e15);
+  slow.cluster.host_memory_bandwidth = BytesPerSecond(1e9);
+  const PreparedJob job = prepare(slow);
+  for (const OffloadTarget target : {OffloadTarget::host, OffloadTarget::none}) {
+    const auto plan =
+        make_plan({.tensor_parallel = 8, .zero_stage = 1, .offload = {.optimizer = target}},
+                  job.job.model, job.job.cluster, job.job.training);
+    ASSERT_TRUE(plan);
+    const Candidate start{*plan, estimate(job, *plan), {}};
+    const auto remedies = hardware_remedies(job, start, analytic_evaluator);
+    const auto memory =
+        std::ranges::find(remedies, "10 % more host memory bandwidth", &Remedy::change);
+    ASSERT_NE(memory, remedies.end());
+    const bool away = target == OffloadTarget::host;
+    const Seconds saved = start.estimate.breakdown.offload * (1 - 1 / 1.1);
+    EXPECT_NEAR(memory->saved / start.estimate.step_time, saved / start.estimate.step_time, 1e-3);
+    EXPECT_EQ(remedies.front().change == memory->change, away);
+  }
+}
+
 const Remedy* find_remedy(const std::vector<Remedy>& remedies, std::string_view change) {
   const auto found = std::find_if(remedies.begin(), remedies.end(), [change](const Remedy& remedy) {
     return remedy.change == change;

@@ -210,13 +210,37 @@ TEST(MarginalValues, HaveTheLinkToTheHostsWhereThePlanUsesIt) {
   options.space.offload = {"states"};
   const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
   const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
-  ASSERT_EQ(values.size(), 5u);
+  ASSERT_EQ(values.size(), 6u);
   EXPECT_EQ(values[4].resource, "host link bandwidth");
   job.cluster.device.host_bandwidth = BytesPerSecond(50.5e9);
   const PreparedJob more = prepare(job);
   const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
   EXPECT_NEAR(values[4].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
   EXPECT_GT(values[4].gained, 0);
+}
+
+// The update of an optimizer on the hosts reads and writes their memory, whatever the link takes:
+// with a link of 1 PB/s and memory of 20 GB/s most of the step is that.
+TEST(MarginalValues, HaveTheMemoryOfTheHostsWhereThePlanUpdatesThere) {
+  Job job = llama_8b_job(1);
+  job.cluster.device.host_bandwidth = BytesPerSecond(1e15);
+  job.cluster.host_memory_bandwidth = BytesPerSecond(20e9);
+  const PreparedJob prepared = prepare(job);
+  SearchOptions options{.top = 1};
+  options.space.offload = {"optimizer"};
+  const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
+  const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
+  ASSERT_EQ(values.size(), 6u);
+  EXPECT_EQ(values[5].resource, "host memory bandwidth");
+  job.cluster.host_memory_bandwidth = BytesPerSecond(20.2e9);
+  const PreparedJob more = prepare(job);
+  const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
+  EXPECT_NEAR(values[5].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
+  // Of 1 % more memory, what the update is of the step: over such a link nothing else shows.
+  const double share = winner.estimate.breakdown.offload / winner.estimate.step_time;
+  EXPECT_GT(share, 0.2);
+  EXPECT_NEAR(values[5].gained, share * (1 - 1 / 1.01), 1e-4);
+  EXPECT_NEAR(values[4].gained, 0, 1e-6);
 }
 
 TEST(WaysOut, FitAndAreTheCheapestFirst) {
