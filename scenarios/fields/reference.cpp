@@ -118,10 +118,10 @@ Expected<std::unique_ptr<OpenDocument>> open_reference(std::string_view kind,
   if (entry == nullptr && !looks_like_a_path(text)) {
     const std::vector<std::string> names = catalog_names(kind);
     const std::string nearest = nearest_name(text, names);
-    return place.error(fmt::format(
-        "found {}; allowed: {} or a path to a {}/1 document{}", shown(std::string_view(text)),
-        allowed_names(kind, names), kind,
-        nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
+    return place.error(
+        fmt::format("found {}; allowed: {} or a path to a {}/1 document{}",
+                    shown(std::string_view(text)), allowed_names(kind, names), kind,
+                    nearest.empty() ? "" : fmt::format(" (did you mean \"{}\"?)", nearest)));
   }
   auto opened =
       entry != nullptr
