@@ -336,7 +336,8 @@ const Section<PlannerKeys>& planner_section() {
           sizes("global_batch", &C::global_batch, kSize, "sequences a step"),
           sizes("sequence_length", &C::sequence_length, kSize, "tokens of a sequence"),
           quantity("deadline", static_cast<std::optional<Seconds> PlannerKeys::*>(&C::deadline),
-                   "for `training.tokens`: the fewest devices that reach it are named")
+                   "for `training.tokens`: the fewest devices, the largest network and the longest "
+                   "sequence that reach it are named")
               .absent("none"),
       });
   return section;
