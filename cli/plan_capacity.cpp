@@ -101,9 +101,11 @@ const SizeResult kSizeResults[] = {
        return fmt::format("{:.1f}", best.estimate.peak_memory.value() / kGib);
      }}};
 
-std::string in_time_cell(const CapacityPoint& point) {
-  if (!point.best && !point.optimal) return "–";  // nobody knows
-  return point.in_time ? "yes" : "no";
+// "–" where nobody knows: what a stopped search did not find may be in time.
+std::string in_time_cell(const CapacityPoint& point, Seconds deadline) {
+  if (point.in_time) return "yes";
+  const bool may_be = !point.optimal && (!point.run || *point.run * (1 - point.gap) <= deadline);
+  return may_be ? "–" : "no";
 }
 
 // Whether that is the best there is.
@@ -119,7 +121,7 @@ bool has_verdict(const Points& points) {
   });
 }
 
-std::string table_of(const Points& points, bool has_deadline, const Style& style) {
+std::string table_of(const Points& points, std::optional<Seconds> deadline, const Style& style) {
   std::vector<PlanColumn> columns = labels_of(points, shown_sizes(points));
   const auto add = [&](Column column, const auto& cell) {
     PlanColumn result{std::move(column), {}, ColumnOf::results};
@@ -133,8 +135,9 @@ std::string table_of(const Points& points, bool has_deadline, const Style& style
   }
   if (has_run(points)) add({"run", "days"}, run_cell);
   if (has_cost(points)) add({"run", "USD"}, run_cost_cell);
-  if (has_deadline) {
-    add({"in time", "", Align::left}, in_time_cell);
+  if (deadline) {
+    add({"in time", "", Align::left},
+        [&deadline](const CapacityPoint& point) { return in_time_cell(point, *deadline); });
   }
   if (has_verdict(points)) {
     add({"", "", Align::left},
@@ -228,7 +231,7 @@ std::string answers(const Points& points, const CapacitySpace& sizes, const Styl
 std::string report(const Question& question, const Points& points, const Style& style) {
   const CapacitySpace& sizes = question.scenario.space;
   return sizes_heading(question, style) + "\nthe best plan of every size\n" +
-         table_of(points, sizes.deadline.has_value(), style) + choices_of(points, style) + "\n" +
+         table_of(points, sizes.deadline, style) + choices_of(points, style) + "\n" +
          answers(points, sizes, style);
 }
 

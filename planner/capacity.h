@@ -26,8 +26,8 @@ std::int64_t count_of(const CapacitySpace& sizes);
 
 struct CapacityPoint {
   Job job;
-  std::optional<Candidate>
-      best;                    // nothing: no plan fits, or none was found before the search ended
+  // Nothing: no plan fits, or none was found before the search ended.
+  std::optional<Candidate> best;
   bool optimal = false;        // false: the search was stopped early
   double gap = 0;              // of the search; 0 when optimal
   std::optional<Seconds> run;  // what training.tokens take, failures and checkpoints included

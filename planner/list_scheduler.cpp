@@ -43,10 +43,11 @@ void ListScheduler::reset() {
   gradients_.assign(all, kNever);
   std::fill_n(forward_inputs_.begin(), problem_.microbatches, 0);
   queue_ = {};
+  most_waited_ = 0;
   for (std::vector<PassKind>& list : order_) list.clear();
   for (Stage& stage : stages_) {
     stage.forwards = stage.inputs = stage.weights = stage.version = 0;
-    stage.start = stage.now = 0;
+    stage.start = stage.now = stage.waited = 0;
   }
 }
 
@@ -57,23 +58,28 @@ bool ListScheduler::has_room(const Stage& stage) const {
   return used + 1 <= stage.room + kRounding;
 }
 
+bool ListScheduler::prefers_weight(const Stage& stage, Ticks next,
+                                   const StagePolicy& policy) const {
+  if (next == kNever) return true;
+  const auto delay = static_cast<Ticks>(policy.slack * static_cast<double>(stage.weight));
+  if (stage.now + stage.weight - delay <= next) return true;
+  return policy.in_turn && stage.waited + next - stage.now > most_waited_;
+}
+
 Ticks ListScheduler::decide(int index, const StagePolicy& policy) {
   Stage& stage = stages_[as_index(index)];
   const bool more = stage.forwards < problem_.microbatches;
   const bool room = has_room(stage);
-  Ticks forward = kNever, gradient_at = kNever;
-  if (more && room && stage.forwards - stage.inputs < policy.ahead) {
-    forward = forward_input(index, stage.forwards);
-  }
-  if (stage.inputs < stage.forwards) gradient_at = gradient(index, stage.inputs);
+  const bool goes_ahead = more && room && stage.forwards - stage.inputs < policy.ahead;
+  const bool gradient_may_come = stage.inputs < stage.forwards && !(policy.in_turn && goes_ahead);
+  const Ticks forward = goes_ahead ? forward_input(index, stage.forwards) : kNever;
+  const Ticks gradient_at = gradient_may_come ? gradient(index, stage.inputs) : kNever;
   const Ticks now = stage.now;
   const Ticks next = std::min(forward, gradient_at);
   stage.next = gradient_at <= std::max(now, forward) ? PassKind::input_gradient : PassKind::forward;
   if (next <= now) return now;
   if (stage.inputs > stage.weights) {
-    const auto patience = static_cast<Ticks>(policy.slack * static_cast<double>(stage.weight));
-    const bool in_time = next == kNever || now + stage.weight - patience <= next;
-    if (in_time || (more && !room)) {
+    if ((more && !room) || prefers_weight(stage, next, policy)) {
       stage.next = PassKind::weight_gradient;
       return now;
     }
@@ -91,7 +97,12 @@ void ListScheduler::enqueue(int index, const StagePolicy& policy) {
 int ListScheduler::commit(int index, Ticks when) {
   Stage& stage = stages_[as_index(index)];
   std::vector<PassKind>& list = order_[as_index(index)];
-  if (list.empty()) stage.start = when;
+  if (list.empty()) {
+    stage.start = when;
+  } else {
+    stage.waited += when - stage.now;
+    most_waited_ = std::max(most_waited_, stage.waited);
+  }
   list.push_back(stage.next);
   if (stage.next == PassKind::weight_gradient) {
     stage.now = when + stage.weight;

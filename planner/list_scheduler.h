@@ -14,6 +14,9 @@ namespace trainyard {
 struct StagePolicy {
   int ahead = 1;     // forward passes without their input gradient, at most
   double slack = 0;  // share of a weight gradient that may delay a pass that is on its way
+  // Forward passes come before gradients until `ahead` of them wait for theirs, and a weight
+  // gradient delays either where the stage would else have stood still longer than any other.
+  bool in_turn = false;
 };
 
 class ListScheduler {
@@ -31,7 +34,7 @@ class ListScheduler {
     Ticks forward, input, weight;   // of its passes
     double room;                    // micro-batches
     int forwards, inputs, weights;  // passes done
-    Ticks start, now;
+    Ticks start, now, waited;
     int version;  // of its decision: older ones in the queue are void
     PassKind next;
   };
@@ -48,6 +51,8 @@ class ListScheduler {
   // When the stage begins its next pass, which is noted in it; kNever: it waits for others.
   Ticks decide(int index, const StagePolicy& policy);
   void enqueue(int index, const StagePolicy& policy);
+  // Whether a weight gradient goes before the next pass, which can begin at `next`.
+  bool prefers_weight(const Stage& stage, Ticks next, const StagePolicy& policy) const;
   // Runs the stage's next pass; the stage whose input that is, −1: none.
   int commit(int index, Ticks at);
   Ticks& forward_input(int stage, int microbatch) {
@@ -63,6 +68,7 @@ class ListScheduler {
   const PassOrderProblem& problem_;
   TickClock clock_;
   Ticks send_;
+  Ticks most_waited_ = 0;  // of any stage, between its passes
   std::vector<Stage> stages_;
   std::vector<Ticks> forward_inputs_,
       gradients_;  // [stage][micro-batch]: when they are there

@@ -32,6 +32,36 @@ double kept_by(const PassOrderProblem& problem, PassKind kind) {
   return -problem.kept_for_weights;
 }
 
+// Forward passes of each stage until its first gradient is there, as far as it has room: the last
+// of them ends before the gradient comes or, where it may be late, after. Fewer than the stage
+// before has, which feeds it (Qi et al. 2023, section 3.1).
+std::vector<int> forwards_to_fill(const PassOrderProblem& problem, bool may_be_late) {
+  const std::size_t count = problem.stages.size();
+  std::vector<Seconds> first_end(count);  // of the first forward pass
+  Seconds arrival;
+  for (std::size_t j = 0; j < count; ++j) {
+    first_end[j] = arrival + problem.stages[j].forward;
+    arrival = first_end[j] + problem.send;
+  }
+  std::vector<int> forwards(count, 1);
+  Seconds gradient = first_end.back();
+  for (std::size_t j = count; j-- > 0;) {
+    const PassTimes& own = problem.stages[j];
+    const double room = std::min<double>(problem.microbatches, problem.most_in_flight[j] + 1e-9);
+    Seconds end = first_end[j];
+    for (; forwards[j] + 1 <= room; ++forwards[j]) {
+      const Seconds next = end + own.forward;
+      if (may_be_late ? end >= gradient : next > gradient) break;
+      end = next;
+    }
+    gradient = std::max(end, gradient) + own.input_gradient + problem.send;
+  }
+  for (std::size_t j = 1; j < count; ++j) {
+    forwards[j] = std::min(forwards[j], std::max(1, forwards[j - 1] - 1));
+  }
+  return forwards;
+}
+
 class Search {
  public:
   Search(const PassOrderProblem& problem, std::int64_t budget, const std::atomic<bool>* interrupted)
@@ -44,6 +74,7 @@ class Search {
         interrupted_(interrupted) {}
 
   PassOrder run() {
+    take_turns();
     sweep();
     improve();
     PassOrder best{.passes = {}, .time = Seconds(0), .bound = bound_};
@@ -80,6 +111,21 @@ class Search {
     return time <= at_most;
   }
 
+  // Stages that run ahead for as long as they would wait for their first gradient, then in turn.
+  void take_turns() {
+    constexpr double kSlacks[] = {0, 0.5};
+    for (const bool may_be_late : {false, true}) {
+      const std::vector<int> ahead = forwards_to_fill(problem_, may_be_late);
+      for (const double slack : kSlacks) {
+        if (is_over()) return;
+        Policies policies;
+        policies.reserve(ahead.size());
+        for (const int forwards : ahead) policies.push_back({forwards, slack, true});
+        try_out(policies, 0);
+      }
+    }
+  }
+
   // In units of the stages behind: two forward passes ahead for each fill the wait for the first
   // gradient, one is 1F1B. The second factor is what the last stages add to theirs.
   void sweep() {
@@ -94,7 +140,7 @@ class Search {
           policies.reserve(problem_.stages.size());
           for (int i = 0; i < stages_; ++i) {
             const auto forwards = std::lround(ahead * (stages_ - i) + more * i);
-            policies.push_back({std::max(1, static_cast<int>(forwards)), slack});
+            policies.push_back({std::max(1, static_cast<int>(forwards)), slack, false});
           }
           try_out(policies, 0);
         }

@@ -2,10 +2,11 @@
 // passes take, the sends between them and how many micro-batches' activations each can keep.
 //
 // Greedy list scheduling as in the zero-bubble paper's automatic scheduler (Qi et al. 2023, §3.1):
-// forward passes ahead of the first backward as far as the stage's limits go, input gradients
-// first, weight gradients where a stage would wait or has no room. A sweep over these limits, then
-// a search stage by stage; named schedules that fit the memory take part, so the result is never
-// worse than one of them. Then single passes of the best lists are moved, within a budget.
+// forward passes ahead of the first backward as far as the stage's limits go, then these and input
+// gradients in turn, weight gradients where a stage would wait or has no room. Then a sweep over
+// limits with input gradients first, and a search stage by stage; named schedules that fit the
+// memory take part, so the result is never worse than one of them. Then single passes of the best
+// lists are moved, within a budget.
 #pragma once
 
 #include <atomic>

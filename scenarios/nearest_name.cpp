@@ -28,13 +28,6 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
   const auto begun = std::ranges::find_if(
       known, [&](const std::string& candidate) { return candidate.starts_with(name); });
   if (name.size() >= 3 && begun != known.end()) return *begun;
-  constexpr std::size_t kShortestStem = 6;
-  std::string_view stem;
-  for (const std::string& candidate : known) {
-    const bool longer = candidate.size() >= std::max(kShortestStem, stem.size() + 1);
-    if (longer && name.starts_with(candidate)) stem = candidate;
-  }
-  if (!stem.empty()) return std::string(stem);
   int least = std::max(2, static_cast<int>(name.size()) / 3) + 1;
   std::string nearest;
   for (const std::string& candidate : known) {

@@ -33,7 +33,9 @@ struct KernelTimes {
   Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
   Bytes saved, saved_outside_core;
   Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's
-  Bytes gradients;              // the most that one operator's backward pass has alive at a time
+  // The most that one operator's backward pass has alive at a time, and beside it a sequence that
+  // is copied for its collective.
+  Bytes gradients;
 };
 
 // What is timed: an end of the network, or a layer, by the index of its kind.

@@ -44,14 +44,14 @@ double bubble(const PassOrderProblem& problem, Seconds span) {
   return span / (problem.microbatches * problem.stages[0].total()) - 1;
 }
 
-// anchors.md: 4.5 % and 6.8 %, to a tenth of a percent. The bounds by hand: from the
-// first stage to the last and back, (p−1)(F+B+2·send), all forward passes and input gradients of
-// the last, m(F+B), and one W: 1,152,599 µs of 1,102,680 and 9,420,103 of 8,821,440.
+// anchors.md: 4.5 % and 6.8 %, to a tenth of a percent; the heuristic of the authors' published
+// scheduler, run apart from this project, gives 1,152,599 and 9,420,103 µs. The bounds by hand:
+// from the first stage to the last and back, (p−1)(F+B+2·send), all forward passes and input
+// gradients of the last, m(F+B), and one W: 1,152,599 µs of 1,102,680 and 9,420,103 of 8,821,440.
 TEST(PassOrder, ReachesWhatTheZeroBubbleAuthorsReach) {
   const PassOrderProblem eight = published(8, 24);
   const auto found = find_pass_order(eight);
   ASSERT_TRUE(found);
-  EXPECT_LT(bubble(eight, found->time), 0.0455);
   EXPECT_NEAR(bubble(eight, found->bound), 1152599.0 / 1102680 - 1, 1e-9);
   EXPECT_NEAR(found->time / found->bound, 1, 1e-9);  // no order is faster
   EXPECT_TRUE(keeps_limits(eight, found->passes));
@@ -62,8 +62,8 @@ TEST(PassOrder, ReachesWhatTheZeroBubbleAuthorsReachOn64Stages) {
   const PassOrderProblem many = published(64, 192);
   const auto found = find_pass_order(many, 600'000);  // 16 tries; by default there are 135
   ASSERT_TRUE(found);
-  EXPECT_LT(bubble(many, found->time), 0.0685);
   EXPECT_NEAR(bubble(many, found->bound), 9420103.0 / 8821440 - 1, 1e-9);
+  EXPECT_NEAR(found->time / found->bound, 1, 1e-9);  // no order is faster
   EXPECT_TRUE(keeps_limits(many, found->passes));
 }
 
@@ -195,12 +195,12 @@ TEST(PassOrder, IsTheSameForStepsOfCenturies) {
 }
 
 TEST(PassOrder, IsTheBestSoFarWhenInterrupted) {
-  const PassOrderProblem eight = published(8, 24);
+  const PassOrderProblem uneven = DrawnStages(2).problem(6, 18);
   const std::atomic<bool> interrupted = true;
-  const auto stopped = find_pass_order(eight, kPassOrderBudget, &interrupted);
-  const auto found = find_pass_order(eight);
+  const auto stopped = find_pass_order(uneven, kPassOrderBudget, &interrupted);
+  const auto found = find_pass_order(uneven);
   ASSERT_TRUE(stopped && found);
-  EXPECT_TRUE(keeps_limits(eight, stopped->passes));
+  EXPECT_TRUE(keeps_limits(uneven, stopped->passes));
   EXPECT_GT(stopped->time, found->time);
 }
 

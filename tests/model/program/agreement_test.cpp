@@ -211,6 +211,27 @@ TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateS
   }
 }
 
+// The last GEMM is not repeated where recomputation stops early, the cast of its input is: the
+// weight gradient reads it.
+TEST(ProgramAgreement, AStopBehindTheLastSavedTensorLeavesOutWhatTheEstimateSays) {
+  for (const bool narrow : {false, true}) {
+    PreparedJob job = llama_8b_on_h100();
+    if (narrow) job = in_8_bits(std::move(job));
+    job.job.training.stack.recompute_stops_early = true;
+    PlanRequest request = degrees(1, 1, false);
+    request.recompute = {RecomputeMode::full, 0};
+    const Case c = make_case(std::move(job), request);
+    const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
+    const OperationPrices prices(c.job, c.plan);
+    Seconds again;
+    const Block& backward = block_of(c, "layer backward");
+    for (const Operation& operation : backward.operations) {
+      if (operation.recomputed) again += prices.of(c.program, backward, operation);
+    }
+    expect_close(again.value(), cost.full_recompute.recompute.value(), "time repeated");
+  }
+}
+
 // Of what is copied beside collectives the gathers are repeated: two of the ten copies of a layer.
 TEST(ProgramAgreement, EverySecondMatmulRepeatsTheCopiesOfWhatIsGathered) {
   PreparedJob job = llama_8b_on_h100();
