@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace trainyard {
 
@@ -21,6 +22,9 @@ void stop_emulated_device(int after_events);
 void go_on_emulated_device();
 // Waits of streams for events since the start.
 int emulated_waits();
+// The same for what each stream recorded that is there for nothing but giving memory back, the
+// least first: one that does, and on which no event keeps time.
+std::vector<int> emulated_waits_for_give_backs();
 void set_emulated_nccl_error(bool fails);  // of every communicator
 int aborted_emulated_communicators();
 
