@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "executor/cuda/cuda_backend.h"
-#include "executor/rank_executor.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
+#include "tests/gpu/silent.h"
 #include "tests/model/program/tiny.h"
 
 namespace trainyard {
@@ -27,9 +27,6 @@ class StopsIn final : public Watch {
 
  private:
   std::int64_t operation_;
-};
-class Silent final : public Watch {
-  void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
 // Of the rank's list, the first of its kind.
