@@ -71,6 +71,7 @@ struct Event {
   bool keeps_time = true;
 };
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+constexpr int kFinished = -2;      // all events are reached, streams say nothing
 std::atomic<int>& events_left() {  // until the device stops; negative: it does not
   static std::atomic<int> left{-1};
   return left;
@@ -291,7 +292,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t) {
-  return events_left() == 0 ? cudaErrorNotReady : cudaSuccess;
+  return events_left() == 0 || events_left() == kFinished ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
@@ -451,6 +452,7 @@ void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
 void set_emulated_devices(int count) { devices() = count; }
 void stop_emulated_device(int after_events) { events_left() = after_events; }
 void go_on_emulated_device() { events_left() = -1; }
+void finish_emulated_work() { events_left() = kFinished; }
 int emulated_waits() { return waits(); }
 std::vector<int> emulated_waits_for_give_backs() {
   std::vector<int> found;

@@ -20,6 +20,8 @@ void set_emulated_devices(int count);  // 1 at the start
 // streams are never done, until it goes on.
 void stop_emulated_device(int after_events);
 void go_on_emulated_device();
+// What a device that has stopped was given is done, but streams do not say so until it goes on.
+void finish_emulated_work();
 // Waits of streams for events since the start.
 int emulated_waits();
 // The same for what each stream recorded that is there for nothing but giving memory back, the
