@@ -33,6 +33,7 @@ struct BoardHead {
   // Of a device, which works on when it was given more: what it is at, one of each stream, the
   // first ones first; −1: none.
   std::array<std::atomic<std::int64_t>, 4> under_way{-1, -1, -1, -1};
+  std::atomic<bool> computes{false};        // one of those is no communication
   std::atomic<std::int64_t> beats{0};       // operations begun and, of a device, done
   std::atomic<std::int64_t> steps_done{0};  // warm-up included
   std::int32_t rank = 0, process = 0;

@@ -30,9 +30,13 @@ class BoardWatch final : public Watch {
 // a call that waits for the device. What the device has done is a beat.
 class PublishedProgress {
  public:
-  PublishedProgress(Backend& backend, DeviceProgress& progress, BoardHead& head)
+  PublishedProgress(const Program& program, int stage, Backend& backend, DeviceProgress& progress,
+                    BoardHead& head)
       : progress_(progress), head_(head) {
     if (!backend.runs_later()) return;
+    for (const IssuedOperation issued : operations_of(program, stage)) {
+      computes_.push_back(!is_communication(issued.operation->kind));
+    }
     thread_ = std::jthread([this](const std::stop_token& stop) {
       while (!stop.stop_requested()) {
         publish();
@@ -49,11 +53,15 @@ class PublishedProgress {
     for (std::size_t i = 0; i < head_.under_way.size(); ++i) {
       head_.under_way[i] = i < look.under_way.size() ? look.under_way[i] : -1;
     }
+    head_.computes = std::ranges::any_of(look.under_way, [this](std::int64_t number) -> bool {
+      return computes_[static_cast<std::size_t>(number)];
+    });
     if (std::exchange(done_, look.done) != look.done) ++head_.beats;
   }
 
   DeviceProgress& progress_;
   BoardHead& head_;
+  std::vector<bool> computes_;  // by operation of the rank's list
   std::int64_t done_ = 0;
   std::jthread thread_;
 };
@@ -75,7 +83,8 @@ class RankRun {
         backend_(backend),
         watch_(board, false),
         executor_(setting, program, layout, transport.rank(), backend, watch_),
-        published_(backend, executor_.progress(), board.head()) {}
+        published_(program, layout.coordinates(transport.rank()).stage, backend,
+                   executor_.progress(), board.head()) {}
 
   Expected<void> run() {
     if (plan_.verify) {

@@ -200,15 +200,6 @@ class Diagnosis {
   }
 
  private:
-  // Who computes keeps those waiting who are in a call; among the latter the one with least done.
-  static bool is_behind(const BoardHead& a, const BoardHead& b) {
-    const bool a_computes = a.call == RankCall::none;
-    const bool b_computes = b.call == RankCall::none;
-    if (a_computes != b_computes) return a_computes;
-    return std::pair(a.steps_done.load(), operations_at(a)) <
-           std::pair(b.steps_done.load(), operations_at(b));
-  }
-
   std::string sentence(const Board& board, std::string_view happened) const {
     return sentence_of(board.head(), happened, what_.described);
   }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace trainyard {
 
 std::string described_operation(const Program& program, const RankLayout& layout, int rank,
@@ -19,6 +21,16 @@ std::vector<std::int64_t> operations_at(const BoardHead& head) {
   }
   if (operations.empty() && head.operation >= 0) operations.push_back(head.operation);
   return operations;
+}
+
+bool computes(const BoardHead& head) {
+  return head.under_way[0] >= 0 ? head.computes.load() : head.call == RankCall::none;
+}
+
+bool is_behind(const BoardHead& a, const BoardHead& b) {
+  if (computes(a) != computes(b)) return computes(a);
+  return std::pair(a.steps_done.load(), operations_at(a)) <
+         std::pair(b.steps_done.load(), operations_at(b));
 }
 
 std::string sentence_of(const BoardHead& head, std::string_view happened,

@@ -19,6 +19,15 @@ std::string described_operation(const Program& program, const RankLayout& layout
 // begun, what was handed over last. Nothing: before its first.
 std::vector<std::int64_t> operations_at(const BoardHead& head);
 
+// Whether a rank does something by itself: its device is in an operation that is no communication;
+// where none is under way, or without a device, the rank itself is in no call that waits for
+// others.
+bool computes(const BoardHead& head);
+// Of two ranks that hang, whether `a` keeps `b` waiting: who computes does, and among those who do
+// or do not the one with least done. Numbers of operations say little between stages, whose lists
+// differ.
+bool is_behind(const BoardHead& a, const BoardHead& b);
+
 using DescribeOperation = std::function<std::string(int rank, std::int64_t operation)>;
 // "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce"; "… and …" where streams are
 // at several.

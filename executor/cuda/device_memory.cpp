@@ -30,6 +30,11 @@ DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
   std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
                 "cudaMemPoolSetAttribute");
+  // Else, where the pool cannot grow, a stream would wait for what another gives back: for a send,
+  // whose peer may wait for this rank (executor/cuda/release_order.h).
+  int never = 0;
+  status_.check(cudaMemPoolSetAttribute(pool_, cudaMemPoolReuseAllowInternalDependencies, &never),
+                "cudaMemPoolSetAttribute");
   void* at_once = nullptr;
   status_.check(cudaMallocFromPoolAsync(&at_once, expected, pool_, nullptr),
                 "cudaMallocFromPoolAsync");

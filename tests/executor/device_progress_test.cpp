@@ -100,5 +100,41 @@ TEST(Whereabouts, NamesWhatADeviceIsAtInsteadOfWhatWasHandedOverLast) {
   EXPECT_EQ(operations_at(head), (Operations{4, 6}));
 }
 
+// Under NCCL the host of both is in no call. The second stage, in a receive early in its list,
+// waits for the first, which hangs in a computation late in its own.
+TEST(Whereabouts, TakesWhoHangsInAComputationForBehindWhoWaitsInAReceive) {
+  BoardHead computing, waiting;
+  computing.steps_done = waiting.steps_done = 3;
+  computing.under_way[0] = 38;  // a message that left, waiting too
+  computing.under_way[1] = 40;
+  computing.computes = true;
+  waiting.under_way[0] = 2;
+  EXPECT_TRUE(is_behind(computing, waiting));
+  EXPECT_FALSE(is_behind(waiting, computing));
+  waiting.steps_done = 2;
+  EXPECT_TRUE(is_behind(computing, waiting));
+}
+
+TEST(Whereabouts, TakesWhoHasDoneLessForBehindWhereNobodyOrEverybodyComputes) {
+  BoardHead first, second;
+  first.under_way[0] = 2;
+  second.under_way[0] = 40;
+  for (const bool both : {false, true}) {
+    first.computes = second.computes = both;
+    EXPECT_TRUE(is_behind(first, second));
+    EXPECT_FALSE(is_behind(second, first));
+  }
+}
+
+// Without a device, or where it has nothing under way, it is the host that computes or waits.
+TEST(Whereabouts, KnowsARankWithoutADeviceByItsCall) {
+  BoardHead computing, waiting;
+  computing.operation = 40;
+  waiting.operation = 2;
+  waiting.call = RankCall::receive;
+  EXPECT_TRUE(is_behind(computing, waiting));
+  EXPECT_FALSE(is_behind(waiting, computing));
+}
+
 }  // namespace
 }  // namespace trainyard

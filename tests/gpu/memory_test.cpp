@@ -26,6 +26,18 @@ TEST(DeviceMemory, ThatIsTooLittleIsASentence) {
   EXPECT_EQ(backend.error().message, "cudaMallocFromPoolAsync failed: out of memory");
 }
 
+// The driver's own would be for any stream's, sends included (executor/cuda/release_order.h).
+TEST(DeviceMemory, HasAPoolThatMakesNoStreamWaitForAnother) {
+  CudaStatus status;
+  const DeviceMemory memory(status, 0, 1000);
+  int waits = -1;
+  ASSERT_EQ(
+      cudaMemPoolGetAttribute(memory.pool(), cudaMemPoolReuseAllowInternalDependencies, &waits),
+      cudaSuccess);
+  EXPECT_EQ(waits, 0);
+  EXPECT_TRUE(status.ok());
+}
+
 // Of the libraries that are there: cuDNN is not.
 TEST(DeviceProvenance, NamesTheLibrariesThatATimeDependsOn) {
   const std::string text = cuda_provenance();

@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "executor/cuda/cuda_backend.h"
-#include "executor/rank_executor.h"
+#include "executor/rank_run.h"
+#include "executor/whereabouts.h"
 #include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
+#include "tests/gpu/silent.h"
 #include "tests/model/program/tiny.h"
 
 namespace trainyard {
@@ -27,9 +29,6 @@ class StopsIn final : public Watch {
 
  private:
   std::int64_t operation_;
-};
-class Silent final : public Watch {
-  void begins(std::int64_t, const IssuedOperation&) override {}
 };
 
 // Of the rank's list, the first of its kind.
@@ -78,6 +77,76 @@ TEST(DeviceProgress, IsTheCollectiveThatHangsAndNotTheLastOperationOfTheStep) {
   host.join();
   EXPECT_TRUE(executor.progress().look().under_way.empty());
   EXPECT_GT(executor.progress().look().done, look.done);
+}
+
+// For a minute at most, of what a run in a thread of its own publishes.
+template <typename Condition>
+void wait_until(const Condition& is_so) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!is_so() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+}
+
+class CountsFills final : public Watch {
+ public:
+  void begins(std::int64_t, const IssuedOperation&) override {}
+  void goes_on() override { ++count; }
+  std::int64_t count = 0;
+};
+
+constexpr std::chrono::milliseconds kLooks{100};  // long enough for some
+
+// The board of a rank of ZeRO-3 whose device stops in the first operation of a kind. A beat is a
+// tensor that was filled, an operation handed over, or a look that found the device further.
+void expect_published(OperationKind kind, bool computes) {
+  PlanRequest request;
+  request.data_parallel = 2;
+  request.zero_stage = 3;
+  const Setting setting = tiny_setting(tiny_llama(false), tiny_training(), request);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  ASSERT_TRUE(program);
+  const std::int64_t hanging = first_of(*program, kind);
+  ASSERT_GE(hanging, 0);
+  const std::int64_t operations = program->stages[0].operations;
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const auto transport = make_alone_transport(layout, 0);
+  CountsFills fills;
+  {
+    const auto backend = make_cuda_backend({setting, *program, layout, *transport, true});
+    ASSERT_TRUE(backend);
+    const RankExecutor executor(setting, *program, layout, 0, **backend, fills);
+  }
+  auto board = Board::create(testing::TempDir(), 11, operations, 1);
+  ASSERT_TRUE(board);
+  const BoardHead& head = board->head();
+  stop_emulated_device(static_cast<int>(2 * hanging + 1));  // after its begin
+  const RunPlan plan{.backend = BackendKind::cuda, .warmup = 0, .steps = 1, .alone = 0};
+  std::thread rank(
+      [&] { EXPECT_TRUE(run_rank(setting, plan, *program, layout, *transport, *board)); });
+  wait_until([&] { return head.operation == operations - 1 && head.under_way[0] == hanging; });
+  std::this_thread::sleep_for(kLooks);
+  const std::int64_t stopped = head.beats;
+  EXPECT_GT(stopped, fills.count + operations);
+  std::this_thread::sleep_for(kLooks);
+  EXPECT_EQ(head.beats, stopped);
+  EXPECT_EQ(operations_at(head), std::vector<std::int64_t>{hanging});
+  EXPECT_EQ(head.computes, computes);
+  EXPECT_EQ(head.steps_done, 0);
+  finish_emulated_work();
+  wait_until([&] { return head.beats > stopped && head.under_way[0] < 0 && !head.computes; });
+  EXPECT_GT(head.beats, stopped);
+  EXPECT_EQ(head.under_way[0], -1);
+  EXPECT_FALSE(head.computes);
+  go_on_emulated_device();
+  rank.join();
+  EXPECT_EQ(head.state, RankState::done);
+}
+
+TEST(PublishedProgress, IsTheCollectiveThatHangsAndNoBeatUntilItEnds) {
+  expect_published(OperationKind::all_gather, false);
+}
+
+TEST(PublishedProgress, TellsAComputationThatHangsFromACommunication) {
+  expect_published(OperationKind::linear, true);
 }
 
 }  // namespace

@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/cuda/cuda_backend.h"
+#include "model/program/lower.h"
 #include "tests/gpu/emulated/runtime.h"
+#include "tests/gpu/silent.h"
+#include "tests/model/program/tiny.h"
 
 namespace trainyard {
 namespace {
@@ -59,6 +63,48 @@ TEST(ReleaseOrder, TellsStreamsApartAndForgetsWhenNothingRuns) {
   of.order.released(60);
   EXPECT_EQ(of.waits_to_take(of.one, 50, 10), 1);
   EXPECT_TRUE(of.status.ok());
+}
+
+// Of one step of ZeRO-3 on two ranks a stage: how often streams wait for memory to be given back.
+std::vector<int> waits_of_step(int layers, int stages) {
+  PlanRequest request;
+  request.data_parallel = 2;
+  request.pipeline_parallel = stages;
+  request.zero_stage = 3;
+  request.overlap.data_parallel = true;
+  Transformer model = tiny_llama(false);
+  model.layers = layers;
+  const Setting setting = tiny_setting(model, tiny_training(), request);
+  const auto program = lower(setting.model, setting.training, setting.plan);
+  EXPECT_TRUE(program);
+  if (!program) return {};
+  const RankLayout layout(setting.plan, setting.model.kv_heads);
+  const auto transport = make_alone_transport(layout, 0);
+  const auto backend = make_cuda_backend({setting, *program, layout, *transport, true});
+  EXPECT_TRUE(backend) << backend.error().message;
+  if (!backend) return {};
+  Silent silent;
+  RankExecutor executor(setting, *program, layout, 0, **backend, silent);
+  EXPECT_TRUE(executor.step(0, 0, silent));
+  return emulated_waits_for_give_backs();
+}
+
+// Every layer's gathered weights are given back by then.
+TEST(ReleaseOrder, HasTheBackendWaitMoreOftenTheDeeperTheNetworkIs) {
+  const std::vector<int> shallow = waits_of_step(4, 1);
+  const std::vector<int> deep = waits_of_step(16, 1);
+  ASSERT_EQ(shallow.size(), 1U);
+  ASSERT_EQ(deep.size(), 1U);
+  EXPECT_GT(deep[0], 2 * shallow[0]);
+  EXPECT_GE(deep[0], 16) << "at least one a layer";
+}
+
+// Ranks that send have a second stream to give back on.
+TEST(ReleaseOrder, HasTheBackendNeverWaitForWhatIsSent) {
+  const std::vector<int> waits = waits_of_step(16, 2);
+  ASSERT_EQ(waits.size(), 2U);
+  EXPECT_EQ(waits[0], 0);
+  EXPECT_GT(waits[1], 0);
 }
 
 }  // namespace

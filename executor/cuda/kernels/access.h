@@ -241,10 +241,13 @@ __global__ void each_kernel(Body body, Span span) {
   each_of<N>(span, global_thread(), all_threads(), body);
 }
 
+// Of a kernel whose blocks take turns at what there is: 16 for each multiprocessor of an H100.
+inline constexpr std::int64_t kMostBlocks = 132 * 16;
+inline unsigned blocks_at_most(std::int64_t blocks, std::int64_t most = kMostBlocks) {
+  return static_cast<unsigned>(blocks < most ? blocks : most);
+}
 inline unsigned blocks_for(std::int64_t threads) {
-  constexpr std::int64_t kMost = 132 * 16;
-  const std::int64_t blocks = (threads + kBlock - 1) / kBlock;
-  return static_cast<unsigned>(blocks < kMost ? blocks : kMost);
+  return blocks_at_most((threads + kBlock - 1) / kBlock);
 }
 
 // The first element from which on eight of each operand are aligned; −1: there is none.

@@ -422,7 +422,7 @@ void attention_gradient(const Queue& queue, const AttentionPlan& plan, const Att
   const std::int64_t width = plan.value_width;  // heads lie side by side
   const RowTeams teams = row_teams(width);
   start(queue, "delta", width % 8 == 0 ? delta_kernel<8> : delta_kernel<1>,
-        dim3(row_blocks(delta->size(), teams, 132 * 16)), teams.threads, 0, *delta, of.output,
+        dim3(row_blocks(delta->size(), teams)), teams.threads, 0, *delta, of.output,
         gradients.output_gradient, width, teams.team);
   if (of.sinks != nullptr) {
     start(queue, "sink_gradient", sink_gradient_kernel, dim3(static_cast<unsigned>(plan.heads)),

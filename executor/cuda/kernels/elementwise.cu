@@ -323,8 +323,8 @@ void activation_gradient(const Queue& queue, const View& din, const View& in, co
     const RowTeams teams = row_teams(dout.columns);
     start(queue, "row_gate_gradient",
           dout.columns % 8 == 0 ? row_gate_gradient<8> : row_gate_gradient<1>,
-          dim3(row_blocks(dout.rows, teams, 132 * 16)), teams.threads, 0, *row_gates_gradient, in,
-          dout, gated, teams.team);
+          dim3(row_blocks(dout.rows, teams)), teams.threads, 0, *row_gates_gradient, in, dout,
+          gated, teams.team);
   }
   const ActivationGradient body{din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
   each(queue, "activation_gradient", body, dout.size(), dout.columns);

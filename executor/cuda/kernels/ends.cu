@@ -317,14 +317,8 @@ void update_packs(const Queue& queue, const View& weight, const View& gradient, 
                       : states.columns == 1 ? update_packs_kernel<1>
                                             : update_packs_kernel<0>;
   const std::int64_t blocks = (weight.size() / 8 + kAtOnce - 1) / kAtOnce;
-  constexpr std::int64_t kMost = 132 * 16;
-  start(queue, "update", kernel, dim3(static_cast<unsigned>(blocks < kMost ? blocks : kMost)),
-        kAtOnce, 0, weight, gradient, states, squared_norm, rule);
-}
-
-unsigned row_blocks(const View& of) {
-  constexpr std::int64_t kMost = 132 * 16;
-  return static_cast<unsigned>(of.rows < kMost ? of.rows : kMost);
+  start(queue, "update", kernel, dim3(blocks_at_most(blocks)), kAtOnce, 0, weight, gradient, states,
+        squared_norm, rule);
 }
 
 }  // namespace
@@ -338,7 +332,7 @@ void embedding_gradient(const Queue& queue, const View& table_gradient, const Vi
                         const View& dout, std::int64_t first_word) {
   start(queue, "embedding_gradient",
         dout.columns % 8 == 0 ? embedding_gradient_kernel<8> : embedding_gradient_kernel<1>,
-        dim3(row_blocks(tokens)), kBlock, 0, table_gradient, tokens, dout, first_word);
+        dim3(blocks_at_most(tokens.rows)), kBlock, 0, table_gradient, tokens, dout, first_word);
 }
 
 void positions(const Queue& queue, const View& out, const View& in, const View& table,
@@ -356,7 +350,7 @@ void positions_gradient(const Queue& queue, const View& table_gradient, const Vi
 void cross_entropy_max(const Queue& queue, const View& out, const View& logits, LocalWords words) {
   start(queue, "cross_entropy_max",
         begins_even(logits) ? cross_entropy_max_kernel<8> : cross_entropy_max_kernel<1>,
-        dim3(row_blocks(logits)), kBlock, 0, out, logits, words.words);
+        dim3(blocks_at_most(logits.rows)), kBlock, 0, out, logits, words.words);
 }
 
 void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_logit,
@@ -364,7 +358,8 @@ void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_lo
                        LocalWords words) {
   start(queue, "cross_entropy_sum",
         begins_even(logits) ? cross_entropy_sum_kernel<8> : cross_entropy_sum_kernel<1>,
-        dim3(row_blocks(logits)), kBlock, 0, sum, label_logit, logits, largest, labels, words);
+        dim3(blocks_at_most(logits.rows)), kBlock, 0, sum, label_logit, logits, largest, labels,
+        words);
 }
 
 void cross_entropy_loss(const Queue& queue, const View& loss, const View& largest, const View& sum,
@@ -377,7 +372,7 @@ void cross_entropy_gradient(const Queue& queue, const View& logits, const View& 
                             const View& sum, const View& labels, LocalWords words, float tokens) {
   start(queue, "cross_entropy_gradient",
         begins_even(logits) ? cross_entropy_gradient_kernel<8> : cross_entropy_gradient_kernel<1>,
-        dim3(row_blocks(logits)), kBlock, 0, logits, largest, sum, labels, words, tokens);
+        dim3(blocks_at_most(logits.rows)), kBlock, 0, logits, largest, sum, labels, words, tokens);
 }
 
 void add_squares(const Queue& queue, const View& sum, const View& of, const SquaresRule& rule) {

@@ -312,8 +312,8 @@ void expert_bias_gradient(const Queue& queue, const View& bias_gradient, const V
         kBlock, 0, bias_gradient, gates, dout, which);
   const RowTeams teams = row_teams(dout.columns);
   start(queue, "gate_gradient", even ? gate_gradient_kernel<8> : gate_gradient_kernel<1>,
-        dim3(row_blocks(dout.rows, teams, 132 * 16)), teams.threads, 0, gate_gradient, biases, dout,
-        which, teams.team);
+        dim3(row_blocks(dout.rows, teams)), teams.threads, 0, gate_gradient, biases, dout, which,
+        teams.team);
 }
 
 }  // namespace trainyard

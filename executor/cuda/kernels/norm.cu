@@ -211,8 +211,6 @@ std::int64_t common_width(std::initializer_list<std::int64_t> widths) {
   return 8;
 }
 
-constexpr std::int64_t kMostBlocks = 132 * 16;
-
 // Rows that no thread keeps: the scale's gradient in a second pass.
 void scale_gradient(const Queue& queue, const NormGradient& of, const View& statistics) {
   const Strips strips(of.in);
@@ -232,7 +230,7 @@ constexpr int kMostKept = 2;
 // Few blocks, since each of their teams leaves a row of sums behind.
 template <bool kShifts>
 void norm_gradient_in_one(const Queue& queue, const NormGradient& of, const RowTeams& teams) {
-  const unsigned blocks = row_blocks(of.in.rows, teams, 132 * 4);
+  const unsigned blocks = row_blocks(of.in.rows, teams, kMostBlocks / 4);
   const std::int64_t rows = std::int64_t{blocks} * (teams.threads / teams.team);
   const Scratch scales(queue, rows, of.in.columns, ElementType::f32);
   const Scratch shifts(queue, kShifts ? rows : 0, of.in.columns, ElementType::f32);
@@ -253,7 +251,7 @@ void norm(const Queue& queue, const View& out, const View& in, const View& scale
   const RowTeams teams = row_teams(in.columns);
   with_row_sizes(in.columns, teams, [&](auto sizes) {
     start(queue, "norm", norm_kernel<decltype(sizes)::n, decltype(sizes)::kept>,
-          dim3(row_blocks(in.rows, teams, kMostBlocks)), teams.threads, 0, out, in, scale,
+          dim3(row_blocks(in.rows, teams)), teams.threads, 0, out, in, scale,
           shift == nullptr ? View{} : *shift, shift != nullptr, centred, teams.team);
   });
 }
@@ -266,7 +264,7 @@ void norm_gradient(const Queue& queue, const NormGradient& of) {
                                         : norm_gradient_in_one<true>(queue, of, teams);
   }
   const Scratch statistics(queue, of.in.rows, 2, ElementType::f32);
-  const dim3 blocks(row_blocks(of.in.rows, teams, kMostBlocks));
+  const dim3 blocks(row_blocks(of.in.rows, teams));
   start(queue, "norm_gradient",
         of.in.columns % 8 == 0 ? norm_gradient_kernel<8, 0, false>
                                : norm_gradient_kernel<1, 0, false>,

@@ -27,10 +27,10 @@ inline RowTeams row_teams(std::int64_t columns, int most = 4) {
   teams.kept = each > most ? 0 : each <= 2 ? static_cast<int>(each) : 4;
   return teams;
 }
-inline unsigned row_blocks(std::int64_t rows, const RowTeams& teams, std::int64_t most) {
+inline unsigned row_blocks(std::int64_t rows, const RowTeams& teams,
+                           std::int64_t most = kMostBlocks) {
   const std::int64_t side_by_side = teams.threads / teams.team;
-  const std::int64_t blocks = (rows + side_by_side - 1) / side_by_side;
-  return static_cast<unsigned>(blocks < most ? blocks : most);
+  return blocks_at_most((rows + side_by_side - 1) / side_by_side, most);
 }
 
 __device__ inline float team_sum(float mine, int team) {

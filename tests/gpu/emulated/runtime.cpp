@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -13,6 +14,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace {
 
@@ -42,13 +44,34 @@ std::atomic<int>& waits() {
   return count;
 }
 
+struct Pool {
+  int waits_by_itself = 1;  // cudaMemPoolReuseAllowInternalDependencies
+};
+Pool& pool_of(cudaMemPool_t pool) { return *reinterpret_cast<Pool*>(pool); }
+
+struct Stream {
+  std::atomic<bool> keeps_time = false, gives_back = false;
+  std::atomic<int> waited_for = 0;
+};
+Stream* stream_of(cudaStream_t stream) { return reinterpret_cast<Stream*>(stream); }
+struct Streams {
+  std::mutex mutex;
+  std::set<Stream*> all;
+};
+Streams& streams() {
+  static Streams the_streams;
+  return the_streams;
+}
+
 // Another thread may ask for an event while one is recorded.
 struct Event {
+  std::atomic<Stream*> on{nullptr};
   std::atomic<Clock::time_point> at{};
   std::atomic<bool> reached{true};
   bool keeps_time = true;
 };
 Event& event_of(cudaEvent_t event) { return *reinterpret_cast<Event*>(event); }
+constexpr int kFinished = -2;      // all events are reached, streams say nothing
 std::atomic<int>& events_left() {  // until the device stops; negative: it does not
   static std::atomic<int> left{-1};
   return left;
@@ -217,14 +240,30 @@ cudaError_t cudaFreeHost(void* data) {
 cudaError_t cudaMallocFromPoolAsync(void** data, size_t bytes, cudaMemPool_t, cudaStream_t) {
   return cudaMalloc(data, bytes);
 }
-cudaError_t cudaFreeAsync(void* data, cudaStream_t) { return cudaFree(data); }
-cudaError_t cudaMemPoolCreate(cudaMemPool_t*, const cudaMemPoolProps*) { return cudaSuccess; }
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void*) {
+cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
+  if (stream != nullptr) stream_of(stream)->gives_back = true;
+  return cudaFree(data);
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
+  *pool = reinterpret_cast<cudaMemPool_t>(new Pool);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
+  delete &pool_of(pool);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value) {
+  if (which == cudaMemPoolReuseAllowInternalDependencies) {
+    std::memcpy(&pool_of(pool).waits_by_itself, value, sizeof(int));
+  }
   if (which == cudaMemPoolAttrUsedMemHigh) memory().most = memory().used;
   return cudaSuccess;
 }
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t, cudaMemPoolAttr which, void* value) {
+cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which, void* value) {
+  if (which == cudaMemPoolReuseAllowInternalDependencies) {
+    std::memcpy(value, &pool_of(pool).waits_by_itself, sizeof(int));
+    return cudaSuccess;
+  }
   const std::uint64_t bytes =
       which == cudaMemPoolAttrUsedMemHigh || which == cudaMemPoolAttrReservedMemHigh
           ? memory().most
@@ -240,19 +279,25 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = reinterpret_cast<cudaStream_t>(new char);
+  auto* made = new Stream;
+  const std::lock_guard lock(streams().mutex);
+  streams().all.insert(made);
+  *stream = reinterpret_cast<cudaStream_t>(made);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete reinterpret_cast<char*>(stream);
+  const std::lock_guard lock(streams().mutex);
+  streams().all.erase(stream_of(stream));
+  delete stream_of(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t) {
-  return events_left() == 0 ? cudaErrorNotReady : cudaSuccess;
+  return events_left() == 0 || events_left() == kFinished ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned) {
   ++waits();
+  if (Stream* on = event_of(event).on; on != nullptr) ++on->waited_for;
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -266,8 +311,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete &event_of(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   Event& of = event_of(event);
+  of.on = stream_of(stream);
+  if (of.keeps_time && stream != nullptr) stream_of(stream)->keeps_time = true;
   of.at = Clock::now();
   of.reached = events_left() != 0;
   if (of.keeps_time && events_left() > 0) --events_left();
@@ -405,7 +452,17 @@ void set_emulated_memory(std::size_t bytes) { memory().limit = bytes; }
 void set_emulated_devices(int count) { devices() = count; }
 void stop_emulated_device(int after_events) { events_left() = after_events; }
 void go_on_emulated_device() { events_left() = -1; }
+void finish_emulated_work() { events_left() = kFinished; }
 int emulated_waits() { return waits(); }
+std::vector<int> emulated_waits_for_give_backs() {
+  std::vector<int> found;
+  const std::lock_guard lock(streams().mutex);
+  for (const Stream* stream : streams().all) {
+    if (stream->gives_back && !stream->keeps_time) found.push_back(stream->waited_for);
+  }
+  std::ranges::sort(found);
+  return found;
+}
 void set_emulated_capability(int major) { capability() = major; }
 NarrowProducts emulated_narrow_products() { return narrow_products(); }
 

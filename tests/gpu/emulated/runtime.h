@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 namespace trainyard {
 
@@ -19,8 +20,13 @@ void set_emulated_devices(int count);  // 1 at the start
 // streams are never done, until it goes on.
 void stop_emulated_device(int after_events);
 void go_on_emulated_device();
+// What a device that has stopped was given is done, but streams do not say so until it goes on.
+void finish_emulated_work();
 // Waits of streams for events since the start.
 int emulated_waits();
+// The same for what each stream recorded that is there for nothing but giving memory back, the
+// least first: one that does, and on which no event keeps time.
+std::vector<int> emulated_waits_for_give_backs();
 void set_emulated_nccl_error(bool fails);  // of every communicator
 int aborted_emulated_communicators();
 
