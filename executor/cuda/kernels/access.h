@@ -212,11 +212,11 @@ __device__ inline float block_max(float mine) { return over_block(mine, -INFINIT
 
 // Calls body.run<N>(i) for elements i … i + N − 1 of begin … end − 1, as one of `threads` threads.
 // Eight at a time begin where i − even is a multiple of eight; before and after it is one.
-struct Span {
+struct Stretch {
   std::int64_t begin = 0, end = 0, even = 0;
 };
 template <int N, typename Body>
-__device__ inline void each_of(const Span& span, std::int64_t thread, std::int64_t threads,
+__device__ inline void each_of(const Stretch& span, std::int64_t thread, std::int64_t threads,
                                Body&& body) {
   if constexpr (N == 1) {
     for (std::int64_t i = span.begin + thread; i < span.end; i += threads) {
@@ -237,7 +237,7 @@ __device__ inline void each_of(const Span& span, std::int64_t thread, std::int64
 }
 
 template <int N, typename Body>
-__global__ void each_kernel(Body body, Span span) {
+__global__ void each_kernel(Body body, Stretch span) {
   each_of<N>(span, global_thread(), all_threads(), body);
 }
 
@@ -273,7 +273,7 @@ inline std::int64_t even_place(std::initializer_list<const View*> views) {
 template <typename Body>
 void each(const Queue& queue, const char* name, const Body& body, std::int64_t count,
           std::int64_t columns) {
-  const Span all{0, count, 0};
+  const Stretch all{0, count, 0};
   if (columns % 8 == 0) {
     start(queue, name, each_kernel<8, Body>, dim3(blocks_for(count / 8)), kBlock, 0, body, all);
   } else {
@@ -289,10 +289,10 @@ void each_alike(const Queue& queue, const char* name, const Body& body, std::int
   const std::int64_t even = even_place(operands);
   if (even >= 0) {
     start(queue, name, each_kernel<8, Body>, dim3(blocks_for((count + 7) / 8)), kBlock, 0, body,
-          Span{0, count, even});
+          Stretch{0, count, even});
   } else {
     start(queue, name, each_kernel<1, Body>, dim3(blocks_for(count)), kBlock, 0, body,
-          Span{0, count, 0});
+          Stretch{0, count, 0});
   }
 }
 

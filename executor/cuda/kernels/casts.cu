@@ -40,7 +40,7 @@ struct LargestOf {
 template <int N>
 __global__ void largest_of_share(View parts, std::int64_t first, View of, std::int64_t even) {
   LargestOf mine{of};
-  each_of<N>(Span{0, of.size(), even}, global_thread(), all_threads(), mine);
+  each_of<N>(Stretch{0, of.size(), even}, global_thread(), all_threads(), mine);
   const float largest = block_max(mine.largest);
   if (threadIdx.x == 0) put(parts, first + blockIdx.x, largest);
 }

@@ -259,7 +259,7 @@ struct ByHead {
 
 void exchange_heads(const Queue& queue, const ByHead& body) {
   start(queue, "by_head", each_kernel<1, ByHead>, dim3(blocks_for(body.tokens.size())), kBlock, 0,
-        body, Span{0, body.tokens.size(), 0});
+        body, Stretch{0, body.tokens.size(), 0});
 }
 
 View or_none(const View* view) { return view == nullptr ? View{} : *view; }

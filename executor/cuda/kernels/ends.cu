@@ -106,7 +106,7 @@ __global__ void cross_entropy_max_kernel(View out, View logits, std::int64_t wor
   constexpr float kLowest = -3.402823466e+38F;
   for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
     LargestLogit mine{logits, kLowest};
-    each_of<N>(span_of_row(logits, row, words), threadIdx.x, blockDim.x, mine);
+    each_of<N>(stretch_of_row(logits, row, words), threadIdx.x, blockDim.x, mine);
     const float largest = block_max(mine.largest);
     if (threadIdx.x == 0) put(out, row, largest);
   }
@@ -127,7 +127,7 @@ __global__ void cross_entropy_sum_kernel(View sum, View label_logit, View logits
                                          View labels, LocalWords words) {
   for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
     SumOfPowers of{logits, at(largest, row)};
-    each_of<N>(span_of_row(logits, row, words.words), threadIdx.x, blockDim.x, of);
+    each_of<N>(stretch_of_row(logits, row, words.words), threadIdx.x, blockDim.x, of);
     const float mine = block_sum(of.sum);
     if (threadIdx.x != 0) continue;
     const auto label = static_cast<std::int64_t>(at(labels, row)) - words.first;
@@ -177,7 +177,7 @@ __global__ void cross_entropy_gradient_kernel(View logits, View largest, View su
                            at(largest, row),
                            at(sum, row * sum.columns),
                            tokens};
-    each_of<N>(span_of_row(logits, row, logits.columns), threadIdx.x, blockDim.x, of);
+    each_of<N>(stretch_of_row(logits, row, logits.columns), threadIdx.x, blockDim.x, of);
   }
 }
 
@@ -197,7 +197,7 @@ struct Squares {
 template <int N>
 __global__ void squares_kernel(View parts, View of, float scale, std::int64_t even) {
   Squares mine{of, scale};
-  each_of<N>(Span{0, of.size(), even}, global_thread(), all_threads(), mine);
+  each_of<N>(Stretch{0, of.size(), even}, global_thread(), all_threads(), mine);
   const float sum = block_sum(mine.sum);
   if (threadIdx.x == 0) put(parts, blockIdx.x, sum);
 }

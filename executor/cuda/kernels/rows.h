@@ -161,7 +161,7 @@ __device__ inline void sum_strip(const View& parts, const View& of, std::int64_t
 // Eight at a time where they are aligned (each_of), whatever the width. Requires: the matrix begins
 // where eight are.
 inline bool begins_even(const View& view) { return even_place({&view}) == 0; }
-__device__ inline Span span_of_row(const View& of, std::int64_t row, std::int64_t columns) {
+__device__ inline Stretch stretch_of_row(const View& of, std::int64_t row, std::int64_t columns) {
   return {row * of.columns, row * of.columns + columns, 0};
 }
 
