@@ -103,6 +103,19 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
   }
 }
 
+// The core's kernels, the merge of a ring's step among them, and what repeating the core spares.
+void add_attention_core(const Operator& op, const OperatorTime& time, KernelTimes& times) {
+  if (op.cls == OperatorClass::attention || op.kind == OperatorKind::ring_merge) {
+    times.attention_core_forward += time.forward;
+    times.attention_core_backward += time.input_gradient;
+  }
+  if (op.in_attention_core) {
+    times.recomputed_core += time.forward;
+  } else {
+    times.saved_outside_core += op.saved;
+  }
+}
+
 KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const OperatorList& operators,
                    const GemmTimeTable* gemms) {
   KernelTimes times;
@@ -122,26 +135,14 @@ KernelTimes sum_of(const PreparedJob& job, const LayerShard& shard, const Operat
     times.gradients = std::max(times.gradients, gradient_bytes(job.job.training, op));
     if (is_sequence_copy(op.kind)) copied = std::max(op.forward_traffic, op.backward_traffic) / 2;
     times.saved_by_every_second += saved_by_every_second(job.job, shard, op);
-    if (op.cls == OperatorClass::attention) {
-      times.attention_core_forward += time.forward;
-      times.attention_core_backward += time.input_gradient;
-    } else if (!behind_experts) {
+    add_attention_core(op, time, times);
+    if (op.cls != OperatorClass::attention && !behind_experts) {
       const double share = every_second_share(job.job.model, op);
       times.every_second_matmul += time.forward * share + input_cast(job.job, op) * (1 - share);
     }
     behind_experts = behind_experts || op.kind == OperatorKind::expert_down;
-    // A step of a ring merges its part of the output.
-    if (op.kind == OperatorKind::ring_merge) {
-      times.attention_core_forward += time.forward;
-      times.attention_core_backward += time.input_gradient;
-    }
     add_gather_cover(job.job.model, op, time, times);
     if (op.after_last_saved) times.after_last_saved += time.forward - input_cast(job.job, op);
-    if (op.in_attention_core) {
-      times.recomputed_core += time.forward;
-    } else {
-      times.saved_outside_core += op.saved;
-    }
   }
   times.gradients += copied;  // before it is scattered, beside what it is a copy of
   return times;
