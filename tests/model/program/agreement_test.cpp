@@ -188,6 +188,17 @@ Case every_second_repeated(int tensor, PreparedJob job) {
   return make_case(std::move(job), request);
 }
 
+// By a layer's backward pass of its forward pass.
+Seconds time_repeated(const Case& c) {
+  const OperationPrices prices(c.job, c.plan);
+  const Block& backward = block_of(c, "layer backward");
+  Seconds again;
+  for (const Operation& operation : backward.operations) {
+    if (operation.recomputed) again += prices.of(c.program, backward, operation);
+  }
+  return again;
+}
+
 PreparedJob in_8_bits(PreparedJob job) {
   job.job.training.precision = *find_precision_recipe("fp8");
   return job;
@@ -201,13 +212,8 @@ TEST(ProgramAgreement, EverySecondMatmulIsRepeatedAndTheOthersKeptAsTheEstimateS
         every_second_repeated(4, in_8_bits(llama_8b_on_h100()))}) {
     const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
     expect_close(kept_by_layer(c).value(), cost.saved.selective.value(), "bytes kept");
-    const OperationPrices prices(c.job, c.plan);
-    Seconds again;
-    const Block& backward = block_of(c, "layer backward");
-    for (const Operation& operation : backward.operations) {
-      if (operation.recomputed) again += prices.of(c.program, backward, operation);
-    }
-    expect_close(again.value(), cost.selective_recompute.recompute.value(), "time repeated");
+    expect_close(time_repeated(c).value(), cost.selective_recompute.recompute.value(),
+                 "time repeated");
   }
 }
 
@@ -222,13 +228,7 @@ TEST(ProgramAgreement, AStopBehindTheLastSavedTensorLeavesOutWhatTheEstimateSays
     request.recompute = {RecomputeMode::full, 0};
     const Case c = make_case(std::move(job), request);
     const LayerCost cost = layer_cost(c.job, c.plan, unit_links(c.plan), LayerKind{});
-    const OperationPrices prices(c.job, c.plan);
-    Seconds again;
-    const Block& backward = block_of(c, "layer backward");
-    for (const Operation& operation : backward.operations) {
-      if (operation.recomputed) again += prices.of(c.program, backward, operation);
-    }
-    expect_close(again.value(), cost.full_recompute.recompute.value(), "time repeated");
+    expect_close(time_repeated(c).value(), cost.full_recompute.recompute.value(), "time repeated");
   }
 }
 
