@@ -15,18 +15,33 @@ void add(const PassTimes& unit, double times, PassTimes& sum) {
   sum.weight_gradient += unit.weight_gradient * times;
 }
 
-PassTimes layers_of(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
-                    const UnitPasses& units) {
-  PassTimes sum;
+void add_layers(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
+                const UnitPasses& units, PassTimes& sum) {
   if (job.only_kind) {
     add(units.layers[static_cast<std::size_t>(index_of(*job.only_kind))], layers[chunk], sum);
-    return sum;
+    return;
   }
   const LayerCounts counts = job.layers_between(layers.before(chunk), layers[chunk]);
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
     if (counts[kind] > 0) add(units.layers[kind], counts[kind], sum);
   }
-  return sum;
+}
+
+// What each of `chunks` chunks that a micro-batch meets takes beyond its units'. It meets a share
+// `met` of those that are held.
+PassTimes beyond_units(const StageParameters& held, const UnitPasses& units, double met,
+                       const PassTimes& all, int chunks) {
+  PassTimes sum;
+  for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
+    if (held.kinds[kind] > 0) add(units.layers[kind], held.kinds[kind], sum);
+  }
+  if (held.embedding) add(units.embedding, 1, sum);
+  if (held.head) add(units.head, 1, sum);
+  PassTimes rest = all;
+  add(sum, -met, rest);
+  const double share = 1.0 / chunks;
+  return {rest.forward * share, rest.input_gradient * share, rest.weight_gradient * share,
+          all.hidden * share};
 }
 
 // Layers of each kind.
@@ -65,38 +80,30 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
 }  // namespace
 
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
-                         const UnitPasses& units, const PassTimes& all,
+                         const StageParameters& held, const UnitPasses& units, const PassTimes& all,
                          std::vector<PassTimes>& out) {
   const PipelineShape shape = pipeline_shape(plan);
   const LayersOfChunks layers(plan, job.job.model.layers);
-  const auto held = static_cast<std::size_t>(chunks_held(shape));
-  const double share = 1.0 / shape.chunks;
-  const double met = shape.chunks / static_cast<double>(held);  // by one micro-batch
+  const int chunks = chunks_held(shape);
+  const double met = shape.chunks / static_cast<double>(chunks);  // by one micro-batch
+  const PassTimes more = beyond_units(held, units, met, all, shape.chunks);
   const int last = layer_chunks(shape) - 1;
-  out.resize(out.size() + held);
-  const std::span<PassTimes> chunks = std::span(out).last(held);
-  PassTimes sum, of_layers;
+  const std::size_t before = out.size();
+  out.resize(before + static_cast<std::size_t>(chunks));
+  PassTimes* own = &out[before];
+  PassTimes of_layers;
   int of = -1;  // so many layers, where all are of one kind
-  for (std::size_t chunk = 0; chunk < held; ++chunk) {
-    const int position = layer_chunk_of(shape, {stage, static_cast<int>(chunk)});
+  for (int chunk = 0; chunk < chunks; ++chunk, ++own) {
+    const int position = layer_chunk_of(shape, {stage, chunk});
     const int count = layers[position];
     if (!job.only_kind || count != of) {
-      of_layers = layers_of(job, layers, position, units);
+      of_layers = more;
+      add_layers(job, layers, position, units, of_layers);
       of = count;
     }
-    PassTimes& own = chunks[chunk];
-    own = of_layers;
-    if (position == 0) add(units.embedding, 1, own);
-    if (position == last) add(units.head, 1, own);
-    add(own, 1, sum);
-  }
-  PassTimes rest = all;
-  add(sum, -met, rest);
-  PassTimes each;
-  add(rest, share, each);
-  for (PassTimes& own : chunks) {
-    add(each, 1, own);
-    own.hidden = all.hidden * share;
+    *own = of_layers;
+    if (position == 0) add(units.embedding, 1, *own);
+    if (position == last) add(units.head, 1, *own);
   }
 }
 

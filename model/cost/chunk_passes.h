@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "model/cost/stage_parameters.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
@@ -21,10 +22,10 @@ struct UnitPasses {
   PassTimes embedding, head;
 };
 
-// Appends as many entries as the stage has chunks. `all`: of one micro-batch, in the chunks that it
-// visits; the mean where those differ.
+// Appends as many entries as the stage has chunks. `held`: by it; `all`: of one micro-batch, in the
+// chunks that it visits; the mean where those differ.
 void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
-                         const UnitPasses& units, const PassTimes& all,
+                         const StageParameters& held, const UnitPasses& units, const PassTimes& all,
                          std::vector<PassTimes>& out);
 
 // Appends those of the stage before once more, if this one's chunks have the same layers each; else

@@ -4,6 +4,7 @@
 
 #include "model/cost/offload.h"
 #include "model/cost/stage_copies.h"
+#include "model/inline_vector.h"
 
 namespace trainyard {
 namespace {
@@ -182,6 +183,7 @@ class StageOverlap {
         sync_(units_.all()) {
     layers_each_ = stage.layers / chunks_held(shape_);
     longer_chunks_ = stage.layers % chunks_held(shape_);
+    add_runs();
     layer_ = 1.0 / std::max(1, stage.layers) * units_.layers;
     const GroupLinks& group = plan.zero_stage == 0 ? links.dense_gradient : links.dense_shard;
     const Seconds experts = (units_.experts.gather + units_.experts.reduce).time;
@@ -247,10 +249,9 @@ class StageOverlap {
       UnitSequence units = sequence(&PassTimes::forward, kGather, rate);
       units.first.gather = units.last.gather = Seconds(0);
       const Seconds others = (shape_.stages - 1.0) / shape_.chunks * work_.layers.forward;
-      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        take_chunk(chunk, PassWay::forward, units);
-        gathers.pass(units);
-        gathers.other_work(others);
+      for (const ChunkRun& run : runs_) {
+        take_chunk(run.first, PassWay::forward, units);
+        gathers.pass_in_turn(run.size, units, others);
       }
     }
     cost.start = gathers.late() * rate;
@@ -408,14 +409,17 @@ class StageOverlap {
     const Part part = split_ ? &PassTimes::weight_gradient : nullptr;
     UnitSequence units = backwards(sequence(part, kReduce, cover.rate));
     Seconds left;
-    bool settled = false;  // the chunk before left as much as it found
-    for (int chunk = shape_.chunks - 1; chunk >= 0; --chunk) {
-      if (settled && repeats_chunk(chunk + 1)) continue;
-      take_chunk(chunk, PassWay::backward, units);
-      const Seconds found = left;
-      if (chunk + 1 < shape_.chunks) left = std::max(Seconds(0), left - between);
-      left = left_of_reductions(units, left) + left_of_group(units);
-      settled = left == found;
+    for (std::size_t i = runs_.size(); i-- > 0;) {
+      take_chunk(runs_[i].first, PassWay::backward, units);
+      const Seconds of_group = left_of_group(units);
+      bool settled = false;  // the chunk before left as much as it found
+      for (int passed = 0; passed < runs_[i].size && !settled; ++passed) {
+        const Seconds found = left;
+        const bool is_last = passed == 0 && i + 1 == runs_.size();
+        if (!is_last) left = std::max(Seconds(0), left - between);
+        left = left_of_reductions(units, left) + of_group;
+        settled = left == found;
+      }
     }
     return std::max(Seconds(0), left * cover.rate - begun_later());
   }
@@ -465,9 +469,18 @@ class StageOverlap {
     units.has_first = way == PassWay::forward ? embedding : head;
     units.has_last = way == PassWay::forward ? head : embedding;
   }
-  // Whether it has the units of the chunk before.
-  bool repeats_chunk(int chunk) const {
-    return chunk > 1 && chunk != longer_chunks_ && chunk + 1 < shape_.chunks;
+  // Chunks that follow each other and have the same units: the first, the longer ones, the others,
+  // and the last.
+  struct ChunkRun {
+    int first, size;
+  };
+  void add_runs() {
+    const int last = shape_.chunks - 1;
+    int first = 0;
+    for (const int end : {1, std::clamp(longer_chunks_, 1, std::max(1, last)), last, last + 1}) {
+      if (end > first) runs_.push_back({first, end - first});
+      first = std::max(first, end);
+    }
   }
 
   // Experts' weights may come while what stands before them in the first layer is at work, and
@@ -497,15 +510,10 @@ class StageOverlap {
       seen = {};
       UnitSequence units = sequence(part, moves, cover.rate);
       if (way == PassWay::backward) units = backwards(units);
-      ShownInPass shown;
-      Seconds sooner;
-      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        if (!repeats_chunk(chunk)) {
-          take_chunk(chunk, way, units);
-          shown = shown_in_pass(units);
-          sooner = spared_by_experts(units, moves, cover.rate, way);
-        }
-        seen += shown;
+      for (const ChunkRun& run : runs_) {
+        take_chunk(run.first, way, units);
+        const Seconds sooner = run.size * spared_by_experts(units, moves, cover.rate, way);
+        seen += run.size * shown_in_pass(units);
         seen.all -= sooner;
         seen.at_ends -= sooner;
       }
@@ -530,6 +538,7 @@ class StageOverlap {
   PipelineShape shape_;
   bool split_;
   int layers_each_ = 0, longer_chunks_ = 0;  // of the stage's chunks, the longer ones first
+  InlineVector<ChunkRun, 4> runs_;
   StageSync units_;
   SyncTimes sync_;                    // of all
   SyncTimes layer_;                   // of each

@@ -31,6 +31,24 @@ void GathersAhead::pass(const UnitSequence& units) {
   });
 }
 
+void GathersAhead::pass_in_turn(int times, const UnitSequence& units, Seconds other) {
+  const auto once = [&] {
+    pass(units);
+    other_work(other);
+  };
+  once();
+  if (times == 1) return;
+  // From one to the next everything is as much later or sooner: the first or the last is the
+  // latest.
+  const int between = times - 2;
+  units.for_each([&](const PassUnit& unit, int count) {
+    gathered_ += between * count * unit.gather;
+    worked_ += between * count * unit.work;
+  });
+  worked_ += between * other;
+  once();
+}
+
 ShownInPass operator*(double times, ShownInPass shown) {
   return {times * shown.all, times * shown.at_ends};
 }

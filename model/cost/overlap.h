@@ -50,6 +50,8 @@ class GathersAhead {
   explicit GathersAhead(Seconds before) : gathered_(before) {}
   void pass(const UnitSequence& units);
   void other_work(Seconds time) { worked_ += time; }
+  // Both so many times in turn.
+  void pass_in_turn(int times, const UnitSequence& units, Seconds other);
   Seconds late() const { return late_; }
 
  private:

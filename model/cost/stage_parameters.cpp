@@ -29,6 +29,13 @@ double vocabulary_matrix(const PreparedJob& job, const Plan& plan) {
 // copy of the layers of another stage.
 void hold_chunks(const PreparedJob& job, const LayersOfChunks& layers, PipelineShape shape,
                  int stage, StageParameters& out) {
+  if (job.only_kind && shape.route == Route::loop) {
+    out.embedding = stage == 0;
+    out.head = stage + 1 == shape.stages;
+    out.layers = layers.of_stage(stage);
+    out.kinds[static_cast<std::size_t>(index_of(*job.only_kind))] = out.layers;
+    return;
+  }
   int held = 0;
   const int chunks = chunks_held(shape);
   const int last = layer_chunks(shape) - 1;

@@ -130,12 +130,25 @@ bool recomputes(const Plan& plan, RecomputeMode mode) {
 // layer each: the same numbers by both of the rules.
 LayersOfChunks::LayersOfChunks(const Plan& plan, int layers)
     : named_(plan.layers_per_stage),
-      even_(layers / (plan.pipeline_parallel * plan.virtual_stages)),
-      longer_(layers % (plan.pipeline_parallel * plan.virtual_stages)) {}
+      stages_(plan.pipeline_parallel),
+      chunks_(plan.virtual_stages),
+      even_(layers / (stages_ * chunks_)),
+      longer_(layers % (stages_ * chunks_)) {}
 
 int LayersOfChunks::before(int chunk) const {
   if (named_.empty()) return even_ * chunk + std::clamp(chunk - 1, 0, longer_);
   return std::accumulate(named_.begin(), named_.begin() + chunk, 0);
+}
+
+int LayersOfChunks::of_stage(int stage) const {
+  if (named_.empty()) {
+    const int longer = stage > longer_ ? 0 : (longer_ - stage) / stages_ + 1;
+    const bool has_first = stage == 0;  // chunk, which is none of the longer ones
+    return even_ * chunks_ + longer - (has_first ? 1 : 0);
+  }
+  int sum = 0;
+  for (int chunk = 0; chunk < chunks_; ++chunk) sum += (*this)[chunk * stages_ + stage];
+  return sum;
 }
 
 }  // namespace trainyard

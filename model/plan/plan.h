@@ -143,10 +143,12 @@ class LayersOfChunks {
     if (!named_.empty()) return named_[static_cast<std::size_t>(chunk)];
     return even_ + (chunk >= 1 && chunk <= longer_ ? 1 : 0);
   }
-  int before(int chunk) const;  // layers of the chunks before it
+  int before(int chunk) const;    // layers of the chunks before it
+  int of_stage(int stage) const;  // where micro-batches go in a loop
 
  private:
   std::span<const int> named_;  // layers_per_stage
+  int stages_, chunks_;
   int even_, longer_;
 };
 

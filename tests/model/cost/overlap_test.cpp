@@ -89,14 +89,16 @@ TEST(GathersAhead, MakeTheUnitLateThatWaitsTheLongest) {
     Seconds late;
     for (int pass = 0; pass < 3; ++pass) {
       const UnitSequence units = random_units(random);
-      gathers.pass(units);
-      gathers.other_work(Seconds(pass));
-      for (const PassUnit& unit : one_by_one(units)) {
-        link += unit.gather;
-        late = std::max(late, link - clock);
-        clock += unit.work;
+      const int times = 1 + static_cast<int>(random() % 4);
+      gathers.pass_in_turn(times, units, Seconds(pass));
+      for (int turn = 0; turn < times; ++turn) {
+        for (const PassUnit& unit : one_by_one(units)) {
+          link += unit.gather;
+          late = std::max(late, link - clock);
+          clock += unit.work;
+        }
+        clock += Seconds(pass);
       }
-      clock += Seconds(pass);
     }
     ASSERT_NEAR(gathers.late().value(), late.value(), 1e-9) << draw;
   }

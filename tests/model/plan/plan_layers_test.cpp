@@ -51,6 +51,30 @@ TEST(LayersOfChunk, SumToTheNetworkForEveryShape) {
   }
 }
 
+// A stage of a loop has every p-th chunk.
+TEST(LayersOfChunk, OfAStageAreThoseOfItsChunks) {
+  const auto expect_sums = [](const Plan& plan, int layer_count) {
+    const LayersOfChunks of_chunks(plan, layer_count);
+    for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
+      int sum = 0;
+      for (int chunk = 0; chunk < plan.virtual_stages; ++chunk) {
+        sum += of_chunks[chunk * plan.pipeline_parallel + stage];
+      }
+      EXPECT_EQ(of_chunks.of_stage(stage), sum) << layer_count << " layers, stage " << stage;
+    }
+  };
+  Plan plan;
+  for (int chunks = 1; chunks <= 30; ++chunks) {
+    plan.pipeline_parallel = 1 + chunks % 5;
+    plan.virtual_stages = 1 + chunks / 5;
+    for (int count = 1; count <= 70; ++count) expect_sums(plan, count);
+  }
+  plan.pipeline_parallel = 2;
+  plan.virtual_stages = 2;
+  plan.layers_per_stage = {3, 1, 4, 2};
+  expect_sums(plan, 10);
+}
+
 TEST(LayersPerStage, AreTakenAsTheyAreNamed) {
   PlanQuestion question;  // 32 layers
   question.request.pipeline_parallel = 4;
