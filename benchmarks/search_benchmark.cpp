@@ -69,7 +69,8 @@ BENCHMARK(search_llama_405b)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 
-// Legal plans from all over a space, each made from its request and priced as the search does.
+// Legal plans from all over a space, each made from its request and priced as the search does, from
+// no kernel times known on: the more plans, the more of them share those.
 void evaluate_plans(benchmark::State& state) {
   auto scenario = read_scenario(TRAINYARD_EXAMPLE);
   if (!scenario) {
@@ -79,7 +80,7 @@ void evaluate_plans(benchmark::State& state) {
   scenario->job.cluster.nodes = static_cast<int>(state.range(0)) / 8;
   const PreparedJob job = prepare(scenario->job);
   const Job& j = job.job;
-  const std::vector<PlanRequest> requests = spread_requests(job, 4096);
+  const std::vector<PlanRequest> requests = spread_requests(job, state.range(1));
   Estimate out;
   for (auto _ : state) {
     const Estimator estimator(job);
@@ -89,7 +90,13 @@ void evaluate_plans(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(requests.size()));
 }
-BENCHMARK(evaluate_plans)->ArgName("devices")->Arg(512)->Arg(16384)->Unit(benchmark::kMillisecond);
+BENCHMARK(evaluate_plans)
+    ->ArgNames({"devices", "plans"})
+    ->Args({512, 1 << 12})
+    ->Args({512, 1 << 16})
+    ->Args({16384, 1 << 12})
+    ->Args({16384, 1 << 16})
+    ->Unit(benchmark::kMillisecond);
 
 // Layers of two kinds in turn and of slightly different sizes, so that no two allocations tie;
 // memory that makes the first stages recompute.
