@@ -34,6 +34,12 @@ struct LayerRun {
   }
 };
 
+LayerRun own_of(const AllocatedStage& stage) {
+  LayerRun run;
+  for (const AllocatedLayer& layer : stage.own) run.add(layer);
+  return run;
+}
+
 struct Choice {
   double time = kInfinity;  // infinite: no recomputation is enough
   Recompute recompute;
@@ -155,7 +161,7 @@ class Allocator {
                 Measure measure) {
     const AllocatedStage& stage = problem_.stages[j];
     double best = kInfinity;
-    LayerRun segment;
+    LayerRun segment = own_of(stage);
     for (int first = end;; --first) {
       const double so_far = before[at(first)];
       // No segment that is longer beats the best: its time alone is more.
@@ -179,10 +185,11 @@ class Allocator {
     int end = layers_;
     for (std::size_t j = stages.size(); j-- > 0;) {
       const int first = from_[j * width_ + at(end)];
-      LayerRun segment;
+      LayerRun segment = own_of(problem_.stages[j]);
+      const int own = segment.count;
       for (int layer = end; layer-- > first;) segment.add(problem_.layers[at(layer)]);
       const Choice choice = choose(problem_.stages[j], segment);
-      stages[j] = {end - first, choice.recompute, Seconds(choice.time)};
+      stages[j] = {end - first, choice.recompute, Seconds(choice.time), own};
       end = first;
     }
     return stages;
