@@ -32,8 +32,10 @@ std::string model_words(const Question& question) {
   const std::string active = job.active_parameters < job.parameters
                                  ? fmt::format(" ({} active)", short_scale(job.active_parameters))
                                  : "";
-  return fmt::format("{}{}{} parameters{} · {} layers", model.name, model.name.empty() ? "" : " · ",
-                     short_scale(job.parameters), active, model.layers);
+  const std::string mtp = model.mtp_layers > 0 ? fmt::format(" + {} MTP", model.mtp_layers) : "";
+  return fmt::format("{}{}{} parameters{} · {}{} layers", model.name,
+                     model.name.empty() ? "" : " · ", short_scale(job.parameters), active,
+                     model.layers, mtp);
 }
 
 std::string cluster_words(const Cluster& cluster) {

@@ -16,9 +16,9 @@ std::vector<LayerCounts> count_layers_before(const Transformer& model) {
   return before;
 }
 
-std::optional<LayerKind> only_kind(const LayerCounts& counts, int layers) {
+std::optional<LayerKind> only_kind(const LayerCounts& counts, const Transformer& model) {
   for (std::size_t kind = 0; kind < counts.size(); ++kind) {
-    if (counts[kind] == layers) return layer_kind_at(static_cast<int>(kind));
+    if (counts[kind] == model.layers) return layer_kind_at(model, static_cast<int>(kind));
   }
   return std::nullopt;
 }
@@ -36,6 +36,12 @@ Stack at_release(Stack stack, const Job& job) {
   const auto& measured = job.cluster.device.overlap_slowdown;
   if (measured) released.overlap_slowdown = *measured;
   return released;
+}
+
+LayerCounts PreparedJob::all_layers() const {
+  LayerCounts counts = layers_before.back();
+  counts[kMtpKind] = job.model.mtp_layers;
+  return counts;
 }
 
 LayerCounts PreparedJob::layers_between(int first, int count) const {
@@ -60,10 +66,10 @@ PreparedJob prepare(Job job, FabricTiers tiers) {
   prepared.tiers = std::move(tiers);
   job.training.stack = at_release(std::move(job.training.stack), job);
   prepared.layers_before = count_layers_before(job.model);
-  prepared.only_kind = only_kind(prepared.layers_before.back(), job.model.layers);
+  prepared.only_kind = only_kind(prepared.layers_before.back(), job.model);
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     prepared.layer_parameters[static_cast<std::size_t>(kind)] =
-        layer_parameters(job.model, layer_kind_at(kind));
+        layer_parameters(job.model, layer_kind_at(job.model, kind));
   }
   const auto sequence_length = job.training.sequence_length;
   prepared.end_parameters = end_parameters(job.model, sequence_length);

@@ -37,6 +37,7 @@ struct PreparedJob {
   Job job;                                        // its stack as the release has it (at_release)
   std::shared_ptr<const TopologyGraph> topology;  // the cluster's; none: only its tiers were given
   FabricTiers tiers;                              // of it
+  // Of the L layers that a plan deals out, those of multi-token prediction left aside.
   std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
   std::optional<LayerKind> only_kind;      // where all layers are of one kind
   std::array<LayerParameters, kLayerKinds> layer_parameters;
@@ -47,6 +48,7 @@ struct PreparedJob {
 
   // Kinds among layers first … first + count − 1.
   LayerCounts layers_between(int first, int count) const;
+  LayerCounts all_layers() const;  // and those of multi-token prediction
 };
 
 PreparedJob prepare(Job job);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <span>
 
 namespace trainyard {
 namespace {
@@ -33,6 +34,12 @@ struct LayerRun {
     largest_gathered = std::max(largest_gathered, layer.gathered.value());
   }
 };
+
+// `run` with these layers before it.
+LayerRun with_layers(LayerRun run, std::span<const AllocatedLayer> layers) {
+  for (std::size_t i = layers.size(); i-- > 0;) run.add(layers[i]);
+  return run;
+}
 
 struct Choice {
   double time = kInfinity;  // infinite: no recomputation is enough
@@ -84,7 +91,9 @@ class Allocator {
   explicit Allocator(const AllocationProblem& problem)
       : problem_(problem),
         layers_(static_cast<int>(problem.layers.size())),
-        width_(static_cast<std::size_t>(layers_) + 1) {}
+        width_(static_cast<std::size_t>(layers_) + 1) {
+    for (const AllocatedStage& stage : problem.stages) own_.push_back(with_layers({}, stage.own));
+  }
 
   std::optional<Allocation> run() {
     const auto balanced = sweep(kInfinity, [](double a, double b) { return std::max(a, b); });
@@ -155,7 +164,7 @@ class Allocator {
                 Measure measure) {
     const AllocatedStage& stage = problem_.stages[j];
     double best = kInfinity;
-    LayerRun segment;
+    LayerRun segment = own_[j];
     for (int first = end;; --first) {
       const double so_far = before[at(first)];
       // No segment that is longer beats the best: its time alone is more.
@@ -179,10 +188,10 @@ class Allocator {
     int end = layers_;
     for (std::size_t j = stages.size(); j-- > 0;) {
       const int first = from_[j * width_ + at(end)];
-      LayerRun segment;
-      for (int layer = end; layer-- > first;) segment.add(problem_.layers[at(layer)]);
+      const LayerRun segment =
+          with_layers(own_[j], std::span(problem_.layers).subspan(at(first), at(end - first)));
       const Choice choice = choose(problem_.stages[j], segment);
-      stages[j] = {end - first, choice.recompute, Seconds(choice.time)};
+      stages[j] = {end - first, choice.recompute, Seconds(choice.time), own_[j].count};
       end = first;
     }
     return stages;
@@ -243,7 +252,8 @@ class Allocator {
   const AllocationProblem& problem_;
   int layers_;
   std::size_t width_;
-  std::vector<int> from_;  // [stage][end]: where the stage's layers begin
+  std::vector<LayerRun> own_;  // of each stage, whatever it is dealt
+  std::vector<int> from_;      // [stage][end]: where the stage's layers begin
   std::optional<Allocation> best_;
 };
 

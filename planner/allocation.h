@@ -38,6 +38,8 @@ struct AllocatedStage {
   // of them the one at work, as far as the stage has its chunks at once.
   double between_halves = 0, at_work = 0;
   double slowness = 1;  // time of a layer here over that on the reference device
+  // Layers that it has whatever it is dealt: those of multi-token prediction.
+  std::vector<AllocatedLayer> own;
 };
 
 struct AllocationProblem {
@@ -52,9 +54,10 @@ struct AllocationProblem {
 };
 
 struct StageAllocation {
-  int layers = 0;
-  Recompute recompute;  // `full_layers` as many as the stage needs
+  int layers = 0;       // dealt to it
+  Recompute recompute;  // `full_layers` as many of all of them as the stage needs
   Seconds time;
+  int own_layers = 0;  // beside those that it was dealt
 };
 
 struct Allocation {

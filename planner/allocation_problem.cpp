@@ -69,7 +69,8 @@ class Translation {
         plan_(plan),
         links_(plan_links(job, plan)),
         costs_(stage_costs(job, plan, links_)),
-        parts_(parts(job, plan)) {
+        parts_(parts(job, plan)),
+        mtp_(split_off_mtp(parts_.back())) {
     for (LayerCost& layer : costs_.layers) add_shown_gather(plan, orders, layer);
     add_shown_gather(plan, orders, costs_.head);
   }
@@ -89,6 +90,21 @@ class Translation {
   }
 
  private:
+  // The layers of `head` that no plan deals out, its states left with it. One of them is returned,
+  // if there are some.
+  static std::optional<StageParameters> split_off_mtp(StageParameters& head) {
+    if (head.layers == 0) return std::nullopt;
+    StageParameters layer;
+    layer.kinds[kMtpKind] = 1;
+    layer.layers = 1;
+    layer.experts = head.experts;
+    layer.largest_layer = head.largest_layer;
+    head.kinds = {};
+    head.layers = 0;
+    head.largest_layer = 0;
+    return layer;
+  }
+
   // Memory of a stage with these parts and nothing in flight.
   MemoryByKind memory_of(const StageParameters& part) const {
     Plan plain = plan_;
@@ -115,6 +131,12 @@ class Translation {
     layer.between_halves = cost.saved.between_halves;
     layer.gradients = cost.gradients;
     layer.gathered = memory_of(part).buffers - memory_of({}).buffers - cost.gradients;
+    return layer;
+  }
+
+  AllocatedLayer mtp_layer() const {
+    AllocatedLayer layer = layer_of(*mtp_);
+    layer.states = Bytes(0);
     return layer;
   }
 
@@ -170,6 +192,7 @@ class Translation {
       stage.fixed += states_of(head) + costs_.head.saved.everything * turning;
       stage.head = logits * (1 / turning);
       stage.fixed += logits - stage.head;
+      if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }
     stage.time += sends_in_passes(stack, plan_, send_time(job_, plan_, links_), index).total();
@@ -183,6 +206,7 @@ class Translation {
   PlanLinks links_;
   StageCosts costs_;
   std::vector<StageParameters> parts_;  // embedding, layers, head
+  std::optional<StageParameters> mtp_;  // of the stage of the head
 };
 
 // One way through the stages, and all activations on the device.
@@ -226,14 +250,16 @@ std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAlloc
 
 namespace {
 
+int repeatable(const StageAllocation& stage) { return stage.layers + stage.own_layers; }
+
 // A stage without layers repeats nothing whatever it is told: what its neighbour has, so that the
 // list says no more than it must.
 void fill_empty_stages(const std::vector<StageAllocation>& stages, std::vector<Recompute>& all) {
-  const auto with_layers =
-      std::ranges::find_if(stages, [](const StageAllocation& stage) { return stage.layers > 0; });
+  const auto with_layers = std::ranges::find_if(
+      stages, [](const StageAllocation& stage) { return repeatable(stage) > 0; });
   std::size_t from = static_cast<std::size_t>(with_layers - stages.begin());
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (stages[i].layers > 0) from = i;
+    if (repeatable(stages[i]) > 0) from = i;
     all[i] = all[from];
   }
 }
@@ -246,8 +272,8 @@ PlanRequest request_with(const Plan& plan, const Allocation& dealt) {
   request.recompute_per_stage.clear();
   request.recompute_per_stage.reserve(dealt.stages.size());
   for (const StageAllocation& stage : dealt.stages) {
-    const bool whole =
-        stage.recompute.mode == RecomputeMode::full && stage.recompute.full_layers >= stage.layers;
+    const bool whole = stage.recompute.mode == RecomputeMode::full &&
+                       stage.recompute.full_layers >= repeatable(stage);
     request.recompute_per_stage.push_back(whole ? Recompute{RecomputeMode::full, 0}
                                                 : stage.recompute);
   }

@@ -22,7 +22,7 @@ double bytes_per_parameter(const Training& training, const Offload& offload) {
 
 ParameterShares parameter_shares(const PreparedJob& job) {
   ParameterShares shares;
-  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  const LayerCounts layers = job.all_layers();
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     shares.experts += layers[kind] * job.layer_parameters[kind].experts;
   }

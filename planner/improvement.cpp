@@ -326,11 +326,14 @@ class Improver {
   std::optional<Plan> with_layers_of(const Plan& plan, const Plan& named) const {
     if (!options_.base.layers_per_stage.empty()) return named;
     const std::vector<int> layers = layers_of_stages(plan);
+    const PipelineShape shape = pipeline_shape(plan);
+    const int head = place_of(shape, 0, layer_chunks(shape) - 1).stage;
     Allocation same;
     for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
       same.stages.push_back({.layers = layers[static_cast<std::size_t>(stage)],
                              .recompute = recompute_of(plan, stage),
-                             .time = Seconds(0)});
+                             .time = Seconds(0),
+                             .own_layers = stage == head ? job_.job.model.mtp_layers : 0});
     }
     return with_allocation(named, same);
   }

@@ -61,6 +61,7 @@ class LocalSearch {
                                           own.full.value()};
       least_ = std::min(least_, own.time.value());
     }
+    for (std::size_t j = 0; j < stages_.size(); ++j) take_own_layers(j);
   }
 
   Candidate run() {
@@ -78,6 +79,14 @@ class LocalSearch {
   }
 
  private:
+  // Those that the stage has whatever it is dealt.
+  void take_own_layers(std::size_t stage) {
+    const std::vector<AllocatedLayer>& own = problem_.stages[stage].own;
+    stages_[stage].own_layers = static_cast<int>(own.size());
+    if (own.empty()) return;
+    times_[kMtpKind] = {own[0].time.value(), own[0].selective.value(), own[0].full.value()};
+  }
+
   int layers() const { return moves_.job.job.model.layers; }
 
   bool ended() const {
@@ -92,7 +101,8 @@ class LocalSearch {
       if (own[static_cast<int>(i)] != chunks[i]) return false;
     }
     for (std::size_t j = 0; j < stages_.size(); ++j) {
-      const auto& [count, chosen, time] = stages_[j];
+      const auto& [dealt, chosen, time, own_layers] = stages_[j];
+      const int count = dealt + own_layers;
       Recompute priced = recompute_of(best_.plan, static_cast<int>(j));
       const bool whole = priced.full_layers == 0 || priced.full_layers > count;
       if (priced.mode == RecomputeMode::full && whole) priced.full_layers = count;
@@ -202,6 +212,7 @@ class LocalSearch {
       for (std::size_t kind = 0; kind < sum.size(); ++kind) sum[kind] += more[kind];
       first += chunks[to_index(chunk)];
     }
+    for (std::size_t j = 0; j < kinds.size(); ++j) kinds[j][kMtpKind] = stages_[j].own_layers;
     for (std::size_t j = 0; j < kinds.size(); ++j) chosen_[j] = find_ways(j, kinds[j]);
   }
 

@@ -137,7 +137,7 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
   PassSums sums;
   sums.alive = Bytes(1e30);
   sums.least_layer = Seconds(1e30);
-  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  const LayerCounts layers = job.all_layers();
   for (std::size_t kind = 0; kind < layers.size(); ++kind) {
     if (layers[kind] == 0) continue;
     const LayerCost& cost = costs.layers[kind];
@@ -154,12 +154,12 @@ PassSums pass_sums(const PreparedJob& job, const StageCosts& costs) {
 ExchangeFloor exchange_floor(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                              bool experts) {
   const Stack& stack = job.job.training.stack;
-  const LayerCounts layers = job.layers_between(0, job.job.model.layers);
+  const LayerCounts layers = job.all_layers();
   const TensorTraffic tensor = tensor_traffic(job, plan, links);
   ExchangeFloor floor;
   for (std::size_t index = 0; index < layers.size(); ++index) {
     if (layers[index] == 0) continue;
-    const LayerKind kind = layer_kind_at(static_cast<int>(index));
+    const LayerKind kind = layer_kind_at(job.job.model, static_cast<int>(index));
     const LayerTraffic traffic = layer_traffic(job, plan, links, tensor, kind);
     const bool known = experts && kind.moe && !plan.overlap.expert_parallel;
     const Seconds exchange = known ? both(traffic.expert_parallel) : Seconds(0);

@@ -247,6 +247,9 @@ std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
     for (; stage < end; ++stage) {
       problem->stages[stage] = own->stages[stage];
       problem->stages[stage].slowness = slowness;
+      for (AllocatedLayer& layer : problem->stages[stage].own) {
+        for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
+      }
     }
   }
   for (const Crossing& crossing : crossings(plan, order)) {

@@ -347,6 +347,19 @@ void read_decoder(Reading& reading, bool tied) {
   read_hints(reading);
 }
 
+// Published counts of a network are without it, and what is trained further is, too.
+void say_what_mtp_adds(Reading& reading) {
+  const int layers = reading.config.small_count({"num_nextn_predict_layers", "num_mtp_modules"}, 0);
+  if (layers == 0 || reading.config.error()) return;
+  Transformer with = reading.model;
+  with.mtp_layers = layers;
+  const double more = parameter_count(with, 0) - parameter_count(reading.model, 0);
+  reading.config.assume(fmt::format(
+      "multi-token prediction is not planned or counted; \"mtp_layers\": {} adds it, {:.0f} "
+      "parameters",
+      layers, more));
+}
+
 void say_what_is_assumed(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   if (!reading.of_class.empty()) {
@@ -356,9 +369,7 @@ void say_what_is_assumed(Reading& reading) {
   if (reading.model.learned_positions) {
     config.assume("the position table has sequence_length rows, whatever the config's maximum");
   }
-  if (config.small_count({"num_nextn_predict_layers", "num_mtp_modules"}, 0) > 0) {
-    config.assume("the multi-token-prediction head is not planned or counted");
-  }
+  say_what_mtp_adds(reading);
   if (!reading.architecture.note.empty()) {
     config.assume(std::string(reading.architecture.note));
   }

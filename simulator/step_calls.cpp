@@ -44,9 +44,9 @@ struct ShownShares {
 // Of the exchanges of experts' tokens that stand beside another micro-batch's compute, what the
 // estimate leaves to be seen: no operation of this micro-batch covers them.
 ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  const LayerCounts all = job.all_layers();
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const LayerKind kind = layer_kind_at(static_cast<int>(i));
+    const LayerKind kind = layer_kind_at(job.job.model, static_cast<int>(i));
     if (all[i] == 0 || !kind.moe) continue;
     const PassTraffic whole = layer_traffic(job, plan, links, {}, kind).expert_parallel;
     if (whole.forward <= Seconds(0)) return {};
@@ -61,12 +61,13 @@ ShownShares shown_of_exchanges(const PreparedJob& job, const Plan& plan, const P
 // seen, and slows (DeepSeek-V3 report, section 3.2.1): the pass list has the two passes one after
 // the other.
 double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks& links) {
-  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  const LayerCounts all = job.all_layers();
   Seconds exchange;
   Seconds compute;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i] == 0) continue;
-    const LayerCost cost = layer_cost(job, plan, links, layer_kind_at(static_cast<int>(i)));
+    const LayerCost cost =
+        layer_cost(job, plan, links, layer_kind_at(job.job.model, static_cast<int>(i)));
     const Seconds own = cost.forward.expert_parallel + cost.input_gradient.expert_parallel;
     exchange += all[i] * own;
     compute += all[i] * (cost.forward.total() + cost.input_gradient.total() +

@@ -361,10 +361,11 @@ void StepTimes::add_launches(const PreparedJob& job, const Plan& plan, const Pro
   const PlanLinks links = plan_links(job, plan);
   launches_.resize(program.blocks.size());
   std::array<LayerCost, kLayerKinds> layers;
+  const LayerCounts all = job.all_layers();
   for (int kind = 0; kind < kLayerKinds; ++kind) {
-    if (layer_kind_at(kind).moe && job.job.model.experts == 0) continue;
+    if (all[static_cast<std::size_t>(kind)] == 0) continue;
     LayerCost& layer = layers[static_cast<std::size_t>(kind)];
-    layer = layer_cost(job, plan, links, layer_kind_at(kind));
+    layer = layer_cost(job, plan, links, layer_kind_at(job.job.model, kind));
     add_second_gather(plan, layer);
   }
   const std::vector<bool> of_layers = called_by_layers(program);

@@ -30,7 +30,7 @@ class LoadMaker {
             const StepConditions& conditions)
       : plan_(plan), layout_(layout) {
     out_.microbatches = plan.microbatches;
-    out_.layers = job.job.model.layers;
+    out_.layers = layers_with_mtp(job.job.model);
     const auto seed = static_cast<std::uint64_t>(conditions.seed);
     if (conditions.sequences) {
       out_.has_sequences = true;
@@ -42,7 +42,7 @@ class LoadMaker {
     if (!conditions.routing) return;
     out_.has_routing = true;
     const Transformer& model = job.job.model;
-    for (int layer = 0; layer < model.layers; ++layer) {
+    for (int layer = 0; layer < out_.layers; ++layer) {
       const std::vector<double> shares =
           expert_shares(*conditions.routing, model.experts, model.experts_per_token, seed, layer);
       expert_loads_.push_back(expert_loads(shares, plan.expert_parallel));

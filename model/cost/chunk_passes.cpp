@@ -71,10 +71,11 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
   for (int chunk = 2; chunk < last; ++chunk) {
     if (!pass_alike(job, plan, layers, chunk, 1)) return true;
   }
-  const auto stands_for_one = [&](int end) {
-    return layers[end] == layers[1] || layers[end] + 1 == layers[1];
+  const auto stands_for_one = [&](int count) {
+    return count == layers[1] || count + 1 == layers[1];
   };
-  return !stands_for_one(0) || !stands_for_one(last);
+  // An MTP layer has a head of its own.
+  return !stands_for_one(layers[0]) || !stands_for_one(layers[last] + 2 * job.job.model.mtp_layers);
 }
 
 }  // namespace
@@ -103,7 +104,10 @@ void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
     }
     *own = of_layers;
     if (position == 0) add(units.embedding, 1, *own);
-    if (position == last) add(units.head, 1, *own);
+    if (position == last) {
+      add(units.head, 1, *own);
+      add(units.layers[kMtpKind], job.job.model.mtp_layers, *own);
+    }
   }
 }
 

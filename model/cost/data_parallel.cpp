@@ -105,10 +105,11 @@ SyncTimes operator*(double times, SyncTimes all) {
   return {times * all.gather, times * all.reduce};
 }
 
-int layers_with_experts(const StageParameters& stage) {
+int layers_with_experts(const Transformer& model, const StageParameters& stage) {
+  if (stage.experts == 0) return 0;
   int layers = 0;
   for (int kind = 0; kind < kLayerKinds; ++kind) {
-    if (layer_kind_at(kind).moe) layers += stage.kinds[static_cast<std::size_t>(kind)];
+    if (layer_kind_at(model, kind).moe) layers += stage.kinds[static_cast<std::size_t>(kind)];
   }
   return layers;
 }
@@ -120,12 +121,17 @@ struct StageSync {
   SyncTimes all() const { return embedding + head + layers; }
 };
 
-// A tied matrix with both its ends on a stage of a pipeline: they meet in passes that are apart, so
-// that it comes for the head, and its gradient goes, once more.
+// A matrix that several units share, embedding, tied head and MTP layers, on a stage of a pipeline:
+// passes that are apart meet them, so that it comes for each of the others, and its gradient goes,
+// once more.
 double moved_again(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
-  const bool both = job.job.model.tied_embeddings && stage.embedding && stage.head;
-  if (!both || plan.pipeline_parallel == 1 || plan.zero_stage < 2) return 0;
-  return stage.embedding_matrix - job.end_parameters.positions;
+  const Transformer& model = job.job.model;
+  if (plan.zero_stage < 2 || !stage.head || plan.pipeline_parallel == 1) return 0;
+  const int users =
+      (stage.embedding ? 1 : 0) + (model.tied_embeddings ? 1 : 0) + (model.mtp_layers > 0 ? 1 : 0);
+  const double matrix =
+      stage.embedding ? stage.embedding_matrix - job.end_parameters.positions : stage.head_matrix;
+  return std::max(0, users - 1) * matrix;
 }
 
 // Beside passes every unit's parameters are a message of their own; else all are one.
@@ -144,15 +150,16 @@ StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& 
     sync.layers = dense(layers, std::max(1, stage.layers));
     sync.embedding = dense(stage.embedding_matrix, 1, &sync.layers);
     sync.head = dense(stage.head_matrix, 1, &sync.layers);
-    sync.experts = experts(layers_with_experts(stage));
+    sync.experts = experts(layers_with_experts(job.job.model, stage));
     sync.layers = sync.layers + sync.experts;
   } else {
     sync.experts = experts(1);
     sync.layers = dense(stage.dense, 1) + sync.experts;
   }
   if (const double again = moved_again(job, plan, stage); again > 0) {
-    sync.head = dense(again, 1, &sync.layers);
-    if (plan.zero_stage == 2) sync.head.gather = {};
+    SyncTimes more = dense(again, 1, &sync.layers);
+    if (plan.zero_stage == 2) more.gather = {};
+    sync.head = stage.head_matrix > 0 ? sync.head + more : more;
   }
   return sync;
 }
@@ -174,6 +181,7 @@ class StageOverlap {
                const StageParameters& stage, const StageWork& work, PricedMessages& prices)
       : plan_(plan),
         links_(links),
+        model_(job.job.model),
         stack_(job.job.training.stack),
         stage_(stage),
         work_(work),
@@ -488,7 +496,7 @@ class StageOverlap {
   // left.
   Seconds spared_by_experts(const UnitSequence& units, Moves moves, double rate,
                             PassWay way) const {
-    const int layers = layers_with_experts(stage_);
+    const int layers = layers_with_experts(model_, stage_);
     const bool embedding = way == PassWay::forward ? units.has_first : units.has_last;
     if (layers == 0 || units.layers == 0 || embedding) return Seconds(0);
     const double share = 1 / (layers * rate);
@@ -532,6 +540,7 @@ class StageOverlap {
 
   const Plan& plan_;
   const PlanLinks& links_;
+  const Transformer& model_;
   const Stack& stack_;
   const StageParameters& stage_;
   const StageWork& work_;
@@ -571,7 +580,8 @@ ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, con
   PricedMessages prices(links);
   const StageSync sync = stage_sync(job, plan, links, stage, prices);
   const SyncTimes all = sync.all();
-  const SyncTimes experts = 1.0 / std::max(1, layers_with_experts(stage)) * sync.experts;
+  const SyncTimes experts =
+      1.0 / std::max(1, layers_with_experts(job.job.model, stage)) * sync.experts;
   return {all.gather.time, all.reduce.time, experts.gather.time, experts.reduce.time};
 }
 

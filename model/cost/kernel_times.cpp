@@ -94,6 +94,9 @@ void add_gather_cover(const Transformer& model, const Operator& op, const Operat
     case OperatorKind::output_head:
       times.mlp_cover.whole += time.input_gradient;
       break;
+    case OperatorKind::mtp_projection:
+      times.mtp_cover.whole = time.input_gradient;
+      break;
     case OperatorKind::mlp_down:
     case OperatorKind::shared_down:
       times.mlp_cover.split = time.weight_gradient;
@@ -159,13 +162,13 @@ OperatorList operators_of(const PreparedJob& job, const LayerShard& shard, Timed
     case TimedUnit::End::none:
       break;
   }
-  return layer_operators(model, training, shard, layer_kind_at(unit.kind));
+  return layer_operators(model, training, shard, layer_kind_at(model, unit.kind));
 }
 
 // Of a shard what the unit's operators read: only layers have attention, only some have experts.
-LayerShard read_by(TimedUnit unit, LayerShard shard) {
+LayerShard read_by(const Transformer& model, TimedUnit unit, LayerShard shard) {
   const bool layer = unit.end == TimedUnit::End::none;
-  if (layer && layer_kind_at(unit.kind).moe) return shard;
+  if (layer && layer_kind_at(model, unit.kind).moe) return shard;
   return {.tensor = shard.tensor,
           .sequence_parallel = shard.sequence_parallel,
           .context = shard.context,
@@ -197,7 +200,7 @@ KernelTimeTable::KernelTimeTable(const PreparedJob& job)
     : job_(job), gemms_(job.job.cluster.device) {}
 
 KernelTimes KernelTimeTable::times(const LayerShard& of, TimedUnit unit) const {
-  const LayerShard shard = read_by(unit, of);
+  const LayerShard shard = read_by(job_.job.model, unit, of);
   return units_.value({shard, unit}, hash_of(shard, unit), [&] {
     return sum_of(job_, shard, operators_of(job_, shard, unit), &gemms_);
   });

@@ -30,6 +30,7 @@ struct KernelTimes {
   Seconds every_second_matmul;
   Seconds before_experts, behind_experts;  // forward of what is not routed experts', and backward
   GatherCover attention_cover, mlp_cover;  // of the head: the latter
+  GatherCover mtp_cover;
   Seconds after_last_saved;  // forward of what an early stop of recomputation leaves out
   Bytes saved, saved_outside_core;
   Bytes saved_by_every_second;  // outputs of the GEMMs that are not repeated, and attention's

@@ -174,9 +174,18 @@ SecondGather second_gather(const Stack& stack, const Plan& plan, const LayerTraf
   const double hidden = plan.overlap.tensor_parallel ? stack.tensor_parallel_hidden : 0;
   const Seconds scatter = exposed(traffic.scatter_free, hidden, stack.overlap_slowdown);
   SecondGather shown = shown_gather(traffic.gathered_again, kernels.attention_cover, scatter);
-  if (kernels.mlp_cover.whole <= Seconds(0)) return shown;  // routed experts gather nothing
-  const SecondGather mlp = shown_gather(traffic.gathered_again, kernels.mlp_cover, scatter);
-  return {shown.whole + mlp.whole, shown.split + mlp.split};
+  const auto add = [&shown](SecondGather other) {
+    shown.whole += other.whole;
+    shown.split += other.split;
+  };
+  if (traffic.mtp_gathered_again > Seconds(0)) {
+    add(shown_gather(traffic.mtp_gathered_again, kernels.mtp_cover, 2 * scatter));
+  }
+  // Routed experts gather nothing.
+  if (kernels.mlp_cover.whole > Seconds(0)) {
+    add(shown_gather(traffic.gathered_again, kernels.mlp_cover, scatter));
+  }
+  return shown;
 }
 
 LayerCost end_cost(const KernelTimes& kernels, PassTraffic traffic) {
@@ -245,7 +254,8 @@ LayerCost layer_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& 
   cost.full_recompute =
       recompute_cost(fully_recomputed(training.stack, kernels, whole, cost.forward));
   cost.selective_recompute = selective_cost(training.stack, kernels, whole, cost.forward);
-  const Bytes input = layer_input_bytes(job.job.model, training, shard);
+  const double inputs = kind.mtp ? 2 : 1;
+  const Bytes input = inputs * layer_input_bytes(job.job.model, training, shard);
   cost.saved = {kernels.saved, selective_saved(training.stack, kernels, input), input,
                 training.stack.flash_attention ? kernels.saved : kernels.saved_outside_core};
   cost.gradients = kernels.gradients;
@@ -258,6 +268,17 @@ LayerCost embedding_cost(const PreparedJob& job, const Plan& plan, const TensorT
                   embedding_traffic(plan, tensor));
 }
 
+void add(const LayerCost& other, double times, LayerCost& cost) {
+  cost.forward.add(other.forward, times);
+  cost.input_gradient.add(other.input_gradient, times);
+  cost.weight_gradient.add(other.weight_gradient, times);
+  cost.second_gather.whole += other.second_gather.whole * times;
+  cost.second_gather.split += other.second_gather.split * times;
+  const Bytes saved = cost.saved.everything + other.saved.everything * times;
+  cost.saved = {saved, saved, saved, saved};
+}
+
+// With the head once more for every MTP layer, and the embedding that it takes in.
 LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                     const TensorTraffic& tensor, const KernelTimeTable* table) {
   const KernelTimes kernels = kernels_of(job, layer_shard(plan), {TimedUnit::End::head}, table);
@@ -265,6 +286,10 @@ LayerCost head_cost(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   LayerCost cost = end_cost(kernels, traffic.tensor_parallel);
   cost.second_gather =
       shown_gather(traffic.gathered_again, kernels.mlp_cover, traffic.scatter_free);
+  if (const int more = job.job.model.mtp_layers; more > 0) {
+    add(LayerCost(cost), more, cost);
+    add(embedding_cost(job, plan, tensor, table), more, cost);
+  }
   apply_host_floor(cost.forward, job.job.training.stack.host_microbatch);
   return cost;
 }
@@ -287,11 +312,11 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
 StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                        const TensorTraffic& tensor, const KernelTimeTable* table) {
   StageCosts costs;
-  const LayerCounts all = job.layers_between(0, job.job.model.layers);
+  const LayerCounts all = job.all_layers();
   for (std::size_t kind = 0; kind < all.size(); ++kind) {
     if (all[kind] == 0) continue;
-    costs.layers[kind] =
-        layer_cost(job, plan, links, tensor, layer_kind_at(static_cast<int>(kind)), table);
+    const LayerKind of = layer_kind_at(job.job.model, static_cast<int>(kind));
+    costs.layers[kind] = layer_cost(job, plan, links, tensor, of, table);
   }
   costs.embedding = embedding_cost(job, plan, tensor, table);
   costs.head = head_cost(job, plan, links, tensor, table);

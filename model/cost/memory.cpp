@@ -75,7 +75,8 @@ Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
 
 Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
   const auto vocabulary = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
-  return Bytes(tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel *
+  const double predicted = tokens_per_rank(job, plan) * (1 + job.job.model.mtp_layers);
+  return Bytes(predicted * static_cast<double>(vocabulary) / plan.tensor_parallel *
                job.job.training.stack.saved_logit_bytes);
 }
 
@@ -210,8 +211,10 @@ Seconds longest_backward(const StageCosts& costs, const StageParameters& stage) 
   return longest;
 }
 
+// MTP layers' copy of the embedding is not there with it.
 double matrix_at_head(const StageParameters& stage) {
-  return std::max(stage.head_matrix, stage.head && stage.embedding ? stage.embedding_matrix : 0.0);
+  const double shared = stage.head && stage.embedding ? stage.embedding_matrix : 0.0;
+  return std::max({stage.head_matrix - stage.tied_embedding, stage.tied_embedding, shared});
 }
 
 // What states that lie elsewhere add to a stage's memory beside what it makes and keeps: while a

@@ -24,7 +24,9 @@ Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
   Flops flop;
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     const int layers = stage.kinds[static_cast<std::size_t>(kind)];
-    const UpdateFlop each = update_flop(training.optimizer, job.job.model, layer_kind_at(kind));
+    if (layers == 0) continue;
+    const Transformer& model = job.job.model;
+    const UpdateFlop each = update_flop(training.optimizer, model, layer_kind_at(model, kind));
     flop += Flops(layers * (each.dense / dense_ranks + each.experts / expert_ranks));
   }
   const Device& device = job.job.cluster.device;

@@ -29,7 +29,7 @@ Seconds mirror_time(const PreparedJob& job, const Plan& plan, const PlanLinks& l
   return collective_time(CollectiveOperation::all_reduce, pair_of_stages(links), gradients, links);
 }
 
-// Both ends of a pipeline hold the tied embedding; their gradients are added up.
+// Both ends of a pipeline hold a shared embedding; their gradients are added up.
 Seconds tied_embedding_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                             const StageParameters& stage) {
   if (stage.tied_embedding <= 0) return Seconds(0);

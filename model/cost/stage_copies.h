@@ -1,5 +1,6 @@
-// Gradients of parameters that two stages of a pipeline hold copies of: a tied embedding at both
-// its ends, and every layer where micro-batches go both ways (model/schedule/kinds/dualpipe.cpp).
+// Gradients of parameters that two stages of a pipeline hold copies of: a tied embedding, or that
+// of MTP layers, at both its ends, and every layer where micro-batches go both ways
+// (model/schedule/kinds/dualpipe.cpp).
 #pragma once
 
 #include "model/cost/stage_parameters.h"

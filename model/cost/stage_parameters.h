@@ -14,7 +14,8 @@ struct StageParameters {
   double experts = 0;
   double largest_layer = 0;   // dense and experts: what ZeRO-3 gathers at a time
   double tied_embedding = 0;  // the part whose gradient first and last stage must add up
-  double embedding_matrix = 0, head_matrix = 0;  // of `dense`; a tied one is the embedding's
+  // Of `dense`; a tied one is the embedding's, and a copy of that for MTP layers is the head's.
+  double embedding_matrix = 0, head_matrix = 0;
   bool embedding = false, head = false;  // whether the stage holds the first, the last chunk
   int layers = 0;
   LayerCounts kinds{};  // layers of each kind on the stage

@@ -252,6 +252,31 @@ ExchangeUse exchange_use(const PreparedJob& job, const Plan& plan, const PlanLin
   return use;
 }
 
+namespace {
+
+// Of two inputs side by side to a column-parallel GEMM, and of its output, whose columns are
+// gathered: their gradient is there already, but under sequence parallelism of own tokens only.
+void add_mtp_input(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                   const TensorTraffic& tensor, LayerTraffic& traffic) {
+  if (plan.tensor_parallel == 1) return;
+  const PrecisionRecipe& precision = job.job.training.precision;
+  const Bytes one = hidden_message(job, plan);
+  const double cast = precision.saved_gemm_input_bytes / precision.activation_bytes;
+  const double gathered = job.job.training.stack.quantised_gathers ? cast : 1;
+  const auto reduction = plan.sequence_parallel ? reduce_scatter : all_reduce;
+  PassTraffic& shown = traffic.tensor_parallel;
+  shown.forward += collective_time(all_gather, links.tensor, one, links);
+  shown.backward += collective_time(reduction, links.tensor, 2 * one, links);
+  if (!plan.sequence_parallel) return;
+  const Seconds before = collective_time(all_gather, links.tensor, 2 * gathered * one, links);
+  shown.forward += before;
+  shown.backward += gathered == 1 ? tensor.gather : tensor.again;
+  traffic.gathered += before;
+  traffic.mtp_gathered_again = collective_time(all_gather, links.tensor, 2 * cast * one, links);
+}
+
+}  // namespace
+
 LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                            const TensorTraffic& tensor, LayerKind kind) {
   LayerTraffic traffic;
@@ -264,6 +289,7 @@ LayerTraffic layer_traffic(const PreparedJob& job, const Plan& plan, const PlanL
     traffic.scatter_free = scatter_free(tensor, links);
   }
   if (!kind.moe) traffic.tensor_after_last_saved = tensor.reduce;
+  if (kind.mtp) add_mtp_input(job, plan, links, tensor, traffic);
   traffic.context_parallel = context_traffic(job, plan, links);
   if (plan.context_parallel_algorithm == ContextAlgorithm::ring) {
     traffic.context_steps = plan.context_parallel;

@@ -47,6 +47,7 @@ struct LayerTraffic {
   // more, for the weight gradient; and of the reduce-scatter of the input gradient the time in
   // which it leaves the links free.
   Seconds gathered_again, scatter_free;
+  Seconds mtp_gathered_again;    // the same of the two inputs of an MTP layer
   PassTraffic context_parallel;  // ring: all steps, overlap not yet taken off
   int context_steps = 1;         // blocks of a ring, with the messages between them
   PassTraffic expert_parallel;   // dispatch and combine, and the gathers inside an ETP group

@@ -61,7 +61,8 @@ void note_crossing(const Operations& pass, std::set<int>& crossing) {
 // A buffer that lives within one pass of one layer needs one place, not one for every layer and
 // micro-batch.
 void narrow_scopes(Lowering& lowering, const std::vector<Operations>& passes) {
-  std::set<int> crossing = {lowering.hidden, lowering.gradient};
+  std::set<int> crossing = {lowering.hidden, lowering.gradient, lowering.embedded,
+                            lowering.embedded_gradient};
   for (const Operations& pass : passes) note_crossing(pass, crossing);
   for (const Operations& pass : passes) {
     for (const Operation& operation : pass) {
@@ -351,8 +352,18 @@ constexpr UnitNames kHeadNames = {
     "head weight gradient", "head gradient reduction", "head gradient mirror",
     "head gradient norm",   "head optimizer",          "head weight gather"};
 
+constexpr UnitNames kMtpEmbeddingNames = {"mtp embedding forward",
+                                          "mtp embedding backward",
+                                          "mtp embedding input gradient",
+                                          "mtp embedding weight gradient",
+                                          "mtp embedding gradient reduction",
+                                          "mtp embedding gradient mirror",
+                                          "mtp embedding gradient norm",
+                                          "mtp embedding optimizer",
+                                          "mtp embedding weight gather"};
+
 bool has_layers_of(const Transformer& model, LayerKind kind) {
-  for (int layer = 0; layer < model.layers; ++layer) {
+  for (int layer = 0; layer < layers_with_mtp(model); ++layer) {
     if (layer_kind(model, layer) == kind) return true;
   }
   return false;
@@ -366,52 +377,115 @@ void note_copy(Lowering& lowering, const Parameter& parameter) {
   }
 }
 
-void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
-  const bool tied = lowering.model.tied_embeddings;
-  // Where a micro-batch comes back to the first stage, or others begin at the last, both ends are
-  // on one stage.
-  const bool apart =
-      lowering.plan.pipeline_parallel > 1 && lowering.plan.schedule->route == Route::loop;
+// How the units that use one matrix of the vocabulary stand to each other: embedding and tied head,
+// embedding and MTP layers, or all three.
+struct SharedTable {
+  bool tied = false;      // the head has it
+  bool shared = false;    // some other unit than the embedding has it
+  bool apart = false;     // … on another stage, with a copy
+  bool together = false;  // every pass meets all of them
+};
+
+// Where a micro-batch comes back to the first stage, or others begin at the last, both ends are on
+// one stage.
+SharedTable shared_table(const Lowering& lowering, const NetworkUnit& embedding) {
+  const Plan& plan = lowering.plan;
+  SharedTable table{.tied = lowering.model.tied_embeddings,
+                    .shared = shares_embedding(lowering.model)};
+  table.apart = table.shared && plan.pipeline_parallel > 1 && plan.schedule->route == Route::loop;
+  table.together = table.shared && plan.pipeline_parallel == 1 && !embedding.splits_backward();
+  return table;
+}
+
+Parameter add_embedding_unit(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   NetworkUnit embedding(lowering, Scope::stage);
-  const bool met_together =
-      tied && lowering.plan.pipeline_parallel == 1 && !embedding.splits_backward();
-  std::vector<CopyKey> of_embedding = {{lowering.hidden, 0}};
-  std::vector<CopyKey> of_head = {{lowering.gradient, 0}};
+  const SharedTable of = shared_table(lowering, embedding);
   const Parameter table =
-      vocabulary_table(embedding, false, met_together ? SharedEnd::front : SharedEnd::none);
-  if (tied && apart) note_copy(lowering, table);
-  if (met_together) {
-    of_embedding.emplace_back(table.weight, 0);
-    of_head.emplace_back(table.gradient, 0);
-  }
+      vocabulary_table(embedding, false, of.together ? SharedEnd::front : SharedEnd::none);
+  if (of.apart) note_copy(lowering, table);
+  std::vector<CopyKey> handed_on = {{lowering.hidden, 0}};
+  if (of.together) handed_on.emplace_back(table.weight, 0);
   add_embedding(embedding, table);
   // Of a gradient that no two passes add to, the sum may be made before it goes to the host.
-  const bool goes_at_once = keeps_gradients_away(lowering.plan) && (!tied || met_together);
+  const bool goes_at_once = keeps_gradients_away(lowering.plan) && (!of.shared || of.together);
   blocks.embedding =
       add_unit(lowering, embedding, kEmbeddingNames,
-               {.handed_on = of_embedding, .norm = norm, .reduced_in_pass = goes_at_once});
+               {.handed_on = handed_on, .norm = norm, .reduced_in_pass = goes_at_once});
+  return table;
+}
+
+// What MTP layers still need when its backward pass is done, and what they are given.
+std::vector<CopyKey> left_by_head(const Lowering& lowering) {
+  std::vector<CopyKey> handed_on = {{lowering.gradient, 0}};
+  for (int depth = 0; depth < lowering.model.mtp_layers; ++depth) {
+    handed_on.emplace_back(lowering.hidden, depth);
+    handed_on.emplace_back(lowering.gradient, depth + 1);
+  }
+  return handed_on;
+}
+
+Parameter add_head_unit(Lowering& lowering, Parameter table, int norm, ProgramBlocks& blocks) {
   NetworkUnit head(lowering, Scope::stage);
-  const bool shared = tied && !apart;
+  const SharedTable of = shared_table(lowering, head);
+  const bool has_copy = of.tied && of.apart;
   const Parameter matrix =
-      shared ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);
-  if (tied && apart) note_copy(lowering, matrix);
+      of.tied && !of.apart ? head.borrowed(table) : vocabulary_table(head, true, SharedEnd::none);
+  if (has_copy) note_copy(lowering, matrix);
+  std::vector<CopyKey> handed_on = left_by_head(lowering);
+  if (of.tied && of.together) handed_on.emplace_back(table.gradient, 0);
   add_head(head, matrix);
-  const bool has_copy = tied && apart;
   blocks.head = add_unit(lowering, head, kHeadNames,
-                         {.handed_on = of_head, .norm = norm, .reduced_in_pass = !has_copy});
-  if (!has_copy) return;
-  const auto tied_block = [&](std::string_view name, const Parameter& of) {
-    return add_block(lowering.program, name,
-                     with_gradients_here(lowering, {of}, {tied_reduction(lowering, of)}));
+                         {.handed_on = handed_on, .norm = norm, .reduced_in_pass = !has_copy});
+  return matrix;
+}
+
+// `held`: the matrix that the stage of the last layer has already, if it has it.
+Parameter add_mtp_embedding_unit(Lowering& lowering, const Parameter* held, int norm,
+                                 ProgramBlocks& blocks) {
+  NetworkUnit unit(lowering, Scope::stage);
+  const SharedTable of = shared_table(lowering, unit);
+  const Parameter table = held != nullptr
+                              ? unit.borrowed(*held, of.tied ? SharedEnd::middle : SharedEnd::back)
+                              : vocabulary_table(unit, false, SharedEnd::none);
+  if (held == nullptr) note_copy(lowering, table);
+  std::vector<CopyKey> handed_on;
+  for (int depth = 0; depth < lowering.model.mtp_layers; ++depth) {
+    handed_on.emplace_back(lowering.embedded, depth);
+  }
+  if (of.together) {
+    handed_on.emplace_back(table.gradient, 0);
+    if (of.tied) handed_on.emplace_back(table.weight, 0);
+  }
+  add_mtp_embedding(unit, table);
+  blocks.mtp_embedding = add_unit(lowering, unit, kMtpEmbeddingNames,
+                                  {.handed_on = handed_on, .norm = norm, .reduced_in_pass = false});
+  return table;
+}
+
+void add_ends(Lowering& lowering, int norm, ProgramBlocks& blocks) {
+  const Parameter table = add_embedding_unit(lowering, norm, blocks);
+  const Parameter matrix = add_head_unit(lowering, table, norm, blocks);
+  const SharedTable of = shared_table(lowering, NetworkUnit(lowering, Scope::stage));
+  Parameter copy = matrix;
+  if (lowering.model.mtp_layers > 0) {
+    const Parameter* held = of.apart ? (of.tied ? &matrix : nullptr) : &table;
+    const Parameter looked_up = add_mtp_embedding_unit(lowering, held, norm, blocks);
+    if (!of.tied) copy = looked_up;
+  }
+  if (!of.apart) return;
+  const auto shared_block = [&](std::string_view name, const Parameter& parameter) {
+    return add_block(
+        lowering.program, name,
+        with_gradients_here(lowering, {parameter}, {shared_reduction(lowering, parameter)}));
   };
-  blocks.tied_first = tied_block("tied embedding", table);
-  blocks.tied_last = tied_block("tied head", matrix);
+  blocks.shared_first = shared_block(of.tied ? "tied embedding" : "shared embedding", table);
+  blocks.shared_last = shared_block(of.tied ? "tied head" : "shared mtp embedding", copy);
 }
 
 // Whether any stage has such a layer.
 bool some_layers(const Lowering& lowering, LayerWay way) {
   for (int stage = 0; stage < lowering.plan.pipeline_parallel; ++stage) {
-    for (int layer = 0; layer < lowering.model.layers; ++layer) {
+    for (int layer = 0; layer < layers_with_mtp(lowering.model); ++layer) {
       if (way_of(lowering, stage, layer) == way) return true;
     }
   }
@@ -423,10 +497,10 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
   add_layer(layer, kind, way.repeats);
-  const UnitBlocks blocks = add_unit(lowering, layer, kLayerNames,
-                                     {.handed_on = {{lowering.hidden, 1}, {lowering.gradient, 0}},
-                                      .norm = norm,
-                                      .sends_away = way.away});
+  std::vector<CopyKey> handed_on = {{lowering.hidden, 1}, {lowering.gradient, 0}};
+  if (kind.mtp) handed_on.emplace_back(lowering.embedded_gradient, 0);
+  const UnitBlocks blocks = add_unit(
+      lowering, layer, kLayerNames, {.handed_on = handed_on, .norm = norm, .sends_away = way.away});
   std::vector<Block>& all = lowering.program.blocks;
   std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
   return blocks;
@@ -434,7 +508,7 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
 
 void add_layers(Lowering& lowering, int norm, ProgramBlocks& blocks) {
   for (int index = 0; index < kLayerKinds; ++index) {
-    const LayerKind kind = layer_kind_at(index);
+    const LayerKind kind = layer_kind_at(lowering.model, index);
     if (!has_layers_of(lowering.model, kind)) continue;
     for (const Repeats repeats : {Repeats::nothing, Repeats::attention_core,
                                   Repeats::every_second_matmul, Repeats::everything}) {

@@ -59,10 +59,11 @@ struct ProgramBlocks {
   // By way, then by layer kind: where a stage has such layers.
   std::array<std::array<UnitBlocks, kLayerKinds>, 2 * kRepeats> layers;
   UnitBlocks embedding, head;
+  UnitBlocks mtp_embedding;  // before the MTP layers
   BoundaryBlocks send_forward, receive_forward;
   BoundaryBlocks send_gradient, receive_gradient;
-  int pair_receive = -1, pair_send = -1;  // around two passes side by side
-  int tied_first = -1, tied_last = -1;    // of one matrix on two stages
+  int pair_receive = -1, pair_send = -1;    // around two passes side by side
+  int shared_first = -1, shared_last = -1;  // of one matrix on two stages
   int norm_reduction = -1;
   int pass_begins = -1;  // where states come from the host
 

@@ -147,7 +147,9 @@ class StageBuilder {
   }
 
   int layers(int layer_chunk) const {
-    return LayersOfChunks(plan_, lowering_.model.layers)[layer_chunk];
+    const bool last = layer_chunk == layer_chunks(shape_) - 1;
+    return LayersOfChunks(plan_, lowering_.model.layers)[layer_chunk] +
+           (last ? lowering_.model.mtp_layers : 0);
   }
 
   static bool ends(PassKind kind) {
@@ -185,8 +187,9 @@ class StageBuilder {
     }
   }
   bool sums_before_drain() const {
-    return blocks_.tied_last >= 0 && shape_.route == Route::loop && shape_.chunks == 1 &&
-           has_head() && plan_.schedule->splits_backward && !plan_.schedule->optimizer_barrier &&
+    return blocks_.shared_last >= 0 && lowering_.model.tied_embeddings &&
+           shape_.route == Route::loop && shape_.chunks == 1 && has_head() &&
+           plan_.schedule->splits_backward && !plan_.schedule->optimizer_barrier &&
            !plan_.optimizer_barrier && plan_.zero_stage < 2 && !keeps_gradients_away(plan_);
   }
 
@@ -286,6 +289,7 @@ class StageBuilder {
     const UnitBlocks* blocks = nullptr;
     BlockCall at;
     bool is_layer = false;
+    bool is_brief = false;  // nothing hides beside it
   };
   std::vector<Unit> units_of(int chunk) const {
     const ChunkLayout& layout = program_.chunks[static_cast<std::size_t>(chunk)];
@@ -294,13 +298,30 @@ class StageBuilder {
     for (int position = 0; position < layout.layers; ++position) {
       units.push_back({&layer_blocks(layout, position), layer_call(chunk, position, -1), true});
     }
-    if (has_head(chunk)) units.push_back({&blocks_.head, {.position = layout.layers}});
+    if (!has_head(chunk)) return units;
+    // The head and the embeddings of MTP layers stand where the state before those is.
+    const int depths = lowering_.model.mtp_layers;
+    const BlockCall at{.position = layout.layers - depths};
+    if (depths > 0) units.insert(units.end() - depths, {&blocks_.mtp_embedding, at, false, true});
+    units.push_back({&blocks_.head, at});
     return units;
   }
 
   static BlockCall block_call(BlockCall at, int block) {
     at.block = block;
     return at;
+  }
+
+  // Those whose weights and activations come beside unit `at`: the one after it, and the one after
+  // that where this has no time.
+  static std::vector<std::size_t> next_units(const std::vector<Unit>& units, std::size_t at) {
+    if (at > 0 && units[at].is_brief) return {};
+    std::vector<std::size_t> next;
+    for (std::size_t i = at + 1; i < units.size(); ++i) {
+      next.push_back(i);
+      if (!units[i].is_brief) break;
+    }
+    return next;
   }
 
   // The weights of the unit after `at`, beside it; it must have an input for that.
@@ -352,7 +373,9 @@ class StageBuilder {
     if (!has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.receive_forward));
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_next_copies(body, units, i, StepPass::forward);
-      if (i + 1 < units.size()) call_next_fetch(body, units[i], units[i + 1], StepPass::forward);
+      for (const std::size_t next : next_units(units, i)) {
+        call_next_fetch(body, units[i], units[next], StepPass::forward);
+      }
       await_activations(body, units, i);
       call(body, block_call(units[i].at, units[i].blocks->forward));
     }
@@ -406,9 +429,9 @@ class StageBuilder {
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_next_copies(body, units, i, pass);
-      if (moves && i + 1 < units.size()) {
-        call_next_fetch(body, units[i], units[i + 1], pass);
-        call_next_restore(body, units[i], units[i + 1]);
+      for (const std::size_t next : moves ? next_units(units, i) : std::vector<std::size_t>{}) {
+        call_next_fetch(body, units[i], units[next], pass);
+        call_next_restore(body, units[i], units[next]);
       }
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
@@ -417,13 +440,14 @@ class StageBuilder {
     }
     if (moves && !has_embedding(chunk)) call(body, boundary(chunk, -1, blocks_.send_gradient));
     if (waits_for_sums() && plan_.zero_stage >= 2) call(body, sums[1]);
-    if (part == Part::head && last) call(body, {.block = blocks_.tied_last});
+    if (part == Part::head && last) call(body, {.block = blocks_.shared_last});
     return body;
   }
 
   void add_ends(Body& body, int UnitBlocks::*block) const {
     if (has_embedding()) call(body, {.block = blocks_.embedding.*block});
     if (has_head()) call(body, {.block = blocks_.head.*block});
+    if (has_head()) call(body, {.block = blocks_.mtp_embedding.*block});
   }
 
   void add_units(Body& body, int UnitBlocks::*block) const {
@@ -468,8 +492,8 @@ class StageBuilder {
   void finish() {
     Body body;
     const bool overlapped = plan_.overlap.data_parallel;
-    if (has_embedding()) call(body, {.block = blocks_.tied_first});
-    if (has_head() && !sums_before_drain()) call(body, {.block = blocks_.tied_last});
+    if (has_embedding()) call(body, {.block = blocks_.shared_first});
+    if (has_head() && !sums_before_drain()) call(body, {.block = blocks_.shared_last});
     // The embedding's backward pass is the last of all: nothing is left to hide behind. A head that
     // is its copy waits for it.
     const auto reduces = [&](const UnitBlocks& end) { return !overlapped || !end.reduced_in_pass; };
@@ -477,6 +501,7 @@ class StageBuilder {
       call(body, {.block = blocks_.embedding.reduction});
     }
     if (has_head() && reduces(blocks_.head)) call(body, {.block = blocks_.head.reduction});
+    if (has_head()) call(body, {.block = blocks_.mtp_embedding.reduction});
     if (!overlapped) add_layers(body, &UnitBlocks::reduction);
     add_units(body, &UnitBlocks::late_reduction);
     add_units(body, &UnitBlocks::mirror);

@@ -68,7 +68,7 @@ constexpr std::array<std::string_view, 58> kKinds = {
     "send",
     "receive",
 };
-constexpr std::array<std::string_view, 33> kOperators = {
+constexpr std::array<std::string_view, 37> kOperators = {
     "attention norm",
     "qkv projection",
     "query down",
@@ -96,6 +96,10 @@ constexpr std::array<std::string_view, 33> kOperators = {
     "mlp residual",
     "gather copy",
     "scatter copy",
+    "mtp state norm",
+    "mtp embedding norm",
+    "mtp concatenation",
+    "mtp projection",
     "embedding",
     "embedding copy",
     "final norm",

@@ -109,7 +109,8 @@ OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan)
     }
   };
   for (int index = 0; index < kLayerKinds; ++index) {
-    const LayerKind kind = layer_kind_at(index);
+    if (index == kMtpKind && j.model.mtp_layers == 0) continue;
+    const LayerKind kind = layer_kind_at(j.model, index);
     if (kind.moe && j.model.experts == 0) continue;
     add(layer_operators(j.model, j.training, shard, kind), kind, true);
   }

@@ -38,18 +38,18 @@ SequenceFlop sequence_forward_flop(const Transformer& model, const Training& tra
                                    AttentionCount count) {
   std::array<LayerFlop, kLayerKinds> by_kind;
   for (std::size_t index = 0; index < by_kind.size(); ++index) {
-    const LayerKind kind = layer_kind_at(static_cast<int>(index));
+    const LayerKind kind = layer_kind_at(model, static_cast<int>(index));
     if (kind.moe && model.experts == 0) continue;
     by_kind[index] = layer_flop(model, training, count, kind);
   }
   SequenceFlop sum;
-  for (int layer = 0; layer < model.layers; ++layer) {
+  for (int layer = 0; layer < layers_with_mtp(model); ++layer) {
     const LayerFlop& flop = by_kind[static_cast<std::size_t>(index_of(layer_kind(model, layer)))];
     sum.layers += flop.all;
     sum.attention_core += flop.core;
   }
   for (const Operator& op : head_operators(model, training, LayerShard{})) {
-    sum.head += op.forward / op.replicas;
+    sum.head += (1 + model.mtp_layers) * (op.forward / op.replicas);
   }
   return sum;
 }

@@ -14,9 +14,9 @@ namespace trainyard {
 enum class AttentionCount { full, causal };
 
 struct SequenceFlop {    // of one sequence, forward
-  Flops layers;          // all layers
+  Flops layers;          // all layers, those of multi-token prediction among them
   Flops attention_core;  // the part of `layers` that is the attention core
-  Flops head;
+  Flops head;            // of every token that is predicted
 };
 SequenceFlop sequence_forward_flop(const Transformer& model, const Training& training,
                                    AttentionCount count = AttentionCount::full);

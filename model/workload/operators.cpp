@@ -106,6 +106,20 @@ void append_sequence_copy(const OperatorContext& context, OperatorKind kind, Ope
 
 namespace {
 
+// The projection is column-parallel; its output is gathered (Megatron-Core's eh_proj).
+void append_mtp_input(const OperatorContext& context, OperatorList& list) {
+  const double elements = context.local_tokens * context.hidden;
+  list.push_back(hidden_norm(context, OperatorKind::mtp_embedding_norm));
+  list.push_back(hidden_norm(context, OperatorKind::mtp_state_norm));
+  list.push_back(memory_bound(OperatorKind::mtp_concatenation, 4 * elements * context.activation,
+                              3 * elements * context.activation, 0));
+  const double inputs = 2 * context.hidden;
+  list.push_back(
+      layer_gemm(context, OperatorKind::mtp_projection,
+                 {.m = context.tokens, .n = context.hidden / context.tensor, .k = inputs},
+                 context.gemm_input * context.local_tokens * inputs));
+}
+
 // From the last GEMM on: its input is kept, its output nowhere.
 void mark_after_last_saved(OperatorList& list) {
   std::size_t last = list.size();
@@ -139,6 +153,7 @@ OperatorList layer_operators(const Transformer& model, const Training& training,
                              const LayerShard& shard, LayerKind kind) {
   const OperatorContext context = operator_context(model, training, shard);
   OperatorList list;
+  if (kind.mtp) append_mtp_input(context, list);
   list.push_back(hidden_norm(context, OperatorKind::attention_norm));
   append_attention(context, kind.sliding, list);
   list.push_back(residual(context, OperatorKind::attention_residual));

@@ -43,9 +43,13 @@ enum class OperatorKind : std::uint8_t {
   shared_activation,
   shared_down,
   mlp_residual,
-  gather_copy,   // of what a column-parallel GEMM's input was gathered to; backward of what its
-                 // gradient is scattered from (Stack::copies_sharded_sequences)
-  scatter_copy,  // of what a row-parallel GEMM's output is scattered from, and backward
+  gather_copy,     // of what a column-parallel GEMM's input was gathered to; backward of what its
+                   // gradient is scattered from (Stack::copies_sharded_sequences)
+  scatter_copy,    // of what a row-parallel GEMM's output is scattered from, and backward
+  mtp_state_norm,  // of what an MTP layer takes in: the state before it and an embedding
+  mtp_embedding_norm,
+  mtp_concatenation,  // backward: the state's gradient is added to what the head has for it
+  mtp_projection,
   embedding,
   embedding_copy,  // as scatter_copy
   final_norm,
@@ -117,13 +121,14 @@ LayerShard layer_shard(const Plan& plan);
 // ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
 double expert_capacity(double tokens, int experts_per_token, int experts, double factor);
 
-inline constexpr std::size_t kMaxLayerOperators = 28;
+inline constexpr std::size_t kMaxLayerOperators = 32;
 using OperatorList = InlineVector<Operator, kMaxLayerOperators>;
 
 OperatorList layer_operators(const Transformer& model, const Training& training,
                              const LayerShard& shard, LayerKind kind);
 
-// Embedding lookup (first stage); final norm, output head and cross-entropy (last stage).
+// Embedding lookup (first stage); final norm, output head and cross-entropy (last stage). For every
+// MTP layer the last stage has both once more.
 OperatorList embedding_operators(const Transformer& model, const Training& training,
                                  const LayerShard& shard);
 OperatorList head_operators(const Transformer& model, const Training& training,

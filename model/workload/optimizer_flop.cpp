@@ -41,6 +41,7 @@ UpdateFlop update_flop(const Optimizer& optimizer, const Transformer& transforme
   const double steps = optimizer.orthogonalisation_steps;
   if (steps == 0) return {};
   UpdateFlop flop{.dense = attention(transformer)};
+  if (kind.mtp) flop.dense += iteration(transformer.hidden_size, 2.0 * transformer.hidden_size);
   if (!kind.moe) {
     flop.dense += mlp(transformer, static_cast<double>(transformer.ffn_size));
   } else {

@@ -64,12 +64,19 @@ void add_experts(const Transformer& model, LayerParameters& layer) {
 }  // namespace
 
 LayerKind layer_kind(const Transformer& transformer, int layer) {
+  if (layer >= transformer.layers) return mtp_kind(transformer);
   const int ordinal = layer + 1;
   const bool moe = transformer.experts > 0 && layer >= transformer.dense_layers &&
                    ordinal % transformer.moe_every == 0;
   const int every = transformer.full_attention_every;
   const bool full = every > 0 && ordinal % every == 0;
   return {moe, transformer.sliding_window > 0 && !full};
+}
+
+LayerKind mtp_kind(const Transformer& transformer) {
+  LayerKind kind = layer_kind(transformer, transformer.layers - 1);
+  kind.mtp = true;
+  return kind;
 }
 
 int query_head_dim(const Transformer& transformer) {
@@ -103,6 +110,10 @@ LayerParameters layer_parameters(const Transformer& transformer, LayerKind kind)
     layer.mlp_sharded = mlp_sharded(transformer, static_cast<double>(transformer.ffn_size));
     layer.replicated += when(transformer.biases, h);
   }
+  if (kind.mtp) {
+    layer.mtp_projection = 2 * h * h;
+    layer.replicated += 2 * norm_parameters(transformer);
+  }
   return layer;
 }
 
@@ -113,13 +124,13 @@ EndParameters end_parameters(const Transformer& transformer, std::int64_t sequen
   ends.embedding = matrix;
   ends.positions = when(transformer.learned_positions, static_cast<double>(sequence_length) * h);
   ends.head = when(!transformer.tied_embeddings, matrix);
-  ends.final_norm = norm_parameters(transformer);
+  ends.final_norm = (1 + transformer.mtp_layers) * norm_parameters(transformer);
   return ends;
 }
 
 double parameter_count(const Transformer& transformer, std::int64_t sequence_length) {
   double sum = end_parameters(transformer, sequence_length).total();
-  for (int layer = 0; layer < transformer.layers; ++layer) {
+  for (int layer = 0; layer < layers_with_mtp(transformer); ++layer) {
     sum += layer_parameters(transformer, layer_kind(transformer, layer)).total();
   }
   return sum;
@@ -127,7 +138,7 @@ double parameter_count(const Transformer& transformer, std::int64_t sequence_len
 
 double active_parameter_count(const Transformer& transformer, std::int64_t sequence_length) {
   double idle = 0;
-  for (int layer = 0; layer < transformer.layers; ++layer) {
+  for (int layer = 0; layer < layers_with_mtp(transformer); ++layer) {
     const LayerKind kind = layer_kind(transformer, layer);
     if (!kind.moe) continue;
     const LayerParameters parameters = layer_parameters(transformer, kind);

@@ -2,8 +2,8 @@
 // multi-head, grouped-query or multi-head latent attention (MLA). A plain value; counts only, no
 // sharding.
 //
-// Sources: handbook §1–§2; MLA: DeepSeek-V2 (arXiv 2405.04434) §2.1; MoE: DeepSeek-V3 (arXiv
-// 2412.19437).
+// Sources: handbook §1–§2; MLA: DeepSeek-V2 (arXiv 2405.04434) §2.1; MoE and multi-token prediction
+// (MTP): DeepSeek-V3 (arXiv 2412.19437) §2.1–§2.2.
 #pragma once
 
 #include <cstdint>
@@ -56,20 +56,39 @@ struct Transformer {
   std::int64_t shared_expert_ffn_size = 0;
   int dense_layers = 0;  // leading layers with the dense MLP
   int moe_every = 1;     // beyond them, layer i (0-based) is MoE when (i + 1) % moe_every == 0
+
+  // D, beside `layers`: each predicts one token further on, from the hidden state of the one before
+  // it and the embedding of the token that was to be predicted there.
+  int mtp_layers = 0;
 };
 
 // What distinguishes one layer of a network from another; layers of one kind cost the same.
 struct LayerKind {
   bool moe = false;
   bool sliding = false;
+  bool mtp = false;  // and what joins state and embedding before it; else as the last layer
   friend bool operator==(LayerKind, LayerKind) = default;
 };
-inline constexpr int kLayerKinds = 4;
-constexpr int index_of(LayerKind kind) { return (kind.moe ? 2 : 0) + (kind.sliding ? 1 : 0); }
-constexpr LayerKind layer_kind_at(int index) { return {index >= 2, index % 2 == 1}; }
+inline constexpr int kLayerKinds = 5;
+inline constexpr int kMtpKind = 4;  // one network has MTP layers of one kind
+constexpr int index_of(LayerKind kind) {
+  return kind.mtp ? kMtpKind : (kind.moe ? 2 : 0) + (kind.sliding ? 1 : 0);
+}
 
-// Requires: 0 <= layer < transformer.layers.
+// MTP layers are those behind the last. Requires: 0 <= layer < layers + mtp_layers.
 LayerKind layer_kind(const Transformer& transformer, int layer);
+LayerKind mtp_kind(const Transformer& transformer);
+inline LayerKind layer_kind_at(const Transformer& transformer, int index) {
+  return index == kMtpKind ? mtp_kind(transformer) : LayerKind{index >= 2, index % 2 == 1};
+}
+inline int layers_with_mtp(const Transformer& transformer) {
+  return transformer.layers + transformer.mtp_layers;
+}
+
+// Whether the last stage of a pipeline needs the embedding too.
+inline bool shares_embedding(const Transformer& transformer) {
+  return transformer.tied_embeddings || transformer.mtp_layers > 0;
+}
 
 // Elements of one query (= key) head and of one value head.
 int query_head_dim(const Transformer& transformer);
@@ -82,20 +101,22 @@ double shared_expert_width(const Transformer& transformer);
 // shards. The bias of a row-parallel projection is replicated where its matrix is sharded.
 struct LayerParameters {
   double attention_sharded = 0;  // QKV (query part), output, MLA up-projections, sinks: 1/t each
-  double kv_sharded = 0;     // key and value projections: 1/t, or replicated t/g-fold when g < t
-  double mlp_sharded = 0;    // dense MLP and shared experts: 1/t
-  double experts = 0;        // routed experts, all E: 1/(e·e_t)
-  double expert_biases = 0;  // of their row-parallel projections: 1/e
-  double replicated = 0;     // norms, router, row-parallel biases, MLA down-projections, …
-  double router = 0;         // the part of `replicated` that is the router
+  double kv_sharded = 0;      // key and value projections: 1/t, or replicated t/g-fold when g < t
+  double mlp_sharded = 0;     // dense MLP and shared experts: 1/t
+  double mtp_projection = 0;  // from state and embedding, 2h × h: 1/t
+  double experts = 0;         // routed experts, all E: 1/(e·e_t)
+  double expert_biases = 0;   // of their row-parallel projections: 1/e
+  double replicated = 0;      // norms, router, row-parallel biases, MLA down-projections, …
+  double router = 0;          // the part of `replicated` that is the router
   double total() const {
-    return attention_sharded + kv_sharded + mlp_sharded + experts + expert_biases + replicated;
+    return attention_sharded + kv_sharded + mlp_sharded + mtp_projection + experts + expert_biases +
+           replicated;
   }
 };
 LayerParameters layer_parameters(const Transformer& transformer, LayerKind kind);
 
 // Parameters of the embedding (V·h), the learned positions (s·h or 0), the output head (V·h; 0 when
-// tied) and the final norm.
+// tied) and the final norms: MTP layers share embedding and head, but have a norm each before it.
 struct EndParameters {
   double embedding = 0;
   double positions = 0;

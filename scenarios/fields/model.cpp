@@ -8,6 +8,7 @@ namespace {
 
 constexpr CountShape kSizeOrNone{.least = 0, .most = 1e8};
 constexpr CountShape kHeadOrNone{.least = 0, .most = 1e6};
+constexpr CountShape kMtpLayers{.least = 0, .most = 8};
 
 // A field of the latent attention, which is there as soon as one of its ranks is.
 Field<Transformer> latent(std::string key, int LatentAttention::*member, std::string doc) {
@@ -122,6 +123,9 @@ std::vector<Field<Transformer>> model_fields() {
             "beyond the leading dense layers, layer i (from 0) is MoE when this divides i + 1"),
       flag("router_correction_bias", &T::router_correction_bias,
            "a bias an expert in the router (DeepSeek-V3)"),
+      count("mtp_layers", &T::mtp_layers,
+            "D: multi-token prediction, a layer and a use of the head for each further token",
+            kMtpLayers),
   };
 }
 

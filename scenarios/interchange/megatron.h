@@ -26,7 +26,7 @@ Expected<std::vector<int>> parse_python_list(std::string_view text);
 std::string python_list(const std::vector<int>& values);
 
 // "Et*3|t*4|t*3L": layers of each chunk, in the order in which a micro-batch passes them.
-Expected<std::vector<int>> parse_pipeline_layout(std::string_view text);
-std::string pipeline_layout(const std::vector<int>& layers);
+Expected<std::vector<int>> parse_pipeline_layout(std::string_view text, int mtp_layers = 0);
+std::string pipeline_layout(const std::vector<int>& layers, int mtp_layers = 0);
 
 }  // namespace trainyard

@@ -187,6 +187,7 @@ void add_network(const Scenario& scenario, const Plan& plan, Arguments& argument
   const Transformer& model = scenario.job.model;
   const std::int64_t length = scenario.job.training.sequence_length;
   arguments.add("--num-layers", model.layers);
+  if (model.mtp_layers > 0) arguments.add("--mtp-num-layers", model.mtp_layers);
   arguments.add("--hidden-size", model.hidden_size);
   arguments.add("--ffn-hidden-size", model.ffn_size);
   add_attention(model, arguments);
@@ -244,17 +245,17 @@ void add_sharding(const Plan& plan, Arguments& arguments) {
   arguments.add("--ckpt-format", "fsdp_dtensor");
 }
 
-void add_pipeline(const Plan& plan, int layers, Arguments& arguments) {
+void add_pipeline(const Plan& plan, const Transformer& model, Arguments& arguments) {
   arguments.add("--pipeline-model-parallel-size", plan.pipeline_parallel);
   const bool chunks = plan.virtual_stages > 1;
   const int all = plan.pipeline_parallel * plan.virtual_stages;
-  const LayersOfChunks of_chunks(plan, layers);
+  const LayersOfChunks of_chunks(plan, model.layers);
   std::vector<int> list;
   list.reserve(static_cast<std::size_t>(all));
   for (int chunk = 0; chunk < all; ++chunk) list.push_back(of_chunks[chunk]);
   const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
   if (!even) {
-    arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list));
+    arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list, model.mtp_layers));
   }
   if (chunks) {
     arguments.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
@@ -266,7 +267,7 @@ void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) 
   arguments.add("--tensor-model-parallel-size", plan.tensor_parallel);
   arguments.flag("--sequence-parallel", plan.sequence_parallel && plan.tensor_parallel > 1);
   arguments.flag("--tp-comm-overlap", plan.overlap.tensor_parallel && plan.tensor_parallel > 1);
-  add_pipeline(plan, model.layers, arguments);
+  add_pipeline(plan, model, arguments);
   arguments.add("--context-parallel-size", plan.context_parallel);
   if (plan.context_parallel_algorithm != ContextAlgorithm::ring) {
     const bool ulysses = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;

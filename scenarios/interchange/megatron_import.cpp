@@ -15,9 +15,9 @@ constexpr std::string_view kStack = "megatron-core";
 
 // Options that change time or memory and are not read below.
 constexpr auto kChangingMegatronKeys = std::to_array<std::string_view>(
-    {"mtp_num_layers", "encoder_num_layers", "decoder_num_layers", "encoder_seq_length",
-     "decoder_seq_length", "hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model",
-     "spec", "retro_add_retriever", "hierarchical_context_parallel_sizes",
+    {"encoder_num_layers", "decoder_num_layers", "encoder_seq_length", "decoder_seq_length",
+     "hybrid_override_pattern", "hybrid_layer_pattern", "is_hybrid_model", "spec",
+     "retro_add_retriever", "hierarchical_context_parallel_sizes",
      "heterogeneous_layers_config_path", "use_legacy_models", "use_torch_fsdp2",
      "fp32_residual_connection", "distribute_saved_activations", "moe_layer_recompute",
      "moe_extended_tp", "moe_use_upcycling", "no_persist_layer_norm_fusion",
@@ -101,6 +101,7 @@ constexpr auto kNeutralMegatronKeys = std::to_array<std::string_view>({"accumula
                                                                        "moe_token",
                                                                        "moe_z_loss",
                                                                        "nccl_",
+                                                                       "mtp_loss",
                                                                        "no_",
                                                                        "node_rank",
                                                                        "norm_epsilon",
@@ -235,6 +236,7 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
   Transformer model;
   model.name = name;
   model.layers = static_cast<int>(options.count("num_layers", 1, 100'000).value_or(1));
+  model.mtp_layers = static_cast<int>(options.count("mtp_num_layers", 0, 8).value_or(0));
   model.hidden_size = options.degree("hidden_size");
   const std::string activation = options.text("activation_func");
   model.gated_mlp = options.flag("swiglu") || options.flag("quick_geglu") ||
@@ -380,14 +382,14 @@ std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan
 }
 
 // Layers of every chunk, from a layout or from the first and last stage's.
-std::vector<int> read_layers(Options& options, int layers, const PlanRequest& plan) {
+std::vector<int> read_layers(Options& options, const Transformer& model, const PlanRequest& plan) {
   const std::string layout = options.text("pipeline_model_parallel_layout");
-  if (layout.empty()) return read_ends(options, layers, plan);
-  const auto parsed = parse_pipeline_layout(layout);
+  if (layout.empty()) return read_ends(options, model.layers, plan);
+  const auto parsed = parse_pipeline_layout(layout, model.mtp_layers);
   if (parsed) return *parsed;
   options.refuse("pipeline_model_parallel_layout",
                  parsed.error().message.substr(parsed.error().message.find("allowed: ") + 9));
-  return read_ends(options, layers, plan);
+  return read_ends(options, model.layers, plan);
 }
 
 // What make_plan would choose by itself is not said.
@@ -466,8 +468,7 @@ void read_plan(Options& options, const Transformer& model, ScenarioDraft& draft)
   read_virtual_stages(options, model.layers, plan);
   options.flag("account_for_embedding_in_pipeline_split");
   options.flag("account_for_loss_in_pipeline_split");
-  plan.layers_per_stage =
-      unless_default(read_layers(options, model.layers, plan), model.layers, plan);
+  plan.layers_per_stage = unless_default(read_layers(options, model, plan), model.layers, plan);
   plan.expert_parallel = options.degree("expert_model_parallel_size");
   const int expert_tensor = model.experts > 0 ? plan.tensor_parallel : 1;  // arguments.py's default
   plan.expert_tensor_parallel = options.degree("expert_tensor_parallel_size", expert_tensor);

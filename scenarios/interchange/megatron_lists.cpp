@@ -156,7 +156,13 @@ std::string python_list(const std::vector<int>& values) {
   return fmt::format("({})", fmt::join(parts, "+"));
 }
 
-Expected<std::vector<int>> parse_pipeline_layout(std::string_view text) {
+namespace {
+
+std::string mtp_text(int layers) { return std::string(static_cast<std::size_t>(layers), 'm'); }
+
+}  // namespace
+
+Expected<std::vector<int>> parse_pipeline_layout(std::string_view text, int mtp_layers) {
   std::string plain(text);
   std::erase(plain, ',');
   const auto whole = written_out(plain);
@@ -166,7 +172,12 @@ Expected<std::vector<int>> parse_pipeline_layout(std::string_view text) {
   if (!whole || whole->find_first_not_of("ELtm|") != std::string::npos) {
     return bad("E, t and L, stages between |");
   }
-  if (whole->find('m') != std::string::npos) return bad("no layer of multi-token prediction (m)");
+  const auto predicting = static_cast<std::size_t>(std::ranges::count(*whole, 'm'));
+  const std::string end = mtp_text(mtp_layers) + "L";
+  if (predicting + 1 != end.size() || (predicting > 0 && !whole->ends_with(end))) {
+    return bad(mtp_layers == 0 ? "no layer of multi-token prediction (m)"
+                               : fmt::format("{} at the end", end));
+  }
   const bool ends = whole->starts_with('E') && whole->ends_with('L') &&
                     std::ranges::count(*whole, 'E') == 1 && std::ranges::count(*whole, 'L') == 1;
   if (!ends) return bad("the embedding E first and the loss L last");
@@ -178,12 +189,12 @@ Expected<std::vector<int>> parse_pipeline_layout(std::string_view text) {
   return layers;
 }
 
-std::string pipeline_layout(const std::vector<int>& layers) {
+std::string pipeline_layout(const std::vector<int>& layers, int mtp_layers) {
   std::string text = "E";
   for (std::size_t chunk = 0; chunk < layers.size(); ++chunk) {
     text += (chunk == 0 ? "" : "|") + repeated("t", layers[chunk]);
   }
-  return text + "L";
+  return text + mtp_text(mtp_layers) + "L";
 }
 
 }  // namespace trainyard

@@ -71,6 +71,24 @@ TEST(RunCommand, RefusesAnotherNumberOfRanksThanThePlanHas) {
   EXPECT_NE(ran.err.find("has 2 ranks"), std::string::npos) << ran.err;
 }
 
+TEST(RunCommand, RefusesMultiTokenPrediction) {
+  const std::string scenario = write_scratch("mtp.json", R"({
+    "trainyard": "scenario/1", "name": "mtp",
+    "model": { "layers": 2, "hidden_size": 32, "attention_heads": 4, "vocabulary": 64,
+               "mtp_layers": 1 },
+    "cluster": { "node": "dgx-h100-80gb", "nodes": 1 },
+    "training": { "global_batch": 8, "sequence_length": 8, "precision": "fp32",
+                  "optimizer": "adam", "stack": "megatron-core" },
+    "plan": { "tensor_parallel": 1 } })")
+                                   .string();
+  const Ran ran = run_trainyard(fmt::format("run {}", scenario));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.out.empty()) << ran.out;
+  EXPECT_EQ(lines_of(ran.err).size(), 1U) << ran.err;
+  EXPECT_NE(ran.err.find("/model/mtp_layers: found 1; executed is 0"), std::string::npos)
+      << ran.err;
+}
+
 // A layer of 16·h² = 2^36 weights of which each takes 16 bytes in fp32 with Adam: a TiB.
 TEST(RunCommand, RefusesANetworkThatTheMachineCannotHold) {
   const std::string scenario = write_scratch("large.json", R"({

@@ -216,7 +216,7 @@ class EveryPlan {
     const int pipeline = request_.pipeline_parallel;
     const int most = job_.model.layers - (request_.layers_per_stage.empty() ? pipeline - 1 : 0);
     request_.recompute = {.mode = RecomputeMode::full};
-    for (int layers = 1; layers < most; ++layers) {
+    for (int layers = 1; layers < most + job_.model.mtp_layers; ++layers) {
       request_.recompute.full_layers = layers;
       visit_(*plan_if_legal(request_, job_.model, job_.cluster, job_.training));
     }
@@ -297,6 +297,26 @@ void expect_the_same(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(40); }
+
+void expect_the_same_with_multi_token_prediction(int scenarios) {
+  constexpr Objective kObjectives[] = {Objective::step_time, Objective::memory, Objective::cost,
+                                       Objective::step_time, Objective::energy};
+  RandomJobs drawn(23);
+  for (int i = 0; i < scenarios; ++i) {
+    Job job = drawn.next();
+    job.model.mtp_layers = 1;
+    expect_the_same(prepare(job), kObjectives[i % 5], i);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithMultiTokenPrediction) {
+  expect_the_same_with_multi_token_prediction(20);
+}
+
+TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithMultiTokenPredictionInMany) {
+  expect_the_same_with_multi_token_prediction(300);
+}
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedLayers) {
   RandomJobs drawn(12);

@@ -254,6 +254,19 @@ TEST(HuggingFaceText, CountsTheIndexerOfSparseAttention) {
   EXPECT_THAT(read->assumptions, ::testing::Contains(HasSubstr("attention to all keys")));
 }
 
+// Published counts of DeepSeek-V3 are without it: 671 billion (handbook, section 2). What it adds
+// is in tests/model/workload/mtp_test.cpp.
+TEST(HuggingFaceText, SaysWhatMultiTokenPredictionWouldAdd) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto read = read_huggingface(shared / "models" / "hf" / "DeepSeek-V3.json");
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->model.mtp_layers, 0);
+  EXPECT_EQ(parameter_count(read->model, 4096), 671'026'419'200);
+  EXPECT_THAT(read->assumptions,
+              ::testing::Contains(::testing::AllOf(HasSubstr("\"mtp_layers\": 1 adds it"),
+                                                   HasSubstr("11610068224 parameters"))));
+}
+
 TEST(HuggingFaceText, ReadsPatternsOfWindows) {
   const auto pattern = [](const std::string& more) {
     const Transformer model = parse_huggingface(with_sizes(more), "config").value().model;

@@ -99,15 +99,14 @@ AttentionShape core_shape(const Lowering& lowering, bool sliding) {
           .sliding = windowed};
 }
 
-Branch attention_branch(NetworkUnit& unit, const LayerMiddle& middle) {
-  const Lowering& lowering = unit.lowering();
+Branch attention_branch(NetworkUnit& unit, const LayerInput& input, const LayerMiddle& middle) {
   Branch branch{.names = kAttentionNames,
                 .norm = make_norm(unit, OperatorKind::attention_norm, kAttentionNormNames),
                 .last = output_projection(unit),
                 .residual = OperatorKind::attention_residual,
-                .stream = reads(lowering.hidden),
+                .stream = input.stream,
                 .next = reads(middle.stream),
-                .stream_gradient = reads(lowering.gradient),
+                .stream_gradient = input.gradient,
                 .next_gradient = reads(middle.gradient)};
   if (!unit.model().latent_attention) branch.first = qkv_projection(unit);
   if (unit.model().biases) {
@@ -204,9 +203,10 @@ HeadBuffers append_heads_gradient(NetworkUnit& unit, const AttentionHalf& half, 
 
 }  // namespace
 
-AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle) {
+AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerInput& input,
+                               const LayerMiddle& middle) {
   const HeadWidths widths = head_widths(unit.lowering());
-  AttentionHalf half{.branch = attention_branch(unit, middle),
+  AttentionHalf half{.branch = attention_branch(unit, input, middle),
                      .shape = core_shape(unit.lowering(), kind.sliding),
                      .queries_cut = widths.queries,
                      .keys_cut = widths.keys,

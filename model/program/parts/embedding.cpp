@@ -19,7 +19,7 @@ Operation embedding_operation(const NetworkUnit& unit, OperationKind kind) {
 }
 
 // Sums up what the ranks find; with sequence parallelism each gets its own tokens of it.
-void append_lookup(NetworkUnit& unit, int tokens, Parameter table, Operand into) {
+void append_found(NetworkUnit& unit, int tokens, Parameter table, Operand into) {
   const std::int64_t width = unit.model().hidden_size;
   const bool scatters = unit.lowering().plan.sequence_parallel;
   const Operand found = scatters ? reads(unit.whole_activation("embedding rows", width)) : into;
@@ -27,6 +27,13 @@ void append_lookup(NetworkUnit& unit, int tokens, Parameter table, Operand into)
   lookup.operands = {reads(tokens), reads(table.weight), with_access(found, Access::create)};
   unit.add(Phase::forward, lookup);
   unit.reduced(Phase::forward, found, into);
+}
+
+void append_found_gradient(NetworkUnit& unit, int tokens, Parameter table, Operand gradient) {
+  const Operand whole = unit.gathered(Phase::input_gradient, gradient, "embedding output gradient");
+  Operation scatter_add = embedding_operation(unit, OperationKind::embedding_gradient);
+  scatter_add.operands = {reads(tokens), whole, updates(table.gradient)};
+  unit.add(Phase::input_gradient, scatter_add);
 }
 
 void append_positions(NetworkUnit& unit, Parameter rows, Operand sum, Operand output) {
@@ -64,6 +71,12 @@ Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end) {
   return unit.parameter(matrix, PartialGradient::none, end);
 }
 
+void append_lookup(NetworkUnit& unit, Parameter table, Operand into, Operand gradient) {
+  const int tokens = token_buffer(unit);
+  append_found(unit, tokens, table, into);
+  append_found_gradient(unit, tokens, table, gradient);
+}
+
 void add_embedding(NetworkUnit& unit, Parameter table) {
   const bool positions = unit.model().learned_positions;
   const Operand stream = reads(unit.lowering().hidden);
@@ -71,7 +84,7 @@ void add_embedding(NetworkUnit& unit, Parameter table) {
   const Operand sum = positions ? reads(unit.local_activation("embedding sum")) : output;
   const int tokens = token_buffer(unit);
   Parameter rows;
-  append_lookup(unit, tokens, table, sum);
+  append_found(unit, tokens, table, sum);
   if (positions) {
     rows = unit.replicated({"position table", "position table gradient",
                             unit.lowering().training.sequence_length, unit.model().hidden_size});
@@ -80,10 +93,7 @@ void add_embedding(NetworkUnit& unit, Parameter table) {
   const Operand gradient =
       unit.drops() ? append_dropout(unit, output) : reads(unit.lowering().gradient);
 
-  const Operand whole = unit.gathered(Phase::input_gradient, gradient, "embedding output gradient");
-  Operation scatter_add = embedding_operation(unit, OperationKind::embedding_gradient);
-  scatter_add.operands = {reads(tokens), whole, updates(table.gradient)};
-  unit.add(Phase::input_gradient, scatter_add);
+  append_found_gradient(unit, tokens, table, gradient);
   if (!positions) return;
   Operation add_gradient = embedding_operation(unit, OperationKind::positions_gradient);
   add_gradient.operands = {gradient, updates(rows.gradient)};

@@ -80,6 +80,42 @@ void append_cross_entropy_gradient(NetworkUnit& unit, const CrossEntropy& entrop
   unit.add(Phase::input_gradient, gradient);
 }
 
+// What makes the logits of one token ahead, and their loss.
+struct Prediction {
+  Operand stream, gradient;
+  NormPart norm;
+  CrossEntropy entropy;
+  int input = -1;
+};
+
+Prediction append_prediction(NetworkUnit& unit, const LinearPart& head, int depth) {
+  const Lowering& lowering = unit.lowering();
+  Prediction prediction{
+      .stream = reads(lowering.hidden, depth),
+      .gradient = reads(lowering.gradient, depth),
+      .norm = make_norm(unit, OperatorKind::final_norm, kFinalNormNames),
+      .entropy = make_cross_entropy(unit, static_cast<std::int64_t>(head.shape.n)),
+      .input = unit.local_activation("head input")};
+  append_norm(unit, prediction.norm, prediction.stream, prediction.input);
+  const Operand gathered = unit.gathered(Phase::forward, reads(prediction.input), "head gathered");
+  append_linear(unit, head, gathered, {prediction.entropy.logits});
+  append_cross_entropy(unit, prediction.entropy);
+  return prediction;
+}
+
+void append_prediction_gradient(NetworkUnit& unit, const LinearPart& head,
+                                const Prediction& prediction) {
+  const int logits = prediction.entropy.logits;
+  append_cross_entropy_gradient(unit, prediction.entropy);
+  const Operand again =
+      unit.gathered(Phase::weight_gradient, reads(prediction.input), "head regathered");
+  const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
+  append_input_gradient(unit, head, {reads(logits)}, creates(partial));
+  const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");
+  append_weight_gradient(unit, head, again, {reads(logits)});
+  append_norm_gradient(unit, prediction.norm, prediction.stream, reduced, prediction.gradient);
+}
+
 }  // namespace
 
 void add_head(NetworkUnit& unit, Parameter table) {
@@ -90,24 +126,14 @@ void add_head(NetworkUnit& unit, Parameter table) {
                         .biases = {},
                         .shape = gemm_shape(lowering, matrix.rows, matrix.columns),
                         .dtype = lowering.training.precision.head_gemm};
-  const std::int64_t columns = matrix.rows;
-  const NormPart norm = make_norm(unit, OperatorKind::final_norm, kFinalNormNames);
-  const CrossEntropy entropy = make_cross_entropy(unit, columns);
-  const Operand stream = reads(lowering.hidden);
-  const int input = unit.local_activation("head input");
-
-  append_norm(unit, norm, stream, input);
-  const Operand gathered = unit.gathered(Phase::forward, reads(input), "head gathered");
-  append_linear(unit, head, gathered, {entropy.logits});
-  append_cross_entropy(unit, entropy);
-
-  append_cross_entropy_gradient(unit, entropy);
-  const Operand again = unit.gathered(Phase::weight_gradient, reads(input), "head regathered");
-  const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
-  append_input_gradient(unit, head, {reads(entropy.logits)}, creates(partial));
-  const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");
-  append_weight_gradient(unit, head, again, {reads(entropy.logits)});
-  append_norm_gradient(unit, norm, stream, reduced, reads(lowering.gradient));
+  // The furthest token first, as Megatron-Core has it; and back.
+  std::vector<Prediction> predictions;
+  for (int depth = unit.model().mtp_layers; depth >= 0; --depth) {
+    predictions.push_back(append_prediction(unit, head, depth));
+  }
+  for (std::size_t i = predictions.size(); i-- > 0;) {
+    append_prediction_gradient(unit, head, predictions[i]);
+  }
 }
 
 }  // namespace trainyard

@@ -16,9 +16,9 @@ const ProgramBuffer& buffer_in(const Lowering& lowering, int buffer) {
   return lowering.program.buffers[static_cast<std::size_t>(buffer)];
 }
 
-// What the layer makes, and its input.
+// What the layer makes, and its inputs.
 std::set<int> made_forward(const Lowering& lowering, const NetworkUnit& unit) {
-  std::set<int> made = {lowering.hidden};
+  std::set<int> made = {lowering.hidden, lowering.embedded};
   for (const Operation& operation : unit.forward()) {
     for (const Operand& operand : operation.operands) {
       if (operand.access == Access::create && operand.ahead == 0) made.insert(operand.buffer);

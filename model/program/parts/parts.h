@@ -81,6 +81,11 @@ void finish_branch_gradient(NetworkUnit& unit, const Branch& branch, int input_g
 
 // ---- Units ------------------------------------------------------------------------------
 
+// The stream as the layer reads it, and its gradient.
+struct LayerInput {
+  Operand stream, gradient;
+};
+
 // The stream between attention and MLP, and its gradient.
 struct LayerMiddle {
   int stream = -1, gradient = -1;
@@ -120,7 +125,8 @@ struct AttentionHalf {
   std::vector<int> block_scores;  // of a ring without a fused kernel, by step: before the softmax
   RingPlaces ring;                // the last block that came stays for backward
 };
-AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerMiddle& middle);
+AttentionHalf append_attention(NetworkUnit& unit, LayerKind kind, const LayerInput& input,
+                               const LayerMiddle& middle);
 void append_attention_gradient(NetworkUnit& unit, const AttentionHalf& half, bool repeats_core);
 
 void append_latent_heads(NetworkUnit& unit, AttentionHalf& half);
@@ -137,10 +143,15 @@ HeadBuffers append_core_gradient(NetworkUnit& unit, const AttentionHalf& half, i
 
 void add_layer(NetworkUnit& unit, LayerKind kind, Repeats repeats);
 
-// The matrix of the embedding, or of the head; one for both where they are tied on one stage: then
-// `end` says whether every pass meets both.
+// The matrix of the embedding, or of the head; one for both where they are tied on one stage, and
+// one for the embedding and that of MTP layers: then `end` says whether every pass meets all of
+// them.
 Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end);
 void add_embedding(NetworkUnit& unit, Parameter table);
+// The embeddings that MTP layers take in, for all of them.
+void add_mtp_embedding(NetworkUnit& unit, Parameter table);
+// Of other tokens, without positions: what it makes, and the gradient that it has of that.
+void append_lookup(NetworkUnit& unit, Parameter table, Operand into, Operand gradient);
 void add_head(NetworkUnit& unit, Parameter table);
 
 // ---- Between the passes -------------------------------------------------------------------
@@ -166,8 +177,8 @@ std::vector<Operation> weight_gather(const Lowering& lowering,
 // Adds them up over the two stages that hold copies of the same layers; empty where none do.
 std::vector<Operation> mirror_reduction(const Lowering& lowering,
                                         const std::vector<Parameter>& parameters);
-// Of the two copies of a tied matrix, on the first and the last stage.
-Operation tied_reduction(const Lowering& lowering, Parameter table);
+// Of the two copies of a shared matrix, on the first and the last stage.
+Operation shared_reduction(const Lowering& lowering, Parameter table);
 
 // Squared norm of this rank's gradients; its sum over the copy of the network; the update.
 std::vector<Operation> squared_norm(const Lowering& lowering,

@@ -118,6 +118,11 @@ std::vector<Parameter> summed_up(const NetworkUnit& unit, bool experts) {
   return all;
 }
 
+// Its gradient is whole once another unit's backward pass is done.
+bool is_forgotten_later(const Parameter& parameter) {
+  return parameter.end == SharedEnd::back || parameter.end == SharedEnd::middle;
+}
+
 }  // namespace
 
 std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
@@ -135,10 +140,12 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
                     [&](const Parameter& parameter) { return phase_of(unit, parameter) != phase; });
       if (some.empty()) continue;
       last = phase;
-      std::erase_if(some, [](const Parameter& p) { return p.end == SharedEnd::front; });
+      std::erase_if(some, [](const Parameter& p) {
+        return p.end == SharedEnd::front || p.end == SharedEnd::middle;
+      });
       if (!some.empty()) before.push_back(clearing(some, split ? phase : Phase::input_gradient));
     }
-    std::erase_if(all, [](const Parameter& p) { return p.end == SharedEnd::back; });
+    std::erase_if(all, is_forgotten_later);
     if (all.empty()) continue;
     append_reduction(unit.lowering(), all, last, after);
     reduced = std::max(reduced.value_or(last), last);
@@ -161,9 +168,7 @@ std::vector<Operation> await_sums(const NetworkUnit& unit) {
   Operation wait{.kind = OperationKind::await, .dtype = unit.lowering().dtype};
   for (const bool experts : {false, true}) {
     const std::vector<Parameter> all = summed_up(unit, experts);
-    const auto own = std::find_if(all.begin(), all.end(), [](const Parameter& parameter) {
-      return parameter.end != SharedEnd::back;
-    });
+    const auto own = std::find_if_not(all.begin(), all.end(), is_forgotten_later);
     if (own != all.end()) wait.operands.push_back(reads(own->held_gradient));
   }
   if (wait.operands.empty()) return {};
@@ -176,8 +181,9 @@ std::vector<Operation> weight_fetch(const NetworkUnit& unit, Phase phase) {
   for (const bool experts : {false, true}) {
     std::vector<Parameter> some = parameters_of(unit.used(), experts);
     const SharedEnd has_it = phase == Phase::forward ? SharedEnd::back : SharedEnd::front;
-    std::erase_if(some,
-                  [&](const Parameter& p) { return !p.keeps_weight_part() || p.end == has_it; });
+    std::erase_if(some, [&](const Parameter& p) {
+      return !p.keeps_weight_part() || p.end == has_it || p.end == SharedEnd::middle;
+    });
     if (some.empty()) continue;
     const Sharing sharing = sharing_of(lowering, experts);
     Operation gather{.kind = OperationKind::all_gather,

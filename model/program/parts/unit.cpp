@@ -79,6 +79,12 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
   lowering.hidden = lowering.activation("hidden", lowering.local_tokens, model.hidden_size);
   lowering.gradient =
       lowering.activation("hidden gradient", lowering.local_tokens, model.hidden_size);
+  if (model.mtp_layers > 0) {
+    const auto rows = lowering.local_tokens;
+    lowering.embedded = lowering.activation("mtp embedding", rows, model.hidden_size);
+    lowering.embedded_gradient =
+        lowering.activation("mtp embedding gradient", rows, model.hidden_size);
+  }
   return lowering;
 }
 
@@ -203,12 +209,12 @@ int NetworkUnit::store(int held, OffloadTarget target) {
   return lowering_.add(stored);
 }
 
-Parameter NetworkUnit::borrowed(Parameter parameter) {
+Parameter NetworkUnit::borrowed(Parameter parameter, SharedEnd end) {
   const auto copied = [this](int buffer) {
     return lowering_.add(lowering_.program.buffers[static_cast<std::size_t>(buffer)]);
   };
   if (parameter.end == SharedEnd::front) {
-    parameter.end = SharedEnd::back;
+    parameter.end = end;
   } else {
     const auto copy = [&](int& used, int& held, bool away) {
       const bool parts = used != held;
@@ -280,8 +286,9 @@ Operation NetworkUnit::tensor_collective(OperationKind kind, Phase phase, int wh
 }
 
 bool NetworkUnit::copies_sequences(Phase phase) const {
-  return lowering_.training.stack.copies_sharded_sequences && lowering_.plan.sequence_parallel &&
-         lowering_.plan.tensor_parallel > 1 && phase != Phase::weight_gradient;
+  return !plain_ && lowering_.training.stack.copies_sharded_sequences &&
+         lowering_.plan.sequence_parallel && lowering_.plan.tensor_parallel > 1 &&
+         phase != Phase::weight_gradient;
 }
 
 // This rank's rows are neighbours in every tensor of a program: the copy moves what it would have
@@ -337,6 +344,14 @@ Operand NetworkUnit::reduced(Phase phase, Operand partial, Operand scattered) {
   }
   add(phase, std::move(reduce));
   return scatters ? scattered : partial;
+}
+
+int NetworkUnit::gathered_columns(Phase phase, int columns, std::string_view name) {
+  const int whole = whole_activation(name, model().hidden_size);
+  Operation gather = tensor_collective(OperationKind::all_gather, phase, whole);
+  gather.operands = {reads(columns), creates(whole)};
+  add(phase, std::move(gather));
+  return whole;
 }
 
 void NetworkUnit::all_reduced(Phase phase, int buffer, Reduction reduction) {

@@ -24,6 +24,8 @@ struct Lowering {
   Dtype dtype = Dtype::bf16;      // of activations and weights
   int hidden = -1;                // buffers between layers: the stream, and its gradient
   int gradient = -1;
+  // What MTP layers take in beside it, at the position of each; and its gradient.
+  int embedded = -1, embedded_gradient = -1;
   // Where something comes from the host for the next unit, or for the next pass.
   int begun = -1, pass_begun = -1;
 
@@ -39,10 +41,10 @@ Lowering start_lowering(const Transformer& model, const Training& training, cons
 // or other heads with the same weights.
 enum class PartialGradient : std::uint8_t { none, tensor, kv_head, expert_tensor };
 
-// Of a parameter that two units use in every pass, embedding and head: which of them it is. Whole
-// weights and gradients are made where a pass meets the first of the two, and forgotten behind the
-// other (a tied parameter is one parameter of FSDP's root).
-enum class SharedEnd : std::uint8_t { none, front, back };
+// Of a parameter that several units use in every pass, embedding and head or MTP layers: which of
+// them it is. Whole weights and gradients are made where a pass meets the first of them, and
+// forgotten behind the last (a tied parameter is one parameter of FSDP's root).
+enum class SharedEnd : std::uint8_t { none, front, middle, back };
 
 struct Parameter {
   int weight = -1, gradient = -1;  // as the passes use them; −1: the model does not have it
@@ -115,7 +117,7 @@ class NetworkUnit {
                       SharedEnd end = SharedEnd::none);
   // Another unit's; where only parts are kept, with whole copies of its own unless every pass meets
   // both units.
-  Parameter borrowed(Parameter parameter);
+  Parameter borrowed(Parameter parameter, SharedEnd end = SharedEnd::back);
   // Held by every tensor-parallel rank; partial where each sees its own tokens only.
   Parameter replicated(const Matrix& matrix);
 
@@ -135,13 +137,18 @@ class NetworkUnit {
   // new buffer of that name, else the buffer itself. After: a reduce-scatter into a new buffer,
   // else an all-reduce in place. Where the stack copies what is gathered and what is scattered, the
   // copies are here too; but for the second gather of a saved input, for the weight gradient:
-  // PyTorch keeps what was gathered and has none.
+  // PyTorch keeps what was gathered and has none. `plain`: without copies whatever the stack does.
   Operand gathered(Phase phase, Operand local, std::string_view name);
   int reduced(Phase phase, int partial, std::string_view name);
   // The same with a place for the scattered sum; returns where the sum is.
   Operand reduced(Phase phase, Operand partial, Operand scattered);
+  // The columns of all tensor-parallel ranks side by side, in a new buffer. Requires: several
+  // ranks.
+  int gathered_columns(Phase phase, int columns, std::string_view name);
   // A small all-reduce among the tensor-parallel ranks; nothing for one rank.
   void all_reduced(Phase phase, int buffer, Reduction reduction);
+
+  void set_plain_collectives(bool plain) { plain_ = plain; }
 
   const std::vector<Operation>& forward() const { return forward_; }
   const std::vector<Operation>& backward() const { return backward_; }
@@ -160,6 +167,7 @@ class NetworkUnit {
 
   Lowering& lowering_;
   Scope of_parameters_;
+  bool plain_ = false;
   std::vector<Operation> forward_, backward_;
   std::vector<Parameter> parameters_, used_;
 };

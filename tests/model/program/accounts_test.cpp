@@ -80,9 +80,19 @@ PreparedJob in_low_precision(PreparedJob job, std::mt19937_64& random) {
   return prepare(job.job);
 }
 
-std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision) {
-  const std::vector<PreparedJob> jobs = {job_of(llama_8b()), job_of(mixtral_8x7b()),
-                                         job_of(deepseek_v3()), job_of(gpt_oss_20b())};
+// One network with a layer of multi-token prediction, one with two, one with a tied head.
+std::vector<PreparedJob> jobs_with_mtp() {
+  std::vector<Transformer> models = {llama_8b(), deepseek_v3(), mixtral_8x7b(), llama_8b()};
+  for (Transformer& model : models) model.mtp_layers = 1;
+  models[2].mtp_layers = 2;
+  models[3].tied_embeddings = true;
+  std::vector<PreparedJob> jobs;
+  for (Transformer& model : models) jobs.push_back(job_of(std::move(model)));
+  return jobs;
+}
+
+std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision,
+                               const std::vector<PreparedJob>& jobs) {
   std::mt19937_64 random(seed);
   std::vector<Case> cases;
   while (static_cast<int>(cases.size()) < count) {
@@ -96,19 +106,26 @@ std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision
     if (!program) ADD_FAILURE() << program.error().message;
     cases.push_back(
         {job, *plan, program.value_or(Program{}),
-         fmt::format("{} {} t {} c {} p {} D {} e {} e_t {} zero {} {}: ", job.job.model.name,
-                     job.job.training.precision.name, plan->tensor_parallel, plan->context_parallel,
-                     plan->pipeline_parallel, plan->data_parallel, plan->expert_parallel,
-                     plan->expert_tensor_parallel, plan->zero_stage, plan->schedule->name)});
+         fmt::format("{}{} + {} {} t {} c {} p {} D {} e {} e_t {} zero {} {}: ",
+                     job.job.model.tied_embeddings ? "tied " : "", job.job.model.hidden_size,
+                     job.job.model.mtp_layers, job.job.training.precision.name,
+                     plan->tensor_parallel, plan->context_parallel, plan->pipeline_parallel,
+                     plan->data_parallel, plan->expert_parallel, plan->expert_tensor_parallel,
+                     plan->zero_stage, plan->schedule->name)});
   }
   return cases;
 }
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
-    std::vector<Case> both = random_cases(80, 20261121, false);
-    std::vector<Case> low = random_cases(80, 20261122, true);
-    std::move(low.begin(), low.end(), std::back_inserter(both));
+    const std::vector<PreparedJob> jobs = {job_of(llama_8b()), job_of(mixtral_8x7b()),
+                                           job_of(deepseek_v3()), job_of(gpt_oss_20b())};
+    std::vector<Case> both = random_cases(80, 20261121, false, jobs);
+    for (std::vector<Case> more : {random_cases(80, 20261122, true, jobs),
+                                   random_cases(60, 20261123, false, jobs_with_mtp()),
+                                   random_cases(30, 20261124, true, jobs_with_mtp())}) {
+      std::move(more.begin(), more.end(), std::back_inserter(both));
+    }
     return both;
   }();
   return all;
@@ -142,7 +159,7 @@ TEST(ProgramAccounts, FlopOfAllRanksAreTheModelFlop) {
   for (const Case& c : cases()) {
     std::map<std::pair<int, OperatorKind>, double> replicas;
     for (int kind = 0; kind < kLayerKinds; ++kind) {
-      for (const Operator& op : operators_of(c, layer_kind_at(kind))) {
+      for (const Operator& op : operators_of(c, layer_kind_at(c.job.job.model, kind))) {
         replicas[{kind, op.kind}] = op.replicas;
       }
     }
@@ -168,7 +185,7 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
   for (const Case& c : cases()) {
     const OperationPrices prices(c.job, c.plan);
     for (int index = 0; index < kLayerKinds; ++index) {
-      const LayerKind kind = layer_kind_at(index);
+      const LayerKind kind = layer_kind_at(c.job.job.model, index);
       Seconds priced;
       bool has_kind = false;
       for (const Block& block : c.program.blocks) {
@@ -252,19 +269,20 @@ Seconds both(PassTraffic traffic) { return traffic.forward + traffic.backward; }
 Wire expected_wire(const Case& c, const PlanLinks& links) {
   Wire wire;
   const TensorTraffic tensor = tensor_traffic(c.job, c.plan, links);
-  for (int layer = 0; layer < c.job.job.model.layers; ++layer) {
+  for (int layer = 0; layer < layers_with_mtp(c.job.job.model); ++layer) {
     const LayerTraffic traffic =
         layer_traffic(c.job, c.plan, links, tensor, layer_kind(c.job.job.model, layer));
     wire.tensor += both(traffic.tensor_parallel);
     const bool blocks =
         !layer_kind(c.job.job.model, layer).moe || c.job.job.model.shared_experts > 0;
-    wire.again += (blocks ? 2 : 1) * traffic.gathered_again;
+    wire.again += (blocks ? 2 : 1) * traffic.gathered_again + traffic.mtp_gathered_again;
     wire.expert += both(traffic.expert_parallel);
     wire.context += both(traffic.context_parallel);
   }
   const LayerTraffic head = head_traffic(c.job, c.plan, links, tensor);
-  wire.tensor += both(embedding_traffic(c.plan, tensor)) + both(head.tensor_parallel);
-  wire.again += head.gathered_again;
+  const double ends = 1 + c.job.job.model.mtp_layers;
+  wire.tensor += ends * (both(embedding_traffic(c.plan, tensor)) + both(head.tensor_parallel));
+  wire.again += ends * head.gathered_again;
   const double times = c.plan.microbatches;
   wire = {wire.tensor * times, wire.context * times, wire.expert * times, {}, wire.again * times};
   std::vector<StageParameters> stages;
@@ -293,6 +311,7 @@ TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
 TEST(ProgramAccounts, CopiesBesideCollectivesMoveTheirBytes) {
   int with_copies = 0;
   for (const Case& c : cases()) {
+    if (c.job.job.model.mtp_layers > 0) continue;  // no stack that copies has it
     Bytes exchanged, copied;
     for_each_operation(c, [&](const IssuedOperation& issued) {
       const Operation& op = *issued.operation;

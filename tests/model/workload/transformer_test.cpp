@@ -128,7 +128,7 @@ TEST(LayerKinds, SlideInGptOssOnEvenLayers) {
 
 TEST(LayerKinds, AreNumberedWithoutGaps) {
   for (int index = 0; index < kLayerKinds; ++index) {
-    EXPECT_EQ(index_of(layer_kind_at(index)), index);
+    EXPECT_EQ(index_of(layer_kind_at(deepseek_v3(), index)), index);
   }
 }
 

@@ -150,8 +150,8 @@ seq_length: 4096
 }
 
 TEST(MegatronImport, RefusesWhatItDoesNotModel) {
-  EXPECT_THAT(megatron_refusal(with("--mtp-num-layers 1")),
-              HasSubstr("found mtp_num_layers, which changes"));
+  EXPECT_THAT(megatron_refusal(with("--encoder-num-layers 1")),
+              HasSubstr("found encoder_num_layers, which changes"));
   EXPECT_THAT(megatron_refusal(with("--cpu-offloading-weights")),
               HasSubstr("found cpu_offloading_weights, which changes"));
   // Megatron-DeepSpeed's scripts hold such options in a string.
@@ -201,6 +201,39 @@ TEST(MegatronLayouts, AreLayersOfEachChunk) {
   EXPECT_FALSE(parse_pipeline_layout("Ettt|m|L").has_value());
   EXPECT_FALSE(parse_pipeline_layout("tE|L").has_value());
   EXPECT_FALSE(parse_pipeline_layout("Et*99999999999999999999|L").has_value());
+}
+
+// With it, and as Megatron-Bridge deals out DeepSeek-V3 on 16 stages (recipes/deepseek).
+TEST(MegatronLayouts, EndWithTheLayersOfMultiTokenPrediction) {
+  EXPECT_EQ(parse_pipeline_layout("Ettt|(tt|)*2mL", 1).value(), (std::vector<int>{3, 2, 2, 0}));
+  std::vector<int> layers(16, 4);
+  layers.back() = 1;
+  EXPECT_EQ(parse_pipeline_layout("Et*4|(t*4|)*14tmL", 1).value(), layers);
+  EXPECT_EQ(parse_pipeline_layout(pipeline_layout(layers, 1), 1).value(), layers);
+  EXPECT_FALSE(parse_pipeline_layout("Ettt|m|L", 1).has_value());
+  EXPECT_FALSE(parse_pipeline_layout("Ettt|ttL", 1).has_value());
+  EXPECT_FALSE(parse_pipeline_layout("Ettt|ttmmL", 1).has_value());
+}
+
+// Sixteen stages of 4, 4, … and 1 layer, and the one of multi-token prediction behind that.
+TEST(MegatronExport, SaysMultiTokenPredictionAndReadsItBack) {
+  Scenario scenario = scenario_of("deepseek-v3", "megatron-core", 2);
+  scenario.job.model.mtp_layers = 1;
+  std::vector<int> layers(16, 4);
+  layers.back() = 1;
+  const PlanRequest request{.pipeline_parallel = 16, .layers_per_stage = layers};
+  const Plan plan =
+      make_plan(request, scenario.job.model, scenario.job.cluster, scenario.job.training).value();
+  const auto exported = export_megatron(scenario, plan);
+  ASSERT_TRUE(exported.has_value()) << line_of(exported.error());
+  const std::string& text = exported->files.front().text;
+  EXPECT_THAT(text, HasSubstr("--mtp-num-layers 1"));
+  EXPECT_THAT(text, HasSubstr("mL"));
+  const auto read = imported(text, kTwoNodes);
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  const Scenario back = scenario_from(*read);
+  EXPECT_EQ(back.job.model.mtp_layers, 1);
+  EXPECT_EQ(back.plan.value_or(PlanRequest{}).layers_per_stage, layers);
 }
 
 // Layers 4 and later of DeepSeek-V3 have experts: ([0]*3+[1]*58).
