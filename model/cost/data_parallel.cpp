@@ -495,19 +495,29 @@ class StageOverlap {
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
       seen = {};
-      UnitSequence units = sequence(part, moves, cover.rate);
-      if (way == PassWay::backward) units = backwards(units);
-      ShownInPass shown;
-      Seconds sooner;
-      for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
-        if (!repeats_chunk(chunk)) {
-          take_chunk(chunk, way, units);
-          shown = shown_in_pass(units);
-          sooner = spared_by_experts(units, moves, cover.rate, way);
+      const auto pass = [&](const UnitSequence& units) {
+        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
+        ShownInPass shown = shown_in_pass(units);
+        shown.all -= sooner;
+        shown.at_ends -= sooner;
+        return shown;
+      };
+      if (shape_.route == Route::both_ways) {  // in half of the passes each
+        for (const Copy which : {Copy::near, Copy::far}) {
+          const UnitSequence units = copy(part, moves, cover.rate, which);
+          seen += share_met(plan_) * pass(way == PassWay::backward ? backwards(units) : units);
         }
-        seen += shown;
-        seen.all -= sooner;
-        seen.at_ends -= sooner;
+      } else {
+        UnitSequence units = sequence(part, moves, cover.rate);
+        if (way == PassWay::backward) units = backwards(units);
+        ShownInPass shown;
+        for (int chunk = 0; chunk < shape_.chunks; ++chunk) {
+          if (!repeats_chunk(chunk)) {
+            take_chunk(chunk, way, units);
+            shown = pass(units);
+          }
+          seen += shown;
+        }
       }
       seen.all *= cover.rate;
       seen.all += hidden(all, seen.all) * cover.lost;
