@@ -516,14 +516,25 @@ class StageOverlap {
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
       seen = {};
-      UnitSequence units = sequence(part, moves, cover.rate);
-      if (way == PassWay::backward) units = backwards(units);
-      for (const ChunkRun& run : runs_) {
-        take_chunk(run.first, way, units);
-        const Seconds sooner = run.size * spared_by_experts(units, moves, cover.rate, way);
-        seen += run.size * shown_in_pass(units);
-        seen.all -= sooner;
-        seen.at_ends -= sooner;
+      const auto pass = [&](const UnitSequence& units) {
+        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
+        ShownInPass shown = shown_in_pass(units);
+        shown.all -= sooner;
+        shown.at_ends -= sooner;
+        return shown;
+      };
+      if (shape_.route == Route::both_ways) {  // in half of the passes each
+        for (const Copy which : {Copy::near, Copy::far}) {
+          const UnitSequence units = copy(part, moves, cover.rate, which);
+          seen += share_met(plan_) * pass(way == PassWay::backward ? backwards(units) : units);
+        }
+      } else {
+        UnitSequence units = sequence(part, moves, cover.rate);
+        if (way == PassWay::backward) units = backwards(units);
+        for (const ChunkRun& run : runs_) {
+          take_chunk(run.first, way, units);
+          seen += run.size * pass(units);
+        }
       }
       seen.all *= cover.rate;
       seen.all += hidden(all, seen.all) * cover.lost;

@@ -70,12 +70,18 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
   const double cast = element * shape.m * shape.groups;
   op.forward_traffic = Bytes(cast * shape.k);
   op.backward_traffic = Bytes(cast * shape.n);
+  // A kernel sums the output's gradient over the tokens.
+  if (context.training.stack.eager_gradients && context.model.biases) {
+    op.backward_traffic += Bytes(context.activation * shape.m * shape.n * shape.groups);
+  }
   return op;
 }
 
 Operator norm(const OperatorContext& context, OperatorKind kind, double elements, double weights) {
   const double bytes = elements * context.activation;
-  Operator op = memory_bound(kind, 2 * bytes, 3 * bytes, bytes);
+  // The kernel of the weights' gradient reads the input and the output's gradient once more.
+  const double backward = context.training.stack.eager_gradients ? 5 : 3;
+  Operator op = memory_bound(kind, 2 * bytes, backward * bytes, bytes);
   op.weights = weights;
   return op;
 }

@@ -57,6 +57,9 @@ void append_qkv(const OperatorContext& context, const AttentionShape& core, Oper
       saved_input(context) + saved_queries(context, core) + saved_keys_values(context, core));
   projection.replicas = columns * context.tensor / whole;
   if (model.biases || model.qkv_biases) projection.weights += columns;
+  if (context.training.stack.eager_gradients) {  // their gradients are read and written as one
+    projection.backward_traffic += Bytes(2 * context.activation * context.tokens * columns);
+  }
   list.push_back(projection);
 
   const double queries_keys = context.tokens * d * (heads + kv_heads);

@@ -83,11 +83,15 @@ struct Stack {
   double attention_backward = 2.6;  // time of backward over forward (flash only)
   // Rate of its library's GEMMs on devices with fp8 over the device's fitted rate: the first
   // libraries for Hopper were slower than those of the tables.
-  double gemm_speed_hopper = -1;    // negative: 1
-  double expert_speed = 1;          // rate of its experts' GEMMs over the device's fitted rate
-  bool dropout = false;             // masks of one byte an element are saved
-  double memory_traffic = 1;        // traffic of memory-bound operators over the fused minimum
-  bool fused_cross_entropy = true;  // two all-reduces instead of three
+  double gemm_speed_hopper = -1;  // negative: 1
+  double expert_speed = 1;        // rate of its experts' GEMMs over the device's fitted rate
+  bool dropout = false;           // masks of one byte an element are saved
+  double memory_traffic = 1;      // traffic of memory-bound operators over the fused minimum
+  // PyTorch's autograd runs one operation after another: the gradients of biases, of norms' weights
+  // and of queries, keys and values put together are kernels of their own, and what cross-entropy
+  // moves is counted operation by operation, so that `memory_traffic` is not of it.
+  bool eager_gradients = false;
+  bool fused_cross_entropy = true;          // two all-reduces instead of three
   double cross_entropy_forward_bytes = 10;  // traffic a logit
   double cross_entropy_backward_bytes = 8;
   double saved_logit_bytes = 6;  // memory held for a logit at its peak

@@ -163,6 +163,10 @@ std::vector<Field<Stack>> kernel_fields() {
       flag("dropout", &S::dropout, "masks of one byte an element are saved"),
       number("memory_traffic", &S::memory_traffic,
              "traffic of memory-bound operators over the fused minimum", kFactor),
+      flag("eager_gradients", &S::eager_gradients,
+           "gradients of biases, of norms' weights and of queries, keys and values put together "
+           "are kernels of their own; the bytes of cross-entropy are counted, without "
+           "`memory_traffic`"),
       flag("fused_cross_entropy", &S::fused_cross_entropy, "two all-reduces instead of three"),
       number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes, "traffic a logit",
              kBytesAnElement),

@@ -169,6 +169,32 @@ TEST(Traffic, OfTheCrossEntropyFollowsTheStack) {
   EXPECT_EQ(only(list, OperatorKind::cross_entropy).backward_traffic.value(), 16 * logits);
 }
 
+// Kernels that PyTorch's autograd runs beside the fused minimum of GPT-3, in h of a token: each
+// bias reads its output's gradient (3, 1, 4 and 1), queries, keys and values are put together (2 ·
+// 3), a norm's weights read its input and its output's gradient (2). A network without biases has
+// no such sums.
+TEST(Traffic, OfEagerGradientsIsCountedKernelByKernel) {
+  Training training = modern(2048);
+  const OperatorList fused = layer_operators(gpt3_175b(), training, {}, {});
+  training.stack.eager_gradients = true;
+  const OperatorList eager = layer_operators(gpt3_175b(), training, {}, {});
+  const double hidden = 2048 * 12288 * 2.0;
+  const auto more = [&](OperatorKind kind) {
+    EXPECT_EQ(only(eager, kind).forward_traffic, only(fused, kind).forward_traffic);
+    return (only(eager, kind).backward_traffic - only(fused, kind).backward_traffic) /
+           Bytes(hidden);
+  };
+  EXPECT_EQ(more(OperatorKind::qkv_projection), 3 + 2 * 3);
+  EXPECT_EQ(more(OperatorKind::output_projection), 1);
+  EXPECT_EQ(more(OperatorKind::mlp_up), 4);
+  EXPECT_EQ(more(OperatorKind::mlp_down), 1);
+  EXPECT_EQ(more(OperatorKind::attention_norm), 2);
+  EXPECT_EQ(more(OperatorKind::mlp_norm), 2);
+  EXPECT_EQ(more(OperatorKind::mlp_activation), 0);
+  const OperatorList llama = layer_operators(llama_8b(), training, {}, {});
+  EXPECT_EQ(only(llama, OperatorKind::mlp_down).backward_traffic.value(), 0);
+}
+
 // fp8 casts the input of each layer GEMM forward and its output's gradient backward, 6 bytes an
 // element; head and router stay as they are.
 TEST(Traffic, OfCastsIsCarriedByTheLayerGemms) {
