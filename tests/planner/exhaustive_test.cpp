@@ -13,6 +13,7 @@
 #include "model/cost/estimate.h"
 #include "planner/planner.h"
 #include "tests/planner/random_jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -296,11 +297,11 @@ void expect_the_same(int scenarios) {
   }
 }
 
-TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(40); }
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(random_cases(40)); }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedLayers) {
   RandomJobs drawn(12);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     Job job = drawn.next();
     job.model.layers = 6;
     const std::vector<int> layers =
@@ -321,7 +322,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
       {{{}, {one, none}}, {{}, {all, none}}},
       {{{}, {all, one, none, none}}, {{}, {none, all}}, {none, {}}}};
   RandomJobs drawn(13);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     const PreparedJob job = prepare(drawn.next());
     expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
                     {.recomputes = choices[static_cast<std::size_t>(i % 4)]});
@@ -334,7 +335,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
   const std::vector<std::vector<std::string>> names = {
       {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"interleaved-1f1b", "zb-v"}, {"gpipe", "zb-v"}};
   RandomJobs drawn(19);
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < random_cases(16); ++i) {
     const PreparedJob job = prepare(drawn.next());
     expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
                     {.schedules = names[static_cast<std::size_t>(i % 4)]});
@@ -367,7 +368,7 @@ void expect_the_same_with_offload(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffload) {
-  expect_the_same_with_offload(12);
+  expect_the_same_with_offload(random_cases(12));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHundredScenarios) {
@@ -378,7 +379,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHu
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomputation) {
   const Recompute none, all{RecomputeMode::full, 0};
   RandomJobs drawn(17);
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < random_cases(16); ++i) {
     Job job = drawn.next();
     job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 1e12);
     expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i,
@@ -391,7 +392,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomput
 // Nothing named: what lies on the hosts is the stack's.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   RandomJobs drawn(16);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     Job job = drawn.next();
     job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 64e9);
     StackOffload& offload = job.training.stack.offload;
@@ -416,7 +417,7 @@ void send_more_than_reduce(Job& job) {
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloadsInsteadOfRecomputing) {
   RandomJobs drawn(21);
   int offloaded = 0;
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     Job job = drawn.next();
     send_more_than_reduce(job);
     job.cluster.device.memory = Bytes(0.5e9 * (2 + i % 5));
@@ -475,7 +476,7 @@ void expect_the_same_of_placements(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfOrdersAndGroups) {
-  expect_the_same_of_placements(24);
+  expect_the_same_of_placements(random_cases(24));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInThreeHundred) {
@@ -485,7 +486,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInT
 // Those whose layers lie elsewhere, too.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
   RandomJobs drawn(19);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     Job job = with_placements(drawn.next(), i);
     job.training.stack.grouped_sharding.clear();
     expect_the_same(prepare(job), i % 3 == 2 ? Objective::energy : Objective::step_time, i,
@@ -507,7 +508,7 @@ void expect_the_same_of_whole_backward_passes(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWholeBackwardPasses) {
-  expect_the_same_of_whole_backward_passes(24);
+  expect_the_same_of_whole_backward_passes(random_cases(24));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfThreeHundredOfWholeBackwardPasses) {
