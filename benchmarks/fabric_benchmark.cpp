@@ -6,7 +6,7 @@
 #include <string>
 
 #include "model/cluster/routed_groups.h"
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 #include "simulator/fabric.h"
 
 namespace trainyard {
@@ -110,7 +110,7 @@ BENCHMARK(first_group)->DenseRange(0, 9)->Unit(benchmark::kMillisecond);
 
 void known_group(benchmark::State& state) {
   const Cluster& cluster = kind_at(state.range(0)).cluster;
-  const FabricTiers tiers = fabric_tiers(cluster, make_topology(cluster));
+  const FabricTiers tiers = fabric_tiers(cluster);
   for (auto _ : state) benchmark::DoNotOptimize(group_links(tiers, {8, 64}));
   state.SetLabel(kind_at(state.range(0)).name);
 }

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 #include "simulator/simulate.h"
 
 namespace trainyard {

@@ -1,19 +1,30 @@
-# trainyard_test(<name> LABEL <unit|law|case|gui|mpi|gpu> SOURCES <file>... [LIBS <target>...])
-# One test program, usually one per folder; ctest runs each of its tests on its own, under the label.
+# trainyard_test(<name> LABEL <unit|law|case|gui|mpi|gpu> SOURCES <file>... [LIBS <target>...] [APART <suite>...])
+# One test program, usually one per folder, under the label. ctest runs each of its suites as a test: to start a process takes
+# longer than most tests do, under AddressSanitizer a tenth of a second. A test has a process to itself where it starts
+# others or has windows (gui, mpi) and where its suite is too long for one (APART); those begin first.
 find_package(GTest 1.12 REQUIRED)
-include(GoogleTest)
 
 function(trainyard_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "" "LABEL" "SOURCES;LIBS")
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "LABEL" "SOURCES;LIBS;APART")
   if(NOT test_LABEL MATCHES "^(unit|law|case|gui|mpi|gpu)$")
     message(FATAL_ERROR "trainyard_test(${name}): LABEL is '${test_LABEL}'; allowed are unit law case gui mpi gpu")
   endif()
   if(NOT test_SOURCES)  # until the folder has its first test
     return()
   endif()
+  if(test_LABEL MATCHES "^(gui|mpi)$")
+    set(test_APART ALL)
+  endif()
   add_executable(${name} ${test_SOURCES})
   target_link_libraries(${name} PRIVATE ${test_LIBS} trainyard::test_support trainyard::options)
   # What is tested is optimised; a test itself is compiled twice as fast without.
   target_compile_options(${name} PRIVATE $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES LABELS ${test_LABEL} TIMEOUT 300)
+  # ctest asks the program for its suites, so that it is not started while it is built.
+  set(suites ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  file(GENERATE OUTPUT ${suites} CONTENT "set(program \"$<TARGET_FILE:${name}>\")
+set(label ${test_LABEL})
+set(apart ${test_APART})
+include(\"${PROJECT_SOURCE_DIR}/cmake/TestsOfProgram.cmake\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${suites})
 endfunction()

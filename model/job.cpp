@@ -3,6 +3,8 @@
 #include <cassert>
 #include <utility>
 
+#include "model/cluster/topology_graph.h"
+
 namespace trainyard {
 namespace {
 

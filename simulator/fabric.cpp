@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "model/cluster/topology_graph.h"
 #include "model/job.h"
 
 namespace trainyard {

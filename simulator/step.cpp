@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "model/cluster/topology_graph.h"
 #include "model/cost/money.h"
 #include "model/program/rank_layout.h"
 #include "simulator/rank_classes.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "model/cluster/cluster.h"
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 #include "model/job.h"
 #include "simulator/conditions.h"
 

@@ -6,7 +6,7 @@
 #include "gui/presenters/answer.h"
 #include "gui/presenters/cluster_map.h"
 #include "gui/presenters/text.h"
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
 #include "simulator/link_traffic.h"

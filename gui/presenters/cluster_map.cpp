@@ -9,7 +9,7 @@
 #include "gui/presenters/answer.h"
 #include "gui/presenters/text.h"
 #include "model/cluster/fabric_shape.h"
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 #include "scenarios/question.h"
 #include "scenarios/readable.h"
 

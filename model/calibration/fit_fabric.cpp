@@ -40,7 +40,7 @@ void set_figures(std::span<const double> parameters, InterNode& inter) {
 Seconds fabric_sample_time(const FabricProblem& problem, const FabricSample& sample) {
   Cluster cluster = problem.cluster;
   cluster.nodes = sample.nodes;
-  const FabricTiers tiers = fabric_tiers(cluster, make_topology(cluster));
+  const FabricTiers tiers = fabric_tiers(cluster);
   const GroupLinks links = group_links(tiers, {.stride = 1, .size = cluster.devices()});
   return collective_time(sample.operation, links, sample.bytes,
                          {problem.algorithm, cluster.device.collectives});

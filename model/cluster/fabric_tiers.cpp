@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "model/cluster/routed_groups.h"
-#include "model/cluster/topology.h"
+#include "model/cluster/topology_graph.h"
 
 namespace trainyard {
 namespace {
@@ -123,6 +123,10 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
     tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front());
   }
   return tiers;
+}
+
+FabricTiers fabric_tiers(const Cluster& cluster) {
+  return fabric_tiers(cluster, make_topology(cluster));
 }
 
 }  // namespace trainyard

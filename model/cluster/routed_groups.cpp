@@ -7,6 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "model/cluster/topology_graph.h"
+
 namespace trainyard {
 namespace {
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/cluster/fabric_shape.h"
+#include "model/cluster/topology_graph.h"
 
 namespace trainyard {
 namespace {

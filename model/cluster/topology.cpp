@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "model/cluster/fabric_shape.h"
+#include "model/cluster/topology_graph.h"
 
 namespace trainyard {
 namespace {

@@ -9,7 +9,6 @@
 // NVLink domain; what is between domains is routed (model/cluster/routed_groups.h).
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <memory>
 #include <vector>
 
@@ -30,8 +29,7 @@ struct Link {
   BytesPerSecond bandwidth;  // per direction
   Seconds latency;
 };
-using TopologyGraph =
-    boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, Vertex, Link>;
+struct TopologyGraph;  // model/cluster/topology_graph.h, for those who walk over it
 
 // Vertices 0 … devices−1 are the devices in rank order. Linear in the number of devices.
 //
@@ -67,6 +65,7 @@ struct FabricTiers {
   std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
 };
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);
+FabricTiers fabric_tiers(const Cluster& cluster);  // of its topology
 
 // What the members of a group have between them, all sibling groups talking at once. O(tiers),
 // where subtrees have less to leave them than domains as crossing_times(); allocates nothing. On a

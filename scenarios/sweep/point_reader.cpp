@@ -150,7 +150,7 @@ std::shared_ptr<const FabricTiers> PointReader::tiers_of(const Cluster& cluster,
   std::string key = key_of(values, makes_topology_);
   if (key.empty()) return {own_, &own_->job.tiers};
   if (auto known = tiers_.find(key)) return known;
-  return tiers_.keep(std::move(key), fabric_tiers(cluster, make_topology(cluster)));
+  return tiers_.keep(std::move(key), fabric_tiers(cluster));
 }
 
 Expected<Question> PointReader::read_job(const Values& values) {

@@ -13,6 +13,7 @@
 
 #include "scenarios/sweep/result_file.h"
 #include "scenarios/sweep/row_json.h"
+#include "tests/support/random_cases.h"
 
 extern char** environ;
 
@@ -21,11 +22,7 @@ namespace trainyard {
 namespace fs = std::filesystem;
 
 // As many lives a point as take tens of milliseconds: fewer where the program is instrumented.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr int kRuns = 3;
-#else
-constexpr int kRuns = 12;
-#endif
+constexpr int kRuns = kSanitized ? 3 : 12;
 
 fs::path slow_sweep(int times) {
   return write_scratch("slow.json", R"({ "trainyard": "sweep/1", "evaluate": "goodput",

@@ -18,6 +18,7 @@
 #include "tests/cli/program.h"
 #include "tests/executor/running.h"
 #include "tests/executor/tiny_scenario.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -423,9 +424,7 @@ TEST(RunCommand, SaysThatTheDiskIsFullBeforeARankBegins) {
 
 // Address space stands for memory; sanitizers want more of it than there is memory.
 TEST(RunCommand, SaysThatTheHostHasNoMemoryLeft) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "under a sanitizer";
-#endif
+  if (kSanitized) GTEST_SKIP() << "under a sanitizer";
   const std::string scenario = tiny_scenario("", 1, R"(, "hidden_size": 262144)");
   const std::string twice = R"("hidden_size": 16, )";
   std::string text = read_text(scenario);

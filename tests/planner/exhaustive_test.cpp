@@ -13,6 +13,7 @@
 #include "model/cost/estimate.h"
 #include "planner/planner.h"
 #include "tests/planner/random_jobs.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -296,7 +297,7 @@ void expect_the_same(int scenarios) {
   }
 }
 
-TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(40); }
+TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFinds) { expect_the_same(random_cases(40)); }
 
 void expect_the_same_with_multi_token_prediction(int scenarios) {
   constexpr Objective kObjectives[] = {Objective::step_time, Objective::memory, Objective::cost,
@@ -320,7 +321,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithMultiTokenPredic
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedLayers) {
   RandomJobs drawn(12);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     Job job = drawn.next();
     job.model.layers = 6;
     const std::vector<int> layers =
@@ -341,7 +342,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedRecomputation) {
       {{{}, {one, none}}, {{}, {all, none}}},
       {{{}, {all, one, none, none}}, {{}, {none, all}}, {none, {}}}};
   RandomJobs drawn(13);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     const PreparedJob job = prepare(drawn.next());
     expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
                     {.recomputes = choices[static_cast<std::size_t>(i % 4)]});
@@ -354,7 +355,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsUnderNamedSchedules) {
   const std::vector<std::vector<std::string>> names = {
       {"gpipe", "zb-h1"}, {"zb-h1", "zb-h2"}, {"interleaved-1f1b", "zb-v"}, {"gpipe", "zb-v"}};
   RandomJobs drawn(19);
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < random_cases(16); ++i) {
     const PreparedJob job = prepare(drawn.next());
     expect_the_same(job, i % 3 == 0 ? Objective::memory : Objective::step_time, i,
                     {.schedules = names[static_cast<std::size_t>(i % 4)]});
@@ -387,7 +388,7 @@ void expect_the_same_with_offload(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffload) {
-  expect_the_same_with_offload(12);
+  expect_the_same_with_offload(random_cases(12));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHundredScenarios) {
@@ -398,7 +399,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsWithOffloadInThreeHu
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomputation) {
   const Recompute none, all{RecomputeMode::full, 0};
   RandomJobs drawn(17);
-  for (int i = 0; i < 16; ++i) {
+  for (int i = 0; i < random_cases(16); ++i) {
     Job job = drawn.next();
     job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 1e12);
     expect_the_same(prepare(job), i % 4 == 3 ? Objective::cost : Objective::step_time, i,
@@ -411,7 +412,7 @@ TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWithOffloadUnderNamedRecomput
 // Nothing named: what lies on the hosts is the stack's.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloads) {
   RandomJobs drawn(16);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     Job job = drawn.next();
     job.cluster.device.host_bandwidth = BytesPerSecond(i % 2 == 0 ? 8e9 : 64e9);
     StackOffload& offload = job.training.stack.offload;
@@ -436,7 +437,7 @@ void send_more_than_reduce(Job& job) {
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsWhereTheStackOffloadsInsteadOfRecomputing) {
   RandomJobs drawn(21);
   int offloaded = 0;
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < random_cases(24); ++i) {
     Job job = drawn.next();
     send_more_than_reduce(job);
     job.cluster.device.memory = Bytes(0.5e9 * (2 + i % 5));
@@ -495,7 +496,7 @@ void expect_the_same_of_placements(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfOrdersAndGroups) {
-  expect_the_same_of_placements(24);
+  expect_the_same_of_placements(random_cases(24));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInThreeHundred) {
@@ -505,7 +506,7 @@ TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfOrdersAndGroupsInT
 // Those whose layers lie elsewhere, too.
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfNamedOrders) {
   RandomJobs drawn(19);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < random_cases(12); ++i) {
     Job job = with_placements(drawn.next(), i);
     job.training.stack.grouped_sharding.clear();
     expect_the_same(prepare(job), i % 3 == 2 ? Objective::energy : Objective::step_time, i,
@@ -527,7 +528,7 @@ void expect_the_same_of_whole_backward_passes(int scenarios) {
 }
 
 TEST(ExhaustiveSearch, FindsWhatBranchAndBoundFindsOfWholeBackwardPasses) {
-  expect_the_same_of_whole_backward_passes(24);
+  expect_the_same_of_whole_backward_passes(random_cases(24));
 }
 
 TEST(ExhaustiveSearch, DISABLED_FindsWhatBranchAndBoundFindsOfThreeHundredOfWholeBackwardPasses) {

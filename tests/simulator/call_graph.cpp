@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/cluster/topology_graph.h"
+
 namespace trainyard {
 
 Call named_call(CollectiveOperation operation, std::string_view algorithm, Bytes message) {

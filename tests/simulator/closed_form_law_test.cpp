@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "model/cluster/topology_graph.h"
 #include "simulator/phases.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "model/cluster/topology_graph.h"
 #include "simulator/simulate.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/model/schedule/pass_times.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/cluster/topology_graph.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "model/cluster/topology_graph.h"
 #include "model/cost/transfer_rounds.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"

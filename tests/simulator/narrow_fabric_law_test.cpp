@@ -12,6 +12,7 @@
 #include <array>
 #include <map>
 
+#include "model/cluster/topology_graph.h"
 #include "simulator/phases.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"

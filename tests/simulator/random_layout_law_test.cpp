@@ -8,6 +8,7 @@
 
 #include "tests/model/cluster/clusters.h"
 #include "tests/simulator/call_graph.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -92,7 +93,7 @@ void every_algorithm_takes_its_closed_form(const Layout& layout) {
   }
 }
 
-constexpr unsigned kLayouts = 30;
+constexpr unsigned kLayouts = random_cases(30);
 
 TEST(RandomLayouts, OfSubtreesTakeAsLongAsTheirClosedForms) {
   for (unsigned seed = 0; seed < kLayouts; ++seed) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "model/cluster/topology_graph.h"
 #include "simulator/conditions.h"
 #include "tests/simulator/disturbed_step.h"
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "model/cluster/topology_graph.h"
 #include "simulator/simulate.h"
 #include "tests/model/cluster/clusters.h"
 #include "tests/model/workload/models.h"

@@ -105,8 +105,6 @@ inline Cluster with_routing(Cluster cluster, FabricRouting routing) {
   return cluster;
 }
 
-inline FabricTiers tiers_of(const Cluster& cluster) {
-  return fabric_tiers(cluster, make_topology(cluster));
-}
+inline FabricTiers tiers_of(const Cluster& cluster) { return fabric_tiers(cluster); }
 
 }  // namespace trainyard

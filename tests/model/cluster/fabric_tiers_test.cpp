@@ -5,6 +5,7 @@
 #include <boost/graph/edmonds_karp_max_flow.hpp>
 #include <cmath>
 
+#include "model/cluster/topology_graph.h"
 #include "tests/model/cluster/clusters.h"
 
 namespace trainyard {

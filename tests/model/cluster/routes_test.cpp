@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "model/cluster/topology_graph.h"
 #include "tests/model/cluster/clusters.h"
 
 namespace trainyard {

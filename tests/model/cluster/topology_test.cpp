@@ -1,11 +1,10 @@
-#include "model/cluster/topology.h"
-
 #include <gtest/gtest.h>
 
 #include <boost/graph/connected_components.hpp>
 #include <map>
 
 #include "model/cluster/fabric_shape.h"
+#include "model/cluster/topology_graph.h"
 #include "tests/model/cluster/clusters.h"
 
 namespace trainyard {
