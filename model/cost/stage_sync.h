@@ -1,0 +1,58 @@
+// Messages of one stage's parameters, once each: gathers of weights and reductions of gradients by
+// data parallelism, ZeRO and FSDP (handbook §9), for each unit that sends them apart.
+#pragma once
+
+#include "model/cost/priced_messages.h"
+#include "model/cost/stage_parameters.h"
+#include "model/job.h"
+#include "model/plan/plan.h"
+#include "model/units.h"
+
+namespace trainyard {
+
+// A communication, and the part of it that takes multiprocessors and memory from compute beside it:
+// the bytes at the pace of the links inside a node. While a slower network is waited for, compute
+// has the device.
+struct Traffic {
+  Seconds time;
+  Seconds contending;
+  // Of the time, what leaves the links between domains free; and its bytes over a member's own link
+  // out while it does not, a second of the time.
+  Seconds free, crossing;
+};
+
+inline Traffic operator+(Traffic a, Traffic b) {
+  return {a.time + b.time, a.contending + b.contending, a.free + b.free, a.crossing + b.crossing};
+}
+inline Traffic operator*(double share, Traffic all) {
+  return {share * all.time, share * all.contending, share * all.free, share * all.crossing};
+}
+
+struct SyncTimes {
+  Traffic gather;  // parameters, once
+  Traffic reduce;  // gradients, once
+};
+
+inline SyncTimes operator+(SyncTimes a, SyncTimes b) {
+  return {a.gather + b.gather, a.reduce + b.reduce};
+}
+
+inline SyncTimes operator*(double times, SyncTimes all) {
+  return {times * all.gather, times * all.reduce};
+}
+
+// Of a stage, MTP layers among them.
+int layers_with_experts(const Transformer& model, const StageParameters& stage);
+
+// Of the ends' matrices, and of all layers.
+struct StageSync {
+  SyncTimes embedding, head, layers;
+  SyncTimes experts;  // of the layers
+  SyncTimes all() const { return embedding + head + layers; }
+};
+
+// Beside passes every unit's parameters are a message of their own; else all are one.
+StageSync stage_sync(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
+                     const StageParameters& stage, PricedMessages& prices);
+
+}  // namespace trainyard
