@@ -11,7 +11,7 @@ string(REGEX MATCHALL "[^\n]+" lines "${lines}")
 
 function(add_suite_or_test name filter cost)
   add_test("${name}" "${program}" "--gtest_filter=${filter}")
-  set_tests_properties("${name}" PROPERTIES LABELS ${label} TIMEOUT 300 COST ${cost})
+  set_tests_properties("${name}" PROPERTIES LABELS ${label} TIMEOUT 600 COST ${cost})
 endfunction()
 
 set(suite "")
