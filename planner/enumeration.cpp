@@ -11,6 +11,7 @@
 
 #include "model/cost/memory.h"
 #include "model/plan/process_groups.h"
+#include "model/plan/validity.h"
 
 namespace trainyard {
 namespace {
@@ -441,6 +442,8 @@ std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& spac
   if (job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
     std::erase_if(offloads, [](const SearchedOffload& o) { return o.offload != Offload{}; });
   }
+  std::erase_if(offloads,
+                [&](const SearchedOffload& o) { return !can_offload(job.model, o.offload); });
   return offloads;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "model/cluster/fabric_shape.h"
+#include "model/plan/validity.h"
 #include "planner/enumeration.h"
 
 namespace trainyard {
@@ -101,6 +102,7 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
     const bool known =
         std::ranges::find(searched, choice.offload, &SearchedOffload::offload) != searched.end();
     if (known || choice.offload == Offload{} || !any_offload) continue;
+    if (!can_offload(job.model, choice.offload)) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),
                       options});

@@ -234,12 +234,27 @@ constexpr PlanRule kOffload = {
                                             p.device.name));
     }};
 
+// What MTP layers fetch of the matrix that they share crosses a link that is not priced.
+constexpr PlanRule kOffloadBesideMtp = {
+    [](const Proposal& p) { return can_offload(p.model, p.request.offload); },
+    [](const Proposal&) {
+      return refusal("offload",
+                     "found parameters or gradients, allowed optimizer and activations beside the "
+                     "model's mtp_layers");
+    }};
+
 constexpr std::array kChoiceRules = {
-    kPrecision,        kZeroStage,      kStackHasZero,   kShardingGroup, kRecomputedLayers,
-    kRecomputeEntries, kRecomputeEntry, kCapacityFactor, kLoadImbalance, kRankOrder,
-    kExpertsLieInRows, kCollective,     kOffload};
+    kPrecision,        kZeroStage,      kStackHasZero,   kShardingGroup,   kRecomputedLayers,
+    kRecomputeEntries, kRecomputeEntry, kCapacityFactor, kLoadImbalance,   kRankOrder,
+    kExpertsLieInRows, kCollective,     kOffload,        kOffloadBesideMtp};
 
 }  // namespace
+
+bool can_offload(const Transformer& model, const Offload& offload) {
+  const bool moves_weights =
+      offload.parameters != OffloadTarget::none || offload.gradients != OffloadTarget::none;
+  return model.mtp_layers == 0 || !moves_weights;
+}
 
 std::span<const PlanRule> choice_rules() { return kChoiceRules; }
 

@@ -39,6 +39,10 @@ std::span<const PlanRule> degree_rules();  // shapes of the network, devices, se
 std::span<const PlanRule> step_rules();    // batch, layers, schedule
 std::span<const PlanRule> choice_rules();  // ZeRO, recomputation, experts' load, placement
 
+// Whether what lies on the hosts can be priced: no weights and gradients beside MTP layers, which
+// fetch a matrix once more.
+bool can_offload(const Transformer& model, const Offload& offload);
+
 // The first rule that does not hold; nullptr: the proposal is a plan.
 const PlanRule* broken_rule(const Proposal& proposal);
 

@@ -74,8 +74,8 @@ MtpInput append_mtp_input(NetworkUnit& unit) {
       .projection = projection_of(unit)};
   const int embedding = unit.local_activation("mtp normed embedding");
   const int state = unit.local_activation("mtp normed state");
-  const int both =
-      lowering.activation("mtp input", lowering.local_tokens, 2 * unit.model().hidden_size);
+  const int both = lowering.activation("mtp input", lowering.local_tokens,
+                                       std::int64_t{2} * unit.model().hidden_size);
   append_norm(unit, input.embedding_norm, reads(lowering.embedded), embedding);
   append_norm(unit, input.state_norm, reads(lowering.hidden), state);
   Operation concatenation = mtp_operation(unit, OperationKind::move);
@@ -95,7 +95,7 @@ MtpInput append_mtp_input(NetworkUnit& unit) {
 
 void append_mtp_input_gradient(NetworkUnit& unit, const MtpInput& input) {
   Lowering& lowering = unit.lowering();
-  const std::int64_t width = 2 * unit.model().hidden_size;
+  const std::int64_t width = std::int64_t{2} * unit.model().hidden_size;
   unit.set_plain_collectives(true);
   const Operand whole = gathered_gradient(unit, input.projection.part, reads(input.output_gradient),
                                           "mtp gathered gradient");

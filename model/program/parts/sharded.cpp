@@ -123,6 +123,16 @@ bool is_forgotten_later(const Parameter& parameter) {
   return parameter.end == SharedEnd::back || parameter.end == SharedEnd::middle;
 }
 
+// Another unit's backward pass, before this one's, has begun its gradient.
+bool is_begun_before(const Parameter& parameter) {
+  return parameter.end == SharedEnd::front || parameter.end == SharedEnd::middle;
+}
+
+std::vector<Parameter> of_phase(const NetworkUnit& unit, std::vector<Parameter> all, Phase phase) {
+  std::erase_if(all, [&](const Parameter& p) { return phase_of(unit, p) != phase; });
+  return all;
+}
+
 }  // namespace
 
 std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
@@ -135,14 +145,10 @@ std::optional<Phase> reduce_every_pass(NetworkUnit& unit) {
     std::vector<Parameter> all = summed_up(unit, experts);
     Phase last = Phase::input_gradient;
     for (const Phase phase : {Phase::input_gradient, Phase::weight_gradient}) {
-      std::vector<Parameter> some = all;
-      std::erase_if(some,
-                    [&](const Parameter& parameter) { return phase_of(unit, parameter) != phase; });
+      std::vector<Parameter> some = of_phase(unit, all, phase);
       if (some.empty()) continue;
       last = phase;
-      std::erase_if(some, [](const Parameter& p) {
-        return p.end == SharedEnd::front || p.end == SharedEnd::middle;
-      });
+      std::erase_if(some, is_begun_before);
       if (!some.empty()) before.push_back(clearing(some, split ? phase : Phase::input_gradient));
     }
     std::erase_if(all, is_forgotten_later);

@@ -481,5 +481,17 @@ TEST(PlanRefusal, OffloadsOnlyOverALinkToTheHostsThatIsKnown) {
   EXPECT_EQ(question.refusal(), "legal");
 }
 
+TEST(PlanRefusal, OffloadsNoWeightsBesideMtpLayers) {
+  PlanQuestion question;
+  question.model.mtp_layers = 1;
+  question.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  question.request.offload.optimizer = OffloadTarget::host;
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.offload.gradients = OffloadTarget::host;
+  EXPECT_EQ(question.refusal(),
+            "/plan/offload: found parameters or gradients, allowed optimizer and activations "
+            "beside the model's mtp_layers");
+}
+
 }  // namespace
 }  // namespace trainyard
