@@ -116,7 +116,7 @@ class NetworkUnit {
   Parameter parameter(const Matrix& matrix, PartialGradient partial,
                       SharedEnd end = SharedEnd::none);
   // Another unit's; where only parts are kept, with whole copies of its own unless every pass meets
-  // both units.
+  // all units that have it.
   Parameter borrowed(Parameter parameter, SharedEnd end = SharedEnd::back);
   // Held by every tensor-parallel rank; partial where each sees its own tokens only.
   Parameter replicated(const Matrix& matrix);
