@@ -333,8 +333,8 @@ void StageBounds::take_chunks(const Plan& plan, const std::vector<PassTimes>& pa
                               std::vector<PassTimes>& chunks) const {
   chunks.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
-    append_chunk_passes(job_, plan, static_cast<int>(stage), held_[stage], units_[stage],
-                        passes[stage], chunks);
+    const StagePasses of{static_cast<int>(stage), held_[stage], units_[stage], passes[stage]};
+    append_chunk_passes(job_, plan, of, chunks);
   }
 }
 

@@ -231,6 +231,16 @@ Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& pl
   return ends;
 }
 
+// A stage whose devices are slower than the reference by a factor: its own layers' times, which are
+// of its devices, as the reference would take them.
+AllocatedStage as_slow(AllocatedStage stage, double slowness) {
+  stage.slowness = slowness;
+  for (AllocatedLayer& layer : stage.own) {
+    for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
+  }
+  return stage;
+}
+
 // The layers on the first group's devices as the reference; the others' are slower or faster by one
 // factor each.
 std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
@@ -244,13 +254,7 @@ std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
     if (!own) return std::nullopt;
     const double slowness = layer_times(*own) / reference;
     const std::size_t end = stage + as_size(stages_of(plan, order[i]));
-    for (; stage < end; ++stage) {
-      problem->stages[stage] = own->stages[stage];
-      problem->stages[stage].slowness = slowness;
-      for (AllocatedLayer& layer : problem->stages[stage].own) {
-        for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
-      }
-    }
+    for (; stage < end; ++stage) problem->stages[stage] = as_slow(own->stages[stage], slowness);
   }
   for (const Crossing& crossing : crossings(plan, order)) {
     for (const auto& side : {crossing.before, crossing.behind}) {

@@ -101,8 +101,8 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   for (const OffloadChoice& choice : kOffloads) {
     const bool known =
         std::ranges::find(searched, choice.offload, &SearchedOffload::offload) != searched.end();
-    if (known || choice.offload == Offload{} || !any_offload) continue;
-    if (!can_offload(job.model, choice.offload)) continue;
+    const bool can = any_offload && can_offload(job.model, choice.offload);
+    if (known || choice.offload == Offload{} || !can) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),
                       options});

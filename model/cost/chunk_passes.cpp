@@ -29,8 +29,8 @@ void add_layers(const PreparedJob& job, const LayersOfChunks& layers, int chunk,
 
 // What each of `chunks` chunks that a micro-batch meets takes beyond its units'. It meets a share
 // `met` of those that are held.
-PassTimes beyond_units(const StageParameters& held, const UnitPasses& units, double met,
-                       const PassTimes& all, int chunks) {
+PassTimes beyond_units(const StagePasses& of, double met, int chunks) {
+  const auto& [stage, held, units, all] = of;
   PassTimes sum;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] > 0) add(units.layers[kind], held.kinds[kind], sum);
@@ -80,33 +80,32 @@ bool layers_are_unlike(const PreparedJob& job, const Plan& plan) {
 
 }  // namespace
 
-void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
-                         const StageParameters& held, const UnitPasses& units, const PassTimes& all,
+void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePasses& of,
                          std::vector<PassTimes>& out) {
   const PipelineShape shape = pipeline_shape(plan);
   const LayersOfChunks layers(plan, job.job.model.layers);
   const int chunks = chunks_held(shape);
   const double met = shape.chunks / static_cast<double>(chunks);  // by one micro-batch
-  const PassTimes more = beyond_units(held, units, met, all, shape.chunks);
+  const PassTimes more = beyond_units(of, met, shape.chunks);
   const int last = layer_chunks(shape) - 1;
   const std::size_t before = out.size();
   out.resize(before + static_cast<std::size_t>(chunks));
   PassTimes* own = &out[before];
   PassTimes of_layers;
-  int of = -1;  // so many layers, where all are of one kind
+  int counted = -1;  // layers, where all are of one kind
   for (int chunk = 0; chunk < chunks; ++chunk, ++own) {
-    const int position = layer_chunk_of(shape, {stage, chunk});
+    const int position = layer_chunk_of(shape, {of.stage, chunk});
     const int count = layers[position];
-    if (!job.only_kind || count != of) {
+    if (!job.only_kind || count != counted) {
       of_layers = more;
-      add_layers(job, layers, position, units, of_layers);
-      of = count;
+      add_layers(job, layers, position, of.units, of_layers);
+      counted = count;
     }
     *own = of_layers;
-    if (position == 0) add(units.embedding, 1, *own);
+    if (position == 0) add(of.units.embedding, 1, *own);
     if (position == last) {
-      add(units.head, 1, *own);
-      add(units.layers[kMtpKind], job.job.model.mtp_layers, *own);
+      add(of.units.head, 1, *own);
+      add(of.units.layers[kMtpKind], job.job.model.mtp_layers, *own);
     }
   }
 }

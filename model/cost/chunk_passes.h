@@ -22,10 +22,15 @@ struct UnitPasses {
   PassTimes embedding, head;
 };
 
-// Appends as many entries as the stage has chunks. `held`: by it; `all`: of one micro-batch, in the
-// chunks that it visits; the mean where those differ.
-void append_chunk_passes(const PreparedJob& job, const Plan& plan, int stage,
-                         const StageParameters& held, const UnitPasses& units, const PassTimes& all,
+struct StagePasses {
+  int stage;
+  const StageParameters& held;  // by it
+  const UnitPasses& units;
+  const PassTimes& all;  // of one micro-batch, in the chunks that it visits: their mean
+};
+
+// Appends as many entries as the stage has chunks.
+void append_chunk_passes(const PreparedJob& job, const Plan& plan, const StagePasses& of,
                          std::vector<PassTimes>& out);
 
 // Appends those of the stage before once more, if this one's chunks have the same layers each; else

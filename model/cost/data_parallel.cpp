@@ -356,32 +356,38 @@ class StageOverlap {
     return std::min({share * units_.experts.reduce.time, work_.behind_experts, free});
   }
 
+  // In the passes of a micro-batch through all chunks.
+  ShownInPass shown_beside(Part part, Moves moves, double rate, PassWay way) const {
+    const auto in_pass = [&](const UnitSequence& units) {
+      const Seconds sooner = spared_by_experts(units, moves, rate, way);
+      ShownInPass shown = shown_in_pass(units);
+      shown.all -= sooner;
+      shown.at_ends -= sooner;
+      return shown;
+    };
+    ShownInPass seen;
+    if (shape_.route == Route::both_ways) {  // in half of the passes each
+      for (const Copy which : {Copy::near, Copy::far}) {
+        const UnitSequence units = copy(part, moves, rate, which);
+        seen += share_met(plan_) * in_pass(way == PassWay::backward ? backwards(units) : units);
+      }
+      return seen;
+    }
+    UnitSequence units = sequence(part, moves, rate);
+    if (way == PassWay::backward) units = backwards(units);
+    for (const ChunkRun& run : runs_) {
+      take_chunk(run.first, way, units);
+      seen += run.size * in_pass(units);
+    }
+    return seen;
+  }
+
   void add(DataParallelCost& cost, Part part, Moves moves, const Cover& cover, PassWay way) const {
     const Traffic all =
         share_met(plan_) * (moves.gathers * sync_.gather + moves.reductions * sync_.reduce);
     ShownInPass seen{all.time, Seconds(0)};
     if (plan_.overlap.data_parallel) {
-      seen = {};
-      const auto pass = [&](const UnitSequence& units) {
-        const Seconds sooner = spared_by_experts(units, moves, cover.rate, way);
-        ShownInPass shown = shown_in_pass(units);
-        shown.all -= sooner;
-        shown.at_ends -= sooner;
-        return shown;
-      };
-      if (shape_.route == Route::both_ways) {  // in half of the passes each
-        for (const Copy which : {Copy::near, Copy::far}) {
-          const UnitSequence units = copy(part, moves, cover.rate, which);
-          seen += share_met(plan_) * pass(way == PassWay::backward ? backwards(units) : units);
-        }
-      } else {
-        UnitSequence units = sequence(part, moves, cover.rate);
-        if (way == PassWay::backward) units = backwards(units);
-        for (const ChunkRun& run : runs_) {
-          take_chunk(run.first, way, units);
-          seen += run.size * pass(units);
-        }
-      }
+      seen = shown_beside(part, moves, cover.rate, way);
       seen.all *= cover.rate;
       seen.all += hidden(all, seen.all) * cover.lost;
       seen.at_ends *= cover.rate;

@@ -319,7 +319,7 @@ StepEnds fill_stages(const PreparedJob& job, const Plan& plan, SharedCosts& shar
     out.passes[i] = stage.passes;
     if (chunks_held(shape) == 1) continue;
     if (!repeats || !repeat_chunk_passes(job, plan, index, out.chunk_passes)) {
-      append_chunk_passes(job, plan, index, out.held[i], units, stage.passes, out.chunk_passes);
+      append_chunk_passes(job, plan, {index, out.held[i], units, stage.passes}, out.chunk_passes);
     }
   }
   ends.lost = slack.lost();

@@ -449,6 +449,7 @@ Parameter add_mtp_embedding_unit(Lowering& lowering, const Parameter* held, int 
                               : vocabulary_table(unit, false, SharedEnd::none);
   if (held == nullptr) note_copy(lowering, table);
   std::vector<CopyKey> handed_on;
+  handed_on.reserve(static_cast<std::size_t>(lowering.model.mtp_layers));
   for (int depth = 0; depth < lowering.model.mtp_layers; ++depth) {
     handed_on.emplace_back(lowering.embedded, depth);
   }
