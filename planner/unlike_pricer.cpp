@@ -67,6 +67,16 @@ void take_common(std::optional<Plan> own, std::optional<Plan>& plan) {
   }
 }
 
+// A stage whose devices are slower than the reference by a factor: its own layers' times, which are
+// of its devices, as the reference would take them.
+AllocatedStage as_slow(AllocatedStage stage, double slowness) {
+  stage.slowness = slowness;
+  for (AllocatedLayer& layer : stage.own) {
+    for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
+  }
+  return stage;
+}
+
 }  // namespace
 
 std::vector<PreparedJob> prepared_groups(const GroupedJob& job, const std::vector<int>& nodes) {
@@ -229,16 +239,6 @@ Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& pl
     ends = std::max(ends, one.step_time - one.breakdown.other - span);
   }
   return ends;
-}
-
-// A stage whose devices are slower than the reference by a factor: its own layers' times, which are
-// of its devices, as the reference would take them.
-AllocatedStage as_slow(AllocatedStage stage, double slowness) {
-  stage.slowness = slowness;
-  for (AllocatedLayer& layer : stage.own) {
-    for (Seconds* time : {&layer.time, &layer.selective, &layer.full}) *time /= slowness;
-  }
-  return stage;
 }
 
 // The layers on the first group's devices as the reference; the others' are slower or faster by one

@@ -416,6 +416,14 @@ class StageBuilder {
     return units;
   }
 
+  void call_next_moves(Body& body, const std::vector<Unit>& units, std::size_t at,
+                       StepPass pass) const {
+    for (const std::size_t next : next_units(units, at)) {
+      call_next_fetch(body, units[at], units[next], pass);
+      call_next_restore(body, units[at], units[next]);
+    }
+  }
+
   Body backward_body(int chunk, StepPass pass, Part part, bool last) const {
     const std::vector<Unit> units = units_backward(chunk, part);
     const bool moves = pass != StepPass::weight_gradient;
@@ -429,10 +437,7 @@ class StageBuilder {
     }
     for (std::size_t i = 0; i < units.size(); ++i) {
       call_next_copies(body, units, i, pass);
-      for (const std::size_t next : moves ? next_units(units, i) : std::vector<std::size_t>{}) {
-        call_next_fetch(body, units[i], units[next], pass);
-        call_next_restore(body, units[i], units[next]);
-      }
+      if (moves) call_next_moves(body, units, i, pass);
       await_sums(body, units[i], pass, sums);
       call(body, block_call(units[i].at, block_of(*units[i].blocks, pass)));
       call_reduction(body, units[i], reduces);
