@@ -173,8 +173,9 @@ class EveryPlan {
   void offloads() {
     for (const OffloadChoice& choice : kOffloads) {
       request_.offload = choice.offload;
-      memory(choice);
+      if (plan_if_legal(request_, job_.model, job_.cluster, job_.training)) memory(choice);
     }
+    request_.offload = {};
   }
 
   void memory(const OffloadChoice& choice_of_hosts) {
