@@ -88,10 +88,13 @@ std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const 
 bool is_contiguous(const PreparedJob& job, const Plan& plan);
 
 // The layers of every chunk of the plan, in the order of `layers_per_stage`, when its stages have
-// these: as even as they go, chunks with embedding or head last.
-std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages);
+// so many: as even as they go, chunks with embedding or head last.
+std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<int>& layers_of_stages);
 
-// `plan` with the layers and the recomputation of an allocation of its stages.
+// `plan` with the layers and the recomputation of an allocation of its stages; the second says
+// which chunks of theirs have the layers.
 PlanRequest request_with(const Plan& plan, const Allocation& dealt);
+PlanRequest request_with(const Plan& plan, const std::vector<StageAllocation>& stages,
+                         std::vector<int> layers_of_chunks);
 
 }  // namespace trainyard

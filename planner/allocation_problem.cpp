@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/cost/layer_cost.h"
 #include "model/cost/memory.h"
@@ -232,11 +233,11 @@ std::optional<AllocationProblem> problem_of_moves(const PreparedJob& job, const 
   return Translation(job, plan, PassOrders::of_the_plan).run();
 }
 
-std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<StageAllocation>& stages) {
+std::vector<int> layers_of_chunks(const Plan& plan, const std::vector<int>& layers_of_stages) {
   const PipelineShape shape = pipeline_shape(plan);
   std::vector<int> layers(at(layer_chunks(shape)));
   for (int stage = 0; stage < shape.stages; ++stage) {
-    const int all = stages[at(stage)].layers;
+    const int all = layers_of_stages[at(stage)];
     int longer = all % shape.chunks;
     // Last first, then first, so that the ends of the network are reached last.
     for (int turn = 0; turn < shape.chunks; ++turn) {
@@ -267,17 +268,25 @@ void fill_empty_stages(const std::vector<StageAllocation>& stages, std::vector<R
 }  // namespace
 
 PlanRequest request_with(const Plan& plan, const Allocation& dealt) {
+  std::vector<int> layers;
+  layers.reserve(dealt.stages.size());
+  for (const StageAllocation& stage : dealt.stages) layers.push_back(stage.layers);
+  return request_with(plan, dealt.stages, layers_of_chunks(plan, layers));
+}
+
+PlanRequest request_with(const Plan& plan, const std::vector<StageAllocation>& stages,
+                         std::vector<int> layers_of_chunks) {
   PlanRequest request = request_of(plan);
-  request.layers_per_stage = layers_of_chunks(plan, dealt.stages);
+  request.layers_per_stage = std::move(layers_of_chunks);
   request.recompute_per_stage.clear();
-  request.recompute_per_stage.reserve(dealt.stages.size());
-  for (const StageAllocation& stage : dealt.stages) {
+  request.recompute_per_stage.reserve(stages.size());
+  for (const StageAllocation& stage : stages) {
     const bool whole = stage.recompute.mode == RecomputeMode::full &&
                        stage.recompute.full_layers >= repeatable(stage);
     request.recompute_per_stage.push_back(whole ? Recompute{RecomputeMode::full, 0}
                                                 : stage.recompute);
   }
-  fill_empty_stages(dealt.stages, request.recompute_per_stage);
+  fill_empty_stages(stages, request.recompute_per_stage);
   return request;
 }
 

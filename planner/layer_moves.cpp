@@ -13,16 +13,15 @@ namespace {
 
 std::size_t to_index(int index) { return static_cast<std::size_t>(index); }
 
-// Layers of the stages.
+// Layers of the chunks, in the order of `layers_per_stage`, or of the stages.
 using Counts = std::vector<int>;
 
 Counts counts_of(const Plan& plan, int layers) {
   const LayersOfChunks chunks(plan, layers);
-  const PipelineShape shape = pipeline_shape(plan);
-  Counts counts(to_index(shape.stages));
-  for (int chunk = 0; chunk < layer_chunks(shape); ++chunk) {
-    counts[to_index(place_of(shape, 0, chunk).stage)] += chunks[chunk];
-  }
+  Counts counts;
+  const int all = layer_chunks(pipeline_shape(plan));
+  counts.reserve(to_index(all));
+  for (int chunk = 0; chunk < all; ++chunk) counts.push_back(chunks[chunk]);
   return counts;
 }
 
@@ -52,6 +51,7 @@ class LocalSearch {
         problem_(moves.problem),
         best_(std::move(start)),
         budget_(budget),
+        shape_(pipeline_shape(best_.plan)),
         stages_(to_index(best_.plan.pipeline_parallel)),
         known_(stages_.size()),
         chosen_(stages_.size()) {
@@ -73,7 +73,8 @@ class LocalSearch {
     } else {
       take(counts_);
     }
-    while (move_once() || repeat_more_once()) {
+    take(layers_of_chunks(best_.plan, of_stages(counts_)));
+    while (move_once() || move_between_chunks() || repeat_more_once() || move_pairs()) {
     }
     return std::move(best_);
   }
@@ -95,11 +96,7 @@ class LocalSearch {
 
   // Whether the best plan has the layers and the recomputation that were chosen.
   bool is_the_best() const {
-    const std::vector<int> chunks = layers_of_chunks(best_.plan, stages_);
-    const LayersOfChunks own(best_.plan, layers());
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      if (own[static_cast<int>(i)] != chunks[i]) return false;
-    }
+    if (counts_of(best_.plan, layers()) != dealt_) return false;
     for (std::size_t j = 0; j < stages_.size(); ++j) {
       const auto& [dealt, chosen, time, own_layers] = stages_[j];
       const int count = dealt + own_layers;
@@ -121,10 +118,20 @@ class LocalSearch {
     return static_cast<int>(std::ranges::find(kinds, 1) - kinds.begin());
   }
 
-  // The best of all moves of one layer, of two, or of one of each chunk; false: none is better than
-  // what was.
+  Counts of_stages(const Counts& chunks) const {
+    Counts sums(stages_.size());
+    for (std::size_t i = 0; i < chunks.size(); ++i) sums[stage_of(i)] += chunks[i];
+    return sums;
+  }
+
+  std::size_t stage_of(std::size_t chunk) const {
+    return to_index(place_of(shape_, 0, static_cast<int>(chunk)).stage);
+  }
+
+  // The best of all moves of one layer, of two, or of one of each chunk, from stage to stage;
+  // false: none is better than what was.
   bool move_once() {
-    const Counts before = counts_;
+    const Counts before = of_stages(counts_);
     const int chunks = best_.plan.virtual_stages;
     bool better = false;
     for (const int count : {1, 2}) better = move_some(before, count) || better;
@@ -141,7 +148,58 @@ class LocalSearch {
         Counts moved = before;
         moved[from] -= count;
         moved[to] += count;
-        better = take(moved) || better;
+        better = take(layers_of_chunks(best_.plan, moved)) || better;
+      }
+    }
+    return better;
+  }
+
+  // The best move of one layer, of two, or of all of a chunk's from chunk to chunk: an even share
+  // of a stage's layers is not the best where one of its chunks has the head or longer layers.
+  bool move_between_chunks() {
+    if (shape_.chunks == 1) return false;
+    const Counts before = counts_;
+    bool better = false;
+    for (std::size_t from = 0; from < before.size(); ++from) {
+      for (const int count : {1, 2, before[from]}) {
+        better = move_from_chunk(before, from, count) || better;
+      }
+    }
+    return better;
+  }
+
+  bool move_from_chunk(const Counts& before, std::size_t from, int count) {
+    if (count > before[from]) return false;
+    const Counts of_stage = of_stages(before);
+    bool better = false;
+    for (std::size_t to = 0; to < before.size() && count > 0 && !ended(); ++to) {
+      const std::size_t stage = stage_of(to);
+      const bool stays = stage == stage_of(from);
+      if (from == to || (!stays && takes_too_long(stage, of_stage[stage] + count))) continue;
+      Counts moved = before;
+      moved[from] -= count;
+      moved[to] += count;
+      better = take(moved) || better;
+    }
+    return better;
+  }
+
+  // The best of two such moves of one layer each at once, of which each alone gains nothing. Of
+  // more chunks the budget would not see a fair part.
+  bool move_pairs() {
+    constexpr std::size_t kMostChunks = 6;
+    if (shape_.chunks == 1 || counts_.size() > kMostChunks) return false;
+    const Counts before = counts_;
+    bool better = false;
+    for (std::size_t from = 0; from < before.size(); ++from) {
+      for (std::size_t to = 0; to < before.size(); ++to) {
+        if (from == to || before[from] == 0) continue;
+        Counts moved = before;
+        --moved[from];
+        ++moved[to];
+        for (std::size_t second = from; second < before.size(); ++second) {
+          better = move_from_chunk(moved, second, 1) || better;
+        }
       }
     }
     return better;
@@ -199,18 +257,18 @@ class LocalSearch {
     return true;
   }
 
-  // What each stage may repeat with these layers.
+  // What each stage may repeat when the chunks have these layers.
   void deal(const Counts& counts) {
-    for (std::size_t j = 0; j < counts.size(); ++j) stages_[j].layers = counts[j];
-    const std::vector<int> chunks = layers_of_chunks(best_.plan, stages_);
-    const PipelineShape shape = pipeline_shape(best_.plan);
-    std::vector<LayerCounts> kinds(counts.size());
+    dealt_ = counts;
+    for (StageAllocation& stage : stages_) stage.layers = 0;
+    std::vector<LayerCounts> kinds(stages_.size());
     int first = 0;
-    for (int chunk = 0; chunk < layer_chunks(shape); ++chunk) {
-      const LayerCounts more = moves_.job.layers_between(first, chunks[to_index(chunk)]);
-      LayerCounts& sum = kinds[to_index(place_of(shape, 0, chunk).stage)];
-      for (std::size_t kind = 0; kind < sum.size(); ++kind) sum[kind] += more[kind];
-      first += chunks[to_index(chunk)];
+    for (std::size_t chunk = 0; chunk < counts.size(); ++chunk) {
+      const LayerCounts more = moves_.job.layers_between(first, counts[chunk]);
+      const std::size_t stage = stage_of(chunk);
+      for (std::size_t kind = 0; kind < more.size(); ++kind) kinds[stage][kind] += more[kind];
+      stages_[stage].layers += counts[chunk];
+      first += counts[chunk];
     }
     for (std::size_t j = 0; j < kinds.size(); ++j) kinds[j][kMtpKind] = stages_[j].own_layers;
     for (std::size_t j = 0; j < kinds.size(); ++j) chosen_[j] = find_ways(j, kinds[j]);
@@ -269,8 +327,8 @@ class LocalSearch {
   bool price() {
     if (ended()) return false;
     const Job& j = moves_.job.job;
-    auto plan = plan_if_legal(request_with(best_.plan, {.stages = stages_, .step = {}}), j.model,
-                              j.cluster, j.training);
+    auto plan =
+        plan_if_legal(request_with(best_.plan, stages_, dealt_), j.model, j.cluster, j.training);
     if (!plan) return false;
     priced_.plan = *std::move(plan);
     moves_.evaluate(priced_.plan, priced_.estimate);
@@ -304,11 +362,13 @@ class LocalSearch {
   Candidate best_, priced_;
   Counts counts_;  // of the best
   int& budget_;
+  PipelineShape shape_;
   double worth_ = std::numeric_limits<double>::infinity();  // what a step has to beat
   std::array<LayerTimes, kLayerKinds> times_;
   double least_ = std::numeric_limits<double>::infinity();  // of all layers
   std::set<Counts> tried_;
-  // Of the layers to be priced, and the place of what each of their stages may do in `known_`.
+  Counts dealt_;  // to be priced
+  // Of their stages, and the place of what each may do in `known_`.
   std::vector<StageAllocation> stages_;
   std::vector<std::vector<StageWays>> known_;  // [stage]
   std::vector<std::size_t> chosen_;

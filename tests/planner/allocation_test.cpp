@@ -398,7 +398,7 @@ TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
     const auto problem = allocation_problem(job, plan);
     ASSERT_TRUE(problem);
     const Estimate priced = estimate(job, plan);
-    std::vector<StageAllocation> stages;
+    std::vector<int> layers_of_stages;
     for (int j = 0; j < 4; ++j) {
       const StageEstimate& stage = priced.stages[at(j)];
       const int layers = priced.held[at(j)].layers;
@@ -409,12 +409,12 @@ TEST(AllocationProblem, OfChunksGivesTheStageTimesAndTheMemoryOfTheEstimate) {
       EXPECT_NEAR(time, expected.value(), 1e-9 * expected.value());
       with_room.stages[at(j)].capacity = stage.memory.at_peak.allocated() * (1 - 1e-9);
       EXPECT_EQ(stage_time(with_room, j, 0, layers, RecomputeMode::none, 0), kInfinity);
-      stages.push_back({.layers = layers, .recompute = {}, .time = Seconds(0)});
+      layers_of_stages.push_back(layers);
     }
-    EXPECT_EQ(layers_of_chunks(plan, stages), std::vector<int>(8, 4));  // 32 on 8 chunks
-    stages[0].layers = 7;
-    stages[3].layers = 9;
-    const std::vector<int> uneven = layers_of_chunks(plan, stages);
+    EXPECT_EQ(layers_of_chunks(plan, layers_of_stages), std::vector<int>(8, 4));  // 32 on 8 chunks
+    layers_of_stages[0] = 7;
+    layers_of_stages[3] = 9;
+    const std::vector<int> uneven = layers_of_chunks(plan, layers_of_stages);
     EXPECT_EQ(std::accumulate(uneven.begin(), uneven.end(), 0), 32);
     EXPECT_EQ(uneven[0], 3);  // beside the embedding
   }

@@ -1,5 +1,5 @@
-// The improvement of small pipelines beside an enumeration of all layers and recomputations of
-// their stages, each priced by the estimate.
+// The improvement of small pipelines beside an enumeration of all layers of their chunks and all
+// recomputations of their stages, each priced by the estimate.
 #include "planner/layer_moves.h"
 
 #include <gtest/gtest.h>
@@ -63,6 +63,7 @@ class SmallPipelines {
     job.model.vocabulary = pick({1024, 50'000, 250'000});
     job.model.tied_embeddings = pick({0, 1}) == 1;
     if (job.model.experts > 0) job.model.dense_layers = pick({0, 1, 2});
+    job.model.mtp_layers = pick({0, 0, 0, 1, 2});
   }
 
   void draw_cluster(Job& job, const PlanRequest& degrees) {
@@ -89,7 +90,7 @@ class SmallPipelines {
   std::mt19937 random_;
 };
 
-// ---- The other road: all layers of stages, all recomputations ------------------------------
+// ---- The other road: all layers of chunks, all recomputations of stages --------------------
 
 class DealListing {
  public:
@@ -97,8 +98,10 @@ class DealListing {
 
   void add(const Plan& named) {
     named_ = &named;
+    shape_ = pipeline_shape(named);
     stages_.assign(static_cast<std::size_t>(named.pipeline_parallel), {});
-    place(0, job_.job.model.layers);
+    chunks_.assign(static_cast<std::size_t>(layer_chunks(shape_)), 0);
+    divide(0, job_.job.model.layers);
     add_even();
   }
 
@@ -108,24 +111,46 @@ class DealListing {
  private:
   static constexpr Seconds kNever{1e300};
 
-  void place(std::size_t stage, int left) {
-    if (stage == stages_.size()) {
-      price(request_with(*named_, {.stages = stages_, .step = {}}));
+  void divide(std::size_t chunk, int left) {
+    if (chunk + 1 == chunks_.size()) {
+      chunks_[chunk] = left;
+      sum_up();
+      repeat(0);
       return;
     }
-    const bool last = stage + 1 == stages_.size();
-    for (int layers = last ? left : 0; layers <= left; ++layers) {
-      StageAllocation& own = stages_[stage];
-      own.layers = layers;
-      const auto with = [&](Recompute recompute) {
-        own.recompute = recompute;
-        place(stage + 1, left - layers);
-      };
-      with({});
-      if (layers == 0) continue;
-      with({RecomputeMode::selective, 0});
-      for (int again = 1; again <= layers; ++again) with({RecomputeMode::full, again});
+    for (int layers = 0; layers <= left; ++layers) {
+      chunks_[chunk] = layers;
+      divide(chunk + 1, left - layers);
     }
+  }
+
+  void sum_up() {
+    for (StageAllocation& stage : stages_) stage = {};
+    for (int chunk = 0; chunk < layer_chunks(shape_); ++chunk) {
+      stages_[stage_of(chunk)].layers += chunks_[static_cast<std::size_t>(chunk)];
+    }
+    stages_[stage_of(layer_chunks(shape_) - 1)].own_layers = job_.job.model.mtp_layers;
+  }
+
+  std::size_t stage_of(int chunk) const {
+    return static_cast<std::size_t>(place_of(shape_, 0, chunk).stage);
+  }
+
+  void repeat(std::size_t stage) {
+    if (stage == stages_.size()) {
+      price(request_with(*named_, stages_, chunks_));
+      return;
+    }
+    StageAllocation& own = stages_[stage];
+    const auto with = [&](Recompute recompute) {
+      own.recompute = recompute;
+      repeat(stage + 1);
+    };
+    with({});
+    const int layers = own.layers + own.own_layers;
+    if (layers == 0) return;
+    with({RecomputeMode::selective, 0});
+    for (int again = 1; again <= layers; ++again) with({RecomputeMode::full, again});
   }
 
   // Even layers as a plan has them, which may lie in other chunks than those of a deal.
@@ -134,7 +159,7 @@ class DealListing {
     price(request);
     request.recompute = {RecomputeMode::selective, 0};
     price(request);
-    for (int again = 0; again <= job_.job.model.layers; ++again) {
+    for (int again = 0; again <= job_.job.model.layers + job_.job.model.mtp_layers; ++again) {
       request.recompute = {RecomputeMode::full, again};
       price(request);
     }
@@ -151,6 +176,8 @@ class DealListing {
   const PreparedJob& job_;
   Estimator estimator_;
   const Plan* named_ = nullptr;
+  PipelineShape shape_{};
+  std::vector<int> chunks_;  // their layers
   std::vector<StageAllocation> stages_;
   Estimate priced_;
   Seconds best_ = kNever;
@@ -202,6 +229,14 @@ Listed listed_of(const PreparedJob& job, const SearchOptions& options) {
   return {found.plans.empty() ? Seconds(1e300) : found.plans.front().estimate.step_time, {}};
 }
 
+// Within a second.
+bool can_be_listed(const SmallPipeline& drawn, const std::vector<std::string>& schedules) {
+  const bool chunked = std::ranges::any_of(schedules, [](const std::string& name) {
+    return name == "interleaved-1f1b" || name == "zb-v";
+  });
+  return !chunked || drawn.degrees.pipeline_parallel < 4 || drawn.job.job.model.layers <= 5;
+}
+
 struct Gaps {
   int compared = 0, beaten = 0;  // by more than 0.1 %
   double widest = 0;
@@ -212,6 +247,7 @@ Gaps gaps_of(int jobs, unsigned seed, const std::vector<std::string>& schedules)
   Gaps gaps;
   for (int i = 0; i < jobs; ++i) {
     const SmallPipeline drawn = draw.next();
+    if (!can_be_listed(drawn, schedules)) continue;
     const SearchOptions options = options_of(drawn, schedules);
     DealListing listing(drawn.job);
     for (const Plan& plan : plans_under(drawn, options.space)) listing.add(plan);
@@ -237,17 +273,40 @@ const std::vector<std::string> kAll = {"1f1b", "interleaved-1f1b", "gpipe", "zb-
 // Moves that would save less than 0.1 % are not made; what needs several layers to move at once, of
 // which each alone is worse, is not found.
 TEST(LayerMoves, LeaveLittleToAnEnumerationOfAllDeals) {
-  for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v"}) {
+  for (const char* schedule : {"1f1b", "zb-h1"}) {
     const Gaps gaps = gaps_of(12, 3, {schedule});
     EXPECT_GT(gaps.compared, 3) << schedule;
     EXPECT_EQ(gaps.beaten, 0) << schedule;
+  }
+  // Layers of chunks have more ways to move than the budget sees.
+  for (const char* schedule : {"interleaved-1f1b", "zb-v"}) {
+    const Gaps gaps = gaps_of(16, 3, {schedule});
+    EXPECT_GT(gaps.compared, 3) << schedule;
+    EXPECT_LE(gaps.beaten, 1) << schedule;
+    EXPECT_LT(gaps.widest, 0.03) << schedule;
   }
   const Gaps gaps = gaps_of(8, 11, kAll);
   EXPECT_GT(gaps.compared, 5);
   EXPECT_EQ(gaps.beaten, 0);
 }
 
-// Half a minute: --gtest_also_run_disabled_tests.
+// Embedding, head and two layers of multi-token prediction weigh as much as eleven layers: chunks
+// of one stage differ.
+TEST(LayerMoves, DealUnlikeChunksOfAStage) {
+  Job job = llama_8b_job(1);
+  job.model.layers = 13;
+  job.model.mtp_layers = 2;
+  SmallPipeline drawn{.job = prepare(std::move(job)),
+                      .degrees = {.pipeline_parallel = 2, .data_parallel = 4, .zero_stage = 1}};
+  const SearchOptions options = options_of(drawn, {"interleaved-1f1b"});
+  DealListing listing(drawn.job);
+  for (const Plan& plan : plans_under(drawn, options.space)) listing.add(plan);
+  ASSERT_TRUE(listing.fits());
+  const Listed listed = listed_of(drawn.job, options);
+  EXPECT_NEAR(listed.step / listing.best(), 1, 0.001);
+}
+
+// A minute and a half: --gtest_also_run_disabled_tests.
 TEST(LayerMoves, DISABLED_LeaveLittleToAnEnumerationOfAllDealsOf1700Jobs) {
   Gaps all;
   const auto add = [&all](const Gaps& gaps) {
@@ -261,9 +320,9 @@ TEST(LayerMoves, DISABLED_LeaveLittleToAnEnumerationOfAllDealsOf1700Jobs) {
   add(gaps_of(300, 23, kAll));
   std::printf("%d compared, %d beaten, by %.2f %% at most\n", all.compared, all.beaten,
               100 * all.widest);
-  // One in 200 is what docs/planning.md says.
-  EXPECT_LE(all.beaten * 200, all.compared);
-  EXPECT_LT(all.widest, 0.03);
+  // One in 125 is what docs/planning.md says.
+  EXPECT_LE(all.beaten * 125, all.compared);
+  EXPECT_LT(all.widest, 0.02);
 }
 
 // All layers on the first of two stages, which another one could halve.
