@@ -14,9 +14,10 @@ namespace trainyard {
 namespace {
 
 constexpr std::pair<std::string_view, std::string_view> kShortNames[] = {
-    {"tp", "tensor_parallel"}, {"cp", "context_parallel"}, {"pp", "pipeline_parallel"},
-    {"vp", "virtual_stages"},  {"dp", "data_parallel"},    {"ep", "expert_parallel"},
-    {"mb", "micro_batch"},     {"zero", "zero_stage"},     {"etp", "expert_tensor_parallel"},
+    {"tp", "tensor_parallel"},   {"cp", "context_parallel"}, {"pp", "pipeline_parallel"},
+    {"vp", "virtual_stages"},    {"dp", "data_parallel"},    {"ep", "expert_parallel"},
+    {"mb", "micro_batch"},       {"zero", "zero_stage"},     {"etp", "expert_tensor_parallel"},
+    {"sp", "sequence_parallel"},
 };
 
 std::string long_name(std::string_view name) {

@@ -84,10 +84,9 @@ std::string improvement_words(const Improvement& improvement, const std::vector<
                                            found.feasible ? "fits" : "misses the memory by less");
   const Plan& plan = improvement.candidate.plan;
   const auto place = place_of_changed(improvement, plans);
-  const std::string name =
-      place ? fmt::format("plan {}", *place + 1) : "a plan further down the list";
-  const std::string which =
-      same_split(plan, best.plan) ? "" : fmt::format(" ({})", plan_line(plan));
+  const std::string name = place ? fmt::format("plan {}", *place + 1) : "a plan that is not listed";
+  const bool plain = place && same_split(plan, best.plan);
+  const std::string which = plain ? "" : fmt::format(" ({})", plan_line(plan));
   return fmt::format(
       "{}{} with {}: {}, memory {}. Of its degrees no other layers, recomputation, order or "
       "placement take less than {}.",

@@ -242,7 +242,8 @@ std::optional<Improvement> improvement_of(const PlanOptions& options, const Ques
   SearchOptions planner = added_options(options, question.scenario);
   Progress progress("improving");
   planner.progress = [&progress](double fraction) { progress.show(fraction); };
-  return improve(question.job, planner, best_of(result), analytic_evaluator(question.job));
+  return improve(question.job, planner, best_of(result), analytic_evaluator(question.job),
+                 result.to_deal);
 }
 
 std::string csv_of(const Question& question, const SearchResult& result) {
@@ -542,7 +543,7 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("K");
   command
       ->add_option("--explain", options->explain,
-                   "why not these? Long names, or tp cp pp vp dp ep etp mb zero")
+                   "why not these? Long names, or tp sp cp pp vp dp ep etp mb zero")
       ->type_name("KEY=VALUE,…");
   command->add_option("--time-limit", options->time_limit, "seconds; the best so far is shown")
       ->check(positive_seconds)

@@ -236,6 +236,7 @@ std::string report(const Question& question, const Points& points, const Style& 
 }
 
 CsvRow row_of(const Question& question, const CapacityPoint& point) {
+  const bool timed = question.scenario.space.deadline.has_value();
   const auto of_best = [&point](double (*value)(const Estimate&)) {
     return point.best ? csv_number(value(point.best->estimate)) : "";
   };
@@ -253,7 +254,7 @@ CsvRow row_of(const Question& question, const CapacityPoint& point) {
           {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
           {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
           {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
-          {"in_time", point.in_time ? "true" : "false"},
+          {"in_time", timed ? (point.in_time ? "true" : "false") : ""},
           {"plan", point.best ? plan_line(point.best->plan) : ""}};
 }
 

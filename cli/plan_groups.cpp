@@ -61,8 +61,9 @@ std::optional<Column> value_column(Objective objective) {
 std::string value_cell(Objective objective, const GroupedPlan& plan) {
   constexpr double kJoulesAKilowattHour = 3.6e6;
   if (objective == Objective::cost) return number(plan.cost_per_step->value());
-  if (objective == Objective::energy)
-    return fmt::format("{:.3f}", plan.energy_per_step->value() / kJoulesAKilowattHour);
+  if (objective == Objective::energy) {
+    return number(plan.energy_per_step->value() / kJoulesAKilowattHour);
+  }
   return percent(objective == Objective::memory ? plan.fullness : plan.goodput.value_or(1));
 }
 

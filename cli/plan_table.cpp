@@ -196,8 +196,7 @@ std::string cost_cell(const Question& question, const PlanOrder& order, const Ca
 
 std::string energy_cell(const Question& question, const PlanOrder& order, const Candidate& c) {
   constexpr double kJoulesAKilowattHour = 3.6e6;
-  return fmt::format("{:.3f}",
-                     value_by(question, order, Objective::energy, c) / kJoulesAKilowattHour);
+  return number(value_by(question, order, Objective::energy, c) / kJoulesAKilowattHour);
 }
 
 std::string goodput_cell(const Question& question, const PlanOrder& order, const Candidate& c) {

@@ -64,13 +64,19 @@ Room room_of(const AllocatedStage& stage, const LayerRun& s) {
           left - std::max(head, s.largest_gradients + s.largest_saved), left - s.largest_gradients};
 }
 
+// Of micro-batches in flight, nothing repeated.
+double kept(const AllocatedStage& stage, const LayerRun& s) {
+  return s.saved * stage.in_flight - (s.saved - s.between_halves) * stage.past_input_gradient;
+}
+
 // The fewest layers whose recomputation makes the others' activations fit, where of `waiting`
 // micro-batches what was repeated is there again; more than all: none.
-int layers_to_recompute(const LayerRun& s, double in_flight, double waiting, double room) {
-  const double excess = s.saved * in_flight - room;
+int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, double waiting,
+                        double room) {
+  const double excess = kept(stage, s) - room;
   if (excess <= 0) return std::min(1, s.count);
-  const double gain =
-      (s.saved - s.saved_by_full) * in_flight - (s.between_halves - s.saved_by_full) * waiting;
+  const double gain = kept(stage, s) - s.saved_by_full * stage.in_flight -
+                      (s.between_halves - s.saved_by_full) * waiting;
   if (excess > gain) return s.count + 1;
   const int layers = static_cast<int>(std::ceil(s.count * (excess / gain) * (1 - 1e-14)));
   return std::clamp(layers, 1, s.count);
@@ -78,11 +84,10 @@ int layers_to_recompute(const LayerRun& s, double in_flight, double waiting, dou
 
 // What was repeated stays between the halves of a split backward pass.
 int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Room& room) {
-  const double in_flight = stage.in_flight;
   const double waiting = stage.between_halves - stage.at_work;
-  const int layers = layers_to_recompute(s, in_flight, waiting, room.recomputing);
+  const int layers = layers_to_recompute(stage, s, waiting, room.recomputing);
   if (stage.at_work == 0) return layers;
-  return std::max(layers, layers_to_recompute(s, in_flight, stage.between_halves,
+  return std::max(layers, layers_to_recompute(stage, s, stage.between_halves,
                                               room.in_backward - s.largest_core));
 }
 
@@ -113,7 +118,7 @@ class Allocator {
     const double own = stage.time.value();
     const double time = s.time * stage.slowness;
     Choice best;
-    if ((problem_.none || s.count == 0) && s.saved * stage.in_flight <= room.plain) {
+    if ((problem_.none || s.count == 0) && kept(stage, s) <= room.plain) {
       take_faster(best, own + time, {});
     }
     if (s.count == 0) return best;
@@ -136,8 +141,8 @@ class Allocator {
   // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
   bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
     if (stage.time.value() + s.time * stage.slowness > most) return true;
-    const double least = std::min({s.saved, s.saved_selective, s.saved_by_full});
-    return least * stage.in_flight > room_of(stage, s).plain;
+    const double repeating = std::min(s.saved_selective, s.saved_by_full) * stage.in_flight;
+    return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
   }
 
   // The allocation with the least `measure` of its stages' times (their sum, their maximum), all of

@@ -175,6 +175,8 @@ class Translation {
     AllocatedStage stage;
     stage.in_flight =
         static_cast<double>(plan_.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
+    const double past = chunks_past_input_gradient(*plan_.schedule, shape, index);
+    stage.past_input_gradient = past / chunks_held(shape);
     const double between = plan_.schedule->chunks_between_halves(shape, index);
     stage.between_halves = between / chunks_held(shape);
     stage.at_work = between > 0 ? 1.0 / chunks_held(shape) : 0;
@@ -188,11 +190,10 @@ class Translation {
       const StageParameters& head = parts_.back();
       if (index == place_of(shape, 0, 0).stage) stage.fixed -= tied_states();
       stage.time += time_of(costs_.head);
-      const double turning = microbatches_at_head(plan_);
-      const Bytes logits = memory_of(head).logits;
-      stage.fixed += states_of(head) + costs_.head.saved.everything * turning;
-      stage.head = logits * (1 / turning);
-      stage.fixed += logits - stage.head;
+      const LogitsAtHead logits = logits_at_head(job_, plan_);
+      const double there = 1 + beside_turning(plan_).all();
+      stage.fixed += states_of(head) + costs_.head.saved.everything * there + logits.beside;
+      stage.head = logits.turning;
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }

@@ -20,6 +20,9 @@ namespace {
 // What the moves of layers may cost (planner/layer_moves.h): some 10 ms.
 constexpr int kMostMoves = 5000;
 constexpr int kMovesOfAPlan = 2000;
+// Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.
+constexpr double kMostCells = 6e6;
+constexpr std::size_t kMostDealt = 12;
 // Layers that save less than this share are not moved.
 constexpr double kWorthMoving = 1e-3;
 
@@ -71,6 +74,38 @@ class Improver {
     change = {.candidate = candidate, .of = candidate.plan, .bound = change.bound};
     reorder(change);
     place(change);
+  }
+
+  // Plans of other degrees and micro-batches, in the order given while the budget lasts, under
+  // every named schedule; then moves of layers for the best of them. Whether one of them is the
+  // best.
+  bool deal_others(const std::vector<Plan>& plans) {
+    if (!by_step()) return false;
+    const int taken = taken_;
+    std::vector<DealtPlan> all;
+    double cells = kMostCells;
+    for (const Plan& plan : plans) {
+      for (const Plan& named : named_plans_beside(plan)) {
+        if (!has_few_chunks(named)) continue;
+        cells -= cells_of(named);
+        if (interrupted() || cells < 0) break;
+        add_dealt(named, all);
+      }
+    }
+    std::ranges::stable_sort(all, [this](const DealtPlan& a, const DealtPlan& b) {
+      return is_better(a.dealt.candidate, b.dealt.candidate);
+    });
+    moves_left_ = std::max(moves_left_, kMovesOfAPlan);
+    for (std::size_t i = 0; i < std::min(all.size(), kMostDealt); ++i) {
+      Improvement change{.candidate = with_moves(all[i].dealt), .of = all[i].of};
+      set_changes(change.of, change.candidate.plan, change);
+      if (!change.layers && !change.recompute) continue;  // searched
+      change.bound = bound_of(change.of);
+      offer_priced(change, true);
+      reorder(change);
+      place(std::move(change));
+    }
+    return taken_ != taken;
   }
 
   // Named schedules beside the order of the best so far, all else as it is: with what each is
@@ -136,6 +171,11 @@ class Improver {
     Candidate candidate;
   };
 
+  struct DealtPlan {
+    Plan of;
+    Dealt dealt;
+  };
+
   // The plan as the dynamic program deals it, and as it is where that was `priced` or it deals
   // nothing.
   std::vector<Dealt> starts_of(const Plan& plan, const Candidate* priced) const {
@@ -153,6 +193,27 @@ class Improver {
       starts.push_back({*problem, unpriced(plan)});
     }
     return starts;
+  }
+
+  // What the dynamic program makes of a plan, where that is of interest. Of unlike layers in chunks
+  // it knows the number only; their price is exact.
+  void add_dealt(const Plan& plan, std::vector<DealtPlan>& all) const {
+    const auto problem = as_named(plan, problem_of_moves(job_, plan));
+    const auto dealt = problem ? allocate_layers(*problem) : std::nullopt;
+    if (!dealt || !is_of_interest(dealt->step)) return;
+    auto allocated = with_allocation(plan, *dealt);
+    if (allocated) all.push_back({plan, {*problem, as_priced(*std::move(allocated))}});
+  }
+
+  // More are looked at for the best (`compare_schedules`).
+  bool has_few_chunks(const Plan& plan) const {
+    return plan.virtual_stages <= std::max(2, options_.space.virtual_stages.least);
+  }
+
+  // What the dynamic program looks at.
+  double cells_of(const Plan& plan) const {
+    const double layers = job_.job.model.layers;
+    return layers * layers * plan.pipeline_parallel;
   }
 
   // Of named schedules: what the dynamic program minimises leaves out much, and is 1.4 % off at
@@ -425,7 +486,10 @@ class Improver {
     if (!problem) return even_bound(plan);
     problem->fill = 0;
     if (orders == PassOrders::any) {
-      for (AllocatedStage& stage : problem->stages) stage.in_flight = 1;
+      for (AllocatedStage& stage : problem->stages) {
+        stage.in_flight = 1;
+        stage.past_input_gradient = 0;
+      }
     }
     const auto balanced = allocate_layers(*problem);
     return (balanced ? balanced->step : Seconds(0)) + job_.job.training.stack.step_overhead;
@@ -469,19 +533,19 @@ class Improver {
   int moves_left_ = kMostMoves;  // what they may cost
 };
 
-// The first plan of each split of the network, then the others: what a change gains is much alike
-// for plans of one split.
+// Of the first kImprovedAmong plans the first of each split of the network, then the others: what a
+// change gains is much alike for plans of one split.
 std::vector<std::size_t> improvement_order(const std::vector<Candidate>& plans) {
   std::vector<std::size_t> first;
   std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < plans.size(); ++i) {
+  for (std::size_t i = 0; i < std::min(plans.size(), std::size_t{kImprovedAmong}); ++i) {
     const bool known = std::any_of(first.begin(), first.end(), [&](std::size_t j) {
       return same_split(plans[i].plan, plans[j].plan);
     });
     (known ? others : first).push_back(i);
   }
   first.insert(first.end(), others.begin(), others.end());
-  first.resize(std::min(plans.size(), kMostImproved));
+  first.resize(std::min(first.size(), kMostImproved));
   return first;
 }
 
@@ -503,7 +567,8 @@ bool same_split(const Plan& a, const Plan& b) {
 }
 
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
-                                   const std::vector<Candidate>& plans, const Evaluator& evaluate) {
+                                   const std::vector<Candidate>& plans, const Evaluator& evaluate,
+                                   const std::vector<Plan>& to_deal) {
   if (plans.empty()) return std::nullopt;
   Improver improver(job, options, evaluate, plans.front());
   const std::vector<std::size_t> order = improvement_order(plans);
@@ -514,6 +579,7 @@ std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& 
     improver.change(plans[order[i]]);
   }
   improver.compare_schedules();
+  if (improver.deal_others(to_deal)) improver.compare_schedules();
   return std::move(improver).best();
 }
 

@@ -25,7 +25,7 @@ struct Improvement {
 };
 
 constexpr std::size_t kMostImproved = 5;
-constexpr int kImprovedAmong = 16;  // plans of a search that are worth giving to improve()
+constexpr int kImprovedAmong = 16;  // plans of a search that improve() looks at, however many
 
 // Where the plan that was changed stands among these; nothing: it is none of them.
 std::optional<std::size_t> place_of_changed(const Improvement& improvement,
@@ -34,11 +34,14 @@ std::optional<std::size_t> place_of_changed(const Improvement& improvement,
 // Whether all degrees of parallelism are the same.
 bool same_split(const Plan& a, const Plan& b);
 
-// The best change of kMostImproved of `plans` (best first, or those that miss the memory by the
-// least) that beats the first of them in the objective of the search; nothing: there is none. An
-// order of the ranks that the stack is not known to run is taken only where no other change gains.
-// `options` are those of the search; once interrupted, the best so far.
+// The best change of kMostImproved of the first kImprovedAmong `plans` (best first, or those that
+// miss the memory by the least) that beats the first of them in the objective of the search;
+// nothing: there is none. An order of the ranks that the stack is not known to run is taken only
+// where no other change gains. Beside them `to_deal` (SearchResult::to_deal) under every named
+// schedule, as the dynamic program deals them. `options` are those of the search; once interrupted,
+// the best so far.
 std::optional<Improvement> improve(const PreparedJob& job, const SearchOptions& options,
-                                   const std::vector<Candidate>& plans, const Evaluator& evaluate);
+                                   const std::vector<Candidate>& plans, const Evaluator& evaluate,
+                                   const std::vector<Plan>& to_deal = {});
 
 }  // namespace trainyard

@@ -44,7 +44,11 @@ std::string unused_context_algorithm(const Noted& noted) {
 std::string unused_schedule(const Noted& noted) {
   const std::string* named = fixed(noted.options.space.schedule);
   if (named == nullptr || noted.plan.pipeline_parallel > 1) return "";
-  return fmt::format("schedule {} has no effect without a pipeline", *named);
+  const Stack& stack = noted.job.training.stack;
+  const bool known = stack.schedules.empty() ||
+                     std::ranges::find(stack.schedules, *named) != stack.schedules.end();
+  return fmt::format("schedule {} has no effect without a pipeline{}", *named,
+                     known ? "" : fmt::format(", with which {} does not run it", stack.name));
 }
 
 std::string unused_sharding_group(const Noted& noted) {

@@ -61,6 +61,8 @@ struct Shortfall {
   std::int64_t plans = 0, by_states = 0, by_activations = 0;
 };
 
+constexpr std::size_t kMostToDeal = 128;
+
 struct SearchResult {
   std::vector<Candidate> plans;    // best first; feasible ones only. Of a front: by the first value
   std::vector<Candidate> closest;  // when none fits: those that miss the memory by the least
@@ -68,12 +70,17 @@ struct SearchResult {
   std::optional<Objective> second;
   std::vector<std::string> space;  // the dimensions that `optimal` covers
   std::int64_t space_size = 0;  // combinations of degrees, schedule, ZeRO, recompute, micro-batch
-  // Counts are of combinations of the space: considered = pruned + evaluated + illegal, those that
-  // turn out to be; infeasible ones are among the evaluated.
+  // Counts are of combinations of the space: considered = pruned + evaluated + illegal (those that
+  // turn out to be) + those with states on hosts that need not lie there; infeasible ones are among
+  // the evaluated.
   std::int64_t considered = 0, pruned = 0, infeasible = 0, evaluated = 0, illegal = 0;
   // Because they cannot fit, and by a bound on what is minimised; together: pruned.
   std::int64_t pruned_by_memory = 0, pruned_by_objective = 0;
-  Shortfall shortfall;   // of the infeasible ones
+  Shortfall shortfall;  // of the infeasible ones
+  // Plans with pipelines of which no more than a bound is known to be above the best: dealt other
+  // layers they may beat it (planner/improvement.h). Of each degrees, micro-batch and ZeRO stage
+  // one, with even layers; the most promising first, of kMostToDeal degrees.
+  std::vector<Plan> to_deal;
   bool optimal = false;  // everything in the space was considered
   double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained
 };

@@ -181,6 +181,10 @@ std::string refused_number(const Job& job, const NumberKey& key, PlanRequest req
     return fmt::format("found {}, allowed a divisor of a replica's share of the {} sequences",
                        value, job.training.global_batch);
   }
+  if (name == "data_parallel" && job.training.global_batch % value != 0) {
+    return fmt::format("found {}, allowed a divisor of the {} sequences of a step", value,
+                       job.training.global_batch);
+  }
   key.set(request, value);
   if (name != "data_parallel") request.data_parallel.reset();
   if (name == "virtual_stages") request.schedule.clear();
@@ -208,14 +212,24 @@ std::string refused_numbers(const PreparedJob& job, const NumberKey& key, const 
   return words;
 }
 
+// With a pipeline. Without one a stack runs each of them.
+bool runs_none(const Job& job, const std::vector<std::string>& schedules) {
+  const std::vector<std::string>& known = job.training.stack.schedules;
+  return !known.empty() && !schedules.empty() &&
+         std::ranges::none_of(schedules, [&](const std::string& schedule) {
+           return std::ranges::find(known, schedule) != known.end();
+         });
+}
+
 std::string refused_key(const PreparedJob& job, const Key& key, const Space& rest,
                         const Space& named, PlanRequest legal) {
   if (const NumberKey* number = number_key(key.name)) {
     return refused_numbers(job, *number, rest, named.named.*number->values, legal);
   }
   std::string words;
-  if (key.name == "schedule" && named.named.schedule.size() == 1) {
-    legal.schedule = named.named.schedule.front();
+  const std::vector<std::string>& schedules = named.named.schedule;
+  if (key.name == "schedule" && (schedules.size() == 1 || runs_none(job.job, schedules))) {
+    legal.schedule = schedules.front();
     legal.virtual_stages.reset();
     words = refused(job.job, legal, key.name);
   }
@@ -224,13 +238,16 @@ std::string refused_key(const PreparedJob& job, const Key& key, const Space& res
 
 // ---- Whom to blame --------------------------------------------------------------------
 
-std::vector<Key> keys_of(const Space& space, const std::vector<std::string>& suspects) {
+// Schedules that the stack does not run before all others.
+std::vector<Key> keys_of(const Job& job, const Space& space,
+                         const std::vector<std::string>& suspects) {
   std::vector<Key> keys;
   const auto add = [&](const Key& key) {
     if (key.named(space) && std::ranges::find(keys, key.name, &Key::name) == keys.end()) {
       keys.push_back(key);
     }
   };
+  if (runs_none(job, space.named.schedule)) add(kKeys.front());
   for (const std::string& name : suspects) {
     const auto* key = std::ranges::find(kKeys, name, &Key::name);
     if (key != kKeys.end()) add(*key);
@@ -300,7 +317,7 @@ std::optional<Error> why_none_is_legal(const PreparedJob& job, const SearchSpace
   Space none{{}, base};
   none.base.layers_per_stage.clear();
   if (!legal_request(job, none)) return refused_of_job(job.job, none.base);
-  const std::vector<Key> keys = keys_of(all, suspects);
+  const std::vector<Key> keys = keys_of(job.job, all, suspects);
   for (const bool alone : {true, false}) {
     for (const Key& key : keys) {
       if (auto found = refused_of(job, all, key, alone)) return found;

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <memory>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "planner/baseline.h"
 #include "planner/bound.h"
 #include "planner/enumeration.h"
 #include "planner/planner.h"
 #include "planner/ranking.h"
+#include "planner/request.h"
 #include "planner/worker.h"
 
 namespace trainyard {
@@ -27,7 +30,12 @@ void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
   (workers.front().*task)();
 }
 
-SearchCounts run(SharedSearch& shared) {
+struct Looked {
+  SearchCounts counts;
+  std::vector<SearchNode> expanded;
+};
+
+Looked run(SharedSearch& shared) {
   std::vector<Worker> workers;
   const int threads = thread_count(shared.options);
   workers.reserve(static_cast<std::size_t>(threads));
@@ -38,9 +46,12 @@ SearchCounts run(SharedSearch& shared) {
     in_parallel(workers, &Worker::expand_nodes);
   }
   if (shared.start_open_families()) in_parallel(workers, &Worker::bound_open_families);
-  SearchCounts counts;
-  for (const Worker& worker : workers) counts += worker.counts;
-  return counts;
+  Looked all;
+  for (const Worker& worker : workers) {
+    all.counts += worker.counts;
+    all.expanded.insert(all.expanded.end(), worker.expanded.begin(), worker.expanded.end());
+  }
+  return all;
 }
 
 bool is_unbounded(const SearchSpace& space) {
@@ -93,6 +104,52 @@ double gap_of(const SharedSearch& shared, const SearchResult& result) {
   return best > bound ? (best - bound) / best : 0;
 }
 
+// Bounds know no bubble: what the step may be if a third of 1F1B's shows.
+double with_bubble(const SharedSearch& shared, const SearchNode& node) {
+  const Degrees& degrees = shared.space.degrees[node.degrees];
+  const ShapeRange& range = shared.space.ranges[degrees.shapes][node.range];
+  const double microbatches =
+      static_cast<double>(shared.job.job.training.global_batch) / degrees.data / range.micro_batch;
+  return node.bound.first * (1 + (degrees.pipeline - 1) / (3 * microbatches));
+}
+
+// Nodes whose bound is below the best plan's value, the most promising first.
+std::vector<SearchNode> below_best(const SharedSearch& shared, std::vector<SearchNode> nodes,
+                                   const std::vector<Candidate>& plans) {
+  if (!plans.empty()) {
+    const Candidate& best = plans.front();
+    const double value = objective_value(shared.job, shared.options.valuation,
+                                         shared.options.objective, best.plan, best.estimate);
+    std::erase_if(nodes, [value](const SearchNode& node) { return node.bound.first >= value; });
+  }
+  const auto key = [&shared](const SearchNode& node) {
+    return std::tuple(with_bubble(shared, node), node.degrees, node.range);
+  };
+  std::ranges::sort(nodes, {}, key);
+  nodes.resize(std::min(nodes.size(), kMostToDeal));
+  return nodes;
+}
+
+std::vector<Plan> plans_to_deal(const SharedSearch& shared, const std::vector<SearchNode>& nodes) {
+  const Job& job = shared.job.job;
+  std::vector<Plan> plans;
+  for (const SearchNode& node : nodes) {
+    const Degrees& degrees = shared.space.degrees[node.degrees];
+    const ShapeRange& range = shared.space.ranges[degrees.shapes][node.range];
+    const auto plan = plan_of_node(shared.job, shared.space, degrees, range, shared.options.base);
+    if (!plan) continue;
+    const std::vector<Sharding> shardings = shared.space.shardings_of(degrees);
+    for (std::size_t i = 0; i < shardings.size(); ++i) {
+      if (shardings[i].on_device != i || shardings[i].over_all != i) continue;
+      PlanRequest request = request_of(*plan);
+      set_sharding(shardings[i], request);
+      auto sharded = plan_if_legal(request, job.model, job.cluster, job.training);
+      if (sharded) plans.push_back(*std::move(sharded));
+    }
+  }
+  return plans;
+}
+
 }  // namespace
 
 Evaluator analytic_evaluator(const PreparedJob& job) {
@@ -104,7 +161,8 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate) {
   const Enumeration space = enumerate(job, options.space, options.base);
   SharedSearch shared(job, options, evaluate, space, Aim::best);
-  const SearchCounts counts = run(shared);
+  Looked looked = run(shared);
+  const SearchCounts& counts = looked.counts;
   if (shared.stopped()) offer_baselines(shared);
   SearchResult result;
   result.plans = shared.candidates();
@@ -126,6 +184,10 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
     SharedSearch closest(job, options, evaluate, space, Aim::closest);
     run(closest);
     result.closest = closest.candidates();
+  }
+  if (result.optimal && !options.second && options.base.layers_per_stage.empty()) {
+    const auto nodes = below_best(shared, std::move(looked.expanded), result.plans);
+    result.to_deal = plans_to_deal(shared, nodes);
   }
   return result;
 }

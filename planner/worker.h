@@ -30,6 +30,7 @@ class Worker {
   void bound_open_families();
 
   SearchCounts counts;
+  std::vector<SearchNode> expanded;  // with a pipeline
 
  private:
   // What is known of the plans of one shape, sharding and recomputation under every placement:

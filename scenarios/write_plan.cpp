@@ -161,7 +161,7 @@ Json point_json(const Scenario& scenario, const CapacityPoint& point) {
           {"gap", point.gap},
           {"run_time_s", point.run ? Json(point.run->value()) : Json(nullptr)},
           {"run_cost_usd", cost ? Json(cost->value()) : Json(nullptr)},
-          {"in_time", point.in_time}};
+          {"in_time", scenario.space.deadline ? Json(point.in_time) : Json(nullptr)}};
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ float tokens_of(const DeviceWork& w) {
 }  // namespace
 
 void compute_ends(const DeviceWork& w) {
+  const std::size_t last = w.operands.in.size() - 1;
   const auto first_word = [&](const View& table) { return w.where.at.tensor * table.rows; };
   switch (w.operation.kind) {
     case OperationKind::embedding:
@@ -36,11 +37,10 @@ void compute_ends(const DeviceWork& w) {
       return cross_entropy_sum(w.queue, w.out(0), w.out(w.operands.out.size() - 1), w.in(0),
                                w.in(1), w.in(2), words_of(w, w.in(0)));
     case OperationKind::cross_entropy_loss:
-      return cross_entropy_loss(w.queue, w.in_place(0), w.in(0), w.in(1),
-                                w.in(w.operands.in.size() - 1), tokens_of(w));
+      return cross_entropy_loss(w.queue, w.in_place(0), w.in(0), w.in(1), w.in(last), tokens_of(w));
     default:
-      return cross_entropy_gradient(w.queue, w.in_place(0), w.in(0), w.in(1),
-                                    w.in(w.operands.in.size() - 1), words_of(w, w.in_place(0)),
+      return cross_entropy_gradient(w.queue, w.out(0), w.in(last), w.in(0), w.in(1), w.in(last - 1),
+                                    words_of(w, w.in(last)),
                                     tokens_of(w) / static_cast<float>(w.where.loss_scale));
   }
 }

@@ -73,13 +73,6 @@ Bytes largest_gradients(const StageCosts& costs, const StageParameters& stage) {
   return largest;
 }
 
-Bytes logit_bytes(const PreparedJob& job, const Plan& plan) {
-  const auto vocabulary = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
-  const double predicted = tokens_per_rank(job, plan) * (1 + job.job.model.mtp_layers);
-  return Bytes(predicted * static_cast<double>(vocabulary) / plan.tensor_parallel *
-               job.job.training.stack.saved_logit_bytes);
-}
-
 bool repeats(Recompute recompute) {
   return recompute.mode == RecomputeMode::full || recompute.mode == RecomputeMode::selective;
 }
@@ -126,6 +119,19 @@ Bytes back_between_halves(const Plan& plan, const StageCosts& costs, const Stage
   return full_recompute_share(recompute, stage.layers) * (stays - inputs);
 }
 
+// What a micro-batch no longer keeps behind the first half of its split backward pass.
+Bytes gone_behind_first_half(const Plan& plan, const StageCosts& costs,
+                             const StageParameters& stage, int index) {
+  const Recompute recompute = recompute_of(plan, index);
+  if (recompute.mode == RecomputeMode::selective) return Bytes(0);
+  Bytes gone;
+  for (std::size_t kind = 0; kind < stage.kinds.size(); ++kind) {
+    const SavedBytes& saved = costs.layers[kind].saved;
+    gone += stage.kinds[kind] * (saved.everything - saved.between_halves);
+  }
+  return gone * (1 - full_recompute_share(recompute, stage.layers));
+}
+
 Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StageParameters& stage,
                        int index) {
   const PipelineShape shape = pipeline_shape(plan);
@@ -137,12 +143,14 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
     // Two layers stay: the one at work and the one on its way.
     const double away = offloaded_share(plan.offload, stage.layers);
     kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
+  } else if (const int past = chunks_past_input_gradient(*plan.schedule, shape, index); past > 0) {
+    kept -= gone_behind_first_half(plan, costs, stage, index) * (static_cast<double>(past) / held);
   }
   const int between = plan.schedule->chunks_between_halves(shape, index);
   if (between > 1) {  // but for the one at work (`add_transients`)
     kept += back_between_halves(plan, costs, stage, index) * ((between - 1.0) / held);
   }
-  if (stage.head) kept += costs.head.saved.everything * microbatches_at_head(plan);
+  if (stage.head) kept += costs.head.saved.everything * (1 + beside_turning(plan).all());
   return kept;
 }
 
@@ -220,7 +228,7 @@ double matrix_at_head(const StageParameters& stage) {
 // What states that lie elsewhere add to a stage's memory beside what it makes and keeps: while a
 // layer is at work, and while the head is, with its own and those of the layer that comes.
 struct StatesHere {
-  Bytes at_layer, at_head;
+  Bytes at_layer, at_loss, at_head;
 };
 StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                        const StageParameters& stage) {
@@ -248,38 +256,56 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   }
   const Bytes states = layer.weights + layer.gradients;
   const Bytes embedding(stage.embedding_matrix * std::max(weight, gradient));
-  return {std::max(most - counted, embedding + states - counted),
-          Bytes(matrix_at_head(stage) * (weight + gradient)) + states};
+  const Bytes matrix(matrix_at_head(stage) * (weight + gradient));
+  const Bytes next = weight > 0 ? Bytes(0) : layer.gradients;
+  return {std::max(most - counted, embedding + states - counted), matrix + next, matrix + states};
 }
 
-// ZeRO-3 gathers units of a stage one ahead, and scatters a whole gradient behind each. While the
-// head's backward pass runs there are its matrix, that matrix's gradient and the last layer, and no
-// gradient of a layer yet: that much more, or less, than what `add_buffers` has for the stage, two
-// layers and one's gradient.
+// ZeRO-3 gathers units of a stage one ahead, and scatters a whole gradient behind each. From the
+// loss on there are the head's matrix, that matrix's gradient and the last layer, and no gradient
+// of a layer yet: that much more, or less, than what `add_buffers` has for the stage, two layers
+// and one's gradient.
 Bytes head_beyond_layers(const Training& training, const Plan& plan, const StageParameters& stage) {
-  if (!stage.head || dense_divisors(plan).parameters <= 1) return Bytes(0);
+  if (dense_divisors(plan).parameters <= 1) return Bytes(0);
   const double more = matrix_at_head(stage) - stage.largest_layer;
   return Bytes(more * (training.precision.weight_bytes + training.stack.reduction_bytes));
+}
+
+// The logits that turn back and what is there beside them.
+struct AtHead {
+  Bytes logits, states;
+  Bytes all() const { return logits + states; }
+};
+// While their loss is made, or while the head's backward pass runs and the last layer's states
+// come.
+AtHead fullest_at_head(const LogitsAtHead& logits, const StatesHere& states) {
+  const AtHead loss{logits.turning, states.at_loss};
+  const AtHead head{logits.turned, states.at_head};
+  return loss.all() > head.all() ? loss : head;
 }
 
 // A micro-batch's logits and a layer's backward pass (its gradients, its activations where they are
 // recomputed or fetched) are never alive together: the peak has the larger of the two.
 void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                     const StageParameters& stage, int index, StageMemory& memory) {
-  const Bytes logits = stage.head ? logit_bytes(job, plan) : Bytes(0);
   const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
-  const Bytes at_head = states.at_head + head_beyond_layers(job.job.training, plan, stage);
-  if (logits + at_head > recomputed + gradients + states.at_layer) {
-    memory.at_peak.logits = logits;
-    memory.at_peak.buffers += at_head;
-    memory.moment = MemoryMoment::output_head;
-  } else {
-    memory.at_peak.recomputation = recomputed;
-    memory.at_peak.buffers += gradients + states.at_layer;
+  const Bytes at_layer = recomputed + gradients + states.at_layer;
+  if (stage.head) {
+    const LogitsAtHead logits = logits_at_head(job, plan);
+    memory.at_peak.logits = logits.beside;
+    AtHead head = fullest_at_head(logits, states);
+    head.states += head_beyond_layers(job.job.training, plan, stage);
+    if (head.all() > at_layer) {
+      memory.at_peak.logits += head.logits;
+      memory.at_peak.buffers += head.states;
+      memory.moment = MemoryMoment::output_head;
+      return;
+    }
   }
-  if (stage.head) memory.at_peak.logits += logits * (microbatches_at_head(plan) - 1);
+  memory.at_peak.recomputation = recomputed;
+  memory.at_peak.buffers += gradients + states.at_layer;
 }
 
 void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
@@ -298,10 +324,32 @@ void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters
 
 }  // namespace
 
-int microbatches_at_head(const Plan& plan) {
+BesideTurning beside_turning(const Plan& plan) {
   const PipelineShape shape = pipeline_shape(plan);
-  const bool turns_at_once = chunks_held(shape) > 1 || plan.schedule->splits_backward;
-  return turns_at_once ? 1 : plan.schedule->chunks_in_flight(shape, shape.stages - 1);
+  const int stage = place_of(shape, 0, layer_chunks(shape) - 1).stage;
+  if (plan.schedule->splits_backward) {
+    const int between = plan.schedule->chunks_between_halves(shape, stage);
+    return {.put_off = std::max(0, between - 1)};
+  }
+  // Chunks are there so that a micro-batch turns back at once.
+  if (chunks_held(shape) > 1) return {};
+  return {.waiting = plan.schedule->chunks_in_flight(shape, stage) - 1};
+}
+
+LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
+  const auto vocabulary = padded_vocabulary(job.job.model.vocabulary, plan.tensor_parallel);
+  const double logits =
+      tokens_per_rank(job, plan) * static_cast<double>(vocabulary) / plan.tensor_parallel;
+  const double gradient = logit_gradient_bytes(job.job.training);
+  const double rest = job.job.training.stack.saved_logit_bytes - gradient;
+  // Of all predictions of a token the last has its gradient while the others still wait.
+  const int predictions = 1 + job.job.model.mtp_layers;
+  const BesideTurning beside = beside_turning(plan);
+  const double others = logits * (predictions - 1) * rest;
+  return {
+      .turning = Bytes(others + logits * (rest + gradient)),
+      .turned = Bytes(others + logits * gradient),
+      .beside = Bytes(logits * predictions * (beside.waiting * rest + beside.put_off * gradient))};
 }
 
 bool keeps_weights(const Training& training, const Plan& plan) {

@@ -60,10 +60,23 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
 void fill_activations(const PreparedJob& job, const Plan& plan, const StageCosts& costs,
                       const StageParameters& stage, int index, StageMemory& memory);
 
-// Micro-batches whose logits are alive at once: those between the head's two passes. Chunks and
-// split passes are there so that a micro-batch turns back at once; a weight gradient that is put
-// off keeps no logits (Qi et al. 2023 held none).
-int microbatches_at_head(const Plan& plan);
+// Micro-batches at the head beside the one that turns back there: those that wait for it, with
+// their logits, and those whose weight gradient is put off, with the gradients of their logits
+// (sail-sg/zero-bubble-pipeline-parallelism keeps them for the head's matrix as for any other).
+struct BesideTurning {
+  int waiting = 0, put_off = 0;
+  int all() const { return waiting + put_off; }
+};
+BesideTurning beside_turning(const Plan& plan);
+
+// Of logits and their gradients on the stage of the head.
+struct LogitsAtHead {
+  Bytes turning;  // of the micro-batch that turns back, while its loss is made
+  Bytes turned;   // behind that, until the head's weight gradient
+  Bytes beside;   // of those beside it
+};
+LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan);
+
 // Whether weights in the dtype of the passes are kept: FSDP keeps only the sharded master weights
 // and casts what it gathers.
 bool keeps_weights(const Training& training, const Plan& plan);

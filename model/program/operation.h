@@ -76,7 +76,7 @@ enum class OperationKind : std::uint8_t {
   cross_entropy_max,               // logits → largest of this rank
   cross_entropy_sum,   // logits, largest, labels → Σ exp(logit − largest), logit of the label
   cross_entropy_loss,  // largest, sum, label's logit; += loss, a mean over the global batch
-  cross_entropy_gradient,  // largest, sum, labels; logits become their gradient
+  cross_entropy_gradient,  // largest, sum, labels, logits → their gradient
   sum_of_squares,          // gradients; += the squared norm, counting replicated elements once
   optimizer_step,          // gradients, squared norm; updates states and weights, clears gradients
   clear,                   // → zeros

@@ -45,12 +45,26 @@ int chunks_between_halves(PipelineShape shape, int stage) {
   return shape.listed->chunks_between_halves[static_cast<std::size_t>(stage)];
 }
 
+int chunks_before_halves(PipelineShape shape, int stage) {
+  return shape.listed->chunks_before_halves[static_cast<std::size_t>(stage)];
+}
+
 int most_between_halves(const std::vector<Pass>& list) {
   int between = 0;
   int most = 0;
   for (const Pass& pass : list) {
     if (pass.kind == PassKind::input_gradient) most = std::max(most, ++between);
     if (pass.kind == PassKind::weight_gradient) --between;
+  }
+  return most;
+}
+
+int most_before_halves(const std::vector<Pass>& list) {
+  int before = 0;
+  int most = 0;
+  for (const Pass& pass : list) {
+    if (pass.kind == PassKind::forward) most = std::max(most, ++before);
+    if (pass.kind == PassKind::backward || pass.kind == PassKind::input_gradient) --before;
   }
   return most;
 }
@@ -87,6 +101,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
     schedule->pairs.push_back(static_cast<int>(paired));
     schedule->weight_gradients_at_end.push_back(weight_gradients_that_end(list));
     schedule->chunks_between_halves.push_back(most_between_halves(list));
+    schedule->chunks_before_halves.push_back(most_before_halves(list));
   }
   schedule->descriptor = {
       .name = schedule->name,
@@ -101,6 +116,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .weight_gradients_at_end = weight_gradients_at_end,
       .chunks_between_halves = chunks_between_halves,
       .chunks_in_flight = chunks_in_flight,
+      .chunks_before_halves = chunks_before_halves,
   };
   schedule->passes = std::move(lists);
   return schedule;

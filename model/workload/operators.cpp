@@ -71,7 +71,8 @@ Operator layer_gemm(const OperatorContext& context, OperatorKind kind, const Gem
   op.forward_traffic = Bytes(cast * shape.k);
   op.backward_traffic = Bytes(cast * shape.n);
   // A kernel sums the output's gradient over the tokens.
-  const bool has_bias = context.model.biases && kind != OperatorKind::mtp_projection;
+  const bool of_qkv = kind == OperatorKind::qkv_projection && context.model.qkv_biases;
+  const bool has_bias = of_qkv || (context.model.biases && kind != OperatorKind::mtp_projection);
   if (context.training.stack.eager_gradients && has_bias) {
     op.backward_traffic += Bytes(context.activation * shape.m * shape.n * shape.groups);
   }

@@ -94,7 +94,7 @@ struct Stack {
   bool fused_cross_entropy = true;          // two all-reduces instead of three
   double cross_entropy_forward_bytes = 10;  // traffic a logit
   double cross_entropy_backward_bytes = 8;
-  double saved_logit_bytes = 6;  // memory held for a logit at its peak
+  double saved_logit_bytes = 6;  // memory held for a logit at its peak, its gradient included
 
   bool deduplicated_dispatch =
       false;  // a token goes once to each rank, however many of its experts

@@ -1,6 +1,7 @@
 // How the network is trained: batch, sequence, precision, optimizer and software stack.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -19,5 +20,11 @@ struct Training {
   std::string release;  // of the stack; empty: not said
   double tokens = 0;    // of the whole run; 0: not said
 };
+
+// Of the memory that a stack holds for a logit, the part that is its gradient: what the head's
+// weight gradient reads, when the logits and all copies of them are gone.
+inline double logit_gradient_bytes(const Training& training) {
+  return std::min(training.precision.activation_bytes, training.stack.saved_logit_bytes / 2);
+}
 
 }  // namespace trainyard

@@ -34,7 +34,7 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
   const AllocatedStage& stage = problem.stages[at(j)];
   const int count = end - first;
   double time = 0, kept = 0, held = stage.fixed.value(), gradients = 0, gathered = 0, largest = 0;
-  double repeated = 0, core = 0;
+  double repeated = 0, core = 0, gone = 0;
   const double share = mode == RecomputeMode::full ? static_cast<double>(again) / count : 0;
   for (int i = first; i < end; ++i) {
     const AllocatedLayer& layer = problem.layers[at(i)];
@@ -42,6 +42,7 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
     kept += share * layer.saved_by_full.value() + (1 - share) * layer.saved.value();
     repeated += share * (layer.between_halves.value() - layer.saved_by_full.value());
     core = std::max(core, layer.saved.value() - layer.between_halves.value());
+    gone += layer.saved.value() - layer.between_halves.value();
     if (mode == RecomputeMode::selective) {
       time += layer.selective.value();
       kept += layer.saved_selective.value() - layer.saved.value();
@@ -51,12 +52,13 @@ double stage_time(const AllocationProblem& problem, int j, int first, int end, R
     gathered = std::max(gathered, layer.gathered.value());
     largest = std::max(largest, layer.saved.value());
   }
+  const double ended = mode == RecomputeMode::selective ? 0 : (1 - share) * gone;
   const double backward = gradients + (mode == RecomputeMode::full ? largest : 0);
   // The last layer of a backward pass that is the first half of two has of all the others beside it
   // what the second half reads.
   const double waiting = repeated * (stage.between_halves - stage.at_work);
   const double peak =
-      held + kept * stage.in_flight + gathered + waiting +
+      held + kept * stage.in_flight - ended * stage.past_input_gradient + gathered + waiting +
       std::max({stage.head.value(), backward,
                 stage.at_work > 0 && again > 0 ? repeated * stage.at_work + core + gradients : 0});
   const double rounding = 1e-12 * stage.capacity.value();
@@ -154,6 +156,7 @@ class Draw {
       if (coin()) {
         stage.at_work = coin() ? 1 : 0.5;
         stage.between_halves = number(stage.at_work, stage.in_flight);
+        if (coin()) stage.past_input_gradient = number(0, stage.in_flight - 1);
       }
       problem.stages.push_back(stage);
     }

@@ -75,6 +75,52 @@ TEST(Improvement, IsTheBestOfAllSplitsOfThreeStages) {
   EXPECT_LE(found->bound, best);
 }
 
+// What is listed has no pipeline; even layers make the pipeline slower than that, others faster.
+TEST(Improvement, DealsPlansThatAreNotListed) {
+  Job raw = large_vocabulary_job();
+  raw.cluster.intra.bandwidth = 600.0_GBps;
+  const PreparedJob job = prepare(raw);
+  const Candidate listed = candidate(job, {.tensor_parallel = 8});
+  const Candidate even = candidate(job, {.tensor_parallel = 2, .pipeline_parallel = 4});
+  ASSERT_TRUE(listed.estimate.feasible);
+  ASSERT_GT(even.estimate.step_time, listed.estimate.step_time);
+  const SearchOptions options = with_named_schedules();
+  const Evaluator evaluate = analytic_evaluator(job);
+  EXPECT_FALSE(improve(job, options, {listed}, evaluate));
+  const auto found = improve(job, options, {listed}, evaluate, {even.plan});
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->layers);
+  EXPECT_EQ(found->of.pipeline_parallel, 4);
+  EXPECT_TRUE(found->of.layers_per_stage.empty());
+  EXPECT_LT(found->candidate.estimate.step_time, listed.estimate.step_time);
+  EXPECT_GE(found->candidate.estimate.step_time, found->bound);
+}
+
+// Every pipeline whose bound is below the best plan, once for each ZeRO stage: of few devices all.
+TEST(Search, KeepsPipelinesWhoseLayersMayBeDealtOtherwise) {
+  Job raw = large_vocabulary_job();
+  raw.cluster.devices_per_node = raw.cluster.nvlink_domain = 3;
+  raw.cluster.inter = {};
+  raw.training.global_batch = 8;
+  const PreparedJob job = prepare(raw);
+  SearchOptions options = with_named_schedules();
+  const auto kept = [&] { return search(job, options, analytic_evaluator(job)).to_deal; };
+  const std::vector<Plan> plans = kept();
+  const auto of = [&](int micro_batch, int zero_stage) {
+    return std::ranges::count_if(plans, [&](const Plan& plan) {
+      return plan.pipeline_parallel == 3 && plan.micro_batch == micro_batch &&
+             plan.zero_stage == zero_stage;
+    });
+  };
+  EXPECT_EQ(of(1, 0), 1);
+  for (const Plan& plan : plans) {
+    EXPECT_GT(plan.pipeline_parallel, 1);
+    EXPECT_EQ(of(plan.micro_batch, plan.zero_stage), 1);
+  }
+  options.base.layers_per_stage = {11, 11, 10};
+  EXPECT_TRUE(kept().empty());
+}
+
 // The first stage keeps the activations of p micro-batches, the last of one: only the first stages
 // must recompute.
 TEST(Improvement, RecomputesOnlyWhereTheMemoryAsksForIt) {

@@ -101,18 +101,19 @@ void cross_entropy_loss(const Where& where, const Operands<S>& o) {
 
 template <typename S>
 void cross_entropy_gradient(const Where& where, const Operands<S>& o) {
-  const Statistics<S> s = statistics(o, o.in.size() - 2);
-  const Tensor<S>& labels = *o.in.back();
-  Tensor<S>& logits = *o.in_place[0];
+  const Statistics<S> s = statistics(o, o.in.size() - 3);
+  const Tensor<S>& labels = *o.in[o.in.size() - 2];
+  const Tensor<S>& logits = *o.in.back();
+  Tensor<S>& gradient = *o.out[0];
   const Eigen::Index columns = words(where, logits);
   const Eigen::Index first = where.at.tensor * logits.cols();
   for (Eigen::Index row = 0; row < logits.rows(); ++row) {
-    logits.row(row) = (logits.row(row).array() - s.largest[row]).exp() / s.sum[row];
-    logits.row(row).tail(logits.cols() - columns).setZero();
+    gradient.row(row) = (logits.row(row).array() - s.largest[row]).exp() / s.sum[row];
+    gradient.row(row).tail(logits.cols() - columns).setZero();
     const auto label = static_cast<Eigen::Index>(labels(row, 0)) - first;
-    if (label >= 0 && label < columns) logits(row, label) -= 1;
+    if (label >= 0 && label < columns) gradient(row, label) -= 1;
   }
-  logits *= static_cast<S>(where.loss_scale) / global_tokens<S>(where);
+  gradient *= static_cast<S>(where.loss_scale) / global_tokens<S>(where);
 }
 
 }  // namespace

@@ -151,7 +151,7 @@ __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, Vie
 }
 
 struct LogitGradient {
-  const View& logits;
+  const View &gradient, &logits;
   std::int64_t row_begin, words, label;  // elements; the label's column, of another rank's: none
   float largest, sum, tokens;
   template <int N>
@@ -162,15 +162,16 @@ struct LogitGradient {
       p.x[k] = column < words ? expf(p.x[k] - largest) / sum - (column == label ? 1.0F : 0.0F) : 0;
       p.x[k] /= tokens;
     }
-    store<N>(logits, i, p);
+    store<N>(gradient, i, p);
   }
 };
 
 template <int N>
-__global__ void cross_entropy_gradient_kernel(View logits, View largest, View sum, View labels,
-                                              LocalWords words, float tokens) {
+__global__ void cross_entropy_gradient_kernel(View gradient, View logits, View largest, View sum,
+                                              View labels, LocalWords words, float tokens) {
   for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
-    const LogitGradient of{logits,
+    const LogitGradient of{gradient,
+                           logits,
                            row * logits.columns,
                            words.words,
                            static_cast<std::int64_t>(at(labels, row)) - words.first,
@@ -368,11 +369,14 @@ void cross_entropy_loss(const Queue& queue, const View& loss, const View& larges
         sum, label_logit, tokens);
 }
 
-void cross_entropy_gradient(const Queue& queue, const View& logits, const View& largest,
-                            const View& sum, const View& labels, LocalWords words, float tokens) {
+void cross_entropy_gradient(const Queue& queue, const View& gradient, const View& logits,
+                            const View& largest, const View& sum, const View& labels,
+                            LocalWords words, float tokens) {
+  const bool even = begins_even(logits) && begins_even(gradient);
   start(queue, "cross_entropy_gradient",
-        begins_even(logits) ? cross_entropy_gradient_kernel<8> : cross_entropy_gradient_kernel<1>,
-        dim3(blocks_at_most(logits.rows)), kBlock, 0, logits, largest, sum, labels, words, tokens);
+        even ? cross_entropy_gradient_kernel<8> : cross_entropy_gradient_kernel<1>,
+        dim3(blocks_at_most(logits.rows)), kBlock, 0, gradient, logits, largest, sum, labels, words,
+        tokens);
 }
 
 void add_squares(const Queue& queue, const View& sum, const View& of, const SquaresRule& rule) {

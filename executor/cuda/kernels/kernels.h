@@ -165,8 +165,9 @@ void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_lo
 void cross_entropy_loss(const Queue& queue, const View& loss, const View& largest, const View& sum,
                         const View& label_logit, float tokens);
 // Over `tokens`, which need not be whole.
-void cross_entropy_gradient(const Queue& queue, const View& logits, const View& largest,
-                            const View& sum, const View& labels, LocalWords words, float tokens);
+void cross_entropy_gradient(const Queue& queue, const View& gradient, const View& logits,
+                            const View& largest, const View& sum, const View& labels,
+                            LocalWords words, float tokens);
 
 // ---- Experts; indices are 32-bit integers in views of f32's size
 // ---------------------------------

@@ -24,23 +24,27 @@ int outside(NetworkUnit& unit, std::string_view name, BufferRole role, Scope sco
 }
 
 struct CrossEntropy {
-  int logits = -1, labels = -1, largest = -1;
+  int logits = -1, gradient = -1, labels = -1, largest = -1;
   std::vector<int> sums;  // Σ exp and the label's logit: one buffer where they are reduced together
 };
 
 CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns) {
-  const Stack& stack = unit.lowering().training.stack;
+  const Training& training = unit.lowering().training;
   CrossEntropy entropy;
-  // What the stack keeps for a logit, the gradient in place included.
   ProgramBuffer logits{.name = "logits",
                        .rows = unit.lowering().tokens,
                        .columns = columns,
-                       .dtype = unit.lowering().dtype,
-                       .element_bytes = stack.saved_logit_bytes};
+                       .dtype = unit.lowering().dtype};
+  ProgramBuffer gradient = logits;
+  gradient.name = "logit gradient";
+  gradient.element_bytes = logit_gradient_bytes(training);
+  // Beside the gradient what else the stack keeps for a logit.
+  logits.element_bytes = training.stack.saved_logit_bytes - gradient.element_bytes;
   entropy.logits = unit.lowering().add(logits);
+  entropy.gradient = unit.lowering().add(gradient);
   entropy.labels = outside(unit, "labels", BufferRole::data, Scope::microbatch);
   entropy.largest = statistics(unit, "largest logit", 1);
-  if (stack.fused_cross_entropy) {
+  if (training.stack.fused_cross_entropy) {
     entropy.sums = {statistics(unit, "exponential sum and label logit", 2)};
   } else {
     entropy.sums = {statistics(unit, "exponential sum", 1), statistics(unit, "label logit", 1)};
@@ -76,7 +80,8 @@ void append_cross_entropy_gradient(NetworkUnit& unit, const CrossEntropy& entrop
   gradient.operands = {reads(entropy.largest)};
   for (const int buffer : entropy.sums) gradient.operands.push_back(reads(buffer));
   gradient.operands.push_back(reads(entropy.labels));
-  gradient.operands.push_back(updates(entropy.logits));
+  gradient.operands.push_back(reads(entropy.logits));
+  gradient.operands.push_back(creates(entropy.gradient));
   unit.add(Phase::input_gradient, gradient);
 }
 
@@ -105,14 +110,14 @@ Prediction append_prediction(NetworkUnit& unit, const LinearPart& head, int dept
 
 void append_prediction_gradient(NetworkUnit& unit, const LinearPart& head,
                                 const Prediction& prediction) {
-  const int logits = prediction.entropy.logits;
+  const Operand of_logits = reads(prediction.entropy.gradient);
   append_cross_entropy_gradient(unit, prediction.entropy);
   const Operand again =
       unit.gathered(Phase::weight_gradient, reads(prediction.input), "head regathered");
   const int partial = unit.whole_activation("head input gradient", unit.model().hidden_size);
-  append_input_gradient(unit, head, {reads(logits)}, creates(partial));
+  append_input_gradient(unit, head, {of_logits}, creates(partial));
   const int reduced = unit.reduced(Phase::input_gradient, partial, "head input gradient");
-  append_weight_gradient(unit, head, again, {reads(logits)});
+  append_weight_gradient(unit, head, again, {of_logits});
   append_norm_gradient(unit, prediction.norm, prediction.stream, reduced, prediction.gradient);
 }
 

@@ -2,6 +2,8 @@
 // stage holds p micro-batches. Longest span m(F+B+W) + (p−1)(F+B−W) for W ≤ F; a pipeline with p in
 // flight cannot start its first input gradient before pF + (p−1)B, so that with W > F it is
 // m(F+B+W) + (p−1)B.
+#include <algorithm>
+
 #include "model/schedule/span.h"
 #include "model/schedule/zero_bubble.h"
 
@@ -36,6 +38,10 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
 
+int chunks_before_halves(PipelineShape shape, int stage) {
+  return std::min(at(shape, stage).ahead, shape.microbatches);
+}
+
 }  // namespace
 
 extern const Schedule zb_h1 = {
@@ -52,6 +58,7 @@ extern const Schedule zb_h1 = {
     .weight_gradients_at_end = weight_gradients_at_end,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
+    .chunks_before_halves = chunks_before_halves,
 };
 
 }  // namespace trainyard::kinds

@@ -2,6 +2,8 @@
 // 2p − 1 micro-batches are in flight. Longest span m(F+B+W) + (p−1)(F+B−2W) for W ≤ F; with W > F
 // m(F+B+W) + (p−1)(B−F). Steps follow each other at one span: the optimizer's global checks are
 // made after the fact (post-validation).
+#include <algorithm>
+
 #include "model/schedule/span.h"
 #include "model/schedule/zero_bubble.h"
 
@@ -40,6 +42,10 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
 
+int chunks_before_halves(PipelineShape shape, int stage) {
+  return std::min(at(shape, stage).ahead, shape.microbatches);
+}
+
 }  // namespace
 
 extern const Schedule zb_h2 = {
@@ -56,6 +62,7 @@ extern const Schedule zb_h2 = {
     .weight_gradients_at_end = weight_gradients_at_end,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
+    .chunks_before_halves = chunks_before_halves,
 };
 
 }  // namespace trainyard::kinds

@@ -159,6 +159,23 @@ TEST_P(EverySchedule, HasTheChunksItDeclaresBetweenTheHalvesOfBackward) {
   }
 }
 
+TEST_P(EverySchedule, HasTheChunksItDeclaresBeforeTheHalvesOfBackward) {
+  for (const PipelineShape shape : accepted_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const PassList lists = schedule().passes(shape);
+    for (int stage = 0; stage < shape.stages; ++stage) {
+      int before = 0;
+      int most = 0;
+      for (const Pass& pass : lists[static_cast<std::size_t>(stage)]) {
+        if (pass.kind == PassKind::forward) most = std::max(most, ++before);
+        if (pass.kind != PassKind::forward && pass.kind != PassKind::weight_gradient) --before;
+      }
+      const int past = chunks_past_input_gradient(schedule(), shape, stage);
+      EXPECT_EQ(most, schedule().chunks_in_flight(shape, stage) - past) << "stage " << stage;
+    }
+  }
+}
+
 TEST_P(EverySchedule, PairsThePassesItDeclares) {
   for (const PipelineShape shape : accepted_shapes()) {
     const PassList lists = schedule().passes(shape);

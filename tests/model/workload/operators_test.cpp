@@ -191,8 +191,15 @@ TEST(Traffic, OfEagerGradientsIsCountedKernelByKernel) {
   EXPECT_EQ(more(OperatorKind::attention_norm), 2);
   EXPECT_EQ(more(OperatorKind::mlp_norm), 2);
   EXPECT_EQ(more(OperatorKind::mlp_activation), 0);
-  const OperatorList llama = layer_operators(llama_8b(), training, {}, {});
-  EXPECT_EQ(only(llama, OperatorKind::mlp_down).backward_traffic.value(), 0);
+  Transformer llama = llama_8b();
+  const auto traffic = [&](OperatorKind kind) {
+    return only(layer_operators(llama, training, {}, {}), kind).backward_traffic.value();
+  };
+  const double columns = (32 + 2 * 8) * 128;
+  EXPECT_EQ(traffic(OperatorKind::qkv_projection), 2 * 2 * 2048 * columns);
+  llama.qkv_biases = true;  // as Qwen2: on this projection only
+  EXPECT_EQ(traffic(OperatorKind::qkv_projection), 3 * 2 * 2048 * columns);
+  EXPECT_EQ(traffic(OperatorKind::mlp_down), 0);
 }
 
 // fp8 casts the input of each layer GEMM forward and its output's gradient backward, 6 bytes an
