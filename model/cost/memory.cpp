@@ -257,7 +257,10 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   const Bytes states = layer.weights + layer.gradients;
   const Bytes embedding(stage.embedding_matrix * std::max(weight, gradient));
   const Bytes matrix(matrix_at_head(stage) * (weight + gradient));
-  const Bytes next = weight > 0 ? Bytes(0) : layer.gradients;
+  // While the loss is made the link still carries the head's weights, where those come first; not
+  // so what ZeRO-3 asks for two units ahead.
+  const bool waits = weight > 0 && ahead == 1;
+  const Bytes next = waits ? Bytes(0) : states;
   return {std::max(most - counted, embedding + states - counted), matrix + next, matrix + states};
 }
 
