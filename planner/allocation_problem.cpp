@@ -175,7 +175,7 @@ class Translation {
     AllocatedStage stage;
     stage.in_flight =
         static_cast<double>(plan_.schedule->chunks_in_flight(shape, index)) / chunks_held(shape);
-    const double past = chunks_past_input_gradient(*plan_.schedule, shape, index);
+    const double past = past_input_gradient(plan_, index);
     stage.past_input_gradient = past / chunks_held(shape);
     const double between = plan_.schedule->chunks_between_halves(shape, index);
     stage.between_halves = between / chunks_held(shape);

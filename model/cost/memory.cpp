@@ -143,7 +143,7 @@ Bytes activation_bytes(const Plan& plan, const StageCosts& costs, const StagePar
     // Two layers stay: the one at work and the one on its way.
     const double away = offloaded_share(plan.offload, stage.layers);
     kept = std::min(kept, kept * (1 - away) + 2 * largest_layer(costs, stage));
-  } else if (const int past = chunks_past_input_gradient(*plan.schedule, shape, index); past > 0) {
+  } else if (const int past = past_input_gradient(plan, index); past > 0) {
     kept -= gone_behind_first_half(plan, costs, stage, index) * (static_cast<double>(past) / held);
   }
   const int between = plan.schedule->chunks_between_halves(shape, index);
@@ -353,6 +353,12 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
       .turning = Bytes(others + logits * (rest + gradient)),
       .turned = Bytes(others + logits * gradient),
       .beside = Bytes(logits * predictions * (beside.waiting * rest + beside.put_off * gradient))};
+}
+
+int past_input_gradient(const Plan& plan, int stage) {
+  const PipelineShape shape = pipeline_shape(plan);
+  const int head = place_of(shape, 0, layer_chunks(shape) - 1).stage;
+  return stage == head ? chunks_past_input_gradient(*plan.schedule, shape, stage) : 0;
 }
 
 bool keeps_weights(const Training& training, const Plan& plan) {

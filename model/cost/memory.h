@@ -69,6 +69,12 @@ struct BesideTurning {
 };
 BesideTurning beside_turning(const Plan& plan);
 
+// Chunks in flight on the stage of the head that are past their input gradient, and no longer have
+// what it alone reads: there a micro-batch turns back at once in any order. On other stages all in
+// flight count whole (handbook §8): how many are depends on the order, and the published peaks are
+// those of orders that fill it (Qi et al. 2023, ZB-1p and ZB-2p).
+int past_input_gradient(const Plan& plan, int stage);
+
 // Of logits and their gradients on the stage of the head.
 struct LogitsAtHead {
   Bytes turning;  // of the micro-batch that turns back, while its loss is made
