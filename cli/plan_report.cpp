@@ -346,6 +346,12 @@ std::string comparisons(const Question& question, const PlanAnswer& answer, cons
                       "plans that were not simulated stand behind those that were.",
                       style);
   }
+  if (!result.optimal) {
+    text += paragraph("left out",
+                      "the search was stopped: improvements, what resources are worth and ways out "
+                      "were not looked for.",
+                      style);
+  }
   for (const PlanNote& note : findings.notes) {
     text += paragraph("note", note_words(note, plans.size()), style);
   }

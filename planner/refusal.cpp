@@ -177,6 +177,7 @@ std::string refused(const Job& job, const PlanRequest& request, std::string_view
 
 std::string refused_number(const Job& job, const NumberKey& key, PlanRequest request, int value) {
   const std::string_view name = key.name;
+  if (name == "virtual_stages") return "";  // the rule is that of one number of stages
   if (name == "micro_batch") {
     return fmt::format("found {}, allowed a divisor of a replica's share of the {} sequences",
                        value, job.training.global_batch);
@@ -187,7 +188,6 @@ std::string refused_number(const Job& job, const NumberKey& key, PlanRequest req
   }
   key.set(request, value);
   if (name != "data_parallel") request.data_parallel.reset();
-  if (name == "virtual_stages") request.schedule.clear();
   return refused(job, request, name);
 }
 
