@@ -21,8 +21,8 @@ namespace {
 constexpr int kMostMoves = 5000;
 constexpr int kMovesOfAPlan = 2000;
 // Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.
-constexpr double kMostCells = 6e6;
-constexpr std::size_t kMostDealt = 12;
+constexpr double kMostCells = 4e6;
+constexpr std::size_t kMostDealt = 6;
 // Layers that save less than this share are not moved.
 constexpr double kWorthMoving = 1e-3;
 
