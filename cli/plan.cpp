@@ -473,6 +473,7 @@ int run(const PlanOptions& options) {
   }
   SearchOptions kept = planner;
   kept.top = std::max(planner.top, kImprovedAmong);
+  kept.keeps_to_deal = !planner.second && planner.base.layers_per_stage.empty();
   SearchResult result = run_search(*question, kept);
   // There is an answer: from here on Ctrl-C cuts short only what is added to it.
   const InterruptGuard guard;

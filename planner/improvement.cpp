@@ -84,11 +84,10 @@ class Improver {
     const int taken = taken_;
     std::vector<DealtPlan> all;
     double cells = kMostCells;
-    for (const Plan& plan : plans) {
-      for (const Plan& named : named_plans_beside(plan)) {
+    for (std::size_t i = 0; i < plans.size() && cells > 0 && !interrupted(); ++i) {
+      for (const Plan& named : named_plans_beside(plans[i])) {
         if (!has_few_chunks(named)) continue;
         cells -= cells_of(named);
-        if (interrupted() || cells < 0) break;
         add_dealt(named, all);
       }
     }
@@ -96,7 +95,7 @@ class Improver {
       return is_better(a.dealt.candidate, b.dealt.candidate);
     });
     moves_left_ = std::max(moves_left_, kMovesOfAPlan);
-    for (std::size_t i = 0; i < std::min(all.size(), kMostDealt); ++i) {
+    for (std::size_t i = 0; i < std::min(all.size(), kMostDealt) && !interrupted(); ++i) {
       Improvement change{.candidate = with_moves(all[i].dealt), .of = all[i].of};
       set_changes(change.of, change.candidate.plan, change);
       if (!change.layers && !change.recompute) continue;  // searched

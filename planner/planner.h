@@ -41,6 +41,7 @@ struct SearchOptions {
   Valuation valuation;
   std::optional<Objective> second;  // the Pareto front of two objectives instead of the top
   double worth = std::numeric_limits<double>::infinity();  // no larger value is of interest
+  bool keeps_to_deal = false;                              // for SearchResult::to_deal
 };
 
 // What a second evaluator made of a plan: confirm.h.
@@ -77,9 +78,9 @@ struct SearchResult {
   // Because they cannot fit, and by a bound on what is minimised; together: pruned.
   std::int64_t pruned_by_memory = 0, pruned_by_objective = 0;
   Shortfall shortfall;  // of the infeasible ones
-  // Plans with pipelines of which no more than a bound is known to be above the best: dealt other
-  // layers they may beat it (planner/improvement.h). Of each degrees, micro-batch and ZeRO stage
-  // one, with even layers; the most promising first, of kMostToDeal degrees.
+  // Where they are asked for: plans with pipelines whose bound is below the best plan, which they
+  // may beat with other layers (planner/improvement.h). One of each micro-batch, ZeRO stage and
+  // degrees, with even layers; the most promising first, of kMostToDeal nodes.
   std::vector<Plan> to_deal;
   bool optimal = false;  // everything in the space was considered
   double gap = 0;        // 0 when optimal; else at most so much of the best objective can be gained

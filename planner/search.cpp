@@ -185,7 +185,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
     run(closest);
     result.closest = closest.candidates();
   }
-  if (result.optimal && !options.second && options.base.layers_per_stage.empty()) {
+  if (options.keeps_to_deal && result.optimal) {
     const auto nodes = below_best(shared, std::move(looked.expanded), result.plans);
     result.to_deal = plans_to_deal(shared, nodes);
   }

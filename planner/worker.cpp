@@ -184,7 +184,7 @@ bool Worker::expand(const SearchNode& node) {
     counts.pruned_by_objective += plans;
     return !count(plans) || !shared_.pricing_is_over();
   }
-  if (degrees.pipeline > 1) expanded.push_back(node);
+  if (shared_.options.keeps_to_deal && degrees.pipeline > 1) expanded.push_back(node);
   Plan plan = *plan_of_node(shared_.job, shared_.space, degrees, range, shared_.options.base);
   const StageCosts costs = shared_.estimator.stage_costs(plan, plan_links(shared_.job, plan));
   StageBounds stages(shared_.job, costs);

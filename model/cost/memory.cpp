@@ -358,7 +358,7 @@ LogitsAtHead logits_at_head(const PreparedJob& job, const Plan& plan) {
 int past_input_gradient(const Plan& plan, int stage) {
   const PipelineShape shape = pipeline_shape(plan);
   const int head = place_of(shape, 0, layer_chunks(shape) - 1).stage;
-  return stage == head ? chunks_past_input_gradient(*plan.schedule, shape, stage) : 0;
+  return stage == head ? plan.schedule->chunks_past_input_gradient(shape, stage) : 0;
 }
 
 bool keeps_weights(const Training& training, const Plan& plan) {

@@ -45,8 +45,8 @@ int chunks_between_halves(PipelineShape shape, int stage) {
   return shape.listed->chunks_between_halves[static_cast<std::size_t>(stage)];
 }
 
-int chunks_before_halves(PipelineShape shape, int stage) {
-  return shape.listed->chunks_before_halves[static_cast<std::size_t>(stage)];
+int chunks_past_input_gradient(PipelineShape shape, int stage) {
+  return shape.listed->chunks_past_input_gradient[static_cast<std::size_t>(stage)];
 }
 
 int most_between_halves(const std::vector<Pass>& list) {
@@ -59,7 +59,7 @@ int most_between_halves(const std::vector<Pass>& list) {
   return most;
 }
 
-int most_before_halves(const std::vector<Pass>& list) {
+int most_before_input_gradient(const std::vector<Pass>& list) {
   int before = 0;
   int most = 0;
   for (const Pass& pass : list) {
@@ -101,7 +101,8 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
     schedule->pairs.push_back(static_cast<int>(paired));
     schedule->weight_gradients_at_end.push_back(weight_gradients_that_end(list));
     schedule->chunks_between_halves.push_back(most_between_halves(list));
-    schedule->chunks_before_halves.push_back(most_before_halves(list));
+    const int in_flight = run->chunks_in_flight[schedule->chunks_past_input_gradient.size()];
+    schedule->chunks_past_input_gradient.push_back(in_flight - most_before_input_gradient(list));
   }
   schedule->descriptor = {
       .name = schedule->name,
@@ -116,7 +117,7 @@ Expected<std::shared_ptr<const ListedSchedule>> list_schedule(std::string name, 
       .weight_gradients_at_end = weight_gradients_at_end,
       .chunks_between_halves = chunks_between_halves,
       .chunks_in_flight = chunks_in_flight,
-      .chunks_before_halves = chunks_before_halves,
+      .chunks_past_input_gradient = chunks_past_input_gradient,
   };
   schedule->passes = std::move(lists);
   return schedule;

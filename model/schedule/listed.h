@@ -18,7 +18,8 @@ struct ListedSchedule {
   PassList passes;
   bool optimizer_barrier = true;
   std::vector<int> chunks_in_flight, pairs;  // per stage
-  std::vector<int> weight_gradients_at_end, chunks_between_halves, chunks_before_halves;
+  std::vector<int> weight_gradients_at_end, chunks_between_halves;
+  std::vector<int> chunks_past_input_gradient;
   Schedule descriptor{};  // its shapes point here
 };
 

@@ -114,16 +114,10 @@ struct Schedule {
   int (*chunks_between_halves)(PipelineShape shape, int stage) = none_between_halves;
   // Most chunk activations alive at once on `stage`, in chunks of L/(p·v) layers.
   int (*chunks_in_flight)(PipelineShape shape, int stage);
-  // The most of them whose input gradient has not ended, which have what it alone reads; null: all
-  // of those in flight may be such.
-  int (*chunks_before_halves)(PipelineShape shape, int stage) = nullptr;
+  // Of them those that at least are past their input gradient, and have no longer what it alone
+  // reads: all but the most that are not.
+  int (*chunks_past_input_gradient)(PipelineShape shape, int stage) = none_between_halves;
 };
-
-// Of the chunks in flight those past their input gradient when the stage has the most of both.
-inline int chunks_past_input_gradient(const Schedule& schedule, PipelineShape shape, int stage) {
-  if (schedule.chunks_before_halves == nullptr) return 0;
-  return schedule.chunks_in_flight(shape, stage) - schedule.chunks_before_halves(shape, stage);
-}
 
 // Whether passes of `stages` stages come in halves. One stage waits for nobody: software runs it
 // without a pipeline, and nothing is put off; a user's own list is run as it is.

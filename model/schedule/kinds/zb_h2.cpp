@@ -42,8 +42,8 @@ int chunks_in_flight(PipelineShape shape, int stage) {
   return zero_bubble_in_flight(shape, at(shape, stage));
 }
 
-int chunks_before_halves(PipelineShape shape, int stage) {
-  return std::min(at(shape, stage).ahead, shape.microbatches);
+int chunks_past_input_gradient(PipelineShape shape, int stage) {
+  return chunks_in_flight(shape, stage) - std::min(at(shape, stage).ahead, shape.microbatches);
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ extern const Schedule zb_h2 = {
     .weight_gradients_at_end = weight_gradients_at_end,
     .chunks_between_halves = chunks_between_halves,
     .chunks_in_flight = chunks_in_flight,
-    .chunks_before_halves = chunks_before_halves,
+    .chunks_past_input_gradient = chunks_past_input_gradient,
 };
 
 }  // namespace trainyard::kinds

@@ -159,7 +159,7 @@ TEST_P(EverySchedule, HasTheChunksItDeclaresBetweenTheHalvesOfBackward) {
   }
 }
 
-TEST_P(EverySchedule, HasTheChunksItDeclaresBeforeTheHalvesOfBackward) {
+TEST_P(EverySchedule, HasTheChunksItDeclaresPastTheirInputGradient) {
   for (const PipelineShape shape : accepted_shapes()) {
     SCOPED_TRACE(describe(shape));
     const PassList lists = schedule().passes(shape);
@@ -170,7 +170,7 @@ TEST_P(EverySchedule, HasTheChunksItDeclaresBeforeTheHalvesOfBackward) {
         if (pass.kind == PassKind::forward) most = std::max(most, ++before);
         if (pass.kind != PassKind::forward && pass.kind != PassKind::weight_gradient) --before;
       }
-      const int past = chunks_past_input_gradient(schedule(), shape, stage);
+      const int past = schedule().chunks_past_input_gradient(shape, stage);
       EXPECT_EQ(most, schedule().chunks_in_flight(shape, stage) - past) << "stage " << stage;
     }
   }
