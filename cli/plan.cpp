@@ -434,6 +434,14 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   return print(plan_report(question, answer, style_for(stdout)), status);
 }
 
+// The improvement looks at more plans than are shown, and at degrees whose layers no list has
+// dealt.
+SearchOptions with_kept_for_improvement(SearchOptions options) {
+  options.top = std::max(options.top, kImprovedAmong);
+  options.keeps_to_deal = !options.second && options.base.layers_per_stage.empty();
+  return options;
+}
+
 std::string why_nothing(const Question& question, const SearchOptions& options) {
   const std::string none = "no plan of the space is legal for this job";
   const auto why = why_none_is_legal(question.job, options.space, options.base);
@@ -471,10 +479,7 @@ int run(const PlanOptions& options) {
   if (asks_for_sizes(question->scenario.space)) {
     return answer_for_sizes(options.file, *question, planner, options.format);
   }
-  SearchOptions kept = planner;
-  kept.top = std::max(planner.top, kImprovedAmong);
-  kept.keeps_to_deal = !planner.second && planner.base.layers_per_stage.empty();
-  SearchResult result = run_search(*question, kept);
+  SearchResult result = run_search(*question, with_kept_for_improvement(planner));
   // There is an answer: from here on Ctrl-C cuts short only what is added to it.
   const InterruptGuard guard;
   std::optional<AddedTime> added;
