@@ -91,6 +91,11 @@ int layers_to_recompute(const AllocatedStage& stage, const LayerRun& s, const Ro
                                               room.in_backward - s.largest_core));
 }
 
+bool are_alike(const std::vector<AllocatedLayer>& layers) {
+  return std::ranges::all_of(layers,
+                             [&](const AllocatedLayer& layer) { return layer == layers.front(); });
+}
+
 class Allocator {
  public:
   explicit Allocator(const AllocationProblem& problem)
@@ -98,6 +103,7 @@ class Allocator {
         layers_(static_cast<int>(problem.layers.size())),
         width_(static_cast<std::size_t>(layers_) + 1) {
     for (const AllocatedStage& stage : problem.stages) own_.push_back(with_layers({}, stage.own));
+    if (are_alike(problem.layers)) count_choices();
   }
 
   std::optional<Allocation> run() {
@@ -138,9 +144,36 @@ class Allocator {
     return best;
   }
 
+  // A stage's choice with so many layers, where all layers are alike: then it is made once and not
+  // for every run of them.
+  struct CountedChoice {
+    double least;  // time with nothing repeated
+    Choice choice;
+  };
+
+  // Ends before the first number of layers that is too large whatever is recomputed.
+  std::vector<CountedChoice> choices_of(std::size_t stage) const {
+    std::vector<CountedChoice> choices;
+    const AllocatedStage& of = problem_.stages[stage];
+    LayerRun segment = own_[stage];
+    for (int layers = 0; layers <= layers_ && !beyond(of, segment, kInfinity); ++layers) {
+      choices.push_back({least_time(of, segment), choose(of, segment)});
+      if (layers < layers_) segment.add(problem_.layers.front());
+    }
+    return choices;
+  }
+
+  void count_choices() {
+    for (std::size_t j = 0; j < problem_.stages.size(); ++j) counted_.push_back(choices_of(j));
+  }
+
+  static double least_time(const AllocatedStage& stage, const LayerRun& s) {
+    return stage.time.value() + s.time * stage.slowness;
+  }
+
   // More layers can only be worse: slower than `most`, or too large whatever is recomputed.
   bool beyond(const AllocatedStage& stage, const LayerRun& s, double most) const {
-    if (stage.time.value() + s.time * stage.slowness > most) return true;
+    if (least_time(stage, s) > most) return true;
     const double repeating = std::min(s.saved_selective, s.saved_by_full) * stage.in_flight;
     return std::min(kept(stage, s), repeating) > room_of(stage, s).plain;
   }
@@ -155,7 +188,8 @@ class Allocator {
     before[0] = 0;
     for (std::size_t j = 0; j < stages; ++j) {
       for (int end = 0; end <= layers_; ++end) {
-        after[at(end)] = extend(j, end, threshold, before, measure);
+        after[at(end)] = counted_.empty() ? extend(j, end, threshold, before, measure)
+                                          : extend_alike(j, end, threshold, before, measure);
       }
       before.swap(after);
     }
@@ -184,6 +218,27 @@ class Allocator {
       }
       if (first == 0) break;
       segment.add(problem_.layers[at(first - 1)]);
+    }
+    return best;
+  }
+
+  // The same where all layers are alike.
+  template <typename Measure>
+  double extend_alike(std::size_t j, int end, double threshold, const std::vector<double>& before,
+                      Measure measure) {
+    const std::vector<CountedChoice>& choices = counted_[j];
+    const int most = std::min(end, static_cast<int>(choices.size()) - 1);
+    double best = kInfinity;
+    for (int count = 0; count <= most; ++count) {
+      const CountedChoice& of = choices[at(count)];
+      if (of.least > std::min(threshold, best)) break;
+      const double so_far = before[at(end - count)];
+      if (so_far >= best || of.choice.time > threshold) continue;
+      const double value = measure(so_far, of.choice.time);
+      if (value < best) {
+        best = value;
+        from_[j * width_ + at(end)] = end - count;
+      }
     }
     return best;
   }
@@ -257,8 +312,9 @@ class Allocator {
   const AllocationProblem& problem_;
   int layers_;
   std::size_t width_;
-  std::vector<LayerRun> own_;  // of each stage, whatever it is dealt
-  std::vector<int> from_;      // [stage][end]: where the stage's layers begin
+  std::vector<LayerRun> own_;                        // of each stage, whatever it is dealt
+  std::vector<std::vector<CountedChoice>> counted_;  // [stage][layers]; none: layers are unlike
+  std::vector<int> from_;                            // [stage][end]: where the stage's layers begin
   std::optional<Allocation> best_;
 };
 

@@ -26,6 +26,8 @@ struct AllocatedLayer {
   Bytes between_halves;                         // … of all of it, after the first half of that
   Bytes gradients;                              // of activations, while its backward pass runs
   Bytes gathered;                               // ZeRO-3's copy while it is at work
+
+  bool operator==(const AllocatedLayer&) const = default;
 };
 
 struct AllocatedStage {

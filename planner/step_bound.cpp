@@ -94,6 +94,11 @@ PassTimes stage_passes(const UnitPasses& units, const StageParameters& held) {
   return passes;
 }
 
+// Layers and ends.
+bool held_alike(const StageParameters& a, const StageParameters& b) {
+  return a.kinds == b.kinds && a.embedding == b.embedding && a.head == b.head;
+}
+
 // The average stage's part of the parameters.
 StageParameters average_stage(const ParameterShares& shares, const Plan& plan) {
   StageParameters stage;
@@ -237,18 +242,28 @@ Seconds computing_floor(const PassSums& sums, const Plan& plan, Seconds repeated
   return (sums.kernels + repeated) * kRounding * plan.microbatches / plan.pipeline_parallel;
 }
 
+void StageBounds::set_stages(const Plan& plan) {
+  stage_parameters(job_, plan, held_);
+  end_of_run_.assign(held_.size(), held_.size());
+  for (std::size_t stage = held_.size() - 1; stage > 0; --stage) {
+    const bool alike = held_alike(held_[stage - 1], held_[stage]);
+    end_of_run_[stage - 1] = alike ? end_of_run_[stage] : stage;
+  }
+}
+
 void StageBounds::set_passes(const Plan& plan) {
   units_.clear();
-  passes_.clear();
-  for (std::size_t stage = 0; stage < held_.size(); ++stage) {
-    if (stage > 0 && pass_alike(plan, stage, stage - 1)) {
-      units_.push_back(units_.back());
-      passes_.push_back(passes_.back());
-      continue;
-    }
+  units_of_.resize(held_.size());
+  passes_.resize(held_.size());
+  for (std::size_t stage = 0; stage < held_.size();) {
+    const std::size_t end = end_of_alike(plan, stage);
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
     units_.push_back(unit_passes(costs_, plan, held_[stage], recompute));
-    passes_.push_back(stage_passes(units_.back(), held_[stage]));
+    const PassTimes passes = stage_passes(units_.back(), held_[stage]);
+    for (; stage < end; ++stage) {
+      units_of_[stage] = units_.size() - 1;
+      passes_[stage] = passes;
+    }
   }
   busy_ = busy_of(plan, passes_);
   span_.reset();
@@ -256,11 +271,17 @@ void StageBounds::set_passes(const Plan& plan) {
   chunk_passes_.clear();
 }
 
+std::size_t StageBounds::end_of_alike(const Plan& plan, std::size_t stage) const {
+  if (plan.recompute_per_stage.empty()) return end_of_run_[stage];
+  std::size_t end = stage + 1;
+  while (end < held_.size() && pass_alike(plan, end, stage)) ++end;
+  return end;
+}
+
 bool StageBounds::pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
-  const StageParameters& a = held_[stage];
-  const StageParameters& b = held_[other];
-  return a.kinds == b.kinds && a.embedding == b.embedding && a.head == b.head &&
-         recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
+  if (end_of_run_[stage] != end_of_run_[other]) return false;
+  if (plan.recompute_per_stage.empty()) return true;
+  return recompute_of(plan, static_cast<int>(stage)) == recompute_of(plan, static_cast<int>(other));
 }
 
 bool StageBounds::holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const {
@@ -273,8 +294,8 @@ bool StageBounds::holds_alike(const Plan& plan, std::size_t stage, std::size_t o
 Seconds StageBounds::busy_of(const Plan& plan, const std::vector<PassTimes>& passes) {
   Seconds busy;
   if (plan.schedule->route == Route::both_ways) return busy;
-  for (const PassTimes& stage : passes) busy = std::max(busy, stage.total() * plan.microbatches);
-  return busy;
+  for (const PassTimes& stage : passes) busy = std::max(busy, stage.total());
+  return busy * plan.microbatches;
 }
 
 // Where micro-batches go both ways each layer lies on two stages, with half of them each.
@@ -333,8 +354,12 @@ void StageBounds::take_chunks(const Plan& plan, const std::vector<PassTimes>& pa
                               std::vector<PassTimes>& chunks) const {
   chunks.clear();
   for (std::size_t stage = 0; stage < passes.size(); ++stage) {
-    const StagePasses of{static_cast<int>(stage), held_[stage], units_[stage], passes[stage]};
-    append_chunk_passes(job_, plan, of, chunks);
+    const int index = static_cast<int>(stage);
+    const bool has_end = held_[stage].embedding || held_[stage].head;
+    const bool repeats = stage > 0 && !has_end && pass_alike(plan, stage, stage - 1);
+    if (repeats && repeat_chunk_passes(job_, plan, index, chunks)) continue;
+    append_chunk_passes(job_, plan, {index, held_[stage], units_[units_of_[stage]], passes[stage]},
+                        chunks);
   }
 }
 
@@ -374,7 +399,8 @@ StageBounds::ShownCopies StageBounds::shown_copies(const Plan& plan, std::size_t
   const Bytes away = activations_sent_away(plan, costs_, held_[stage], recompute);
   constexpr double kAllChunks = 1;
   const OffloadCopies copies = offload_copies(job_, plan, held_[stage], away);
-  const EndPasses ends{units_[stage].embedding, units_[stage].head};
+  const UnitPasses& units = units_[units_of_[stage]];
+  const EndPasses ends{units.embedding, units.head};
   return {exposed_copies(copies, kAllChunks, passes_[stage], ends),
           copies_before_passes(copies, kAllChunks, passes_[stage], ends)};
 }

@@ -84,7 +84,7 @@ class StageBounds {
 
   // Takes the stages of this plan. What follows is asked of plans that differ from it in sharding
   // and recomputation only.
-  void set_stages(const Plan& plan) { stage_parameters(job_, plan, held_); }
+  void set_stages(const Plan& plan);
   // Takes its passes. The others are asked of plans that differ from it in sharding only.
   void set_passes(const Plan& plan);
   // From the first pass to the last, at least; with the copies to the hosts that outlast a pass.
@@ -116,7 +116,9 @@ class StageBounds {
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
-  // Whether two stages have the same layers, ends and recomputation.
+  std::vector<std::size_t> end_of_run_;  // by stage: behind those from it on that hold the same
+  // Whether two stages of a run of such have the same layers, ends and recomputation.
+  std::size_t end_of_alike(const Plan& plan, std::size_t stage) const;
   bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   // And the same copies: a stage of the same layers holds as much of an embedding or a head.
   bool holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
@@ -138,7 +140,8 @@ class StageBounds {
   };
   ShownCopies shown_copies(const Plan& plan, std::size_t stage) const;
 
-  std::vector<UnitPasses> units_;                // by stage
+  std::vector<UnitPasses> units_;                // of stages that differ from the one before
+  std::vector<std::size_t> units_of_;            // by stage: which of these are its own
   std::vector<PassTimes> passes_, with_copies_;  // of the stages
   // Of their chunks, where they have several and once they were asked for.
   std::vector<PassTimes> chunk_passes_, chunks_with_copies_;
