@@ -27,7 +27,7 @@ std::vector<PlanRequest> spread_requests(const PreparedJob& job, std::int64_t co
     set_degrees(space, degrees, request);
     for (const auto& shape : space.shapes[degrees.shapes]) {
       set_shape(shape, request);
-      for (const Sharding& sharding : space.shardings_of(degrees)) {
+      for (const Sharding& sharding : space.shardings[degrees.shardings]) {
         set_sharding(sharding, request);
         for (const RecomputeChoice& recompute : space.recomputes) {
           set_recompute(recompute, request);

@@ -86,6 +86,7 @@ class Enumerator {
       }
     }
     order();
+    list_shardings();
     return std::move(result_);
   }
 
@@ -363,6 +364,20 @@ class Enumerator {
                      [&](const Degrees& a, const Degrees& b) { return key(a) < key(b); });
   }
 
+  // Degrees differ in these by what Enumeration::shardings_of asks of them.
+  void list_shardings() {
+    using Asked = std::tuple<bool, bool, std::size_t, std::int64_t>;
+    std::map<Asked, std::size_t> known;
+    for (Degrees& d : result_.degrees) {
+      const bool named = !result_.sharding_groups.empty();
+      const std::int64_t divided = named ? std::int64_t{d.data} * d.context : 0;
+      const Asked asked{d.pipeline > 1, result_.has_states_to_shard(d), d.nearby, divided};
+      const auto [entry, added] = known.try_emplace(asked, result_.shardings.size());
+      if (added) result_.shardings.push_back(result_.shardings_of(d));
+      d.shardings = entry->second;
+    }
+  }
+
   const PreparedJob& prepared_;
   const Job& job_;
   const SearchSpace& space_;
@@ -395,14 +410,6 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
   const auto alike = [&](int a, int b) { return same_as(a) == same_as(b); };
   stages.erase(std::unique(stages.begin(), stages.end(), alike), stages.end());
   return stages;
-}
-
-std::size_t Enumeration::number_of_shardings(const Degrees& d) const {
-  const bool grouped = !sharding_groups.empty() || !nearby_groups[d.nearby].empty();
-  if (grouped) return shardings_of(d).size();
-  std::size_t number = 0;
-  for (const SearchedOffload& searched : offloads) number += zero_stages_of(d, searched).size();
-  return number;
 }
 
 namespace {
@@ -448,22 +455,22 @@ std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& spac
 }
 
 void Enumeration::add_shardings(const Degrees& d, const SearchedOffload& searched,
-                                std::vector<Sharding>& shardings) const {
+                                std::vector<Sharding>& list) const {
   const auto add = [&](int stage, int group) {
-    const std::size_t own = shardings.size();
-    shardings.push_back({stage, group, searched.offload, searched.instead_of_recompute, own, own});
-    const auto on_device = std::ranges::find_if(shardings, [&](const Sharding& other) {
+    const std::size_t own = list.size();
+    list.push_back({stage, group, searched.offload, searched.instead_of_recompute, own, own});
+    const auto on_device = std::ranges::find_if(list, [&](const Sharding& other) {
       return other.zero_stage == stage && other.group == group && other.offload == Offload{};
     });
-    if (on_device == shardings.end()) return;
-    shardings.back().on_device = static_cast<std::size_t>(on_device - shardings.begin());
+    if (on_device == list.end()) return;
+    list.back().on_device = static_cast<std::size_t>(on_device - list.begin());
   };
   for (const int stage : zero_stages_of(d, searched)) {
-    const std::size_t first = shardings.size();
+    const std::size_t first = list.size();
     for (const int group : groups_of(d, stage)) {
       add(stage, group);
-      const bool after_all = groups_only_add && shardings[first].group == 0;
-      if (after_all) shardings.back().over_all = first;
+      const bool after_all = groups_only_add && list[first].group == 0;
+      if (after_all) list.back().over_all = first;
     }
   }
 }
@@ -501,7 +508,7 @@ std::size_t Enumeration::recomputes_of(const Degrees& d) const {
 std::int64_t Enumeration::size() const {
   std::size_t size = 0;
   for (const Degrees& d : degrees) {
-    size += number_of_placements(d) * number_of_shardings(d) * shapes[d.shapes].size() *
+    size += number_of_placements(d) * shardings[d.shardings].size() * shapes[d.shapes].size() *
             recomputes_of(d);
   }
   return static_cast<std::int64_t>(size);

@@ -41,6 +41,8 @@ struct Sharding {
   std::size_t on_device = 0;
   // Of the same over all ranks, where a smaller group can only spare traffic; else its own.
   std::size_t over_all = 0;
+
+  bool operator==(const Sharding&) const = default;
 };
 
 struct Degrees {
@@ -50,7 +52,8 @@ struct Degrees {
   int data = 1;
   int expert = 1;
   int expert_tensor = 1;
-  std::size_t shapes = 0;  // index into Enumeration::shapes
+  std::size_t shapes = 0;     // index into Enumeration::shapes
+  std::size_t shardings = 0;  // index into Enumeration::shardings
   bool sequence_parallel = false;
   ContextAlgorithm algorithm = ContextAlgorithm::ring;
   std::size_t placement = 0;  // index into Enumeration::placements
@@ -78,8 +81,9 @@ struct Enumeration {
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.
   std::vector<Degrees> degrees;
-  std::vector<std::vector<StepShape>> shapes;   // one list for every p and D that occurs
-  std::vector<std::vector<ShapeRange>> ranges;  // of each of these lists, ascending
+  std::vector<std::vector<StepShape>> shapes;    // one list for every p and D that occurs
+  std::vector<std::vector<ShapeRange>> ranges;   // of each of these lists, ascending
+  std::vector<std::vector<Sharding>> shardings;  // one list for all degrees that shard alike
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
   Numbers sharding_groups;  // empty: all ranks, and `nearby_groups`
@@ -100,9 +104,8 @@ struct Enumeration {
   // ZeRO stages that differ for these degrees, with this outside the devices.
   std::vector<int> zero_stages_of(const Degrees& degrees,
                                   const SearchedOffload& searched = {}) const;
-  // In the order of `offloads`.
+  // Those of any degrees, in the order of `offloads`.
   std::vector<Sharding> shardings_of(const Degrees& degrees) const;
-  std::size_t number_of_shardings(const Degrees& degrees) const;
   std::size_t number_of_placements(const Degrees& d) const {
     return 1 + other_placements[d.others].size();
   }
@@ -112,7 +115,7 @@ struct Enumeration {
 
  private:
   void add_shardings(const Degrees& degrees, const SearchedOffload& searched,
-                     std::vector<Sharding>& shardings) const;
+                     std::vector<Sharding>& list) const;
   // Of one stage; 0: all ranks.
   std::vector<int> groups_of(const Degrees& degrees, int stage) const;
 };

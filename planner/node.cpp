@@ -172,7 +172,7 @@ PlanBound NodeBounds::bound(const Degrees& degrees, const ShapeRange& range, Fou
   const SpanFloor span = span_of(degrees, range, found.sums, found.plan);
   if (const Schedule* paired = paired_schedule(space_, degrees)) found.plan.schedule = paired;
   found.plan.recompute = least_recompute(space_, degrees, found.sums);
-  const std::vector<Sharding> shardings = space_.shardings_of(degrees);
+  const std::vector<Sharding>& shardings = space_.shardings[degrees.shardings];
   for (std::size_t i = 0; i < shardings.size(); ++i) {
     const Sharding& sharding = shardings[i];
     if (sharding.over_all != i) continue;  // holds more, and updates more

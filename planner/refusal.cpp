@@ -38,7 +38,7 @@ class LegalRequest {
 
  private:
   bool is_legal_with(const Degrees& degrees) {
-    const std::vector<Sharding> shardings = all_.shardings_of(degrees);
+    const std::vector<Sharding>& shardings = all_.shardings[degrees.shardings];
     return std::ranges::any_of(all_.shapes[degrees.shapes], [&](const StepShape& shape) {
       set_shape(shape, request_);
       return std::ranges::any_of(shardings, [&](const Sharding& sharding) {

@@ -138,7 +138,7 @@ std::vector<Plan> plans_to_deal(const SharedSearch& shared, const std::vector<Se
     const ShapeRange& range = shared.space.ranges[degrees.shapes][node.range];
     const auto plan = plan_of_node(shared.job, shared.space, degrees, range, shared.options.base);
     if (!plan) continue;
-    const std::vector<Sharding> shardings = shared.space.shardings_of(degrees);
+    const std::vector<Sharding>& shardings = shared.space.shardings[degrees.shardings];
     for (std::size_t i = 0; i < shardings.size(); ++i) {
       if (shardings[i].on_device != i || shardings[i].over_all != i) continue;
       PlanRequest request = request_of(*plan);

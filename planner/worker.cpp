@@ -52,7 +52,7 @@ std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) c
   const std::size_t recomputes =
       space.recomputes_of(degrees) + (shared_.repeats_some_layers ? 1 : 0);
   return static_cast<std::int64_t>(space.number_of_placements(degrees) *
-                                   space.number_of_shardings(degrees) * recomputes *
+                                   space.shardings[degrees.shardings].size() * recomputes *
                                    (range.last - range.first));
 }
 
@@ -222,7 +222,7 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 
 // All plans of a node and a shape: bounds first.
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
-  const std::vector<Sharding> shardings = shared_.space.shardings_of(node.degrees);
+  const std::vector<Sharding>& shardings = shared_.space.shardings[node.degrees.shardings];
   known_.assign(shardings.size(), {});
   for (const RecomputeChoice& recompute : shared_.space.recomputes) {
     if (!recompute.is_for(node.degrees.pipeline)) continue;

@@ -94,7 +94,7 @@ void each_plan(const Job& job, const Enumeration& space, const VisitedNode& node
   set_degrees(space, node.degrees, request);
   for (std::size_t i = node.range.first; i < node.range.last; ++i) {
     set_shape(space.shapes[node.degrees.shapes][i], request);
-    for (const Sharding& sharding : space.shardings_of(node.degrees)) {
+    for (const Sharding& sharding : space.shardings[node.degrees.shardings]) {
       set_sharding(sharding, request);
       for (const RecomputeChoice& recompute : space.recomputes) {
         set_recompute(recompute, request);

@@ -183,7 +183,6 @@ TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
     });
     std::vector<std::pair<int, int>> found;
     for (const Sharding& one : all.shardings_of(*d)) found.emplace_back(one.zero_stage, one.group);
-    EXPECT_EQ(all.number_of_shardings(*d), found.size());
     return found;
   };
   using Found = std::vector<std::pair<int, int>>;
@@ -265,6 +264,24 @@ TEST(Enumeration, TakesAsManyStagesAsRecomputationIsNamedFor) {
   EXPECT_EQ(more.recomputes_of({.pipeline = 4}), 1u);
 }
 
+// Lists that several degrees share are those of each of them.
+TEST(Enumeration, SharesListsOfShardingsAmongDegreesThatShardAlike) {
+  Job job = small_moe_job();
+  job.cluster.nodes = 4;
+  job.cluster.inter.nodes_per_leaf = 2;
+  job.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  job.training.stack.grouped_sharding = {2, 3};
+  job.training.stack.offload = {.optimizer = {1}, .states = {2, 3}};
+  SearchSpace named;
+  named.sharding_group = {2, 4};
+  for (const SearchSpace& space : {SearchSpace{}, named}) {
+    const Enumeration all = enumerate(prepare(job), space);
+    for (const Degrees& d : all.degrees) EXPECT_EQ(all.shardings[d.shardings], all.shardings_of(d));
+    EXPECT_GT(all.shardings.size(), 1u);
+    EXPECT_LT(all.shardings.size(), all.degrees.size());
+  }
+}
+
 TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
   Job job = small_dense_job();
   job.training.stack.offload = {.optimizer = {1}, .states = {2, 3}};
@@ -272,9 +289,7 @@ TEST(Enumeration, OffloadsWhatTheStackCanUnlessItIsNamed) {
     Degrees degrees;
     degrees.data = data;
     const Enumeration all = enumerate(prepare(job), space, base);
-    const std::vector<Sharding> list = all.shardings_of(degrees);
-    EXPECT_EQ(all.number_of_shardings(degrees), list.size());
-    return list;
+    return all.shardings_of(degrees);
   };
   const Offload optimizer{.optimizer = OffloadTarget::host};
   job.cluster.device.host_bandwidth = BytesPerSecond(0);
