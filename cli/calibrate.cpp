@@ -333,6 +333,7 @@ void add_calibrate(CLI::App& app, Action& action) {
           "-o,--output", options->out,
           "the device/1 document; beside it FILE.node and FILE.stack of the same extension")
       ->required()
+      ->check(names_a_file)
       ->type_name("FILE");
   command
       ->add_option("--time-limit", options->time_limit,

@@ -68,6 +68,10 @@ std::string positive_seconds(const std::string& text) {
   return fmt::format("found \"{}\", allowed seconds above 0", text);
 }
 
+std::string names_a_file(const std::string& text) {
+  return text.empty() ? "found \"\", allowed the name of a file" : "";
+}
+
 int fail(const Error& error, int status) {
   std::string line =
       error.where.empty() ? error.message : fmt::format("{}: {}", error.where, error.message);

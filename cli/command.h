@@ -55,6 +55,8 @@ void add_backend(CLI::App& command, BackendKind& backend, const std::string& wha
 // A check of an option: seconds above 0. CLI11's PositiveNumber lets "nan" through, and prints the
 // largest double as its bound.
 std::string positive_seconds(const std::string& text);
+// A check of an option: the name of a file that is to be written.
+std::string names_a_file(const std::string& text);
 // The footer of a subcommand's help.
 void add_example(CLI::App& command, std::string_view example);
 

@@ -335,6 +335,19 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
                           amounts));
 }
 
+std::string most_memory(const Estimate& estimate, const Style& style) {
+  const MemoryByKind& memory =
+      estimate.stages[static_cast<std::size_t>(estimate.fullest_stage)].memory.at_peak;
+  std::vector<MemoryKindColumn> kinds(std::begin(kMemoryKinds), std::end(kMemoryKinds));
+  std::ranges::stable_sort(
+      kinds, [&](const auto& a, const auto& b) { return memory.*a.bytes > memory.*b.bytes; });
+  const auto words = [&](const MemoryKindColumn& kind) {
+    return fmt::format("{} ({} %)", kind.label, percent(memory.*kind.bytes / memory.device()));
+  };
+  return style.strong(
+      wrap(fmt::format("Most of it: {}, then {}.", words(kinds[0]), words(kinds[1]))));
+}
+
 std::string advice(const Question& question, const Candidate& candidate, const Style& style) {
   const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job));
   std::string text;

@@ -28,6 +28,8 @@ std::string verdict(const Estimate& estimate, const Cluster& cluster, const Styl
 std::string misfit_words(const Candidate& candidate, const Cluster& cluster);
 // What lies on the hosts of a node, and how much they have.
 std::string host_words(Bytes needed, const Cluster& cluster);
+// What holds most of the memory of the fullest device.
+std::string most_memory(const Estimate& estimate, const Style& style);
 // What limits the plan and what would help most.
 std::string advice(const Question& question, const Candidate& candidate, const Style& style);
 

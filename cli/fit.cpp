@@ -169,9 +169,13 @@ void add_fit(CLI::App& app, Action& action) {
       ->add_option("--fabric", options->fabric,
                    "the fabric to start from or to check: a catalog name or a path")
       ->type_name("NAME");
-  command->add_option("-o,--out", options->out, "the fitted document")->type_name("OUT.json");
+  command->add_option("-o,--out", options->out, "the fitted document")
+      ->check(names_a_file)
+      ->type_name("OUT.json");
   command->add_flag("--check", options->check, "score the stored parameters, fit nothing");
-  command->add_option("--plot", options->plot, "residuals as a chart")->type_name("FILE.svg");
+  command->add_option("--plot", options->plot, "residuals as a chart")
+      ->check(names_a_file)
+      ->type_name("FILE.svg");
   command
       ->add_option("--date", options->date,
                    "for the provenance; else SOURCE_DATE_EPOCH, else today")

@@ -196,6 +196,7 @@ void add_kind(CLI::App& parent, Action& action, const ImportKind& kind) {
   command->add_option("FILE", options->file, std::string(kind.file))->required();
   command->add_option("-o,--out", options->out, "the document to write")
       ->required()
+      ->check(names_a_file)
       ->type_name("OUT.json");
   if (kind.takes == Takes::device) {
     command

@@ -555,6 +555,7 @@ void add_plan(CLI::App& app, Action& action) {
       ->check(positive_seconds)
       ->type_name("S");
   command->add_option("--out", options->out, "write the scenario with the best plan that is shown")
+      ->check(names_a_file)
       ->type_name("FILE");
   add_format(*command, options->format);
   add_example(

@@ -28,7 +28,7 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
   std::vector<std::string> words;
   for (const PartDifference& difference : largest) {
     const bool loses = difference.lost() > Seconds(0);
-    words.push_back(fmt::format("{} {}{}", difference.part->label, loses ? "+" : "−",
+    words.push_back(fmt::format("{} {}{}", difference.part->label, loses ? "+" : "-",
                                 with_unit(loses ? difference.lost() : -difference.lost())));
   }
   return fmt::format("{}", fmt::join(words, ", "));
@@ -207,7 +207,8 @@ std::string left_out_words(const Question& question, const SearchResult& result)
     if (varied(name) && by_stack) of_stack.push_back(name);
   }
   if (!of_stack.empty()) {
-    words += fmt::format(" What {} can, of each of {}.", stack.name, fmt::join(of_stack, ", "));
+    words += fmt::format(" Searched of {}: what {} is known to have.", fmt::join(of_stack, ", "),
+                         stack.name);
   }
   if (fixed.empty()) return words;
   return words + fmt::format(" Not varied, for the `planner` section names no values: {}.",
@@ -385,6 +386,8 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
     return text + style.strong(wrap(fmt::format("Improved, it fits: {}.", plan_line(improved))));
   }
   const std::vector<WayOut>& ways = answer.findings.ways_out;
+  const bool by_memory = answer.order.objective == Objective::memory && !answer.order.second;
+  if (fits && by_memory) return text + most_memory(best, style);
   if (ways.empty()) return text + advice(question, plans[0], style);
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));
 }

@@ -96,6 +96,7 @@ void add_report(CLI::App& app, Action& action) {
   command->add_option("RESULTS.sqlite", options->results, "what a sweep wrote")->required();
   command->add_option("-o,--out", options->out, "the page, or the table")
       ->required()
+      ->check(names_a_file)
       ->type_name("FILE");
   command
       ->add_option("--format", options->format,

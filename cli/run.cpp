@@ -432,10 +432,12 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->type_name("S")
       ->capture_default_str();
   command.add_option("-o,--output", options.profile, "the profile, a profile/1 document")
+      ->check(names_a_file)
       ->type_name("FILE");
   command
       .add_option("--trace", options.trace,
                   "the last step of each rank, predicted beside measured, for ui.perfetto.dev")
+      ->check(names_a_file)
       ->type_name("FILE");
   command.add_flag("--watch", options.watch,
                    "a line of JSON on stderr, five times a second, that says where every rank is");

@@ -98,6 +98,7 @@ void add_simulate(CLI::App& app, Action& action) {
       ->option_text("auto|off");
   command
       ->add_option("--trace", options->trace, "a timeline of every operation, for ui.perfetto.dev")
+      ->check(names_a_file)
       ->type_name("FILE");
   add_format(*command, options->format);
   add_example(*command, "trainyard simulate scenarios/examples/llama-3.1-405b-2048-h100.json");

@@ -127,6 +127,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_option("SWEEP", options->file, "sweep document (docs/sweeps.md)")->required();
   command->add_option("-o,--out", options->out, "results, an SQLite database; continued if there")
       ->required()
+      ->check(names_a_file)
       ->type_name("RESULTS.sqlite");
   command->add_option("--threads", options->threads, "as many as processors if absent")
       ->check(CLI::Range(1, 1024))

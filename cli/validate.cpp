@@ -149,6 +149,7 @@ void add_validate(CLI::App& app, Action& action) {
   command->add_flag("--leave-one-source-out", options->leave_one_source_out,
                     "also predict each file with stacks fitted to the other files");
   command->add_option("--plot", options->plot, "write predicted against measured to this SVG file")
+      ->check(names_a_file)
       ->type_name("FILE.svg");
   add_format(*command, options->format);
   add_example(*command, "trainyard validate ../shared/measured/runs/*.json --plot errors.svg");

@@ -367,6 +367,28 @@ TEST(PlanTable, ShowsWhatThePlansAreOrderedBy) {
   }
 }
 
+// What limits the step is beside the point there.
+TEST(Plan, EndsWithWhatHoldsTheMemoryWhereThatIsMinimised) {
+  const std::string file =
+      quoted(scenario_of("1", R"({ "micro_batch": 1, "pipeline_parallel": 1 })"));
+  const Ran json = run_trainyard("plan --objective memory --format json " + file);
+  ASSERT_EQ(json.status, 0) << json.err;
+  const PrintedJson plans = PrintedJson::parse(json.out).at("plans");
+  std::pair<double, std::string> most;
+  for (const auto& [kind, bytes] : plans.at(0).at("stages").at(0).at("memory").items()) {
+    most = std::max(most, {bytes.get<double>(), kind.substr(0, kind.rfind("_bytes"))});
+  }
+  const Ran text = run_trainyard("plan --objective memory " + file);
+  EXPECT_NE(text.out.find("Most of it: " + most.second + " ("), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find("Limited by"), std::string::npos) << text.out;
+}
+
+TEST(Plan, RefusesToWriteToNoFile) {
+  const Ran ran = run_trainyard("plan --out '' " + quoted(scenario_of("1", "{}")));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(ran.err, "trainyard: command line: --out: found \"\", allowed the name of a file\n");
+}
+
 // A way out and the last line must not contradict each other.
 TEST(Plan, EndsWithTheCheapestWayOutWhereNothingFits) {
   const Ran ran =
