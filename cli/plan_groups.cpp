@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
@@ -41,9 +42,10 @@ std::string tokens_cell(const Training& training, const GroupedPlan& plan) {
   return number(tokens / plan.step_time.value());
 }
 
-std::optional<Column> value_column(Objective objective) {
+std::optional<Column> value_column(Objective objective, bool robust) {
   switch (objective) {
     case Objective::step_time:
+      if (robust) return Column{"robust", "s"};
       break;
     case Objective::cost:
       return Column{"cost", "USD/step"};
@@ -58,8 +60,9 @@ std::optional<Column> value_column(Objective objective) {
 }
 
 // In the unit of the column.
-std::string value_cell(Objective objective, const GroupedPlan& plan) {
+std::string value_cell(Objective objective, const GroupedPlan& plan, double value) {
   constexpr double kJoulesAKilowattHour = 3.6e6;
+  if (objective == Objective::step_time) return fmt::format("{:.3f}", value);
   if (objective == Objective::cost) return number(plan.cost_per_step->value());
   if (objective == Objective::energy) {
     return number(plan.energy_per_step->value() / kJoulesAKilowattHour);
@@ -67,21 +70,38 @@ std::string value_cell(Objective objective, const GroupedPlan& plan) {
   return percent(objective == Objective::memory ? plan.fullness : plan.goodput.value_or(1));
 }
 
+std::vector<Column> figure_columns(const GroupValues& values) {
+  std::vector<Column> columns;
+  for (const Objective objective : values.objectives) {
+    if (const auto value = value_column(objective, values.robust)) columns.push_back(*value);
+  }
+  // Which follows the step, and would make a row too long beside others.
+  if (columns.empty()) columns.push_back({"tokens", "/s"});
+  return columns;
+}
+
+std::vector<std::string> figure_cells(const Training& training, const GroupedPlan& plan,
+                                      const GroupValues& values) {
+  std::vector<std::string> cells;
+  for (std::size_t i = 0; i < values.objectives.size(); ++i) {
+    const Objective objective = values.objectives[i];
+    if (!value_column(objective, values.robust)) continue;
+    cells.push_back(value_cell(objective, plan, i == 0 ? plan.value : plan.second_value));
+  }
+  if (cells.empty()) cells.push_back(tokens_cell(training, plan));
+  return cells;
+}
+
 void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t number,
-              const std::vector<Objective>& objectives, Table& table) {
+              const GroupValues& values, Table& table) {
   const UnlikeCluster& cluster = *scenario.unlike;
   bool is_first = true;
   for (const std::size_t g : plan.order) {
     const GroupShare& share = plan.shares[g];
-    std::vector<std::string> row(4);
-    if (is_first) {
-      row = {fmt::format("{}", number), use_words(plan),
-             fmt::format("{:.3f}", plan.step_time.value()),
-             tokens_cell(scenario.job.training, plan)};
-    }
-    for (const Objective objective : objectives) {
-      if (value_column(objective)) row.push_back(is_first ? value_cell(objective, plan) : "");
-    }
+    std::vector<std::string> row = {fmt::format("{}", number), use_words(plan),
+                                    fmt::format("{:.3f}", plan.step_time.value())};
+    std::ranges::move(figure_cells(scenario.job.training, plan, values), std::back_inserter(row));
+    if (!is_first) std::ranges::fill(row, "");
     for (std::string cell :
          {fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
           fmt::format("{}", share.stages), fmt::format("{}", share.layers),
@@ -263,7 +283,8 @@ std::string report(const Question& question, const GroupAnswer& answer, const St
            explained_paragraph(question.scenario, explained, nullptr, style) + end;
   }
   std::string text = heading + list_heading(found, robust) + "\n" +
-                     groups_table(question.scenario, plans, style, objectives_of(found)) + "\n";
+                     groups_table(question.scenario, plans, style, {objectives_of(found), robust}) +
+                     "\n";
   for (std::size_t i = 0; i < plans.size(); ++i) {
     text +=
         paragraph(fmt::format("plan {}", i + 1), plan_words(plans[i], plans.front(), found), style);
@@ -377,11 +398,9 @@ auto with_progress(GroupSearchOptions options, const Work& work) {
 }  // namespace
 
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                         const Style& style, const std::vector<Objective>& objectives) {
-  std::vector<Column> columns = {{"#"}, {"use", "", Align::left}, {"step", "s"}, {"tokens", "/s"}};
-  for (const Objective objective : objectives) {
-    if (const auto value = value_column(objective)) columns.push_back(*value);
-  }
+                         const Style& style, const GroupValues& values) {
+  std::vector<Column> columns = {{"#"}, {"use", "", Align::left}, {"step", "s"}};
+  std::ranges::move(figure_columns(values), std::back_inserter(columns));
   for (const Column& column :
        {Column{"devices", "", Align::left}, Column{"stages"}, Column{"layers"}, Column{"replicas"},
         Column{"micro-", "batches"}, Column{"memory", "GiB"}}) {
@@ -389,7 +408,7 @@ std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan
   }
   Table table(std::move(columns));
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    add_rows(scenario, plans[i], i + 1, objectives, table);
+    add_rows(scenario, plans[i], i + 1, values, table);
   }
   return table.render(style);
 }

@@ -145,6 +145,7 @@ TEST(PlanOfGroups, IsRobust) {
   const Ran ran = run_trainyard("plan --robust " + stragglers("0.5"));
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("at the high end of their intervals"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("  step  robust  devices"), std::string::npos) << ran.out;
   const PrintedJson json =
       PrintedJson::parse(run_trainyard("plan --robust --format json " + stragglers("0.5")).out);
   for (const PrintedJson& plan : json.at("plans")) {
