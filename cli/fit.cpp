@@ -180,15 +180,7 @@ void add_fit(CLI::App& app, Action& action) {
       ->add_option("--date", options->date,
                    "for the provenance; else SOURCE_DATE_EPOCH, else today")
       ->type_name("YYYY-MM-DD")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            int year = 0, month = 0, day = 0, end = 0;
-            const bool date =
-                std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &end) == 3 &&
-                end == static_cast<int>(text.size()) && text.size() == 10;
-            return date ? std::string() : "found " + text + "; allowed: YYYY-MM-DD";
-          },
-          ""));
+      ->check(names_a_day);
   add_format(*command, options->format);
   add_example(*command,
               "trainyard fit --check ../shared/measured/kernels/h100_sxm_gemm.csv --device "

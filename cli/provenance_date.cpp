@@ -6,6 +6,8 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <string_view>
@@ -20,6 +22,18 @@ std::string provenance_date(const std::string& named) {
     std::from_chars(text.data(), text.data() + text.size(), time);
   }
   return fmt::format("{:%Y-%m-%d}", fmt::gmtime(time));
+}
+
+std::string names_a_day(const std::string& text) {
+  int year = 0;
+  unsigned month = 0, day = 0;
+  int end = 0;
+  const bool written = text.size() == 10 &&
+                       std::sscanf(text.c_str(), "%4d-%2u-%2u%n", &year, &month, &day, &end) == 3 &&
+                       end == 10;
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
+  return written && date.ok() ? "" : "found \"" + text + "\"; allowed: a day, YYYY-MM-DD";
 }
 
 std::string host_name() {

@@ -108,6 +108,11 @@ std::string legend(const ValidationReport& report) {
   if (report.all.held_out_mape) {
     text += "; held out: predicted, and the interval drawn, without any run of the row's own file";
   }
+  const auto unmeasured =
+      std::ranges::count_if(report.rows, [](const ValidationRow& row) { return !row.measured; });
+  if (unmeasured > 0) {
+    text += fmt::format("; of {} of the rows no step time was measured", unmeasured);
+  }
   return wrap(text + ".");
 }
 

@@ -95,6 +95,18 @@ TEST(FitCommand, FitsAndScoresAFabric) {
   EXPECT_LT(PrintedJson::parse(check.out)["files"][0]["mape"].get<double>(), 0.05);
 }
 
+TEST(FitCommand, RefusesADayThatNoCalendarHas) {
+  const auto table = write_scratch("table.csv", curve_rows());
+  const auto out = scratch_folder() / "undated.json";
+  for (const char* date : {"2026-13-01", "2026-02-31", "2026-1-1", "today"}) {
+    const Ran ran = run_trainyard("fit " + quoted(table) + " --device a100-sxm-80gb -o " +
+                                  quoted(out) + " --date " + date);
+    EXPECT_EQ(ran.status, 2) << date;
+    EXPECT_NE(ran.err.find(date), std::string::npos) << ran.err;
+  }
+  EXPECT_FALSE(exists(out));
+}
+
 TEST(FitCommand, WantsOneKindOfThingToFit) {
   const auto table = write_scratch("table.csv", curve_rows());
   const Ran ran =

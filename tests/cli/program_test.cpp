@@ -219,6 +219,19 @@ TEST(Program, ValidatesRowsAndKeepsThoseThatCannotBePriced) {
   EXPECT_NE(text.out.find("cannot be priced: rows.json, small: "), std::string::npos) << text.out;
 }
 
+TEST(Program, SaysOfHowManyRowsNoStepTimeWasMeasured) {
+  const std::string measured = R"(, "measured": { "step_time": "10 s", "source": "none" })";
+  const auto rows = [&](const std::string& other) {
+    return quoted(write_scratch("some.json", "[" + read_text(small_scenario(kPlan + measured)) +
+                                                 "," + read_text(small_scenario(kPlan + other)) +
+                                                 "]"));
+  };
+  EXPECT_NE(run_trainyard("validate " + rows("")).out.find("of 1 of the rows no step time"),
+            std::string::npos);
+  EXPECT_EQ(run_trainyard("validate " + rows(measured)).out.find("no step time"),
+            std::string::npos);
+}
+
 // Two files: each is predicted by what the other one taught.
 TEST(Program, LeavesOneSourceOutAndPlots) {
   const auto source = [](const std::string& name, const std::string& time) {
