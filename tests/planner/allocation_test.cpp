@@ -214,6 +214,23 @@ TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
   EXPECT_GT(fitting, 1000);
 }
 
+// What a stage takes is then its number of layers' alone.
+TEST(Allocation, EqualsBruteForceWhereAllLayersAreAlike) {
+  Draw draw(29);
+  int fitting = 0;
+  for (int i = 0; i < 400; ++i) {
+    AllocationProblem problem = draw.problem(1 + i % 10, 1 + i % 4);
+    std::ranges::fill(problem.layers, AllocatedLayer(problem.layers.front()));
+    const auto found = allocate_layers(problem);
+    const double best = brute_force(problem);
+    ASSERT_EQ(found.has_value(), best < kInfinity) << i;
+    if (!found) continue;
+    ++fitting;
+    ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << i;
+  }
+  EXPECT_GT(fitting, 200);
+}
+
 // Layers that are heavy where the pattern has a one.
 std::vector<AllocatedLayer> layers_of(int layers, unsigned pattern) {
   const AllocatedLayer light{.time = Seconds(2),
