@@ -172,6 +172,17 @@ class Draw {
   std::mt19937 random_;
 };
 
+// What was found; nothing where nothing fits.
+std::optional<Allocation> expect_brute_force(const AllocationProblem& problem) {
+  auto found = allocate_layers(problem);
+  const double best = brute_force(problem);
+  EXPECT_EQ(found.has_value(), best < kInfinity);
+  if (found) {
+    EXPECT_NEAR(found->step.value(), best, 1e-9 * best);
+  }
+  return found;
+}
+
 // Of so many layers of every stage, or of all where a stage has fewer: what is named is not chosen.
 TEST(Allocation, EqualsBruteForceWhereFullRecomputationIsNamed) {
   Draw draw(17);
@@ -181,12 +192,10 @@ TEST(Allocation, EqualsBruteForceWhereFullRecomputationIsNamed) {
     problem.none = problem.selective = false;
     problem.full = true;
     problem.full_layers = 1 + i % 5;
-    const auto found = allocate_layers(problem);
-    const double best = brute_force(problem);
-    ASSERT_EQ(found.has_value(), best < kInfinity) << i;
+    const auto found = expect_brute_force(problem);
+    ASSERT_FALSE(testing::Test::HasFailure()) << i;
     if (!found) continue;
     ++fitting;
-    ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << i;
     for (const StageAllocation& stage : found->stages) {
       EXPECT_EQ(stage.recompute.full_layers, std::min(problem.full_layers, stage.layers)) << i;
     }
@@ -201,13 +210,8 @@ TEST(Allocation, EqualsBruteForceUpToTenLayersOnFourStages) {
   for (int layers = 1; layers <= 10; ++layers) {
     for (int stages = 1; stages <= 4; ++stages) {
       for (int i = 0; i < kInstances; ++i) {
-        const AllocationProblem problem = draw.problem(layers, stages);
-        const auto found = allocate_layers(problem);
-        const double best = brute_force(problem);
-        ASSERT_EQ(found.has_value(), best < kInfinity) << layers << " on " << stages;
-        if (!found) continue;
-        ++fitting;
-        ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << layers << " on " << stages;
+        if (expect_brute_force(draw.problem(layers, stages))) ++fitting;
+        ASSERT_FALSE(testing::Test::HasFailure()) << layers << " on " << stages;
       }
     }
   }
@@ -221,12 +225,8 @@ TEST(Allocation, EqualsBruteForceWhereAllLayersAreAlike) {
   for (int i = 0; i < 400; ++i) {
     AllocationProblem problem = draw.problem(1 + i % 10, 1 + i % 4);
     std::ranges::fill(problem.layers, AllocatedLayer(problem.layers.front()));
-    const auto found = allocate_layers(problem);
-    const double best = brute_force(problem);
-    ASSERT_EQ(found.has_value(), best < kInfinity) << i;
-    if (!found) continue;
-    ++fitting;
-    ASSERT_NEAR(found->step.value(), best, 1e-9 * best) << i;
+    if (expect_brute_force(problem)) ++fitting;
+    ASSERT_FALSE(testing::Test::HasFailure()) << i;
   }
   EXPECT_GT(fitting, 200);
 }
@@ -280,12 +280,7 @@ int expect_brute_force_on_policies(AllocationProblem problem) {
     problem.none = (policies & 1U) != 0;
     problem.selective = (policies & 2U) != 0;
     problem.full = (policies & 4U) != 0;
-    const auto found = allocate_layers(problem);
-    const double best = brute_force(problem);
-    EXPECT_EQ(found.has_value(), best < kInfinity);
-    if (!found) continue;
-    ++fitting;
-    EXPECT_NEAR(found->step.value(), best, 1e-9 * best);
+    if (expect_brute_force(problem)) ++fitting;
   }
   return fitting;
 }
@@ -579,14 +574,13 @@ TEST(Allocation, OfAVisionTowerEqualsBruteForceAndBeatsAnEvenSplit) {
         Towers{3200, 25, 4, 6, 4}, Towers{3200, 25, 3, 2, 3}}) {
     for (const double gib : {14.0, 16.0, 18.0, 20.0, 22.0, 26.0, 70.0}) {
       const AllocationProblem problem = problem_of_towers(towers, Bytes(gib * 1073741824));
-      const auto found = allocate_layers(problem);
-      const double best = brute_force(problem);
-      ASSERT_EQ(found.has_value(), best < kInfinity) << towers.hidden << " in " << gib;
+      const auto found = expect_brute_force(problem);
+      ASSERT_FALSE(testing::Test::HasFailure()) << towers.hidden << " in " << gib;
       if (!found) continue;
       ++fitting;
-      EXPECT_NEAR(found->step.value(), best, 1e-9 * best) << towers.hidden << " in " << gib;
+      const double best = found->step.value();
       const double even = even_split(problem);
-      EXPECT_LE(best, even);
+      EXPECT_LE(best, even * (1 + 1e-9));
       if (even == kInfinity) ++tight;
       if (even < kInfinity) most = std::max(most, 1 - best / even);
       for (const StageAllocation& stage : found->stages) {
