@@ -116,10 +116,12 @@ class StageBounds {
   const PreparedJob& job_;
   const StageCosts& costs_;
   std::vector<StageParameters> held_;
-  std::vector<std::size_t> end_of_run_;  // by stage: behind those from it on that hold the same
-  // Whether two stages of a run of such have the same layers, ends and recomputation.
-  std::size_t end_of_alike(const Plan& plan, std::size_t stage) const;
+  // By stage: behind those from it on that have the same layers and ends, a run.
+  std::vector<std::size_t> end_of_run_;
+  // Whether two stages are of one run and have the same recomputation.
   bool pass_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
+  // Behind the stages from this one on that do.
+  std::size_t end_of_alike(const Plan& plan, std::size_t stage) const;
   // And the same copies: a stage of the same layers holds as much of an embedding or a head.
   bool holds_alike(const Plan& plan, std::size_t stage, std::size_t other) const;
   MemoryUse memory_at(const Plan& plan, int stage) const;
