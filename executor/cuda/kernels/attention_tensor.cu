@@ -150,18 +150,49 @@ __device__ void bring_numbers(float* to, const View& from, const TileOf& tile, i
   }
 }
 
+// Two elements side by side of a view in float or `Number` (`is_plain`).
+template <typename Number>
+__device__ Pack<2> pair_at(const View& view, std::int64_t i) {
+  Pack<2> pair;
+  if (view.type == ElementType::f32) {
+    take_part(view, i, Raw{}, pair.x);
+  } else {
+    halves<Number>(view, i, Raw{}, pair);
+  }
+  return pair;
+}
+template <typename Number>
+__device__ void put_pair(const View& view, std::int64_t i, const Pack<2>& pair) {
+  if (view.type == ElementType::f32) {
+    put_part(view, i, pair.x);
+  } else {
+    store_halves<Number>(view, i, pair);
+  }
+}
+
+// The first of a lane's columns in a row.
 template <int D>
+__device__ std::int64_t place_of(const View& in, const TileOf& tile, int head, std::int64_t row) {
+  return row_of(tile.order, tile.sequence, row) * in.columns + head * D + column_at(0, 0);
+}
+
+template <int D, typename Number>
 __device__ void write_sums(const Sums<D>& sums, const View& to, const TileOf& tile, int head,
                            bool adds) {
 #pragma unroll
-  for (int n = 0; n < D / 8; ++n) {
+  for (int r = 0; r < 2; ++r) {
+    const std::int64_t row = tile.first + row_at(2 * r);
+    if (row >= count_of(tile.order)) continue;
+    const std::int64_t place = place_of<D>(to, tile, head, row);
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const std::int64_t row = tile.first + row_at(i);
-      if (row >= count_of(tile.order)) continue;
-      const std::int64_t place =
-          row_of(tile.order, tile.sequence, row) * to.columns + head * D + column_at(n, i);
-      put(to, place, adds ? at(to, place) + sums[n][i] : sums[n][i]);
+    for (int n = 0; n < D / 8; ++n) {
+      Pack<2> pair{{sums[n][2 * r], sums[n][2 * r + 1]}};
+      if (adds) {
+        const Pack<2> before = pair_at<Number>(to, place + n * 8);
+        pair.x[0] += before.x[0];
+        pair.x[1] += before.x[1];
+      }
+      put_pair<Number>(to, place + n * 8, pair);
     }
   }
 }
@@ -186,7 +217,7 @@ struct RunningRows {
   float largest[2], sum[2];
 };
 
-template <int D>
+template <int D, typename Number>
 __device__ void begin_rows(const AttentionPlan& plan, const AttentionOperands& of,
                            const TileOf& tile, int head, bool has_sinks, const View& sinks,
                            RunningRows& run, Sums<D>& sums) {
@@ -196,19 +227,20 @@ __device__ void begin_rows(const AttentionPlan& plan, const AttentionOperands& o
     const bool there = n < count_of(tile.order);
     run.largest[r] = -INFINITY;
     run.sum[r] = 0;
-    const std::int64_t row = there ? row_of(tile.order, tile.sequence, n) : 0;
-    const bool goes_on = there && !of.first;
+    const std::int64_t row = there ? n : 0;
+    const std::int64_t place = place_of<D>(of.output, tile, head, row);
 #pragma unroll
     for (int k = 0; k < D / 8; ++k) {
-#pragma unroll
-      for (int i = 2 * r; i < 2 * r + 2; ++i) {
-        sums[k][i] =
-            goes_on ? at(of.output, row * of.output.columns + head * D + column_at(k, i)) : 0;
-      }
+      Pack<2> pair{};
+      if (there && !of.first) pair = pair_at<Number>(of.output, place + k * 8);
+      sums[k][2 * r] = pair.x[0];
+      sums[k][2 * r + 1] = pair.x[1];
     }
     if (!there || (of.first && !has_sinks)) continue;
-    const float before = of.first ? at(sinks, plan.first_head + head)
-                                  : at(of.statistics, row * of.statistics.columns + head);
+    const float before =
+        of.first ? at(sinks, plan.first_head + head)
+                 : at(of.statistics,
+                      row_of(tile.order, tile.sequence, row) * of.statistics.columns + head);
     run.largest[r] = before * kLog2E;
     run.sum[r] = lane() % 4 == 0 ? 1 : 0;
   }
@@ -245,7 +277,7 @@ __device__ void take_in(Scores& scores, RunningRows& run, Sums<D>& sums) {
   }
 }
 
-template <int D>
+template <int D, typename Number>
 __device__ void end_rows(const AttentionOperands& of, const TileOf& tile, int head,
                          RunningRows& run, Sums<D>& sums) {
 #pragma unroll
@@ -262,7 +294,7 @@ __device__ void end_rows(const AttentionOperands& of, const TileOf& tile, int he
     put(of.statistics, row_of(tile.order, tile.sequence, n) * of.statistics.columns + head,
         (run.largest[r] + log2f(sum)) * kLn2);
   }
-  write_sums<D>(sums, of.output, tile, head, false);
+  write_sums<D, Number>(sums, of.output, tile, head, false);
 }
 
 // Scores to powers of two, and away with what a query does not see.
@@ -298,7 +330,7 @@ __global__ void __launch_bounds__(kThreads)
   bring_rows<D>(q, of.queries, queries, head);
   RunningRows run;
   Sums<D> sums;
-  begin_rows<D>(plan, of, queries, head, has_sinks, sinks, run, sums);
+  begin_rows<D, Number>(plan, of, queries, head, has_sinks, sinks, run, sums);
   for (std::int64_t first = 0; first < count_of(plan.keys); first += kTile) {
     const TileOf keys{plan.keys, sequence, first};
     const Span key_span = span_of(keys);
@@ -316,7 +348,7 @@ __global__ void __launch_bounds__(kThreads)
     take_in<D>(scores, run, sums);
     add_weighted<D>(sums, scores, v);
   }
-  end_rows<D>(of, queries, head, run, sums);
+  end_rows<D, Number>(of, queries, head, run, sums);
 }
 
 // ---- Backward
@@ -374,7 +406,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     add_weighted<D>(sums, p, t.k);
   }
-  write_sums<D>(sums, to, queries, head, adds);
+  write_sums<D, Number>(sums, to, queries, head, adds);
 }
 
 // Rows are keys here, columns queries.
@@ -422,12 +454,17 @@ __global__ void __launch_bounds__(kThreads)
     add_weighted<D>(value_sums, p, t.gradient);
     add_weighted<D>(key_sums, ds, t.q);
   }
-  write_sums<D>(key_sums, to.keys, keys, kv_head, to.add_keys);
-  write_sums<D>(value_sums, to.values, keys, kv_head, to.add_keys);
+  write_sums<D, Number>(key_sums, to.keys, keys, kv_head, to.add_keys);
+  write_sums<D, Number>(value_sums, to.values, keys, kv_head, to.add_keys);
 }
 
 // ---- Which of them
 // -----------------------------------------------------------------------------------
+
+// What sums are read from and written to.
+bool is_plain(const View& view, ElementType type) {
+  return view.type == ElementType::f32 || view.type == type;
+}
 
 bool fits(const AttentionPlan& plan, const AttentionOperands& of) {
   const bool width = plan.query_width == 64 || plan.query_width == 128;
@@ -435,7 +472,12 @@ bool fits(const AttentionPlan& plan, const AttentionOperands& of) {
   return plan.log_sums && of.scores.data == nullptr && width &&
          plan.value_width == plan.query_width &&
          (type == ElementType::bf16 || type == ElementType::f16) && of.keys.type == type &&
-         of.values.type == type;
+         of.values.type == type && is_plain(of.output, type);
+}
+
+bool fits(const AttentionGradients& to, ElementType type) {
+  return to.output_gradient.type == type && is_plain(to.queries, type) && is_plain(to.keys, type) &&
+         is_plain(to.values, type);
 }
 
 dim3 blocks_of(const AttentionPlan& plan, const TokenOrder& order, int heads) {
@@ -499,7 +541,7 @@ bool tensor_attention(const Queue& queue, const AttentionPlan& plan, const Atten
 bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
                                const AttentionOperands& of, const AttentionGradients& gradients,
                                const View& delta) {
-  if (!fits(plan, of) || gradients.output_gradient.type != of.queries.type) return false;
+  if (!fits(plan, of) || !fits(gradients, of.queries.type)) return false;
   with_kind(plan, of.queries.type, [&](auto width, auto number) {
     backward<width, decltype(number)>(queue, plan, of, gradients, delta);
   });
