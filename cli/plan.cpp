@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "cli/added_searches.h"
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
@@ -254,23 +255,6 @@ std::string csv_of(const Question& question, const SearchResult& result) {
   return csv_text(rows);
 }
 
-// What more searches tell: the worth of a little more of everything, or ways out where nothing
-// fits.
-void add_searches(const Question& question, SearchOptions options, const SearchResult& result,
-                  PlanFindings& findings) {
-  Progress progress(result.plans.empty() ? "looking for ways out" : "valuing resources");
-  options.progress = [&progress](double fraction) { progress.show(fraction); };
-  if (result.plans.empty()) {
-    findings.ways_out = ways_out(question.job.job, options, analytic_evaluator);
-  } else {
-    findings.marginal =
-        marginal_values(question.job, options, result.plans.front(), analytic_evaluator);
-  }
-  if (!was_stopped()) return;
-  findings.ways_out.clear();  // of searches that did not end
-  findings.marginal.clear();
-}
-
 // The best plans played; a plan that cannot be lowered says why.
 void confirm_by_simulation(const Question& question, const SearchOptions& options, int count,
                            SearchResult& result) {
@@ -324,9 +308,6 @@ void add_findings(const PlanOptions& options, const Question& question, const Se
   findings.notes = notes_on(question.job.job, planner, best_of(result), findings.improvement);
   if (auto given = note_on_given_plan(question.scenario, result.space)) {
     findings.notes.push_back(*std::move(given));
-  }
-  if (result.optimal && !was_stopped()) {
-    add_searches(question, added_options(options, question.scenario), result, findings);
   }
   findings.cut_short = result.optimal && was_stopped();
   if (!pinned.empty()) {
@@ -401,6 +382,10 @@ std::vector<PlanNote> notes_on_options(const PlanOptions& options, const SearchR
 int print_answer(const PlanOptions& options, const Question& question, SearchResult result,
                  const std::vector<PinnedKey>& pinned) {
   PlanAnswer answer;
+  std::optional<AddedSearches> added;
+  if (options.format != Format::csv && result.optimal && !was_stopped()) {
+    added.emplace(question, added_options(options, question.scenario), result);
+  }
   if (options.format != Format::csv || !options.out.empty() || result.plans.empty()) {
     answer.findings.improvement = improvement_of(options, question, result);
   }
@@ -423,6 +408,7 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
     result.plans = distinct_plans(question, std::move(result.plans), answer.order);
     answer.alike = all - result.plans.size();
   }
+  if (added) added->take(answer.findings);
   add_findings(options, question, result, pinned, answer.findings);
   std::ranges::move(notes, std::back_inserter(answer.findings.notes));
   if (options.format == Format::json) {

@@ -334,7 +334,7 @@ class Enumerator {
   void add_chunks(const Schedule& schedule, PipelineShape shape, int micro_batch,
                   std::vector<StepShape>& shapes) const {
     const int first = schedule.needs_chunks ? 2 : 1;
-    const int most = (job_.model.layers + 2) / shape.stages;
+    const int most = schedule.needs_chunks ? (job_.model.layers + 2) / shape.stages : 1;
     for (shape.chunks = first; shape.chunks <= most; ++shape.chunks) {
       const PipelineShape cut = schedule.shape(shape.stages, shape.chunks, shape.microbatches);
       if (space_.virtual_stages.has(shape.chunks) && schedule.accepts(shape).has_value() &&

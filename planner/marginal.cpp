@@ -37,10 +37,12 @@ class MarginalSearch {
     options_.top = kMostRivals;
     options_.second.reset();
     Job all = job.job;
+    jobs_.reserve(resources_.size());  // evaluators refer to them
     for (const HardwareChange& resource : resources_) {
       resource.apply(all, 1 + kMarginalShare);
       jobs_.push_back(changed(job, resource, 1 + kMarginalShare));
-      same_.push_back(priced(jobs_.back(), winner));
+      evaluators_.push_back(evaluate_(jobs_.back()));
+      same_.push_back(priced(jobs_.size() - 1, winner));
     }
     all_ = prepare(std::move(all));
   }
@@ -52,7 +54,7 @@ class MarginalSearch {
     std::vector<Candidate> best = same_;
     for (std::size_t i = 0; i < best.size(); ++i) {
       for (const Candidate& rival : complete ? rivals : found(jobs_[i], value(i, same_[i]))) {
-        take_if_better(i, priced(jobs_[i], rival), best[i]);
+        take_if_better(i, priced(i, rival), best[i]);
       }
     }
     return best;
@@ -75,9 +77,9 @@ class MarginalSearch {
     return most;
   }
 
-  Candidate priced(const PreparedJob& job, const Candidate& candidate) const {
+  Candidate priced(std::size_t resource, const Candidate& candidate) const {
     Candidate result{candidate.plan, {}, {}};
-    evaluate_(job)(result.plan, result.estimate);
+    evaluators_[resource](result.plan, result.estimate);
     return result;
   }
 
@@ -96,8 +98,9 @@ class MarginalSearch {
   const JobEvaluator& evaluate_;
   std::span<const HardwareChange> resources_;
   std::vector<PreparedJob> jobs_;
-  std::vector<Candidate> same_;  // the winner with more of each
-  PreparedJob all_;              // more of everything
+  std::vector<Evaluator> evaluators_;  // of each
+  std::vector<Candidate> same_;        // the winner with more of each
+  PreparedJob all_;                    // more of everything
 };
 
 }  // namespace

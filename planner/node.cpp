@@ -124,7 +124,7 @@ const ExchangeFloor& NodeFloors::priced(bool experts) {
     if (one.micro_batch == plan_->micro_batch && one.groups == groups) return one.floor;
   }
   known.push_back({plan_->micro_batch, groups,
-                   exchange_floor(job_, *plan_, plan_links(job_, *plan_), experts)});
+                   exchange_floor(job_, *plan_, estimator_.links(*plan_), experts)});
   return known.back().floor;
 }
 
@@ -147,7 +147,7 @@ const PassSums& NodeBounds::sums_of(const Degrees& degrees, const Plan& plan) {
     if (priced.micro_batch == plan.micro_batch && priced.groups == groups_) return priced.sums;
   }
   priced_.push_back({plan.micro_batch, groups_,
-                     pass_sums(job_, estimator_.stage_costs(plan, plan_links(job_, plan)))});
+                     pass_sums(job_, estimator_.stage_costs(plan, estimator_.links(plan)))});
   return priced_.back().sums;
 }
 

@@ -46,8 +46,10 @@ const Schedule* paired_schedule(const Enumeration& space, const Degrees& degrees
 // its groups lie otherwise.
 class NodeFloors {
  public:
-  NodeFloors(const PreparedJob& job, const Enumeration& space, const PlanRequest& base)
-      : job_(job), space_(space), base_(base) {}
+  // All of the same job; they outlive this.
+  NodeFloors(const Estimator& estimator, const PreparedJob& job, const Enumeration& space,
+             const PlanRequest& base)
+      : estimator_(estimator), job_(job), space_(space), base_(base) {}
 
   // Call before the nodes of other degrees.
   void start(const Degrees& degrees);
@@ -66,6 +68,7 @@ class NodeFloors {
   Seconds floor(const ShapeRange& range, bool experts);
   const ExchangeFloor& priced(bool experts);
 
+  const Estimator& estimator_;
   const PreparedJob& job_;
   const Enumeration& space_;
   const PlanRequest& base_;

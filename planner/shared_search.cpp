@@ -87,7 +87,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
 }
 
 void SharedSearch::order_families() {
-  NodeFloors floors(job, space, options.base);
+  NodeFloors floors(estimator, job, space, options.base);
   const Family* before = nullptr;
   for (Family& family : families) {
     const Degrees& degrees = space.degrees[family.first];
@@ -196,7 +196,7 @@ bool SharedSearch::start_open_families() {
 void SharedSearch::set_floors_of_open_families() {
   std::sort(families.begin(), families.end(),
             [](const Family& a, const Family& b) { return a.first < b.first; });
-  NodeFloors floors(job, space, options.base);
+  NodeFloors floors(estimator, job, space, options.base);
   std::vector<bool> seen;  // shapes
   std::size_t group = 0;   // the first family with this attention
   for (std::size_t i = 0; i < families.size(); ++i) {

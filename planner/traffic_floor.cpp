@@ -48,7 +48,7 @@ const ParameterTraffic& TrafficFloors::least_traffic(const Plan& plan,
   for (const Placement* placement : placements_) {
     placed.rank_order = placement->rank_order;
     placed.collective = placement->collective;
-    const PlanLinks links = plan_links(job_, placed);
+    const PlanLinks links = estimator_.links(placed);
     found.least = least(found.least, parameter_traffic(job_, placed, links, first));
   }
   known_.push_back(found);

@@ -9,6 +9,7 @@
 
 #include "model/cost/chunk_passes.h"
 #include "model/cost/data_parallel.h"
+#include "model/cost/estimate.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "planner/placements.h"
@@ -19,7 +20,9 @@ namespace trainyard {
 // once.
 class TrafficFloors {
  public:
-  explicit TrafficFloors(const PreparedJob& job) : job_(job) {}
+  // `estimator`, of `job`, outlives this.
+  TrafficFloors(const Estimator& estimator, const PreparedJob& job)
+      : estimator_(estimator), job_(job) {}
 
   // Forgets what it knows. `placements`: indices into `all`, which outlives this.
   void start(const std::vector<Placement>& all, const std::vector<std::size_t>& placements);
@@ -35,6 +38,7 @@ class TrafficFloors {
   };
   const ParameterTraffic& least_traffic(const Plan& plan, const StageParameters& first);
 
+  const Estimator& estimator_;
   const PreparedJob& job_;
   std::vector<const Placement*> placements_;
   std::vector<Known> known_;

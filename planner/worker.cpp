@@ -42,9 +42,9 @@ SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
 Worker::Worker(SharedSearch& shared, bool reports)
     : shared_(shared),
       reports_(reports && shared.options.progress),
-      floors_(shared.job, shared.space, shared.options.base),
+      floors_(shared.estimator, shared.job, shared.space, shared.options.base),
       bounds_(shared.estimator, shared.job, shared.space, shared.shares),
-      traffic_(shared.job),
+      traffic_(shared.estimator, shared.job),
       request_(shared.options.base) {}
 
 std::int64_t Worker::plans_of(const Degrees& degrees, const ShapeRange& range) const {
@@ -186,7 +186,7 @@ bool Worker::expand(const SearchNode& node) {
   }
   if (shared_.options.keeps_to_deal && degrees.pipeline > 1) expanded.push_back(node);
   Plan plan = *plan_of_node(shared_.job, shared_.space, degrees, range, shared_.options.base);
-  const StageCosts costs = shared_.estimator.stage_costs(plan, plan_links(shared_.job, plan));
+  const StageCosts costs = shared_.estimator.stage_costs(plan, shared_.estimator.links(plan));
   StageBounds stages(shared_.job, costs);
   const Expansion node_costs{degrees, pass_sums(shared_.job, costs), stages};
   set_degrees(shared_.space, degrees, request_);

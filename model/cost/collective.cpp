@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/cost/collective_steps.h"
+#include "model/cost/known_collectives.h"
 
 namespace trainyard {
 namespace {
@@ -240,12 +241,14 @@ const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operati
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice) {
   if (links.size <= 1) return Seconds(0);
+  if (choice.known != nullptr) return choice.known->cost(operation, links, message, choice).time;
   return cost_of(operation, links, message, choice, false).time;
 }
 
 CollectiveCost collective_cost(CollectiveOperation operation, const GroupLinks& links,
                                Bytes message, const CollectiveChoice& choice) {
   if (links.size <= 1) return {};
+  if (choice.known != nullptr) return choice.known->cost(operation, links, message, choice);
   return cost_of(operation, links, message, choice, true);
 }
 

@@ -34,10 +34,13 @@ std::span<const CollectiveAlgorithm* const> collective_algorithms();
 const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operation,
                                                      std::string_view name);
 
+class KnownCollectives;
+
 // Which algorithm, and what is known of the device's own collectives inside a domain.
 struct CollectiveChoice {
   std::string_view algorithm;               // empty: the fastest that applies
   std::span<const CollectiveCurve> curves;  // fitted curves inside a domain; may be empty
+  const KnownCollectives* known = nullptr;  // of the job, where answers are kept
 };
 
 // 0 for one rank. A group inside one domain uses the device's fitted curve of that operation where

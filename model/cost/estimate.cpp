@@ -485,13 +485,12 @@ void fill_memory(const PreparedJob& job, Estimate& out) {
   out.feasible = out.fullness <= 1;
 }
 
-void price(const PreparedJob& job, const Plan& plan, Pipeline pipeline,
+void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pipeline pipeline,
            const KernelTimeTable* table, Estimate& out) {
   const auto stages = static_cast<std::size_t>(plan.pipeline_parallel);
   stage_parameters(job, plan, out.held);
   out.stages.resize(stages);
   out.passes.resize(stages);
-  const PlanLinks links = plan_links(job, plan);
   SharedCosts shared = shared_costs(job, plan, links, table);
   const StepEnds ends = fill_stages(job, plan, shared, out);
   fill_step(job, plan, shared.send, ends, pipeline, out);
@@ -515,15 +514,21 @@ Seconds computing_time(const Plan& plan, const Estimate& estimate) {
 }
 
 void estimate(const PreparedJob& job, const Plan& plan, Estimate& out) {
-  price(job, plan, Pipeline::scheduled, nullptr, out);
+  price(job, plan, plan_links(job, plan), Pipeline::scheduled, nullptr, out);
 }
 
 void Estimator::estimate(const Plan& plan, Estimate& out) const {
-  price(job_, plan, Pipeline::scheduled, &kernels_, out);
+  price(job_, plan, links(plan), Pipeline::scheduled, &kernels_, out);
 }
 
 void Estimator::estimate_bound(const Plan& plan, Estimate& out) const {
-  price(job_, plan, Pipeline::never_waits, &kernels_, out);
+  price(job_, plan, links(plan), Pipeline::never_waits, &kernels_, out);
+}
+
+PlanLinks Estimator::links(const Plan& plan) const {
+  PlanLinks links = plan_links(job_, plan);
+  links.choice.known = &collectives_;
+  return links;
 }
 
 StageCosts Estimator::stage_costs(const Plan& plan, const PlanLinks& links) const {

@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "model/cost/kernel_times.h"
+#include "model/cost/known_collectives.h"
 #include "model/cost/memory.h"
+#include "model/cost/traffic.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/schedule/schedule.h"
@@ -76,7 +78,8 @@ Estimate estimate(const PreparedJob& job, const Plan& plan);
 // Requires: `estimate` is of the same plan.
 Seconds computing_time(const Plan& plan, const Estimate& estimate);
 
-// The same for many plans of one job, which share the kernel times of layers that they cut alike.
+// The same for many plans of one job, which share the kernel times of layers that they cut alike
+// and the collectives of groups that lie alike.
 // Safe from several threads, each with its own `out`.
 class Estimator {
  public:
@@ -86,12 +89,15 @@ class Estimator {
   // If no stage ever waited for another: a lower bound that spares the playing of schedules without
   // a closed form. Its memory is exact.
   void estimate_bound(const Plan& plan, Estimate& out) const;
+  // As `plan_links`, for this to price; this outlives them.
+  PlanLinks links(const Plan& plan) const;
   // Of a plan of these links (`stage_costs` of model/cost/layer_cost.h).
   StageCosts stage_costs(const Plan& plan, const PlanLinks& links) const;
 
  private:
   const PreparedJob& job_;
   KernelTimeTable kernels_;
+  KnownCollectives collectives_;
 };
 
 // How much longer kernels take on the slowest of the plan's ranks than on a rank of mean speed.

@@ -64,7 +64,11 @@ class KeyHash {
   std::uint64_t value() const { return hash_; }
 
  private:
-  static std::uint64_t bits(double part) { return std::bit_cast<std::uint64_t>(part); }
+  // Of most numbers the last bits are 0, and a product's last bits depend on those alone.
+  static std::uint64_t bits(double part) {
+    const auto all = std::bit_cast<std::uint64_t>(part);
+    return all ^ all >> 32;
+  }
   template <class Part>
   static std::uint64_t bits(Part part) {
     return static_cast<std::uint64_t>(part);

@@ -112,7 +112,7 @@ struct Together {
 
 // Rates are of the member that sends most. Flows on a link of `capacity` have equal rates, unless
 // one is held up elsewhere: then the other has the rest.
-struct Sharing {
+struct SharedLink {
   BytesPerSecond capacity;
   BytesPerSecond data, exchange;              // alone
   double data_share = 1, exchange_share = 1;  // of a member's bytes that go over the link
@@ -135,15 +135,15 @@ Together at_work(const DataTraffic& data, const GroupLinks& exchange, const Wire
   const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    return Sharing{.capacity = data.group.across,
-                   .data = data.use.rate,
-                   .exchange = use.rate,
-                   .data_share = data.use.crossing,
-                   .exchange_share = use.crossing}
+    return SharedLink{.capacity = data.group.across,
+                      .data = data.use.rate,
+                      .exchange = use.rate,
+                      .data_share = data.use.crossing,
+                      .exchange_share = use.crossing}
         .together();
   }
   if (crosses && data.group.ranks_per_domain == 1) return {};
-  return Sharing{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}
+  return SharedLink{.capacity = data.group.inside, .data = data.use.rate, .exchange = use.rate}
       .together();
 }
 

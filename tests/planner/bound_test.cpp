@@ -33,8 +33,8 @@ void each_node(const PreparedJob& job, const Enumeration& space,
                const std::function<void(const VisitedNode&)>& visit) {
   const ParameterShares shares = parameter_shares(job);
   const PlanRequest base;
-  NodeFloors floors(job, space, base);
   const Estimator estimator(job);
+  NodeFloors floors(estimator, job, space, base);
   NodeBounds bounds(estimator, job, space, shares);
   for (const Degrees& degrees : space.degrees) {
     floors.start(degrees);
@@ -234,7 +234,8 @@ Seconds floor_by_traffic(const PreparedJob& job, const Enumeration& space,
   StageBounds stages(job, costs);
   stages.set_stages(plan);
   stages.set_passes(plan);
-  TrafficFloors floors(job);
+  const Estimator estimator(job);
+  TrafficFloors floors(estimator, job);
   floors.start(space.placements, placements);
   return with_span({}, floors.step(plan, stages.first_stage(), stages.first_passes())).step;
 }
