@@ -108,9 +108,10 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
 }
 
 // What the steps look at of a file, targets included.
-std::int64_t tokens_of(const Training& training, const RunPlan& plan) {
-  const std::int64_t steps = std::int64_t{plan.steps} + plan.warmup + 1;
-  return steps * training.global_batch * training.sequence_length;
+std::int64_t tokens_of(const Job& job, const RunPlan& plan) {
+  const Training& training = job.training;
+  return plan.all_steps() * training.global_batch * training.sequence_length + 1 +
+         job.model.mtp_layers;
 }
 
 Expected<Setting> setting_of(RunOptions& options, Question& question) {
@@ -121,8 +122,7 @@ Expected<Setting> setting_of(RunOptions& options, Question& question) {
   setting.seed = options.seed;
   setting.descent = descent_of(job.training, options.learning_rate);
   if (!options.tokens.empty()) {
-    auto tokens =
-        read_tokens(options.tokens, job.model.vocabulary, tokens_of(job.training, options.plan));
+    auto tokens = read_tokens(options.tokens, job.model.vocabulary, tokens_of(job, options.plan));
     if (!tokens) return tl::unexpected(tokens.error());
     setting.tokens = *std::move(tokens);
   }

@@ -28,13 +28,19 @@ std::int64_t Holdings::first_of(const ProgramBuffer& buffer) const {
   return buffer.rows * layout_.members(buffer.among, rank_).index_of(rank_);
 }
 
+// What the head has for a further token counts to the MTP layer that predicts it.
+int Holdings::layer_of(const ProgramBuffer& buffer, int layer) const {
+  const int prediction = whole(buffer).prediction;
+  return prediction == 0 ? layer : setting_.model.layers + prediction - 1;
+}
+
 TensorName Holdings::name(const ProgramBuffer& buffer, int layer) const {
   std::string name(whole(buffer).name);
   constexpr std::string_view kHead = "head weight";
   if (setting_.model.tied_embeddings && name.starts_with(kHead)) {
     name.replace(0, kHead.size(), "embedding table");
   }
-  return {std::move(name), layer};
+  return {std::move(name), layer_of(buffer, layer)};
 }
 
 std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64_t number) const {
@@ -57,7 +63,7 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
     if (!place) continue;
     if (place->row != of) {
       of = place->row;
-      row.emplace(setting_, WeightPlace{whole(buffer).name, layer, of});
+      row.emplace(setting_, WeightPlace{whole(buffer).name, layer_of(buffer, layer), of});
     }
     numbers[k] = (*row)[place->column];
   }
@@ -67,12 +73,11 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
 std::vector<double> Holdings::tokens(const ProgramBuffer& buffer, int microbatch,
                                      std::int64_t step) const {
   const Where where{setting_, at_, {.microbatch = microbatch}, 0, step};
-  const int ahead = buffer.name == "labels" ? 1 : 0;
   std::vector<double> numbers;
   numbers.reserve(static_cast<std::size_t>(buffer.rows));
   for (Eigen::Index row = 0; row < buffer.rows; ++row) {
     const TokenPlace place = token_place(where, row, buffer.rows);
-    numbers.push_back(token_at(setting_, place.sequence, place.position + ahead));
+    numbers.push_back(token_at(setting_, place.sequence, place.position + buffer.ahead));
   }
   return numbers;
 }

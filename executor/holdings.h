@@ -32,7 +32,7 @@ class Holdings {
   // `goes_on`: called again and again, every kBetweenBeats numbers.
   std::vector<double> initial_weights(
       const ProgramBuffer& buffer, int layer, const std::function<void()>& goes_on = [] {}) const;
-  // Tokens, or the labels one further on, of a micro-batch of a step of the run.
+  // Tokens of a micro-batch of a step of the run, as far ahead as the buffer says.
   std::vector<double> tokens(const ProgramBuffer& buffer, int microbatch, std::int64_t step) const;
 
   const RankCoordinates& at() const { return at_; }
@@ -40,6 +40,7 @@ class Holdings {
  private:
   const ProgramBuffer& whole(const ProgramBuffer& buffer) const;
   std::int64_t first_of(const ProgramBuffer& buffer) const;
+  int layer_of(const ProgramBuffer& buffer, int layer) const;
 
   const Setting& setting_;
   const Program& program_;

@@ -229,10 +229,6 @@ std::optional<Error> not_executed(const Setting& setting, BackendKind backend) {
       std::ranges::find(targets, OffloadTarget::nvme) != targets.end()) {
     return Error{"/plan/offload", "found \"nvme\"; executed on cuda is host"};
   }
-  if (setting.model.mtp_layers > 0) {
-    return Error{"/model/mtp_layers",
-                 fmt::format("found {}; executed is 0", setting.model.mtp_layers)};
-  }
   if (moments_of(setting) < 0) {
     return Error{"/training/optimizer", fmt::format("found \"{}\"; executed are adam, adamw, sgd",
                                                     training.optimizer.name)};

@@ -67,6 +67,8 @@ class WeightRow {
   double width_ = 0;
 };
 bool is_kept(const Setting& setting, const DropoutPlace& place);
+// Behind a sequence's last position come the tokens that are to be predicted there: those of the
+// next sequence in a file, else some of its own.
 int token_at(const Setting& setting, std::int64_t sequence, std::int64_t position);
 
 // Whether gradients are too small for the recipe's numbers: those of fp16 end at 2^-24.

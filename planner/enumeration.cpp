@@ -398,8 +398,9 @@ std::vector<int> Enumeration::zero_stages_of(const Degrees& d,
                                              const SearchedOffload& searched) const {
   std::vector<int> stages;
   if (searched.instead_of_recompute && d.pipeline > 1) return stages;
-  std::ranges::copy_if(zero_stages, std::back_inserter(stages),
-                       [&](int stage) { return allowed(searched.zero_stages, stage); });
+  std::ranges::copy_if(zero_stages, std::back_inserter(stages), [&](int stage) {
+    return stage <= searched.most_stage && allowed(searched.zero_stages, stage);
+  });
   if (has_states_to_shard(d)) return stages;
   // One rank shards nothing: what is left are the copies to the hosts, and which weights are kept.
   const bool copies = searched.offload != Offload{};
@@ -449,8 +450,12 @@ std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& spac
   if (job.cluster.device.host_bandwidth <= BytesPerSecond(0)) {
     std::erase_if(offloads, [](const SearchedOffload& o) { return o.offload != Offload{}; });
   }
-  std::erase_if(offloads,
-                [&](const SearchedOffload& o) { return !can_offload(job.model, o.offload); });
+  std::erase_if(offloads, [&](const SearchedOffload& o) {
+    return !can_offload(job.model, job.training, o.offload, 0);
+  });
+  for (SearchedOffload& searched : offloads) {
+    if (!can_offload(job.model, job.training, searched.offload, 3)) searched.most_stage = 2;
+  }
   return offloads;
 }
 

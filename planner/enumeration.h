@@ -71,6 +71,7 @@ struct SearchedOffload {
   Offload offload;
   std::vector<int> zero_stages;
   bool instead_of_recompute = false;  // without a pipeline, and nothing recomputed beside it
+  int most_stage = 3;                 // that can be priced (can_offload)
 };
 // All on the device first, where that is among them. The choices that the space names, else as in
 // `base`, else what the stack can; nothing goes where no link to the hosts is known.

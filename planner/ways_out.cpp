@@ -101,7 +101,7 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   for (const OffloadChoice& choice : kOffloads) {
     const bool known =
         std::ranges::find(searched, choice.offload, &SearchedOffload::offload) != searched.end();
-    const bool can = any_offload && can_offload(job.model, choice.offload);
+    const bool can = any_offload && can_offload(job.model, job.training, choice.offload, 0);
     if (known || choice.offload == Offload{} || !can) continue;
     result.push_back({fmt::format("{} in host memory",
                                   choice.name == "all" ? "states and activations" : choice.name),

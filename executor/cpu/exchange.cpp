@@ -40,8 +40,21 @@ Expected<Counts> rows_of_members(const Exchange& x, Eigen::Index mine) {
   return counts;
 }
 
+Expected<void> gather_columns(const Exchange& x, const Tensor<float>& mine, Tensor<float>& all) {
+  Tensor<float> parts(x.members * mine.rows(), mine.cols());
+  auto done = x.transport.all_gather(x.operation.group, mine.data(),
+                                     even_counts(x.members, mine.size()), parts.data());
+  if (!done) return done;
+  for (Eigen::Index member = 0; member < x.members; ++member) {
+    all.middleCols(member * mine.cols(), mine.cols()) =
+        parts.middleRows(member * mine.rows(), mine.rows());
+  }
+  return {};
+}
+
 Expected<void> gather_rows(const Exchange& x, const Operands<float>& o, std::size_t which) {
   const Tensor<float>& mine = *o.in[which];
+  if (o.out[which]->cols() > mine.cols()) return gather_columns(x, mine, *o.out[which]);
   Counts rows = even_counts(x.members, mine.rows());
   if (x.operation.group == Group::expert_tensor) {
     auto counted = rows_of_members(x, mine.rows());

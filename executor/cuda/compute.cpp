@@ -225,9 +225,19 @@ void accumulate(const DeviceWork& w) {
   }
 }
 
+void move_own_part(const DeviceWork& w) {
+  const View &whole = w.in(0), &part = w.out(0);
+  const std::int64_t shard = w.where.shard;
+  if (part.rows < whole.rows) {
+    return convert(w.queue, part, whole.rows_from(shard * part.rows, part.rows));
+  }
+  copy_columns(w.queue, {part, 0}, {whole, shard * part.columns}, part.columns);
+}
+
 // Where the outputs have fewer columns the first ones go nowhere. One matrix into another goes as
 // it is stored, its scales with it.
 void move(const DeviceWork& w) {
+  if (w.operation.shards > 1) return move_own_part(w);
   if (w.operands.in.size() == 1 && w.operands.out.size() == 1 &&
       w.in(0).columns == w.out(0).columns) {
     w.memory.reshape(*w.operands.out[0], w.in(0).rows, w.in(0).columns, w.queue);

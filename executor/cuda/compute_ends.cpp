@@ -11,9 +11,11 @@ LocalWords words_of(const DeviceWork& w, const View& logits) {
           std::clamp<std::int64_t>(w.where.setting.model.vocabulary - first, 0, logits.columns)};
 }
 
+// What the losses of all tokens are divided by.
 float tokens_of(const DeviceWork& w) {
   const Training& training = w.where.setting.training;
-  return static_cast<float>(training.global_batch * training.sequence_length);
+  return static_cast<float>(training.global_batch * training.sequence_length) /
+         static_cast<float>(w.operation.loss_weight);
 }
 
 }  // namespace

@@ -87,8 +87,24 @@ Expected<void> gather_scaled(const DeviceExchange& x, const View& mine, const Vi
   return done;
 }
 
+Expected<void> gather_columns_of(const DeviceExchange& x, const View& mine, const View& all) {
+  const Queue& queue = x.work.queue;
+  const Scratch parts(queue, x.members * mine.rows, mine.columns, mine.type);
+  auto done = x.transport.all_gather(queue, x.work.operation.group, mine,
+                                     even_counts(x.members, mine.size()), *parts);
+  if (!done) return done;
+  for (std::int64_t member = 0; member < x.members; ++member) {
+    copy_columns(queue, {all, member * mine.columns},
+                 {parts->rows_from(member * mine.rows, mine.rows), 0}, mine.columns);
+  }
+  return {};
+}
+
 Expected<void> gather_rows_of(const DeviceExchange& x, std::size_t which) {
   const View& mine = x.work.in(which);
+  if (x.work.out(which).columns > mine.columns) {
+    return gather_columns_of(x, mine, x.work.out(which));
+  }
   Counts rows = even_counts(x.members, mine.rows);
   if (x.work.operation.group == Group::expert_tensor) {
     auto counted = rows_of_members(x, mine.rows);

@@ -270,7 +270,7 @@ void add_mtp_input(const PreparedJob& job, const Plan& plan, const PlanLinks& li
   if (!plan.sequence_parallel) return;
   const Seconds before = collective_time(all_gather, links.tensor, 2 * gathered * one, links);
   shown.forward += before;
-  shown.backward += gathered == 1 ? tensor.gather : tensor.again;
+  shown.backward += tensor.gather;
   traffic.gathered += before;
   traffic.mtp_gathered_again = collective_time(all_gather, links.tensor, 2 * cast * one, links);
 }

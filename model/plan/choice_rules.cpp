@@ -236,11 +236,16 @@ constexpr PlanRule kOffload = {
 
 // What MTP layers fetch of the matrix that they share crosses a link that is not priced.
 constexpr PlanRule kOffloadBesideMtp = {
-    [](const Proposal& p) { return can_offload(p.model, p.request.offload); },
-    [](const Proposal&) {
-      return refusal("offload",
-                     "found parameters or gradients, allowed optimizer and activations beside the "
-                     "model's mtp_layers");
+    [](const Proposal& p) {
+      return can_offload(p.model, p.training, p.request.offload,
+                         zero_stage_of(p.request, p.training.stack));
+    },
+    [](const Proposal& p) {
+      const bool below = can_offload(p.model, p.training, p.request.offload, 0);
+      return refusal("offload", below ? "found optimizer, which has the only weights under ZeRO-3, "
+                                        "allowed activations beside the model's mtp_layers"
+                                      : "found parameters or gradients, allowed optimizer and "
+                                        "activations beside the model's mtp_layers");
     }};
 
 constexpr std::array kChoiceRules = {
@@ -250,10 +255,19 @@ constexpr std::array kChoiceRules = {
 
 }  // namespace
 
-bool can_offload(const Transformer& model, const Offload& offload) {
-  const bool moves_weights =
-      offload.parameters != OffloadTarget::none || offload.gradients != OffloadTarget::none;
-  return model.mtp_layers == 0 || !moves_weights;
+int zero_stage_of(const PlanRequest& request, const Stack& stack) {
+  if (request.zero_stage) return *request.zero_stage;
+  return request.sharding_group ? 3 : stack.zero_stage;
+}
+
+bool can_offload(const Transformer& model, const Training& training, const Offload& offload,
+                 int zero_stage) {
+  const bool only_master_weights = zero_stage >= 3 && !training.stack.keeps_weight_copy &&
+                                   training.precision.master_weight_bytes > 0;
+  const OffloadTarget weights = only_master_weights ? offload.optimizer : offload.parameters;
+  return model.mtp_layers == 0 ||
+         (weights == OffloadTarget::none && offload.parameters == OffloadTarget::none &&
+          offload.gradients == OffloadTarget::none);
 }
 
 std::span<const PlanRule> choice_rules() { return kChoiceRules; }

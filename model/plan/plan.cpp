@@ -11,11 +11,6 @@
 namespace trainyard {
 namespace {
 
-int zero_stage(const PlanRequest& request, const Stack& stack) {
-  if (request.zero_stage) return *request.zero_stage;
-  return request.sharding_group ? 3 : stack.zero_stage;
-}
-
 StackOverlap overlap(const OverlapRequest& asked, const StackOverlap& stack) {
   return {
       .tensor_parallel = asked.tensor_parallel.value_or(stack.tensor_parallel),
@@ -71,7 +66,7 @@ Plan complete(const Proposal& proposal) {
   plan.layers_per_stage = layers_per_chunk(proposal);
   plan.micro_batch = request.micro_batch;
   plan.microbatches = static_cast<int>(proposal.microbatches);
-  plan.zero_stage = zero_stage(request, stack);
+  plan.zero_stage = zero_stage_of(request, stack);
   set_recompute(request, plan);
   plan.overlap = overlap(request.overlap, stack.overlap);
   plan.offload = request.offload;

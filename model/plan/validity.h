@@ -39,9 +39,13 @@ std::span<const PlanRule> degree_rules();  // shapes of the network, devices, se
 std::span<const PlanRule> step_rules();    // batch, layers, schedule
 std::span<const PlanRule> choice_rules();  // ZeRO, recomputation, experts' load, placement
 
+// The ZeRO stage asked for, or the stack's.
+int zero_stage_of(const PlanRequest& request, const Stack& stack);
+
 // Whether what lies on the hosts can be priced: no weights and gradients beside MTP layers, which
-// fetch a matrix once more.
-bool can_offload(const Transformer& model, const Offload& offload);
+// fetch a matrix once more. Weights are the optimizer's where a stack under ZeRO-3 keeps no others.
+bool can_offload(const Transformer& model, const Training& training, const Offload& offload,
+                 int zero_stage);
 
 // The first rule that does not hold; nullptr: the proposal is a plan.
 const PlanRule* broken_rule(const Proposal& proposal);

@@ -147,12 +147,6 @@ struct LayerCopies {
   Operations away, back;
   int awaited = -1;
 };
-LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, bool away) {
-  if (!away) return {};
-  const ActivationCopies copies = activation_copies(lowering, unit);
-  return {{copies.away}, {copies.back}, copies.awaited};
-}
-
 // A pass of a unit with what comes for it and goes behind it, in order.
 struct PassOperations {
   Operations come;     // from outside the device
@@ -191,8 +185,15 @@ struct UnitPlace {
   std::vector<CopyKey> handed_on;  // buffers that it leaves to the next
   int norm = -1;
   bool sends_away = false;      // what it keeps for backward
+  int stays = -1;               // but for this buffer
   bool reduced_in_pass = true;  // UnitBlocks
 };
+
+LayerCopies copies_of(Lowering& lowering, const NetworkUnit& unit, const UnitPlace& place) {
+  if (!place.sends_away) return {};
+  const ActivationCopies copies = activation_copies(lowering, unit, place.stays);
+  return {{copies.away}, {copies.back}, copies.awaited};
+}
 
 // The operations of every pass of a unit; of a backward pass also of its halves, where it has some.
 struct UnitPasses {
@@ -309,7 +310,7 @@ UnitBlocks add_unit(Lowering& lowering, NetworkUnit& unit, const UnitNames& name
   const std::optional<Phase> sums = reduce_every_pass(unit);
   const bool splits = unit.splits_backward();
   Program& program = lowering.program;
-  const LayerCopies copies = copies_of(lowering, unit, place.sends_away);
+  const LayerCopies copies = copies_of(lowering, unit, place);
   UnitPasses passes = passes_of(unit, copies);
   mark_passes(program, {&passes.forward, &passes.backward}, place.handed_on);
   PassOperations forward_again = passes.forward;
@@ -498,10 +499,14 @@ UnitBlocks add_layer_unit(Lowering& lowering, LayerKind kind, LayerWay way, int 
   const auto first = static_cast<std::ptrdiff_t>(lowering.program.blocks.size());
   NetworkUnit layer(lowering, Scope::layer);
   add_layer(layer, kind, way.repeats);
-  std::vector<CopyKey> handed_on = {{lowering.hidden, 1}, {lowering.gradient, 0}};
-  if (kind.mtp) handed_on.emplace_back(lowering.embedded_gradient, 0);
-  const UnitBlocks blocks = add_unit(
-      lowering, layer, kLayerNames, {.handed_on = handed_on, .norm = norm, .sends_away = way.away});
+  UnitPlace place{.handed_on = {{lowering.hidden, 1}, {lowering.gradient, 0}},
+                  .norm = norm,
+                  .sends_away = way.away};
+  if (kind.mtp) {
+    place.handed_on.emplace_back(lowering.embedded_gradient, 0);
+    place.stays = lowering.hidden;  // the head predicts from what comes in, too
+  }
+  const UnitBlocks blocks = add_unit(lowering, layer, kLayerNames, place);
   std::vector<Block>& all = lowering.program.blocks;
   std::for_each(all.begin() + first, all.end(), [kind](Block& block) { block.kind = kind; });
   return blocks;

@@ -83,14 +83,16 @@ enum class OperationKind : std::uint8_t {
   accumulate,              // numbers; += as many others, in the same order
   move,                    // buffers change their names: the columns of all inputs become those of
                            // the outputs; where these have fewer, the last ones; or the rows are
-                           // copied to aligned places
+                           // copied to aligned places. In several shards this rank's part of them:
+                           // its rows where the output has fewer, else its columns
   copy,        // between device and host, flat: inputs → as many outputs, or in place;
                // other operands are waited for. In several shards one of two is a whole and
                // cut at this rank's part; what a weight has beside it is not known then
   await,       // until its inputs are written, and those before it on its stream have ended
   all_reduce,  // communication: model/program/program.h says who takes part
   reduce_scatter,
-  all_gather,
+  all_gather,  // the rows of all members, one under the other; where the output has no more of
+               // them than the input, their columns, side by side
   all_to_all,  // tokens of all heads ↔ heads of all tokens; contributions to one head add up
   dispatch,    // rows by expert, copies to the ranks of their experts → rows by source and expert
                // (read where they are known), rows received; gates go with them, not counted
@@ -177,7 +179,8 @@ struct Operation {
   int shards = 1;
   int step = 0;      // of a ring: the keys are those of the rank so many places before this one
   int capacity = 0;  // of a route: tokens of this rank that an expert has room for; 0: any number
-  Bytes message;     // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
+  double loss_weight = 1;  // of a cross-entropy's loss and gradient: what they count for in the sum
+  Bytes message;  // as handbook §6 counts: all-reduce the tensor, gather and scatter the whole
   std::vector<Operand> operands;
 };
 
@@ -231,6 +234,9 @@ struct ProgramBuffer {
   bool gathered = false;  // a weight that is made for a pass, of parts or of what lies elsewhere
   OffloadTarget away{};   // where it lies, if not on the device
   bool routed = false;    // as many rows as the routing gives; `rows` is what the plan expects
+  int ahead = 0;          // of data: a row's token comes so many behind its position
+  int prediction = 0;     // of weights and gradients that the head has for each token that it
+                          // predicts: so many behind the next
   Bytes bytes() const {
     return Bytes(static_cast<double>(rows) * static_cast<double>(columns) * element_bytes);
   }

@@ -404,6 +404,83 @@ TEST(ExecutedPlan, OfLatentAttentionAndSinksIsTheUnshardedNetwork) {
   }
 }
 
+// ---- Multi-token prediction
+// ------------------------------------------------------------------------
+
+Transformer predicting(int further, Transformer model) {
+  model.mtp_layers = further;
+  return model;
+}
+
+PlanRequest on_tensor_ranks(int ranks, bool sequence_parallel) {
+  PlanRequest request;
+  request.tensor_parallel = ranks;
+  request.sequence_parallel = sequence_parallel;
+  request.data_parallel = 1;
+  return request;
+}
+
+TEST(ExecutedPlan, ThatPredictsSeveralTokensOnTensorRanksIsTheUnshardedNetwork) {
+  expect_right(predicting(2, tiny_gpt(false)), on_tensor_ranks(4, false), "mtp, t 4");
+  expect_right(predicting(1, tiny_llama(true)), on_tensor_ranks(2, true), "mtp, t 2 sp");
+  PlanRequest stages = on_tensor_ranks(2, true);
+  stages.pipeline_parallel = 2;
+  stages.data_parallel = 2;
+  stages.zero_stage = 1;
+  expect_right(predicting(2, tiny_llama(false)), stages, "mtp, t 2 sp p 2 D 2 zero 1",
+               training_in("bf16", "adam"));
+  PlanRequest repeated = on_tensor_ranks(2, true);
+  repeated.context_parallel = 2;
+  repeated.data_parallel = 2;
+  repeated.zero_stage = 3;
+  repeated.recompute.mode = RecomputeMode::full;
+  expect_right(predicting(2, tiny_llama(true)), repeated, "mtp, t 2 sp c 2 D 2 zero 3, repeated");
+}
+
+TEST(ExecutedPlan, ThatPredictsSeveralTokensOnStagesIsTheUnshardedNetwork) {
+  for (const char* schedule : {"1f1b", "interleaved-1f1b", "zb-h1", "zb-v", "dualpipe"}) {
+    PlanRequest request;
+    request.schedule = schedule;
+    request.pipeline_parallel = 2;
+    request.virtual_stages = find_schedule(schedule)->needs_chunks ? 2 : 1;
+    request.data_parallel = 2;
+    request.zero_stage = schedule[0] == 'z' ? 0 : 2;
+    expect_right(predicting(2, tiny_llama(schedule[0] == 'i')), request,
+                 fmt::format("mtp, {}", schedule));
+  }
+  PlanRequest apart;
+  apart.pipeline_parallel = 2;
+  apart.data_parallel = 1;
+  apart.layers_per_stage = {4, 0};
+  apart.offload = {.optimizer = OffloadTarget::host, .activations = OffloadTarget::host};
+  expect_right(predicting(1, tiny_llama(false)), apart, "mtp, 4 + 0, states away");
+}
+
+TEST(ExecutedPlan, ThatPredictsSeveralTokensOfExpertsIsTheUnshardedNetwork) {
+  PlanRequest request = on_tensor_ranks(2, true);
+  request.pipeline_parallel = 2;
+  request.data_parallel = 2;
+  request.expert_parallel = 2;
+  expect_right(predicting(1, tiny_moe()), request, "mtp, t 2 sp p 2 e 2",
+               training_in("fp32", "adam"));
+}
+
+TEST(ExecutedPlan, ThatPredictsSeveralTokensInEightBitsIsTheUnshardedNetwork) {
+  Transformer model = predicting(1, tiny_llama(false));
+  model.hidden_size = 64;
+  model.head_dim = 32;
+  model.ffn_size = 64;
+  for (const char* recipe : {"fp8", "mxfp8"}) {
+    Training training = training_in(recipe, "adam");
+    for (const bool quantised : {false, true}) {
+      training.stack.quantised_gathers = quantised;
+      expect_right(model, on_tensor_ranks(2, true),
+                   fmt::format("mtp, {}, gathered in 8 bits {}", recipe, quantised), training);
+    }
+    expect_right(model, on_tensor_ranks(2, false), fmt::format("mtp, {}", recipe), training);
+  }
+}
+
 TEST(ExecutedPlan, InBf16IsWithinItsToleranceOfTheUnshardedNetwork) {
   for (const auto& [tensor, pipeline, data] :
        {std::tuple{2, 1, 1}, std::tuple{1, 2, 2}, std::tuple{2, 2, 2}}) {

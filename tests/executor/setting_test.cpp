@@ -67,15 +67,5 @@ TEST(NotExecuted, NamesWhatTheCudaBackendHasNot) {
   EXPECT_TRUE(!refused || refused->where != "/plan/offload");
 }
 
-TEST(NotExecuted, NamesMultiTokenPrediction) {
-  Setting setting;
-  setting.model.mtp_layers = 1;
-  for (const BackendKind backend : {BackendKind::cpu, BackendKind::cuda}) {
-    const auto refused = not_executed(setting, backend);
-    ASSERT_TRUE(refused);
-    EXPECT_EQ(refused->where, "/model/mtp_layers");
-  }
-}
-
 }  // namespace
 }  // namespace trainyard

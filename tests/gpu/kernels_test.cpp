@@ -271,6 +271,22 @@ TEST(DeviceKernels, OfShardedPlansDoAsTheHostDoes) {
   }
 }
 
+// Two states side by side and apart, own rows of gathered columns and own columns of gathered rows,
+// losses that count less than others.
+TEST(DeviceKernels, OfMultiTokenPredictionDoAsTheHostDoes) {
+  Transformer model = tiny_llama(false);
+  model.mtp_layers = 2;
+  for (const char* precision : {"fp32", "bf16"}) {
+    expect_as_on_the_host({model, alone(), training_in(precision)});
+    for (const bool sequence_parallel : {false, true}) {
+      PlanRequest request = alone();
+      request.tensor_parallel = 2;
+      request.sequence_parallel = sequence_parallel;
+      expect_as_on_the_host({model, request, training_in(precision), 1});
+    }
+  }
+}
+
 // Rows that go to experts on other ranks, and stages that hold both ends of a V.
 TEST(DeviceKernels, OfRanksThatShareExpertsOrTurnDoAsTheHostDoes) {
   PlanRequest experts = alone();
@@ -336,7 +352,10 @@ TEST(DeviceKernels, OfRecipesIn8BitsDoAsTheHostDoes) {
   for (const bool casts_first : {true, false}) {
     Training training = training_in("fp8");
     training.stack.quantised_gathers = casts_first;
-    expect_as_on_the_host({wide(tiny_llama(false)), sharded, training, 1});
+    Transformer model = wide(tiny_llama(false));
+    expect_as_on_the_host({model, sharded, training, 1});
+    model.mtp_layers = 1;
+    expect_as_on_the_host({model, sharded, training, 1});
   }
 }
 

@@ -58,6 +58,8 @@ std::vector<Asked> asked(bool experts) {
   }
   if (!experts) ask("TP", {.tensor_parallel = 4, .sequence_parallel = false});
   ask("context", {.context_parallel = 2});
+  ask("activations away",
+      {.pipeline_parallel = 2, .zero_stage = 1, .offload = {.activations = OffloadTarget::host}});
   return all;
 }
 

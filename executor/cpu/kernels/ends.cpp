@@ -86,21 +86,23 @@ Statistics<S> statistics(const Operands<S>& o, std::size_t last) {
   return {o.in[0]->col(0), o.in[1]->col(0), o.in[last]->col(o.in[last]->cols() - 1)};
 }
 
+// What each token's loss counts for in that of the batch.
 template <typename S>
-S global_tokens(const Where& where) {
+S share_of_token(const Operation& operation, const Where& where) {
   const Training& training = where.setting.training;
-  return static_cast<S>(training.global_batch * training.sequence_length);
+  return static_cast<S>(operation.loss_weight) /
+         static_cast<S>(training.global_batch * training.sequence_length);
 }
 
 template <typename S>
-void cross_entropy_loss(const Where& where, const Operands<S>& o) {
+void cross_entropy_loss(const Operation& operation, const Where& where, const Operands<S>& o) {
   const Statistics<S> s = statistics(o, o.in.size() - 1);
   const S loss = (s.sum.array().log() + s.largest.array() - s.label_logit.array()).sum();
-  (*o.in_place[0])(0, 0) += loss / global_tokens<S>(where);
+  (*o.in_place[0])(0, 0) += loss * share_of_token<S>(operation, where);
 }
 
 template <typename S>
-void cross_entropy_gradient(const Where& where, const Operands<S>& o) {
+void cross_entropy_gradient(const Operation& operation, const Where& where, const Operands<S>& o) {
   const Statistics<S> s = statistics(o, o.in.size() - 3);
   const Tensor<S>& labels = *o.in[o.in.size() - 2];
   const Tensor<S>& logits = *o.in.back();
@@ -113,7 +115,7 @@ void cross_entropy_gradient(const Where& where, const Operands<S>& o) {
     const auto label = static_cast<Eigen::Index>(labels(row, 0)) - first;
     if (label >= 0 && label < columns) gradient(row, label) -= 1;
   }
-  gradient *= static_cast<S>(where.loss_scale) / global_tokens<S>(where);
+  gradient *= static_cast<S>(where.loss_scale) * share_of_token<S>(operation, where);
 }
 
 }  // namespace
@@ -134,9 +136,9 @@ void compute_ends(const Operation& operation, const Where& where, const Operands
     case OperationKind::cross_entropy_sum:
       return cross_entropy_sum(where, operands);
     case OperationKind::cross_entropy_loss:
-      return cross_entropy_loss(where, operands);
+      return cross_entropy_loss(operation, where, operands);
     default:
-      return cross_entropy_gradient(where, operands);
+      return cross_entropy_gradient(operation, where, operands);
   }
 }
 

@@ -240,7 +240,18 @@ void accumulate(const Operands<S>& o) {
 }
 
 template <typename S>
-void move(const Operands<S>& o) {
+void move_own_part(const Where& where, const Operands<S>& o) {
+  const Tensor<S>& whole = *o.in[0];
+  Tensor<S>& part = *o.out[0];
+  const Eigen::Index rows = part.rows(), columns = part.cols();
+  const bool by_rows = rows < whole.rows();
+  part = whole.block(by_rows ? where.shard * rows : 0, by_rows ? 0 : where.shard * columns, rows,
+                     columns);
+}
+
+template <typename S>
+void move(const Operation& op, const Where& where, const Operands<S>& o) {
+  if (op.shards > 1) return move_own_part(where, o);
   const Beside<S> all(o.in);
   Eigen::Index column = (*all).cols();
   for (const Tensor<S>* out : o.out) column -= out->cols();
@@ -372,7 +383,7 @@ void compute_states(const Operation& operation, const Where& where, const Operan
     case OperationKind::accumulate:
       return accumulate(operands);
     case OperationKind::move:
-      return move(operands);
+      return move(operation, where, operands);
     case OperationKind::clear:
       for (Tensor<S>* gradient : operands.out) gradient->setZero();
       for (Tensor<S>* gradient : operands.in_place) gradient->setZero();

@@ -41,6 +41,8 @@ CastNames cast_names(OperatorKind part) {
       return {"shared up cast", ""};
     case OperatorKind::shared_down:
       return {"shared product cast", "shared output gradient cast"};
+    case OperatorKind::mtp_projection:
+      return {"mtp input cast", "mtp output gradient cast"};
     default:
       return {"cast", "gradient cast"};
   }

@@ -5,15 +5,6 @@
 namespace trainyard {
 namespace {
 
-int token_buffer(NetworkUnit& unit) {
-  ProgramBuffer buffer{.name = "tokens", .role = BufferRole::data, .scope = Scope::microbatch};
-  buffer.rows = unit.lowering().tokens;
-  buffer.columns = 1;
-  buffer.dtype = Dtype::fp32;
-  buffer.element_bytes = 4;
-  return unit.lowering().add(buffer);
-}
-
 Operation embedding_operation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::embedding, .dtype = unit.lowering().dtype};
 }
@@ -71,10 +62,20 @@ Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end) {
   return unit.parameter(matrix, PartialGradient::none, end);
 }
 
-void append_lookup(NetworkUnit& unit, Parameter table, Operand into, Operand gradient) {
-  const int tokens = token_buffer(unit);
-  append_found(unit, tokens, table, into);
-  append_found_gradient(unit, tokens, table, gradient);
+int token_buffer(NetworkUnit& unit, std::string_view name, int ahead) {
+  ProgramBuffer buffer{.name = name, .role = BufferRole::data, .scope = Scope::microbatch};
+  buffer.rows = unit.lowering().tokens;
+  buffer.columns = 1;
+  buffer.dtype = Dtype::fp32;
+  buffer.element_bytes = 4;
+  buffer.ahead = ahead;
+  return unit.lowering().add(buffer);
+}
+
+void append_lookup(NetworkUnit& unit, Parameter table, const Lookup& lookup) {
+  const int tokens = token_buffer(unit, "tokens", lookup.ahead);
+  append_found(unit, tokens, table, lookup.into);
+  append_found_gradient(unit, tokens, table, lookup.gradient);
 }
 
 void add_embedding(NetworkUnit& unit, Parameter table) {
@@ -82,7 +83,7 @@ void add_embedding(NetworkUnit& unit, Parameter table) {
   const Operand stream = reads(unit.lowering().hidden);
   const Operand output = unit.drops() ? reads(unit.local_activation("embedding output")) : stream;
   const Operand sum = positions ? reads(unit.local_activation("embedding sum")) : output;
-  const int tokens = token_buffer(unit);
+  const int tokens = token_buffer(unit, "tokens", 0);
   Parameter rows;
   append_found(unit, tokens, table, sum);
   if (positions) {

@@ -14,23 +14,33 @@ int statistics(NetworkUnit& unit, std::string_view name, int columns) {
   return unit.numbers(name, unit.lowering().tokens, columns);
 }
 
-int outside(NetworkUnit& unit, std::string_view name, BufferRole role, Scope scope) {
-  ProgramBuffer buffer{.name = name, .role = role, .scope = scope};
-  buffer.rows = role == BufferRole::data ? unit.lowering().tokens : 1;
+int loss_buffer(NetworkUnit& unit) {
+  ProgramBuffer buffer{.name = "loss", .role = BufferRole::scalar, .scope = Scope::stage};
+  buffer.rows = 1;
   buffer.columns = 1;
   buffer.dtype = Dtype::fp32;
   buffer.element_bytes = 4;
   return unit.lowering().add(buffer);
 }
 
+// The mean over D depths of what MTP predicts, times this, is added to the loss of the next token:
+// DeepSeek-V3 (arXiv 2412.19437), eq. 25, whose λ was 0.3 for 10 T tokens and 0.1 for the rest
+// (§4.2); 0.1 is Megatron-Core's default too (`mtp_loss_scaling_factor`).
+constexpr double kMtpLossWeight = 0.1;
+
+double loss_weight(const Transformer& model, int depth) {
+  return depth == 0 ? 1 : kMtpLossWeight / model.mtp_layers;
+}
+
 struct CrossEntropy {
   int logits = -1, gradient = -1, labels = -1, largest = -1;
   std::vector<int> sums;  // Σ exp and the label's logit: one buffer where they are reduced together
+  double weight = 1;
 };
 
-CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns) {
+CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns, int depth) {
   const Training& training = unit.lowering().training;
-  CrossEntropy entropy;
+  CrossEntropy entropy{.weight = loss_weight(unit.model(), depth)};
   ProgramBuffer logits{.name = "logits",
                        .rows = unit.lowering().tokens,
                        .columns = columns,
@@ -42,7 +52,7 @@ CrossEntropy make_cross_entropy(NetworkUnit& unit, std::int64_t columns) {
   logits.element_bytes = training.stack.saved_logit_bytes - gradient.element_bytes;
   entropy.logits = unit.lowering().add(logits);
   entropy.gradient = unit.lowering().add(gradient);
-  entropy.labels = outside(unit, "labels", BufferRole::data, Scope::microbatch);
+  entropy.labels = token_buffer(unit, "labels", depth + 1);
   entropy.largest = statistics(unit, "largest logit", 1);
   if (training.stack.fused_cross_entropy) {
     entropy.sums = {statistics(unit, "exponential sum and label logit", 2)};
@@ -69,14 +79,16 @@ void append_cross_entropy(NetworkUnit& unit, const CrossEntropy& entropy) {
   for (const int buffer : entropy.sums) unit.all_reduced(Phase::forward, buffer, Reduction::sum);
 
   Operation loss = entropy_operation(OperationKind::cross_entropy_loss);
+  loss.loss_weight = entropy.weight;
   loss.operands = {reads(entropy.largest)};
   for (const int buffer : entropy.sums) loss.operands.push_back(reads(buffer));
-  loss.operands.push_back(updates(outside(unit, "loss", BufferRole::scalar, Scope::stage)));
+  loss.operands.push_back(updates(loss_buffer(unit)));
   unit.add(Phase::forward, loss);
 }
 
 void append_cross_entropy_gradient(NetworkUnit& unit, const CrossEntropy& entropy) {
   Operation gradient = entropy_operation(OperationKind::cross_entropy_gradient);
+  gradient.loss_weight = entropy.weight;
   gradient.operands = {reads(entropy.largest)};
   for (const int buffer : entropy.sums) gradient.operands.push_back(reads(buffer));
   gradient.operands.push_back(reads(entropy.labels));
@@ -98,8 +110,8 @@ Prediction append_prediction(NetworkUnit& unit, const LinearPart& head, int dept
   Prediction prediction{
       .stream = reads(lowering.hidden, depth),
       .gradient = reads(lowering.gradient, depth),
-      .norm = make_norm(unit, OperatorKind::final_norm, kFinalNormNames),
-      .entropy = make_cross_entropy(unit, static_cast<std::int64_t>(head.shape.n)),
+      .norm = make_norm(unit, OperatorKind::final_norm, kFinalNormNames, depth),
+      .entropy = make_cross_entropy(unit, static_cast<std::int64_t>(head.shape.n), depth),
       .input = unit.local_activation("head input")};
   append_norm(unit, prediction.norm, prediction.stream, prediction.input);
   const Operand gathered = unit.gathered(Phase::forward, reads(prediction.input), "head gathered");

@@ -3,8 +3,7 @@
 // embedding of the token that this one was to predict; the head runs behind all of them. The two
 // inputs are normed, put side by side and projected to one by a column-parallel GEMM, whose columns
 // are then gathered (no stack that copies what it gathers has this). The embeddings of all depths
-// are looked up together, and the tokens and labels that they need are data like those of the
-// first: no backend has them yet.
+// are looked up together.
 #include "model/program/parts/mtp.h"
 
 namespace trainyard {
@@ -38,10 +37,17 @@ Operation mtp_operation(const NetworkUnit& unit, OperationKind kind) {
 }
 
 // Another name for some of a tensor: no copy.
-void append_move(NetworkUnit& unit, Phase phase, std::vector<Operand> operands) {
-  unit.add(phase, {.kind = OperationKind::move,
-                   .dtype = unit.lowering().dtype,
-                   .operands = std::move(operands)});
+Operation renaming(const NetworkUnit& unit, std::vector<Operand> operands) {
+  return {
+      .kind = OperationKind::move, .dtype = unit.lowering().dtype, .operands = std::move(operands)};
+}
+
+// This tensor-parallel rank's part of what all of them have whole.
+void append_own_part(NetworkUnit& unit, Phase phase, Operand whole, int part) {
+  Operation move = renaming(unit, {whole, creates(part)});
+  move.group = Group::tensor;
+  move.shards = unit.lowering().plan.tensor_parallel;
+  unit.add(phase, std::move(move));
 }
 
 // This rank's rows of what it has columns of.
@@ -51,7 +57,7 @@ int rows_of_columns(NetworkUnit& unit, int columns) {
   const int whole = unit.gathered_columns(Phase::forward, columns, "mtp projected");
   if (!plan.sequence_parallel) return whole;
   const int rows = unit.local_activation("mtp output");
-  append_move(unit, Phase::forward, {reads(whole), creates(rows)});
+  append_own_part(unit, Phase::forward, reads(whole), rows);
   return rows;
 }
 
@@ -60,7 +66,7 @@ Operand own_columns(NetworkUnit& unit, Operand whole) {
   if (lowering.plan.tensor_parallel == 1) return whole;
   const Segment columns = split(lowering, unit.model().hidden_size);
   const int own = unit.whole_activation("mtp output gradient columns", part_of(columns));
-  append_move(unit, Phase::input_gradient, {whole, creates(own)});
+  append_own_part(unit, Phase::input_gradient, whole, own);
   return reads(own);
 }
 
@@ -97,23 +103,24 @@ void append_mtp_input_gradient(NetworkUnit& unit, const MtpInput& input) {
   Lowering& lowering = unit.lowering();
   const std::int64_t width = std::int64_t{2} * unit.model().hidden_size;
   unit.set_plain_collectives(true);
-  const Operand whole = gathered_gradient(unit, input.projection.part, reads(input.output_gradient),
-                                          "mtp gathered gradient");
-  const Operand columns = own_columns(unit, whole);
+  const Operand whole =
+      unit.gathered(Phase::input_gradient, reads(input.output_gradient), "mtp gathered gradient");
+  const std::vector<Operand> columns =
+      cast_gradients(unit, input.projection.part, {own_columns(unit, whole)});
   const Operand again = unit.gathered(Phase::weight_gradient, reads(input.saved), "mtp regathered");
   const int partial = unit.whole_activation("mtp input gradient", width);
-  append_input_gradient(unit, input.projection, {columns}, creates(partial));
+  append_input_gradient(unit, input.projection, columns, creates(partial));
   const int scattered =
       lowering.plan.sequence_parallel
           ? lowering.activation("mtp input gradient", lowering.local_tokens, width)
           : partial;
   const Operand reduced = unit.reduced(Phase::input_gradient, reads(partial), reads(scattered));
   unit.set_plain_collectives(false);
-  append_weight_gradient(unit, input.projection, again, {columns});
+  append_weight_gradient(unit, input.projection, again, columns);
 
   const int embedding = unit.local_activation("mtp normed embedding gradient");
   const int state = unit.local_activation("mtp normed state gradient");
-  append_move(unit, Phase::input_gradient, {reduced, creates(embedding), creates(state)});
+  unit.add(Phase::input_gradient, renaming(unit, {reduced, creates(embedding), creates(state)}));
   append_norm_gradient(unit, input.embedding_norm, reads(lowering.embedded), embedding,
                        reads(lowering.embedded_gradient));
   const int through_norm = unit.local_activation("mtp state gradient");
@@ -126,8 +133,10 @@ void append_mtp_input_gradient(NetworkUnit& unit, const MtpInput& input) {
 void add_mtp_embedding(NetworkUnit& unit, Parameter table) {
   const Lowering& lowering = unit.lowering();
   for (int depth = 0; depth < unit.model().mtp_layers; ++depth) {
-    append_lookup(unit, table, reads(lowering.embedded, depth),
-                  reads(lowering.embedded_gradient, depth));
+    append_lookup(unit, table,
+                  {.ahead = depth + 1,
+                   .into = reads(lowering.embedded, depth),
+                   .gradient = reads(lowering.embedded_gradient, depth)});
   }
 }
 

@@ -148,11 +148,12 @@ bool sends_activations_away(const Plan& plan, int local_layer) {
          (offload.activation_layers == 0 || local_layer < offload.activation_layers);
 }
 
-ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit) {
+ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, int stays) {
   ActivationCopies copies;
   copies.away = copying(ProgramStream::copy, Phase::forward, lowering.dtype);
   copies.back = copying(ProgramStream::fetch, Phase::input_gradient, lowering.dtype);
-  const std::vector<int> kept = kept_for_backward(lowering, unit);
+  std::vector<int> kept = kept_for_backward(lowering, unit);
+  std::erase(kept, stays);
   std::vector<int> stored;
   for (const int buffer : kept) {
     stored.push_back(outside(lowering, buffer, lowering.plan.offload.activations));

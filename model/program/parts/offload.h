@@ -16,11 +16,12 @@ bool sends_activations_away(const Plan& plan, int local_layer);
 
 // What a layer keeps for backward: away when its forward pass has ended, back before its backward
 // pass. The stream waits for both with `awaited`, a buffer that is there when all have gone.
+// `stays`: a buffer that does not leave; −1: none.
 struct ActivationCopies {
   Operation away, back;
   int awaited = -1;
 };
-ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit);
+ActivationCopies activation_copies(Lowering& lowering, const NetworkUnit& unit, int stays);
 // On the compute stream, until `buffer` is written.
 Operation await(int buffer);
 

@@ -22,7 +22,9 @@ struct NormPart {
 struct NormNames {
   std::string_view scale, scale_gradient, shift, shift_gradient;
 };
-NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names);
+// `prediction`: of the head (ProgramBuffer::prediction).
+NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names,
+                   int prediction = 0);
 void append_norm(NetworkUnit& unit, const NormPart& norm, Operand input, int output);
 void append_norm_gradient(NetworkUnit& unit, const NormPart& norm, Operand input,
                           int output_gradient, Operand input_gradient);
@@ -150,8 +152,14 @@ Parameter vocabulary_table(NetworkUnit& unit, bool head, SharedEnd end);
 void add_embedding(NetworkUnit& unit, Parameter table);
 // The embeddings that MTP layers take in, for all of them.
 void add_mtp_embedding(NetworkUnit& unit, Parameter table);
-// Of other tokens, without positions: what it makes, and the gradient that it has of that.
-void append_lookup(NetworkUnit& unit, Parameter table, Operand into, Operand gradient);
+// Of the tokens so many further on, without positions: what it makes, and the gradient of that.
+struct Lookup {
+  int ahead = 0;
+  Operand into, gradient;
+};
+void append_lookup(NetworkUnit& unit, Parameter table, const Lookup& lookup);
+// Tokens of a micro-batch, `ahead` further on than the positions that they are for.
+int token_buffer(NetworkUnit& unit, std::string_view name, int ahead);
 void add_head(NetworkUnit& unit, Parameter table);
 
 // ---- Between the passes -------------------------------------------------------------------

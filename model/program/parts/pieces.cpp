@@ -17,13 +17,15 @@ Operation linear_operation(const NetworkUnit& unit, OperationKind kind, const Li
 
 }  // namespace
 
-NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names) {
+NormPart make_norm(NetworkUnit& unit, OperatorKind part, const NormNames& names, int prediction) {
   NormPart norm{.part = part};
-  const std::int64_t width = unit.model().hidden_size;
-  norm.scale = unit.replicated({names.scale, names.scale_gradient, width});
-  if (unit.model().norm == Norm::layer_norm) {
-    norm.shift = unit.replicated({names.shift, names.shift_gradient, width});
-  }
+  Matrix scale{names.scale, names.scale_gradient, unit.model().hidden_size};
+  scale.prediction = prediction;
+  Matrix shift = scale;
+  shift.name = names.shift;
+  shift.gradient_name = names.shift_gradient;
+  norm.scale = unit.replicated(scale);
+  if (unit.model().norm == Norm::layer_norm) norm.shift = unit.replicated(shift);
   return norm;
 }
 

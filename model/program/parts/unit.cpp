@@ -142,6 +142,7 @@ Parameter NetworkUnit::parameter(const Matrix& matrix, PartialGradient partial, 
   buffer.dtype = lowering_.dtype;
   buffer.element_bytes = lowering_.training.precision.weight_bytes;
   buffer.cut = matrix.cut;
+  buffer.prediction = matrix.prediction;
   buffer.replicas = ranks_with_each_element(lowering_, matrix.cut);
   Parameter parameter{.weight = lowering_.add(buffer),
                       .partial = partial,

@@ -66,6 +66,7 @@ struct Matrix {
   std::string_view name, gradient_name;
   std::int64_t rows = 0, columns = 1;  // of this rank
   Cut cut;
+  int prediction = 0;  // ProgramBuffer::prediction
 };
 
 Operand reads(int buffer, int ahead = 0);

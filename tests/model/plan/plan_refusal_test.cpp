@@ -493,5 +493,22 @@ TEST(PlanRefusal, OffloadsNoWeightsBesideMtpLayers) {
             "beside the model's mtp_layers");
 }
 
+// What lies on the hosts is then what the passes cast their weights from.
+TEST(PlanRefusal, OffloadsNoMasterWeightsThatAreTheOnlyOnesBesideMtpLayers) {
+  PlanQuestion question;
+  question.model.mtp_layers = 1;
+  question.cluster.device.host_bandwidth = BytesPerSecond(64e9);
+  question.training.stack.keeps_weight_copy = false;
+  question.request.offload.optimizer = OffloadTarget::host;
+  question.request.zero_stage = 2;
+  EXPECT_EQ(question.refusal(), "legal");
+  question.request.zero_stage = 3;
+  EXPECT_EQ(question.refusal(),
+            "/plan/offload: found optimizer, which has the only weights under ZeRO-3, allowed "
+            "activations beside the model's mtp_layers");
+  question.model.mtp_layers = 0;
+  EXPECT_EQ(question.refusal(), "legal");
+}
+
 }  // namespace
 }  // namespace trainyard

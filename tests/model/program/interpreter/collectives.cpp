@@ -31,7 +31,19 @@ void reduce_scatter(const std::vector<Operands<double>>& members, std::size_t wh
   }
 }
 
+void gather_columns(const std::vector<Operands<double>>& members, std::size_t which) {
+  Tensor<double> whole(members.front().in[which]->rows(), 0);
+  for (const Operands<double>& member : members) {
+    const Tensor<double>& part = *member.in[which];
+    whole.conservativeResize(Eigen::NoChange, whole.cols() + part.cols());
+    whole.rightCols(part.cols()) = part;
+  }
+  for (const Operands<double>& member : members) *member.out[which] = whole;
+}
+
 void all_gather(const std::vector<Operands<double>>& members, std::size_t which) {
+  const Operands<double>& first = members.front();
+  if (first.out[which]->cols() > first.in[which]->cols()) return gather_columns(members, which);
   Tensor<double> whole(0, members.front().in[which]->cols());
   for (const Operands<double>& member : members) {
     const Tensor<double>& part = *member.in[which];

@@ -92,7 +92,7 @@ class Machine {
 
   Tensor<double> weight(const Rank& rank, const Value& value, const ProgramBuffer& buffer) const {
     std::vector<double> numbers = rank.holdings.initial_weights(buffer, value.layer);
-    if (nudge_.weight != buffer.name || nudge_.layer != value.layer) {
+    if (rank.holdings.name(buffer, value.layer) != TensorName(nudge_.weight, nudge_.layer)) {
       return as_tensor(numbers, buffer);
     }
     for (std::size_t k = 0; k < numbers.size(); ++k) {
