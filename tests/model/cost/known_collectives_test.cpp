@@ -13,7 +13,7 @@ namespace {
 
 using enum CollectiveOperation;
 
-struct Question {
+struct PricedMessage {
   CollectiveOperation operation;
   GroupLinks links;
   Bytes message;
@@ -22,24 +22,24 @@ struct Question {
 
 // More than there is room for, on groups that lie inside a node, across nodes and on both; by
 // algorithms that some operations have and others lack.
-std::vector<Question> many_questions(const PreparedJob& job) {
-  std::vector<Question> questions;
+std::vector<PricedMessage> many_messages(const PreparedJob& job) {
+  std::vector<PricedMessage> messages;
   for (const GroupShape& group : {GroupShape{1, 2}, {1, 8}, {1, 64}, {2, 4}, {8, 8}, {4, 16}}) {
     const GroupLinks links = group_links(job.tiers, group);
     for (const auto operation : {all_reduce, all_gather, reduce_scatter, all_to_all, send}) {
       for (const char* algorithm : {"", "ring", "hierarchical"}) {
         const CollectiveChoice choice{algorithm, job.job.cluster.device.collectives};
         for (int i = 1; i <= 60; ++i) {
-          questions.push_back({operation, links, Bytes(i * 1e5), choice});
+          messages.push_back({operation, links, Bytes(i * 1e5), choice});
         }
       }
     }
   }
-  return questions;
+  return messages;
 }
 
-void expect_costs_of(const KnownCollectives& known, const std::vector<Question>& questions) {
-  for (const auto& [operation, links, message, choice] : questions) {
+void expect_costs_of(const KnownCollectives& known, const std::vector<PricedMessage>& messages) {
+  for (const auto& [operation, links, message, choice] : messages) {
     const CollectiveCost anew = collective_cost(operation, links, message, choice);
     const CollectiveCost kept = known.cost(operation, links, message, choice);
     ASSERT_EQ(kept.time, anew.time) << links.size << " ranks, " << message.value();
@@ -50,20 +50,20 @@ void expect_costs_of(const KnownCollectives& known, const std::vector<Question>&
 
 TEST(KnownCollectives, AnswerAsIfPricedAnewEvenWhereThereIsNoRoom) {
   const PreparedJob job = llama_8b_on_h100(8);
-  const std::vector<Question> questions = many_questions(job);
-  ASSERT_GT(questions.size(), 4096U);
+  const std::vector<PricedMessage> messages = many_messages(job);
+  ASSERT_GT(messages.size(), 4096U);
   const KnownCollectives known;
-  expect_costs_of(known, questions);
-  expect_costs_of(known, questions);
+  expect_costs_of(known, messages);
+  expect_costs_of(known, messages);
 }
 
 TEST(KnownCollectives, AreSharedByThreads) {
   const PreparedJob job = llama_8b_on_h100(8);
-  const std::vector<Question> questions = many_questions(job);
+  const std::vector<PricedMessage> messages = many_messages(job);
   const KnownCollectives known;
   std::vector<std::jthread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] { expect_costs_of(known, questions); });
+    threads.emplace_back([&] { expect_costs_of(known, messages); });
   }
 }
 
