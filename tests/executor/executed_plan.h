@@ -33,7 +33,7 @@ inline Training training_in(std::string_view precision = "fp32",
   return training;
 }
 
-struct Ran {
+struct ExecutedRun {
   std::string error;
   int compared = 0, differ = 0, left_out = 0;
   double worst_share = 0;
@@ -42,7 +42,7 @@ struct Ran {
 };
 
 // Ranks beyond the plan's look on; they find what they expect.
-inline Ran run(const Setting& setting, const RunPlan& plan) {
+inline ExecutedRun run(const Setting& setting, const RunPlan& plan) {
   const auto program = lower(setting.model, setting.training, setting.plan);
   if (!program) return {.error = program.error().message};
   const RankLayout layout(setting.plan, setting.model.kv_heads);
@@ -62,11 +62,11 @@ inline Ran run(const Setting& setting, const RunPlan& plan) {
   if (!board) return {.error = board.error().message};
   const auto done = run_rank(setting, plan, *program, layout, *transport, *board);
   const BoardHead& head = board->head();
-  Ran ran{.error = done ? "" : done.error().message,
-          .compared = head.compared,
-          .differ = head.differ,
-          .worst_share = head.worst_share,
-          .worst = head.worst.data()};
+  ExecutedRun ran{.error = done ? "" : done.error().message,
+                  .compared = head.compared,
+                  .differ = head.differ,
+                  .worst_share = head.worst_share,
+                  .worst = head.worst.data()};
   for (int i = 0; i < plan.all_steps(); ++i) {
     ran.losses.push_back(board->steps()[i].loss);
     ran.left_out += board->steps()[i].gradient_norm == 0 ? 1 : 0;
@@ -84,12 +84,13 @@ inline BackendKind backend() {
 }
 
 // Gradients of the first step, weights after all.
-inline Ran expect_right(Setting setting, const std::string& what, int steps = 2) {
+inline ExecutedRun expect_right(Setting setting, const std::string& what, int steps = 2) {
   setting.descent.learning_rate = 0.1;
   setting.descent.momentum = 0.9;
   setting.seed = 7;
   if (setting.training.optimizer.name != "sgd") setting.descent.learning_rate = 1e-3;
-  const Ran ran = run(setting, {.backend = backend(), .warmup = 0, .steps = steps, .verify = true});
+  const ExecutedRun ran =
+      run(setting, {.backend = backend(), .warmup = 0, .steps = steps, .verify = true});
   EXPECT_EQ(ran.error, "") << what;
   EXPECT_GT(ran.compared, 2) << what;
   EXPECT_EQ(ran.differ, 0) << what << ": " << ran.worst << " is " << ran.worst_share

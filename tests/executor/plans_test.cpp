@@ -519,7 +519,7 @@ void expect_overfits(const Transformer& model, const PlanRequest& request) {
   const RunPlan plan{.warmup = 0, .steps = 50, .same_batch = true};
   Nobody nobody;
   const auto alone = run_unsharded(setting, {50, true}, nobody);
-  const Ran ran = run(setting, plan);
+  const ExecutedRun ran = run(setting, plan);
   EXPECT_EQ(ran.error, "");
   ASSERT_TRUE(alone);
   EXPECT_LT(alone->losses.back(), 0.5 * alone->losses.front());
