@@ -228,13 +228,13 @@ std::vector<std::size_t> placements_of(const Enumeration& space, const Degrees& 
   return placements;
 }
 
-Seconds floor_by_traffic(const PreparedJob& job, const Enumeration& space,
-                         const std::vector<std::size_t>& placements, const Plan& plan) {
+Seconds floor_by_traffic(const Estimator& estimator, const PreparedJob& job,
+                         const Enumeration& space, const std::vector<std::size_t>& placements,
+                         const Plan& plan) {
   const StageCosts costs = stage_costs(job, plan, plan_links(job, plan));
   StageBounds stages(job, costs);
   stages.set_stages(plan);
   stages.set_passes(plan);
-  const Estimator estimator(job);
   TrafficFloors floors(estimator, job);
   floors.start(space.placements, placements);
   return with_span({}, floors.step(plan, stages.first_stage(), stages.first_passes())).step;
@@ -250,13 +250,14 @@ TEST(TrafficFloors, AreNeverAboveAPlanWhereverItsRanksLie) {
   for (int i = 0; i < 24; ++i) {
     const PreparedJob job = prepare(on_slow_network(jobs.next(), i));
     const Enumeration space = enumerate(job, every);
+    const Estimator estimator(job);
     Estimate priced;
     each_node(job, space, [&](const VisitedNode& node) {
       const std::vector<std::size_t> placements = placements_of(space, node.degrees);
       elsewhere += placements.size() > 1 ? 1 : 0;
       each_plan(job.job, space, node, [&](const Plan& found) {
         if (++plans % 7 != 0) return;
-        const Seconds floor = floor_by_traffic(job, space, placements, found);
+        const Seconds floor = floor_by_traffic(estimator, job, space, placements, found);
         for (const std::size_t placement : placements) {
           Plan plan = found;
           plan.rank_order = space.placements[placement].rank_order;
