@@ -50,32 +50,27 @@ Seconds shown_exchange(const Stack& stack, const Plan& plan, const LayerTraffic&
   return both(traffic.tensor_parallel) * shown + both(traffic.context_parallel);
 }
 
-PassTimes passes_of(const LayerCost& cost, double full, double selective) {
+PassTimes passes_of(const Plan& plan, const LayerCost& cost, double full, double selective) {
+  PassCost input_gradient = cost.input_gradient;
+  PassCost weight_gradient = cost.weight_gradient;
+  add_second_gather(plan, cost.second_gather, input_gradient, weight_gradient);
   return {cost.forward.total(),
-          cost.input_gradient.total() + cost.full_recompute.total() * full +
+          input_gradient.total() + cost.full_recompute.total() * full +
               cost.selective_recompute.total() * selective,
-          cost.weight_gradient.total()};
+          weight_gradient.total()};
 }
 
 // What the stage's layers and ends take for one micro-batch; an end that it does not have: nothing.
-UnitPasses unit_passes(const StageCosts& costs, const Plan& plan, const StageParameters& held,
-                       Recompute recompute) {
+void set_unit_passes(const StageCosts& costs, const Plan& plan, const StageParameters& held,
+                     Recompute recompute, UnitPasses& units) {
   const double full = full_recompute_share(recompute, held.layers);
   const double selective = recompute.mode == RecomputeMode::selective ? 1 : 0;
-  UnitPasses units;
   for (std::size_t kind = 0; kind < held.kinds.size(); ++kind) {
     if (held.kinds[kind] == 0) continue;
-    LayerCost layer = costs.layers[kind];
-    add_second_gather(plan, layer);
-    units.layers[kind] = passes_of(layer, full, selective);
+    units.layers[kind] = passes_of(plan, costs.layers[kind], full, selective);
   }
-  if (held.embedding) units.embedding = passes_of(costs.embedding, 0, 0);
-  if (held.head) {
-    LayerCost head = costs.head;
-    add_second_gather(plan, head);
-    units.head = passes_of(head, 0, 0);
-  }
-  return units;
+  if (held.embedding) units.embedding = passes_of(plan, costs.embedding, 0, 0);
+  if (held.head) units.head = passes_of(plan, costs.head, 0, 0);
 }
 
 // F, B and W of one micro-batch on a stage.
@@ -258,8 +253,9 @@ void StageBounds::set_passes(const Plan& plan) {
   for (std::size_t stage = 0; stage < held_.size();) {
     const std::size_t end = end_of_alike(plan, stage);
     const Recompute recompute = recompute_of(plan, static_cast<int>(stage));
-    units_.push_back(unit_passes(costs_, plan, held_[stage], recompute));
-    const PassTimes passes = stage_passes(units_.back(), held_[stage]);
+    UnitPasses& units = units_.emplace_back();
+    set_unit_passes(costs_, plan, held_[stage], recompute, units);
+    const PassTimes passes = stage_passes(units, held_[stage]);
     for (; stage < end; ++stage) {
       units_of_[stage] = units_.size() - 1;
       passes_[stage] = passes;

@@ -323,16 +323,20 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
   return costs;
 }
 
-void add_second_gather(const Plan& plan, LayerCost& cost) {
+void add_second_gather(const Plan& plan, const SecondGather& gather, PassCost& input_gradient,
+                       PassCost& weight_gradient) {
   const bool split = splits_backward(*plan.schedule, plan.pipeline_parallel);
   // Where micro-batches go both ways only the first and the last passes are split.
   if (split && plan.schedule->route != Route::both_ways) {
-    cost.weight_gradient.tensor_parallel += cost.second_gather.split;
+    weight_gradient.tensor_parallel += gather.split;
     return;
   }
-  PassCost& pass = cost.input_gradient;
-  pass.tensor_parallel += cost.second_gather.whole;
-  pass.launch = std::max(Seconds(0), pass.launch - cost.second_gather.whole);
+  input_gradient.tensor_parallel += gather.whole;
+  input_gradient.launch = std::max(Seconds(0), input_gradient.launch - gather.whole);
+}
+
+void add_second_gather(const Plan& plan, LayerCost& cost) {
+  add_second_gather(plan, cost.second_gather, cost.input_gradient, cost.weight_gradient);
 }
 
 void add_second_gathers(const Plan& plan, StageCosts& costs) {

@@ -78,6 +78,8 @@ StageCosts stage_costs(const PreparedJob& job, const Plan& plan, const PlanLinks
 
 // Puts the second gather into the pass that waits for it under the plan's schedule. Passes without
 // it are a lower bound for all schedules.
+void add_second_gather(const Plan& plan, const SecondGather& gather, PassCost& input_gradient,
+                       PassCost& weight_gradient);
 void add_second_gather(const Plan& plan, LayerCost& cost);
 void add_second_gathers(const Plan& plan, StageCosts& costs);
 
