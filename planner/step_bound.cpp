@@ -213,16 +213,22 @@ PlanBound with_span(PlanBound bound, Seconds span) {
   return bound;
 }
 
-PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
+PlanBound time_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span) {
-  const StageParameters average = average_stage(shares, plan);
   const Seconds passes = sums.total(plan.recompute) * plan.microbatches / plan.pipeline_parallel;
   PlanBound bound;
   bound.busy = computing_floor(sums, plan, sums.total(plan.recompute) - sums.plain);
   const bool paired = plan.schedule->route == Route::both_ways;
   const double hidden = paired ? hidden_share(job, sums.exchanging) : 0;
-  bound.outside = optimizer_time(job, plan, average) + job.job.training.stack.step_overhead;
-  bound = with_span(bound, std::max(span, passes * (1 - hidden)));
+  bound.outside =
+      optimizer_time(job, plan, average_stage(shares, plan)) + job.job.training.stack.step_overhead;
+  return with_span(bound, std::max(span, passes * (1 - hidden)));
+}
+
+PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
+                     const Plan& plan, Seconds span) {
+  PlanBound bound = time_bound(job, shares, sums, plan, span);
+  const StageParameters average = average_stage(shares, plan);
   bound.memory = memory_of(job, sums, plan, average) * kRounding;
   const Cluster& cluster = job.job.cluster;
   const Bytes on_host =

@@ -70,6 +70,9 @@ struct PlanBound {
 };
 PlanBound plan_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
                      const Plan& plan, Seconds span = Seconds(0));
+// The same of its times alone.
+PlanBound time_bound(const PreparedJob& job, const ParameterShares& shares, const PassSums& sums,
+                     const Plan& plan, Seconds span = Seconds(0));
 // The same where from the first pass to the last it takes `span` or longer.
 PlanBound with_span(PlanBound bound, Seconds span);
 // What a device computes in the step at least, on the average of all, where a micro-batch repeats

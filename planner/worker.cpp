@@ -224,12 +224,17 @@ bool Worker::take_named_layers(const Degrees& degrees, const ShapeRange& shape, 
 bool Worker::expand_shape(const Expansion& node, Plan& plan) {
   const std::vector<Sharding>& shardings = shared_.space.shardings[node.degrees.shardings];
   known_.assign(shardings.size(), {});
+  bool all_too_slow = false;  // with nothing repeated, and so with anything
   for (const RecomputeChoice& recompute : shared_.space.recomputes) {
     if (!recompute.is_for(node.degrees.pipeline)) continue;
     set_recompute(recompute, request_);
     set_recompute(recompute, plan);
-    node.stages.set_passes(plan);
-    if (!expand_shardings(node, shardings, plan)) return false;
+    if (!all_too_slow) node.stages.set_passes(plan);
+    const bool too_slow = all_too_slow || passes_are_too_slow(node, plan);
+    all_too_slow = too_slow && (all_too_slow || !recomputes(plan));
+    const bool goes_on =
+        too_slow ? leave_out_shardings(shardings, plan) : expand_shardings(node, shardings, plan);
+    if (!goes_on) return false;
   }
   return !shared_.repeats_some_layers || expand_repeated_layers(node, shardings, plan);
 }
@@ -258,6 +263,31 @@ bool Worker::expand_shardings(const Expansion& node, const std::vector<Sharding>
 void Worker::leave_out(Fate fate) {
   (fate == Fate::too_large ? counts.pruned_by_memory : counts.pruned_by_objective) +=
       std::ssize(placements_);
+}
+
+// No sharding makes a pass shorter.
+bool Worker::passes_are_too_slow(const Expansion& node, const Plan& plan) {
+  const PlanBound bound{.outside = shared_.job.job.training.stack.step_overhead,
+                        .busy = computing_of(node, plan)};
+  const auto is_too_slow = [&](Seconds span) {
+    return !shared_.has_room_for(value_of(with_span(bound, span)));
+  };
+  return is_too_slow(node.stages.busy()) || is_too_slow(node.stages.last_stage(plan));
+}
+
+// For their passes alone are too slow.
+bool Worker::leave_out_shardings(const std::vector<Sharding>& shardings, const Plan& plan) {
+  const bool repeats = recomputes(plan);
+  const auto illegal = std::ranges::count_if(shardings, [repeats](const Sharding& sharding) {
+    return repeats && sharding.without_recompute;
+  });
+  const auto places = std::ssize(placements_);
+  counts.illegal += illegal * places;
+  counts.pruned_by_objective += (std::ssize(shardings) - illegal) * places;
+  if (!repeats) {
+    for (Known& known : known_) known.settled = true;
+  }
+  return !count(std::ssize(shardings) * places) || !shared_.pricing_is_over();
 }
 
 // Not so where parameters' traffic stands in the passes: what hides behind copies slows no kernel.
@@ -329,11 +359,11 @@ void Worker::price_placements(Known& known) {
   }
 }
 
-// What is known of a plan before it is priced, the cheap first; nothing: it cannot enter the list.
-// Of its memory it knows the states of the average stage.
+// What is known of a plan before it is priced but for its memory, the cheap first; nothing: it
+// cannot enter the list.
 std::optional<PlanBound> Worker::leaf_bound(const Expansion& node, const Plan& plan,
                                             Seconds pipeline) {
-  PlanBound bound = plan_bound(shared_.job, shared_.shares, node.sums, plan);
+  PlanBound bound = time_bound(shared_.job, shared_.shares, node.sums, plan);
   bound.busy = computing_of(node, plan);
   const auto has_room_after = [&](Seconds span) {
     bound = with_span(bound, span);
@@ -368,8 +398,8 @@ Worker::Fate Worker::fate_by_bounds(const Expansion& node, const Plan& plan, Sec
   if (is_held_up(node, plan)) return Fate::held_up;
   std::optional<PlanBound> bound = leaf_bound(node, plan, pipeline);
   if (!bound) return Fate::too_slow;
+  if (shared_.aim == Aim::best && node.stages.is_too_full(plan)) return Fate::too_large;
   add_memory(node.stages.memory(plan), *bound);
-  if (too_large(*bound)) return Fate::too_large;
   return shared_.has_room_for(value_of(*bound)) ? Fate::open : Fate::too_slow;
 }
 

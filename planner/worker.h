@@ -59,6 +59,8 @@ class alignas(64) Worker {
   };
   bool take_named_layers(const Degrees& degrees, const ShapeRange& shape, Plan& plan) const;
   bool expand_shape(const Expansion& node, Plan& plan);
+  bool passes_are_too_slow(const Expansion& node, const Plan& plan);
+  bool leave_out_shardings(const std::vector<Sharding>& shardings, const Plan& plan);
   bool expand_shardings(const Expansion& node, const std::vector<Sharding>& shardings, Plan& plan);
   void expand_sharding(const Expansion& node, const std::vector<Sharding>& shardings,
                        std::size_t index, const Plan& plan);
