@@ -35,6 +35,12 @@ target_compile_options(trainyard_options INTERFACE
   $<$<BOOL:${TRAINYARD_WERROR}>:-Werror>)
 target_compile_definitions(trainyard_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 
+# For what computes: under sanitizers a test takes a fourth less time on it at -O1 than at -Og, with which the rest is compiled
+# sooner.
+add_library(trainyard_computes INTERFACE)
+add_library(trainyard::computes ALIAS trainyard_computes)
+target_compile_options(trainyard_computes INTERFACE $<$<CONFIG:Debug>:-O1>)
+
 if(TRAINYARD_SANITIZE)
   target_compile_options(trainyard_options INTERFACE
     -fsanitize=${TRAINYARD_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer

@@ -59,9 +59,9 @@ class ReplicaPricer {
 
   // Infinite where none fits.
   Seconds price(int microbatches) {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    Seconds best(kNever);
-    peak_ = Bytes(kNever);
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    Seconds best(kInfinite);
+    peak_ = Bytes(kInfinite);
     for (Plan& plan : plans_) {
       plan.microbatches = microbatches;
       estimate(job_, plan, scratch_);

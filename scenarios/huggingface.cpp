@@ -19,7 +19,7 @@
 namespace trainyard {
 namespace {
 
-using Keys = HuggingFaceConfig::Keys;
+using KeyNames = HuggingFaceConfig::Keys;
 
 constexpr Architecture kLlamaLike{};
 
@@ -88,7 +88,7 @@ void refuse_other_networks(HuggingFaceConfig& config) {
   }
 }
 
-int size(Reading& reading, Keys keys, int ClassSizes::*size, double most = 1e6) {
+int size(Reading& reading, KeyNames keys, int ClassSizes::*size, double most = 1e6) {
   const int value = reading.architecture.sizes.*size;
   if (reading.tower && value > 0 && reading.config.find(keys) == nullptr) {
     return of_class(reading, *keys.begin(), value);
@@ -106,8 +106,8 @@ int read_kv_heads(Reading& reading) {
     return config.flag({"multi_query"}, true) ? 1 : heads;
   }
   if (!config.flag({"multi_query_attention"}, true)) return heads;  // ChatGLM
-  const Keys keys = {"num_key_value_heads",   "num_kv_heads", "num_attention_groups",
-                     "multi_query_group_num", "n_head_kv",    "kv_n_heads"};
+  const KeyNames keys = {"num_key_value_heads",   "num_kv_heads", "num_attention_groups",
+                         "multi_query_group_num", "n_head_kv",    "kv_n_heads"};
   if (config.find(keys) != nullptr) return config.small_count(keys, heads);
   const int by_class = architecture.sizes.kv_heads;
   const bool fits = by_class > 0 && by_class != heads && heads % by_class == 0;
@@ -115,7 +115,7 @@ int read_kv_heads(Reading& reading) {
 }
 
 int read_head_dim(Reading& reading) {
-  const Keys keys = {"head_dim", "kv_channels", "attention_head_dim"};
+  const KeyNames keys = {"head_dim", "kv_channels", "attention_head_dim"};
   if (reading.config.find(keys) != nullptr) return reading.config.small_count(keys, 0);
   const int by_class = reading.architecture.sizes.head_dim;
   const bool same = by_class * reading.model.attention_heads == reading.model.hidden_size;
@@ -180,7 +180,7 @@ void read_biases(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   const Architecture& architecture = reading.architecture;
   LinearBiases biases = architecture.biases;
-  const Keys everywhere = {"use_bias", "add_bias_linear", "enable_bias", "bias"};
+  const KeyNames everywhere = {"use_bias", "add_bias_linear", "enable_bias", "bias"};
   if (config.find(everywhere) != nullptr) {
     const bool all = config.flag(everywhere, false);
     const bool mlp = all && architecture.type != "internlm2";
@@ -204,8 +204,8 @@ void read_biases(Reading& reading) {
 void read_ffn(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
-  const Keys keys = {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size",
-                     "ffn_dim"};
+  const KeyNames keys = {"intermediate_size_mlp", "intermediate_size", "n_inner", "ffn_hidden_size",
+                         "ffn_dim"};
   model.ffn_size = config.count(keys, 0);
   if (reading.architecture.type == "qwen") model.ffn_size /= 2;  // gate and up together
   if (model.ffn_size > 0) return;
@@ -222,13 +222,13 @@ void read_ffn(Reading& reading) {
 void read_shared_experts(Reading& reading) {
   HuggingFaceConfig& config = reading.config;
   Transformer& model = reading.model;
-  const Keys keys = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
-                     "moe_num_shared_experts"};
+  const KeyNames keys = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
+                         "moe_num_shared_experts"};
   model.shared_experts =
       config.small_count(keys, config.says_none(keys) ? 0 : reading.architecture.experts.shared);
   model.shared_expert_ffn_size = model.expert_ffn_size;
   if (reading.architecture.type == "arctic") model.shared_expert_ffn_size = model.hidden_size;
-  const Keys widths = {"shared_expert_intermediate_size", "shared_intermediate_size"};
+  const KeyNames widths = {"shared_expert_intermediate_size", "shared_intermediate_size"};
   const std::int64_t by_class =
       config.says_none(widths) ? 0 : reading.architecture.experts.shared_ffn_size;
   const std::int64_t whole = config.find(widths) == nullptr && by_class > 0
@@ -241,7 +241,7 @@ void read_shared_experts(Reading& reading) {
 }
 
 int read_expert_count(Reading& reading) {
-  const Keys keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
+  const KeyNames keys = {"num_local_experts", "n_routed_experts", "num_experts", "moe_num_experts"};
   HuggingFaceConfig& config = reading.config;
   if (config.find(keys) != nullptr) return config.small_count(keys, 0);
   const int by_class = reading.architecture.experts.experts;
@@ -260,17 +260,17 @@ void read_experts(Reading& reading) {
     }
     return;
   }
-  const Keys per_token = {"num_experts_per_tok",
-                          "num_experts_per_token",
-                          "experts_per_token",
-                          "moe_topk",
-                          "moe_k",
-                          "moe_top_k"};
+  const KeyNames per_token = {"num_experts_per_tok",
+                              "num_experts_per_token",
+                              "experts_per_token",
+                              "moe_topk",
+                              "moe_k",
+                              "moe_top_k"};
   const int by_class = architecture.experts.per_token;
   model.experts_per_token = by_class > 0 && config.find(per_token) == nullptr
                                 ? of_class(reading, *per_token.begin(), by_class)
                                 : config.required(per_token);
-  const Keys widths = {"moe_intermediate_size", "expert_ffn_hidden_size"};
+  const KeyNames widths = {"moe_intermediate_size", "expert_ffn_hidden_size"};
   const std::int64_t ffn_by_class = architecture.experts.ffn_size;
   const std::int64_t otherwise = config.count({"intermediate_size"}, model.ffn_size);
   model.expert_ffn_size = config.find(widths) == nullptr && ffn_by_class > 0

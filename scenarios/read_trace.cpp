@@ -18,9 +18,9 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLatestSpan = 1e17;  // us: beyond any clock
-constexpr double kLongest = 1e12;     // us that a trace covers: 11 days
-constexpr double kPicoseconds = 1e6;  // a microsecond
+constexpr double kLatestSpan = 1e17;    // us: beyond any clock
+constexpr double kLongestTrace = 1e12;  // us that a trace covers: 11 days
+constexpr double kPicoseconds = 1e6;    // a microsecond
 
 constexpr std::size_t kBlock = std::size_t{1} << 20;  // bytes read at a time
 
@@ -100,11 +100,11 @@ class TraceReader {
 
   // The first span that was read is the origin while there may be earlier ones to come.
   Picoseconds since_origin(double time) const {
-    const double after = std::clamp(time - origin_, -kLongest, kLongest);
+    const double after = std::clamp(time - origin_, -kLongestTrace, kLongestTrace);
     return Picoseconds(std::llround(after * kPicoseconds));
   }
   Picoseconds since_first(double time) const {
-    const double after = std::clamp(time - first_, 0.0, kLongest);
+    const double after = std::clamp(time - first_, 0.0, kLongestTrace);
     return Picoseconds(std::llround(after * kPicoseconds));
   }
 
@@ -242,9 +242,9 @@ Expected<SavedTrace> read_trace(const std::filesystem::path& file, const TraceRe
     return failure(file.string(), "found no \"traceEvents\"; allowed: a trace as JSON, unpacked");
   }
   if (reader.is_empty()) return failure(file.string(), "found no span of time in the trace");
-  if (reader.length() > kLongest) {
+  if (reader.length() > kLongestTrace) {
     return failure(file.string(), fmt::format("found spans {:.3g} s apart; allowed are {:.3g}",
-                                              reader.length() * 1e-6, kLongest * 1e-6));
+                                              reader.length() * 1e-6, kLongestTrace * 1e-6));
   }
   return reader.finish();
 }

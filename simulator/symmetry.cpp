@@ -13,7 +13,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNothing = -1;
 
 // Shares are sums of a few fractions: equal ones may differ in their last bits.
 std::int64_t rounded(double share) { return std::llround(share * 0x1p30); }
@@ -22,12 +22,12 @@ bool same_share(double a, double b) { return a == b || rounded(a) == rounded(b);
 // Shares added up by link.
 class LinkSums {
  public:
-  explicit LinkSums(std::size_t links) : place_(links, kNone) {}
+  explicit LinkSums(std::size_t links) : place_(links, kNothing) {}
 
   void add(std::span<const LinkUse> uses) {
     for (const LinkUse& use : uses) {
       std::int32_t& place = place_[static_cast<std::size_t>(use.link)];
-      if (place == kNone) {
+      if (place == kNothing) {
         place = static_cast<std::int32_t>(sums_.size());
         sums_.push_back(use);
       } else {
@@ -39,10 +39,10 @@ class LinkSums {
   std::span<const LinkUse> sums() const { return sums_; }
   bool has(const LinkUse& use) const {
     const std::int32_t place = place_[static_cast<std::size_t>(use.link)];
-    return place != kNone && same_share(sums_[static_cast<std::size_t>(place)].share, use.share);
+    return place != kNothing && same_share(sums_[static_cast<std::size_t>(place)].share, use.share);
   }
   void clear() {
-    for (const LinkUse& use : sums_) place_[static_cast<std::size_t>(use.link)] = kNone;
+    for (const LinkUse& use : sums_) place_[static_cast<std::size_t>(use.link)] = kNothing;
     sums_.clear();
   }
 
@@ -78,7 +78,7 @@ class LinkClasses {
     for (const LinkUse& load : loads) {
       std::int32_t& of = of_[static_cast<std::size_t>(load.link)];
       Part& part = last[static_cast<std::size_t>(of)];
-      if (part.of == kNone || part.share != load.share) {
+      if (part.of == kNothing || part.share != load.share) {
         const auto next = static_cast<std::int32_t>(all_.size());
         const auto [found, is_new] = parts.try_emplace({of, rounded(load.share)}, next);
         if (is_new) all_.push_back({of, pattern, load.share});
@@ -90,7 +90,7 @@ class LinkClasses {
 
   std::size_t size() const { return all_.size(); }
   std::int32_t of(std::int32_t link) const { return of_[static_cast<std::size_t>(link)]; }
-  bool is_used(std::int32_t of) const { return at(of).parent != kNone; }
+  bool is_used(std::int32_t of) const { return at(of).parent != kNothing; }
   // Of a class that the pattern uses.
   double load(std::int32_t of, std::int32_t pattern) const {
     while (at(of).pattern != pattern) of = at(of).parent;
@@ -99,12 +99,13 @@ class LinkClasses {
 
  private:
   struct Class {
-    std::int32_t parent = kNone;  // what it was before the pattern parted it; kNone: no pattern has
-    std::int32_t pattern = kNone;
+    std::int32_t parent =
+        kNothing;  // what it was before the pattern parted it; kNothing: no pattern has
+    std::int32_t pattern = kNothing;
     double share = 0;
   };
   struct Part {
-    std::int32_t of = kNone;
+    std::int32_t of = kNothing;
     double share = 0;
   };
   const Class& at(std::int32_t of) const { return all_[static_cast<std::size_t>(of)]; }
@@ -215,8 +216,8 @@ class Folding {
     for (std::size_t phase = 0; phase < of.kinds.size(); ++phase) {
       phases.push_back({of.phased.latency(phase), of.phased.bytes(phase), {}});
       const auto kind = static_cast<std::size_t>(of.kinds[phase]);
-      if (kind >= of_kind_.size()) of_kind_.resize(kind + 1, kNone);
-      if (of_kind_[kind] == kNone) {
+      if (kind >= of_kind_.size()) of_kind_.resize(kind + 1, kNothing);
+      if (of_kind_[kind] == kNothing) {
         const auto found = find_or_add(call, of.phased, phase);
         if (!found) return tl::unexpected(found.error());
         of_kind_[kind] = *found;
@@ -313,13 +314,13 @@ class Folding {
 
   // Those that carry anything, in the order of their first links.
   void number_classes() {
-    number_.assign(classes_.size(), kNone);
+    number_.assign(classes_.size(), kNothing);
     const std::span<const BytesPerSecond> capacities = fabric_.capacities();
     out_.class_of.reserve(capacities.size());
     for (std::size_t link = 0; link < capacities.size(); ++link) {
       const std::int32_t of = classes_.of(static_cast<std::int32_t>(link));
       std::int32_t& number = number_[static_cast<std::size_t>(of)];
-      if (number == kNone && classes_.is_used(of)) {
+      if (number == kNothing && classes_.is_used(of)) {
         number = static_cast<std::int32_t>(out_.capacities.size());
         out_.capacities.push_back(capacities[link]);
       }
@@ -347,7 +348,7 @@ class Folding {
   std::vector<Pattern> patterns_;
   std::map<std::pair<std::int32_t, std::int32_t>, std::vector<std::int32_t>> patterns_of_;
   // Of the group whose calls are being added.
-  std::int32_t group_ = kNone;
+  std::int32_t group_ = kNothing;
   std::int32_t first_pattern_ = 0;
   std::vector<std::int32_t> of_kind_;  // patterns
   std::vector<LinkUse> uses_;
@@ -369,7 +370,7 @@ std::vector<std::pair<std::int32_t, std::int32_t>> calls_in_use(const TaskGraph&
   for (const TaskList& list : graph.lists) {
     of_list.emplace_back();
     std::vector<std::int32_t> last(graph.calls.size(),
-                                   kNone);  // channel: mostly the next one's too
+                                   kNothing);  // channel: mostly the next one's too
     for (const Task& task : list.tasks) {
       if (task.call < 0 || last[static_cast<std::size_t>(task.call)] == task.channel) continue;
       last[static_cast<std::size_t>(task.call)] = task.channel;

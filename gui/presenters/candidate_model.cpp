@@ -15,7 +15,7 @@
 namespace trainyard {
 namespace {
 
-const int kFigures = static_cast<int>(plan_figures().size());
+const int kFigureColumns = static_cast<int>(plan_figures().size());
 
 const PlanFigure& figure_of(int column) { return plan_figures()[static_cast<std::size_t>(column)]; }
 
@@ -110,12 +110,13 @@ int CandidateModel::rowCount(const QModelIndex& parent) const {
 }
 
 int CandidateModel::columnCount(const QModelIndex& parent) const {
-  return parent.isValid() ? 0 : kFigures + int(more_columns);
+  return parent.isValid() ? 0 : kFigureColumns + int(more_columns);
 }
 
 QVariant CandidateModel::data(const QModelIndex& index, int role) const {
   if (!index.isValid()) return {};
-  if (index.column() >= kFigures) return more_data(index.row(), index.column() - kFigures, role);
+  if (index.column() >= kFigureColumns)
+    return more_data(index.row(), index.column() - kFigureColumns, role);
   const Candidate& candidate = at(index.row());
   const PlanFigure& figure = figure_of(index.column());
   switch (role) {
@@ -143,10 +144,10 @@ QVariant CandidateModel::headerData(int section, Qt::Orientation orientation, in
   if (orientation == Qt::Vertical) {
     return role == Qt::DisplayRole ? QVariant(section + 1) : QVariant();
   }
-  if (section >= kFigures) {
+  if (section >= kFigureColumns) {
     if (role != Qt::DisplayRole) return {};
-    if (section - kFigures == goodput_column) return axis_name(figure_axes());
-    return section - kFigures == recompute_column ? tr("Recompute") : tr("Schedule");
+    if (section - kFigureColumns == goodput_column) return axis_name(figure_axes());
+    return section - kFigureColumns == recompute_column ? tr("Recompute") : tr("Schedule");
   }
   if (role == Qt::DisplayRole) return figure_of(section).shown_head();
   return role == Qt::ToolTipRole ? figure_of(section).shown_label() : QVariant();

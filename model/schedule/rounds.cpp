@@ -47,7 +47,9 @@ enum class Passes { some, forward, both, backward };
 // turn before it. Where each pass waits for what it waited for a turn ago, all ends become later at
 // a pace of their own, until for one pass a faster one of the two that it waits for is the later.
 //
-// Plain numbers in seconds, for this is an inner loop of the search.
+// Plain numbers in seconds, for this is an inner loop of the search; `kStages`, of a short
+// pipeline, takes the loops over its stages apart (0: any number of them).
+template <int kStages>
 class Turns {
  public:
   Turns(PipelineShape shape, std::span<const PassTimes> times)
@@ -60,7 +62,7 @@ class Turns {
         ahead_((shape.chunks - 1) * shape.stages),
         first_(-last_ - ahead_),
         compared_at_(last_ + round_ / 4) {
-    for (Times* all : {&now_.all, &now_.forward}) std::fill_n(all->begin(), stages_ + 1, 0.0);
+    for (Times* all : {&now_.all, &now_.forward}) std::fill_n(all->begin(), stages() + 1, 0.0);
     if (round_ <= MarkedTurns::kMost) mark_unlike_turns();
   }
 
@@ -87,7 +89,7 @@ class Turns {
   }
 
  private:
-  using Times = std::array<double, kMostStagesInRounds + 1>;
+  using Times = std::array<double, (kStages > 0 ? kStages : kMostStagesInRounds) + 1>;
   // When the last pass of each stage ended, and the last forward pass of the stage before it: what
   // a stage waits for that comes from the other end of the pipeline stands behind the last stage,
   // and before the first.
@@ -137,11 +139,16 @@ class Turns {
   struct Front {
     int stage = 0, chunk = 0;
   };
+  void move(Front& front) const {
+    if (++front.stage < stages()) return;
+    front.stage = 0;
+    if (++front.chunk == chunks_) front.chunk = 0;
+  }
   void move(Front& front, int turns) const {
     front.stage += turns;
-    if (front.stage < stages_) return;
-    front.chunk += front.stage / stages_;
-    front.stage %= stages_;
+    if (front.stage < stages()) return;
+    front.chunk += front.stage / stages();
+    front.stage %= stages();
     if (front.chunk >= chunks_) front.chunk %= chunks_;
   }
   void start_chunks(int turn) {
@@ -149,7 +156,7 @@ class Turns {
     forward_time_[at(stage)] = time(stage, chunk).forward.value();
     // The first chunk of all waits for nobody.
     if (stage == 0) goes_round_ = chunk > 0;
-    move(at_forward_, 1);
+    move(at_forward_);
     if (turn >= 0) start_backward_chunk();
   }
   void start_backward_chunk() {
@@ -158,16 +165,16 @@ class Turns {
     backward_time_[at(stage)] = time(stage, chunks_ - 1 - chunk).backward().value();
     // The last chunk of all follows its own forward pass.
     if (behind == 0) comes_round_ = chunk > 0;
-    move(at_backward_, 1);
+    move(at_backward_);
   }
 
   // While the pipeline fills the first stages have no backward pass yet, while it drains no forward
   // pass.
   void play_ramp(int turn) {
-    const std::size_t forward = at(std::clamp(turn + ahead_ + stages_ - all_, 0, stages_));
-    const std::size_t forward_end = at(std::min(stages_, turn + ahead_ + stages_));
-    const std::size_t backward = at(turn < 0 ? stages_ : std::max(0, last_ - turn));
-    const std::size_t backward_end = at(std::min(stages_, all_ - turn + last_));
+    const std::size_t forward = at(std::clamp(turn + ahead_ + stages() - all_, 0, stages()));
+    const std::size_t forward_end = at(std::min(stages(), turn + ahead_ + stages()));
+    const std::size_t backward = at(turn < 0 ? stages() : std::max(0, last_ - turn));
+    const std::size_t backward_end = at(std::min(stages(), all_ - turn + last_));
     begin_turn();
     const double before =
         play_forward(forward, std::min(forward_end, backward), now_.forward[forward]);
@@ -177,13 +184,13 @@ class Turns {
   template <Passes passes>
   void play_all() {
     begin_turn();
-    if constexpr (passes == Passes::forward) play_forward(0, at(stages_), now_.forward[0]);
-    if constexpr (passes == Passes::both) play_both(0, at(stages_), now_.forward[0]);
-    if constexpr (passes == Passes::backward) play_backward(0, at(stages_));
+    if constexpr (passes == Passes::forward) play_forward(0, at(stages()), now_.forward[0]);
+    if constexpr (passes == Passes::both) play_both(0, at(stages()), now_.forward[0]);
+    if constexpr (passes == Passes::backward) play_backward(0, at(stages()));
   }
   void begin_turn() {
-    now_.forward[0] = goes_round_ ? now_.forward[at(stages_)] : 0;
-    now_.all[at(stages_)] = comes_round_ ? now_.all[0] : 0;
+    now_.forward[0] = goes_round_ ? now_.forward[at(stages())] : 0;
+    now_.all[at(stages())] = comes_round_ ? now_.all[0] : 0;
   }
   // Stages one after the other find what those behind them did in the turn before; what the stage
   // before did then is kept while its place is taken.
@@ -212,18 +219,18 @@ class Turns {
   // Turns of a round are counted from that in which stage 0 begins its first chunk.
   int in_round(int turn) const { return (turn - first_) % round_; }
   void mark_unlike_turns() {
-    for (const int turn : {0, stages_}) {
+    for (const int turn : {0, stages()}) {
       unlike_.mark(turn);            // `goes_round_`
       unlike_.mark(in_round(turn));  // `comes_round_`
     }
-    for (int stage = 0; stage < stages_; ++stage) {
+    for (int stage = 0; stage < stages(); ++stage) {
       int before = chunks_ - 1;
       for (int chunk = 0; chunk < chunks_; before = chunk++) {
         const PassTimes& own = time(stage, chunk);
         const PassTimes& other = time(stage, before);
-        if (own.forward != other.forward) unlike_.mark(chunk * stages_ + stage);
+        if (own.forward != other.forward) unlike_.mark(chunk * stages() + stage);
         if (own.backward() != other.backward()) {
-          unlike_.mark(in_round((chunks_ - 1 - before) * stages_ + last_ - stage));
+          unlike_.mark(in_round((chunks_ - 1 - before) * stages() + last_ - stage));
         }
       }
     }
@@ -231,7 +238,7 @@ class Turns {
 
   // Turns from `turn` on, before `end`, in which every stage does the same as in the first of them.
   int alike_turns(int turn, int end) const {
-    const int next = at_forward_.chunk * stages_ + at_forward_.stage;
+    const int next = at_forward_.chunk * stages() + at_forward_.stage;
     if (round_ > MarkedTurns::kMost || unlike_.has(next)) return 1;
     if (turn <= compared_at_) end = std::min(end, compared_at_ + 1);
     const int most = std::min(round_, next + end - turn - 1);
@@ -273,7 +280,7 @@ class Turns {
 
   // A backward pass waits for that of the stage behind.
   Awaited awaited_behind(std::size_t stage) const {
-    if (stage + 1 < at(stages_)) return awaited(&Ends::all, stage + 1);
+    if (stage + 1 < at(stages())) return awaited(&Ends::all, stage + 1);
     return comes_round_ ? awaited(&Ends::all, 0) : Awaited{};
   }
 
@@ -281,9 +288,9 @@ class Turns {
   template <Passes passes>
   int skip_alike(int most) {
     rounding_ = 1e-13 * now_.all[0];
-    const std::size_t stages = at(stages_);
-    Awaited before = goes_round_ ? awaited(&Ends::forward, stages) : Awaited{};
-    for (std::size_t i = 0; i < stages && most > 0; ++i) {
+    const std::size_t end_of_all = at(stages());
+    Awaited before = goes_round_ ? awaited(&Ends::forward, end_of_all) : Awaited{};
+    for (std::size_t i = 0; i < end_of_all && most > 0; ++i) {
       const Awaited own = awaited(&Ends::all, i);
       Awaited forward = own;
       if constexpr (passes != Passes::backward) {
@@ -296,7 +303,7 @@ class Turns {
         most = turns_at(own.pace(), forward, awaited_behind(i), most);
       }
     }
-    for (std::size_t i = 0; i < stages && most > 0; ++i) {
+    for (std::size_t i = 0; i < end_of_all && most > 0; ++i) {
       now_.all[i] += most * awaited(&Ends::all, i).pace();
       now_.forward[i + 1] += most * awaited(&Ends::forward, i + 1).pace();
     }
@@ -318,19 +325,22 @@ class Turns {
   }
   bool are_later(const Ends& before, double later) const {
     const double rounding = 1e-12 * now_.all[0];
-    for (std::size_t i = 0; i < at(stages_); ++i) {
+    for (std::size_t i = 0; i < at(stages()); ++i) {
       if (std::abs(now_.all[i] - before.all[i] - later) > rounding) return false;
       if (std::abs(now_.forward[i + 1] - before.forward[i + 1] - later) > rounding) return false;
     }
     return true;
   }
   void copy_ends(Ends& to) const {
-    for (std::size_t i = 0; i < at(stages_); ++i) {
-      to.all[i] = now_.all[i];
-      to.forward[i + 1] = now_.forward[i + 1];
-    }
+    std::copy_n(now_.all.begin(), at(stages()), to.all.begin());
+    std::copy_n(now_.forward.begin() + 1, at(stages()), to.forward.begin() + 1);
   }
 
+  // Known where the class is made, if it can be.
+  int stages() const {
+    if constexpr (kStages > 0) return kStages;
+    return stages_;
+  }
   static std::size_t at(int stage) { return static_cast<std::size_t>(stage); }
   const PassTimes& time(int stage, int chunk) const { return times_[at(stage * chunks_ + chunk)]; }
 
@@ -374,7 +384,16 @@ bool chunks_are_unlike(PipelineShape shape, std::span<const PassTimes> times) {
 }
 
 Seconds span_of_rounds(PipelineShape shape, std::span<const PassTimes> times) {
-  return Turns(shape, times).run();
+  switch (shape.stages) {
+    case 2:
+      return Turns<2>(shape, times).run();
+    case 4:
+      return Turns<4>(shape, times).run();
+    case 8:
+      return Turns<8>(shape, times).run();
+    default:
+      return Turns<0>(shape, times).run();
+  }
 }
 
 }  // namespace trainyard

@@ -16,7 +16,6 @@ constexpr auto kFp16 = static_cast<std::size_t>(Dtype::fp16);
 constexpr auto kBf16 = static_cast<std::size_t>(Dtype::bf16);
 constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
 constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
-constexpr NumberShape kPart{.least = 0, .most = 1};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};
 
 // One key a dtype; an absent one is not supported and stays 0.

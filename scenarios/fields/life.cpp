@@ -7,9 +7,8 @@
 namespace trainyard {
 namespace {
 
-using Law = Named<FailureLaw>;
-constexpr std::array kLaws = {Law{"exponential", FailureLaw::exponential},
-                              Law{"weibull", FailureLaw::weibull}};
+constexpr std::array kLaws = {Named<FailureLaw>{"exponential", FailureLaw::exponential},
+                              Named<FailureLaw>{"weibull", FailureLaw::weibull}};
 using Elastic = Named<ElasticPolicy>;
 constexpr std::array kElastic = {Elastic{"wait", ElasticPolicy::wait},
                                  Elastic{"shrink", ElasticPolicy::shrink},

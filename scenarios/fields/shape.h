@@ -32,6 +32,7 @@ struct NumberShape {
   double least = 0, most = 1;
   bool least_allowed = true;  // false: greater than `least`
 };
+inline constexpr NumberShape kPart{.least = 0, .most = 1};  // of a whole
 struct FlagShape {};
 struct TextShape {                 // one line
   std::string_view pattern;        // regular expression (ECMA-262); empty: any text

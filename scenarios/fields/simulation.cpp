@@ -74,9 +74,8 @@ const Section<DegradedLinks>& degraded_links_section() {
   return section;
 }
 
-using Law = Named<LengthLaw>;
-constexpr std::array kLengthLaws = {Law{"uniform", LengthLaw::uniform},
-                                    Law{"lognormal", LengthLaw::lognormal}};
+constexpr std::array kLengthLaws = {Named<LengthLaw>{"uniform", LengthLaw::uniform},
+                                    Named<LengthLaw>{"lognormal", LengthLaw::lognormal}};
 constexpr CountShape kLength{.most = 1e8};
 
 // A number a line; empty lines are passed over.

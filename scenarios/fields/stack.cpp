@@ -9,7 +9,6 @@ namespace {
 constexpr NumberShape kFactor{.least = 0, .most = 100, .least_allowed = false};
 constexpr NumberShape kFactorOrZero{.least = 0, .most = 100};
 constexpr NumberShape kBytesAnElement{.least = 0, .most = 1000};
-constexpr NumberShape kPart{.least = 0, .most = 1};
 
 const Section<StackOverlap>& stack_overlap_section() {
   using O = StackOverlap;

@@ -9,7 +9,7 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kLongest = 100'000;  // entries
+constexpr std::size_t kMostEntries = 100'000;
 constexpr int kDeepest = 64;
 
 Error no_list(std::string_view text) {
@@ -52,7 +52,7 @@ class ListParser {
     List values = product(depth);
     while (values && take('+')) {
       const List more = product(depth);
-      if (!more || values->size() + more->size() > kLongest) return std::nullopt;
+      if (!more || values->size() + more->size() > kMostEntries) return std::nullopt;
       values->insert(values->end(), more->begin(), more->end());
     }
     return values;
@@ -66,7 +66,7 @@ class ListParser {
       const std::vector<int> once = std::move(*values);
       const int copies = once.empty() ? 0 : *times;
       repeated_ += once.size() * static_cast<std::size_t>(copies);
-      if (repeated_ > kLongest) return std::nullopt;
+      if (repeated_ > kMostEntries) return std::nullopt;
       values.emplace();
       for (int i = 0; i < copies; ++i) values->insert(values->end(), once.begin(), once.end());
     }
@@ -84,7 +84,7 @@ class ListParser {
     if (take(']')) return values;
     do {
       const auto value = number();
-      if (!value || values.size() >= kLongest) return std::nullopt;
+      if (!value || values.size() >= kMostEntries) return std::nullopt;
       values.push_back(*value);
     } while (take(','));
     return take(']') ? List(values) : std::nullopt;
@@ -126,8 +126,8 @@ std::optional<std::string> written_out(std::string_view text) {
   while (!text.empty()) {
     const auto unit = take_unit(text);
     const auto times = unit ? take_times(text) : std::nullopt;
-    if (!times || *times > kLongest) return std::nullopt;
-    if (out.size() + unit->size() * *times > kLongest) return std::nullopt;
+    if (!times || *times > kMostEntries) return std::nullopt;
+    if (out.size() + unit->size() * *times > kMostEntries) return std::nullopt;
     for (std::size_t i = 0; i < *times; ++i) out += *unit;
   }
   return out;

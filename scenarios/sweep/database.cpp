@@ -13,8 +13,8 @@ namespace {
 
 // One line, whatever of a broken file the message repeats.
 tl::unexpected<Error> error_of(sqlite3* connection) {
-  constexpr std::size_t kLongest = 200;
-  std::string message = std::string(sqlite3_errmsg(connection)).substr(0, kLongest);
+  constexpr std::size_t kLongestMessage = 200;
+  std::string message = std::string(sqlite3_errmsg(connection)).substr(0, kLongestMessage);
   const auto control = [](unsigned char c) { return c < ' '; };
   std::ranges::replace_if(message, control, '?');
   return failure("", std::move(message));
