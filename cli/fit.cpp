@@ -3,6 +3,7 @@
 // trainyard fit COLLECTIVES.json --fabric NAME -o FABRIC.json · fit --check … --fabric NAME
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -38,6 +39,12 @@ Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem
   for (const std::filesystem::path& file : files) {
     auto table = read_kernel_table(file);
     if (!table) return tl::unexpected(std::move(table.error()));
+    // Its rows would count twice.
+    const auto same = std::ranges::find(tables, table->digest, &KernelTable::digest);
+    if (same != tables.end()) {
+      return failure(table->file,
+                     fmt::format("found the rows of {}; allowed: every table once", same->file));
+    }
     tables.push_back(*std::move(table));
   }
   return tables;

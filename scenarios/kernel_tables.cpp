@@ -14,6 +14,8 @@
 namespace trainyard {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // which spreadsheets write
+
 std::vector<std::string_view> cells_of(std::string_view line) {
   std::vector<std::string_view> cells;
   while (true) {
@@ -71,6 +73,7 @@ std::string digest_of(std::string_view text) {
 
 Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name) {
   std::string_view rest = text;
+  if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   const std::string_view header = take_line(rest);
   KernelTable table{name, family_of(cells_of(header)), {}, digest_of(text)};
   if (table.family == nullptr) {

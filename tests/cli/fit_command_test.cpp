@@ -62,6 +62,18 @@ TEST(FitCommand, RefusesATableInMilliseconds) {
   EXPECT_FALSE(exists(out));
 }
 
+TEST(FitCommand, TakesATableOnce) {
+  const auto table = write_scratch("curve.csv", curve_rows());
+  const auto copy = write_scratch("copy.csv", curve_rows());
+  const Ran ran = run_trainyard("fit --check " + quoted(table) + " " + quoted(copy) +
+                                " --device a100-sxm-80gb");
+  EXPECT_EQ(ran.status, 2);
+  const auto lines = lines_of(ran.err);
+  ASSERT_EQ(lines.size(), 1U) << ran.err;
+  EXPECT_NE(lines[0].find("copy.csv: found the rows of "), std::string::npos) << lines[0];
+  EXPECT_NE(lines[0].find("curve.csv; allowed: every table once"), std::string::npos) << lines[0];
+}
+
 TEST(FitCommand, NamesARowThatLacksAColumn) {
   const auto table = write_scratch("short.csv", curve_rows() + "all_gather,2,4096\n");
   const Ran ran = run_trainyard("fit --check " + quoted(table) + " --device a100-sxm-80gb");

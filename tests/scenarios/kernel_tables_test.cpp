@@ -91,6 +91,15 @@ TEST(KernelTable, RefusesOtherHeadersAndEmptyTables) {
   EXPECT_EQ(table_error(kGemmHead), "t.csv: found no rows; allowed: one or more");
 }
 
+TEST(KernelTable, MayBeginWithAByteOrderMark) {
+  const std::string rows = kGemmHead + "fp8,64,128,256,10.5\n";
+  const auto plain = parse_kernel_table(rows, "t.csv");
+  const auto marked = parse_kernel_table("\xEF\xBB\xBF" + rows, "t.csv");
+  ASSERT_TRUE(marked) << marked.error().message;
+  EXPECT_EQ(marked->family, plain->family);
+  EXPECT_EQ(std::get<std::vector<GemmSample>>(marked->samples).size(), 1U);
+}
+
 // FNV-1a of the text, by the reference implementation: fnv1a64("dtype,…") in Python.
 TEST(KernelTable, CarriesADigestOfItsBytes) {
   const auto a = parse_kernel_table(kGemmHead + "fp8,64,128,256,10.5\n", "t.csv");
