@@ -121,8 +121,8 @@ class Constraint::Parser {
   }
 
   Expected<void> parenthesis() {
-    constexpr int kDeepest = 64;
-    if (++depth_ > kDeepest) return refuse("at most 64 parentheses inside each other");
+    constexpr int kMostParentheses = 64;
+    if (++depth_ > kMostParentheses) return refuse("at most 64 parentheses inside each other");
     ++at_;
     if (auto done = chain(0); !done) return done;
     skip_blanks();
