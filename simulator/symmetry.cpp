@@ -99,8 +99,8 @@ class LinkClasses {
 
  private:
   struct Class {
-    std::int32_t parent =
-        kNothing;  // what it was before the pattern parted it; kNothing: no pattern has
+    // What it was before the pattern parted it; kNothing: no pattern has.
+    std::int32_t parent = kNothing;
     std::int32_t pattern = kNothing;
     double share = 0;
   };
