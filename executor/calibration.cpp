@@ -176,11 +176,10 @@ Stack fitted_stack(const HostSamples& samples, const Device& device) {
   const Seconds memory_bound =
       steps.memory_bound.time * more - steps.memory_bound_runs * device.rates.launch;
   stack.memory_traffic = std::max(0.01, memory_bound * rate / steps.memory_bound.traffic);
-  const double per_logit = 1 / (steps.logits * stack.memory_traffic);
   const Bytes forward = steps.cross_entropy * more * rate;
   const Bytes backward = steps.cross_entropy_gradient * more * rate;
-  stack.cross_entropy_forward_bytes = forward.value() * per_logit;
-  stack.cross_entropy_backward_bytes = backward.value() * per_logit;
+  stack.cross_entropy_forward_bytes = forward.value() / steps.logits;
+  stack.cross_entropy_backward_bytes = backward.value() / steps.logits;
   return stack;
 }
 

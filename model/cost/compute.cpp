@@ -12,9 +12,8 @@ namespace trainyard {
 namespace {
 
 // Traffic that is no fused minimum.
-bool counted_whole(const Stack& stack, const Operator& op) {
-  const bool entropy = stack.eager_gradients && op.kind == OperatorKind::cross_entropy;
-  return entropy || is_sequence_copy(op.kind);
+bool counted_whole(const Operator& op) {
+  return op.kind == OperatorKind::cross_entropy || is_sequence_copy(op.kind);
 }
 
 // Whether its GEMM is in the precision of the head.
@@ -120,7 +119,7 @@ OperatorTime operator_time(const Device& device, const Training& training, const
     case OperatorClass::memory_bound:
       break;
   }
-  const double factor = counted_whole(training.stack, op) ? 1 : training.stack.memory_traffic;
+  const double factor = counted_whole(op) ? 1 : training.stack.memory_traffic;
   return {memory_bound_time(device, op.forward_traffic * factor),
           memory_bound_time(device, op.backward_traffic * factor), Seconds(0)};
 }

@@ -88,11 +88,11 @@ struct Stack {
   bool dropout = false;           // masks of one byte an element are saved
   double memory_traffic = 1;      // traffic of memory-bound operators over the fused minimum
   // PyTorch's autograd runs one operation after another: the gradients of biases, of norms' weights
-  // and of queries, keys and values put together are kernels of their own, and what cross-entropy
-  // moves is counted operation by operation, so that `memory_traffic` is not of it.
+  // and of queries, keys and values put together are kernels of their own.
   bool eager_gradients = false;
-  bool fused_cross_entropy = true;          // two all-reduces instead of three
-  double cross_entropy_forward_bytes = 10;  // traffic a logit
+  bool fused_cross_entropy = true;  // two all-reduces instead of three
+  // Traffic a logit, counted kernel by kernel: `memory_traffic` is not of it.
+  double cross_entropy_forward_bytes = 10;
   double cross_entropy_backward_bytes = 8;
   double saved_logit_bytes = 6;  // memory held for a logit at its peak, its gradient included
 

@@ -164,13 +164,12 @@ std::vector<Field<Stack>> kernel_fields() {
              "traffic of memory-bound operators over the fused minimum", kFactor),
       flag("eager_gradients", &S::eager_gradients,
            "gradients of biases, of norms' weights and of queries, keys and values put together "
-           "are kernels of their own; the bytes of cross-entropy are counted, without "
-           "`memory_traffic`"),
+           "are kernels of their own"),
       flag("fused_cross_entropy", &S::fused_cross_entropy, "two all-reduces instead of three"),
-      number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes, "traffic a logit",
-             kBytesAnElement),
-      number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes, "traffic a logit",
-             kBytesAnElement),
+      number("cross_entropy_forward_bytes", &S::cross_entropy_forward_bytes,
+             "traffic a logit, all of it: `memory_traffic` is not of it", kBytesAnElement),
+      number("cross_entropy_backward_bytes", &S::cross_entropy_backward_bytes,
+             "traffic a logit, as forward's", kBytesAnElement),
       number("saved_logit_bytes", &S::saved_logit_bytes, "memory of a logit at its peak",
              kBytesAnElement),
       flag("deduplicated_dispatch", &S::deduplicated_dispatch,

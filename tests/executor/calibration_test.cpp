@@ -93,7 +93,7 @@ TEST(CalibratedDevice, HasTheSlowdownThatWasMeasuredOfIt) {
 }
 
 // Memory at 0.5 TB/s in a step, norms and the like at 0.25 TB/s, so that they count twice. Logits
-// at 0.1 ns forward: 1e-10 · 5e11 / 2 = 25 bytes; backward twice as many.
+// at 0.1 ns forward: 1e-10 · 5e11 = 50 bytes; backward twice as many.
 HostSamples samples_of_steps() {
   HostSamples samples = plain_samples();
   StepSamples& steps = samples.steps;
@@ -114,8 +114,8 @@ TEST(CalibratedStack, GivesBackTheStepsItWasFittedTo) {
   EXPECT_NEAR(device->rates.memory, 0.5, 1e-9);
   const Stack stack = fitted_stack(samples, *device);
   EXPECT_NEAR(stack.memory_traffic, 2, 1e-9);
-  EXPECT_NEAR(stack.cross_entropy_forward_bytes, 25, 1e-6);
-  EXPECT_NEAR(stack.cross_entropy_backward_bytes, 50, 1e-6);
+  EXPECT_NEAR(stack.cross_entropy_forward_bytes, 50, 1e-6);
+  EXPECT_NEAR(stack.cross_entropy_backward_bytes, 100, 1e-6);
   EXPECT_NEAR(stack.attention_backward, 3, 1e-9);
   EXPECT_FALSE(stack.overlap.data_parallel);
 }
