@@ -197,7 +197,7 @@ class Translation {
       if (mtp_) stage.own.assign(at(job_.job.model.mtp_layers), mtp_layer());
       stage.head += gathered_at_head(head);
     }
-    stage.time += sends_in_passes(stack, plan_, send_time(job_, plan_, links_), index).total();
+    stage.time += sends_in_passes(stack, plan_, pipeline_sends(job_, plan_, links_), index).total();
     stage.capacity =
         (job_.job.cluster.device.memory - stack.runtime_memory) / (1 + stack.fragmentation);
     return stage;

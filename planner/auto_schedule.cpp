@@ -105,7 +105,9 @@ std::optional<PassOrderProblem> pass_order_problem(const PreparedJob& job, const
   const Estimate all = under(job, plan, "gpipe");
   PassOrderProblem problem{.microbatches = plan.microbatches, .stages = few.passes};
   // Sends that nothing hides are in the passes already.
-  if (plan.overlap.pipeline) problem.send = send_time(job, plan, plan_links(job, plan));
+  if (plan.overlap.pipeline) {
+    problem.send = pipeline_sends(job, plan, plan_links(job, plan)).between;
+  }
   problem.most_in_flight.reserve(few.stages.size());
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
     problem.most_in_flight.push_back(most_in_flight(job, plan, few, all, stage));

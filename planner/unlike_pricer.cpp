@@ -140,10 +140,11 @@ Seconds PipelinePricer::Crossing::added_to(const Side& side) const {
 }
 
 PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::size_t other,
-                                                       std::size_t stage, const Plan& plan) const {
+                                                       std::size_t stage, int boundary,
+                                                       const Plan& plan) const {
   const PreparedJob& own = whole_[group];
   PlanLinks links = plan_links(own, plan);
-  const Seconds near = send_time(own, plan, links);
+  const Seconds near = pipeline_sends(own, plan, links).behind(boundary);
   const auto [bandwidth, latency] = boundary_between(job_.cluster, group, other);
   links.pipeline = {.size = 2,
                     .ranks_per_domain = 1,
@@ -153,7 +154,7 @@ PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::s
                     .across = bandwidth,
                     .across_all_to_all = bandwidth,
                     .across_latency = latency};
-  const Seconds far = send_time(own, plan, links);
+  const Seconds far = pipeline_sends(own, plan, links).between;
   return {stage, far, std::max(Seconds(0), far - near)};
 }
 
@@ -163,8 +164,9 @@ std::vector<PipelinePricer::Crossing> PipelinePricer::crossings(const Plan& plan
   std::size_t stage = 0;
   for (std::size_t i = 0; i + 1 < order.size(); ++i) {
     stage += as_size(stages_of(plan, order[i]));
-    all.push_back({side_of(order[i], order[i + 1], stage - 1, plan),
-                   side_of(order[i + 1], order[i], stage, plan), plan.overlap.pipeline,
+    const int boundary = static_cast<int>(stage) - 1;
+    all.push_back({side_of(order[i], order[i + 1], stage - 1, boundary, plan),
+                   side_of(order[i + 1], order[i], stage, boundary, plan), plan.overlap.pipeline,
                    job_.training.stack.overlap_slowdown});
   }
   return all;

@@ -53,7 +53,8 @@ class PipelinePricer {
     void add_to(std::vector<PassTimes>& passes) const;
     Seconds added_to(const Side& side) const;
   };
-  Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage,
+  // `boundary`: the stage before it.
+  Crossing::Side side_of(std::size_t group, std::size_t other, std::size_t stage, int boundary,
                          const Plan& plan) const;
   std::vector<Crossing> crossings(const Plan& plan, const Order& order) const;
   static Seconds pace_of(const std::vector<PassTimes>& passes,

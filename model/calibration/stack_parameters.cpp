@@ -105,16 +105,16 @@ constexpr std::array kParameters = {
                    .set = [](Stack& s, double v) { s.step_overhead = Seconds(v); },
                    .applies = always,
                    .source = "a loader's hand-over, a loss that is read, a log line"},
-    StackParameter{
-        .name = "rank_spread",
-        .prior = 0.005,
-        .spread = 0.7,
-        .lowest = 0.0005,
-        .highest = 0.05,
-        .set = [](Stack& s, double v) { s.rank_spread = v; },
-        .applies = always,
-        .source = "half a percent, assumed; Sinha et al. 2022 (arXiv 2208.11035) measured 8 % "
-                  "between devices of one type, 22 at most, on V100 and others"},
+    StackParameter{.name = "rank_spread",
+                   .prior = 0.005,
+                   .spread = 0.7,
+                   .lowest = 0.0005,
+                   .highest = 0.05,
+                   .set = [](Stack& s, double v) { s.rank_spread = v; },
+                   .applies = always,
+                   .source =
+                       "half a percent, assumed; Sinha et al. 2022 (arXiv 2208.11035) measured 8 % "
+                       "between devices of one type, 22 at most, on V100 and others"},
     StackParameter{.name = "sharded_update_per_rank",
                    .prior = 2.7e-3,
                    .spread = 0.3,

@@ -19,7 +19,7 @@ struct SharedCosts {
   const PlanLinks& links;
   StageCosts layers;
   ExchangeUse use;
-  Seconds send;  // of one micro-batch to the next stage
+  PipelineSends sends;
   PricedMessages prices;
 };
 
@@ -29,7 +29,7 @@ SharedCosts shared_costs(const PreparedJob& job, const Plan& plan, const PlanLin
   SharedCosts shared{
       links, stage_costs(job, plan, links, tensor, table),
       plan.overlap.data_parallel ? exchange_use(job, plan, links, tensor) : ExchangeUse{},
-      send_time(job, plan, links), PricedMessages(links)};
+      pipeline_sends(job, plan, links), PricedMessages(links)};
   add_second_gathers(plan, shared.layers);
   return shared;
 }
@@ -133,8 +133,15 @@ CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPa
                           const PassTimes& blocked, StageEstimate& stage, StageWork& work) {
   PassTimes beside = stage.passes;
   add_times(blocked, 1, beside);
-  const Seconds before_passes = copies_before_passes(copies, share, beside, ends);
+  Seconds before_passes = copies_before_passes(copies, share, beside, ends);
   work.copies = exposed_copies(copies, share, beside, ends);
+  // While a pipeline drains, a stage waits for the next micro-batch's backward pass about as long
+  // as a forward pass takes: what sums of gradients cross the link for longer than a pass is gone
+  // then.
+  const bool sums_alone = copies.gradients.total() > Seconds(0) && copies.activations <= Seconds(0);
+  if (sums_alone && copies.chunks == 1) {
+    before_passes += std::min(work.copies.backward(), beside.forward);
+  }
   add_times(work.copies, 1, work.layers);
   add_times(work.copies, 1, stage.passes);
   stage.exposed.offload += work.copies.total();
@@ -143,11 +150,12 @@ CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPa
 
 // Sends stand in every pass, whole or by what they take from the compute beside them; those that
 // the stack overlaps show once more in the fill and drain of the pipeline (see `fill_time`).
-void add_sends(const Job& job, const Plan& plan, Seconds send, int index, StageEstimate& stage) {
-  const PassTimes sends = sends_in_passes(job.training.stack, plan, send, index);
-  stage.passes.forward += sends.forward;
-  stage.passes.input_gradient += sends.input_gradient;
-  stage.exposed.pipeline += sends.total();
+void add_sends(const Job& job, const Plan& plan, const PipelineSends& sends, int index,
+               StageEstimate& stage) {
+  const PassTimes shown = sends_in_passes(job.training.stack, plan, sends, index);
+  stage.passes.forward += shown.forward;
+  stage.passes.input_gradient += shown.input_gradient;
+  stage.exposed.pipeline += shown.total();
 }
 
 // What a forward pass beside a backward pass saves: the exchange of experts' tokens of one stands
@@ -219,7 +227,7 @@ StageEnds fill_stage(const PreparedJob& job, const Plan& plan, SharedCosts& shar
   const auto data = data_parallel_cost(job, plan, shared.links, held, work, shared.prices);
   add_times(data.microbatch, 1, work.layers);
   copies.step.start += copies_of_first_passes(offload, plan, work.stage, share, work.layers);
-  add_sends(job.job, plan, shared.send, static_cast<int>(index), stage);
+  add_sends(job.job, plan, shared.sends, static_cast<int>(index), stage);
   stage.passes.forward += data.microbatch.forward;
   stage.passes.input_gradient += data.microbatch.input_gradient;
   stage.passes.weight_gradient += data.microbatch.weight_gradient;
@@ -380,7 +388,7 @@ double expected_maximum(double n) {
                  (1 + u * (1.432788 + u * (0.189269 + u * 0.001308)));
 }
 
-void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds ends,
+void fill_step(const PreparedJob& job, const Plan& plan, const PipelineSends& sends, StepEnds ends,
                Pipeline pipeline, Estimate& out) {
   out.slowest_stage = argmax_stage(out, [](const StageEstimate& s) { return s.passes.total(); });
   const StageEstimate& slowest = out.stages[static_cast<std::size_t>(out.slowest_stage)];
@@ -394,9 +402,10 @@ void fill_step(const PreparedJob& job, const Plan& plan, Seconds send, StepEnds 
   if (pipeline == Pipeline::scheduled) {
     const Seconds span = pipeline_time(job, plan, out) - hidden_in_ramp(plan, ends);
     parts.bubble = std::max(Seconds(0), span - busy);
-    parts.pipeline += waits_for_sends(plan, out.passes, send);
+    parts.pipeline += waits_for_sends(plan, out.passes, sends);
   }
-  parts.pipeline += fill_time(plan, out.chunk_passes.empty() ? out.passes : out.chunk_passes, send);
+  parts.pipeline += fill_time(job.job.training.stack, plan,
+                              out.chunk_passes.empty() ? out.passes : out.chunk_passes, sends);
   const Seconds copies = std::min(ends.copies, ends.start + ends.end);
   parts.data_parallel += ends.start + ends.end + ends.lost - copies;
   parts.offload += copies;
@@ -493,7 +502,7 @@ void price(const PreparedJob& job, const Plan& plan, const PlanLinks& links, Pip
   out.passes.resize(stages);
   SharedCosts shared = shared_costs(job, plan, links, table);
   const StepEnds ends = fill_stages(job, plan, shared, out);
-  fill_step(job, plan, shared.send, ends, pipeline, out);
+  fill_step(job, plan, shared.sends, ends, pipeline, out);
   fill_rates(job, plan, out);
   fill_memory(job, out);
   const Cluster& cluster = job.job.cluster;

@@ -78,28 +78,45 @@ PassTraffic embedding_traffic(const Plan& plan, const TensorTraffic& tensor);
 LayerTraffic head_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                           const TensorTraffic& tensor);
 
-// One pipeline send of one micro-batch in one direction.
-Seconds send_time(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
+// A message of one micro-batch from a stage to the next, or back: neighbours in one NVLink domain
+// have its links, the others those between domains.
+struct PipelineSends {
+  Seconds within;            // of a domain that has several stages, but not all of them
+  Seconds between;           // all others, that from the last stage to the first among them
+  int stages_in_domain = 1;  // next to each other, where they have `within`
+  // From `stage` to the next, −1 from the last to the first.
+  Seconds behind(int stage) const { return (stage + 1) % stages_in_domain == 0 ? between : within; }
+  // From the first of `stages` to the last.
+  Seconds on_the_way(int stages) const;
+};
+PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const PlanLinks& links);
 
-// What messages to and from other stages, of `send` each, add to the passes of one micro-batch on a
-// stage. Where the stack does not overlap them, all that it sends. Else what they
+// What messages to and from other stages add to the passes of one micro-batch on a stage. Where the
+// stack does not overlap them, all that it sends, at the pace of the slowest boundary: every stage
+// waits for its neighbours' exchanges as they for theirs. (14.6 B on two nodes, one boundary of
+// fifteen between them, is predicted 4 to 9 % too fast with interleaved stages if each boundary has
+// its own time, and 2 too fast so: Qi et al. 2023.) Else what they
 // take from the compute beside them, on both sides of each: NCCL's send and receive kernels hold
 // multiprocessors while they wait (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and
 // 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right
 // (NeMo 24.07).
-PassTimes sends_in_passes(const Stack& stack, const Plan& plan, Seconds send, int stage);
+PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSends& sends,
+                          int stage);
 
 // What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
 // a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
 // back of one micro-batch; with several chunks it goes round as often, as far as the slowest
 // stage's other micro-batches do not take as long.
-Seconds fill_time(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
+// In that time no compute stands beside them, to which they are charged on both of their sides.
+Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
+                  const PipelineSends& sends);
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
 // the time in which it goes through all of them and back, with 2(k − 1) sends, over k. What that is
 // more than the slowest stage takes, in the micro-batches that neither fill nor drain the pipeline.
 // So it is with the pairs of passes of DualPipe, whose stages wait for their neighbours before
 // each.
-Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes, Seconds send);
+Seconds waits_for_sends(const Plan& plan, std::span<const PassTimes> passes,
+                        const PipelineSends& sends);
 
 // Tokens of one micro-batch on one rank: b·s/c.
 double tokens_per_rank(const PreparedJob& job, const Plan& plan);

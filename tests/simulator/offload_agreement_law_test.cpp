@@ -81,7 +81,7 @@ const std::vector<Named>& draws() {
         {.gradients = kHost},
         RecomputeMode::none,
         0.01,
-        0.055,
+        0.05,
         0.005,
         0.045}},
       {"all",

@@ -336,7 +336,7 @@ TEST(ProgramAgreement, SendsCarryTheBytesOfTheTraffic) {
     });
     const int boundaries = c.plan.pipeline_parallel * c.plan.virtual_stages - 1;
     const Seconds expected =
-        send_time(c.job, c.plan, links) * (2.0 * boundaries * c.plan.microbatches);
+        pipeline_sends(c.job, c.plan, links).between * (2.0 * boundaries * c.plan.microbatches);
     expect_close(sent.value(), expected.value(), "pipeline");
   }
 }
