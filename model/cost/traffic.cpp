@@ -441,8 +441,10 @@ Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTime
   if (!plan.overlap.pipeline || plan.pipeline_parallel == 1) return Seconds(0);
   const PipelineShape shape = pipeline_shape(plan);
   const Seconds one_way = sends.on_the_way(shape.stages);
-  Seconds shown = 2 * one_way * std::max(0.0, 1 - 2 * stack.overlap_slowdown);
-  if (shape.route != Route::loop || shape.chunks == 1) return shown;
+  if (shape.route != Route::loop || shape.chunks == 1) {
+    return 2 * one_way * std::max(0.0, 1 - 2 * stack.overlap_slowdown);
+  }
+  Seconds shown = 2 * one_way;
   const Seconds round = one_way + sends.between;
   const auto chunks = static_cast<std::size_t>(shape.chunks);
   for (std::size_t chunk = 1; chunk < chunks; ++chunk) {

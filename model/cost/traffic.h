@@ -107,7 +107,8 @@ PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSe
 // a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
 // back of one micro-batch; with several chunks it goes round as often, as far as the slowest
 // stage's other micro-batches do not take as long.
-// In that time no compute stands beside them, to which they are charged on both of their sides.
+// With one chunk a stage no compute stands beside them then, to which they are charged on both of
+// their sides.
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
                   const PipelineSends& sends);
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
