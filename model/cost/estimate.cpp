@@ -133,15 +133,8 @@ CopiesOfStage add_offload(const OffloadCopies& copies, double share, const EndPa
                           const PassTimes& blocked, StageEstimate& stage, StageWork& work) {
   PassTimes beside = stage.passes;
   add_times(blocked, 1, beside);
-  Seconds before_passes = copies_before_passes(copies, share, beside, ends);
+  const Seconds before_passes = copies_before_passes(copies, share, beside, ends);
   work.copies = exposed_copies(copies, share, beside, ends);
-  // While a pipeline drains, a stage waits for the next micro-batch's backward pass about as long
-  // as a forward pass takes: what sums of gradients cross the link for longer than a pass is gone
-  // then.
-  const bool sums_alone = copies.gradients.total() > Seconds(0) && copies.activations <= Seconds(0);
-  if (sums_alone && copies.chunks == 1) {
-    before_passes += std::min(work.copies.backward(), beside.forward);
-  }
   add_times(work.copies, 1, work.layers);
   add_times(work.copies, 1, stage.passes);
   stage.exposed.offload += work.copies.total();

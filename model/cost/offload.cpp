@@ -349,8 +349,14 @@ Seconds copies_before_passes(const OffloadCopies& copies, double share, const Pa
                              const EndPasses& ends) {
   if (copies.by_unit.total() + copies.gradients.total() <= Seconds(0)) return Seconds(0);
   StateCopies states(copies, share, passes, ends);
-  states.shown();
-  return states.before_first();
+  const PassTimes shown = states.shown();
+  // While a pipeline drains, a stage waits for the next micro-batch's backward pass about as long
+  // as a forward pass takes: what sums of gradients cross the link for longer than a pass is gone
+  // then.
+  const bool sums_alone = copies.gradients.total() > Seconds(0) && copies.activations <= Seconds(0);
+  const Seconds in_drain =
+      sums_alone && copies.chunks == 1 ? std::min(shown.backward(), passes.forward) : Seconds(0);
+  return states.before_first() + in_drain;
 }
 
 Seconds copies_of_first_passes(const OffloadCopies& copies, const Plan& plan, int stage,

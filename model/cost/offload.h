@@ -58,8 +58,8 @@ struct EndPasses {
 };
 
 // What of them outlasts the passes, of a micro-batch that visits a share of the chunks; and of the
-// weights and gradients what stands before the first unit of a pass: a stage that waits for another
-// one does not see it.
+// weights and gradients what stands before the first unit of a pass, or goes while a pipeline
+// drains: a stage that waits for another one does not see it.
 PassTimes exposed_copies(const OffloadCopies& copies, double share, const PassTimes& passes,
                          const EndPasses& ends);
 Seconds copies_before_passes(const OffloadCopies& copies, double share, const PassTimes& passes,
