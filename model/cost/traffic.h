@@ -95,20 +95,18 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
 // stack does not overlap them, all that it sends, at the pace of the slowest boundary: every stage
 // waits for its neighbours' exchanges as they for theirs. (14.6 B on two nodes, one boundary of
 // fifteen between them, is predicted 4 to 9 % too fast with interleaved stages if each boundary has
-// its own time, and 2 too fast so: Qi et al. 2023.) Else what they
-// take from the compute beside them, on both sides of each: NCCL's send and receive kernels hold
-// multiprocessors while they wait (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and
-// 64 H100 with one layer a chunk are predicted 7 and 4 % too fast, and those with four right
-// (NeMo 24.07).
+// its own time, and 2 too fast so: Qi et al. 2023.) Else what they take from the compute beside
+// them, on both sides of each: NCCL's send and receive kernels hold multiprocessors while they wait
+// (Stack::overlap_slowdown). Without that, 13 B and 70 B on 16 and 64 H100 with one layer a chunk
+// are predicted 7 and 4 % too fast, and those with four right (NeMo 24.07).
 PassTimes sends_in_passes(const Stack& stack, const Plan& plan, const PipelineSends& sends,
                           int stage);
 
 // What sends that the stack overlaps show beside that, of a pipeline whose stages, or all chunks of
 // a loop with several a stage, take `passes` for one micro-batch. Once a step, the way there and
-// back of one micro-batch; with several chunks it goes round as often, as far as the slowest
-// stage's other micro-batches do not take as long.
-// With one chunk a stage no compute stands beside them then, to which they are charged on both of
-// their sides.
+// back of one micro-batch: with one chunk a stage no compute stands beside them then, to which they
+// are charged on both of their sides. With several chunks it goes round as often, as far as the
+// slowest stage's other micro-batches do not take as long.
 Seconds fill_time(const Stack& stack, const Plan& plan, std::span<const PassTimes> passes,
                   const PipelineSends& sends);
 // 1F1B keeps one micro-batch in flight for each stage: k stages next to each other let one pass in
