@@ -55,16 +55,19 @@ std::vector<std::string> all_overrides(const Sweep& sweep) {
 
 SweepOutcome run(const Sweep& sweep, const fs::path& file, const SweepOptions& options) {
   auto store = SweepStore::open(file, sweep, kSession);
-  EXPECT_TRUE(store.has_value()) << store.error().message;
-  const auto outcome = run_sweep(sweep, *store, options);
-  EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
-  return *outcome;
+  const auto outcome =
+      store.and_then([&](SweepStore& opened) { return run_sweep(sweep, opened, options); });
+  if (!outcome) ADD_FAILURE() << outcome.error().message;
+  return outcome.value_or(SweepOutcome{});
 }
 
 std::string dump(const fs::path& file) {
-  auto results = ResultFile::open(file);
-  EXPECT_TRUE(results.has_value()) << results.error().message;
   std::string text;
+  auto results = ResultFile::open(file);
+  if (!results) {
+    ADD_FAILURE() << results.error().message;
+    return text;
+  }
   const auto read = results->each({}, [&text](const PointRow& row) {
     text += row_value(row).dump() + "\n";
     return true;
