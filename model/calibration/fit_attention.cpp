@@ -114,6 +114,11 @@ ResidualGrid fit_rest(const Device& device, const SampleGroup& group) {
                            {.smoothness = {0.05, 0.05, 0.2}, .ridge = 0.02, .loss_scale = 0.08});
 }
 
+int widest_window(const SampleGroup& group) {
+  const auto keys = [](const AttentionSample* sample) { return sample->shape.keys; };
+  return static_cast<int>(keys(*std::ranges::max_element(group, {}, keys)));
+}
+
 AttentionRates fit_group(const Device& device, const FormKey& key, const SampleGroup& group) {
   AttentionProblem problem{device, thinned(group, kMostAttentionRows), key, 128};
   LeastSquaresFit best;
@@ -130,6 +135,7 @@ AttentionRates fit_group(const Device& device, const FormKey& key, const SampleG
   AttentionRates rates = rates_of(best.parameters, key, row_tile);
   problem.device.rates.attention.assign(1, rates);
   rates.residual = fit_rest(problem.device, group);
+  if (key.first) rates.window = widest_window(group);
   return rates;
 }
 

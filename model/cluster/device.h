@@ -73,6 +73,7 @@ struct AttentionRates {
   double window_tiles = 1;  // key tiles that a sliding window touches beyond its width
   int row_tile = 128;       // queries that a tile holds: short sequences are rounded up to it
   bool sliding = false;     // rates of the kernel with a window
+  int window = 0;           // of that one: the widest that was measured; 0: as if any had been
   // The measured kernel also writes the KV cache: its traffic over reading Q, K and V and writing O
   // once, for the queries' heads and for the KV heads.
   double query_traffic = 1, kv_traffic = 1;

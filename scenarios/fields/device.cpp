@@ -144,6 +144,10 @@ const Section<AttentionRates>& attention_section() {
                  "key tiles that a sliding window touches beyond its width", {0, 100}),
           count("row_tile", &A::row_tile, "queries that a tile holds", {.least = 1, .most = 1024}),
           flag("sliding", &A::sliding, "the kernel with a sliding window"),
+          count("window", &A::window,
+                "of that kernel, the widest window that was measured: beyond it keys are at the "
+                "plain kernel's rate")
+              .absent("any width has these rates"),
           number("query_traffic", &A::query_traffic,
                  "traffic of the measured kernel over Q and O once", {0, 100}),
           number("kv_traffic", &A::kv_traffic, "the same over K and V once", {0, 100}),

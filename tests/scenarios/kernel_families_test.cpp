@@ -72,6 +72,30 @@ TEST(KernelFamilies, PredictAttentionOfHeadsThatTheFitDidNotSee) {
   }
 }
 
+// The catalog's rates without those of heads of 128 with a window (measured at 8,192): from the
+// plain kernel of these heads, and from windows of 128 of narrower and of wider heads.
+TEST(KernelFamilies, PredictAWindowOfHeadsThatHaveThePlainKernelOnly) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const auto windowed_128 = [](const AttentionRates& entry) {
+    return entry.sliding && entry.head_dim == 128;
+  };
+  for (const auto& [file, name] :
+       {std::pair{"h100_sxm", "h100-sxm-80gb"}, std::pair{"h200_sxm", "h200-sxm-141gb"}}) {
+    const auto table = read_kernel_table(shared / "measured" / "kernels" /
+                                         (std::string(file) + "_attention_forward.csv"));
+    auto document = read_device(name, "test");
+    ASSERT_TRUE(table && document);
+    EXPECT_EQ(std::erase_if(document->device.rates.attention, windowed_128), 1U);
+    auto rows = std::get<std::vector<AttentionSample>>(table->samples);
+    std::erase_if(rows, [](const AttentionSample& sample) {
+      return !sample.shape.sliding || sample.shape.query_head_dim != 128;
+    });
+    const auto scores = table->family->score(document->device, KernelSamples(rows));
+    EXPECT_LT(mean_error(scores.value(), "long"), 0.04) << name;
+    EXPECT_LT(mean_error(scores.value(), ""), 0.06) << name;
+  }
+}
+
 TEST(KernelFamilies, PredictExpertsOfNetworksThatTheFitDidNotSee) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const auto scores = held_back_scores(shared, "b200_sxm_moe.csv", "b200-sxm-180gb", two_in_five);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cassert>
 #include <cmath>
+#include <span>
 
 namespace trainyard {
 namespace {
@@ -14,68 +15,9 @@ constexpr double kMeasuredElement = 2;  // bytes
 
 double mean_head_dim(const AttentionShape& a) { return (a.query_head_dim + a.value_head_dim) / 2; }
 
-// The parameters at one head dimension, and the factor of the residual there.
-struct Form {
-  FlopsPerSecond per_multiprocessor;
-  Seconds overhead;
-  double tail;
-  Seconds query_tile;
-  double window_tiles;
-  double row_tile;
-  double query_traffic, kv_traffic;
-  Bytes cache;
-  double cached_share;
-  double correction;
-};
-
 double correction(const AttentionRates& rates, const AttentionShape& a) {
   if (rates.residual.empty()) return 1;
   return std::exp(residual_at(rates.residual, attention_coordinates(a)));
-}
-
-Form at_entry(const AttentionRates& r, const AttentionShape& a) {
-  return {r.per_multiprocessor, r.overhead,      r.tail,
-          r.query_tile,         r.window_tiles,  static_cast<double>(r.row_tile),
-          r.query_traffic,      r.kv_traffic,    r.cache,
-          r.cached_share,       correction(r, a)};
-}
-
-Form mixed(const Form& a, const Form& b, double share) {
-  const auto between = [share](auto x, auto y) { return x + (y - x) * share; };
-  return {between(a.per_multiprocessor, b.per_multiprocessor),
-          between(a.overhead, b.overhead),
-          between(a.tail, b.tail),
-          between(a.query_tile, b.query_tile),
-          between(a.window_tiles, b.window_tiles),
-          share < 0.5 ? a.row_tile : b.row_tile,
-          between(a.query_traffic, b.query_traffic),
-          between(a.kv_traffic, b.kv_traffic),
-          between(a.cache, b.cache),
-          between(a.cached_share, b.cached_share),
-          between(a.correction, b.correction)};
-}
-
-// Interpolated between the head dimensions of the kernel with a window, or of that without: where
-// nothing else is known, and for heads wider than any that was measured with a window.
-Form form_of(const Device& device, const AttentionShape& a) {
-  const auto& table = device.rates.attention;
-  assert(!table.empty());
-  const double head_dim = mean_head_dim(a);
-  const auto windowed = std::ranges::find(table, true, &AttentionRates::sliding);
-  const bool all_windowed = windowed == table.begin();
-  const bool plain_is_wider = !all_windowed && windowed != table.end() &&
-                              head_dim > table.back().head_dim &&
-                              (windowed - 1)->head_dim > table.back().head_dim;
-  const bool of_window = a.sliding && windowed != table.end() && !plain_is_wider;
-  const auto first = of_window ? windowed : table.begin();
-  const auto last = of_window || all_windowed ? table.end() : windowed;
-  const auto above = std::find_if(
-      first, last, [&](const AttentionRates& entry) { return head_dim <= entry.head_dim; });
-  if (above == first) return at_entry(*first, a);
-  const AttentionRates& below = *(above - 1);
-  if (above == last) return at_entry(below, a);
-  const double share = (head_dim - below.head_dim) / (above->head_dim - below.head_dim);
-  return share == 1 ? at_entry(*above, a) : mixed(at_entry(below, a), at_entry(*above, a), share);
 }
 
 struct ScoreTiles {
@@ -86,11 +28,12 @@ struct ScoreTiles {
 
 // Causal masking leaves a triangle; a window of it a band with a triangular start. Under context
 // parallelism a rank's rows see, dealt zig-zag, their share of the whole triangle.
-ScoreTiles score_tiles(const Form& rates, const AttentionShape& a) {
-  const double step = rates.row_tile / kTile;
-  const double rows = std::ceil(a.queries / rates.row_tile) * step;
+ScoreTiles score_tiles(const AttentionRates& rates, const AttentionShape& a) {
+  const double row_tile = rates.row_tile;
+  const double step = row_tile / kTile;
+  const double rows = std::ceil(a.queries / row_tile) * step;
   if (!a.sliding) {
-    const double keys = std::ceil(a.keys / rates.row_tile) * step;
+    const double keys = std::ceil(a.keys / row_tile) * step;
     return {rows, keys, rows * (keys + step) / 2};
   }
   const double band = std::min(rows, a.keys / kTile + rates.window_tiles);
@@ -107,7 +50,8 @@ Bytes kv_bytes(const AttentionShape& a, double element) {
 }
 
 // Overhead, tiles and query tiles: everything but traffic. `speed`: over the measured kernel's.
-Seconds busy_time(const Device& device, const Form& rates, const AttentionShape& a, double speed) {
+Seconds busy_time(const Device& device, const AttentionRates& rates, const AttentionShape& a,
+                  double speed) {
   const double sms = device.multiprocessors;
   const double head_dim = mean_head_dim(a);
   const double heads = a.batch * a.heads;
@@ -124,14 +68,135 @@ double missing_share(Bytes cache, Bytes footprint) {
   return 1 / (1 + std::pow(cache / footprint, kCacheSlope));
 }
 
-// Of one kernel in training.
-Seconds kernel_time(const Device& device, Dtype dtype, const AttentionShape& a, double speed) {
-  const Form form = form_of(device, a);
-  const double element = bytes_per_element(dtype);
-  const Seconds traffic =
-      (query_bytes(a, element) + kv_bytes(a, element)) / device.memory_bandwidth;
-  const double faster = speed * device.rate_over_measured(dtype) * device.rates.sustained_clock;
-  return form.correction * (busy_time(device, form, a, faster) + traffic);
+// Of the kernel in training. `speed`: over the measured one's.
+struct InTraining {
+  const Device& device;
+  Dtype dtype;
+  double speed;
+
+  Seconds operator()(const AttentionRates& rates, const AttentionShape& a) const {
+    const double element = bytes_per_element(dtype);
+    const Seconds traffic =
+        (query_bytes(a, element) + kv_bytes(a, element)) / device.memory_bandwidth;
+    const double faster = speed * device.rate_over_measured(dtype) * device.rates.sustained_clock;
+    return correction(rates, a) * (busy_time(device, rates, a, faster) + traffic);
+  }
+};
+
+// Of the kernel as it was measured.
+struct AsMeasured {
+  const Device& device;
+
+  Seconds operator()(const AttentionRates& rates, const AttentionShape& a) const {
+    const Bytes query = query_bytes(a, kMeasuredElement);
+    const Bytes kv = kv_bytes(a, kMeasuredElement);
+    const double missing = missing_share(rates.cache, query + kv);
+    const double slow = rates.cached_share + (1 - rates.cached_share) * missing;
+    const Seconds traffic =
+        (rates.query_traffic * query + rates.kv_traffic * kv) * slow / device.memory_bandwidth;
+    return correction(rates, a) * (busy_time(device, rates, a, 1) + traffic);
+  }
+};
+
+using RatesTable = std::span<const AttentionRates>;
+
+// The kernel without a window, and that with one. Entries without come first.
+RatesTable plain_of(const Device& device) {
+  const RatesTable all = device.rates.attention;
+  assert(!all.empty());
+  const auto windowed = std::ranges::find(all, true, &AttentionRates::sliding);
+  return windowed == all.begin() ? all : RatesTable(all.begin(), windowed);
+}
+RatesTable windowed_of(const Device& device) {
+  const RatesTable all = device.rates.attention;
+  return {std::ranges::find(all, true, &AttentionRates::sliding), all.end()};
+}
+
+AttentionShape of_head_dim(AttentionShape a, double head_dim) {
+  a.query_head_dim = a.value_head_dim = head_dim;
+  return a;
+}
+AttentionShape of_window(AttentionShape a, double keys) {
+  a.keys = keys;
+  return a;
+}
+
+// Between the times at the two nearest head dimensions of those entries that `counts`; beyond them
+// all with the rates of the last one.
+template <typename TimeOf, typename Counts>
+Seconds between_head_dims(RatesTable table, const AttentionShape& a, const TimeOf& time_of,
+                          const Counts& counts) {
+  const double head_dim = mean_head_dim(a);
+  const AttentionRates* below = nullptr;
+  for (const AttentionRates& entry : table) {
+    if (!counts(entry)) continue;
+    if (entry.head_dim < head_dim) {
+      below = &entry;
+      continue;
+    }
+    if (below == nullptr || entry.head_dim == head_dim) return time_of(entry, a);
+    const double share = (head_dim - below->head_dim) / (entry.head_dim - below->head_dim);
+    return (1 - share) * time_of(*below, of_head_dim(a, below->head_dim)) +
+           share * time_of(entry, of_head_dim(a, entry.head_dim));
+  }
+  return time_of(*below, a);
+}
+
+constexpr auto kEvery = [](const AttentionRates&) { return true; };
+
+template <typename TimeOf>
+Seconds plain_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
+  return between_head_dims(plain_of(device), a, time_of, kEvery);
+}
+
+AttentionShape without_window(AttentionShape a) {
+  a.keys = a.queries;
+  a.sliding = false;
+  return a;
+}
+
+// Of an entry of the kernel with a window. What the ends of a window cost, a narrow one shows; what
+// keys between them cost, the kernel without a window does. So a window wider than was measured
+// takes what the measured one does and its further keys at the plain kernel's rate, if that is
+// faster; and never longer than that kernel over all keys.
+template <typename TimeOf>
+Seconds entry_time(const Device& device, const AttentionRates& entry, const AttentionShape& a,
+                   const TimeOf& time_of) {
+  const Seconds own = time_of(entry, a);
+  if (entry.window == 0 || a.keys <= entry.window) return own;
+  const AttentionShape measured = of_window(a, entry.window);
+  const Seconds further = plain_time(device, a, time_of) - plain_time(device, measured, time_of);
+  return std::min(
+      {own, time_of(entry, measured) + further, plain_time(device, without_window(a), time_of)});
+}
+
+// What the kernel without a window would take of the same keys, and what one with a window takes
+// more or less. That from entries that were measured at no wider a window, where there are any: of
+// what the ends of a narrow window cost a wide one says nothing.
+template <typename TimeOf>
+Seconds windowed_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
+  const RatesTable table = windowed_of(device);
+  const auto no_wider = [&](const AttentionRates& entry) { return entry.window <= a.keys; };
+  const auto more = [&](const AttentionRates& entry, const AttentionShape& shape) {
+    return entry_time(device, entry, shape, time_of) - plain_time(device, shape, time_of);
+  };
+  return plain_time(device, a, time_of) + (std::ranges::any_of(table, no_wider)
+                                               ? between_head_dims(table, a, more, no_wider)
+                                               : between_head_dims(table, a, more, kEvery));
+}
+
+// Heads wider than any that was measured with a window are as if none had been.
+bool has_windowed(const Device& device, const AttentionShape& a) {
+  const RatesTable windowed = windowed_of(device);
+  if (windowed.empty()) return false;
+  const int widest = windowed.back().head_dim;
+  return mean_head_dim(a) <= widest || plain_of(device).back().head_dim <= widest;
+}
+
+template <typename TimeOf>
+Seconds forward_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
+  return a.sliding && has_windowed(device, a) ? windowed_time(device, a, time_of)
+                                              : plain_time(device, a, time_of);
 }
 
 }  // namespace
@@ -144,25 +209,15 @@ std::array<double, 3> attention_coordinates(const AttentionShape& a) {
 
 Seconds attention_time(const Device& device, Dtype dtype, const AttentionShape& shape,
                        double speed) {
-  AttentionShape a = shape;  // of one kernel
-  a.keys /= shape.blocks;
-  const Seconds time = kernel_time(device, dtype, a, speed);
+  const AttentionShape a = of_window(shape, shape.keys / shape.blocks);  // of one kernel
+  const InTraining time_of{device, dtype, speed};
+  const Seconds time = forward_time(device, a, time_of);
   if (!a.sliding) return shape.blocks * time;
-  AttentionShape plain = a;
-  plain.sliding = false;
-  plain.keys = a.queries;
-  return shape.blocks * std::min(time, kernel_time(device, dtype, plain, speed));
+  return shape.blocks * std::min(time, plain_time(device, without_window(a), time_of));
 }
 
-Seconds attention_prefill_time(const Device& device, const AttentionShape& a) {
-  const Form form = form_of(device, a);
-  const Bytes query = query_bytes(a, kMeasuredElement);
-  const Bytes kv = kv_bytes(a, kMeasuredElement);
-  const double missing = missing_share(form.cache, query + kv);
-  const double slow = form.cached_share + (1 - form.cached_share) * missing;
-  const Seconds traffic =
-      (form.query_traffic * query + form.kv_traffic * kv) * slow / device.memory_bandwidth;
-  return (busy_time(device, form, a, 1) + traffic) * form.correction;
+Seconds attention_prefill_time(const Device& device, const AttentionShape& shape) {
+  return forward_time(device, shape, AsMeasured{device});
 }
 
 }  // namespace trainyard
