@@ -163,12 +163,11 @@ class Enumerator {
       if (may_lie(degrees, result_.placements[i].rank_order)) indices.push_back(i);
     }
     if (indices.empty()) return {};
-    const std::vector<int> nearby = nearby_groups(indices, plan);
     const int ranks = plan.sharding_group;
-    const std::vector<int> parts = space_.sharding_group.empty()
-                                       ? nearby
-                                       : degrees_within(space_.sharding_group, ranks, ranks);
-    degrees.nearby = index_of(result_.nearby_groups, nearby);
+    const std::vector<int> sizes = group_sizes(ranks);
+    const std::vector<int> parts =
+        space_.sharding_group.empty() ? sizes : degrees_within(space_.sharding_group, ranks, ranks);
+    degrees.groups = index_of(result_.group_sizes, sizes);
     std::vector<Degrees> all;
     for (const PlacementClass& one :
          placement_classes(prepared_, result_.placements, indices, plan, parts)) {
@@ -179,16 +178,12 @@ class Enumerator {
     return all;
   }
 
-  // Under any of these placements.
-  std::vector<int> nearby_groups(const std::vector<std::size_t>& placements, Plan plan) const {
-    std::set<int> sizes;
+  // Besides all of them, and one alone, which shards nothing.
+  std::vector<int> group_sizes(int ranks) const {
     if (result_.grouped_stages.empty()) return {};
-    for (const std::size_t placement : placements) {
-      plan.rank_order = result_.placements[placement].rank_order;
-      const std::vector<int> more = groups_nearby(job_.cluster, plan);
-      sizes.insert(more.begin(), more.end());
-    }
-    return {sizes.begin(), sizes.end()};
+    std::vector<int> sizes = divisors(ranks);
+    std::erase_if(sizes, [ranks](int size) { return size == 1 || size == ranks; });
+    return sizes;
   }
 
   // What the space names; else what the plan says; else as the stack has it, and without.
@@ -371,7 +366,7 @@ class Enumerator {
     for (Degrees& d : result_.degrees) {
       const bool named = !result_.sharding_groups.empty();
       const std::int64_t divided = named ? std::int64_t{d.data} * d.context : 0;
-      const Asked asked{d.pipeline > 1, result_.has_states_to_shard(d), d.nearby, divided};
+      const Asked asked{d.pipeline > 1, result_.has_states_to_shard(d), d.groups, divided};
       const auto [entry, added] = known.try_emplace(asked, result_.shardings.size());
       if (added) result_.shardings.push_back(result_.shardings_of(d));
       d.shardings = entry->second;
@@ -485,7 +480,7 @@ std::vector<int> Enumeration::groups_of(const Degrees& d, int stage) const {
   if (stage == 0 || sharding_groups.empty()) {
     groups.push_back(0);
     if (has(grouped_stages, stage))
-      std::ranges::copy(nearby_groups[d.nearby], std::back_inserter(groups));
+      std::ranges::copy(group_sizes[d.groups], std::back_inserter(groups));
     return groups;
   }
   const bool over_all = sharding_groups.has(kShardOverAll);

@@ -58,7 +58,7 @@ struct Degrees {
   ContextAlgorithm algorithm = ContextAlgorithm::ring;
   std::size_t placement = 0;  // index into Enumeration::placements
   std::size_t others = 0;     // index into Enumeration::other_placements
-  std::size_t nearby = 0;     // index into Enumeration::nearby_groups
+  std::size_t groups = 0;     // index into Enumeration::group_sizes
 };
 
 // Everything that decides what a layer costs, but for the micro-batch and where its groups lie; and
@@ -87,7 +87,7 @@ struct Enumeration {
   std::vector<std::vector<Sharding>> shardings;  // one list for all degrees that shard alike
   std::vector<RecomputeChoice> recomputes;
   std::vector<int> zero_stages;
-  Numbers sharding_groups;  // empty: all ranks, and `nearby_groups`
+  Numbers sharding_groups;  // empty: all ranks, and `group_sizes`
   std::vector<SearchedOffload> offloads;
   std::vector<bool> sequence_choices;  // of degrees with tensor parallelism
   std::vector<Placement> placements;
@@ -95,7 +95,7 @@ struct Enumeration {
   std::vector<std::vector<std::size_t>> other_placements = {{}};
   // Lists of the sizes that groups of some degrees have besides all ranks, where the space names
   // none; and the ZeRO stages under which they are searched.
-  std::vector<std::vector<int>> nearby_groups = {{}};
+  std::vector<std::vector<int>> group_sizes = {{}};
   std::vector<int> grouped_stages;
   bool groups_only_add = true;  // a smaller group makes no update shorter
   bool has_experts = false;

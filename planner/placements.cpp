@@ -52,16 +52,6 @@ PlacedRanks placed_ranks(const PreparedJob& job, Plan plan, const std::vector<in
   return placed;
 }
 
-// Devices that a domain has, and a leaf switch; 0: there is none.
-std::array<int, 2> nearby_devices(const Cluster& cluster) {
-  const InterNodeKind kind = cluster.inter.kind;
-  const bool leaves = kind == InterNodeKind::fat_tree || kind == InterNodeKind::rail ||
-                      kind == InterNodeKind::dragonfly;
-  return {std::max(cluster.nvlink_domain, cluster.devices_per_node),
-          leaves ? std::min(cluster.inter.nodes_per_leaf, cluster.nodes) * cluster.devices_per_node
-                 : 0};
-}
-
 }  // namespace
 
 std::vector<PlacementClass> placement_classes(const PreparedJob& job,
@@ -93,21 +83,6 @@ std::vector<PlacementClass> placement_classes(const PreparedJob& job,
     seen.emplace_back(index, std::move(placed));
   }
   return classes;
-}
-
-std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan) {
-  const GroupShape ranks = process_groups(plan).dense_gradient;
-  std::vector<int> sizes;
-  for (const int devices : nearby_devices(cluster)) {
-    const int inside = devices > 0 ? members_within(ranks, devices) : 1;
-    if (inside == ranks.size) continue;
-    int size = inside;
-    while (size > 1 && (inside % size != 0 || size % plan.context_parallel != 0)) --size;
-    const bool known = std::ranges::find(sizes, size) != sizes.end();
-    if (size > 1 && !known) sizes.push_back(size);
-  }
-  std::ranges::sort(sizes);
-  return sizes;
 }
 
 }  // namespace trainyard

@@ -27,9 +27,4 @@ std::vector<PlacementClass> placement_classes(const PreparedJob& job,
                                               const std::vector<std::size_t>& indices, Plan plan,
                                               const std::vector<int>& parts);
 
-// Sizes of the largest groups of the ranks that hold the same dense parameters (handbook §1) which
-// have whole context groups, are smaller than all of these ranks and each lie inside an NVLink
-// domain, or below a leaf switch; ascending.
-std::vector<int> groups_nearby(const Cluster& cluster, const Plan& plan);
-
 }  // namespace trainyard

@@ -9,14 +9,15 @@
 namespace trainyard {
 namespace {
 
-auto plan_key(const Plan& plan) {
+// `group` stands for the sharding group.
+auto plan_key(const Plan& plan, int group) {
   return std::tuple(
       plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel, plan.virtual_stages,
       plan.data_parallel, plan.expert_parallel, plan.expert_tensor_parallel, plan.micro_batch,
       plan.zero_stage, plan.recompute.mode, plan.recompute.full_layers, plan.schedule->name,
       plan.offload.parameters, plan.offload.gradients, plan.offload.optimizer,
-      plan.offload.activations, plan.context_parallel_algorithm, !plan.sequence_parallel,
-      plan.sharding_group, std::string_view(plan.rank_order), std::string_view(plan.collective));
+      plan.offload.activations, plan.context_parallel_algorithm, !plan.sequence_parallel, group,
+      std::string_view(plan.rank_order), std::string_view(plan.collective));
 }
 
 struct Offer {
@@ -39,10 +40,15 @@ bool better(const Offer& offer, const RankedCandidate& entry) {
   return plan_before(offer.plan, plan);
 }
 
+bool differ_in_group_alone(const Plan& a, const Plan& b) {
+  return a.sharding_group != b.sharding_group && plan_key(a, 0) == plan_key(b, 0) &&
+         a.recompute_per_stage == b.recompute_per_stage;
+}
+
 }  // namespace
 
 bool plan_before(const Plan& a, const Plan& b) {
-  const auto first = plan_key(a), second = plan_key(b);
+  const auto first = plan_key(a, a.sharding_group), second = plan_key(b, b.sharding_group);
   if (first != second) return first < second;
   return std::lexicographical_compare(
       a.recompute_per_stage.begin(), a.recompute_per_stage.end(), b.recompute_per_stage.begin(),
@@ -55,6 +61,13 @@ void Ranking::offer(double value, const Plan& plan, const Estimate& estimate) {
   const Offer offer{value, plan, estimate};
   if (entries_.size() == capacity_ && (capacity_ == 0 || !better(offer, entries_.back()))) {
     return;
+  }
+  const auto like = std::ranges::find_if(entries_, [&](const RankedCandidate& entry) {
+    return one_group_each_ && differ_in_group_alone(entry.candidate.plan, plan);
+  });
+  if (like != entries_.end()) {
+    if (!better(offer, *like)) return;
+    entries_.erase(like);
   }
   const auto place =
       std::find_if(entries_.begin(), entries_.end(),

@@ -20,7 +20,9 @@ struct RankedCandidate {
 
 class Ranking {
  public:
-  explicit Ranking(int capacity) : capacity_(static_cast<std::size_t>(capacity)) {}
+  // `one_group_each`: of plans that differ in their sharding group alone only the best is listed.
+  explicit Ranking(int capacity, bool one_group_each = false)
+      : capacity_(static_cast<std::size_t>(capacity)), one_group_each_(one_group_each) {}
 
   // No plan of a larger value can enter the list.
   double cutoff() const {
@@ -33,6 +35,7 @@ class Ranking {
 
  private:
   std::size_t capacity_;
+  bool one_group_each_;
   std::vector<RankedCandidate> entries_;  // best first
 };
 

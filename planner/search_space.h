@@ -87,7 +87,7 @@ struct SearchSpace {
   Numbers expert_tensor_parallel;
   Numbers micro_batch;
   Numbers zero_stage;
-  Numbers sharding_group;  // or kShardOverAll; empty: that, and what the stack can inside a domain
+  Numbers sharding_group;  // or kShardOverAll; empty: that, and every size where the stack can
                            // or leaf
   std::vector<RecomputeChoice> recompute;
   std::vector<std::string> schedule;

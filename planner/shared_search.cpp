@@ -79,7 +79,7 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
       space_size(size_of(all, repeats_some_layers)),
       families(families_of(all.degrees)),
       first_open(std::numeric_limits<std::size_t>::max()),
-      ranking_(asked.top),
+      ranking_(asked.top, asked.space.sharding_group.empty()),
       cutoff_(what == Aim::best ? asked.worth : std::numeric_limits<double>::infinity()),
       deadline_(deadline_of(asked.time_limit)),
       last_deadline_(deadline_of(2 * asked.time_limit)) {

@@ -195,8 +195,8 @@ TEST(Enumeration, ShardsOverGroupsNearbyWhereTheStackCan) {
   EXPECT_TRUE(experts.grouped_stages.empty());
 }
 
-// Of six replicas in a row the next three of four on a node are on two nodes; pairs never are.
-TEST(Enumeration, ShardsOverGroupsOfWhichEveryOneIsNearby) {
+// Of six replicas: pairs and threes, but one alone shards nothing.
+TEST(Enumeration, ShardsOverGroupsOfEverySize) {
   Job job = small_dense_job();
   job.training.stack.grouped_sharding = {3};
   job.training.global_batch = 12;
@@ -208,7 +208,7 @@ TEST(Enumeration, ShardsOverGroupsOfWhichEveryOneIsNearby) {
   space.pipeline_parallel = {2};
   const Enumeration all = enumerate(prepare(job), space);
   ASSERT_FALSE(all.degrees.empty());
-  EXPECT_EQ(all.nearby_groups[all.degrees.front().nearby], std::vector<int>{2});
+  EXPECT_EQ(all.group_sizes[all.degrees.front().groups], (std::vector<int>{2, 3}));
 }
 
 TEST(Enumeration, KeepsToTheSpace) {

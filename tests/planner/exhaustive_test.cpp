@@ -28,30 +28,6 @@ struct Named {
   Numbers pipelines, replicas, zero_stages;
 };
 
-// Sizes of sharding groups beside all ranks: the ranks that hold what rank 0 does, counted one by
-// one among the first `devices`, then the largest number of whole context groups below that divides
-// all of them.
-int group_within(const Plan& plan, const std::string& order, int devices) {
-  int context = 1, data = 1, ranks = 1;  // ranks between neighbours
-  for (std::size_t i = 0; i < order.size(); i += 3) {
-    const std::string name = order.substr(i, 2);
-    if (name == "tp") ranks *= plan.tensor_parallel;
-    if (name == "cp") context = std::exchange(ranks, ranks * plan.context_parallel);
-    if (name == "dp") data = std::exchange(ranks, ranks * plan.data_parallel);
-    if (name == "pp") ranks *= plan.pipeline_parallel;
-  }
-  int members = 0;
-  for (int c = 0; c < plan.context_parallel; ++c) {
-    for (int d = 0; d < plan.data_parallel; ++d) {
-      members += c * context + d * data < devices ? 1 : 0;
-    }
-  }
-  const int all = plan.context_parallel * plan.data_parallel;
-  if (members == all) return all;
-  while (members > 1 && (all % members != 0 || members % plan.context_parallel != 0)) --members;
-  return std::max(1, members);
-}
-
 // Calls `visit` with every plan that make_plan takes, for all values of every key in question.
 class EveryPlan {
  public:
@@ -144,13 +120,8 @@ class EveryPlan {
     const std::vector<int>& grouped = job_.training.stack.grouped_sharding;
     const bool can = std::find(grouped.begin(), grouped.end(), stage) != grouped.end();
     if (!can || job_.model.experts > 0) return sizes;
-    const Cluster& cluster = job_.cluster;
-    for (const std::string& order : rank_orders()) {
-      for (const int nodes : {1, cluster.inter.nodes_per_leaf}) {
-        const int size = group_within(plan, order, nodes * cluster.devices_per_node);
-        const bool known = std::find(sizes.begin(), sizes.end(), size) != sizes.end();
-        if (size > 1 && !known) sizes.push_back(size);
-      }
+    for (int size = 2; size < sizes.front(); ++size) {
+      if (sizes.front() % size == 0) sizes.push_back(size);
     }
     return sizes;
   }

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -196,6 +197,33 @@ TEST(Search, OrdersEqualPlansByMemoryThenByThePlan) {
   for (std::size_t i = 1; i < one.plans.size(); ++i) {
     EXPECT_TRUE(plan_before(one.plans[i - 1].plan, one.plans[i].plan));
   }
+}
+
+// A stack that shards over any part of the replicas: ZeRO-1 of eight over all, four and two. Listed
+// is the best of them alone; where the section names sizes, each is listed.
+TEST(Search, ListsOneShardingGroupOfEachPlan) {
+  Job job = small_dense_job();
+  job.training.stack.grouped_sharding = {1, 2, 3};
+  SearchOptions options{.top = 1000};
+  options.space.tensor_parallel = options.space.pipeline_parallel = options.space.context_parallel =
+      options.space.micro_batch = {1};
+  options.space.zero_stage = {1};
+  options.space.recompute = {{}};
+  const auto groups = [&] {
+    const PreparedJob prepared = prepare(job);
+    const SearchResult result = search(prepared, options, analytic_evaluator(prepared));
+    std::vector<int> listed;
+    for (const Candidate& found : result.plans) listed.push_back(found.plan.sharding_group);
+    return std::pair(result.considered, listed);
+  };
+  const auto [considered, listed] = groups();
+  EXPECT_EQ(considered, 3);
+  ASSERT_EQ(listed.size(), 1u);
+  options.space.sharding_group = {2, 4, 8};
+  const auto [of_named, each] = groups();
+  EXPECT_EQ(of_named, 3);
+  EXPECT_THAT(each, testing::UnorderedElementsAre(2, 4, 8));
+  EXPECT_EQ(each.front(), listed.front());
 }
 
 TEST(Search, ReturnsTheTopPlansInOrder) {
