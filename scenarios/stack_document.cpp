@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "model/calibration/accuracy.h"
+#include "model/calibration/interval_fit.h"
 #include "model/calibration/stack_parameters.h"
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
@@ -29,22 +30,6 @@ std::optional<MeasuredRun> run_on(const Stack& stack, const std::string& source,
   auto plan = complete_plan(prepared, *scenario.plan);
   if (!plan) return {};
   return MeasuredRun{scenario.name, source, std::move(prepared), *std::move(plan), *step};
-}
-
-StackEvidence evidence_of(std::span<const MeasuredRun> runs) {
-  StackEvidence evidence;
-  evidence.runs = static_cast<int>(runs.size());
-  for (const MeasuredRun& run : runs) {
-    const auto& generation = run.job.job.cluster.device.generation;
-    evidence.devices = std::max(evidence.devices, run.plan.devices());
-    evidence.ampere |= generation == DeviceGeneration::ampere;
-    evidence.hopper |= generation == DeviceGeneration::hopper;
-    evidence.blackwell |= generation == DeviceGeneration::blackwell;
-    evidence.tensor_parallel |= run.plan.tensor_parallel > 1;
-    evidence.pipeline_parallel |= run.plan.pipeline_parallel > 1;
-    evidence.context_parallel |= run.plan.context_parallel > 1;
-  }
-  return evidence;
 }
 
 // Four significant digits: more than the runs determine.
@@ -117,7 +102,7 @@ std::vector<SourceError> errors_by_source(std::span<const MeasuredRun> runs, con
 std::string stack_document(const StackDocument& original, std::span<const MeasuredRun> runs,
                            const StackFit& fit, std::string_view date) {
   Stack stack = original.stack;
-  stack.evidence = evidence_of(runs);
+  for (const MeasuredRun& run : runs) add_evidence(run, stack.evidence);
   for (const StackParameter& parameter : stack_parameters()) {
     const auto fitted = std::ranges::find(fit.parameters, parameter.name, &FittedParameter::name);
     if (fitted != fit.parameters.end()) parameter.set(stack, rounded(fitted->value));

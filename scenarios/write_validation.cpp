@@ -83,6 +83,7 @@ Json interval_json(const IntervalFit& fit) {
           {"evidence",
            {{"runs", evidence.runs},
             {"devices", evidence.devices},
+            {"sequence_length", evidence.sequence_length},
             {"ampere", evidence.ampere},
             {"hopper", evidence.hopper},
             {"blackwell", evidence.blackwell},

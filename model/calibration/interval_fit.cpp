@@ -96,20 +96,26 @@ double weighted_quantile(std::span<const double> values, std::span<const double>
   return sorted.back().first;
 }
 
+void add_evidence(const MeasuredRun& run, StackEvidence& evidence) {
+  const Job& job = run.job.job;
+  const auto& generation = job.cluster.device.generation;
+  ++evidence.runs;
+  evidence.devices = std::max(evidence.devices, run.plan.devices());
+  evidence.sequence_length = std::max(evidence.sequence_length, job.training.sequence_length);
+  evidence.ampere |= generation == DeviceGeneration::ampere;
+  evidence.hopper |= generation == DeviceGeneration::hopper;
+  evidence.blackwell |= generation == DeviceGeneration::blackwell;
+  evidence.tensor_parallel |= run.plan.tensor_parallel > 1;
+  evidence.pipeline_parallel |= run.plan.pipeline_parallel > 1;
+  evidence.context_parallel |= run.plan.context_parallel > 1;
+}
+
 StackEvidence evidence_of(std::span<const MeasuredRun> runs, const std::string& stack,
                           const std::string& without_source) {
   StackEvidence evidence;
   for (const MeasuredRun& run : runs) {
     if (run.stack().name != stack || run.source == without_source) continue;
-    const auto& generation = run.job.job.cluster.device.generation;
-    ++evidence.runs;
-    evidence.devices = std::max(evidence.devices, run.plan.devices());
-    evidence.ampere |= generation == DeviceGeneration::ampere;
-    evidence.hopper |= generation == DeviceGeneration::hopper;
-    evidence.blackwell |= generation == DeviceGeneration::blackwell;
-    evidence.tensor_parallel |= run.plan.tensor_parallel > 1;
-    evidence.pipeline_parallel |= run.plan.pipeline_parallel > 1;
-    evidence.context_parallel |= run.plan.context_parallel > 1;
+    add_evidence(run, evidence);
   }
   return evidence;
 }

@@ -33,6 +33,9 @@ struct IntervalFit {
 double weighted_quantile(std::span<const double> values, std::span<const double> weights,
                          double share);
 
+// One run more.
+void add_evidence(const MeasuredRun& run, StackEvidence& evidence);
+
 // What the runs of `stack` were like, without those of one source.
 StackEvidence evidence_of(std::span<const MeasuredRun> runs, const std::string& stack,
                           const std::string& without_source = {});

@@ -26,17 +26,22 @@ struct Beyond {
   bool generation = false;
   bool tensor_parallel = false, pipeline_parallel = false, context_parallel = false;
   double larger = 1;  // times the devices of the largest run, where that is more than one
+  double longer = 1;  // the same of the longest sequence
 };
 
 Beyond beyond(const Job& job, const Plan& plan) {
   const StackEvidence& evidence = job.training.stack.evidence;
   if (evidence.runs == 0) return {};  // an interval of its own, not of some runs
   const double larger = static_cast<double>(plan.devices()) / std::max(1, evidence.devices);
+  const auto sequence = static_cast<double>(job.training.sequence_length);
+  const double longer =
+      evidence.sequence_length > 0 ? sequence / static_cast<double>(evidence.sequence_length) : 1;
   return {.generation = !seen(evidence, job.cluster.device.generation),
           .tensor_parallel = plan.tensor_parallel > 1 && !evidence.tensor_parallel,
           .pipeline_parallel = plan.pipeline_parallel > 1 && !evidence.pipeline_parallel,
           .context_parallel = plan.context_parallel > 1 && !evidence.context_parallel,
-          .larger = std::max(1.0, larger)};
+          .larger = std::max(1.0, larger),
+          .longer = std::max(1.0, longer)};
 }
 
 }  // namespace
@@ -48,7 +53,10 @@ double interval_widening(const Job& job, const Plan& plan) {
   for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
     if (kind) wider *= kUnseenParallelism;
   }
-  return what.larger > 1 ? wider * (1 + kPerDoubling * std::log2(what.larger)) : wider;
+  for (const double times : {what.larger, what.longer}) {
+    if (times > 1) wider *= 1 + kPerDoubling * std::log2(times);
+  }
+  return wider;
 }
 
 std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan) {
@@ -60,6 +68,10 @@ std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan) {
   if (what.context_parallel) words.emplace_back("context parallelism");
   if (what.larger > 1) {
     words.push_back(fmt::format("more than {} devices", job.training.stack.evidence.devices));
+  }
+  if (what.longer > 1) {
+    words.push_back(fmt::format("a sequence longer than {} tokens",
+                                job.training.stack.evidence.sequence_length));
   }
   return words;
 }

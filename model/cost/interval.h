@@ -1,8 +1,8 @@
 // How far a real step may lie from its estimate: the 10–90 % interval of measured over predicted
 // time. It starts from the residuals of published runs like those of the stack (catalog, with
 // provenance), and widens, in logarithm, for each way in which a prediction leaves those runs:
-// another device generation (or a device of none that has a name here), more devices, a kind of
-// parallelism or of network none of them had.
+// another device generation (or a device of none that has a name here), more devices, longer
+// sequences, a kind of parallelism or of network none of them had.
 //
 // Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
 #pragma once
@@ -23,7 +23,7 @@ struct Interval {
 };
 
 // One factor for each kind of step beyond the evidence; kPerDoubling is added for each doubling of
-// the devices beyond the largest run.
+// the devices beyond the largest run, and of the sequence beyond the longest.
 inline constexpr double kUnseenGeneration = 1.5;
 inline constexpr double kUnseenParallelism = 1.25;  // tensor, pipeline or context parallel
 inline constexpr double kPerDoubling = 0.1;

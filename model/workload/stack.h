@@ -38,6 +38,7 @@ struct StackOverlap {  // whether a communication runs beside compute by default
 struct StackEvidence {
   int runs = 0;                                            // 0: the interval is not of this stack
   int devices = 0;                                         // of the largest run
+  std::int64_t sequence_length = 0;                        // the longest; 0: not known
   bool ampere = false, hopper = false, blackwell = false;  // device generations among them
   bool tensor_parallel = false;
   bool pipeline_parallel = false;

@@ -31,6 +31,9 @@ const Section<StackEvidence>& evidence_section() {
       {
           count("runs", &E::runs, "published runs of this stack", {0, 1000000}),
           count("devices", &E::devices, "of the largest of them", {0, 1000000}),
+          count("sequence_length", &E::sequence_length, "tokens, the longest of theirs",
+                {0, std::int64_t{1} << 40})
+              .absent("intervals do not widen with it"),
           flag("ampere", &E::ampere, "some ran on devices without fp8"),
           flag("hopper", &E::hopper, "some on devices with fp8 and without fp4"),
           flag("blackwell", &E::blackwell, "some on devices with fp4"),

@@ -186,6 +186,7 @@ TEST(Accuracy, OfHeldOutRunsGivesTheIntervalsOfTheCatalog) {
     EXPECT_NEAR(stored->interval_moe / fitted.interval_moe, 1, 0.2) << fit.stack;
     EXPECT_EQ(stored->evidence.runs, fitted.evidence.runs) << fit.stack;
     EXPECT_EQ(stored->evidence.devices, fitted.evidence.devices) << fit.stack;
+    EXPECT_EQ(stored->evidence.sequence_length, fitted.evidence.sequence_length) << fit.stack;
   }
   expect_claimed_share(summarise(rows_of(std::move(runs))).all);
 }

@@ -122,9 +122,12 @@ TEST(HeldOutIntervals, WidenWhereTheOtherSourcesAreLeft) {
 TEST(Evidence, SaysWhatTheRunsWereLike) {
   Published published = three_sources();
   published.runs[1].plan.tensor_parallel = 4;
+  const std::int64_t longest = published.runs[0].job.job.training.sequence_length;
+  published.runs[1].job.job.training.sequence_length = 4 * longest;
   const StackEvidence both = evidence_of(published.runs, "x");
   EXPECT_EQ(both.runs, 2);
   EXPECT_EQ(both.devices, 32);  // 8 data parallel · 4
+  EXPECT_EQ(both.sequence_length, 4 * longest);
   EXPECT_TRUE(both.hopper && both.tensor_parallel);
   EXPECT_FALSE(both.ampere || both.blackwell || both.pipeline_parallel || both.context_parallel);
   const StackEvidence one = evidence_of(published.runs, "x", "b");

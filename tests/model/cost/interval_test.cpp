@@ -86,17 +86,28 @@ TEST(StepInterval, WidensWithEachDoublingOfDevicesBeyondTheLargestRun) {
   EXPECT_DOUBLE_EQ(question.widening(), 1);
 }
 
+// Four times the longest sequence: two doublings; half of it: none.
+TEST(StepInterval, WidensWithEachDoublingOfTheSequenceBeyondTheLongest) {
+  Question question;
+  std::int64_t& longest = question.stack.evidence.sequence_length;
+  const std::int64_t sequence = question.job.job.training.sequence_length;
+  longest = sequence / 4;
+  EXPECT_NEAR(question.widening(), 1 + 2 * kPerDoubling, kPrecision);
+  longest = sequence * 2;
+  EXPECT_DOUBLE_EQ(question.widening(), 1);
+}
+
 TEST(StepInterval, SaysWhatNoRunHad) {
   Question question;
   const auto words = [&](const PlanRequest& request) {
     return beyond_evidence(question.job.job, legal_plan(question.job, request));
   };
   EXPECT_TRUE(words({}).empty());
-  question.stack.evidence = {.runs = 1, .devices = 4, .ampere = true};
+  question.stack.evidence = {.runs = 1, .devices = 4, .sequence_length = 64, .ampere = true};
   EXPECT_EQ(words({.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 2}),
             (std::vector<std::string>{"this generation of devices", "tensor parallelism",
                                       "pipeline parallelism", "context parallelism",
-                                      "more than 4 devices"}));
+                                      "more than 4 devices", "a sequence longer than 64 tokens"}));
 }
 
 TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
