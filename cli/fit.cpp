@@ -34,11 +34,15 @@ struct FitOptions {
   Format format = Format::text;
 };
 
-Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem::path>& files) {
+Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem::path>& files,
+                                               const Device& device) {
   std::vector<KernelTable> tables;
   for (const std::filesystem::path& file : files) {
     auto table = read_kernel_table(file);
     if (!table) return tl::unexpected(std::move(table.error()));
+    if (const auto possible = check_rows(device, *table); !possible) {
+      return tl::unexpected(possible.error());
+    }
     // Its rows would count twice.
     const auto same = std::ranges::find(tables, table->digest, &KernelTable::digest);
     if (same != tables.end()) {
@@ -143,11 +147,8 @@ int run(const FitOptions& options) {
   }
   const auto document = read_device(options.device, "--device");
   if (!document) return fail(document.error());
-  const auto tables = read_tables(options.files);
+  const auto tables = read_tables(options.files, document->device);
   if (!tables) return fail(tables.error());
-  if (const auto possible = check_speeds(document->device, *tables); !possible) {
-    return fail(possible.error());
-  }
   return options.check ? run_check(options, *document, *tables)
                        : run_fit(options, *document, *tables);
 }

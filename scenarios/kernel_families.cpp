@@ -17,6 +17,8 @@
 namespace trainyard {
 namespace {
 
+constexpr double kMostParts = 1e6;  // experts, ranks
+
 using Scored = Expected<std::vector<ScoredKernel>>;
 
 template <typename Sample>
@@ -39,16 +41,11 @@ std::vector<std::uint64_t> keys_of(const KernelSamples& samples, Key key) {
   return keys;
 }
 
-std::string_view dtype_name(Dtype dtype) {
-  constexpr std::array<std::string_view, kDtypes> kNames = {"fp32", "fp16", "bf16", "fp8", "fp4"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-
-template <typename Sample, typename Time>
-std::vector<Seconds> times_of(const KernelSamples& samples, Time time) {
-  std::vector<Seconds> times;
-  for (const Sample& sample : std::get<std::vector<Sample>>(samples)) times.push_back(time(sample));
-  return times;
+template <typename Sample, typename Roofs>
+std::vector<KernelRoofs> roofs_of(const KernelSamples& samples, Roofs roofs) {
+  std::vector<KernelRoofs> all;
+  for (const Sample& sample : std::get<std::vector<Sample>>(samples)) all.push_back(roofs(sample));
+  return all;
 }
 
 // At the dtype's peak; zero where there is none.
@@ -59,7 +56,7 @@ Seconds flop_at_peak(const Device& device, Dtype dtype, Flops flop) {
 
 tl::unexpected<Error> unsupported(const Device& device, Dtype dtype) {
   return tl::unexpected(Error{device.name, std::string("found rows in ") +
-                                               std::string(dtype_name(dtype)) +
+                                               std::string(name_of(dtype)) +
                                                "; allowed: dtypes that the device supports"});
 }
 
@@ -83,8 +80,8 @@ ScoredKernel score_gemm_sample(const Device& device, const GemmSample& sample) {
   const Seconds move = gemm_bytes(sample.dtype, sample.shape) / device.memory_bandwidth;
   const bool large = gemm_flop(sample.shape).value() >= kLargeGemmFlop;
   const std::string_view region = large ? "large" : move > multiply ? "memory-bound" : "small";
-  return {sample.time, gemm_sample_time(device, sample), std::string(dtype_name(sample.dtype)),
-          region, std::max(multiply, move)};
+  return {sample.time, gemm_sample_time(device, sample), std::string(name_of(sample.dtype)), region,
+          std::max(multiply, move)};
 }
 
 Scored score_gemm(const Device& device, const KernelSamples& samples) {
@@ -96,9 +93,10 @@ Scored score_gemm(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
-std::vector<Seconds> least_gemm_times(const Device& device, const KernelSamples& samples) {
-  return times_of<GemmSample>(samples, [&](const GemmSample& s) {
-    return flop_at_peak(device, s.dtype, gemm_flop(s.shape));
+std::vector<KernelRoofs> gemm_roofs(const Device& device, const KernelSamples& samples) {
+  return roofs_of<GemmSample>(samples, [&](const GemmSample& s) -> KernelRoofs {
+    return {s.dtype, flop_at_peak(device, s.dtype, gemm_flop(s.shape)),
+            gemm_bytes(s.dtype, s.shape) / device.memory_bandwidth};
   });
 }
 
@@ -118,10 +116,15 @@ void read_attention(KernelRow& row, KernelSamples& samples) {
   const double sequence = row.whole("seq");
   const double window = row.whole("window", 0);
   const double head_dim = row.whole("head_dim");
+  const double heads = row.whole("heads");
+  const double kv_heads = row.whole("kv_heads");
+  if (std::fmod(heads, kv_heads) != 0) {
+    row.refuse("kv_heads", fmt::format("a divisor of the {} heads", heads));
+  }
   const bool sliding = window > 0;  // another kernel, also where the window holds everything
   const AttentionShape shape{.batch = row.whole("batch"),
-                             .heads = row.whole("heads"),
-                             .kv_heads = row.whole("kv_heads"),
+                             .heads = heads,
+                             .kv_heads = kv_heads,
                              .queries = sequence,
                              .keys = sliding ? window : sequence,
                              .query_head_dim = head_dim,
@@ -153,13 +156,16 @@ Scored score_attention(const Device& device, const KernelSamples& samples) {
   return scored;
 }
 
-// The scores that the mask leaves, exactly.
-std::vector<Seconds> least_attention_times(const Device& device, const KernelSamples& samples) {
-  return times_of<AttentionSample>(samples, [&](const AttentionSample& s) {
+// The scores that the mask leaves, exactly; queries, keys, values and the result, each moved once.
+std::vector<KernelRoofs> attention_roofs(const Device& device, const KernelSamples& samples) {
+  return roofs_of<AttentionSample>(samples, [&](const AttentionSample& s) -> KernelRoofs {
     const AttentionShape& a = s.shape;
     const double keys = std::min(a.keys, a.queries);
     const double scores = a.queries * keys - keys * (keys - 1) / 2;
-    return flop_at_peak(device, s.dtype, Flops(4 * a.batch * a.heads * scores * a.query_head_dim));
+    const Flops flop(4 * a.batch * a.heads * scores * a.query_head_dim);
+    const double elements = 2 * a.batch * a.queries * (a.heads + a.kv_heads) * a.query_head_dim;
+    return {s.dtype, flop_at_peak(device, s.dtype, flop),
+            Bytes(bytes_per_element(s.dtype) * elements) / device.memory_bandwidth};
   });
 }
 
@@ -175,24 +181,39 @@ constexpr std::array<std::string_view, 10> kExpertColumns = {
     "dtype",   "tokens", "hidden", "ffn",          "topk",
     "experts", "tp",     "ep",     "distribution", "latency_us"};
 
+// As scenarios ask: a token goes to different experts, ranks have as many experts each, and as many
+// columns of their matrices.
+void check_experts(KernelRow& row, const ExpertSample& s) {
+  if (s.experts_per_token > s.experts) {
+    row.refuse("topk", fmt::format("a whole number from 1 to the {} experts", s.experts));
+  }
+  if (std::fmod(s.ffn, s.tensor_parallel) != 0) {
+    row.refuse("tp", fmt::format("a divisor of ffn, {}", s.ffn));
+  }
+  if (s.experts % s.expert_parallel != 0) {
+    row.refuse("ep", fmt::format("a divisor of the {} experts", s.experts));
+  }
+}
+
 void read_experts(KernelRow& row, KernelSamples& samples) {
   static constexpr std::array<std::string_view, 3> kDistributions = {"balanced", "power_law_1.01",
                                                                      "power_law_1.2"};
   static constexpr std::array<double, 3> kSkews = {0, 1.01, 1.2};
   const auto count = [&row](std::string_view column) {
-    return static_cast<int>(std::min(row.whole(column), 1e6));
+    return static_cast<int>(row.whole(column, 1, kMostParts));
   };
-  rows_of<ExpertSample>(samples).push_back(
-      {.dtype = row.dtype(),
-       .tokens = row.whole("tokens"),
-       .hidden = row.whole("hidden"),
-       .ffn = row.whole("ffn"),
-       .experts_per_token = count("topk"),
-       .experts = count("experts"),
-       .tensor_parallel = count("tp"),
-       .expert_parallel = count("ep"),
-       .skew = kSkews[row.choice("distribution", kDistributions)],
-       .time = row.latency()});
+  const ExpertSample sample{.dtype = row.dtype(),
+                            .tokens = row.whole("tokens"),
+                            .hidden = row.whole("hidden"),
+                            .ffn = row.whole("ffn"),
+                            .experts_per_token = count("topk"),
+                            .experts = count("experts"),
+                            .tensor_parallel = count("tp"),
+                            .expert_parallel = count("ep"),
+                            .skew = kSkews[row.choice("distribution", kDistributions)],
+                            .time = row.latency()};
+  check_experts(row, sample);
+  rows_of<ExpertSample>(samples).push_back(sample);
 }
 
 std::vector<std::uint64_t> expert_shapes(const KernelSamples& samples) {
@@ -213,21 +234,28 @@ Flops even_expert_flop(const ExpertBlock& block) {
   return Flops(2 * rows * matrices * block.hidden * block.ffn);
 }
 
-std::vector<Seconds> least_expert_times(const Device& device, const KernelSamples& samples) {
-  return times_of<ExpertSample>(samples, [&](const ExpertSample& s) {
-    return flop_at_peak(device, s.dtype, even_expert_flop(expert_block(s)));
-  });
-}
-
-// Balanced rows at the peak, or the weights once.
-Seconds ideal_experts(const Device& device, const ExpertBlock& block) {
+// The weights of the experts that have rows, once.
+Seconds move_weights(const Device& device, Dtype dtype, const ExpertBlock& block) {
   const double matrices = block.gated ? 3 : 2;
   const double weights = matrices * block.hidden * block.ffn;
   const Routing& routing = block.routing;
   const double rows = routing.tokens * routing.experts_per_token / block.ranks;
   const double local = static_cast<double>(routing.experts) / block.ranks;
+  return Bytes(bytes_per_element(dtype) * std::min(local, rows) * weights) /
+         device.memory_bandwidth;
+}
+
+std::vector<KernelRoofs> expert_roofs(const Device& device, const KernelSamples& samples) {
+  return roofs_of<ExpertSample>(samples, [&](const ExpertSample& s) -> KernelRoofs {
+    const ExpertBlock block = expert_block(s);
+    return {s.dtype, flop_at_peak(device, s.dtype, even_expert_flop(block)),
+            move_weights(device, s.dtype, block)};
+  });
+}
+
+Seconds ideal_experts(const Device& device, const ExpertBlock& block) {
   return std::max(even_expert_flop(block) / device.peak_of(Dtype::bf16),
-                  Bytes(2 * std::min(local, rows) * weights) / device.memory_bandwidth);
+                  move_weights(device, Dtype::bf16, block));
 }
 
 Scored score_experts(const Device& device, const KernelSamples& samples) {
@@ -251,7 +279,7 @@ void read_collective(KernelRow& row, KernelSamples& samples) {
       "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast"};
   rows_of<CollectiveSample>(samples).push_back(
       {static_cast<CollectiveOperation>(row.choice("op", kNames)),
-       static_cast<int>(std::min(row.whole("gpus", 2), 1e6)), Bytes(row.whole("bytes")),
+       static_cast<int>(row.whole("gpus", 2, kMostParts)), Bytes(row.whole("bytes")),
        row.latency()});
 }
 
@@ -264,18 +292,19 @@ Scored score_collectives(const Device& device, const KernelSamples& samples) {
   std::vector<ScoredKernel> scored;
   for (const CollectiveSample& sample : std::get<std::vector<CollectiveSample>>(samples)) {
     const std::string_view region = sample.bytes >= Bytes(1 << 20) ? "large" : "small";
+    const bool linked = device.link_bandwidth > BytesPerSecond(0);
     scored.push_back({sample.time, collective_sample_time(device, sample),
                       fmt::format("{} devices", sample.gpus), region,
-                      sample.bytes / device.link_bandwidth});
+                      linked ? std::optional(sample.bytes / device.link_bandwidth) : std::nullopt});
   }
   return scored;
 }
 
 // What comes from the others; an all-reduce in the switch receives no more.
-std::vector<Seconds> least_collective_times(const Device& device, const KernelSamples& samples) {
-  return times_of<CollectiveSample>(samples, [&](const CollectiveSample& s) {
-    if (device.link_bandwidth <= BytesPerSecond(0)) return Seconds(0);
-    return s.bytes * ((s.gpus - 1.0) / s.gpus) / device.link_bandwidth;
+std::vector<KernelRoofs> collective_roofs(const Device& device, const KernelSamples& samples) {
+  return roofs_of<CollectiveSample>(samples, [&](const CollectiveSample& s) -> KernelRoofs {
+    if (device.link_bandwidth <= BytesPerSecond(0)) return {};
+    return {.least = s.bytes * ((s.gpus - 1.0) / s.gpus) / device.link_bandwidth};
   });
 }
 
@@ -289,9 +318,9 @@ std::vector<std::uint64_t> collective_shapes(const KernelSamples& samples) {
 std::span<const KernelFamily> kernel_families() {
   static const std::array<KernelFamily, 4> kFamilies = {{
       {"gemm", "/rates/sources/gemm", kGemmColumns, read_gemm, fit_gemm_family, score_gemm,
-       least_gemm_times, gemm_shapes, kUntabledGemm},
+       gemm_roofs, gemm_shapes, kUntabledGemm},
       {"attention", "/rates/sources/attention", kAttentionColumns, read_attention,
-       fit_attention_family, score_attention, least_attention_times, attention_shapes,
+       fit_attention_family, score_attention, attention_roofs, attention_shapes,
        kUntabledAttention},
       {"experts",
        "/rates/sources/experts",
@@ -299,7 +328,7 @@ std::span<const KernelFamily> kernel_families() {
        read_experts,
        fit_experts_family,
        score_experts,
-       least_expert_times,
+       expert_roofs,
        expert_shapes,
        {}},
       {"collectives",
@@ -308,7 +337,7 @@ std::span<const KernelFamily> kernel_families() {
        read_collective,
        fit_collectives_family,
        score_collectives,
-       least_collective_times,
+       collective_roofs,
        collective_shapes,
        {}},
   }};

@@ -24,9 +24,18 @@ struct ScoredKernel {
   Seconds predicted;
   std::string group;        // rows that share a rate: a dtype, an operation; may be empty
   std::string_view region;  // of its size: "small", "memory-bound", "large", …
-  // What an ideal device takes by its datasheet. One attainable fraction of it for each group is
-  // the baseline that scores show; absent where a family has none.
+  // What an ideal device takes by its datasheet: of it and a launch is the baseline that scores
+  // show. Absent where the datasheet has no such figure.
   std::optional<Seconds> ideal;
+};
+
+// What a sample takes at the device's datasheet.
+struct KernelRoofs {
+  std::optional<Dtype> dtype;  // that the device must have; none: it computes nothing
+  // Its arithmetic at the peak, or what a device receives at its links' bandwidth: nothing is
+  // faster. Zero where the datasheet has no such figure.
+  Seconds least;
+  Seconds memory;  // what it moves, which a cache may make faster
 };
 
 // Called with the fraction done.
@@ -42,9 +51,7 @@ struct KernelFamily {
   Expected<void> (*fit)(Device& device, const KernelSamples& samples, const FitProgress& progress);
   // One entry a sample; the error says what the device lacks.
   Expected<std::vector<ScoredKernel>> (*score)(const Device& device, const KernelSamples& samples);
-  // What each sample takes at the device's datasheet and no faster: its arithmetic at the peak, or
-  // what a device receives at its links' bandwidth. Zero where the datasheet has no such figure.
-  std::vector<Seconds> (*least_times)(const Device& device, const KernelSamples& samples);
+  std::vector<KernelRoofs> (*roofs)(const Device& device, const KernelSamples& samples);
   // What cross-validation holds back together, one number a sample: rows of one shape.
   std::vector<std::uint64_t> (*shapes)(const KernelSamples& samples);
   // Parts of its parameters that a table may lack. What a document says of one's origin, "LABEL: …"

@@ -146,7 +146,10 @@ Expected<KernelFileReport> cross_validate(const Device& device, const FamilyTabl
     Device fitted = device;
     const FitProgress part = [&](double done) { progress((fold + done) / kKernelFolds); };
     auto done = tables.family->fit(fitted, rows_where(tables.samples, used), part);
-    if (!done) return tl::unexpected(std::move(done.error()));
+    if (!done) {
+      done.error().message += fmt::format(", also with one of {} folds held back", kKernelFolds);
+      return tl::unexpected(std::move(done.error()));
+    }
     auto kernels = tables.family->score(fitted, rows_where(tables.samples, held));
     if (!kernels) return tl::unexpected(std::move(kernels.error()));
     scored.insert(scored.end(), kernels->begin(), kernels->end());

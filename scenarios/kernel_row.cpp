@@ -14,9 +14,11 @@
 namespace trainyard {
 namespace {
 
-constexpr double kLargestWhole = 1e15;  // whole numbers up to it are exact
 // Microseconds. One load from memory alone takes a third of one: what is shorter is no kernel.
 constexpr double kShortestKernel = 0.1, kLongestKernel = 1e12;
+
+constexpr std::array<std::string_view, 4> kTableNames = {"bfloat16", "float16", "float32", "fp8"};
+constexpr std::array<Dtype, 4> kTableDtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32, Dtype::fp8};
 
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
@@ -26,6 +28,14 @@ std::optional<double> number_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string_view table_name(Dtype dtype) {
+  const auto found = std::ranges::find(kTableDtypes, dtype);
+  assert(found != kTableDtypes.end() && "tables have no other");
+  return kTableNames[static_cast<std::size_t>(found - kTableDtypes.begin())];
+}
+
+std::span<const Dtype> table_dtypes() { return kTableDtypes; }
 
 std::string_view KernelRow::text(std::string_view column) const {
   const auto found = std::ranges::find(columns_, column);
@@ -38,11 +48,10 @@ void KernelRow::refuse(std::string_view column, std::string_view allowed) {
   error_ = fmt::format("column {}: found {}; allowed: {}", column, shown(text(column)), allowed);
 }
 
-double KernelRow::whole(std::string_view column, double least) {
+double KernelRow::whole(std::string_view column, double least, double most) {
   const auto value = number_of(text(column));
-  if (value && *value >= least && *value <= kLargestWhole && *value == std::floor(*value))
-    return *value;
-  refuse(column, fmt::format("a whole number from {} to {}", least, kLargestWhole));
+  if (value && *value >= least && *value <= most && *value == std::floor(*value)) return *value;
+  refuse(column, fmt::format("a whole number from {} to {}", least, most));
   return least;
 }
 
@@ -55,13 +64,7 @@ Seconds KernelRow::latency() {
   return Seconds(1);
 }
 
-Dtype KernelRow::dtype() {
-  static constexpr std::array<std::string_view, 4> kNames = {"bfloat16", "float16", "float32",
-                                                             "fp8"};
-  static constexpr std::array<Dtype, 4> kDtypesOfNames = {Dtype::bf16, Dtype::fp16, Dtype::fp32,
-                                                          Dtype::fp8};
-  return kDtypesOfNames[choice("dtype", kNames)];
-}
+Dtype KernelRow::dtype() { return kTableDtypes[choice("dtype", kTableNames)]; }
 
 std::size_t KernelRow::choice(std::string_view column, std::span<const std::string_view> names) {
   const auto found = std::ranges::find(names, text(column));

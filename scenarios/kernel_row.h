@@ -13,14 +13,22 @@
 
 namespace trainyard {
 
+inline constexpr double kLargestWhole = 1e15;  // whole numbers up to it are exact
+
+// A dtype as tables write it: bfloat16, …
+std::string_view table_name(Dtype dtype);
+// Those that tables have.
+std::span<const Dtype> table_dtypes();
+
 class KernelRow {
  public:
   // Requires: as many cells as columns.
   KernelRow(std::span<const std::string_view> columns, std::vector<std::string_view> cells)
       : columns_(columns), cells_(std::move(cells)) {}
 
-  double whole(std::string_view column, double least = 1);  // a whole number
-  Seconds latency();                                        // column latency_us
+  // A whole number.
+  double whole(std::string_view column, double least = 1, double most = kLargestWhole);
+  Seconds latency();  // column latency_us
   Dtype dtype();
   // The position of the cell among `names`; `allowed` says them in words when there are none alike.
   std::size_t choice(std::string_view column, std::span<const std::string_view> names);

@@ -179,8 +179,9 @@ Expected<void> fit_gemm(Device& device, const std::vector<GemmSample>& samples,
     progress(++done / 4.0);
     if (own.empty()) continue;
     if (own.size() < kFewestRows) {
-      return failure("", fmt::format("found {} rows of a dtype; allowed: {} or more", own.size(),
-                                     kFewestRows));
+      return failure("",
+                     fmt::format("found {} row{} in {}; allowed: {} or more of a dtype", own.size(),
+                                 own.size() == 1 ? "" : "s", name_of(dtype), kFewestRows));
     }
     fit_dtype(fitted, own);
     if (dtype == Dtype::bf16)

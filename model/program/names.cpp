@@ -112,8 +112,6 @@ constexpr std::array<std::string_view, kProgramStreams> kStreamNames = {
 constexpr std::array<std::string_view, 14> kGroups = {
     "none",   "tensor",        "kv-head",     "context",        "data",   "shard", "replica",
     "expert", "expert-tensor", "expert-data", "tied-embedding", "mirror", "model", "all"};
-constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
-                                                               "fp4"};
 constexpr std::array<std::string_view, 6> kPasses = {
     "start", "forward", "backward", "input gradient", "weight gradient", "finish"};
 
@@ -126,7 +124,6 @@ static_assert(names_up_to(kKinds, OperationKind::receive));
 static_assert(names_up_to(kOperators, OperatorKind::cross_entropy));
 static_assert(names_up_to(kStreamNames, ProgramStream::fetch));
 static_assert(names_up_to(kGroups, Group::all));
-static_assert(names_up_to(kDtypeNames, Dtype::fp4));
 static_assert(names_up_to(kPasses, StepPass::finish));
 
 }  // namespace
@@ -177,7 +174,6 @@ std::string_view name_of(ProgramStream stream) {
   return kStreamNames[static_cast<std::size_t>(stream)];
 }
 std::string_view name_of(Group group) { return kGroups[static_cast<std::size_t>(group)]; }
-std::string_view name_of(Dtype dtype) { return kDtypeNames[static_cast<std::size_t>(dtype)]; }
 std::string_view name_of(StepPass pass) { return kPasses[static_cast<std::size_t>(pass)]; }
 
 std::string described(const IssuedOperation& issued) {

@@ -250,7 +250,6 @@ std::string_view name_of(OperationKind kind);
 std::string_view name_of(ProgramStream stream);
 std::string_view name_of(Group group);
 std::string_view name_of(OperatorKind kind);
-std::string_view name_of(Dtype dtype);
 
 // The collective that prices it; nothing for what is no collective.
 std::optional<CollectiveOperation> collective_of(OperationKind kind);

@@ -18,6 +18,9 @@ constexpr double kNvfp4Bytes = 0.5 + 1.0 / kNvfp4Block;
 // largest magnitude first: one more read. Blocks of mxfp8 are scaled as they are read.
 constexpr double kRead = 2;
 
+constexpr std::array<std::string_view, kDtypes> kDtypeNames = {"fp32", "fp16", "bf16", "fp8",
+                                                               "fp4"};
+
 constexpr std::array<PrecisionRecipe, 6> kRecipes = {{
     {.name = "bf16"},
     // Loss scaling (Micikevicius et al. 2018) costs nothing that is counted here.
@@ -57,6 +60,8 @@ constexpr std::array<PrecisionRecipe, 6> kRecipes = {{
 }};
 
 }  // namespace
+
+std::string_view name_of(Dtype dtype) { return kDtypeNames[static_cast<std::size_t>(dtype)]; }
 
 double bytes_per_element(Dtype dtype) {
   switch (dtype) {

@@ -12,6 +12,7 @@ namespace trainyard {
 enum class Dtype { fp32, fp16, bf16, fp8, fp4 };
 inline constexpr int kDtypes = 5;
 double bytes_per_element(Dtype dtype);
+std::string_view name_of(Dtype dtype);  // fp32, fp16, bf16, fp8, fp4
 
 // What a GEMM in 8 or 4 bits reads: floats with so many bits of exponent and mantissa (OCP OFP8 and
 // MX 1.0), times a scale.

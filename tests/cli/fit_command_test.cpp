@@ -62,6 +62,29 @@ TEST(FitCommand, RefusesATableInMilliseconds) {
   EXPECT_FALSE(exists(out));
 }
 
+// A bad row is named in place of the score or the fit, of whichever kind it is.
+TEST(FitCommand, NamesARowThatCannotBe) {
+  const std::string gemm = "dtype,m,n,k,latency_us\nbfloat16,64,64,64,9\n";
+  const std::string attention = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
+  const auto out = scratch_folder() / "out.json";
+  for (const auto& [rows, named] :
+       {std::pair{gemm + "fp8,64,64,64,9\n", "row 3: column dtype: found \"fp8\"; allowed: "},
+        std::pair{gemm + "bfloat16,64,64,64,999999999\n",
+                  "row 3: column latency_us: found 999999999; allowed: to 100"},
+        std::pair{attention + "bfloat16,4,4096,8,16,128,0,500\n",
+                  "row 2: column kv_heads: found \"16\"; allowed: a divisor of the 8 heads"}}) {
+    const auto table = write_scratch("bad.csv", rows);
+    for (const std::string& command :
+         {fit(table, out), "fit --check " + quoted(table) + " --device a100-sxm-80gb"}) {
+      const Ran ran = run_trainyard(command);
+      EXPECT_EQ(ran.status, 2) << command;
+      EXPECT_EQ(lines_of(ran.err).size(), 1U) << ran.err;
+      EXPECT_NE(ran.err.find(std::string("bad.csv: ") + named), std::string::npos) << ran.err;
+    }
+  }
+  EXPECT_FALSE(exists(out));
+}
+
 TEST(FitCommand, TakesATableOnce) {
   const auto table = write_scratch("curve.csv", curve_rows());
   const auto copy = write_scratch("copy.csv", curve_rows());

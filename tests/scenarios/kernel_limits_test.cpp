@@ -1,5 +1,6 @@
-// Rows that are faster than a datasheet. The figures of these devices are the vendors': an A100 has
-// 312 TFLOP/s in bf16 and 300 GB/s of NVLink each way; times below are theirs by hand.
+// Rows that a device cannot have by its datasheet. The figures of these devices are the vendors':
+// an A100 has 312 TFLOP/s in bf16, 2,039 GB/s of memory and 300 GB/s of NVLink each way; times
+// below are theirs by hand.
 #include "scenarios/kernel_limits.h"
 
 #include <gtest/gtest.h>
@@ -13,19 +14,19 @@ namespace {
 
 Device a100() { return read_device("a100-sxm-80gb", "test").value().device; }
 
-std::string speed_error(const Device& device, const std::string& text) {
+std::string row_error(const Device& device, const std::string& text) {
   const auto table = parse_kernel_table(text, "t.csv");
   EXPECT_TRUE(table.has_value()) << text;
-  const auto checked = check_speeds(device, {table.value()});
+  const auto checked = check_rows(device, table.value());
   return checked ? "" : checked.error().where + ": " + checked.error().message;
 }
 
 // 2 · 4096³ FLOP in 440.5 µs at the peak, 367.1 at 1.2 times.
 TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
   const std::string rows = "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,370\n";
-  EXPECT_EQ(speed_error(a100(), rows), "");
+  EXPECT_EQ(row_error(a100(), rows), "");
   EXPECT_EQ(
-      speed_error(a100(), rows + "bfloat16,4096,4096,4096,364.5\n"),
+      row_error(a100(), rows + "bfloat16,4096,4096,4096,364.5\n"),
       "t.csv: row 3: column latency_us: found 364.5; allowed: from 367.1, 1.2 times as fast as "
       "the datasheet of a100-sxm-80gb");
 }
@@ -34,10 +35,10 @@ TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
 // a window of 128 leaves 4096 · 128 − 128 · 127 / 2, 27.1 µs / 1.2.
 TEST(KernelLimits, CountTheScoresThatAMaskLeaves) {
   const std::string head = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
-  EXPECT_EQ(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,0,368\n"), "");
-  EXPECT_NE(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,0,366\n"), "");
-  EXPECT_EQ(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,128,23\n"), "");
-  EXPECT_NE(speed_error(a100(), head + "bfloat16,1,4096,32,8,128,128,22\n"), "");
+  EXPECT_EQ(row_error(a100(), head + "bfloat16,1,4096,32,8,128,0,368\n"), "");
+  EXPECT_NE(row_error(a100(), head + "bfloat16,1,4096,32,8,128,0,366\n"), "");
+  EXPECT_EQ(row_error(a100(), head + "bfloat16,1,4096,32,8,128,128,23\n"), "");
+  EXPECT_NE(row_error(a100(), head + "bfloat16,1,4096,32,8,128,128,22\n"), "");
 }
 
 // 4096 tokens to 8 experts each over 4 ranks: 8192 rows · 6 · 4096 · 1536 FLOP, 991.1 µs / 1.2.
@@ -45,24 +46,58 @@ TEST(KernelLimits, CountTheRowsOfAnEvenRank) {
   const std::string head =
       "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
       "bfloat16,4096,4096,1536,8,128,1,4,balanced,";
-  EXPECT_EQ(speed_error(a100(), head + "827\n"), "");
-  EXPECT_NE(speed_error(a100(), head + "825\n"), "");
+  EXPECT_EQ(row_error(a100(), head + "827\n"), "");
+  EXPECT_NE(row_error(a100(), head + "825\n"), "");
 }
 
 // Of 1 GiB in eight parts seven come from others: 3,132 µs / 1.2.
 TEST(KernelLimits, CountWhatComesOverTheLinks) {
   const std::string head = "op,gpus,bytes,latency_us\n";
   for (const std::string operation : {"all_reduce", "all_gather", "reduce_scatter", "alltoall"}) {
-    EXPECT_EQ(speed_error(a100(), head + operation + ",8,1073741824,2611\n"), "") << operation;
-    EXPECT_NE(speed_error(a100(), head + operation + ",8,1073741824,2608\n"), "") << operation;
+    EXPECT_EQ(row_error(a100(), head + operation + ",8,1073741824,2611\n"), "") << operation;
+    EXPECT_NE(row_error(a100(), head + operation + ",8,1073741824,2608\n"), "") << operation;
   }
+}
+
+// 440.5 µs of arithmetic and a launch of 10, a thousand times.
+TEST(KernelLimits, NameTheRowThatIsSlowerThanAnythingADeviceRuns) {
+  const std::string rows = "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,450000\n";
+  EXPECT_EQ(row_error(a100(), rows), "");
+  EXPECT_EQ(row_error(a100(), rows + "bfloat16,4096,4096,4096,999999999\n"),
+            "t.csv: row 3: column latency_us: found 999999999; allowed: to 450509, 1000 times what "
+            "a launch of 10 us and the datasheet of a100-sxm-80gb come to");
+}
+
+// One query each of 65,536 sequences: 2 · 65536 · (96 + 8) · 128 elements of 2 bytes take 1,711 µs,
+// their arithmetic 10.
+TEST(KernelLimits, CountWhatIsMovedWhereThatTakesLonger) {
+  const std::string row =
+      "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\nbfloat16,65536,1,96,8,128,0,";
+  EXPECT_EQ(row_error(a100(), row + "1720000\n"), "");
+  EXPECT_NE(row_error(a100(), row + "1723000\n"), "");
+}
+
+TEST(KernelLimits, NameTheRowInADtypeThatTheDeviceDoesNotHave) {
+  const std::string allowed = "; allowed: bfloat16, float16, float32, the dtypes of a100-sxm-80gb";
+  EXPECT_EQ(
+      row_error(a100(), "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,500\nfp8,64,64,64,9\n"),
+      "t.csv: row 3: column dtype: found \"fp8\"" + allowed);
+  EXPECT_EQ(row_error(a100(),
+                      "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n"
+                      "fp8,1,4096,32,8,128,0,900\n"),
+            "t.csv: row 2: column dtype: found \"fp8\"" + allowed);
+  EXPECT_EQ(row_error(a100(),
+                      "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
+                      "fp8,4096,4096,1536,8,128,1,4,balanced,900\n"),
+            "t.csv: row 2: column dtype: found \"fp8\"" + allowed);
 }
 
 TEST(KernelLimits, AreTheFiguresThatADeviceHas) {
   Device device = a100();
-  EXPECT_EQ(speed_error(device, "dtype,m,n,k,latency_us\nfp8,4096,4096,4096,1\n"), "");
   device.link_bandwidth = BytesPerSecond(0);
-  EXPECT_EQ(speed_error(device, "op,gpus,bytes,latency_us\nall_gather,8,1073741824,1\n"), "");
+  const std::string rows = "op,gpus,bytes,latency_us\nall_gather,8,1073741824,";
+  EXPECT_EQ(row_error(device, rows + "1\n"), "");
+  EXPECT_EQ(row_error(device, rows + "999999999\n"), "");
 }
 
 // A latency that no text of the document can say.

@@ -75,6 +75,38 @@ TEST(KernelTable, SaysWhichRowAndColumnIsBad) {
             "(dtype,m,n,k,latency_us)");
 }
 
+// Groups of query heads share a key-value head, all as many.
+TEST(KernelTable, NamesHeadsThatCannotShareTheirKeys) {
+  const std::string head = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
+  EXPECT_EQ(table_error(head + "bfloat16,4,4096,8,8,128,0,500\nbfloat16,4,4096,8,1,128,0,500\n"),
+            "");
+  EXPECT_EQ(table_error(head + "bfloat16,4,4096,8,16,128,0,500\n"),
+            "t.csv: row 2: column kv_heads: found \"16\"; allowed: a divisor of the 8 heads");
+  EXPECT_EQ(table_error(head + "bfloat16,4,4096,8,3,128,0,500\n"),
+            "t.csv: row 2: column kv_heads: found \"3\"; allowed: a divisor of the 8 heads");
+  EXPECT_EQ(table_error(head + "bfloat16,4,4096,8,0,128,0,500\n"),
+            "t.csv: row 2: column kv_heads: found \"0\"; allowed: a whole number from 1 to "
+            "1000000000000000");
+}
+
+// A token goes to different experts; ranks have whole experts, and whole columns of them.
+TEST(KernelTable, NamesExpertsThatCannotBeShared) {
+  const std::string head = "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n";
+  EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,4,4,1,4,balanced,50\n"), "");
+  EXPECT_EQ(
+      table_error(head + "bfloat16,64,4096,1024,8,4,1,1,power_law_1.2,50\n"),
+      "t.csv: row 2: column topk: found \"8\"; allowed: a whole number from 1 to the 4 experts");
+  EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,8,16,1,32,balanced,50\n"),
+            "t.csv: row 2: column ep: found \"32\"; allowed: a divisor of the 16 experts");
+  EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,8,16,1,3,balanced,50\n"),
+            "t.csv: row 2: column ep: found \"3\"; allowed: a divisor of the 16 experts");
+  EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,8,16,3,1,balanced,50\n"),
+            "t.csv: row 2: column tp: found \"3\"; allowed: a divisor of ffn, 1024");
+  EXPECT_EQ(table_error(head + "bfloat16,64,4096,1024,8,2000000,1,1,balanced,50\n"),
+            "t.csv: row 2: column experts: found \"2000000\"; allowed: a whole number from 1 to "
+            "1000000");
+}
+
 // A load from memory takes 0.3 µs or more; 1e-300 µs is a column gone wrong.
 TEST(KernelTable, RefusesNumbersThatAreNoKernelsTime) {
   for (const std::string cell :

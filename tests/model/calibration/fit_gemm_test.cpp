@@ -112,11 +112,15 @@ TEST(FitGemm, GivesTheSameBitsTwice) {
   EXPECT_EQ(a.residual, b.residual);
 }
 
-TEST(FitGemm, RefusesTooFewRows) {
+TEST(FitGemm, SaysOfWhichDtypeThereAreTooFewRows) {
   Device device = example_h100();
-  const auto done = fit_gemm(device, {{Dtype::bf16, {64, 64, 64}, Seconds(1e-5)}}, ignore_progress);
+  std::vector<GemmSample> samples(59, {Dtype::fp8, {64, 64, 64}, Seconds(1e-5)});
+  const auto done = fit_gemm(device, samples, ignore_progress);
   ASSERT_FALSE(done.has_value());
-  EXPECT_EQ(done.error().message, "found 1 rows of a dtype; allowed: 60 or more");
+  EXPECT_EQ(done.error().message, "found 59 rows in fp8; allowed: 60 or more of a dtype");
+  samples = {{Dtype::bf16, {64, 64, 64}, Seconds(1e-5)}};
+  EXPECT_EQ(fit_gemm(device, samples, ignore_progress).error().message,
+            "found 1 row in bf16; allowed: 60 or more of a dtype");
 }
 
 // The correction of a GEMM: a factor of e^0.1 inside the grid, none for shapes far away, where no
