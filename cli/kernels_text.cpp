@@ -54,7 +54,8 @@ std::string kernels_text(const std::vector<KernelFileReport>& files, const Style
   }
   return table.render(style) +
          style.faint(
-             "one fraction: the error of one attainable fraction of the datasheet's roofs") +
+             "one fraction: the error of one launch and one attainable fraction of the datasheet's "
+             "roofs, fitted to the same rows") +
          "\n";
 }
 

@@ -8,6 +8,8 @@
 #include <map>
 #include <numeric>
 
+#include "model/calibration/roof_baseline.h"
+
 namespace trainyard {
 namespace {
 
@@ -25,49 +27,30 @@ double quantile(const std::vector<double>& sorted, double share) {
   return std::lerp(sorted[below], sorted[above], at - static_cast<double>(below));
 }
 
-using Baseline = std::map<std::string, double>;  // attained fraction of the ideal, by group
-
-// The f for which ideal / f has the least Σ|error|: the median of ideal / measured, weighted by
-// itself.
-double best_fraction(std::vector<double> attained) {
-  std::ranges::sort(attained);
-  const double half = std::accumulate(attained.begin(), attained.end(), 0.0) / 2;
-  double sum = 0;
-  for (const double fraction : attained) {
-    sum += fraction;
-    if (sum >= half) return fraction;
+// The error of a baseline fitted to these very rows, a group at a time; absent where none has an
+// ideal.
+std::optional<double> baseline_error(const std::vector<const ScoredKernel*>& kernels) {
+  std::map<std::string_view, std::vector<RoofSample>> groups;
+  for (const ScoredKernel* kernel : kernels) {
+    if (kernel->ideal) groups[kernel->group].push_back({kernel->measured, *kernel->ideal});
   }
-  return attained.back();
-}
-
-Baseline baseline_of(const std::vector<ScoredKernel>& kernels) {
-  std::map<std::string, std::vector<double>> all, large;
-  for (const ScoredKernel& kernel : kernels) {
-    if (!kernel.ideal) continue;
-    const double attained = *kernel.ideal / kernel.measured;
-    all[kernel.group].push_back(attained);
-    if (kernel.region == "large") large[kernel.group].push_back(attained);
+  double sum = 0, rows = 0;
+  for (const auto& [group, samples] : groups) {
+    const auto size = static_cast<double>(samples.size());
+    sum += size * mean_error(fit_roof_baseline(samples), samples);
+    rows += size;
   }
-  Baseline baseline;
-  for (const auto& [group, attained] : all) {
-    const auto found = large.find(group);
-    baseline[group] = best_fraction(found == large.end() ? attained : found->second);
-  }
-  return baseline;
+  return rows > 0 ? std::optional(sum / rows) : std::nullopt;
 }
 
 template <typename Wanted>
-KernelErrors errors_of(const std::vector<ScoredKernel>& kernels, const Baseline& baseline,
-                       Wanted wanted) {
+KernelErrors errors_of(const std::vector<ScoredKernel>& kernels, Wanted wanted) {
   std::vector<double> errors;
-  std::vector<double> of_baseline;
+  std::vector<const ScoredKernel*> scored;
   for (const ScoredKernel& kernel : kernels) {
     if (!wanted(kernel)) continue;
     errors.push_back(error_of(kernel.predicted, kernel.measured));
-    if (kernel.ideal) {
-      const Seconds flat = *kernel.ideal / baseline.at(kernel.group);
-      of_baseline.push_back(error_of(flat, kernel.measured));
-    }
+    scored.push_back(&kernel);
   }
   KernelErrors result{.rows = static_cast<int>(errors.size())};
   if (errors.empty()) return result;
@@ -75,7 +58,7 @@ KernelErrors errors_of(const std::vector<ScoredKernel>& kernels, const Baseline&
   result.mape = mean_of(errors);
   result.median = quantile(errors, 0.5);
   result.p90 = quantile(errors, 0.9);
-  if (!of_baseline.empty()) result.baseline_mape = mean_of(of_baseline);
+  result.baseline_mape = baseline_error(scored);
   return result;
 }
 
@@ -204,9 +187,8 @@ Error in_table(const KernelTable& table, Error error) {
 
 KernelFileReport summarise_kernels(std::string file, std::string_view family,
                                    std::vector<ScoredKernel> kernels) {
-  const Baseline baseline = baseline_of(kernels);
   KernelFileReport report{std::move(file), std::string(family), {}, {}, {}};
-  report.errors = errors_of(kernels, baseline, [](const ScoredKernel&) { return true; });
+  report.errors = errors_of(kernels, [](const ScoredKernel&) { return true; });
   std::vector<std::string> groups, regions;
   for (const ScoredKernel& kernel : kernels) {
     add_once(groups, kernel.group);
@@ -220,7 +202,7 @@ KernelFileReport summarise_kernels(std::string file, std::string_view family,
         return (group.empty() || kernel.group == group) &&
                (region.empty() || kernel.region == region);
       };
-      const KernelErrors errors = errors_of(kernels, baseline, wanted);
+      const KernelErrors errors = errors_of(kernels, wanted);
       if (errors.rows > 0 && !(group.empty() && region.empty())) {
         report.regions.push_back({group, region, errors});
       }

@@ -1,6 +1,6 @@
 // How well a device's parameters meet tables of measured kernels: errors over each file and its
-// regions, beside a baseline of one attainable fraction a group; and the fit of a device to tables,
-// cross-validated by shape. Errors are |predicted / measured − 1|.
+// regions, beside a baseline of one attainable fraction and one launch a group; and the fit of a
+// device to tables, cross-validated by shape. Errors are |predicted / measured − 1|.
 #pragma once
 
 #include <optional>
@@ -37,8 +37,8 @@ struct KernelFileReport {
   std::vector<ScoredKernel> kernels;
 };
 
-// The errors of `kernels` and of their groups and regions. The baseline's fractions are those that
-// suit the largest kernels of these very rows best, so it is flattered.
+// The errors of `kernels` and of their groups and regions. Each has a baseline of its own, fitted
+// to its very rows (model/calibration/roof_baseline.h).
 KernelFileReport summarise_kernels(std::string file, std::string_view family,
                                    std::vector<ScoredKernel> kernels);
 
