@@ -102,6 +102,7 @@ std::vector<SourceError> errors_by_source(std::span<const MeasuredRun> runs, con
 std::string stack_document(const StackDocument& original, std::span<const MeasuredRun> runs,
                            const StackFit& fit, std::string_view date) {
   Stack stack = original.stack;
+  stack.evidence = {};
   for (const MeasuredRun& run : runs) add_evidence(run, stack.evidence);
   for (const StackParameter& parameter : stack_parameters()) {
     const auto fitted = std::ranges::find(fit.parameters, parameter.name, &FittedParameter::name);

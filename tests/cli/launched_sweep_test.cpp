@@ -68,7 +68,7 @@ TEST(LaunchedSweep, HasTheSamePointsAndWritesThemOnRank0) {
 
 // A bare mpirun ends the job with the worker; what was answered is kept.
 TEST(LaunchedSweep, ContinuesAfterAWorkerWasKilled) {
-  const fs::path sweep = slow_sweep(4);  // a launcher takes its time to end a job
+  const fs::path sweep = slow_sweep(2);  // a launcher takes its time to end a job
   const fs::path out = scratch_folder() / "results.sqlite";
   const BackgroundProgram launcher(launched(sweep, out));
   EXPECT_TRUE(wait_until([&] { return rows_in(out) >= 4; }));
