@@ -10,6 +10,7 @@
 #include "model/cluster/fabric_shape.h"
 #include "model/plan/validity.h"
 #include "planner/enumeration.h"
+#include "planner/ranking.h"
 
 namespace trainyard {
 namespace {
@@ -65,6 +66,7 @@ bool bounds_degrees(const SearchSpace& space) {
       kDegrees, [&space](Numbers SearchSpace::*degree) { return !(space.*degree).empty(); });
 }
 
+// Narrower ones first.
 std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   const SearchSpace& space = options.space;
   const std::vector<SearchedOffload> searched = offloads_of(job, space, options.base);
@@ -111,6 +113,24 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   return result;
 }
 
+// The values of all keys that a search chooses, and the batch.
+bool same_plan(const Plan& a, const Plan& b) {
+  return !plan_before(a, b) && !plan_before(b, a) && a.microbatches == b.microbatches &&
+         a.layers_per_stage == b.layers_per_stage;
+}
+
+// Each plan once, under the first way that leads to it.
+std::vector<WayOut> distinct(std::vector<WayOut> ways) {
+  std::vector<WayOut> kept;
+  for (WayOut& way : ways) {
+    const bool known = std::ranges::any_of(kept, [&way](const WayOut& other) {
+      return same_plan(other.candidate.plan, way.candidate.plan);
+    });
+    if (!known) kept.push_back(std::move(way));
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
@@ -129,6 +149,7 @@ std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
             evaluate));
   }
   add(more_nodes(job, options, evaluate));
+  ways = distinct(std::move(ways));
   std::stable_sort(ways.begin(), ways.end(), [](const WayOut& a, const WayOut& b) {
     return a.device_seconds_per_token < b.device_seconds_per_token;
   });

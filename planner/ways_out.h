@@ -18,7 +18,7 @@ struct WayOut {
 // The cheapest three by the time of all devices for a token: more nodes (doubled until a plan
 // fits), states or activations in host memory, half of the global batch, and what the search was
 // not allowed (degrees, layers of stages, ZeRO, recomputation, micro-batch, …). Each is a search of
-// its own.
+// its own, and each plan stands once: under the narrowest way that leads to it.
 std::vector<WayOut> ways_out(const Job& job, const SearchOptions& options,
                              const JobEvaluator& evaluate);
 

@@ -267,6 +267,30 @@ TEST(WaysOut, FitAndAreTheCheapestFirst) {
   }
 }
 
+// Eight replicas do not fit. The best of all plans has the micro-batch that is named: who frees the
+// degrees alone finds it, and who frees all keys finds no other.
+TEST(WaysOut, ShowEachPlanOnceUnderTheNarrowestWay) {
+  Job job = small_dense_job();
+  SearchOptions replicas{.objective = Objective::memory, .top = 1};
+  replicas.space.data_parallel = {8};
+  const PreparedJob ample = prepare(job);
+  const SearchResult least = search(ample, replicas, analytic_evaluator(ample));
+  job.cluster.device.memory = least.plans.at(0).estimate.peak_memory * 0.999;
+  const PreparedJob prepared = prepare(job);
+  const SearchResult all = search(prepared, {.top = 1}, analytic_evaluator(prepared));
+  ASSERT_FALSE(all.plans.empty());
+  const Candidate& best = all.plans.front();
+  SearchOptions options{.top = 1};
+  options.space.data_parallel = {8};
+  options.space.micro_batch = {best.plan.micro_batch};
+  const std::vector<WayOut> ways = ways_out(job, options, analytic_evaluator);
+  const auto degrees = std::ranges::find(ways, "any degrees", &WayOut::change);
+  ASSERT_NE(degrees, ways.end());
+  EXPECT_EQ(degrees->candidate.estimate.step_time, best.estimate.step_time);
+  EXPECT_EQ(std::ranges::find(ways, "all that the planner section leaves out", &WayOut::change),
+            ways.end());
+}
+
 // Three of four layers on one of two stages need more than two and two.
 TEST(WaysOut, AreOtherLayersThanTheOnesThatWereFixed) {
   Job job = small_dense_job();
