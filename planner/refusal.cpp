@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -95,9 +96,9 @@ constexpr std::array kKeys = {
           to.base.layers_per_stage = std::exchange(from.base.layers_per_stage, {});
         }},
     key_of<&SearchSpace::recompute>("recompute"),
+    key_of<&SearchSpace::sharding_group>("sharding_group"),  // every stage is legal without one
     key_of<&SearchSpace::zero_stage>("zero_stage"),
     key_of<&SearchSpace::micro_batch>("micro_batch"),
-    key_of<&SearchSpace::sharding_group>("sharding_group"),
     key_of<&SearchSpace::expert_tensor_parallel>("expert_tensor_parallel"),
     key_of<&SearchSpace::expert_parallel>("expert_parallel"),
     key_of<&SearchSpace::data_parallel>("data_parallel"),
@@ -166,11 +167,13 @@ std::string words_of(const Numbers& numbers) {
   return fmt::format("{} to {}", numbers.least, numbers.most);
 }
 
-// As a plan is refused that is legal but for this key; without the nearest value, which holds for
-// the other keys of that plan only. Empty: another key is refused then.
+// As a plan is refused that is legal but for this key or one in it; without the nearest value,
+// which holds for the other keys of that plan only. Empty: another key is refused then.
 std::string refused(const Job& job, const PlanRequest& request, std::string_view key) {
   const auto plan = make_plan(request, job.model, job.cluster, job.training);
-  if (plan || plan.error().where != fmt::format("/plan/{}", key)) return "";
+  if (plan) return "";
+  const std::string pointer = fmt::format("/plan/{}", key);
+  if (plan.error().where != pointer && !plan.error().where.starts_with(pointer + "/")) return "";
   const std::string& message = plan.error().message;
   return message.substr(0, message.find("; nearest"));
 }
@@ -221,19 +224,108 @@ bool runs_none(const Job& job, const std::vector<std::string>& schedules) {
          });
 }
 
+// Of keys that are no numbers: their values in words, and how a request says one.
+struct ValueKey {
+  std::string_view name;
+  std::vector<std::string> (*words)(const Space& space);
+  void (*set)(const Space& space, std::size_t value, PlanRequest& request);
+};
+
+std::string words_of(const Recompute& recompute) {
+  switch (recompute.mode) {
+    case RecomputeMode::none:
+      return "none";
+    case RecomputeMode::selective:
+      return "selective";
+    case RecomputeMode::automatic:
+      return "auto";
+    case RecomputeMode::full:
+      break;
+  }
+  return recompute.full_layers == 0 ? "full" : fmt::format("full {}", recompute.full_layers);
+}
+
+std::vector<std::string> words_of_recomputes(const Space& space) {
+  std::vector<std::string> words;
+  for (const RecomputeChoice& choice : space.named.recompute) {
+    std::vector<std::string> stages;
+    for (const Recompute& stage : choice.per_stage) stages.push_back(words_of(stage));
+    words.push_back(stages.empty() ? words_of(choice.every_stage)
+                                   : fmt::format("[{}]", fmt::join(stages, ", ")));
+  }
+  return words;
+}
+
+void set_offload(const Space& space, std::size_t value, PlanRequest& request) {
+  const auto* choice =
+      std::ranges::find(kOffloads, space.named.offload[value], &OffloadChoice::name);
+  if (choice != kOffloads.end()) request.offload = choice->offload;
+}
+
+template <auto Member>
+std::vector<std::string> words_of_names(const Space& space) {
+  return space.named.*Member;
+}
+
+constexpr std::array kValueKeys = {
+    ValueKey{"recompute", words_of_recomputes,
+             [](const Space& space, std::size_t value, PlanRequest& request) {
+               set_recompute(space.named.recompute[value], request);
+             }},
+    ValueKey{"offload", words_of_names<&S::offload>, set_offload},
+    ValueKey{"rank_order", words_of_names<&S::rank_order>,
+             [](const Space& space, std::size_t value, PlanRequest& request) {
+               request.rank_order = space.named.rank_order[value];
+             }},
+    ValueKey{"schedule", words_of_names<&S::schedule>,
+             [](const Space& space, std::size_t value, PlanRequest& request) {
+               request.schedule = space.named.schedule[value];
+               request.virtual_stages.reset();
+             }},
+};
+
+// What the rules say of all values, where that is the same.
+std::string refused_values(const Job& job, const ValueKey& key, const Space& named,
+                           const PlanRequest& legal) {
+  const std::vector<std::string> words = key.words(named);
+  std::vector<std::string> rules;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    PlanRequest request = legal;
+    key.set(named, i, request);
+    const std::string refusal = refused(job, request, key.name);
+    const std::size_t rule = refusal.find(", ");
+    rules.push_back(rule == std::string::npos ? "" : refusal.substr(rule));
+  }
+  const bool alike = std::ranges::adjacent_find(rules, std::not_equal_to<>()) == rules.end();
+  return fmt::format(
+      "found {}{}", fmt::join(words, ", "),
+      alike && !rules.front().empty() ? rules.front() : ", of which no plan is legal");
+}
+
+// Beside a named number of stages what the rules say, which is of that number.
+std::string refused_layers(const Job& job, const Space& rest, const Space& named,
+                           PlanRequest request) {
+  const std::vector<int>& layers = named.base.layers_per_stage;
+  request.layers_per_stage = layers;
+  request.virtual_stages.reset();
+  const std::string rule =
+      rest.named.pipeline_parallel.empty() ? "" : refused(job, request, "layers_per_stage");
+  if (!rule.empty()) return rule;
+  return fmt::format(
+      "found {} entries, allowed as many as the stages or chunks of a pipeline that {} devices can "
+      "have",
+      layers.size(), job.cluster.devices());
+}
+
 std::string refused_key(const PreparedJob& job, const Key& key, const Space& rest,
-                        const Space& named, PlanRequest legal) {
+                        const Space& named, const PlanRequest& legal) {
   if (const NumberKey* number = number_key(key.name)) {
     return refused_numbers(job, *number, rest, named.named.*number->values, legal);
   }
-  std::string words;
-  const std::vector<std::string>& schedules = named.named.schedule;
-  if (key.name == "schedule" && (schedules.size() == 1 || runs_none(job.job, schedules))) {
-    legal.schedule = schedules.front();
-    legal.virtual_stages.reset();
-    words = refused(job.job, legal, key.name);
-  }
-  return words.empty() ? "no plan is legal with what it allows" : words;
+  if (key.name == "layers_per_stage") return refused_layers(job.job, rest, named, legal);
+  const auto* value = std::ranges::find(kValueKeys, key.name, &ValueKey::name);
+  return value == kValueKeys.end() ? "no plan is legal with what it allows"
+                                   : refused_values(job.job, *value, named, legal);
 }
 
 // ---- Whom to blame --------------------------------------------------------------------

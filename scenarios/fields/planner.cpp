@@ -72,6 +72,9 @@ Expected<void> read_numbers(const Json& value, int least, Numbers& numbers, cons
   if (value.is_object()) {
     Bounds bounds;
     if (auto done = bounds_section().read(value, bounds, place); !done) return done;
+    if (bounds.to < least) {
+      return (place / "to").error(fmt::format("found {}; allowed: at least {}", bounds.to, least));
+    }
     numbers = Numbers::between(std::max(least, bounds.from), bounds.to);
     return {};
   }
@@ -228,6 +231,7 @@ Expected<void> add_range(const Json& value, std::vector<std::int64_t>& sizes, co
   return {};
 }
 
+// Each size is one row: those that are named again are the same.
 Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpace::*member,
                          CountShape size, std::string doc) {
   return Field<PlannerKeys>{
@@ -238,7 +242,9 @@ Field<PlannerKeys> sizes(const char* key, std::vector<std::int64_t> CapacitySpac
       [member](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
         if (value.is_object()) return add_range(value, keys.*member, place);
         for (const Json& entry : value) {
-          (keys.*member).push_back(static_cast<std::int64_t>(entry.get<double>()));
+          const auto asked = static_cast<std::int64_t>(entry.get<double>());
+          const bool known = std::ranges::find(keys.*member, asked) != (keys.*member).end();
+          if (!known) (keys.*member).push_back(asked);
         }
         return {};
       },
@@ -256,6 +262,8 @@ Field<PlannerKeys> models_field() {
            .absent = "the scenario's own"},
           [](const Json& value, PlannerKeys& keys, const Place& place) -> Expected<void> {
             for (std::size_t i = 0; i < value.size(); ++i) {
+              const auto here = value.begin() + static_cast<std::ptrdiff_t>(i);
+              if (std::find(value.begin(), here, *here) != here) continue;
               Scenario other;
               auto done = model_field().read(value[i], other, place / i);
               if (!done) return done;

@@ -196,8 +196,17 @@ const Shape* meant_alternative(const AnyShape& shape, const Json& value) {
 
 Expected<void> check_form(const AnyShape& shape, const Json& value, const Place& place) {
   const Shape* meant = meant_alternative(shape, value);
-  return meant == nullptr ? mismatch(value, place, allowed_form(shape))
-                          : check(*meant, value, place);
+  if (meant == nullptr) return mismatch(value, place, allowed_form(shape));
+  auto fits = check(*meant, value, place);
+  // Names that are listed look like all there is. Who misspelt one of them meant none of the rest.
+  const auto* names = std::get_if<ChoiceShape>(&meant->form);
+  if (fits || names == nullptr || !did_you_mean(value.get<std::string>(), names->names).empty()) {
+    return fits;
+  }
+  for (const Shape& other : shape.alternatives) {
+    if (&other != meant) fits.error().message += ", or " + allowed(other);
+  }
+  return fits;
 }
 
 Expected<void> unknown_key(const SectionSpec& section, const std::string& key, const Place& place) {

@@ -66,6 +66,56 @@ TEST(Refusal, NamesAScheduleThatTheStackLacks) {
             "/planner/schedule: found gpipe, which software does not run, allowed 1f1b");
 }
 
+// A group of 1,000 is no part of 8 ranks; without states to shard ZeRO-0 has no use for it.
+TEST(Refusal, BlamesAGroupBeforeTheStageThatNeedsIt) {
+  SearchSpace space;
+  space.zero_stage = {3};
+  space.sharding_group = {1000};
+  EXPECT_EQ(why(small_dense_job(), space).find("/planner/sharding_group: found 1000, allowed a "),
+            0U);
+}
+
+// 4 layers; two stages take two entries.
+TEST(Refusal, NamesTheRecomputationAndItsRule) {
+  const Recompute full_100{RecomputeMode::full, 100};
+  SearchSpace space;
+  space.recompute = {{full_100, {}}};
+  EXPECT_EQ(why(small_dense_job(), space),
+            "/planner/recompute: found full 100, allowed 0 to 4 layers");
+  space.recompute.push_back({{RecomputeMode::full, 5}, {}});
+  EXPECT_EQ(why(small_dense_job(), space),
+            "/planner/recompute: found full 100, full 5, allowed 0 to 4 layers");
+  space.recompute = {{{}, {{}, {}, {RecomputeMode::full, 0}, {}}}};
+  space.pipeline_parallel = {2};
+  EXPECT_EQ(why(small_dense_job(), space),
+            "/planner/recompute: found [none, none, full, none], allowed 2, one a stage");
+}
+
+// Eight devices have no pipeline of three stages, nor has one of two two chunks with three entries.
+TEST(Refusal, NamesTheEntriesOfLayersThatNoPipelineHas) {
+  SearchSpace space;
+  PlanRequest base;
+  base.layers_per_stage = {1, 1, 2};
+  EXPECT_EQ(why(small_dense_job(), space, base),
+            "/planner/layers_per_stage: found 3 entries, allowed as many as the stages or chunks "
+            "of a pipeline that 8 devices can have");
+  base.layers_per_stage = {2, 2};
+  space.pipeline_parallel = {4};
+  EXPECT_EQ(why(small_dense_job(), space, base),
+            "/planner/layers_per_stage: found 2 entries, allowed 4");
+}
+
+TEST(Refusal, NamesAnOffloadWithoutALinkToTheHosts) {
+  Job job = small_dense_job();
+  job.cluster.device.host_bandwidth = BytesPerSecond(0);
+  SearchSpace space;
+  space.offload = {"optimizer", "all"};
+  EXPECT_EQ(why(job, space)
+                .find("/planner/offload: found optimizer, all, allowed none: the "
+                      "host_bandwidth of "),
+            0U);
+}
+
 // Eight devices are t·c·p·D with D a divisor of the batch; p is at most L + 2 = 6, t at most 8.
 // Eleven devices have no such factors but D = 11.
 TEST(Refusal, NamesABatchThatNoReplicasShare) {
