@@ -39,13 +39,13 @@ std::string model_words(const Question& question) {
 }
 
 std::string cluster_words(const Cluster& cluster) {
-  return fmt::format("{} × {} · {} node{} of {}", count(cluster.devices()), cluster.device.name,
-                     count(cluster.nodes), cluster.nodes == 1 ? "" : "s", cluster.devices_per_node);
+  return fmt::format("{} × {} · {} of {}", count(cluster.devices()), cluster.device.name,
+                     counted(cluster.nodes, "node"), cluster.devices_per_node);
 }
 
 std::string training_words(const Training& training) {
-  return fmt::format("{} sequences of {} tokens · {} · {} · {}", count(training.global_batch),
-                     count(training.sequence_length), training.precision.name,
+  return fmt::format("{} of {} · {} · {} · {}", counted(training.global_batch, "sequence"),
+                     counted(training.sequence_length, "token"), training.precision.name,
                      training.optimizer.name, training.stack.name);
 }
 
@@ -132,11 +132,12 @@ std::string hardware_sentence(const Question& question, const Candidate& candida
                      percent(best.saved / candidate.estimate.step_time));
 }
 
-std::string faster_plan_words(const Remedy& best, const Estimate& now) {
+std::string faster_plan_words(const Remedy& best, const Estimate& now, bool faster_shown) {
   constexpr double kWorthwhile = 5e-4;
   const double saved = best.saved / now.step_time;
   if (!best.fits || saved < kWorthwhile) {
-    return "no neighbouring plan is faster";
+    return faster_shown ? "no neighbouring plan beside those above is faster"
+                        : "no neighbouring plan is faster";
   }
   return fmt::format("{} would save {} %", best.change, percent(saved));
 }
@@ -199,10 +200,10 @@ std::string sizes_heading(const Question& question, const Style& style) {
                        style);
   std::vector<std::string> words;
   if (sizes.global_batch.empty()) {
-    words.push_back(fmt::format("{} sequences a step", count(training.global_batch)));
+    words.push_back(counted(training.global_batch, "sequence") + " a step");
   }
   if (sizes.sequence_length.empty()) {
-    words.push_back(fmt::format("{} tokens a sequence", count(training.sequence_length)));
+    words.push_back(counted(training.sequence_length, "token") + " a sequence");
   }
   words.push_back(fmt::format("{} · {} · {}", training.precision.name, training.optimizer.name,
                               training.stack.name));
@@ -348,7 +349,8 @@ std::string most_memory(const Estimate& estimate, const Style& style) {
       wrap(fmt::format("Most of it: {}, then {}.", words(kinds[0]), words(kinds[1]))));
 }
 
-std::string advice(const Question& question, const Candidate& candidate, const Style& style) {
+std::string advice(const Question& question, const Candidate& candidate, const Style& style,
+                   bool faster_shown) {
   const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job));
   std::string text;
   if (!candidate.estimate.feasible) {
@@ -357,8 +359,9 @@ std::string advice(const Question& question, const Candidate& candidate, const S
   } else {
     text = fmt::format("{} What helps most: {}; {}", limits_sentence(candidate.estimate),
                        hardware_sentence(question, candidate),
-                       remedies.empty() ? "there is no neighbouring plan"
-                                        : faster_plan_words(remedies.front(), candidate.estimate));
+                       remedies.empty()
+                           ? "there is no neighbouring plan"
+                           : faster_plan_words(remedies.front(), candidate.estimate, faster_shown));
   }
   return style.strong(wrap(text + "."));
 }

@@ -30,8 +30,9 @@ std::string misfit_words(const Candidate& candidate, const Cluster& cluster);
 std::string host_words(Bytes needed, const Cluster& cluster);
 // What holds most of the memory of the fullest device.
 std::string most_memory(const Estimate& estimate, const Style& style);
-// What limits the plan and what would help most.
-std::string advice(const Question& question, const Candidate& candidate, const Style& style);
+// What limits the plan and what would help most. `faster_shown`: beside a plan that is faster.
+std::string advice(const Question& question, const Candidate& candidate, const Style& style,
+                   bool faster_shown = false);
 
 // All of it.
 std::string estimate_report(const Question& question, const Candidate& candidate,

@@ -35,14 +35,6 @@ std::string line(std::string_view label, std::string_view text, const Style& sty
   return style.faint(pad_right(label, kLabelWidth)) + wrap(text, kLabelWidth);
 }
 
-// "9.3 days", "3.1 h", "18.6 min", "2.8 s".
-std::string duration(Seconds time) {
-  if (time >= kDay) return fmt::format("{} days", number(time / kDay));
-  if (time >= kHour) return fmt::format("{} h", number(time / kHour));
-  if (time >= kMinute) return fmt::format("{} min", number(time / kMinute));
-  return with_unit(time);
-}
-
 // How often something happened, on average.
 std::string times(double mean) {
   const bool whole = mean >= 100 || mean == std::round(mean);

@@ -8,11 +8,11 @@
 
 #include "cli/added_searches.h"
 #include "cli/command.h"
-#include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
 #include "cli/given_plan.h"
 #include "cli/plan_capacity.h"
+#include "cli/plan_csv.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
@@ -51,6 +51,8 @@ struct PlanOptions {
   std::vector<std::string> pareto;  // two objectives; empty: none
   int confirm = 0;
 
+  // What was played is shown, all of it.
+  int shown() const { return std::max(top, confirm); }
   std::optional<Objective> second() const {
     return pareto.empty() ? std::nullopt : std::optional(kObjectives.at(pareto[1]));
   }
@@ -174,7 +176,7 @@ SearchOptions planner_options(const PlanOptions& options, const Scenario& scenar
   result.objective = options.objective;
   result.second = options.second();
   result.valuation.robust = options.robust;
-  result.top = options.top;
+  result.top = options.shown();
   result.time_limit = Seconds(options.time_limit);
   result.interrupted = interrupt_flag();
   return result;
@@ -247,14 +249,6 @@ std::optional<Improvement> improvement_of(const PlanOptions& options, const Ques
                  result.to_deal);
 }
 
-std::string csv_of(const Question& question, const SearchResult& result) {
-  std::vector<CsvRow> rows;
-  for (const Candidate& candidate : best_of(result)) {
-    rows.push_back(csv_row(question.scenario.name, candidate));
-  }
-  return csv_text(rows);
-}
-
 // The best plans played; a plan that cannot be lowered says why.
 void confirm_by_simulation(const Question& question, const SearchOptions& options, int count,
                            SearchResult& result) {
@@ -322,7 +316,7 @@ PlanOrder order_of(const PlanOptions& options, const Scenario& scenario) {
 // Of the plans that were kept for the improvement those that are asked for.
 void keep_shown(const PlanOptions& options, SearchResult& result) {
   for (std::vector<Candidate>* plans : {&result.plans, &result.closest}) {
-    const auto shown = std::min(plans->size(), static_cast<std::size_t>(options.top));
+    const auto shown = std::min(plans->size(), static_cast<std::size_t>(options.shown()));
     plans->erase(plans->begin() + static_cast<std::ptrdiff_t>(shown), plans->end());
   }
 }
@@ -398,10 +392,10 @@ int print_answer(const PlanOptions& options, const Question& question, SearchRes
   std::vector<PlanNote> notes = notes_on_options(options, result, answer.findings);
   if (options.format == Format::csv) {
     for (const PlanNote& note : notes) fail({"", note.text});
-    return print(csv_of(question, result), status);
+    return print(plan_csv(question, result, order_of(options, question.scenario)), status);
   }
   answer.wall_time = elapsed();
-  answer.top = static_cast<std::size_t>(options.top);
+  answer.top = static_cast<std::size_t>(options.shown());
   answer.order = order_of(options, question.scenario);
   if (options.format == Format::text && answer.order.second) {
     const std::size_t all = result.plans.size();

@@ -8,6 +8,7 @@
 
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
+#include "cli/plan_csv.h"
 #include "cli/plan_search.h"
 #include "cli/plan_table.h"
 #include "cli/plan_text.h"
@@ -121,7 +122,8 @@ bool has_verdict(const Points& points) {
   });
 }
 
-std::string table_of(const Points& points, std::optional<Seconds> deadline, const Style& style) {
+std::string table_of(const Points& points, std::optional<Seconds> deadline, const PlanOrder& order,
+                     const Style& style) {
   std::vector<PlanColumn> columns = labels_of(points, shown_sizes(points));
   const auto add = [&](Column column, const auto& cell) {
     PlanColumn result{std::move(column), {}, ColumnOf::results};
@@ -131,6 +133,11 @@ std::string table_of(const Points& points, std::optional<Seconds> deadline, cons
   for (const SizeResult& result : kSizeResults) {
     add(result.column, [&result](const CapacityPoint& point) {
       return point.best ? result.cell(*point.best) : "–";
+    });
+  }
+  for (ValueColumn& value : value_columns(order)) {
+    add(std::move(value.column), [&](const CapacityPoint& point) {
+      return point.best ? value.cell(prepare(point.job), order, *point.best) : "–";
     });
   }
   if (has_run(points)) add({"run", "days"}, run_cell);
@@ -160,9 +167,10 @@ std::string choices_of(const Points& points, const Style& style) {
 }
 
 std::string size_words(const CapacityPoint& point) {
-  return fmt::format("{} of {} tokens on {} devices, {} sequences a step", point.job.model.name,
-                     count(point.job.training.sequence_length), count(point.job.cluster.devices()),
-                     count(point.job.training.global_batch));
+  return fmt::format("{} of {} on {}, {} a step", point.job.model.name,
+                     counted(point.job.training.sequence_length, "token"),
+                     counted(point.job.cluster.devices(), "device"),
+                     counted(point.job.training.global_batch, "sequence"));
 }
 
 bool is_stopped(const CapacityPoint& point) { return !point.optimal; }
@@ -182,12 +190,12 @@ std::string stopped_words(const Points& points) {
       without == 0
           ? ""
           : fmt::format(" Of {} nothing was found: they may fit all the same.", count(without));
-  return fmt::format("{} of {} searches ended early, as their rows say, with their best so far.{}",
-                     count(stopped), count(std::ssize(points)), open);
+  return fmt::format("{} of {} ended early, as their rows say, with their best so far.{}",
+                     count(stopped), counted(std::ssize(points), "search", "searches"), open);
 }
 
 std::string deadline_words(const Points& points, Seconds deadline) {
-  const std::string within = fmt::format("{} days", number(deadline / kDay));
+  const std::string within = duration(deadline);
   const CapacityPoint* fewest = fewest_devices(points);
   if (fewest == nullptr) {
     return fmt::format("none of {} sizes is done within {}{}.",
@@ -195,11 +203,11 @@ std::string deadline_words(const Points& points, Seconds deadline) {
                        as_far_as_searched(points));
   }
   const auto cost = run_cost(*fewest);
-  return fmt::format(
-      "{}: {} tokens in {} days{}, within {}, failures and checkpoints included: {}.",
-      count(fewest->job.cluster.devices()), short_scale(fewest->job.training.tokens),
-      run_cell(*fewest), cost ? fmt::format(" for {} USD", short_scale(cost->value())) : "", within,
-      plan_line(fewest->best->plan));
+  return fmt::format("{}: {} tokens in {}{}, within {}, failures and checkpoints included: {}.",
+                     count(fewest->job.cluster.devices()), short_scale(fewest->job.training.tokens),
+                     duration(*fewest->run),
+                     cost ? fmt::format(" for {} USD", short_scale(cost->value())) : "", within,
+                     plan_line(fewest->best->plan));
 }
 
 std::string answers(const Points& points, const CapacitySpace& sizes, const Style& style) {
@@ -224,44 +232,53 @@ std::string answers(const Points& points, const CapacitySpace& sizes, const Styl
   const std::string stopped = stopped_words(points);
   if (!stopped.empty()) text += paragraph("stopped", stopped, style);
   const std::int64_t left = count_of(sizes) - static_cast<std::int64_t>(points.size());
-  if (left > 0) text += paragraph("not looked at", fmt::format("{} sizes.", left), style);
+  if (left > 0) text += paragraph("not looked at", counted(left, "size") + ".", style);
   return text;
 }
 
-std::string report(const Question& question, const Points& points, const Style& style) {
+std::string report(const Question& question, const Points& points, const PlanOrder& order,
+                   const Style& style) {
   const CapacitySpace& sizes = question.scenario.space;
-  return sizes_heading(question, style) + "\nthe best plan of every size\n" +
-         table_of(points, sizes.deadline, style) + choices_of(points, style) + "\n" +
+  return fmt::format("{}\nthe best plan of every size by {}\n", sizes_heading(question, style),
+                     order_words(order)) +
+         table_of(points, sizes.deadline, order, style) + choices_of(points, style) + "\n" +
          answers(points, sizes, style);
 }
 
-CsvRow row_of(const Question& question, const CapacityPoint& point) {
+CsvRow row_of(const Question& question, const CapacityPoint& point, const PlanOrder& order) {
   const bool timed = question.scenario.space.deadline.has_value();
   const auto of_best = [&point](double (*value)(const Estimate&)) {
     return point.best ? csv_number(value(point.best->estimate)) : "";
   };
-  return {{"name", question.scenario.name},
-          {"model", point.job.model.name},
-          {"devices", fmt::format("{}", point.job.cluster.devices())},
-          {"global_batch", fmt::format("{}", point.job.training.global_batch)},
-          {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
-          {"fits", point.best ? "true" : "false"},
-          {"optimal", point.optimal ? "true" : "false"},
-          {"gap", csv_number(point.gap)},
-          {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
-          {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
-          {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
-          {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
-          {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
-          {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
-          {"in_time", timed ? (point.in_time ? "true" : "false") : ""},
-          {"plan", point.best ? plan_line(point.best->plan) : ""}};
+  CsvRow row = {
+      {"name", question.scenario.name},
+      {"model", point.job.model.name},
+      {"devices", fmt::format("{}", point.job.cluster.devices())},
+      {"global_batch", fmt::format("{}", point.job.training.global_batch)},
+      {"sequence_length", fmt::format("{}", point.job.training.sequence_length)},
+      {"fits", point.best ? "true" : "false"},
+      {"optimal", point.optimal ? "true" : "false"},
+      {"gap", csv_number(point.gap)},
+      {"step_time_s", of_best([](const Estimate& e) { return e.step_time.value(); })},
+      {"tokens_per_second", of_best([](const Estimate& e) { return e.tokens_per_second; })},
+      {"mfu", of_best([](const Estimate& e) { return e.mfu; })},
+      {"peak_memory_bytes", of_best([](const Estimate& e) { return e.peak_memory.value(); })},
+      {"run_time_s", point.run ? csv_number(point.run->value()) : ""},
+      {"run_cost_usd", run_cost(point) ? csv_number(run_cost(point)->value()) : ""},
+      {"in_time", timed ? (point.in_time ? "true" : "false") : ""},
+      {"plan", point.best ? plan_line(point.best->plan) : ""},
+      {"objective", std::string(objective_name(order.objective))},
+      {"cost_per_step_usd", point.best ? csv_number(point.best->estimate.cost_per_step) : ""},
+      {"energy_per_step_joule",
+       point.best ? csv_number(point.best->estimate.energy_per_step) : ""}};
+  add_values(prepare(point.job), order, point.best ? &*point.best : nullptr, row);
+  return row;
 }
 
-std::string csv_of(const Question& question, const Points& points) {
+std::string csv_of(const Question& question, const Points& points, const PlanOrder& order) {
   std::vector<CsvRow> rows;
   rows.reserve(points.size());
-  for (const CapacityPoint& point : points) rows.push_back(row_of(question, point));
+  for (const CapacityPoint& point : points) rows.push_back(row_of(question, point, order));
   return csv_text(rows);
 }
 
@@ -293,15 +310,16 @@ int answer_for_sizes(const std::filesystem::path& file, const Question& question
         was_interrupted() ? nothing_before_interruption(file) : nothing_before_time_limit(file),
         status);
   }
+  const PlanOrder order{options.objective, std::nullopt, options.valuation};
   switch (format) {
     case Format::json:
-      return print(capacity_json(question.scenario, points), status);
+      return print(capacity_json(question.scenario, points, options.objective), status);
     case Format::csv:
-      return print(csv_of(question, points), status);
+      return print(csv_of(question, points, order), status);
     case Format::text:
       break;
   }
-  return print(report(question, points, style_for(stdout)), status);
+  return print(report(question, points, order, style_for(stdout)), status);
 }
 
 }  // namespace trainyard

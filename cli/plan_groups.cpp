@@ -320,6 +320,29 @@ std::string csv_figure(const std::optional<Q>& figure) {
   return figure ? csv_number(figure->value()) : "";
 }
 
+// What robust values are of: the step as it is, and what it is multiplied by in them.
+std::string csv_robust(const GroupedPlan& plan, const GroupedPlans& found) {
+  const bool by_second = found.objective == Objective::memory;  // which no time changes
+  const Objective objective = by_second ? *found.second : found.objective;
+  double plain = plan.step_time.value();
+  if (objective == Objective::cost) plain = plan.cost_per_step->value();
+  if (objective == Objective::energy) plain = plan.energy_per_step->value();
+  if (objective == Objective::goodput) plain = goodput_value(plan.step_time, *plan.goodput);
+  const double value = by_second ? plan.second_value : plan.value;
+  return csv_number(plan.step_time.value() * (value / plain));
+}
+
+// What was asked of the search and how far it came. `plan`: null of a group that stands idle.
+void add_search(const GroupAnswer& answer, const GroupedPlan* plan, CsvRow& row) {
+  const GroupedPlans& found = answer.found;
+  row.emplace_back("objective", objective_name(found.objective));
+  row.emplace_back("second_objective", found.second ? objective_name(*found.second) : "");
+  row.emplace_back("complete", found.complete ? "true" : "false");
+  row.emplace_back("gap", csv_number(gap_of(found)));
+  const bool robust = answer.robust && plan != nullptr;
+  row.emplace_back("robust_step_time_s", robust ? csv_robust(*plan, found) : "");
+}
+
 // A group that no plan can use: no figures.
 CsvRow idle_row(const Scenario& scenario, std::size_t group) {
   return {{"name", scenario.name},
@@ -338,7 +361,9 @@ CsvRow idle_row(const Scenario& scenario, std::size_t group) {
           {"goodput", ""}};
 }
 
-std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
+// `answer`: of a search, else null.
+std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
+                   const GroupAnswer* answer) {
   std::vector<CsvRow> rows;
   for (const GroupedPlan& plan : plans) {
     for (const std::size_t g : plan.order) {
@@ -357,10 +382,12 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
                       {"memory_share", csv_number(plan.fullness)},
                       {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
+      if (answer != nullptr) add_search(*answer, &plan, rows.back());
     }
   }
   for (const std::size_t g : groups_without_precision(scenario)) {
     rows.push_back(idle_row(scenario, g));
+    if (answer != nullptr) add_search(*answer, nullptr, rows.back());
   }
   return csv_text(rows);
 }
@@ -474,7 +501,7 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   const int status = plans.empty() ? kAnswerIsNo : kDone;
   if (options.format == Format::csv) {
     for (const std::string& note : answer.notes) fail({"", note});
-    return print(csv_of(scenario, answer.plans), status);
+    return print(csv_of(scenario, answer.plans, &answer), status);
   }
   if (!options.pinned.empty()) {
     const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
@@ -497,7 +524,7 @@ int estimate_of_groups(const std::filesystem::path& file, const Question& questi
   if (!answer) return fail(in_file(file, answer.error()));
   const GroupedPlan& plan = answer->best;
   const int status = plan.feasible ? kDone : kAnswerIsNo;
-  if (format == Format::csv) return print(csv_of(scenario, {plan}), status);
+  if (format == Format::csv) return print(csv_of(scenario, {plan}, nullptr), status);
   if (format == Format::json) return print(grouped_estimate_json(scenario, plan), status);
   const Style style = style_for(stdout);
   return print(job_heading(question, style) + "\n" + groups_table(scenario, {plan}, style) + "\n" +

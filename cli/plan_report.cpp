@@ -11,6 +11,7 @@
 #include "cli/improvement_text.h"
 #include "cli/plan_text.h"
 #include "cli/text.h"
+#include "planner/enumeration.h"
 #include "planner/explain.h"
 
 namespace trainyard {
@@ -55,8 +56,8 @@ std::string lost_words(const Candidate& winner, const Candidate& other, const Cl
 }
 
 // What is ordered by something else than the step time, by that.
-std::string order_words(const Question& question, const PlanOrder& order, const Candidate& winner,
-                        const Candidate& other) {
+std::string beside_words(const Question& question, const PlanOrder& order, const Candidate& winner,
+                         const Candidate& other) {
   std::string words;
   for (const auto& objective : {std::optional(order.objective), order.second}) {
     if (!objective || *objective == Objective::step_time) continue;
@@ -75,7 +76,7 @@ std::string runner_up_words(const Question& question, const PlanOrder& order,
   const std::string difference = plan_differences(other.plan, winner.plan);
   return fmt::format("with {} it {}{}.", difference.empty() ? "another placement" : difference,
                      lost_words(winner, other, question.job.job.cluster),
-                     order_words(question, order, winner, other));
+                     beside_words(question, order, winner, other));
 }
 
 // Faster than what is proved to be the fastest.
@@ -167,7 +168,10 @@ std::string why_words(const SearchResult& r, const Cluster& cluster) {
 
 std::string priced_words(const SearchResult& r) {
   if (r.evaluated == 0) return "none priced";
-  if (r.infeasible == 0) return fmt::format("{} priced, all of which fit", count(r.evaluated));
+  if (r.infeasible == 0) {
+    return r.evaluated == 1 ? "1 priced, which fits"
+                            : fmt::format("{} priced, all of which fit", count(r.evaluated));
+  }
   return fmt::format(
       "{} priced, of which {} do not fit ({} for their states, {} for their activations)",
       count(r.evaluated), count(r.infeasible), count(r.shortfall.by_states),
@@ -215,16 +219,39 @@ std::string left_out_words(const Question& question, const SearchResult& result)
                              fmt::join(fixed, ", "));
 }
 
-// Of plans that only add copies to another one (planner/worker.h).
-std::string unlisted_words(const PlanAnswer& answer) {
+// The ZeRO stages under which copies to the hosts may only add to a plan (planner/worker.h).
+std::vector<std::string> offloaded_without_need(const Question& question) {
+  const Job& job = question.job.job;
+  const SearchSpace& space = question.scenario.space;
+  const auto offloads = offloads_of(job, space, search_options(question.scenario).base);
+  const bool on_devices =
+      std::ranges::find(offloads, Offload{}, &SearchedOffload::offload) != offloads.end();
+  const int most = job.training.stack.zero_stack.empty() ? 1 : 0;
+  std::vector<std::string> stages;
+  for (int stage = 0; on_devices && stage <= most; ++stage) {
+    const bool on_hosts = std::ranges::any_of(offloads, [stage](const SearchedOffload& searched) {
+      const std::vector<int>& under = searched.zero_stages;
+      return searched.offload != Offload{} &&
+             (under.empty() || std::ranges::find(under, stage) != under.end());
+    });
+    if (on_hosts && space.zero_stage.has(stage)) stages.push_back(fmt::format("ZeRO-{}", stage));
+  }
+  return stages;
+}
+
+// Of plans that only add copies to another one.
+std::string unlisted_words(const Question& question, const PlanAnswer& answer) {
   const PlanOrder& order = answer.order;
   const bool by_time =
       order.objective == Objective::step_time || order.objective == Objective::cost;
-  const std::vector<std::string>& space = answer.result.space;
-  const bool offloads = std::find(space.begin(), space.end(), "offload") != space.end();
-  if (!offloads || !by_time || order.second || order.valuation.robust) return "";
-  return " With ZeRO-0 and ZeRO-1, what is on the hosts without need is not listed: the same plan "
-         "with all on the devices is as fast or faster.";
+  if (!by_time || order.second || order.valuation.robust) return "";
+  const std::string stages =
+      fmt::format("{}", fmt::join(offloaded_without_need(question), " and "));
+  if (stages.empty()) return "";
+  return fmt::format(
+      " With {}, what is on the hosts without need is not listed: the same plan with all on the "
+      "devices is as fast or faster.",
+      stages);
 }
 
 // What is minimised, as bounds are on it.
@@ -233,39 +260,60 @@ std::string bounded_words(const PlanOrder& order) {
   return fmt::format("{} and {}", objective_words(order.objective), objective_words(*order.second));
 }
 
+// The plans of the report that stand beside the first.
+bool shows_faster(const PlanAnswer& answer, const std::vector<Candidate>& plans) {
+  const PlanFindings& findings = answer.findings;
+  const auto is_faster = [&plans](const Candidate& other) {
+    return other.estimate.feasible && other.estimate.step_time < plans.front().estimate.step_time;
+  };
+  const auto baseline = [&is_faster](const PlanBaseline& found) {
+    return found.candidate && is_faster(*found.candidate);
+  };
+  return std::ranges::any_of(plans, is_faster) ||
+         std::ranges::any_of(findings.baselines, baseline) ||
+         (findings.improvement && is_faster(findings.improvement->candidate)) ||
+         (findings.explained && findings.explained->candidate &&
+          is_faster(*findings.explained->candidate));
+}
+
 std::string search_words(const Question& question, const PlanAnswer& answer) {
   const SearchResult& r = answer.result;
   const std::string extent =
-      r.optimal ? "All of them were considered."
+      r.optimal ? (r.space_size == 1 ? "It was considered." : "All of them were considered.")
                 : fmt::format("Stopped after {} of them: the best {} may be up to {} % lower.",
                               count(r.considered), objective_words(answer.order.objective),
                               percent(r.gap));
   const std::string illegal =
       r.illegal > 0 ? fmt::format(", {} turned out to be illegal", count(r.illegal)) : "";
   return fmt::format(
-      "{} combinations of {} in {}: {} left out by a bound on the {}, {} because they cannot "
-      "fit{}; "
-      "{}. "
-      "{}{}{}",
-      count(r.space_size), fmt::join(r.space, ", "), with_unit(answer.wall_time),
-      count(r.pruned_by_objective), bounded_words(answer.order), count(r.pruned_by_memory), illegal,
-      priced_words(r), extent, unlisted_words(answer), left_out_words(question, r));
+      "{} of {} in {}: {} left out by a bound on the {}, {} because {} cannot fit{}; {}. {}{}{}",
+      counted(r.space_size, "combination"), fmt::join(r.space, ", "), with_unit(answer.wall_time),
+      count(r.pruned_by_objective), bounded_words(answer.order), count(r.pruned_by_memory),
+      r.pruned_by_memory == 1 ? "it" : "they", illegal, priced_words(r), extent,
+      unlisted_words(question, answer), left_out_words(question, r));
+}
+
+// Of plans that were played: by what that found.
+std::string played_words(const std::vector<Candidate>& plans) {
+  const std::size_t played = played_of(plans);
+  if (played == 0) return "";
+  if (played == plans.size()) return ", as simulated";
+  return played == 1 ? "; plan 1 was simulated"
+                     : fmt::format("; the first {} as simulated, before all others", played);
 }
 
 std::string plans_heading(const PlanAnswer& answer) {
   const PlanOrder& order = answer.order;
-  const std::string_view first = objective_words(order.objective);
-  if (!order.second) {
-    return fmt::format("best plans by {}{}\n", first,
-                       order.valuation.robust ? ", at the high end of its interval" : "");
-  }
+  const std::string played = played_words(answer.result.plans);
+  if (!order.second) return wrap(fmt::format("best plans by {}{}", order_words(order), played));
   const std::string_view second = objective_words(*order.second);
   const std::string more =
       answer.alike == 0
           ? ""
           : fmt::format("; {} more, each within 1 % of the {} of one shown, are in --format json",
                         count(static_cast<std::int64_t>(answer.alike)), second);
-  return wrap(fmt::format("plans that none beats both in {} and in {}{}", first, second, more));
+  return wrap(fmt::format("plans that none beats both in {} and in {}{}{}",
+                          objective_words(order.objective), second, played, more));
 }
 
 // "plans 1, 3: …".
@@ -388,7 +436,7 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   const std::vector<WayOut>& ways = answer.findings.ways_out;
   const bool by_memory = answer.order.objective == Objective::memory && !answer.order.second;
   if (fits && by_memory) return text + most_memory(best, style);
-  if (ways.empty()) return text + advice(question, plans[0], style);
+  if (ways.empty()) return text + advice(question, plans[0], style, shows_faster(answer, plans));
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));
 }
 

@@ -173,75 +173,69 @@ std::string paged(const std::vector<PlanColumn>& labels, const std::vector<PlanC
 
 // ---- What each plan gives -------------------------------------------------------------
 
-using PlanCell = std::string (*)(const Question& question, const PlanOrder& order,
-                                 const Candidate& candidate);
+double value_by(const PreparedJob& job, const PlanOrder& order, Objective objective,
+                const Candidate& candidate) {
+  return objective_value(job, order.valuation, objective, candidate.plan, candidate.estimate);
+}
+
+std::string cost_cell(const PreparedJob& job, const PlanOrder& order, const Candidate& c) {
+  return number(value_by(job, order, Objective::cost, c));
+}
+
+std::string energy_cell(const PreparedJob& job, const PlanOrder& order, const Candidate& c) {
+  constexpr double kJoulesAKilowattHour = 3.6e6;
+  return number(value_by(job, order, Objective::energy, c) / kJoulesAKilowattHour);
+}
+
+std::string goodput_cell(const PreparedJob& job, const PlanOrder& order, const Candidate& c) {
+  const Valuation& valuation = order.valuation;
+  return percent(
+      estimate_goodput(job, c.plan, valuation.reliability, valuation.checkpoint).goodput);
+}
+
+std::string robust_cell(const PreparedJob&, const PlanOrder& order, const Candidate& c) {
+  return fmt::format("{:.3f}",
+                     robust_step_time(order.valuation.reliability, c.plan, c.estimate).value());
+}
+
+using PlanCell = std::string (*)(const Candidate& candidate);
 struct ResultColumn {
   Column column;
   PlanCell cell;
 };
 
-double value_by(const Question& question, const PlanOrder& order, Objective objective,
-                const Candidate& candidate) {
-  return objective_value(question.job, order.valuation, objective, candidate.plan,
-                         candidate.estimate);
+std::string in_seconds(Seconds time) { return fmt::format("{:.3f}", time.value()); }
+std::string in_milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }
+
+// By a simulation; "–": not played.
+template <std::string (*unit)(Seconds time)>
+std::string simulated_cell(const Candidate& c) {
+  const auto& found = c.confirmation;
+  return found && found->simulated ? unit(found->simulated->step_time) : "–";
 }
 
-std::string tokens_a_device(const Question&, const PlanOrder&, const Candidate& c) {
-  return number(c.estimate.tokens_per_second / c.plan.devices());
+template <std::string (*unit)(Seconds time)>
+std::string step_cell(const Candidate& c) {
+  return unit(c.estimate.step_time);
 }
 
-std::string cost_cell(const Question& question, const PlanOrder& order, const Candidate& c) {
-  return number(value_by(question, order, Objective::cost, c));
-}
-
-std::string energy_cell(const Question& question, const PlanOrder& order, const Candidate& c) {
-  constexpr double kJoulesAKilowattHour = 3.6e6;
-  return number(value_by(question, order, Objective::energy, c) / kJoulesAKilowattHour);
-}
-
-std::string goodput_cell(const Question& question, const PlanOrder& order, const Candidate& c) {
-  const Valuation& valuation = order.valuation;
-  return percent(
-      estimate_goodput(question.job, c.plan, valuation.reliability, valuation.checkpoint).goodput);
-}
-
-std::string robust_cell(const Question&, const PlanOrder& order, const Candidate& c) {
-  return fmt::format("{:.3f}",
-                     robust_step_time(order.valuation.reliability, c.plan, c.estimate).value());
-}
-
-// What the plans are ordered by, where no other column says it.
-std::vector<ResultColumn> order_columns(const PlanOrder& order) {
-  const auto asked = [&order](Objective objective) {
-    return order.objective == objective || order.second == objective;
-  };
-  std::vector<ResultColumn> columns;
-  if (asked(Objective::cost)) columns.push_back({{"cost", "USD/step"}, cost_cell});
-  if (asked(Objective::energy)) columns.push_back({{"energy", "kWh/step"}, energy_cell});
-  if (asked(Objective::goodput)) columns.push_back({{"goodput", "%"}, goodput_cell});
-  if (order.valuation.robust) columns.push_back({{"robust", "s"}, robust_cell});
-  return columns;
-}
-
-std::vector<ResultColumn> result_columns(const PlanOrder& order, bool seconds) {
-  const PlanCell step = seconds
-                            ? PlanCell{[](const Question&, const PlanOrder&, const Candidate& c) {
-                                return fmt::format("{:.3f}", c.estimate.step_time.value());
-                              }}
-                            : PlanCell{[](const Question&, const PlanOrder&, const Candidate& c) {
-                                return fmt::format("{:.2f}", 1e3 * c.estimate.step_time.value());
-                              }};
+std::vector<ResultColumn> result_columns(const std::vector<Candidate>& plans) {
+  const bool seconds = plans.front().estimate.step_time >= Seconds(1);
+  const std::string unit = seconds ? "s" : "ms";
   std::vector<ResultColumn> columns = {
-      {{"step", seconds ? "s" : "ms"}, step},
-      {{"MFU", "%"},
-       [](const Question&, const PlanOrder&, const Candidate& c) {
-         return percent(c.estimate.mfu);
-       }},
-      {{"tokens/s", "/device"}, tokens_a_device},
-      {{"memory", "GiB"}, [](const Question&, const PlanOrder&, const Candidate& c) {
-         return fmt::format("{:.1f}", c.estimate.peak_memory.value() / kGib);
-       }}};
-  for (ResultColumn& column : order_columns(order)) columns.push_back(std::move(column));
+      {{"step", unit}, seconds ? step_cell<in_seconds> : step_cell<in_milliseconds>}};
+  if (played_of(plans) > 0) {
+    columns.push_back({{"simulated", unit},
+                       seconds ? simulated_cell<in_seconds> : simulated_cell<in_milliseconds>});
+  }
+  columns.insert(
+      columns.end(),
+      {{{"MFU", "%"}, [](const Candidate& c) { return percent(c.estimate.mfu); }},
+       {{"tokens/s", "/device"},
+        [](const Candidate& c) { return number(c.estimate.tokens_per_second / c.plan.devices()); }},
+       {{"memory", "GiB"}, [](const Candidate& c) {
+          return fmt::format("{:.1f}", c.estimate.peak_memory.value() / kGib);
+        }}});
   return columns;
 }
 
@@ -266,6 +260,25 @@ std::string_view objective_words(Objective objective) {
   return objective == Objective::goodput ? "step time over goodput" : objective_name(objective);
 }
 
+std::vector<ValueColumn> value_columns(const PlanOrder& order) {
+  std::vector<ValueColumn> columns;
+  if (order.asks_for(Objective::cost)) columns.push_back({{"cost", "USD/step"}, cost_cell});
+  if (order.asks_for(Objective::energy)) columns.push_back({{"energy", "kWh/step"}, energy_cell});
+  if (order.asks_for(Objective::goodput)) columns.push_back({{"goodput", "%"}, goodput_cell});
+  if (order.valuation.robust) columns.push_back({{"robust", "s"}, robust_cell});
+  return columns;
+}
+
+std::string order_words(const PlanOrder& order) {
+  return fmt::format("{}{}", objective_words(order.objective),
+                     order.valuation.robust ? ", at the high end of its interval" : "");
+}
+
+std::size_t played_of(const std::vector<Candidate>& plans) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      plans, [](const Candidate& candidate) { return candidate.confirmation.has_value(); }));
+}
+
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,
                         const PlanOrder& order, const Style& style) {
   std::vector<const Plan*> chosen;
@@ -275,13 +288,15 @@ std::string plans_table(const Question& question, const std::vector<Candidate>& 
     columns[0].cells.push_back(fmt::format("{}", chosen.size()));
   }
   add_choices(chosen, TableOf::plans, columns);
-  const bool seconds = plans.front().estimate.step_time >= Seconds(1);
-  for (ResultColumn& result : result_columns(order, seconds)) {
-    PlanColumn column{std::move(result.column), {}, ColumnOf::results};
-    for (const Candidate& candidate : plans) {
-      column.cells.push_back(result.cell(question, order, candidate));
-    }
-    columns.push_back(std::move(column));
+  const auto add = [&](Column column, const auto& cell) {
+    PlanColumn result{std::move(column), {}, ColumnOf::results};
+    for (const Candidate& candidate : plans) result.cells.push_back(cell(candidate));
+    columns.push_back(std::move(result));
+  };
+  for (ResultColumn& result : result_columns(plans)) add(std::move(result.column), result.cell);
+  for (ValueColumn& value : value_columns(order)) {
+    add(std::move(value.column),
+        [&](const Candidate& candidate) { return value.cell(question.job, order, candidate); });
   }
   return page_wide(std::move(columns), style);
 }
@@ -298,7 +313,7 @@ std::vector<Candidate> distinct_plans(const Question& question, std::vector<Cand
   std::vector<Candidate> distinct;
   double last = std::numeric_limits<double>::infinity();
   for (Candidate& candidate : front) {
-    const double value = value_by(question, order, *order.second, candidate);
+    const double value = value_by(question.job, order, *order.second, candidate);
     if (value > (1 - kGain) * last) continue;
     last = value;
     distinct.push_back(std::move(candidate));

@@ -19,7 +19,20 @@ struct PlanOrder {
   Objective objective = Objective::step_time;
   std::optional<Objective> second;  // of a Pareto front
   Valuation valuation;
+
+  bool asks_for(Objective asked) const { return objective == asked || second == asked; }
 };
+
+// A figure of a plan that orders it.
+struct ValueColumn {
+  Column column;
+  std::string (*cell)(const PreparedJob& job, const PlanOrder& order, const Candidate& candidate);
+};
+// What plans are ordered by, where neither step time nor memory says it.
+std::vector<ValueColumn> value_columns(const PlanOrder& order);
+
+// "step time", "cost, at the high end of its interval", …
+std::string order_words(const PlanOrder& order);
 
 // Before a table of them.
 inline constexpr std::string_view kChoicesHeading = "the degrees and choices of each\n";
@@ -38,6 +51,9 @@ struct PlanColumn {
 // it; where that is not enough, results and choices in tables of their own, each as wide as a page
 // and behind the labels. Requires: labels, at least one row, and a cell of every column for each.
 std::string page_wide(std::vector<PlanColumn> columns, const Style& style);
+
+// How many of the plans were played.
+std::size_t played_of(const std::vector<Candidate>& plans);
 
 // Requires: at least one plan.
 std::string plans_table(const Question& question, const std::vector<Candidate>& plans,

@@ -34,9 +34,10 @@ std::string estimate_json(const Scenario& scenario, const PreparedJob& job, cons
 std::string plan_json(const Scenario& scenario, const PreparedJob& job, const SearchResult& result,
                       const PlanFindings& findings, Seconds wall_time);
 
-// The same for a scenario that asks for sizes: `points`, and the places in it of the answers, of
-// which null is none.
-std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points);
+// The same for a scenario that asks for sizes: `objective`, `points`, and the places in it of the
+// answers, of which null is none.
+std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points,
+                          Objective objective);
 
 // `trainyard validate`.
 std::string validation_json(const ValidationReport& report);

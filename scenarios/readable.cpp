@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string_view>
+
+#include "model/cost/reliability_settings.h"
 
 namespace trainyard {
 namespace {
@@ -47,6 +48,12 @@ std::string in_unit(double value, const std::array<ReadableUnit, N>& units) {
 
 std::string count(std::int64_t number) { return separate_thousands(fmt::format("{}", number)); }
 
+std::string counted(std::int64_t number, std::string_view noun, std::string_view several) {
+  if (number == 1) return fmt::format("1 {}", noun);
+  return several.empty() ? fmt::format("{} {}s", count(number), noun)
+                         : fmt::format("{} {}", count(number), several);
+}
+
 std::string number(double value, int digits) {
   if (value == 0) {
     return "0";
@@ -86,6 +93,13 @@ std::string with_unit(Bytes bytes) {
 std::string with_unit(Joules energy) {
   constexpr std::array<ReadableUnit, 3> kUnits = {{{3.6e9, "MWh"}, {3.6e6, "kWh"}, {3.6e3, "Wh"}}};
   return in_unit(energy.value(), kUnits);
+}
+
+std::string duration(Seconds time) {
+  if (time >= kDay) return fmt::format("{} days", number(time / kDay));
+  if (time >= kHour) return fmt::format("{} h", number(time / kHour));
+  if (time >= kMinute) return fmt::format("{} min", number(time / kMinute));
+  return with_unit(time);
 }
 
 std::string milliseconds(Seconds time) { return fmt::format("{:.2f}", 1e3 * time.value()); }

@@ -204,12 +204,14 @@ std::string plan_json(const Scenario& scenario, const PreparedJob& job, const Se
   return text_of(json);
 }
 
-std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points) {
+std::string capacity_json(const Scenario& scenario, const std::vector<CapacityPoint>& points,
+                          Objective objective) {
   Json list = Json::array();
   for (const CapacityPoint& point : points) list.push_back(point_json(scenario, point));
   const Wanted asked = wanted(scenario.space);
   return text_of({{"trainyard", "capacity/1"},
                   {"name", scenario.name},
+                  {"objective", objective_name(objective)},
                   {"points", std::move(list)},
                   {"fewest_devices", index_of(points, fewest_devices(points))},
                   {"largest_model", index_of(points, largest_model(points, asked))},

@@ -23,16 +23,6 @@ std::string llama_8b(const std::string& planner, const std::string& batch = "256
                   R"({ "global_batch": )" + batch + R"(, "sequence_length": 8192 })", planner);
 }
 
-// Without the breaks and indents of paragraphs.
-std::string words_of(const std::string& text) {
-  std::string words;
-  for (const char c : text) {
-    const char plain = c == '\n' ? ' ' : c;
-    if (plain != ' ' || (!words.empty() && words.back() != ' ')) words += plain;
-  }
-  return words;
-}
-
 PrintedJson answer(const std::string& arguments, int status = 0) {
   const Ran ran = run_trainyard("plan --format json " + arguments);
   EXPECT_EQ(ran.status, status) << ran.err;

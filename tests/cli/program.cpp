@@ -60,6 +60,15 @@ Ran run_trainyard(const std::string& arguments, const std::string& prefix) {
 
 std::string quoted(const std::filesystem::path& file) { return "'" + file.string() + "'"; }
 
+std::string words_of(const std::string& text) {
+  std::string words;
+  for (const char c : text) {
+    const char plain = c == '\n' ? ' ' : c;
+    if (plain != ' ' || (!words.empty() && words.back() != ' ')) words += plain;
+  }
+  return words;
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);

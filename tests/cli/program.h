@@ -27,6 +27,8 @@ std::string read_text(const std::filesystem::path& file);
 std::string quoted(const std::filesystem::path& file);
 
 std::vector<std::string> lines_of(const std::string& text);
+// Without the breaks and indents of paragraphs.
+std::string words_of(const std::string& text);
 
 // Llama-3.1-8B on one node of eight H100; `extra` are further sections, with a leading comma.
 std::filesystem::path small_scenario(const std::string& extra = "");

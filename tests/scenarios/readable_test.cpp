@@ -34,6 +34,21 @@ TEST(Count, SeparatesThousands) {
   EXPECT_EQ(count(-1000), "-1,000");
 }
 
+TEST(Counted, HasOneOfANounOrSeveral) {
+  EXPECT_EQ(counted(1, "token"), "1 token");
+  EXPECT_EQ(counted(0, "token"), "0 tokens");
+  EXPECT_EQ(counted(16384, "token"), "16,384 tokens");
+  EXPECT_EQ(counted(2, "search", "searches"), "2 searches");
+}
+
+// An hour is 3,600 s and a day 24 of them.
+TEST(Duration, IsInTheLargestUnitOfWhichItHasOne) {
+  EXPECT_EQ(duration(Seconds(3600)), "1.000 h");
+  EXPECT_EQ(duration(Seconds(86400 * 30)), "30.00 days");
+  EXPECT_EQ(duration(Seconds(90)), "1.500 min");
+  EXPECT_EQ(duration(Seconds(2.5)), "2.500 s");
+}
+
 TEST(Percent, HasOneDecimal) {
   EXPECT_EQ(percent(0.40512), "40.5");
   EXPECT_EQ(signed_percent(0.012), "+1.2");
