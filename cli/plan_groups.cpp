@@ -9,6 +9,7 @@
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
+#include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "cli/plan_table.h"
 #include "cli/plan_text.h"
@@ -16,6 +17,8 @@
 #include "cli/style.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "planner/explain.h"
+#include "planner/unlike_space.h"
 #include "planner/unlike_value.h"
 #include "scenarios/output.h"
 #include "scenarios/write_groups.h"
@@ -117,7 +120,9 @@ void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t num
 std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
   if (objective == Objective::step_time && best.value == best.step_time.value()) {
     const Seconds lost = plan.step_time - best.step_time;
-    return fmt::format("It is {} ({} %) slower.", with_unit(lost), percent(lost / best.step_time));
+    const auto differences = part_differences(best.breakdown, plan.breakdown, best.step_time);
+    return fmt::format("It is {} ({} %) slower: {}.", with_unit(lost),
+                       percent(lost / best.step_time), difference_words(differences));
   }
   return fmt::format("Its {} is {} % higher.", objective_words(objective),
                      percent(plan.value / best.value - 1));
@@ -154,12 +159,29 @@ std::string gap_words(const GroupedPlans& found) {
   return fmt::format(". The best {} may be up to {} % lower.", value, percent(gap_of(found)));
 }
 
+// What a search of one cluster varies and the ways that deal the work out do not.
+std::string not_varied_words() {
+  std::vector<std::string> fixed;
+  for (const auto& [key, value] : only_values(GroupUse::replicas)) {
+    const std::string_view whose = key == "expert_parallel" ? " of replicas" : "";
+    fixed.push_back(fmt::format("{}{} ({})", key, whose, value));
+  }
+  return fmt::format(
+      " Not varied in a pipeline through several groups and in replicas, which have one value of "
+      "them: {}; replicas have even layers, and one recomputation of none, selective and full on "
+      "all of a group's stages. As one cluster and alone all of it is searched.",
+      fmt::join(fixed, ", "));
+}
+
 std::string search_words(const GroupedPlans& found) {
   const std::string bound =
       fmt::format("All devices at their peak would take {}, and no plan of any kind less",
                   with_unit(found.bound));
-  if (found.complete) return fmt::format("these ways were searched to their end. {}.", bound);
-  return fmt::format("stopped early: the best so far. {}{}", bound, gap_words(found));
+  if (found.complete) {
+    return fmt::format("these ways were searched to their end. {}.{}", bound, not_varied_words());
+  }
+  return fmt::format("stopped early: the best so far. {}{}{}", bound, gap_words(found),
+                     not_varied_words());
 }
 
 std::string_view way_words(GroupUse use) {
@@ -209,6 +231,49 @@ std::string explained_words(const Scenario& scenario, const ExplainedGroups& exp
                          ? lost_words(best, *winner, found.objective)
                          : "That is better than the best above: layers are moved from stage to "
                            "stage under the best degrees only.");
+}
+
+// The device that is the fullest of a group whose own it is not: the stage, and by how much.
+std::string misfit_words(const Scenario& scenario, const GroupedPlan& plan) {
+  std::vector<std::string> full;
+  for (const std::size_t g : plan.order) {
+    const GroupShare& share = plan.shares[g];
+    const Cluster& group = scenario.unlike->groups[g];
+    if (share.peak_memory <= group.device.memory) continue;
+    full.push_back(fmt::format("stage {} on {} needs {} and the device has {}, {} too little",
+                               share.fullest_stage, group.name, with_unit(share.peak_memory),
+                               with_unit(group.device.memory),
+                               with_unit(share.peak_memory - group.device.memory)));
+  }
+  return full.empty() ? "what lies on the hosts does not fit them"
+                      : fmt::format("{}", fmt::join(full, "; "));
+}
+
+std::string closest_words(const Scenario& scenario, const GroupedPlan& closest) {
+  return fmt::format("{}, {}: {}.", use_words(closest), plan_line(shown_plan(closest)),
+                     misfit_words(scenario, closest));
+}
+
+std::string way_out_words(const GroupedWayOut& way) {
+  constexpr double kDeviceHoursAMillion = 1e6 / 3600;
+  return fmt::format("{}: {}, {}, {} a step, {} device-hours a million tokens.", way.change,
+                     use_words(way.plan), plan_line(shown_plan(way.plan)),
+                     with_unit(way.plan.step_time),
+                     number(way.device_seconds_per_token * kDeviceHoursAMillion));
+}
+
+std::string limit_words(const GroupedPlan& best) {
+  const Limits found = limits(best.breakdown);
+  const auto share = [&best](const BreakdownPart* part) {
+    return percent(best.breakdown.*part->time / best.step_time);
+  };
+  std::string words =
+      fmt::format("Limited by {} ({} % of the step)", found.largest->label, share(found.largest));
+  if (found.largest_overhead != nullptr && found.largest_overhead != found.largest) {
+    words += fmt::format("; the largest overhead is {} ({} %)", found.largest_overhead->label,
+                         share(found.largest_overhead));
+  }
+  return words + ".";
 }
 
 std::string explained_paragraph(const Scenario& scenario,
@@ -267,10 +332,26 @@ struct GroupAnswer {
   bool robust = false;
   std::size_t alike = 0;           // of a front, left out because they look like one that is shown
   std::vector<std::string> notes;  // on options that had nothing to work on
+  std::vector<GroupedWayOut> ways_out;  // where nothing fits
 };
 
+// The closest of each way, and what would let a plan fit.
+std::string nothing_fits(const Scenario& scenario, const GroupAnswer& answer, const Style& style) {
+  std::string text =
+      style.bad("no plan fits") + ", neither through several groups nor on one of them\n";
+  for (const GroupedPlan& closest : answer.found.closest) {
+    const bool is_first = &closest == &answer.found.closest.front();
+    text +=
+        paragraph(is_first ? "the closest" : "farther", closest_words(scenario, closest), style);
+  }
+  for (const GroupedWayOut& way : answer.ways_out) {
+    text += paragraph("a way out", way_out_words(way), style);
+  }
+  return text;
+}
+
 std::string report(const Question& question, const GroupAnswer& answer, const Style& style) {
-  const auto& [plans, found, explained, written, robust, alike, notes] = answer;
+  const auto& [plans, found, explained, written, robust, alike, notes, ways_out] = answer;
   const std::string heading = job_heading(question, style) + "\n";
   const std::string idle = left_out(question.scenario);
   std::string end = (idle.empty() ? "" : paragraph("left out", idle, style)) +
@@ -278,8 +359,7 @@ std::string report(const Question& question, const GroupAnswer& answer, const St
   for (const std::string& note : notes) end += paragraph("note", note + ".", style);
   end += paragraph("search", search_words(found), style);
   if (plans.empty()) {
-    return heading + style.bad("no plan fits") +
-           ", neither through several groups nor on one of them\n" +
+    return heading + nothing_fits(question.scenario, answer, style) +
            explained_paragraph(question.scenario, explained, nullptr, style) + end;
   }
   std::string text = heading + list_heading(found, robust) + "\n" +
@@ -299,7 +379,9 @@ std::string report(const Question& question, const GroupAnswer& answer, const St
   if (!written.empty()) {
     text += paragraph("wrote", written_words(question.scenario, plans.front(), written), style);
   }
-  return text + end;
+  text += end;
+  if (found.second || found.objective == Objective::memory) return text;
+  return text + style.strong(wrap(limit_words(plans.front())));
 }
 
 // Of a front, as many as look different: `alike` counts the others.
@@ -489,6 +571,9 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   const auto search = [&scenario](const GroupSearchOptions& how) {
     return plan_groups(grouped_job(scenario), how);
   };
+  const auto ways = [&scenario](const GroupSearchOptions& how) {
+    return ways_out_of_groups(grouped_job(scenario), how);
+  };
   GroupAnswer answer{.found = with_progress(asked, search), .robust = options.robust};
   const std::vector<GroupedPlan> plans = in_order(answer.found);
   if (plans.empty() && !answer.found.complete) {
@@ -497,6 +582,7 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   if (const auto written = write_best(file, options, plans, answer); !written) {
     return fail(written.error(), kMachineFailed);
   }
+  if (plans.empty()) answer.ways_out = with_progress(asked, ways);
   answer.plans = shown_plans(plans, options, answer.alike);
   const int status = plans.empty() ? kAnswerIsNo : kDone;
   if (options.format == Format::csv) {
@@ -512,7 +598,7 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   }
   if (options.format == Format::json) {
     return print(groups_json(scenario, answer.plans, answer.found,
-                             {answer.explained, answer.written, answer.notes}),
+                             {answer.explained, answer.written, answer.notes, answer.ways_out}),
                  status);
   }
   return print(report(question, answer, style_for(stdout)), status);

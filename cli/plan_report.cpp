@@ -15,8 +15,6 @@
 #include "planner/explain.h"
 
 namespace trainyard {
-namespace {
-
 // ---- Why another plan lost ------------------------------------------------------------
 
 std::string difference_words(const std::vector<PartDifference>& differences) {
@@ -34,6 +32,8 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
   }
   return fmt::format("{}", fmt::join(words, ", "));
 }
+
+namespace {
 
 std::string lost_words(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
   const Comparison found = compare(winner, other, cluster);

@@ -21,6 +21,9 @@ struct PlanAnswer {
   Seconds wall_time;
 };
 
+// The parts that differ the most: "pipeline communication +1.2 s, the bubble -0.3 s".
+std::string difference_words(const std::vector<PartDifference>& differences);
+
 std::string plan_report(const Question& question, const PlanAnswer& answer, const Style& style);
 
 }  // namespace trainyard

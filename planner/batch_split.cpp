@@ -52,9 +52,9 @@ class BatchSplitter {
     for (const SplitGroup& group : groups) times_.emplace_back(group, 1 + rest_ / group.replicas);
   }
 
-  Counts split() {
+  Counts split(double worth) {
     if (rest_ < 0) return {};
-    Counts best = counts(most([](double time) { return time < kDoesNotFit; }));
+    Counts best = counts(most([worth](double time) { return time < worth; }));
     if (best.empty()) return {};
     double least = -kDoesNotFit;  // no split ends so early
     while (true) {
@@ -137,8 +137,9 @@ class BatchSplitter {
 
 }  // namespace
 
-std::vector<int> split_batch(const std::vector<SplitGroup>& groups, std::int64_t microbatches) {
-  return BatchSplitter(groups, microbatches).split();
+std::vector<int> split_batch(const std::vector<SplitGroup>& groups, std::int64_t microbatches,
+                             Seconds worth) {
+  return BatchSplitter(groups, microbatches).split(worth.value());
 }
 
 }  // namespace trainyard

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "model/units.h"
@@ -17,8 +18,10 @@ struct SplitGroup {
   std::function<Seconds(int)> time;
 };
 
-// Micro-batches of a replica of each group; empty: there is no way, or none that fits.
+// Micro-batches of a replica of each group; empty: there is no way, or none that fits and lets all
+// groups end before `worth`.
 // Requires: at least one group, each with a replica.
-std::vector<int> split_batch(const std::vector<SplitGroup>& groups, std::int64_t microbatches);
+std::vector<int> split_batch(const std::vector<SplitGroup>& groups, std::int64_t microbatches,
+                             Seconds worth = Seconds(std::numeric_limits<double>::infinity()));
 
 }  // namespace trainyard

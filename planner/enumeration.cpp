@@ -75,7 +75,7 @@ class Enumerator {
     result_.sharding_groups = space_.sharding_group;
     add_grouped_stages();
     result_.offloads = offloads_of(job_, space_, base_);
-    result_.sequence_choices = sequence_choices();
+    result_.sequence_choices = sequence_choices(job_.model, job_.training.stack, space_, base_);
     add_placements();
     const int devices = job_.cluster.devices();
     for (const int tensor :
@@ -187,20 +187,6 @@ class Enumerator {
   }
 
   // What the space names; else what the plan says; else as the stack has it, and without.
-  std::vector<bool> sequence_choices() const {
-    const bool needed = job_.model.experts > 0;
-    const bool usual = job_.training.stack.sequence_parallel || needed;
-    std::vector<bool> choices;
-    for (const bool choice : {true, false}) {
-      const bool by_default =
-          (choice ? usual : !needed) && choice == base_.sequence_parallel.value_or(choice);
-      const bool wanted =
-          space_.sequence_parallel.empty() ? by_default : allowed(space_.sequence_parallel, choice);
-      if (wanted) choices.push_back(choice);
-    }
-    return choices;
-  }
-
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
     const std::pair<std::string_view, ContextAlgorithm> all[] = {
         {"ring", ContextAlgorithm::ring},
@@ -383,6 +369,21 @@ class Enumerator {
 };
 
 }  // namespace
+
+std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
+                                   const SearchSpace& space, const PlanRequest& base) {
+  const bool needed = model.experts > 0;
+  const bool usual = stack.sequence_parallel || needed;
+  std::vector<bool> choices;
+  for (const bool choice : {true, false}) {
+    const bool by_default =
+        (choice ? usual : !needed) && choice == base.sequence_parallel.value_or(choice);
+    const bool wanted =
+        space.sequence_parallel.empty() ? by_default : allowed(space.sequence_parallel, choice);
+    if (wanted) choices.push_back(choice);
+  }
+  return choices;
+}
 
 bool Enumeration::has_states_to_shard(const Degrees& d) const {
   const int expert_data = d.tensor * d.context * d.data / (d.expert * d.expert_tensor);

@@ -78,6 +78,11 @@ struct SearchedOffload {
 std::vector<SearchedOffload> offloads_of(const Job& job, const SearchSpace& space,
                                          const PlanRequest& base);
 
+// Those of degrees with tensor parallelism: of the space, else as in `base`, else what the stack
+// can (a network with experts needs it).
+std::vector<bool> sequence_choices(const Transformer& model, const Stack& stack,
+                                   const SearchSpace& space, const PlanRequest& base);
+
 struct Enumeration {
   // Those inside an NVLink domain first; those whose layers cost the same stand together, and so do
   // those that differ in their experts only.

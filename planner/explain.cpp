@@ -54,28 +54,30 @@ HeldMemory held_memory(const Estimate& estimate) {
   return {states, activations, held.device() - states - activations};
 }
 
-Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
+std::vector<PartDifference> part_differences(const Breakdown& winner, const Breakdown& other,
+                                             Seconds step) {
   // Below a ten-thousandth of the step a difference explains nothing.
   constexpr double kNegligible = 1e-4;
-  Comparison comparison;
-  comparison.memory = infeasibility(other.estimate, cluster);
-  comparison.lost = other.estimate.step_time - winner.estimate.step_time;
+  std::vector<PartDifference> differences;
   for (const BreakdownPart& part : kParts) {
-    const PartDifference difference{&part, winner.estimate.breakdown.*part.time,
-                                    other.estimate.breakdown.*part.time};
-    if (std::abs(difference.lost() / winner.estimate.step_time) > kNegligible) {
-      comparison.differences.push_back(difference);
-    }
+    const PartDifference difference{&part, winner.*part.time, other.*part.time};
+    if (std::abs(difference.lost() / step) > kNegligible) differences.push_back(difference);
   }
   std::stable_sort(
-      comparison.differences.begin(), comparison.differences.end(),
+      differences.begin(), differences.end(),
       [](const PartDifference& a, const PartDifference& b) { return a.lost() > b.lost(); });
-  return comparison;
+  return differences;
 }
 
-Limits limits(const Estimate& estimate) {
+Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster) {
+  return {.memory = infeasibility(other.estimate, cluster),
+          .lost = other.estimate.step_time - winner.estimate.step_time,
+          .differences = part_differences(winner.estimate.breakdown, other.estimate.breakdown,
+                                          winner.estimate.step_time)};
+}
+
+Limits limits(const Breakdown& breakdown) {
   Limits limits;
-  const Breakdown& breakdown = estimate.breakdown;
   const auto larger = [&](const BreakdownPart& part, const BreakdownPart* than) {
     return breakdown.*part.time > (than == nullptr ? Seconds(0) : breakdown.*than->time);
   };

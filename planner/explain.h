@@ -55,6 +55,9 @@ struct Comparison {
   Seconds lost;                             // of the whole step
   std::vector<PartDifference> differences;  // largest loss first; the parts that differ
 };
+// Those of two steps of which the first takes `step`, as a comparison has them.
+std::vector<PartDifference> part_differences(const Breakdown& winner, const Breakdown& other,
+                                             Seconds step);
 Comparison compare(const Candidate& winner, const Candidate& other, const Cluster& cluster);
 
 // What takes the largest part of the step, and the largest part of the overhead.
@@ -62,7 +65,8 @@ struct Limits {
   const BreakdownPart* largest = nullptr;
   const BreakdownPart* largest_overhead = nullptr;  // nullptr: there is none
 };
-Limits limits(const Estimate& estimate);
+Limits limits(const Breakdown& breakdown);
+inline Limits limits(const Estimate& estimate) { return limits(estimate.breakdown); }
 
 // Something changed and what it does to the step.
 struct Remedy {

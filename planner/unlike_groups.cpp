@@ -1,6 +1,7 @@
 #include "planner/unlike_groups.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "planner/bound.h"
@@ -21,12 +22,12 @@ bool is_best(const std::optional<GroupedPlan>& plan, const std::optional<Grouped
   return plan && (!so_far || is_better(*plan, *so_far));
 }
 
-// Requires: something was found.
 GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const PreparedJob& job,
                      const Candidate& found, const GroupSearchOptions& options) {
   const auto& [plan, priced, confirmation] = found;
-  GroupedPlan alone{
-      .order = {group}, .plan = plan, .step_time = priced.step_time, .feasible = true};
+  GroupedPlan alone{.order = {group}, .plan = plan, .step_time = priced.step_time};
+  alone.breakdown = priced.breakdown;
+  alone.feasible = priced.feasible;
   alone.shares.resize(cluster.groups.size());
   alone.shares[group] = share_of_whole(job, plan, priced);
   set_value(cluster, {&job, 1}, options, alone);
@@ -54,12 +55,17 @@ void find_alone(const GroupedJob& grouped, const std::vector<PreparedJob>& own, 
   }
 }
 
+double worth_of(const std::optional<GroupedPlan>& so_far) {
+  return so_far ? so_far->value : std::numeric_limits<double>::infinity();
+}
+
 void find_pipelines_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
                        GroupedPlans& result) {
   const std::size_t groups = job.cluster.groups.size();
   for (const Members& team : teams) {
     watch.start_way();
-    const GroupedPipelines found = find_pipelines(job_of(job, team), watch);
+    const GroupedPipelines found =
+        find_pipelines(job_of(job, team), watch, worth_of(result.pipeline));
     if (!is_best(found.best, result.pipeline)) continue;
     result.pipeline = of_all(*found.best, team, groups);
     result.even_pipeline.reset();
@@ -71,7 +77,7 @@ void find_replicas_of(const GroupedJob& job, const std::vector<Members>& teams, 
                       GroupedPlans& result) {
   for (const Members& team : teams) {
     watch.start_way();
-    const auto found = find_replicas(job_of(job, team), watch);
+    const auto found = find_replicas(job_of(job, team), watch, worth_of(result.replicas));
     if (is_best(found, result.replicas)) {
       result.replicas = of_all(*found, team, job.cluster.groups.size());
     }
@@ -131,6 +137,38 @@ std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<
   return ways;
 }
 
+// Of each way that the space leaves something of, by how full they are.
+std::vector<GroupedPlan> closest_of_all(const GroupedJob& job, const std::vector<PreparedJob>& own,
+                                        const std::vector<Members>& teams,
+                                        const GroupSearchOptions& options,
+                                        const GroupedPlans& found) {
+  std::vector<GroupedPlan> closest;
+  GroupWatch watch(options, static_cast<int>(own.size() + 2 * teams.size()));
+  for (std::size_t g = 0; g < own.size(); ++g) {
+    watch.start_way();
+    const SearchResult alone = search(own[g], watch.search_options(), analytic_evaluator(own[g]));
+    if (alone.closest.empty()) continue;
+    closest.push_back(alone_on(job.cluster, g, own[g], alone.closest.front(), options));
+  }
+  const bool has_pipelines = std::ranges::none_of(found.left_out, [](const LeftOutWay& way) {
+    return !way.group && way.use == GroupUse::pipeline;
+  });
+  const auto add = [&](auto find) {
+    std::optional<GroupedPlan> best;
+    for (const Members& team : teams) {
+      watch.start_way();
+      auto plan = find(job_of(job, team), watch);
+      if (!plan || (best && best->fullness <= plan->fullness)) continue;
+      best = of_all(*std::move(plan), team, job.cluster.groups.size());
+    }
+    if (best) closest.push_back(*std::move(best));
+  };
+  if (has_pipelines) add(closest_pipeline);
+  add(closest_together);
+  std::ranges::stable_sort(closest, {}, &GroupedPlan::fullness);
+  return closest;
+}
+
 // All groups at their peak, each with its share of the work.
 Seconds bound_of_all(const std::vector<PreparedJob>& own) {
   double steps_a_second = 0;
@@ -179,6 +217,9 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
     }
   }
   result.front = front.plans();
+  if (in_order(result).empty() && !watch.stopped()) {
+    result.closest = closest_of_all(job, own, teams, options, result);
+  }
   result.complete = !watch.stopped();
   return result;
 }

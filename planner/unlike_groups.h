@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "model/cluster/cluster.h"
+#include "model/cost/estimate.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/units.h"
@@ -58,6 +59,7 @@ struct GroupShare {
   int microbatches = 0;       // of a replica
   RecomputeChoice recompute;  // of the stages of a replica; of a pipeline it stands in the plan
   Bytes peak_memory;          // of its fullest device
+  int fullest_stage = 0;      // of the whole pipeline, or of a replica, the one with that device
   Seconds busy;               // what a device of it computes of a step
   Seconds kernels;            // of a step, on the stage of it that has most of them
 };
@@ -73,6 +75,10 @@ struct GroupedPlan {
   // 10–90 %: as wide as that of the group at work whose devices are known the least.
   Seconds step_time_low, step_time_high;
   Seconds boundary;  // of the step, what crosses between groups and shows
+  // The step by its parts: of a pipeline those of the stage with the most to do (what crosses shows
+  // as pipeline communication), of replicas those of the group that ends last (there it is
+  // data-parallel communication).
+  Breakdown breakdown;
   bool feasible = false;
   // Of the groups at work, for the others are free for something else. Unknown where one of their
   // devices has no price (no power).
@@ -108,6 +114,9 @@ struct GroupedPlans {
   std::optional<GroupedPlan> replicas;
   std::optional<GroupedPlan> together;
   std::vector<std::optional<GroupedPlan>> alone;  // of each group
+  // Where none fits: of each way the one that misses the memory by the least, the closest first.
+  // Replicas have none: each group holds no less than alone with the same degrees.
+  std::vector<GroupedPlan> closest;
   bool complete = true;    // all of these ways were looked at from end to end
   Seconds bound;           // no plan of any kind takes less: the peak FLOP/s of all devices
   double value_bound = 0;  // no plan of any kind has a lower value; 0: nothing is known

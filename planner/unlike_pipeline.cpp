@@ -22,19 +22,23 @@ void take_better(GroupedPlan plan, std::optional<GroupedPlan>& best) {
 
 // ---- The degrees ---------------------------------------------------------------------------
 
-// The micro-batches and expert degrees of t and D, with all else that the space names.
+// The expert degrees of t and D with all else that is searched, each with its micro-batches in
+// ascending order.
 template <typename Visit>
 void for_experts(const GroupedJob& job, const SearchSpace& space, int tensor, int data,
                  const Visit& visit) {
-  for (const int micro_batch : micro_batches(space, job.training.global_batch / data)) {
-    for (const int expert : divisors(std::max(job.model.experts, 1))) {
-      if (tensor * data % expert != 0 || !space.expert_parallel.has(expert)) continue;
-      const PlanRequest request{.tensor_parallel = tensor,
-                                .schedule = "1f1b",
-                                .data_parallel = data,
-                                .expert_parallel = expert,
-                                .micro_batch = micro_batch};
-      for (const PlanRequest& variant : variants_of(request, space)) visit(variant);
+  const std::vector<int> sizes = micro_batches(space, job.training.global_batch / data);
+  for (const int expert : divisors(std::max(job.model.experts, 1))) {
+    if (tensor * data % expert != 0 || !space.expert_parallel.has(expert)) continue;
+    const PlanRequest request{.tensor_parallel = tensor,
+                              .schedule = "1f1b",
+                              .data_parallel = data,
+                              .expert_parallel = expert};
+    for (PlanRequest& variant : variants_of(job, request, space)) {
+      for (const int micro_batch : sizes) {
+        variant.micro_batch = micro_batch;
+        visit(variant);
+      }
     }
   }
 }
@@ -153,11 +157,11 @@ void refine_orders(const GroupedJob& job, const PipelinePricer& pricer, GroupWat
   degrees.layers_per_stage.clear();
   degrees.recompute_per_stage.clear();
   degrees.recompute = {};
-  const Plan plan = pricer.legal(degrees).value();
+  const PipelinePricer::Degrees dealing = pricer.degrees_of(pricer.legal(degrees).value());
   std::vector<std::size_t> order(job.cluster.groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   do {
-    for (const Plan& dealt : pricer.dealt(plan, order, 1)) {
+    for (const Plan& dealt : pricer.dealt(dealing, order, 1)) {
       GroupedPlan other = pricer.price(dealt, order);
       if (!other.feasible) continue;
       refine(pricer, watch, other);
@@ -203,58 +207,86 @@ void for_orders(const GroupedJob& job, GroupWatch& watch, double done, const Vis
   } while (!watch.is_over(done) && std::next_permutation(order.begin(), order.end()));
 }
 
-// Calls for the legal degrees, with how much of them is done, until it is over.
+// Calls for the legal degrees that may fit, with how much of them is done, until it is over.
+// `visit`: whether a plan of them fits.
 template <typename Visit>
 void for_degrees(const GroupedJob& job, const PipelinePricer& pricer, GroupWatch& watch,
                  const Visit& visit) {
   const std::vector<PlanRequest> requests = pipeline_requests(job, pricer.options());
+  FittingSizes sizes;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const double done = static_cast<double>(i) / static_cast<double>(requests.size());
     if (watch.is_over(done)) return;
-    if (const auto plan = pricer.legal(requests[i])) visit(*plan, done);
+    if (!sizes.may_fit(requests[i].micro_batch)) continue;
+    const auto plan = pricer.legal(requests[i]);
+    if (plan && !visit(*plan, done)) sizes.last_was_too_large();
   }
 }
 
-// Through the groups in every order.
-void take_best_order(const GroupedJob& job, const PipelinePricer& pricer, const Plan& plan,
-                     GroupWatch& watch, double done, std::optional<GroupedPlan>& best) {
-  const bool by_memory = pricer.options().objective == Objective::memory;
+// The best so far, and what a plan must stay below.
+struct Incumbent {
+  std::optional<GroupedPlan> best;
+  double worth = 0;
+
+  double most() const { return best ? std::min(worth, best->value) : worth; }
+};
+
+// Through the groups in every order. Whether a plan fits; true where none is worth to know of.
+bool take_best_order(const GroupedJob& job, const PipelinePricer& pricer, const Plan& plan,
+                     GroupWatch& watch, double done, Incumbent& incumbent) {
+  std::optional<GroupedPlan>& best = incumbent.best;
+  const Objective objective = pricer.options().objective;
+  const bool by_memory = objective == Objective::memory;
+  const bool by_step = is_at_least_step(objective);
+  const PipelinePricer::Degrees degrees = pricer.degrees_of(plan);
+  bool fits = false;
   for_orders(job, watch, done, [&](const std::vector<std::size_t>& order) {
-    const double most = by_memory && best ? best->fullness : 1;
-    for (const Plan& dealt : pricer.dealt(plan, order, most)) {
-      take_better(pricer.price(dealt, order), best);
+    if (by_step && pricer.least_step(degrees, order).value() >= incumbent.most()) {
+      fits = true;
+      return;
+    }
+    const double most = by_memory && best ? std::min(1.0, best->fullness) : 1;
+    for (const Plan& dealt : pricer.dealt(degrees, order, most)) {
+      GroupedPlan priced = pricer.price(dealt, order);
+      fits = fits || priced.feasible;
+      take_better(std::move(priced), best);
     }
   });
+  return fits;
 }
 
 // What is dealt on all memory, and where memory is an objective on less and less of it; not on more
-// than a plan that is no slower takes.
-void offer_dealt(const PipelinePricer& pricer, const Plan& plan,
+// than a plan that is no slower takes. Whether a plan fits.
+bool offer_dealt(const PipelinePricer& pricer, const PipelinePricer::Degrees& degrees,
                  const std::vector<std::size_t>& order, GroupWatch& watch, double done,
                  GroupedFront& front) {
   double most = 1;
+  bool fits = false;
   do {
     double fullest = 0;
     Values best{1e300, 1e300};
-    for (const Plan& dealt : pricer.dealt(plan, order, most)) {
+    for (const Plan& dealt : pricer.dealt(degrees, order, most)) {
       GroupedPlan priced = pricer.price(dealt, order);
       fullest = std::max(fullest, priced.fullness);
       best = {std::min(best.first, priced.value), std::min(best.second, priced.second_value)};
+      fits = fits || priced.feasible;
       front.offer(std::move(priced));
     }
     most = next_memory(pricer.options(), front, most, fullest, best);
   } while (most > 0 && !watch.is_over(done));
+  return fits;
 }
 
 }  // namespace
 
-GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
+GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch, double worth) {
   const GroupSearchOptions& options = watch.options();
   const PipelinePricer pricer(job, options);
-  GroupedPipelines found;
+  Incumbent incumbent{.best = {}, .worth = worth};
   for_degrees(job, pricer, watch, [&](const Plan& plan, double done) {
-    take_best_order(job, pricer, plan, watch, done, found.best);
+    return take_best_order(job, pricer, plan, watch, done, incumbent);
   });
+  GroupedPipelines found{.best = std::move(incumbent.best), .even = {}};
   if (!found.best || pricer.has_named_layers()) return found;
   if (!watch.is_over(1)) refine_orders(job, pricer, watch, *found.best);
   found.even = even_pipeline(pricer, options.space, *found.best);
@@ -264,11 +296,35 @@ GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch) {
 void find_pipelines(const GroupedJob& job, GroupWatch& watch, GroupedFront& front) {
   const PipelinePricer pricer(job, watch.options());
   for_degrees(job, pricer, watch, [&](const Plan& plan, double done) {
+    const PipelinePricer::Degrees degrees = pricer.degrees_of(plan);
+    bool fits = false;
     for_orders(job, watch, done, [&](const std::vector<std::size_t>& order) {
-      offer_dealt(pricer, plan, order, watch, done, front);
+      fits = offer_dealt(pricer, degrees, order, watch, done, front) || fits;
     });
+    return fits;
   });
   if (!pricer.has_named_layers()) explore(pricer, watch, front);
+}
+
+std::optional<GroupedPlan> closest_pipeline(const GroupedJob& job, GroupWatch& watch) {
+  constexpr double kMostTimes = 1024;  // of its memory that a device may miss
+  GroupSearchOptions options = watch.options();
+  options.objective = Objective::memory;
+  options.second.reset();
+  const PipelinePricer pricer(job, options);
+  std::optional<GroupedPlan> closest;
+  for_degrees(job, pricer, watch, [&](const Plan& plan, double done) {
+    const PipelinePricer::Degrees degrees = pricer.degrees_of(plan);
+    for_orders(job, watch, done, [&](const std::vector<std::size_t>& order) {
+      const double most = closest ? closest->fullness : kMostTimes;
+      for (const Plan& dealt : pricer.dealt(degrees, order, most)) {
+        GroupedPlan priced = pricer.price(dealt, order);
+        if (!closest || is_better(priced, *closest)) closest = std::move(priced);
+      }
+    });
+    return false;  // a larger micro-batch holds no less
+  });
+  return closest;
 }
 
 GroupedPlan price_pipeline(const GroupedJob& job, const PlanRequest& request,

@@ -17,13 +17,17 @@ struct GroupedPipelines {
 };
 
 // The best over all degrees of the space that every group can have (tensor parallelism inside the
-// node) and all orders of the groups.
-GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch);
+// node) and all orders of the groups; or nothing, where none has a value below `worth`.
+GroupedPipelines find_pipelines(const GroupedJob& job, GroupWatch& watch, double worth);
 
 // Of two objectives: offers the pipelines of all these degrees and orders, with layers and
 // recomputation dealt under less and less memory where that is one of the two; and from those on
 // the front, the ones that a moved layer makes of them.
 void find_pipelines(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
+
+// The one that misses the memory by the least, where none fits; under the same options but for the
+// objective.
+std::optional<GroupedPlan> closest_pipeline(const GroupedJob& job, GroupWatch& watch);
 
 // Whether there are such degrees, legal or not; where the space names sharding groups, legal ones
 // with one of these.

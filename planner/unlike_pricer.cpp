@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/cost/traffic.h"
+#include "planner/explain.h"
 #include "planner/objective.h"
 #include "planner/request.h"
 #include "planner/unlike_space.h"
@@ -31,6 +32,7 @@ void take_stage(const Plan& plan, const Estimate& priced, std::size_t stage, Byt
   const Bytes peak = priced.stages[stage].memory.at_peak.device();
   ++share.stages;
   share.layers += priced.held[stage].layers;
+  if (peak > share.peak_memory) share.fullest_stage = static_cast<int>(stage);
   share.peak_memory = std::max(share.peak_memory, peak);
   share.kernels = std::max(share.kernels, kernels_of(plan, priced.stages[stage]));
   result.feasible = result.feasible && peak <= capacity;
@@ -40,6 +42,16 @@ Seconds layer_times(const AllocationProblem& problem) {
   Seconds sum;
   for (const AllocatedLayer& layer : problem.layers) sum += layer.time;
   return sum;
+}
+
+// Of a layer here over that on the reference devices: of none less.
+double least_slowness(const std::vector<AllocatedLayer>& layers,
+                      const std::vector<AllocatedLayer>& reference) {
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    least = std::min(least, layers[i].time / reference[i].time);
+  }
+  return least;
 }
 
 // What is named is the same on every stage; else each stage chooses.
@@ -94,7 +106,9 @@ PipelinePricer::PipelinePricer(const GroupedJob& job, const GroupSearchOptions& 
     : job_(job),
       options_(options),
       whole_(prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)))),
-      devices_(whole_.front().job.cluster.devices()) {}
+      devices_(whole_.front().job.cluster.devices()) {
+  for (const PreparedJob& group : whole_) estimators_.emplace_back(group);
+}
 
 std::optional<Plan> PipelinePricer::legal(const PlanRequest& request) const {
   std::optional<Plan> plan;
@@ -179,7 +193,7 @@ GroupedPlan PipelinePricer::price(const Plan& plan, const Order& order) const {
   std::vector<PassTimes> passes;
   passes.reserve(as_size(plan.pipeline_parallel));
   for (const std::size_t group : order) {
-    estimate(whole_[group], plan, all[group]);
+    estimators_[group].estimate(plan, all[group]);
     GroupShare& share = result.shares[group];
     share.replicas = plan.data_parallel;
     share.microbatches = plan.microbatches;
@@ -229,8 +243,38 @@ void PipelinePricer::add_times(const std::vector<Estimate>& all, std::vector<Pas
     span = std::max(span, plan.microbatches * pace_of(passes, crossed));
   }
   result.boundary = span - without;
-  result.step_time = span * slowest_rank_factor(job_.training.stack, plan) +
-                     job_.training.stack.step_overhead + ends_of(all, plan);
+  const Stack& stack = job_.training.stack;
+  result.step_time =
+      span * slowest_rank_factor(stack, plan) + stack.step_overhead + ends_of(all, plan);
+  const auto pace =
+      std::ranges::max_element(passes, {}, [](const PassTimes& stage) { return stage.total(); });
+  set_breakdown(all, static_cast<std::size_t>(pace - passes.begin()), span, result);
+}
+
+// What the stage with the most to do spends its step on, what its own group has once a step, and
+// what crosses; the rest it waits for others.
+void PipelinePricer::set_breakdown(const std::vector<Estimate>& all, std::size_t stage,
+                                   Seconds span, GroupedPlan& result) const {
+  const Plan& plan = result.plan;
+  std::size_t place = 0, end = as_size(stages_of(plan, result.order.front()));
+  while (end <= stage) end += as_size(stages_of(plan, result.order[++place]));
+  const Estimate& own = all[result.order[place]];
+  const Breakdown& slowest = own.stages[as_size(own.slowest_stage)].exposed;
+  const Stack& stack = job_.training.stack;
+  Breakdown parts = own.stages[stage].exposed;
+  for (const BreakdownPart& part : breakdown_parts()) parts.*part.time *= plan.microbatches;
+  for (const auto once :
+       {&Breakdown::data_parallel, &Breakdown::pipeline, &Breakdown::expert_parallel}) {
+    parts.*once += own.breakdown.*once - slowest.*once * plan.microbatches;
+  }
+  parts.pipeline += result.boundary;
+  parts.optimizer = own.breakdown.optimizer;
+  parts.other = stack.step_overhead + span * (slowest_rank_factor(stack, plan) - 1);
+  parts.bubble = Seconds(0);
+  const Seconds waits = result.step_time - parts.total();
+  parts.bubble = std::max(Seconds(0), waits);
+  parts.pipeline += std::min(Seconds(0), waits);  // sends that run beside compute after all
+  result.breakdown = parts;
 }
 
 // Once a step and in fill and drain: what the groups' own estimates have beside their span.
@@ -243,27 +287,60 @@ Seconds PipelinePricer::ends_of(const std::vector<Estimate>& all, const Plan& pl
   return ends;
 }
 
+PipelinePricer::Degrees PipelinePricer::degrees_of(const Plan& plan) const {
+  Degrees degrees{.plan = plan, .of_groups = {}};
+  if (has_named_layers()) return degrees;
+  for (const PreparedJob& prepared : whole_) {
+    auto own = allocation_problem(prepared, plan);
+    if (!own) return {.plan = plan, .of_groups = {}};
+    degrees.of_groups.push_back(*std::move(own));
+  }
+  return degrees;
+}
+
 // The layers on the first group's devices as the reference; the others' are slower or faster by one
 // factor each.
-std::optional<AllocationProblem> PipelinePricer::problem_of(const Plan& plan,
-                                                            const Order& order) const {
-  auto problem = allocation_problem(whole_[order.front()], plan);
-  if (!problem) return std::nullopt;
-  const Seconds reference = layer_times(*problem);
+AllocationProblem PipelinePricer::problem_of(const Degrees& degrees, const Order& order) const {
+  const Plan& plan = degrees.plan;
+  AllocationProblem problem = degrees.of_groups[order.front()];
+  const Seconds reference = layer_times(problem);
   std::size_t stage = as_size(stages_of(plan, order.front()));
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const auto own = allocation_problem(whole_[order[i]], plan);
-    if (!own) return std::nullopt;
-    const double slowness = layer_times(*own) / reference;
+    const AllocationProblem& own = degrees.of_groups[order[i]];
+    const double slowness = layer_times(own) / reference;
     const std::size_t end = stage + as_size(stages_of(plan, order[i]));
-    for (; stage < end; ++stage) problem->stages[stage] = as_slow(own->stages[stage], slowness);
+    for (; stage < end; ++stage) problem.stages[stage] = as_slow(own.stages[stage], slowness);
   }
   for (const Crossing& crossing : crossings(plan, order)) {
     for (const auto& side : {crossing.before, crossing.behind}) {
-      problem->stages[side.stage].time += crossing.added_to(side);
+      problem.stages[side.stage].time += crossing.added_to(side);
     }
   }
   return problem;
+}
+
+// A stage i works m·T_i, after the first forward pass and before the last backward pass of all
+// stages before it: X ≥ m·T_i + Σ_{j<i} T_j. Weighted with w_i, so that every T_i counts 1/s_i or
+// more (s_i: slowness of its layers at least), the sum has all layers at their reference on its
+// right side, however they are dealt, and X·Σw on its left. Not where exchanges run beside compute:
+// that shortens the T_i.
+Seconds PipelinePricer::least_step(const Degrees& degrees, const Order& order) const {
+  const Plan& plan = degrees.plan;
+  if (degrees.of_groups.empty() || plan.overlap.expert_parallel) return Seconds(0);
+  const std::vector<AllocatedLayer>& reference = degrees.of_groups.front().layers;
+  Seconds work = layer_times(degrees.of_groups.front());
+  double weights = 0;
+  std::size_t stage = as_size(plan.pipeline_parallel);
+  for (std::size_t i = order.size(); i-- > 0;) {
+    const std::size_t group = order[i];
+    const AllocationProblem& own = degrees.of_groups[group];
+    const double slowness = least_slowness(own.layers, reference);
+    for (int left = stages_of(plan, group); left > 0; --left) {
+      weights += std::max(0.0, (1 / slowness - weights) / plan.microbatches);
+      work += own.stages[--stage].time / slowness;
+    }
+  }
+  return work / weights;
 }
 
 // On a share `most` of every device's memory.
@@ -288,7 +365,7 @@ std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& prob
   const auto within = [&](double share) { return allocate_within(share, problem, plan, order); };
   if (options_.objective != Objective::memory || options_.second) return within(most);
   constexpr double kNear = 1e-3;
-  double share = std::min(1.0, most), least = 0;
+  double share = most, least = 0;
   auto best = within(share);
   while (best && share - least > kNear) {
     const double middle = (least + share) / 2;
@@ -299,14 +376,14 @@ std::optional<Allocation> PipelinePricer::allocate(const AllocationProblem& prob
   return best;
 }
 
-std::vector<Plan> PipelinePricer::dealt(const Plan& degrees, const Order& order,
-                                        double most) const {
+std::vector<Plan> PipelinePricer::dealt(const Degrees& of, const Order& order, double most) const {
+  const Plan& degrees = of.plan;
   std::vector<Plan> plans;
   const auto add = [&](const PlanRequest& request) {
     if (auto plan = legal(request)) plans.push_back(*std::move(plan));
   };
   const bool is_free = options_.space.recompute.empty();
-  const auto problem = has_named_layers() ? std::nullopt : problem_of(degrees, order);
+  const auto problem = of.of_groups.empty() ? std::nullopt : std::optional(problem_of(of, order));
   if (problem && is_free) {
     if (const auto found = allocate(*problem, degrees, order, most)) {
       add(request_with(degrees, *found));

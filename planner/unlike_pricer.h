@@ -3,6 +3,7 @@
 // sends over a boundary take its bandwidth and latency.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -30,10 +31,19 @@ class PipelinePricer {
   const GroupSearchOptions& options() const { return options_; }
   bool has_named_layers() const { return !options_.layers_per_stage.empty(); }
 
+  // What there is to deal under a plan's degrees if all stages were of one group; of each group.
+  struct Degrees {
+    Plan plan;
+    std::vector<AllocationProblem> of_groups;  // empty: layers are not dealt
+  };
+  Degrees degrees_of(const Plan& plan) const;
+
   // The plan's degrees with the layers that each stage takes at its best, or those that are named,
   // under every recomputation of the space; dealt so that no device takes more than a share `most`
   // of its memory. Where memory is the only objective, as little as can be.
-  std::vector<Plan> dealt(const Plan& degrees, const Order& order, double most) const;
+  std::vector<Plan> dealt(const Degrees& degrees, const Order& order, double most) const;
+  // No plan of the degrees and the order steps faster, however layers are dealt.
+  Seconds least_step(const Degrees& degrees, const Order& order) const;
   GroupedPlan price(const Plan& plan, const Order& order) const;
 
  private:
@@ -61,9 +71,12 @@ class PipelinePricer {
                          const std::vector<Crossing>& crossed);
   void add_times(const std::vector<Estimate>& all, std::vector<PassTimes> passes,
                  GroupedPlan& result) const;
+  // `stage`: the one with the most to do.
+  void set_breakdown(const std::vector<Estimate>& all, std::size_t stage, Seconds span,
+                     GroupedPlan& result) const;
   Seconds ends_of(const std::vector<Estimate>& all, const Plan& plan) const;
 
-  std::optional<AllocationProblem> problem_of(const Plan& plan, const Order& order) const;
+  AllocationProblem problem_of(const Degrees& degrees, const Order& order) const;
   std::optional<Allocation> allocate_within(double most, AllocationProblem problem,
                                             const Plan& plan, const Order& order) const;
   std::optional<Allocation> allocate(const AllocationProblem& problem, const Plan& plan,
@@ -71,7 +84,8 @@ class PipelinePricer {
 
   const GroupedJob& job_;
   const GroupSearchOptions& options_;
-  std::vector<PreparedJob> whole_;  // a cluster of all nodes for each kind of them
+  std::vector<PreparedJob> whole_;    // a cluster of all nodes for each kind of them
+  std::deque<Estimator> estimators_;  // of each
   int devices_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -36,9 +37,12 @@ Training training_of(const Job& job, const PlanRequest& request) {
 // or where memory is the only objective the one that takes the least.
 class ReplicaPricer {
  public:
-  ReplicaPricer(const PreparedJob& job, const PlanRequest& request,
+  // `job`, and an estimator of it.
+  ReplicaPricer(const PreparedJob& job, const Estimator& estimator, const PlanRequest& request,
                 const GroupSearchOptions& options)
-      : job_(job), by_memory_(options.objective == Objective::memory && !options.second) {
+      : job_(job),
+        estimator_(estimator),
+        by_memory_(options.objective == Objective::memory && !options.second) {
     const Job& j = job.job;
     const Training training = training_of(j, request);
     PlanRequest asked = request;
@@ -64,13 +68,14 @@ class ReplicaPricer {
     peak_ = Bytes(kInfinite);
     for (Plan& plan : plans_) {
       plan.microbatches = microbatches;
-      estimate(job_, plan, scratch_);
+      estimator_.estimate(plan, scratch_);
       if (!scratch_.feasible || scratch_.peak_memory > most_) continue;
       if (!is_better(scratch_, best)) continue;
       best = scratch_.step_time;
       chosen_ = plan;
       peak_ = scratch_.peak_memory;
       share_ = share_of_whole(job_, plan, scratch_);
+      breakdown_ = scratch_.breakdown;
       held_ = scratch_.held;
     }
     return best;
@@ -78,6 +83,7 @@ class ReplicaPricer {
   const Plan& chosen() const { return chosen_; }
   const std::vector<StageParameters>& held() const { return held_; }
   const GroupShare& share() const { return share_; }
+  const Breakdown& breakdown() const { return breakdown_; }
 
  private:
   bool is_better(const Estimate& priced, Seconds best) const {
@@ -86,12 +92,14 @@ class ReplicaPricer {
   }
 
   const PreparedJob& job_;
+  const Estimator& estimator_;
   bool by_memory_;
   std::vector<Plan> plans_;
   Plan chosen_;
   Bytes peak_;
   Bytes most_{std::numeric_limits<double>::infinity()};
   GroupShare share_;
+  Breakdown breakdown_;
   std::vector<StageParameters> held_;
   Estimate scratch_;
 };
@@ -136,7 +144,8 @@ struct Team {
   const GroupedJob& job;
   const GroupSearchOptions& options;
   std::vector<PreparedJob> own;
-  std::vector<PreparedJob> whole;  // each group's nodes as many as those of all; for goodput
+  std::deque<Estimator> estimators;  // of `own`
+  std::vector<PreparedJob> whole;    // each group's nodes as many as those of all; for goodput
 
   std::span<const PreparedJob> valued() const { return whole.empty() ? own : whole; }
 };
@@ -144,7 +153,12 @@ struct Team {
 Team team_of(const GroupedJob& job, const GroupSearchOptions& options) {
   std::vector<int> nodes;
   for (const Cluster& group : job.cluster.groups) nodes.push_back(group.nodes);
-  Team team{.job = job, .options = options, .own = prepared_groups(job, nodes), .whole = {}};
+  Team team{.job = job,
+            .options = options,
+            .own = prepared_groups(job, nodes),
+            .estimators = {},
+            .whole = {}};
+  for (const PreparedJob& own : team.own) team.estimators.emplace_back(own);
   if (needs_goodput(options)) {
     const int all = std::accumulate(nodes.begin(), nodes.end(), 0);
     team.whole = prepared_groups(job, std::vector<int>(nodes.size(), all));
@@ -161,11 +175,24 @@ GroupedPlan on_all(const Team& team) {
   return plan;
 }
 
+// The group that ends last makes the step.
+void take_if_last(Seconds end, const Breakdown& breakdown, GroupedPlan& plan) {
+  if (end <= plan.step_time) return;
+  plan.step_time = end;
+  plan.breakdown = breakdown;
+}
+
+// The gradients that are added up over it, in full view.
+void add_boundary(GroupedPlan& plan) {
+  plan.step_time += plan.boundary;
+  plan.breakdown.data_parallel += plan.boundary;
+}
+
 // Requires: the split fits, so that every group has a share.
 GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const Split& split) {
   GroupedPlan plan = on_all(team);
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    plan.step_time = std::max(plan.step_time, groups[g].price(split[g]));
+    take_if_last(groups[g].price(split[g]), groups[g].breakdown(), plan);
     plan.shares.push_back(groups[g].share());
   }
   plan.plan = groups.front().chosen();
@@ -173,7 +200,7 @@ GroupedPlan priced(const Team& team, std::vector<ReplicaPricer>& groups, const S
       groups.begin(), groups.end(),
       [](const ReplicaPricer& a, const ReplicaPricer& b) { return a.replicas() < b.replicas(); });
   plan.boundary = gradient_exchange(team.job, team.own.front(), fewest->chosen(), fewest->held());
-  plan.step_time += plan.boundary;
+  add_boundary(plan);
   set_value(team.job.cluster, team.valued(), team.options, plan);
   return plan;
 }
@@ -190,8 +217,9 @@ Split moved(const std::vector<ReplicaPricer>& groups, Split split, std::size_t f
   return split;
 }
 
+constexpr Seconds kNever(std::numeric_limits<double>::infinity());
+
 bool fits(std::vector<ReplicaPricer>& groups, const Split& split) {
-  constexpr Seconds kNever(std::numeric_limits<double>::infinity());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (groups[g].price(split[g]) == kNever) return false;
   }
@@ -231,23 +259,24 @@ void refine(const Team& team, std::vector<ReplicaPricer>& groups, Split split, G
 std::vector<ReplicaPricer> pricers_of(const Team& team, const PlanRequest& request) {
   std::vector<ReplicaPricer> groups;
   groups.reserve(team.own.size());
-  for (const PreparedJob& prepared : team.own) {
-    groups.emplace_back(prepared, request, team.options);
+  for (std::size_t g = 0; g < team.own.size(); ++g) {
+    groups.emplace_back(team.own[g], team.estimators[g], request, team.options);
     if (!groups.back().is_legal()) return {};
   }
   return groups;
 }
 
-// The split of the shortest step; empty: there is none, or none that fits.
+// The split of the shortest step; empty: there is none, or none that fits and steps in less than
+// `worth`.
 Split fastest_split(const Team& team, const PlanRequest& request,
-                    std::vector<ReplicaPricer>& groups) {
+                    std::vector<ReplicaPricer>& groups, Seconds worth = kNever) {
   std::vector<SplitGroup> times;
   times.reserve(groups.size());
   for (ReplicaPricer& group : groups) {
     times.push_back(
         {group.replicas(), [&group](int microbatches) { return group.price(microbatches); }});
   }
-  return split_batch(times, team.job.training.global_batch / request.micro_batch);
+  return split_batch(times, team.job.training.global_batch / request.micro_batch, worth);
 }
 
 // By all else the step decides between splits, and that is the shortest. Of a straggler the stage
@@ -258,16 +287,35 @@ bool has_other_best_splits(const GroupSearchOptions& options) {
          (robust && options.valuation.reliability.stragglers);
 }
 
-std::optional<GroupedPlan> best_split(const Team& team, const PlanRequest& request,
-                                      GroupWatch& watch, double done) {
-  std::vector<ReplicaPricer> groups = pricers_of(team, request);
-  if (groups.empty()) return std::nullopt;
-  const Split split = fastest_split(team, request, groups);
-  if (split.empty()) return std::nullopt;
-  GroupedPlan plan = priced(team, groups, split);
-  if (has_other_best_splits(team.options)) refine(team, groups, split, watch, done, plan);
-  return plan;
-}
+// A search of the best of all requests.
+class ReplicaSearch {
+ public:
+  ReplicaSearch(const Team& team, double worth) : team_(team), worth_(worth) {}
+
+  // Takes the best split, where it is better. Whether one fits; true where that is not known.
+  bool take(const PlanRequest& request, GroupWatch& watch, double done) {
+    std::vector<ReplicaPricer> groups = pricers_of(team_, request);
+    if (groups.empty()) return true;  // that none is legal says nothing of other sizes
+    Split split = fastest_split(team_, request, groups, limit());
+    if (split.empty()) return fits(groups, Split(groups.size(), 1));
+    GroupedPlan plan = priced(team_, groups, split);
+    if (has_other_best_splits(team_.options)) refine(team_, groups, split, watch, done, plan);
+    if (!best_ || is_better(plan, *best_)) best_ = std::move(plan);
+    return true;
+  }
+  std::optional<GroupedPlan>& best() { return best_; }
+
+ private:
+  // A longer step is worth less where the objective never falls with it.
+  Seconds limit() const {
+    if (!is_at_least_step(team_.options.objective)) return kNever;
+    return Seconds(best_ ? std::min(worth_, best_->value) : worth_);
+  }
+
+  const Team& team_;
+  const double worth_;
+  std::optional<GroupedPlan> best_;
+};
 
 // Every split that some moves from one group to another make of this one, many at first.
 std::vector<Split> neighbours_of(const std::vector<ReplicaPricer>& groups, const Split& split) {
@@ -297,34 +345,36 @@ void explore(const Team& team, std::vector<ReplicaPricer>& groups, const Split& 
 }
 
 // The fastest split on all memory, and where memory is an objective on less and less of it; its
-// neighbours where another one may be better in the other objective.
-void offer_splits(const Team& team, const PlanRequest& request, GroupWatch& watch, double done,
+// neighbours where another one may be better in the other objective. Whether a plan fits.
+bool offer_splits(const Team& team, const PlanRequest& request, GroupWatch& watch, double done,
                   GroupedFront& front) {
   std::vector<ReplicaPricer> groups = pricers_of(team, request);
-  if (groups.empty()) return;
+  if (groups.empty()) return true;  // that none is legal says nothing of other sizes
   double most = 1;
+  bool fits = false;
   do {
     for (ReplicaPricer& group : groups) group.keep_within(most);
     const Split split = fastest_split(team, request, groups);
-    if (split.empty()) return;
+    if (split.empty()) return fits;
+    fits = true;
     const GroupedPlan plan = priced(team, groups, split);
     front.offer(plan);
     explore(team, groups, split, watch, done, front);
     most = next_memory(team.options, front, most, plan.fullness, values_of(plan));
   } while (most > 0 && !watch.is_over(done));
+  return fits;
 }
 
-// The micro-batches of t and p, with all else that the space names.
+// t and p with all else that is searched, each with its micro-batches in ascending order.
 void add_requests(const GroupedJob& job, const SearchSpace& space, int tensor, int stages,
                   std::vector<PlanRequest>& requests) {
-  for (const int micro_batch : micro_batches(space, job.training.global_batch)) {
-    if (job.training.global_batch % micro_batch != 0) continue;
-    const PlanRequest request{.tensor_parallel = tensor,
-                              .pipeline_parallel = stages,
-                              .schedule = "1f1b",
-                              .micro_batch = micro_batch};
-    for (PlanRequest& variant : variants_of(request, space)) {
-      requests.push_back(std::move(variant));
+  const std::vector<int> sizes = micro_batches(space, job.training.global_batch);
+  const PlanRequest request{
+      .tensor_parallel = tensor, .pipeline_parallel = stages, .schedule = "1f1b"};
+  for (PlanRequest& variant : variants_of(job, request, space)) {
+    for (const int micro_batch : sizes) {
+      variant.micro_batch = micro_batch;
+      requests.push_back(variant);
     }
   }
 }
@@ -361,33 +411,35 @@ bool has_replicas(const GroupedJob& job, const GroupSearchOptions& options) {
 
 namespace {
 
-// Calls for all degrees, with how much of them is done, until it is over.
+// Calls for all degrees that may fit, with how much of them is done, until it is over. `visit`:
+// whether a plan of them fits.
 template <typename Visit>
 void for_requests(const GroupedJob& job, GroupWatch& watch, const Visit& visit) {
   const std::vector<PlanRequest> requests = replica_requests(job, watch.options());
+  FittingSizes sizes;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const double done = static_cast<double>(i) / static_cast<double>(requests.size());
     if (watch.is_over(done)) return;
-    visit(requests[i], done);
+    if (!sizes.may_fit(requests[i].micro_batch)) continue;
+    if (!visit(requests[i], done)) sizes.last_was_too_large();
   }
 }
 
 }  // namespace
 
-std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch) {
+std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch, double worth) {
   const Team team = team_of(job, watch.options());
-  std::optional<GroupedPlan> best;
+  ReplicaSearch search(team, worth);
   for_requests(job, watch, [&](const PlanRequest& request, double done) {
-    auto plan = best_split(team, request, watch, done);
-    if (plan && (!best || is_better(*plan, *best))) best = std::move(plan);
+    return search.take(request, watch, done);
   });
-  return best;
+  return std::move(search.best());
 }
 
 void find_replicas(const GroupedJob& job, GroupWatch& watch, GroupedFront& front) {
   const Team team = team_of(job, watch.options());
   for_requests(job, watch, [&](const PlanRequest& request, double done) {
-    offer_splits(team, request, watch, done, front);
+    return offer_splits(team, request, watch, done, front);
   });
 }
 
@@ -406,7 +458,7 @@ Expected<GroupedPlan> price_replicas(const GroupedJob& job,
     plan->microbatches = groups[g].microbatches;
     const Estimate priced = estimate(team.own[g], *plan);
     found.shares.push_back(share_of_whole(team.own[g], *plan, priced));
-    found.step_time = std::max(found.step_time, priced.step_time);
+    take_if_last(priced.step_time, priced.breakdown, found);
     found.feasible = found.feasible && priced.feasible;
     if (g == 0) found.plan = *plan;
     if (g > 0 && fewest.data_parallel <= plan->data_parallel) continue;
@@ -414,7 +466,7 @@ Expected<GroupedPlan> price_replicas(const GroupedJob& job,
     held = priced.held;
   }
   found.boundary = gradient_exchange(job, team.own.front(), fewest, held);
-  found.step_time += found.boundary;
+  add_boundary(found);
   set_value(job.cluster, team.valued(), options, found);
   return found;
 }

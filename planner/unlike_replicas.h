@@ -12,8 +12,9 @@
 namespace trainyard {
 
 // The best that fits over the degrees of the space that every group can have: tensor parallelism
-// inside the node, stages inside the smallest group.
-std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch);
+// inside the node, stages inside the smallest group; or nothing, where none has a value below
+// `worth`.
+std::optional<GroupedPlan> find_replicas(const GroupedJob& job, GroupWatch& watch, double worth);
 
 // Of two objectives: offers the best split of each of these degrees, under less and less memory
 // where that is one of the two; and from those on the front, the ones that moved micro-batches make

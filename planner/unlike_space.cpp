@@ -13,22 +13,22 @@ bool leaves(const std::vector<T>& values, const U& value) {
   return values.empty() || std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// A dimension of which the ways have one value.
-struct OnlyValue {
-  std::string_view key, value;
-  bool left = true;  // by the space
+// Whether the space leaves the value of a dimension of which there is one.
+struct Allowed {
+  OnlyValue only;
+  bool left = true;
 };
 
-std::vector<OnlyValue> only_values(GroupUse use, const SearchSpace& space) {
-  std::vector<OnlyValue> values = {
-      {"schedule", "1f1b", leaves(space.schedule, "1f1b")},
-      {"virtual_stages", "1", space.virtual_stages.has(1)},
-      {"context_parallel", "1", space.context_parallel.has(1)},
-      {"expert_tensor_parallel", "1", space.expert_tensor_parallel.has(1)},
-      {"offload", "none", leaves(space.offload, "none")},
-      {"rank_order", "tp-cp-ep-dp-pp", leaves(space.rank_order, PlanRequest().rank_order)}};
+std::vector<Allowed> allowed_values(GroupUse use, const SearchSpace& space) {
+  std::vector<Allowed> values = {
+      {{"schedule", "1f1b"}, leaves(space.schedule, "1f1b")},
+      {{"virtual_stages", "1"}, space.virtual_stages.has(1)},
+      {{"context_parallel", "1"}, space.context_parallel.has(1)},
+      {{"expert_tensor_parallel", "1"}, space.expert_tensor_parallel.has(1)},
+      {{"offload", "none"}, leaves(space.offload, "none")},
+      {{"rank_order", "tp-cp-ep-dp-pp"}, leaves(space.rank_order, PlanRequest().rank_order)}};
   if (use == GroupUse::replicas) {
-    values.push_back({"expert_parallel", "1", space.expert_parallel.has(1)});
+    values.push_back({{"expert_parallel", "1"}, space.expert_parallel.has(1)});
   }
   return values;
 }
@@ -60,9 +60,14 @@ constexpr OneKey kDegreesOfWays[] = {
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
        to.space.micro_batch = from.space.micro_batch;
      }},
+    {"zero_stage",
+     [](GroupSearchOptions& to, const GroupSearchOptions& from) {
+       to.space.zero_stage = from.space.zero_stage;
+     }},
     {"sharding_group",
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
        to.space.sharding_group = from.space.sharding_group;
+       to.space.zero_stage = from.space.zero_stage;  // stage 0 has no groups
      }},
     {"layers_per_stage",
      [](GroupSearchOptions& to, const GroupSearchOptions& from) {
@@ -73,10 +78,17 @@ constexpr OneKey kDegreesOfWays[] = {
 }  // namespace
 
 std::optional<LeftOutWay> without_only_value(GroupUse use, const SearchSpace& space) {
-  for (const OnlyValue& only : only_values(use, space)) {
-    if (!only.left) return LeftOutWay{.use = use, .key = only.key, .value = only.value};
+  for (const auto& [only, left] : allowed_values(use, space)) {
+    if (!left) return LeftOutWay{.use = use, .key = only.key, .value = only.value};
   }
   return std::nullopt;
+}
+
+std::vector<OnlyValue> only_values(GroupUse use) {
+  std::vector<OnlyValue> values;
+  for (const Allowed& allowed : allowed_values(use, {})) values.push_back(allowed.only);
+  values.push_back({"sharding_group", "all"});
+  return values;
 }
 
 std::optional<LeftOutWay> left_out_way(
@@ -93,10 +105,16 @@ std::optional<LeftOutWay> left_out_way(
 }
 
 std::vector<int> micro_batches(const SearchSpace& space, std::int64_t sequences) {
-  if (space.micro_batch.empty()) return {1, 2, 4};
   std::vector<int> sizes = divisors(sequences);
   std::erase_if(sizes, [&space](int size) { return !space.micro_batch.has(size); });
   return sizes;
+}
+
+bool FittingSizes::may_fit(int micro_batch) {
+  if (micro_batch <= last_) too_large_.clear();
+  last_ = micro_batch;
+  return std::ranges::none_of(too_large_,
+                              [micro_batch](int size) { return micro_batch % size == 0; });
 }
 
 std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages) {
@@ -111,7 +129,8 @@ std::vector<RecomputeChoice> recomputations(const SearchSpace& space, int stages
   return choices;
 }
 
-std::vector<PlanRequest> variants_of(const PlanRequest& request, const SearchSpace& space) {
+std::vector<PlanRequest> variants_of(const GroupedJob& job, const PlanRequest& request,
+                                     const SearchSpace& space) {
   std::vector<PlanRequest> variants = {request};
   const auto vary = [&variants](const auto& values, auto PlanRequest::*member) {
     if (values.empty()) return;
@@ -124,12 +143,13 @@ std::vector<PlanRequest> variants_of(const PlanRequest& request, const SearchSpa
     }
     variants = std::move(varied);
   };
-  std::vector<int> zero_stages;
-  for (const int stage : {0, 1, 2, 3}) {
-    if (!space.zero_stage.empty() && space.zero_stage.has(stage)) zero_stages.push_back(stage);
-  }
+  std::vector<int> zero_stages = {0, 1, 2, 3};
+  std::erase_if(zero_stages, [&space](int stage) { return !space.zero_stage.has(stage); });
   vary(zero_stages, &PlanRequest::zero_stage);
-  if (request.tensor_parallel > 1) vary(space.sequence_parallel, &PlanRequest::sequence_parallel);
+  if (request.tensor_parallel > 1) {
+    vary(sequence_choices(job.model, job.training.stack, space, {}),
+         &PlanRequest::sequence_parallel);
+  }
   vary(space.collective, &PlanRequest::collective);
   return variants;
 }

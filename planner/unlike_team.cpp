@@ -26,6 +26,7 @@ GroupShare share_of_whole(const PreparedJob& job, const Plan& plan, const Estima
                    .microbatches = plan.microbatches,
                    .recompute = {plan.recompute, plan.recompute_per_stage},
                    .peak_memory = priced.peak_memory,
+                   .fullest_stage = priced.fullest_stage,
                    .busy = computing_time(plan, priced)};
   for (const StageEstimate& stage : priced.stages) {
     share.kernels = std::max(share.kernels, kernels_of(plan, stage));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "model/cost/estimate.h"
+#include "planner/explain.h"
 #include "planner/planner.h"
 #include "planner/request.h"
 #include "planner/unlike_pricer.h"
@@ -35,18 +36,14 @@ std::vector<PreparedJob> jobs_as_one(GroupedJob job) {
   return prepared_groups(job, std::vector<int>(job.cluster.groups.size(), nodes_of_all(job)));
 }
 
-Seconds of_slowest_parts(const std::vector<Estimate>& own) {
-  Seconds step;
-  for (const auto part :
-       {&Breakdown::compute, &Breakdown::embedding_head, &Breakdown::tensor_parallel,
-        &Breakdown::context_parallel, &Breakdown::expert_parallel, &Breakdown::pipeline,
-        &Breakdown::data_parallel, &Breakdown::optimizer, &Breakdown::recompute,
-        &Breakdown::offload, &Breakdown::launch, &Breakdown::bubble, &Breakdown::other}) {
-    Seconds most = own.front().breakdown.*part;
-    for (const Estimate& estimate : own) most = std::max(most, estimate.breakdown.*part);
-    step += most;
+Breakdown slowest_parts(const std::vector<Estimate>& own) {
+  Breakdown slowest = own.front().breakdown;
+  for (const BreakdownPart& part : breakdown_parts()) {
+    for (const Estimate& estimate : own) {
+      slowest.*part.time = std::max(slowest.*part.time, estimate.breakdown.*part.time);
+    }
   }
-  return step;
+  return slowest;
 }
 
 class AsOne {
@@ -66,7 +63,8 @@ class AsOne {
     }
     found.order.resize(as_one_.size());
     std::iota(found.order.begin(), found.order.end(), 0U);
-    found.step_time = of_slowest_parts(own);
+    found.breakdown = slowest_parts(own);
+    found.step_time = found.breakdown.total();
     set_value(job_.cluster, as_one_, options_, found);
     return found;
   }
@@ -91,7 +89,8 @@ class AsOne {
   std::vector<PreparedJob> as_one_;
 };
 
-// The plans that are found with each group in turn as the one that sets the pace.
+// The plans that are found with each group in turn as the one that sets the pace, or where none
+// fits it those that miss its memory by the least; fit or not.
 template <typename Take>
 void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
   const AsOne as_one(job, watch.options());
@@ -102,11 +101,9 @@ void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
     const SearchResult found =
         search(pacemaker, watch.search_options(), analytic_evaluator(pacemaker));
     if (!found.optimal) watch.stop();
-    for (const Candidate& candidate : found.plans) {
+    for (const Candidate& candidate : found.plans.empty() ? found.closest : found.plans) {
       const auto plan = as_one.plan_of(request_of(candidate.plan));
-      if (!plan) continue;
-      GroupedPlan priced = as_one.price(*plan);
-      if (priced.feasible) take(std::move(priced));
+      if (plan) take(as_one.price(*plan));
     }
   }
 }
@@ -116,13 +113,21 @@ void search_as_one(const GroupedJob& job, GroupWatch& watch, const Take& take) {
 std::optional<GroupedPlan> find_together(const GroupedJob& job, GroupWatch& watch) {
   std::optional<GroupedPlan> best;
   search_as_one(job, watch, [&](GroupedPlan plan) {
-    if (!best || is_better(plan, *best)) best = std::move(plan);
+    if (plan.feasible && (!best || is_better(plan, *best))) best = std::move(plan);
   });
   return best;
 }
 
 void find_together(const GroupedJob& job, GroupWatch& watch, GroupedFront& front) {
   search_as_one(job, watch, [&](GroupedPlan plan) { front.offer(std::move(plan)); });
+}
+
+std::optional<GroupedPlan> closest_together(const GroupedJob& job, GroupWatch& watch) {
+  std::optional<GroupedPlan> closest;
+  search_as_one(job, watch, [&](GroupedPlan plan) {
+    if (!closest || plan.fullness < closest->fullness) closest = std::move(plan);
+  });
+  return closest;
 }
 
 Expected<GroupedPlan> price_together(const GroupedJob& job, const PlanRequest& request,

@@ -22,6 +22,9 @@ std::optional<GroupedPlan> find_together(const GroupedJob& job, GroupWatch& watc
 // Of two objectives all that such searches find.
 void find_together(const GroupedJob& job, GroupWatch& watch, GroupedFront& front);
 
+// Of those that miss the memory of each group as pacemaker by the least, the one that does of all.
+std::optional<GroupedPlan> closest_together(const GroupedJob& job, GroupWatch& watch);
+
 // One that is named. Errors as in planner/unlike_request.h.
 Expected<GroupedPlan> price_together(const GroupedJob& job, const PlanRequest& request,
                                      const GroupSearchOptions& options);

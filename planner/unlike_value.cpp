@@ -117,6 +117,10 @@ void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_wor
   if (options.second) found.second_value = value(*options.second);
 }
 
+bool is_at_least_step(Objective objective) {
+  return objective == Objective::step_time || objective == Objective::goodput;
+}
+
 bool is_better(const GroupedPlan& a, const GroupedPlan& b) {
   return std::tuple(a.value, a.step_time) < std::tuple(b.value, b.step_time);
 }

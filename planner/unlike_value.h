@@ -37,6 +37,9 @@ void set_value(const UnlikeCluster& cluster, std::span<const PreparedJob> at_wor
 // Whether the objective is one of those that are asked for.
 bool asks_for(const GroupSearchOptions& options, Objective objective);
 
+// Whether a value by it is the seconds of the step or more (goodput and stragglers add to it).
+bool is_at_least_step(Objective objective);
+
 // By their values, then by their steps.
 bool is_better(const GroupedPlan& a, const GroupedPlan& b);
 

@@ -15,9 +15,6 @@
 namespace trainyard {
 namespace {
 
-constexpr std::size_t kWays = 3;
-constexpr int kMostTimesNodes = 64;
-
 std::optional<WayOut> way(std::string change, Job job, SearchOptions options,
                           const JobEvaluator& evaluate) {
   options.top = 1;
@@ -28,12 +25,6 @@ std::optional<WayOut> way(std::string change, Job job, SearchOptions options,
   Candidate best = std::move(found.plans.front());
   const double cost = best.plan.devices() / best.estimate.tokens_per_second;
   return WayOut{std::move(change), std::move(best), cost};
-}
-
-// Whether the fabric between nodes is known and stays the same for as many.
-bool connects(const Cluster& cluster) {
-  const InterNodeKind kind = cluster.inter.kind;
-  return kind != InterNodeKind::none && check_fabric(cluster).has_value();
 }
 
 std::optional<WayOut> more_nodes(const Job& job, const SearchOptions& options,
@@ -49,12 +40,6 @@ std::optional<WayOut> more_nodes(const Job& job, const SearchOptions& options,
   return std::nullopt;
 }
 
-// What a search that is bounded less may choose.
-struct Freedom {
-  std::string change;
-  SearchOptions options;
-};
-
 constexpr std::array kDegrees = {
     &SearchSpace::tensor_parallel,       &SearchSpace::context_parallel,
     &SearchSpace::pipeline_parallel,     &SearchSpace::virtual_stages,
@@ -66,7 +51,13 @@ bool bounds_degrees(const SearchSpace& space) {
       kDegrees, [&space](Numbers SearchSpace::*degree) { return !(space.*degree).empty(); });
 }
 
-// Narrower ones first.
+}  // namespace
+
+bool connects(const Cluster& cluster) {
+  const InterNodeKind kind = cluster.inter.kind;
+  return kind != InterNodeKind::none && check_fabric(cluster).has_value();
+}
+
 std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   const SearchSpace& space = options.space;
   const std::vector<SearchedOffload> searched = offloads_of(job, space, options.base);
@@ -112,6 +103,8 @@ std::vector<Freedom> freedoms(const Job& job, const SearchOptions& options) {
   }
   return result;
 }
+
+namespace {
 
 // The values of all keys that a search chooses, and the batch.
 bool same_plan(const Plan& a, const Plan& b) {

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "planner/explain.h"
 #include "planner/objective.h"
+#include "planner/unlike_space.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 
@@ -18,7 +20,17 @@ Json share_json(const Cluster& cluster, GroupUse use, const GroupShare& share) {
           {"replicas", share.replicas},
           {"micro_batches", share.microbatches},
           {"recompute", has_own ? recompute_value(share.recompute) : Json(nullptr)},
-          {"peak_memory_bytes", share.peak_memory.value()}};
+          {"peak_memory_bytes", share.peak_memory.value()},
+          {"memory_bytes", cluster.device.memory.value()},
+          {"fullest_stage", share.stages > 0 ? Json(share.fullest_stage) : Json(nullptr)}};
+}
+
+Json breakdown_value(const Breakdown& breakdown) {
+  Json parts = Json::object();
+  for (const BreakdownPart& part : breakdown_parts()) {
+    parts[std::string(part.key)] = (breakdown.*part.time).value();
+  }
+  return parts;
 }
 
 template <typename Q>
@@ -40,6 +52,7 @@ Json grouped_plan_value(const UnlikeCluster& cluster, const GroupedPlan& plan) {
           {"step_time_low_s", plan.step_time_low.value()},
           {"step_time_high_s", plan.step_time_high.value()},
           {"boundary_s", plan.boundary.value()},
+          {"breakdown_s", breakdown_value(plan.breakdown)},
           {"cost_per_step_usd", known(plan.cost_per_step)},
           {"energy_per_step_joule", known(plan.energy_per_step)},
           {"memory_share", plan.fullness},
@@ -100,6 +113,33 @@ Json ways_left_out(const Scenario& scenario, const GroupedPlans& found) {
   return list;
 }
 
+Json plans_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans) {
+  Json list = Json::array();
+  for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
+  return list;
+}
+
+// Of other clusters than the scenario's, or another batch.
+Json ways_out_json(const std::vector<GroupedWayOut>& ways) {
+  Json list = Json::array();
+  for (const GroupedWayOut& way : ways) {
+    list.push_back({{"change", way.change},
+                    {"use", name_of(way.plan.use)},
+                    {"order", way.plan.order},
+                    {"plan", plan_value(way.plan.plan)},
+                    {"step_time_s", way.plan.step_time.value()},
+                    {"memory_share", way.plan.fullness},
+                    {"device_seconds_per_token", way.device_seconds_per_token}});
+  }
+  return list;
+}
+
+Json not_varied(GroupUse use) {
+  Json values = Json::object();
+  for (const auto& [key, value] : only_values(use)) values[std::string(key)] = value;
+  return values;
+}
+
 Json explained_json(const Scenario& scenario, const std::optional<ExplainedGroups>& explained) {
   if (!explained) return nullptr;
   Json keys = Json::object();
@@ -130,20 +170,24 @@ std::string reason_of(const Scenario& scenario, const LeftOutWay& way) {
 
 std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                         const GroupedPlans& found, const GroupRemarks& remarks) {
-  Json list = Json::array();
-  for (const GroupedPlan& plan : plans) list.push_back(grouped_plan_value(*scenario.unlike, plan));
+  const Json list = plans_json(scenario, plans);
   const Json file = {{"file", remarks.written}, {"plan", "plans/0"}};
   Json notes = Json::array();
   for (const std::string& note : remarks.notes) notes.push_back({{"note", note}});
   const Json second = found.second ? Json(objective_name(*found.second)) : Json(nullptr);
   const Json search = {{"complete", found.complete},
                        {"gap", gap_of(found)},
+                       {"not_varied",
+                        {{"pipeline", not_varied(GroupUse::pipeline)},
+                         {"replicas", not_varied(GroupUse::replicas)}}},
                        {"step_time_bound_s", found.bound.value()}};
   return text_of({{"trainyard", "group-plans/1"},
                   {"name", scenario.name},
                   {"objective", objective_name(found.objective)},
                   {"second_objective", second},
                   {"plans", list},
+                  {"closest", plans_json(scenario, found.closest)},
+                  {"ways_out", ways_out_json(remarks.ways_out)},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},
                   {"explained", explained_json(scenario, remarks.explained)},

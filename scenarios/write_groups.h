@@ -8,6 +8,7 @@
 
 #include "planner/findings.h"
 #include "planner/unlike_groups.h"
+#include "planner/unlike_ways_out.h"
 #include "scenarios/scenario.h"
 
 namespace trainyard {
@@ -34,6 +35,7 @@ struct GroupRemarks {
   std::optional<ExplainedGroups> explained;
   std::string written;
   std::vector<std::string> notes;
+  std::vector<GroupedWayOut> ways_out;  // where nothing fits
 };
 
 // `plans`: those of `found` to be shown, best first.

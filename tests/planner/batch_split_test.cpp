@@ -79,6 +79,9 @@ TEST(BatchSplit, EqualsTheBestOfAllSplits) {
     }
     ASSERT_EQ(all, microbatches) << instance;
     ASSERT_EQ(latest, best) << instance;
+    // Only an earlier end is worth while.
+    EXPECT_TRUE(split_batch(as_groups(drawn), microbatches, Seconds(best)).empty());
+    EXPECT_EQ(split_batch(as_groups(drawn), microbatches, Seconds(best + 1)), split);
   }
   EXPECT_GT(found, 500);
   EXPECT_GT(none, 500);

@@ -294,7 +294,7 @@ TEST(UnlikeGroups, AskWhetherItIsOverWhileMicroBatchesMove) {
     const GroupSearchOptions options{.objective = objective, .progress = [&](double) { ++asked; }};
     GroupWatch watch(options, 1);
     watch.start_way();
-    EXPECT_TRUE(find_replicas(groups, watch));
+    EXPECT_TRUE(find_replicas(groups, watch, 1e300));
     return asked;
   };
   EXPECT_GT(times_asked(Objective::energy), times_asked(Objective::step_time));

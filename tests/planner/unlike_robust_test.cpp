@@ -91,13 +91,18 @@ TEST(UnlikeRobust, IsWhatEveryWayIsFoundFor) {
   options.space.tensor_parallel = {4};
   options.space.micro_batch = {1};
   options.space.recompute = {RecomputeChoice{}};
+  options.space.zero_stage = {0};
+  options.space.sequence_parallel = {false};
   const GroupedPlans found = plan_groups(groups, options);
   ASSERT_TRUE(found.pipeline && found.replicas);
   for (const GroupedPlan& plan : in_order(found)) {
     EXPECT_NEAR(plan.value / by_hand(plan), 1, 1e-9);
     EXPECT_GE(plan.value, found.value_bound);
   }
-  PlanRequest request{.tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b"};
+  const PlanRequest alike{
+      .tensor_parallel = 4, .sequence_parallel = false, .schedule = "1f1b", .zero_stage = 0};
+  PlanRequest request = alike;
+  request.pipeline_parallel = 2;
   double least = std::numeric_limits<double>::infinity();
   for (int layers = 0; layers <= 12; ++layers) {
     request.layers_per_stage = {layers, 12 - layers};
@@ -106,7 +111,7 @@ TEST(UnlikeRobust, IsWhatEveryWayIsFoundFor) {
     }
   }
   EXPECT_NEAR(found.pipeline->value / least, 1, 1e-9);
-  request = {.tensor_parallel = 4, .schedule = "1f1b"};
+  request = alike;
   least = std::numeric_limits<double>::infinity();
   for (int first = 1; first < 96; ++first) {
     const auto plan = price_replicas(groups, {{request, first}, {request, 96 - first}});

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "planner/unlike_pipeline.h"
+#include "planner/unlike_pricer.h"
 #include "tests/planner/jobs.h"
 
 namespace trainyard {
@@ -55,7 +56,7 @@ TEST(UnlikeSpace, BoundsWhatEveryWaySearches) {
   GroupSearchOptions options;
   options.space.tensor_parallel = {2};
   expect_all_allowed(options, "tensor_parallel");
-  options.space.micro_batch = Numbers::between(3, 12);  // beside the usual 1, 2 and 4
+  options.space.micro_batch = Numbers::between(3, 12);  // not 1 or 2
   expect_all_allowed(options, "micro_batch");
   options.space.zero_stage = Numbers::between(2, 3);
   expect_all_allowed(options, "zero_stage");
@@ -80,7 +81,7 @@ TEST(UnlikeSpace, HasTheBestOfItsParts) {
   const GroupedJob job = two_unlike_groups();
   Seconds best(1e9);
   for (const int tensor : {1, 2, 4}) {
-    for (const int micro_batch : {1, 2, 4}) {
+    for (const int micro_batch : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96}) {
       GroupSearchOptions part;
       part.space.tensor_parallel = {tensor};
       part.space.micro_batch = {micro_batch};
@@ -89,6 +90,70 @@ TEST(UnlikeSpace, HasTheBestOfItsParts) {
     }
   }
   EXPECT_EQ(plan_groups(job).replicas->step_time, best);
+}
+
+// The other road: a search of its own for every ZeRO stage, sequence parallelism and micro-batch
+// (16 sequences have no others). None of them bounds another.
+TEST(UnlikeSpace, SearchesWhatASearchOfOneClusterDoes) {
+  GroupedJob job = two_unlike_groups();
+  job.training.stack.sequence_parallel = true;
+  job.training.global_batch = 16;
+  Seconds pipeline(1e9), replicas(1e9);
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    for (const bool sequence_parallel : {false, true}) {
+      for (const int micro_batch : {1, 2, 4, 8, 16}) {
+        GroupSearchOptions part;
+        part.space.zero_stage = {zero_stage};
+        part.space.sequence_parallel = {sequence_parallel};
+        part.space.micro_batch = {micro_batch};
+        const GroupedPlans found = plan_groups(job, part);
+        if (found.pipeline) pipeline = std::min(pipeline, found.pipeline->step_time);
+        if (found.replicas) replicas = std::min(replicas, found.replicas->step_time);
+      }
+    }
+  }
+  const GroupedPlans found = plan_groups(job);
+  ASSERT_TRUE(found.pipeline && found.replicas);
+  EXPECT_LE(found.pipeline->step_time, pipeline * (1 + 1e-12));
+  EXPECT_LE(found.replicas->step_time, replicas * (1 + 1e-12));
+}
+
+// All splits of the layers, orders and micro-batches: none steps faster than the bound says.
+TEST(UnlikeSpace, BoundsTheStepOfEverySplit) {
+  const GroupedJob job = two_unlike_groups();
+  const GroupSearchOptions options;
+  const PipelinePricer pricer(job, options);
+  for (const int micro_batch : {1, 2, 4, 8}) {
+    PlanRequest request{.tensor_parallel = 4,
+                        .pipeline_parallel = 2,
+                        .schedule = "1f1b",
+                        .micro_batch = micro_batch};
+    const auto degrees = pricer.degrees_of(pricer.legal(request).value());
+    for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1}, {1, 0}}) {
+      const Seconds bound = pricer.least_step(degrees, order);
+      Seconds best(1e9);
+      for (int layers = 0; layers <= job.model.layers; ++layers) {
+        request.layers_per_stage = {layers, job.model.layers - layers};
+        if (const auto plan = pricer.legal(request)) {
+          best = std::min(best, pricer.price(*plan, order).step_time);
+        }
+      }
+      EXPECT_LE(bound, best) << micro_batch;
+      EXPECT_GT(bound, 0.7 * best) << micro_batch;
+    }
+  }
+}
+
+// Of sizes that share all else; a smaller one begins anew.
+TEST(UnlikeSpace, LeavesOutMultiplesOfWhatIsTooLarge) {
+  FittingSizes sizes;
+  EXPECT_TRUE(sizes.may_fit(1));
+  EXPECT_TRUE(sizes.may_fit(2));
+  sizes.last_was_too_large();
+  EXPECT_TRUE(sizes.may_fit(3));
+  EXPECT_FALSE(sizes.may_fit(4));
+  EXPECT_TRUE(sizes.may_fit(1));
+  EXPECT_TRUE(sizes.may_fit(2));
 }
 
 // Stages with everything repeated hold less and take longer, so that their layers are others than
@@ -102,10 +167,16 @@ TEST(UnlikeSpace, DealsLayersForTheRecomputationThatIsNamed) {
     options.space.tensor_parallel = {4};
     options.space.micro_batch = {1};
     options.space.recompute = {{named, {}}};
+    options.space.zero_stage = {0};
+    options.space.sequence_parallel = {false};
     const auto found = plan_groups(job, options).pipeline;
     ASSERT_TRUE(found);
-    PlanRequest request{
-        .tensor_parallel = 4, .pipeline_parallel = 2, .schedule = "1f1b", .recompute = named};
+    PlanRequest request{.tensor_parallel = 4,
+                        .sequence_parallel = false,
+                        .pipeline_parallel = 2,
+                        .schedule = "1f1b",
+                        .zero_stage = 0,
+                        .recompute = named};
     Seconds best(1e9);
     for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{0, 1}, {1, 0}}) {
       for (int layers = 3; layers <= 9; ++layers) {
