@@ -177,6 +177,34 @@ TEST(PlanOfGroups, NamesTheShardingGroupThatLeavesAWayOut) {
   }
 }
 
+// 175·10^9 parameters with Adam take 16 or 18 bytes each, 2.8 TB or more, and 8 A100 of 40 GB and 8
+// H100 of 80 GB have less than 1 TB in all: what is missing is said, and more nodes are a way out.
+TEST(PlanOfGroups, SaysWhatIsMissingWhereNothingFits) {
+  const std::string file = quoted(write_scratch("groups_too_small.json", R"({
+    "trainyard": "scenario/1", "model": "gpt3-175b",
+    "cluster": { "groups": [{ "node": "dgx-a100-40gb", "nodes": 1 },
+                            { "node": "dgx-h100-80gb", "nodes": 1 }] },
+    "training": { "global_batch": 512, "sequence_length": 8192, "stack": "megatron-core" } })"));
+  const Ran ran = run_trainyard("plan " + file);
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  EXPECT_NE(ran.out.find("the closest    "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("a way out      2 nodes of dgx-h100-80gb instead of 1"), std::string::npos)
+      << ran.out;
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  EXPECT_TRUE(json.at("plans").empty());
+  ASSERT_FALSE(json.at("closest").empty());
+  double last = 1;
+  for (const PrintedJson& plan : json.at("closest")) {
+    EXPECT_EQ(plan.at("feasible"), false);
+    EXPECT_GE(plan.at("memory_share").get<double>(), last);
+    last = plan.at("memory_share").get<double>();
+  }
+  ASSERT_FALSE(json.at("ways_out").empty());
+  for (const PrintedJson& way : json.at("ways_out")) {
+    EXPECT_LE(way.at("memory_share").get<double>(), 1);
+  }
+}
+
 // A100 has no 8-bit floats (datasheet): of the two it is not the one whose price is missed.
 TEST(PlanOfGroups, AsksNoPriceOfWhatNoPlanCanUse) {
   const std::string file = quoted(write_scratch("groups_fp8_price.json", R"({
@@ -352,6 +380,9 @@ TEST(PlanOfGroups, ShowsAsManyPlansAsAskedFor) {
   EXPECT_EQ(json.at("plans").size(), 2u);
   const PrintedJson& search = json.at("search");
   EXPECT_EQ(search.at("complete"), true);
+  double parts = 0;
+  for (const auto& part : json.at("plans").at(0).at("breakdown_s")) parts += part.get<double>();
+  EXPECT_NEAR(parts / json.at("plans").at(0).at("step_time_s").get<double>(), 1, 1e-9);
   EXPECT_EQ(search.at("not_varied").at("pipeline").at("schedule"), "1f1b");
   EXPECT_FALSE(search.at("not_varied").at("pipeline").contains("expert_parallel"));
   EXPECT_EQ(search.at("not_varied").at("replicas").at("expert_parallel"), "1");

@@ -36,6 +36,17 @@ TEST(UnlikeGroups, OfLikeNodesAreOneCluster) {
   }
 }
 
+// A breakdown is the step by its parts: nothing of it is left out or counted twice.
+TEST(UnlikeGroups, HaveStepsOfTheirParts) {
+  const GroupedPlans found = plan_groups(groups_of({1, 1.5}));
+  ASSERT_GE(in_order(found).size(), 4u);
+  for (const GroupedPlan& plan : in_order(found)) {
+    EXPECT_NEAR(plan.breakdown.total() / plan.step_time, 1, 1e-9);
+    EXPECT_GE(plan.breakdown.bubble, Seconds(0));
+    EXPECT_GT(plan.breakdown.compute, Seconds(0));
+  }
+}
+
 // Every split of the layers over the same degrees is the other road.
 TEST(UnlikeGroups, DealLayersAsTheBestOfAllSplits) {
   const GroupedJob groups = two_groups(2);
