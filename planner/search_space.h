@@ -88,7 +88,6 @@ struct SearchSpace {
   Numbers micro_batch;
   Numbers zero_stage;
   Numbers sharding_group;  // or kShardOverAll; empty: that, and every size where the stack can
-                           // or leaf
   std::vector<RecomputeChoice> recompute;
   std::vector<std::string> schedule;
   std::vector<std::string> rank_order;  // empty: the plan's, else "tp-cp-ep-dp-pp"

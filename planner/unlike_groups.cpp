@@ -217,7 +217,7 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
     }
   }
   result.front = front.plans();
-  if (in_order(result).empty() && !watch.stopped()) {
+  if (options.finds_closest && in_order(result).empty() && !watch.stopped()) {
     result.closest = closest_of_all(job, own, teams, options, result);
   }
   result.complete = !watch.stopped();

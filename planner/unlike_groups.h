@@ -136,7 +136,8 @@ struct GroupSearchOptions {
   // Robust: the high end of the widest interval among the groups at work; a straggler is of the
   // stage that has most kernels.
   Valuation valuation;
-  Seconds time_limit{0};                           // 0: none
+  bool finds_closest = true;  // where nothing fits; with as long again as `time_limit`
+  Seconds time_limit{0};      // 0: none
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
   std::function<void(double fraction)> progress;   // called now and then; may be empty
 };

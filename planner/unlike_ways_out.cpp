@@ -18,6 +18,7 @@ class WaySearch {
       : job_(job), options_(options) {
     options_.second.reset();
     options_.progress = nullptr;
+    options_.finds_closest = false;
   }
 
   void free_keys() {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "model/cost/kernels/attention.h"
 #include "scenarios/device_document.h"
 #include "scenarios/kernel_tables.h"
 #include "tests/support/shared_data.h"
@@ -93,6 +94,23 @@ TEST(KernelFamilies, PredictAWindowOfHeadsThatHaveThePlainKernelOnly) {
     const auto scores = table->family->score(document->device, KernelSamples(rows));
     EXPECT_LT(mean_error(scores.value(), "long"), 0.04) << name;
     EXPECT_LT(mean_error(scores.value(), ""), 0.06) << name;
+  }
+}
+
+// One key more is one 8,192nd of the keys that most rows see, whatever window the rates were
+// measured at (8,192 among them).
+TEST(KernelFamilies, AttentionTakesNoJumpFromOneWindowToTheNext) {
+  for (const char* name : {"h100-sxm-80gb", "b200-sxm-180gb", "l40s-48gb"}) {
+    const auto document = read_device(name, "test");
+    ASSERT_TRUE(document);
+    for (const double head_dim : {64, 96, 128, 160}) {
+      const auto time = [&](double window) {
+        const AttentionShape shape{1, 32, 8, 16384, window, head_dim, head_dim, true};
+        return attention_time(document->device, Dtype::bf16, shape, 1);
+      };
+      EXPECT_LE(time(8191), time(8192)) << name << " " << head_dim;
+      EXPECT_LT(time(8192) / time(8191), 1.001) << name << " " << head_dim;
+    }
   }
 }
 

@@ -121,32 +121,25 @@ AttentionShape of_window(AttentionShape a, double keys) {
   return a;
 }
 
-// Between the times at the two nearest head dimensions of those entries that `counts`; beyond them
-// all with the rates of the last one.
-template <typename TimeOf, typename Counts>
-Seconds between_head_dims(RatesTable table, const AttentionShape& a, const TimeOf& time_of,
-                          const Counts& counts) {
+// Between what `figure_of` gives at the two nearest head dimensions; beyond them all that of the
+// last entry's rates.
+template <typename FigureOf>
+auto between_head_dims(RatesTable table, const AttentionShape& a, const FigureOf& figure_of) {
   const double head_dim = mean_head_dim(a);
-  const AttentionRates* below = nullptr;
-  for (const AttentionRates& entry : table) {
-    if (!counts(entry)) continue;
-    if (entry.head_dim < head_dim) {
-      below = &entry;
-      continue;
-    }
-    if (below == nullptr || entry.head_dim == head_dim) return time_of(entry, a);
-    const double share = (head_dim - below->head_dim) / (entry.head_dim - below->head_dim);
-    return (1 - share) * time_of(*below, of_head_dim(a, below->head_dim)) +
-           share * time_of(entry, of_head_dim(a, entry.head_dim));
-  }
-  return time_of(*below, a);
+  const auto above = std::ranges::find_if(
+      table, [&](const AttentionRates& entry) { return head_dim <= entry.head_dim; });
+  if (above == table.begin()) return figure_of(*above, a);
+  const AttentionRates& below = *(above - 1);
+  if (above == table.end()) return figure_of(below, a);
+  if (above->head_dim == head_dim) return figure_of(*above, a);
+  const double share = (head_dim - below.head_dim) / (above->head_dim - below.head_dim);
+  return (1 - share) * figure_of(below, of_head_dim(a, below.head_dim)) +
+         share * figure_of(*above, of_head_dim(a, above->head_dim));
 }
-
-constexpr auto kEvery = [](const AttentionRates&) { return true; };
 
 template <typename TimeOf>
 Seconds plain_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
-  return between_head_dims(plain_of(device), a, time_of, kEvery);
+  return between_head_dims(plain_of(device), a, time_of);
 }
 
 AttentionShape without_window(AttentionShape a) {
@@ -170,19 +163,18 @@ Seconds entry_time(const Device& device, const AttentionRates& entry, const Atte
       {own, time_of(entry, measured) + further, plain_time(device, without_window(a), time_of)});
 }
 
-// What the kernel without a window would take of the same keys, and what one with a window takes
-// more or less. That from entries that were measured at no wider a window, where there are any: of
-// what the ends of a narrow window cost a wide one says nothing.
+// As many times what the kernel without a window would take of the same keys as between the
+// entries. Where one of those is faster with a window, the plain kernel of its head dimension is
+// slow, which says nothing of another.
 template <typename TimeOf>
 Seconds windowed_time(const Device& device, const AttentionShape& a, const TimeOf& time_of) {
-  const RatesTable table = windowed_of(device);
-  const auto no_wider = [&](const AttentionRates& entry) { return entry.window <= a.keys; };
-  const auto more = [&](const AttentionRates& entry, const AttentionShape& shape) {
-    return entry_time(device, entry, shape, time_of) - plain_time(device, shape, time_of);
+  const double head_dim = mean_head_dim(a);
+  const auto over_plain = [&](const AttentionRates& entry, const AttentionShape& shape) {
+    const double times =
+        entry_time(device, entry, shape, time_of) / plain_time(device, shape, time_of);
+    return entry.head_dim == head_dim ? times : std::max(1.0, times);
   };
-  return plain_time(device, a, time_of) + (std::ranges::any_of(table, no_wider)
-                                               ? between_head_dims(table, a, more, no_wider)
-                                               : between_head_dims(table, a, more, kEvery));
+  return plain_time(device, a, time_of) * between_head_dims(windowed_of(device), a, over_plain);
 }
 
 // Heads wider than any that was measured with a window are as if none had been.
