@@ -308,7 +308,7 @@ std::string refused_layers(const Job& job, const Space& rest, const Space& named
   const std::vector<int>& layers = named.base.layers_per_stage;
   request.layers_per_stage = layers;
   request.virtual_stages.reset();
-  const std::string rule =
+  std::string rule =
       rest.named.pipeline_parallel.empty() ? "" : refused(job, request, "layers_per_stage");
   if (!rule.empty()) return rule;
   return fmt::format(

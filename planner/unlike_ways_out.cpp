@@ -14,8 +14,8 @@ namespace {
 
 class WaySearch {
  public:
-  WaySearch(const GroupedJob& job, const GroupSearchOptions& options)
-      : job_(job), options_(options) {
+  WaySearch(const GroupedJob& job, GroupSearchOptions options)
+      : job_(job), options_(std::move(options)) {
     options_.second.reset();
     options_.progress = nullptr;
     options_.finds_closest = false;
