@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
+#include "cli/plan_groups_csv.h"
 #include "cli/plan_report.h"
 #include "cli/plan_search.h"
 #include "cli/plan_table.h"
@@ -397,83 +397,6 @@ std::vector<GroupedPlan> distinct_plans(const std::vector<GroupedPlan>& front, s
   return distinct;
 }
 
-template <typename Q>
-std::string csv_figure(const std::optional<Q>& figure) {
-  return figure ? csv_number(figure->value()) : "";
-}
-
-// What robust values are of: the step as it is, and what it is multiplied by in them.
-std::string csv_robust(const GroupedPlan& plan, const GroupedPlans& found) {
-  const bool by_second = found.objective == Objective::memory;  // which no time changes
-  const Objective objective = by_second ? *found.second : found.objective;
-  double plain = plan.step_time.value();
-  if (objective == Objective::cost) plain = plan.cost_per_step->value();
-  if (objective == Objective::energy) plain = plan.energy_per_step->value();
-  if (objective == Objective::goodput) plain = goodput_value(plan.step_time, *plan.goodput);
-  const double value = by_second ? plan.second_value : plan.value;
-  return csv_number(plan.step_time.value() * (value / plain));
-}
-
-// What was asked of the search and how far it came. `plan`: null of a group that stands idle.
-void add_search(const GroupAnswer& answer, const GroupedPlan* plan, CsvRow& row) {
-  const GroupedPlans& found = answer.found;
-  row.emplace_back("objective", objective_name(found.objective));
-  row.emplace_back("second_objective", found.second ? objective_name(*found.second) : "");
-  row.emplace_back("complete", found.complete ? "true" : "false");
-  row.emplace_back("gap", csv_number(gap_of(found)));
-  const bool robust = answer.robust && plan != nullptr;
-  row.emplace_back("robust_step_time_s", robust ? csv_robust(*plan, found) : "");
-}
-
-// A group that no plan can use: no figures.
-CsvRow idle_row(const Scenario& scenario, std::size_t group) {
-  return {{"name", scenario.name},
-          {"use", "left out"},
-          {"step_time_s", ""},
-          {"boundary_s", ""},
-          {"group", scenario.unlike->groups[group].name},
-          {"stages", ""},
-          {"layers", ""},
-          {"replicas", ""},
-          {"micro_batches", ""},
-          {"peak_memory_bytes", ""},
-          {"cost_per_step_usd", ""},
-          {"energy_per_step_joule", ""},
-          {"memory_share", ""},
-          {"goodput", ""}};
-}
-
-// `answer`: of a search, else null.
-std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                   const GroupAnswer* answer) {
-  std::vector<CsvRow> rows;
-  for (const GroupedPlan& plan : plans) {
-    for (const std::size_t g : plan.order) {
-      const GroupShare& share = plan.shares[g];
-      rows.push_back({{"name", scenario.name},
-                      {"use", std::string(name_of(plan.use))},
-                      {"step_time_s", csv_number(plan.step_time.value())},
-                      {"boundary_s", csv_number(plan.boundary.value())},
-                      {"group", scenario.unlike->groups[g].name},
-                      {"stages", fmt::format("{}", share.stages)},
-                      {"layers", fmt::format("{}", share.layers)},
-                      {"replicas", fmt::format("{}", share.replicas)},
-                      {"micro_batches", fmt::format("{}", share.microbatches)},
-                      {"peak_memory_bytes", csv_number(share.peak_memory.value())},
-                      {"cost_per_step_usd", csv_figure(plan.cost_per_step)},
-                      {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
-                      {"memory_share", csv_number(plan.fullness)},
-                      {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
-      if (answer != nullptr) add_search(*answer, &plan, rows.back());
-    }
-  }
-  for (const std::size_t g : groups_without_precision(scenario)) {
-    rows.push_back(idle_row(scenario, g));
-    if (answer != nullptr) add_search(*answer, nullptr, rows.back());
-  }
-  return csv_text(rows);
-}
-
 std::string interval_words(const GroupedPlan& plan) {
   return fmt::format("{} (80 % interval {} – {}, the widest of the groups at work).",
                      with_unit(plan.step_time), with_unit(plan.step_time_low),
@@ -587,7 +510,7 @@ int answer_for_groups(const std::filesystem::path& file, const Question& questio
   const int status = plans.empty() ? kAnswerIsNo : kDone;
   if (options.format == Format::csv) {
     for (const std::string& note : answer.notes) fail({"", note});
-    return print(csv_of(scenario, answer.plans, &answer), status);
+    return print(plan_groups_csv(scenario, answer.plans, answer.found, answer.robust), status);
   }
   if (!options.pinned.empty()) {
     const PlannerKeys keys = pinned_keys(scenario.space, options.pinned);
@@ -610,7 +533,7 @@ int estimate_of_groups(const std::filesystem::path& file, const Question& questi
   if (!answer) return fail(in_file(file, answer.error()));
   const GroupedPlan& plan = answer->best;
   const int status = plan.feasible ? kDone : kAnswerIsNo;
-  if (format == Format::csv) return print(csv_of(scenario, {plan}, nullptr), status);
+  if (format == Format::csv) return print(estimate_groups_csv(scenario, plan), status);
   if (format == Format::json) return print(grouped_estimate_json(scenario, plan), status);
   const Style style = style_for(stdout);
   return print(job_heading(question, style) + "\n" + groups_table(scenario, {plan}, style) + "\n" +

@@ -186,7 +186,6 @@ class Enumerator {
     return sizes;
   }
 
-  // What the space names; else what the plan says; else as the stack has it, and without.
   std::vector<ContextAlgorithm> context_choices(int context, int tensor) const {
     const std::pair<std::string_view, ContextAlgorithm> all[] = {
         {"ring", ContextAlgorithm::ring},
