@@ -70,6 +70,9 @@ std::map<std::string, std::vector<std::string>> csv_answer(const std::string& ar
   return columns_of(run_trainyard("plan --format csv " + arguments).out);
 }
 
+// Whatever the locale's decimal separator is.
+double figure_in(const std::string& cell) { return PrintedJson::parse(cell).get<double>(); }
+
 // What JSON says of the same question.
 TEST(PlanCsv, SaysWhatJsonSaysOfTheSearchAndItsPlans) {
   const std::string file = on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": [2, 4] })");
@@ -85,7 +88,7 @@ TEST(PlanCsv, SaysWhatJsonSaysOfTheSearchAndItsPlans) {
     EXPECT_EQ(csv["optimal"][i], "true");
     EXPECT_EQ(csv["gap"][i], "0");
     for (const char* key : {"goodput", "robust_step_time_s", "simulated_step_time_s"}) {
-      EXPECT_EQ(std::stod(csv[key][i]), plan.at(key).get<double>()) << key;
+      EXPECT_EQ(figure_in(csv[key][i]), plan.at(key).get<double>()) << key;
     }
     EXPECT_EQ(csv["simulation_departs"][i],
               plan.at("simulation_departs") == true ? "true" : "false");
@@ -120,7 +123,7 @@ TEST(PlanCsv, SaysThatASearchWasStopped) {
   }
   ASSERT_FALSE(csv.empty());
   EXPECT_EQ(csv["optimal"].front(), "false");
-  EXPECT_GT(std::stod(csv["gap"].front()), 0);
+  EXPECT_GT(figure_in(csv["gap"].front()), 0);
 }
 
 // Every step is known to a factor of the interval, whatever it is valued by.
@@ -135,7 +138,7 @@ TEST(PlanCsv, OfGroupsHasTheRobustStep) {
   EXPECT_EQ(csv_answer(file)["complete"][0], "true");
   for (auto* csv : {&steps, &costs}) {
     for (std::size_t i = 0; i < (*csv)["use"].size(); ++i) {
-      EXPECT_GT(std::stod((*csv)["robust_step_time_s"][i]), std::stod((*csv)["step_time_s"][i]));
+      EXPECT_GT(figure_in((*csv)["robust_step_time_s"][i]), figure_in((*csv)["step_time_s"][i]));
     }
   }
 }
@@ -150,8 +153,8 @@ TEST(PlanCsv, OfSizesHasWhatIsMinimised) {
   ASSERT_EQ(csv["devices"], (std::vector<std::string>{"16", "8"})) << "each size once";
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(csv["objective"][i], "cost");
-    const double cost = std::stod(csv["devices"][i]) * 0.001 * std::stod(csv["step_time_s"][i]);
-    EXPECT_NEAR(std::stod(csv["cost_per_step_usd"][i]), cost, 1e-9 * cost);
+    const double cost = figure_in(csv["devices"][i]) * 0.001 * figure_in(csv["step_time_s"][i]);
+    EXPECT_NEAR(figure_in(csv["cost_per_step_usd"][i]), cost, 1e-9 * cost);
   }
   EXPECT_EQ(answered("--objective energy " + file).at("objective"), "energy");
   const std::pair<const char*, const char*> heads[] = {{"cost", "USD/step"},
