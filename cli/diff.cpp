@@ -5,6 +5,7 @@
 #include "cli/csv.h"
 #include "cli/diff_text.h"
 #include "cli/plan_groups.h"
+#include "cli/plan_groups_table.h"
 #include "cli/plan_search.h"
 #include "cli/question.h"
 #include "model/cost/estimate.h"

@@ -269,9 +269,8 @@ void confirm_by_simulation(const Question& question, const SearchOptions& option
 PlanBaseline baseline_of(std::string_view name, const Question& question,
                          Expected<Candidate> found) {
   if (!found) {
-    const Error& error = found.error();
-    const std::string key = error.where.substr(error.where.rfind('/') + 1);
-    return {name, std::nullopt, fmt::format("not legal: {}: {}", key, error.message)};
+    return {name, std::nullopt,
+            illegal_words(name, found.error(), question.job.job.training.stack)};
   }
   std::string reason = misfit_words(*found, question.job.job.cluster);
   if (!reason.empty()) reason = "does not fit: " + reason;
@@ -281,17 +280,9 @@ PlanBaseline baseline_of(std::string_view name, const Question& question,
 std::vector<PlanBaseline> baselines_of(const Question& question, const PlanRequest& base) {
   const PreparedJob& job = question.job;
   const Evaluator evaluate = analytic_evaluator(job);
-  std::vector<PlanBaseline> baselines = {
-      baseline_of("rule of thumb", question, rule_of_thumb(job, base, evaluate)),
-      baseline_of("plain DDP", question, data_parallel_only(job, 0, base, evaluate)),
-      baseline_of("plain FSDP", question, data_parallel_only(job, 3, base, evaluate))};
-  PlanBaseline& sharded = baselines.back();
-  const Stack& stack = job.job.training.stack;
-  if (!sharded.candidate && !stack.zero_stack.empty()) {
-    sharded.reason =
-        fmt::format("not with {}, which has no ZeRO; {} has it", stack.name, stack.zero_stack);
-  }
-  return baselines;
+  return {baseline_of(kRuleOfThumb, question, rule_of_thumb(job, base, evaluate)),
+          baseline_of(kPlainDdp, question, data_parallel_only(job, 0, base, evaluate)),
+          baseline_of(kPlainFsdp, question, data_parallel_only(job, 3, base, evaluate))};
 }
 
 // Everything that people want to know beside the plans themselves.

@@ -26,15 +26,6 @@ struct GroupAnswerOptions {
 // Requires: scenario.unlike.
 Expected<UnlikeAnswer> search_groups(const Scenario& scenario);
 
-// What plans were ordered by.
-struct GroupValues {
-  std::vector<Objective> objectives;  // that of `value`, then that of `second_value`
-  bool robust = false;
-};
-// Group by group, what each does; and the plans' values where no other column has them.
-std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
-                         const Style& style, const GroupValues& values = {});
-
 // `file`: of the question. Requires: question.scenario.unlike. Returns the exit status.
 int answer_for_groups(const std::filesystem::path& file, const Question& question,
                       const GroupAnswerOptions& options);

@@ -11,6 +11,7 @@
 #include "cli/improvement_text.h"
 #include "cli/plan_text.h"
 #include "cli/text.h"
+#include "planner/baseline.h"
 #include "planner/enumeration.h"
 #include "planner/explain.h"
 
@@ -31,6 +32,14 @@ std::string difference_words(const std::vector<PartDifference>& differences) {
                                 with_unit(loses ? difference.lost() : -difference.lost())));
   }
   return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack) {
+  if (baseline == kPlainFsdp && !stack.zero_stack.empty()) {
+    return fmt::format("not with {}, which has no ZeRO; {} has it", stack.name, stack.zero_stack);
+  }
+  const std::string key = error.where.substr(error.where.rfind('/') + 1);
+  return fmt::format("not legal: {}: {}", key, error.message);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "cli/plan_table.h"
 #include "cli/question.h"
@@ -23,6 +24,9 @@ struct PlanAnswer {
 
 // The parts that differ the most: "pipeline communication +1.2 s, the bubble -0.3 s".
 std::string difference_words(const std::vector<PartDifference>& differences);
+
+// Why a baseline (planner/baseline.h) is not legal; no full stop.
+std::string illegal_words(std::string_view baseline, const Error& error, const Stack& stack);
 
 std::string plan_report(const Question& question, const PlanAnswer& answer, const Style& style);
 

@@ -5,10 +5,16 @@
 // has it.
 #pragma once
 
+#include <string_view>
+
 #include "model/expected.h"
 #include "planner/planner.h"
 
 namespace trainyard {
+
+inline constexpr std::string_view kRuleOfThumb = "rule of thumb";
+inline constexpr std::string_view kPlainDdp = "plain DDP";
+inline constexpr std::string_view kPlainFsdp = "plain FSDP";
 
 // The first of those plans that fits; the last one tried when none does; where none is legal, what
 // is refused of the first. `base` gives the keys that the rule does not touch.

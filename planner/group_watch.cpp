@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/unlike_value.h"
+
 namespace trainyard {
 
 void GroupWatch::start_way() {
@@ -16,6 +18,22 @@ bool GroupWatch::is_over(double done) {
   return late || interrupted();
 }
 
+namespace {
+
+// Of a limit that is over there is a little left: 0 would be none.
+Seconds left_until(Seconds end, Seconds now) {
+  constexpr Seconds kLeast(1e-3);
+  return std::max(kLeast, end - now);
+}
+
+}  // namespace
+
+GroupSearchOptions GroupWatch::options_for_rest() const {
+  GroupSearchOptions rest = options_;
+  if (rest.time_limit > Seconds(0)) rest.time_limit = left_until(rest.time_limit, elapsed());
+  return rest;
+}
+
 SearchOptions GroupWatch::search_options() const {
   SearchOptions options{.space = options_.space,
                         .base = {.layers_per_stage = options_.layers_per_stage},
@@ -24,11 +42,12 @@ SearchOptions GroupWatch::search_options() const {
                         .interrupted = options_.interrupted,
                         .valuation = options_.valuation,
                         .second = options_.second};
-  // Of a limit that is over there is a little left: 0 would be none.
-  constexpr Seconds kLeast(1e-3);
   if (options_.time_limit > Seconds(0)) {
-    options.time_limit = std::max(kLeast, end_of_way_ - elapsed());
+    options.time_limit = left_until(end_of_way_, elapsed());
   }
+  // Where all wait for the slowest too: its own value is no higher than theirs. Of memory a search
+  // of one cluster takes the bytes, and this one their share.
+  if (is_at_least_step(options_.objective)) options.worth = options_.worth;
   if (options_.progress) options.progress = [this](double done) { report(done); };
   return options;
 }

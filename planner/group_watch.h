@@ -22,6 +22,8 @@ class GroupWatch {
 
   // For a search of one group that takes the whole of this way.
   SearchOptions search_options() const;
+  // For a search after this one: with what is left of the limit.
+  GroupSearchOptions options_for_rest() const;
 
  private:
   using Clock = std::chrono::steady_clock;

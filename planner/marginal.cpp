@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "planner/hardware.h"
 #include "planner/ranking.h"
 
 namespace trainyard {
@@ -22,18 +21,13 @@ constexpr std::array kResources = {
     HardwareChange{"host link bandwidth", raise_host_bandwidth},
     HardwareChange{"host memory bandwidth", raise_host_memory_bandwidth}};
 
-// The last ones are of no use to a plan with all on the devices.
-std::span<const HardwareChange> resources_of(const Candidate& winner) {
-  constexpr std::size_t kOfHosts = 2;
-  const bool on_hosts = winner.plan.offload != Offload{};
-  return std::span(kResources).first(kResources.size() - (on_hosts ? 0 : kOfHosts));
-}
-
 class MarginalSearch {
  public:
   MarginalSearch(const PreparedJob& job, SearchOptions options, const Candidate& winner,
                  const JobEvaluator& evaluate)
-      : options_(std::move(options)), evaluate_(evaluate), resources_(resources_of(winner)) {
+      : options_(std::move(options)),
+        evaluate_(evaluate),
+        resources_(resources_of(winner.plan.offload)) {
     options_.top = kMostRivals;
     options_.second.reset();
     Job all = job.job;
@@ -104,6 +98,12 @@ class MarginalSearch {
 };
 
 }  // namespace
+
+std::span<const HardwareChange> resources_of(const Offload& offload) {
+  constexpr std::size_t kOfHosts = 2;
+  const bool on_hosts = offload != Offload{};
+  return std::span(kResources).first(kResources.size() - (on_hosts ? 0 : kOfHosts));
+}
 
 std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,
                                            const Candidate& winner, const JobEvaluator& evaluate) {

@@ -1,10 +1,12 @@
 // What a little more of each resource is worth: the search again on a job that has it.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "planner/explain.h"
+#include "planner/hardware.h"
 #include "planner/planner.h"
 
 namespace trainyard {
@@ -16,6 +18,9 @@ struct MarginalValue {
 };
 
 inline constexpr double kMarginalShare = 0.01;  // more of it
+
+// Those that a plan with this on the hosts can gain by, in the order below.
+std::span<const HardwareChange> resources_of(const Offload& offload);
 
 // FLOP/s, memory capacity and bandwidth, network bandwidth, in this order, and where the winner has
 // something on the hosts the bandwidth of the link to them and of their memory; never below zero.

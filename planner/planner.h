@@ -40,8 +40,9 @@ struct SearchOptions {
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
   Valuation valuation;
   std::optional<Objective> second;  // the Pareto front of two objectives instead of the top
-  double worth = std::numeric_limits<double>::infinity();  // no larger value is of interest
-  bool keeps_to_deal = false;                              // for SearchResult::to_deal
+  // No larger value is of interest, nor what comes closest to fitting where this is finite.
+  double worth = std::numeric_limits<double>::infinity();
+  bool keeps_to_deal = false;  // for SearchResult::to_deal
 };
 
 // What a second evaluator made of a plan: confirm.h.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <tuple>
@@ -180,7 +181,8 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   result.illegal = counts.illegal;
   result.optimal = !shared.stopped();
   result.gap = gap_of(shared, result);
-  if (result.plans.empty() && result.optimal) {
+  const bool any_is_of_interest = options.worth == std::numeric_limits<double>::infinity();
+  if (result.plans.empty() && result.optimal && any_is_of_interest) {
     SharedSearch closest(job, options, evaluate, space, Aim::closest);
     run(closest);
     result.closest = closest.candidates();

@@ -18,20 +18,10 @@
 namespace trainyard {
 namespace {
 
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
 bool is_best(const std::optional<GroupedPlan>& plan, const std::optional<GroupedPlan>& so_far) {
   return plan && (!so_far || is_better(*plan, *so_far));
-}
-
-GroupedPlan alone_on(const UnlikeCluster& cluster, std::size_t group, const PreparedJob& job,
-                     const Candidate& found, const GroupSearchOptions& options) {
-  const auto& [plan, priced, confirmation] = found;
-  GroupedPlan alone{.order = {group}, .plan = plan, .step_time = priced.step_time};
-  alone.breakdown = priced.breakdown;
-  alone.feasible = priced.feasible;
-  alone.shares.resize(cluster.groups.size());
-  alone.shares[group] = share_of_whole(job, plan, priced);
-  set_value(cluster, {&job, 1}, options, alone);
-  return alone;
 }
 
 void find_alone(const GroupedJob& grouped, const std::vector<PreparedJob>& own, GroupWatch& watch,
@@ -44,19 +34,23 @@ void find_alone(const GroupedJob& grouped, const std::vector<PreparedJob>& own, 
     if (!found.optimal) watch.stop();
     if (watch.options().second) {
       for (const Candidate& candidate : found.plans) {
-        front.offer(alone_on(grouped.cluster, g, job, candidate, watch.options()));
+        front.offer(
+            alone_on(grouped.cluster, g, job, candidate.plan, candidate.estimate, watch.options()));
       }
     } else if (!found.plans.empty()) {
-      result.alone[g] = alone_on(grouped.cluster, g, job, found.plans.front(), watch.options());
+      const Candidate& best = found.plans.front();
+      result.alone[g] =
+          alone_on(grouped.cluster, g, job, best.plan, best.estimate, watch.options());
     }
-    if (found.optimal && found.plans.empty() && found.closest.empty()) {
+    const bool any_is_of_interest = watch.options().worth == kNoLimit;
+    if (any_is_of_interest && found.optimal && found.plans.empty() && found.closest.empty()) {
       result.left_out.push_back({.use = GroupUse::alone, .group = g});
     }
   }
 }
 
-double worth_of(const std::optional<GroupedPlan>& so_far) {
-  return so_far ? so_far->value : std::numeric_limits<double>::infinity();
+double worth_of(const GroupSearchOptions& options, const std::optional<GroupedPlan>& so_far) {
+  return so_far ? std::min(options.worth, so_far->value) : options.worth;
 }
 
 void find_pipelines_of(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
@@ -65,7 +59,7 @@ void find_pipelines_of(const GroupedJob& job, const std::vector<Members>& teams,
   for (const Members& team : teams) {
     watch.start_way();
     const GroupedPipelines found =
-        find_pipelines(job_of(job, team), watch, worth_of(result.pipeline));
+        find_pipelines(job_of(job, team), watch, worth_of(watch.options(), result.pipeline));
     if (!is_best(found.best, result.pipeline)) continue;
     result.pipeline = of_all(*found.best, team, groups);
     result.even_pipeline.reset();
@@ -77,7 +71,8 @@ void find_replicas_of(const GroupedJob& job, const std::vector<Members>& teams, 
                       GroupedPlans& result) {
   for (const Members& team : teams) {
     watch.start_way();
-    const auto found = find_replicas(job_of(job, team), watch, worth_of(result.replicas));
+    const auto found =
+        find_replicas(job_of(job, team), watch, worth_of(watch.options(), result.replicas));
     if (is_best(found, result.replicas)) {
       result.replicas = of_all(*found, team, job.cluster.groups.size());
     }
@@ -108,6 +103,10 @@ void offer_all_of(const GroupedJob& job, const std::vector<Members>& teams, Grou
   }
 }
 
+bool is_asked_for(const GroupSearchOptions& options, GroupUse use) {
+  return options.uses.empty() || std::ranges::find(options.uses, use) != options.uses.end();
+}
+
 // A way through several groups.
 struct WayTogether {
   void (*find)(const GroupedJob& job, const std::vector<Members>& teams, GroupWatch& watch,
@@ -127,28 +126,33 @@ std::vector<WayTogether> ways_together(const GroupedJob& job, const std::vector<
   };
   std::vector<WayTogether> ways;
   const auto add = [&](GroupUse use, auto has, const WayTogether& way) {
+    if (!is_asked_for(options, use)) return;
     auto left_out = left_out_way(use, options, any_team(has));
     if (left_out) return result.left_out.push_back(*left_out);
     ways.push_back(way);
   };
   add(GroupUse::pipeline, has_pipelines, {find_pipelines_of, offer_all_of<find_pipelines>});
   add(GroupUse::replicas, has_replicas, {find_replicas_of, offer_all_of<find_replicas>});
-  ways.push_back({find_together_of, offer_all_of<find_together>});
+  if (is_asked_for(options, GroupUse::together)) {
+    ways.push_back({find_together_of, offer_all_of<find_together>});
+  }
   return ways;
 }
 
 // Of each way that the space leaves something of, by how full they are.
 std::vector<GroupedPlan> closest_of_all(const GroupedJob& job, const std::vector<PreparedJob>& own,
-                                        const std::vector<Members>& teams,
-                                        const GroupSearchOptions& options,
+                                        const std::vector<Members>& teams, const GroupWatch& before,
                                         const GroupedPlans& found) {
   std::vector<GroupedPlan> closest;
+  const GroupSearchOptions options = before.options_for_rest();
   GroupWatch watch(options, static_cast<int>(own.size() + 2 * teams.size()));
   for (std::size_t g = 0; g < own.size(); ++g) {
     watch.start_way();
     const SearchResult alone = search(own[g], watch.search_options(), analytic_evaluator(own[g]));
     if (alone.closest.empty()) continue;
-    closest.push_back(alone_on(job.cluster, g, own[g], alone.closest.front(), options));
+    const Candidate& least = alone.closest.front();
+    closest.push_back(
+        alone_on(job.cluster, g, own[g], least.plan, least.estimate, watch.options()));
   }
   const bool has_pipelines = std::ranges::none_of(found.left_out, [](const LeftOutWay& way) {
     return !way.group && way.use == GroupUse::pipeline;
@@ -207,7 +211,7 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
   const std::vector<WayTogether> together = ways_together(job, teams, options, result);
   GroupWatch watch(options, static_cast<int>(groups + together.size() * teams.size()));
   GroupedFront front;
-  find_alone(job, own, watch, front, result);
+  if (is_asked_for(options, GroupUse::alone)) find_alone(job, own, watch, front, result);
   front.settle([](GroupedPlan plan) { return plan; });
   for (const WayTogether& way : together) {
     if (options.second) {
@@ -218,7 +222,7 @@ GroupedPlans plan_groups(const GroupedJob& job, const GroupSearchOptions& option
   }
   result.front = front.plans();
   if (options.finds_closest && in_order(result).empty() && !watch.stopped()) {
-    result.closest = closest_of_all(job, own, teams, options, result);
+    result.closest = closest_of_all(job, own, teams, watch, result);
   }
   result.complete = !watch.stopped();
   return result;

@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -136,8 +137,11 @@ struct GroupSearchOptions {
   // Robust: the high end of the widest interval among the groups at work; a straggler is of the
   // stage that has most kernels.
   Valuation valuation;
-  bool finds_closest = true;  // where nothing fits; with as long again as `time_limit`
-  Seconds time_limit{0};      // 0: none
+  // Only lower values are of interest; where this is finite, nothing is said of what is left out.
+  double worth = std::numeric_limits<double>::infinity();
+  bool finds_closest = true;                       // where nothing fits
+  std::vector<GroupUse> uses;                      // no other way is looked at; empty: all are
+  Seconds time_limit{0};                           // 0: none
   const std::atomic<bool>* interrupted = nullptr;  // set by the caller to stop early
   std::function<void(double fraction)> progress;   // called now and then; may be empty
 };

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/bisection.h"
 #include "model/cost/collective.h"
 #include "model/cost/estimate.h"
 #include "planner/batch_split.h"
@@ -53,6 +54,8 @@ class ReplicaPricer {
       auto plan = plan_if_legal(asked, j.model, j.cluster, training);
       if (plan && may_shard(options.space, *plan)) plans_.push_back(*std::move(plan));
     }
+    repeats_layers_ = !by_memory_ && options.space.recompute.empty() && is_legal() &&
+                      plans_.front().recompute.mode == RecomputeMode::none;
   }
 
   bool is_legal() const { return !plans_.empty(); }
@@ -68,16 +71,9 @@ class ReplicaPricer {
     peak_ = Bytes(kInfinite);
     for (Plan& plan : plans_) {
       plan.microbatches = microbatches;
-      estimator_.estimate(plan, scratch_);
-      if (!scratch_.feasible || scratch_.peak_memory > most_) continue;
-      if (!is_better(scratch_, best)) continue;
-      best = scratch_.step_time;
-      chosen_ = plan;
-      peak_ = scratch_.peak_memory;
-      share_ = share_of_whole(job_, plan, scratch_);
-      breakdown_ = scratch_.breakdown;
-      held_ = scratch_.held;
+      take_if_better(plan, best);
     }
+    if (repeats_layers_) take_fewest_layers(microbatches, best);
     return best;
   }
   const Plan& chosen() const { return chosen_; }
@@ -91,9 +87,40 @@ class ReplicaPricer {
     return std::tuple(priced.peak_memory, priced.step_time) < std::tuple(peak_, best);
   }
 
+  bool fits(const Plan& plan) {
+    estimator_.estimate(plan, scratch_);
+    return scratch_.feasible && scratch_.peak_memory <= most_;
+  }
+
+  void take_if_better(const Plan& plan, Seconds& best) {
+    if (!fits(plan) || !is_better(scratch_, best)) return;
+    best = scratch_.step_time;
+    chosen_ = plan;
+    peak_ = scratch_.peak_memory;
+    share_ = share_of_whole(job_, plan, scratch_);
+    breakdown_ = scratch_.breakdown;
+    held_ = scratch_.held;
+  }
+
+  // Full recomputation of as few layers of each stage as fit, where nothing recomputed does not:
+  // more of them hold less and take longer.
+  void take_fewest_layers(int microbatches, Seconds& best) {
+    Plan plan = plans_.front();
+    plan.microbatches = microbatches;
+    if (fits(plan)) return;
+    const auto repeating = [&plan](int layers) -> const Plan& {
+      plan.recompute = {RecomputeMode::full, layers};
+      return plan;
+    };
+    const int all = job_.job.model.layers;
+    const int fewest = first_where(1, all, [&](int layers) { return fits(repeating(layers)); });
+    if (fewest < all) take_if_better(repeating(fewest), best);
+  }
+
   const PreparedJob& job_;
   const Estimator& estimator_;
   bool by_memory_;
+  bool repeats_layers_ = false;
   std::vector<Plan> plans_;
   Plan chosen_;
   Bytes peak_;

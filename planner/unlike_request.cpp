@@ -27,7 +27,7 @@ Expected<void> check_only_values(GroupUse use, const PlanRequest& plan) {
     return failure("/plan/recompute",
                    "found auto with groups of unlike nodes; allowed: none, selective, full");
   }
-  if (use == GroupUse::together) return {};
+  if (use == GroupUse::together || use == GroupUse::alone) return {};
   SearchSpace asked;
   const bool is_named = plan.passes || !plan.schedule.empty();
   if (is_named) asked.schedule = {plan.passes ? "passes" : plan.schedule};
@@ -159,6 +159,15 @@ GroupedRequest in_team(GroupedRequest request, const Members& members) {
   return request;
 }
 
+Expected<GroupedPlan> price_alone(const GroupedJob& team, const PlanRequest& request,
+                                  const GroupSearchOptions& options) {
+  const PreparedJob own = prepare({team.model, team.cluster.groups.front(), team.training});
+  const Job& j = own.job;
+  return make_plan(request, j.model, j.cluster, j.training).map([&](const Plan& plan) {
+    return alone_on(team.cluster, 0, own, plan, estimate(own, plan), options);
+  });
+}
+
 Expected<GroupedPlan> price_team(const GroupedJob& team, const GroupedRequest& request,
                                  const GroupSearchOptions& options) {
   switch (request.use) {
@@ -166,8 +175,9 @@ Expected<GroupedPlan> price_team(const GroupedJob& team, const GroupedRequest& r
       return price_pipeline(team, request, options);
     case GroupUse::replicas:
       return price_replicas(team, request, options);
-    case GroupUse::together:
     case GroupUse::alone:
+      return price_alone(team, request.plan, options);
+    case GroupUse::together:
       break;
   }
   return price_together(team, request.plan, options);

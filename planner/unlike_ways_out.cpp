@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
+#include "planner/unlike_team.h"
 #include "planner/ways_out.h"
 
 namespace trainyard {
@@ -22,10 +22,7 @@ class WaySearch {
   }
 
   void free_keys() {
-    const Job any{job_.model, job_.cluster.groups.front(), job_.training};
-    const SearchOptions searched{.space = options_.space,
-                                 .base = {.layers_per_stage = options_.layers_per_stage}};
-    for (Freedom& freedom : freedoms(any, searched)) {
+    for (Freedom& freedom : freedoms_of_any()) {
       GroupSearchOptions freer = options_;
       freer.space = std::move(freedom.options.space);
       freer.layers_per_stage = std::move(freedom.options.base.layers_per_stage);
@@ -54,22 +51,38 @@ class WaySearch {
     }
   }
 
+  // Each plan once, under the first way that leads to it.
   std::vector<GroupedWayOut> cheapest() {
+    std::vector<GroupedWayOut> kept;
+    for (GroupedWayOut& way : ways_) {
+      const bool known = std::ranges::any_of(
+          kept, [&way](const GroupedWayOut& other) { return same_plan(other.plan, way.plan); });
+      if (!known) kept.push_back(std::move(way));
+    }
+    ways_ = std::move(kept);
     std::ranges::stable_sort(ways_, {}, &GroupedWayOut::device_seconds_per_token);
     if (ways_.size() > kWays) ways_.resize(kWays);
     return std::move(ways_);
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  // What may lie on the hosts depends on the group.
+  std::vector<Freedom> freedoms_of_any() const {
+    const SearchOptions searched{.space = options_.space,
+                                 .base = {.layers_per_stage = options_.layers_per_stage}};
+    std::vector<Freedom> all;
+    for (const Cluster& group : job_.cluster.groups) {
+      for (Freedom& freedom : freedoms({job_.model, group, job_.training}, searched)) {
+        if (std::ranges::find(all, freedom.change, &Freedom::change) != all.end()) continue;
+        all.push_back(std::move(freedom));
+      }
+    }
+    return all;
+  }
 
   // Whether a plan fits.
-  bool add(std::string change, const GroupedJob& job, GroupSearchOptions options) {
+  bool add(std::string change, const GroupedJob& job, const GroupSearchOptions& options) {
     if (options_.interrupted != nullptr && *options_.interrupted) return false;
-    if (options.time_limit > Seconds(0)) {
-      options.time_limit -= Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
-      if (options.time_limit <= Seconds(0)) return false;
-    }
     const std::vector<GroupedPlan> plans = in_order(plan_groups(job, options));
     if (plans.empty()) return false;
     const GroupedPlan& best = plans.front();
@@ -83,7 +96,6 @@ class WaySearch {
 
   const GroupedJob& job_;
   GroupSearchOptions options_;
-  const Clock::time_point start_ = Clock::now();
   std::vector<GroupedWayOut> ways_;
 };
 

@@ -17,7 +17,7 @@ struct GroupedWayOut {
 
 // The cheapest three by the time of the devices at work for a token: more nodes of one group
 // (doubled until a plan fits), half of the global batch, and what the search was not allowed.
-// Each is a search of its own; all of them share the time limit.
+// Each is a search of its own, and each plan stands once: under the narrowest way that leads to it.
 std::vector<GroupedWayOut> ways_out_of_groups(const GroupedJob& job,
                                               const GroupSearchOptions& options);
 

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "planner/explain.h"
+#include "planner/marginal.h"
 #include "planner/objective.h"
 #include "planner/unlike_space.h"
+#include "planner/unlike_team.h"
 #include "scenarios/fields/documents.h"
 #include "scenarios/plan_value.h"
 
@@ -67,10 +69,7 @@ std::vector<std::size_t> groups_without_precision(const Scenario& scenario) {
   const std::vector<Cluster>& groups = scenario.unlike->groups;
   std::vector<std::size_t> left_out;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const Device& device = groups[g].device;
-    const bool computes =
-        device.supports(precision.layer_gemm) && device.supports(precision.head_gemm);
-    if (!computes) left_out.push_back(g);
+    if (!computes_in(groups[g], precision)) left_out.push_back(g);
   }
   return left_out;
 }
@@ -134,6 +133,28 @@ Json ways_out_json(const std::vector<GroupedWayOut>& ways) {
   return list;
 }
 
+Json baselines_json(const Scenario& scenario, const std::vector<GroupBaseline>& baselines) {
+  Json list = Json::array();
+  for (const auto& [name, plan, reason] : baselines) {
+    list.push_back({{"name", name},
+                    {"best", plan ? grouped_plan_value(*scenario.unlike, *plan) : Json(nullptr)},
+                    {"reason", reason.empty() ? Json(nullptr) : Json(reason)}});
+  }
+  return list;
+}
+
+Json marginal_json(const std::vector<GroupedMarginalValue>& values) {
+  Json list = Json::array();
+  for (const GroupedMarginalValue& value : values) {
+    list.push_back({{"resource", value.resource},
+                    {"more", kMarginalShare},
+                    {"gained", value.gained},
+                    {"gained_by_group", value.gained_by_group},
+                    {"same_plan", value.same_plan}});
+  }
+  return list;
+}
+
 Json not_varied(GroupUse use) {
   Json values = Json::object();
   for (const auto& [key, value] : only_values(use)) values[std::string(key)] = value;
@@ -187,6 +208,8 @@ std::string groups_json(const Scenario& scenario, const std::vector<GroupedPlan>
                   {"second_objective", second},
                   {"plans", list},
                   {"closest", plans_json(scenario, found.closest)},
+                  {"baselines", baselines_json(scenario, remarks.baselines)},
+                  {"marginal_values", marginal_json(remarks.marginal)},
                   {"ways_out", ways_out_json(remarks.ways_out)},
                   {"left_out", left_out_json(scenario)},
                   {"ways_left_out", ways_left_out(scenario, found)},

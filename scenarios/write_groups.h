@@ -8,6 +8,7 @@
 
 #include "planner/findings.h"
 #include "planner/unlike_groups.h"
+#include "planner/unlike_marginal.h"
 #include "planner/unlike_ways_out.h"
 #include "scenarios/scenario.h"
 
@@ -29,6 +30,13 @@ struct ExplainedGroups {
   GroupedPlans found;
 };
 
+// What people do without a planner.
+struct GroupBaseline {
+  std::string_view name;
+  std::optional<GroupedPlan> plan;  // nothing: not legal for this job
+  std::string reason;               // why it is not, or does not fit; empty: it is and does
+};
+
 // What is said beside the plans: the best with pinned keys, where that was asked; the file that has
 // the first, if any; and of options that had nothing to work on.
 struct GroupRemarks {
@@ -36,6 +44,8 @@ struct GroupRemarks {
   std::string written;
   std::vector<std::string> notes;
   std::vector<GroupedWayOut> ways_out;  // where nothing fits
+  std::vector<GroupBaseline> baselines;
+  std::vector<GroupedMarginalValue> marginal;  // empty: nothing fits, or the search was stopped
 };
 
 // `plans`: those of `found` to be shown, best first.

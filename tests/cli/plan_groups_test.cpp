@@ -205,6 +205,51 @@ TEST(PlanOfGroups, SaysWhatIsMissingWhereNothingFits) {
   }
 }
 
+// Each way out is another plan, or the same on another cluster or batch.
+TEST(PlanOfGroups, ShowsEachWayOutOnce) {
+  const std::string file = quoted(unlike_groups(
+      2, R"(, "planner": { "tensor_parallel": 1, "pipeline_parallel": 1, "recompute": "none",
+                            "zero_stage": 0, "micro_batch": 1 })"));
+  const Ran ran = run_trainyard("plan --format json " + file);
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  const PrintedJson ways = PrintedJson::parse(ran.out).at("ways_out");
+  ASSERT_GE(ways.size(), 2u) << ran.out;
+  for (std::size_t a = 0; a < ways.size(); ++a) {
+    for (std::size_t b = a + 1; b < ways.size(); ++b) {
+      const bool alike = ways[a].at("plan") == ways[b].at("plan") &&
+                         ways[a].at("use") == ways[b].at("use") &&
+                         ways[a].at("step_time_s") == ways[b].at("step_time_s");
+      EXPECT_FALSE(alike) << ways[a].at("change") << " and " << ways[b].at("change");
+    }
+  }
+}
+
+// Two thirds of Llama-3.1-70B's steps here are GEMM: a faster device gains most.
+TEST(PlanOfGroups, SaysWhatResourcesAndRulesOfThumbAreWorth) {
+  const std::string file = quoted(unlike_groups(2));
+  const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
+  const PrintedJson& values = json.at("marginal_values");
+  ASSERT_GE(values.size(), 4u);
+  EXPECT_EQ(values[0].at("resource"), "FLOP/s");
+  for (const PrintedJson& value : values) {
+    EXPECT_LE(value.at("gained"), values[0].at("gained")) << value;
+    for (const PrintedJson& one : value.at("gained_by_group")) {
+      EXPECT_LE(one.get<double>(), value.at("gained").get<double>() + 1e-3) << value;
+    }
+  }
+  const double best = json.at("plans")[0].at("step_time_s");
+  ASSERT_EQ(json.at("baselines").size(), 3u);
+  for (const PrintedJson& baseline : json.at("baselines")) {
+    if (!baseline.at("reason").is_null()) continue;
+    EXPECT_GE(baseline.at("best").at("step_time_s").get<double>(), best) << baseline;
+  }
+  const Ran text = run_trainyard("plan " + file);
+  for (const char* paragraph : {"\nrule of thumb  ", "\nplain DDP      ", "\nplain FSDP     ",
+                                "\n1 % more       of a resource on all groups"}) {
+    EXPECT_NE(text.out.find(paragraph), std::string::npos) << paragraph << text.out;
+  }
+}
+
 // A100 has no 8-bit floats (datasheet): of the two it is not the one whose price is missed.
 TEST(PlanOfGroups, AsksNoPriceOfWhatNoPlanCanUse) {
   const std::string file = quoted(write_scratch("groups_fp8_price.json", R"({

@@ -236,6 +236,33 @@ TEST(UnlikeGroups, GiveFastReplicasTwiceTheMicroBatches) {
   EXPECT_GT(found->boundary, Seconds(0));
 }
 
+// Every number of layers asked for by name, on each group its own.
+TEST(UnlikeGroups, RepeatAsFewLayersOfReplicasAsFit) {
+  GroupSearchOptions any;
+  any.uses = {GroupUse::replicas};
+  GroupSearchOptions named = any;
+  named.space.recompute = {{{RecomputeMode::none, 0}, {}}, {{RecomputeMode::selective, 0}, {}}};
+  for (int layers = 0; layers < 12; ++layers) {
+    named.space.recompute.push_back({{RecomputeMode::full, layers}, {}});
+  }
+  const GroupedJob roomy = two_groups(1.5);
+  const auto most = plan_groups(roomy, any).replicas;
+  ASSERT_TRUE(most);
+  int some_layers = 0;
+  for (int percent = 40; percent < 100; percent += 4) {
+    GroupedJob job = roomy;
+    job.cluster.groups[1].device.memory = most->shares[1].peak_memory * (percent / 100.0);
+    const auto found = plan_groups(job, any).replicas;
+    const auto expected = plan_groups(job, named).replicas;
+    ASSERT_EQ(found.has_value(), expected.has_value()) << percent;
+    if (!found) continue;
+    EXPECT_NEAR(found->step_time / expected->step_time, 1, 1e-12) << percent;
+    const int layers = found->shares[1].recompute.every_stage.full_layers;
+    if (layers > 0 && layers < 12) ++some_layers;
+  }
+  EXPECT_GT(some_layers, 0);
+}
+
 // One node and three: 100 is no multiple of the 3, 6 or 12 replicas that three nodes have, but
 // x + 3·y.
 TEST(UnlikeGroups, ShareOutABatchThatNeitherGroupDivides) {

@@ -16,7 +16,9 @@ TEST(UnlikeRequest, OfWhatWasFoundPricesToTheSame) {
   job.cluster.groups[2].device.memory = job.cluster.groups[2].device.memory * 0.25;
   const GroupedPlans found = plan_groups(job);
   ASSERT_TRUE(found.pipeline && found.even_pipeline && found.replicas);
-  for (const auto& plan : {found.pipeline, found.even_pipeline, found.replicas}) {
+  for (const auto& plan :
+       {found.pipeline, found.even_pipeline, found.replicas, found.together, found.alone[1]}) {
+    ASSERT_TRUE(plan);
     const auto priced = price_grouped(job, request_of(*plan));
     ASSERT_TRUE(priced) << priced.error().where << ": " << priced.error().message;
     EXPECT_EQ(priced->step_time, plan->step_time);
