@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <utility>
 
 #include "cli/csv.h"
+#include "cli/plan_groups_table.h"
+#include "cli/plan_text.h"
+#include "model/schedule/schedule.h"
 #include "planner/objective.h"
 #include "planner/unlike_value.h"
 #include "scenarios/write_groups.h"
@@ -45,22 +49,31 @@ void add_search(const Asked& asked, const GroupedPlan* plan, CsvRow& row) {
   row.emplace_back("robust_step_time_s", robust ? csv_robust(*plan, found) : "");
 }
 
+void add_plan(const GroupedPlan& plan, CsvRow& row) {
+  row.emplace_back("feasible", plan.feasible ? "true" : "false");
+  for (auto& field : plan_fields(shown_plan(plan))) row.push_back(std::move(field));
+}
+
 // A group that no plan can use: no figures.
 CsvRow idle_row(const Scenario& scenario, std::size_t group) {
-  return {{"name", scenario.name},
-          {"use", "left out"},
-          {"step_time_s", ""},
-          {"boundary_s", ""},
-          {"group", scenario.unlike->groups[group].name},
-          {"stages", ""},
-          {"layers", ""},
-          {"replicas", ""},
-          {"micro_batches", ""},
-          {"peak_memory_bytes", ""},
-          {"cost_per_step_usd", ""},
-          {"energy_per_step_joule", ""},
-          {"memory_share", ""},
-          {"goodput", ""}};
+  CsvRow row = {{"name", scenario.name},
+                {"use", "left out"},
+                {"step_time_s", ""},
+                {"boundary_s", ""},
+                {"group", scenario.unlike->groups[group].name},
+                {"stages", ""},
+                {"layers", ""},
+                {"replicas", ""},
+                {"micro_batches", ""},
+                {"peak_memory_bytes", ""},
+                {"cost_per_step_usd", ""},
+                {"energy_per_step_joule", ""},
+                {"memory_share", ""},
+                {"goodput", ""},
+                {"feasible", ""}};
+  const Plan any{.schedule = find_schedule("1f1b")};
+  for (auto& [key, value] : plan_fields(any)) row.emplace_back(std::move(key), "");
+  return row;
 }
 
 // `asked`: null of a plan that no search found.
@@ -84,6 +97,7 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
                       {"energy_per_step_joule", csv_figure(plan.energy_per_step)},
                       {"memory_share", csv_number(plan.fullness)},
                       {"goodput", plan.goodput ? csv_number(*plan.goodput) : ""}});
+      add_plan(plan, rows.back());
       if (asked != nullptr) add_search(*asked, &plan, rows.back());
     }
   }
@@ -99,7 +113,7 @@ std::string csv_of(const Scenario& scenario, const std::vector<GroupedPlan>& pla
 std::string plan_groups_csv(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                             const GroupedPlans& found, bool robust) {
   const Asked asked{found, robust};
-  return csv_of(scenario, plans, &asked);
+  return csv_of(scenario, plans.empty() ? found.closest : plans, &asked);
 }
 
 std::string estimate_groups_csv(const Scenario& scenario, const GroupedPlan& plan) {

@@ -10,8 +10,9 @@
 
 namespace trainyard {
 
-// Behind the figures of each plan what was minimised, whether the search came to its end and else
-// the gap; and, where the plans were ordered by it (`robust`), the robust step time.
+// Where none is given the closest to fitting. Behind the figures of each plan what was minimised,
+// whether the search came to its end and else the gap; and, where the plans were ordered by it
+// (`robust`), the robust step time.
 std::string plan_groups_csv(const Scenario& scenario, const std::vector<GroupedPlan>& plans,
                             const GroupedPlans& found, bool robust);
 

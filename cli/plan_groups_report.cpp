@@ -35,15 +35,6 @@ std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objecti
                      is_better ? "lower" : "higher");
 }
 
-// With the replicas of all groups, and their number where states are sharded over all of a group's.
-Plan shown_plan(const GroupedPlan& found) {
-  Plan plan = plan_of_all(found);
-  const Plan& own = found.plan;
-  const bool over_all = own.sharding_group == own.data_parallel * own.context_parallel;
-  if (over_all) plan.sharding_group = plan.data_parallel * plan.context_parallel;
-  return plan;
-}
-
 // Of a front none lost to another.
 std::string plan_words(const GroupedPlan& plan, const GroupedPlan& best,
                        const GroupedPlans& found) {
@@ -75,8 +66,9 @@ std::string not_varied_words() {
   }
   return fmt::format(
       " Not varied in a pipeline through several groups and in replicas, which have one value of "
-      "them: {}; replicas have even layers, and one recomputation of none, selective and full on "
-      "all of a group's stages. As one cluster and alone all of it is searched.",
+      "them: {}; replicas have even layers, and all stages of a group one recomputation: none, "
+      "selective, full, or full of as few layers as fit. As one cluster and alone all of it is "
+      "searched.",
       fmt::join(fixed, ", "));
 }
 

@@ -8,6 +8,7 @@
 
 #include "cli/table.h"
 #include "cli/text.h"
+#include "planner/unlike_value.h"
 
 namespace trainyard {
 namespace {
@@ -103,6 +104,14 @@ std::string use_words(const GroupedPlan& plan) {
       break;
   }
   return "one alone";
+}
+
+Plan shown_plan(const GroupedPlan& found) {
+  Plan plan = plan_of_all(found);
+  const Plan& own = found.plan;
+  const bool over_all = own.sharding_group == own.data_parallel * own.context_parallel;
+  if (over_all) plan.sharding_group = plan.data_parallel * plan.context_parallel;
+  return plan;
 }
 
 std::string groups_table(const Scenario& scenario, const std::vector<GroupedPlan>& plans,

@@ -13,6 +13,9 @@ namespace trainyard {
 // "stages on each"; of a way to use the groups.
 std::string use_words(const GroupedPlan& plan);
 
+// With the replicas of all groups, and their number where states are sharded over all of a group's.
+Plan shown_plan(const GroupedPlan& found);
+
 // What plans were ordered by.
 struct GroupValues {
   std::vector<Objective> objectives;  // that of `value`, then that of `second_value`

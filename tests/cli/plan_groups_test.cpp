@@ -190,6 +190,10 @@ TEST(PlanOfGroups, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_NE(ran.out.find("the closest    "), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("a way out      2 nodes of dgx-h100-80gb instead of 1"), std::string::npos)
       << ran.out;
+  const Ran csv = run_trainyard("plan --format csv " + file);
+  EXPECT_EQ(csv.status, 1);
+  EXPECT_EQ(csv.out.rfind("name,use,", 0), 0u) << csv.out;
+  EXPECT_NE(csv.out.find(",false,"), std::string::npos) << csv.out;
   const PrintedJson json = PrintedJson::parse(run_trainyard("plan --format json " + file).out);
   EXPECT_TRUE(json.at("plans").empty());
   ASSERT_FALSE(json.at("closest").empty());
