@@ -37,12 +37,10 @@ struct FitOptions {
 Expected<std::vector<KernelTable>> read_tables(const std::vector<std::filesystem::path>& files,
                                                const Device& device) {
   std::vector<KernelTable> tables;
+  const RowCheck check = [&device](const KernelTable& table) { return check_rows(device, table); };
   for (const std::filesystem::path& file : files) {
-    auto table = read_kernel_table(file);
+    auto table = read_kernel_table(file, check);
     if (!table) return tl::unexpected(std::move(table.error()));
-    if (const auto possible = check_rows(device, *table); !possible) {
-      return tl::unexpected(possible.error());
-    }
     // Its rows would count twice.
     const auto same = std::ranges::find(tables, table->digest, &KernelTable::digest);
     if (same != tables.end()) {

@@ -57,6 +57,9 @@ struct KernelFamily {
   // Parts of its parameters that a table may lack. What a document says of one's origin, "LABEL: …"
   // between semicolons, stays when the others are fitted.
   std::span<const std::string_view> untabled;
+  // Its parameters are of 16-bit kernels alone; times in other dtypes follow by the ratio of their
+  // GEMM rates. False: each dtype has its own, or there is none.
+  bool one_rate = false;
 };
 
 std::span<const KernelFamily> kernel_families();

@@ -24,22 +24,36 @@ std::vector<Seconds> measured_times(const KernelSamples& samples) {
       samples);
 }
 
-std::string wrong_dtype(const Device& device, Dtype dtype) {
+bool has_peak(const Device& device, Dtype dtype) {
+  return device.peak_of(dtype) > FlopsPerSecond(0);
+}
+
+bool is_half(Dtype dtype) { return dtype == Dtype::fp16 || dtype == Dtype::bf16; }
+
+// What its tables may be in. A family with one rate for all dtypes has that of 16 bits
+// (Device::rate_over_measured), or of fp32 on a device without.
+bool may_be_fitted(const Device& device, const KernelFamily& family, Dtype dtype) {
+  if (!has_peak(device, dtype)) return false;
+  if (!family.one_rate || is_half(dtype)) return true;
+  return dtype == Dtype::fp32 && !has_peak(device, Dtype::fp16) && !has_peak(device, Dtype::bf16);
+}
+
+std::string wrong_dtype(const Device& device, const KernelFamily& family, Dtype dtype) {
   std::string allowed;
   for (const Dtype other : table_dtypes()) {
-    if (device.peak_of(other) > FlopsPerSecond(0)) {
-      allowed += fmt::format("{}, ", table_name(other));
-    }
+    if (may_be_fitted(device, family, other)) allowed += fmt::format("{}, ", table_name(other));
   }
-  return fmt::format("column dtype: found \"{}\"; allowed: {}the dtypes of {}", table_name(dtype),
-                     allowed, device.name);
+  const std::string_view whose =
+      family.one_rate ? "of whose times those of other dtypes are made, on" : "the dtypes of";
+  return fmt::format("column dtype: found \"{}\"; allowed: {}{} {}", table_name(dtype), allowed,
+                     whose, device.name);
 }
 
 // What a row cannot be; nothing: it can.
-std::optional<std::string> impossible(const Device& device, const KernelRoofs& roofs,
-                                      Seconds measured) {
-  if (roofs.dtype && device.peak_of(*roofs.dtype) <= FlopsPerSecond(0)) {
-    return wrong_dtype(device, *roofs.dtype);
+std::optional<std::string> impossible(const Device& device, const KernelFamily& family,
+                                      const KernelRoofs& roofs, Seconds measured) {
+  if (roofs.dtype && !may_be_fitted(device, family, *roofs.dtype)) {
+    return wrong_dtype(device, family, *roofs.dtype);
   }
   if (roofs.least <= Seconds(0)) return std::nullopt;
   const Seconds least = roofs.least / kAboveDatasheet;
@@ -66,7 +80,7 @@ Expected<void> check_rows(const Device& device, const KernelTable& table) {
   const std::vector<Seconds> measured = measured_times(table.samples);
   const std::vector<KernelRoofs> roofs = table.family->roofs(device, table.samples);
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    if (const auto found = impossible(device, roofs[i], measured[i])) {
+    if (const auto found = impossible(device, *table.family, roofs[i], measured[i])) {
       return failure(fmt::format("{}: row {}", table.file, i + kFirstRow), *found);
     }
   }

@@ -1,6 +1,7 @@
 // Measured kernels that cannot be of the device that they are said to be of: in a dtype that it
-// does not have, faster than its datasheet, or slower than anything it runs. A table of another
-// device, or of milliseconds or nanoseconds in the column of microseconds, shows so.
+// does not have or that its family is not fitted in, faster than its datasheet, or slower than
+// anything it runs. A table of another device, or of milliseconds or nanoseconds in the column of
+// microseconds, shows so.
 #pragma once
 
 #include "model/cluster/device.h"

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "scenarios/fields/place.h"
@@ -42,6 +43,7 @@ std::string known_headers() {
   return fmt::format("{}", fmt::join(headers, "; "));
 }
 
+// Leaves in the table what stands before the first row that cannot be read.
 Expected<void> read_rows(std::string_view rows, KernelTable& table) {
   const std::size_t columns = table.family->columns.size();
   for (int row = 2; !rows.empty(); ++row) {
@@ -56,7 +58,10 @@ Expected<void> read_rows(std::string_view rows, KernelTable& table) {
     }
     KernelRow cell_reader(table.family->columns, std::move(cells));
     table.family->read(cell_reader, table.samples);
-    if (cell_reader.error()) return failure(where(), *cell_reader.error());
+    if (cell_reader.error()) {
+      std::visit([](auto& read) { read.pop_back(); }, table.samples);
+      return failure(where(), *cell_reader.error());
+    }
   }
   return {};
 }
@@ -71,7 +76,8 @@ std::string digest_of(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name) {
+Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name,
+                                         const RowCheck& check) {
   std::string_view rest = text;
   if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
   const std::string_view header = take_line(rest);
@@ -80,16 +86,20 @@ Expected<KernelTable> parse_kernel_table(std::string_view text, const std::strin
     return failure(fmt::format("{}: row 1", name),
                    fmt::format("found the header {}; allowed: {}", shown(header), known_headers()));
   }
-  if (auto done = read_rows(rest, table); !done) return tl::unexpected(done.error());
+  auto read = read_rows(rest, table);
   const bool empty = std::visit([](const auto& rows) { return rows.empty(); }, table.samples);
+  if (check && !empty) {
+    if (auto possible = check(table); !possible) return tl::unexpected(possible.error());
+  }
+  if (!read) return tl::unexpected(std::move(read.error()));
   if (empty) return failure(name, "found no rows; allowed: one or more");
   return table;
 }
 
-Expected<KernelTable> read_kernel_table(const std::filesystem::path& file) {
+Expected<KernelTable> read_kernel_table(const std::filesystem::path& file, const RowCheck& check) {
   const auto text = read_file(file);
   if (!text) return failure(shown_path(file), text.error().message);
-  return parse_kernel_table(*text, shown_path(file));
+  return parse_kernel_table(*text, shown_path(file), check);
 }
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,8 +26,14 @@ struct KernelTable {
 // Which data it was, for provenance: FNV-1a of the bytes, 64 bits, hexadecimal.
 std::string digest_of(std::string_view text);
 
-Expected<KernelTable> read_kernel_table(const std::filesystem::path& file);
+// What rows must be beyond their form. Called with those before the first that cannot be read, at
+// least one, so that the first bad row is the one that an error names.
+using RowCheck = std::function<Expected<void>(const KernelTable&)>;
+
+Expected<KernelTable> read_kernel_table(const std::filesystem::path& file,
+                                        const RowCheck& check = {});
 // The same from text; `name` is what error lines call it.
-Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name);
+Expected<KernelTable> parse_kernel_table(std::string_view text, const std::string& name,
+                                         const RowCheck& check = {});
 
 }  // namespace trainyard

@@ -69,6 +69,8 @@ TEST(FitCommand, NamesARowThatCannotBe) {
   const auto out = scratch_folder() / "out.json";
   for (const auto& [rows, named] :
        {std::pair{gemm + "fp8,64,64,64,9\n", "row 3: column dtype: found \"fp8\"; allowed: "},
+        std::pair{gemm + "fp8,64,64,64,9\nbfloat16,64,64,64,nine\n",
+                  "row 3: column dtype: found \"fp8\"; allowed: "},
         std::pair{gemm + "bfloat16,64,64,64,999999999\n",
                   "row 3: column latency_us: found 999999999; allowed: to 100"},
         std::pair{attention + "bfloat16,4,4096,8,16,128,0,500\n",

@@ -12,6 +12,9 @@
 namespace trainyard {
 namespace {
 
+const std::string kAttention = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
+const std::string kExperts = "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n";
+
 Device a100() { return read_device("a100-sxm-80gb", "test").value().device; }
 
 std::string row_error(const Device& device, const std::string& text) {
@@ -34,18 +37,15 @@ TEST(KernelLimits, NameTheRowThatMultipliesFasterThanThePeak) {
 // 4 · 32 · 128 FLOP a score; a causal mask leaves 4096 · 4097 / 2 scores of a head, 440.6 µs / 1.2;
 // a window of 128 leaves 4096 · 128 − 128 · 127 / 2, 27.1 µs / 1.2.
 TEST(KernelLimits, CountTheScoresThatAMaskLeaves) {
-  const std::string head = "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n";
-  EXPECT_EQ(row_error(a100(), head + "bfloat16,1,4096,32,8,128,0,368\n"), "");
-  EXPECT_NE(row_error(a100(), head + "bfloat16,1,4096,32,8,128,0,366\n"), "");
-  EXPECT_EQ(row_error(a100(), head + "bfloat16,1,4096,32,8,128,128,23\n"), "");
-  EXPECT_NE(row_error(a100(), head + "bfloat16,1,4096,32,8,128,128,22\n"), "");
+  EXPECT_EQ(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,0,368\n"), "");
+  EXPECT_NE(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,0,366\n"), "");
+  EXPECT_EQ(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,128,23\n"), "");
+  EXPECT_NE(row_error(a100(), kAttention + "bfloat16,1,4096,32,8,128,128,22\n"), "");
 }
 
 // 4096 tokens to 8 experts each over 4 ranks: 8192 rows · 6 · 4096 · 1536 FLOP, 991.1 µs / 1.2.
 TEST(KernelLimits, CountTheRowsOfAnEvenRank) {
-  const std::string head =
-      "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
-      "bfloat16,4096,4096,1536,8,128,1,4,balanced,";
+  const std::string head = kExperts + "bfloat16,4096,4096,1536,8,128,1,4,balanced,";
   EXPECT_EQ(row_error(a100(), head + "827\n"), "");
   EXPECT_NE(row_error(a100(), head + "825\n"), "");
 }
@@ -71,25 +71,60 @@ TEST(KernelLimits, NameTheRowThatIsSlowerThanAnythingADeviceRuns) {
 // One query each of 65,536 sequences: 2 · 65536 · (96 + 8) · 128 elements of 2 bytes take 1,711 µs,
 // their arithmetic 10.
 TEST(KernelLimits, CountWhatIsMovedWhereThatTakesLonger) {
-  const std::string row =
-      "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\nbfloat16,65536,1,96,8,128,0,";
+  const std::string row = kAttention + "bfloat16,65536,1,96,8,128,0,";
   EXPECT_EQ(row_error(a100(), row + "1720000\n"), "");
   EXPECT_NE(row_error(a100(), row + "1723000\n"), "");
 }
 
 TEST(KernelLimits, NameTheRowInADtypeThatTheDeviceDoesNotHave) {
-  const std::string allowed = "; allowed: bfloat16, float16, float32, the dtypes of a100-sxm-80gb";
   EXPECT_EQ(
       row_error(a100(), "dtype,m,n,k,latency_us\nbfloat16,4096,4096,4096,500\nfp8,64,64,64,9\n"),
-      "t.csv: row 3: column dtype: found \"fp8\"" + allowed);
-  EXPECT_EQ(row_error(a100(),
-                      "dtype,batch,seq,heads,kv_heads,head_dim,window,latency_us\n"
-                      "fp8,1,4096,32,8,128,0,900\n"),
-            "t.csv: row 2: column dtype: found \"fp8\"" + allowed);
-  EXPECT_EQ(row_error(a100(),
-                      "dtype,tokens,hidden,ffn,topk,experts,tp,ep,distribution,latency_us\n"
-                      "fp8,4096,4096,1536,8,128,1,4,balanced,900\n"),
-            "t.csv: row 2: column dtype: found \"fp8\"" + allowed);
+      "t.csv: row 3: column dtype: found \"fp8\"; allowed: bfloat16, float16, float32, the dtypes "
+      "of a100-sxm-80gb");
+}
+
+// One set of parameters, of 16-bit kernels: rows in fp8 would make these as fast.
+TEST(KernelLimits, NameTheRowInADtypeThatItsFamilyIsNotFittedIn) {
+  const Device h100 = read_device("h100-sxm-80gb", "test").value().device;
+  const std::string allowed =
+      "; allowed: bfloat16, float16, of whose times those of other dtypes are made, on "
+      "h100-sxm-80gb";
+  const std::string attention = ",1,4096,32,8,128,0,900\n";
+  const std::string experts = ",4096,4096,1536,8,128,1,4,balanced,900\n";
+  EXPECT_EQ(row_error(h100, kAttention + "bfloat16" + attention + "float16" + attention), "");
+  EXPECT_EQ(row_error(h100, kExperts + "bfloat16" + experts + "float16" + experts), "");
+  for (const std::string dtype : {"fp8", "float32"}) {
+    const std::string found = "t.csv: row 3: column dtype: found \"" + dtype + "\"" + allowed;
+    EXPECT_EQ(row_error(h100, kAttention + "bfloat16" + attention + dtype + attention), found);
+    EXPECT_EQ(row_error(h100, kExperts + "bfloat16" + experts + dtype + experts), found);
+  }
+}
+
+// A device without 16 bits is fitted in what it has.
+TEST(KernelLimits, TakeSinglePrecisionWhereThereIsNoHalf) {
+  Device device = a100();
+  device.peak[static_cast<std::size_t>(Dtype::fp16)] = FlopsPerSecond(0);
+  device.peak[static_cast<std::size_t>(Dtype::bf16)] = FlopsPerSecond(0);
+  EXPECT_EQ(row_error(device, kAttention + "float32,1,4096,32,8,128,0,20000\n"), "");
+  EXPECT_NE(row_error(device, kAttention + "bfloat16,1,4096,32,8,128,0,20000\n"), "");
+}
+
+// The first bad row is named, be it impossible or unreadable.
+TEST(KernelLimits, NameTheFirstBadRow) {
+  const RowCheck check = [](const KernelTable& table) { return check_rows(a100(), table); };
+  const auto error = [&](const std::string& rows) {
+    const auto table = parse_kernel_table("dtype,m,n,k,latency_us\n" + rows, "t.csv", check);
+    return table ? "" : table.error().where + ": " + table.error().message;
+  };
+  const std::string good = "bfloat16,4096,4096,4096,500\n";
+  const std::string impossible = "fp8,64,64,64,9\n", unreadable = "bfloat16,64,64,64,nine\n";
+  const std::string no_dtype = "column dtype: found \"fp8\"";
+  const std::string no_time = "column latency_us: found \"nine\"";
+  EXPECT_EQ(error(good + good), "");
+  EXPECT_TRUE(error(good + impossible + unreadable).starts_with("t.csv: row 3: " + no_dtype));
+  EXPECT_TRUE(error(impossible + good + "1,2\n").starts_with("t.csv: row 2: " + no_dtype));
+  EXPECT_TRUE(error(good + unreadable + impossible).starts_with("t.csv: row 3: " + no_time));
+  EXPECT_TRUE(error(unreadable + impossible).starts_with("t.csv: row 2: " + no_time));
 }
 
 TEST(KernelLimits, AreTheFiguresThatADeviceHas) {
