@@ -42,7 +42,7 @@ int fit_or_check_fabric(const FabricFitRequest& request) {
   if (!fabric) return fail(fabric.error());
   const auto rows = read_fabric_rows(request.file, fabric->source);
   if (!rows) return fail(rows.error());
-  if (const auto possible = check_fabric_speeds(*fabric, *rows); !possible) {
+  if (const auto possible = check_fabric_times(*fabric, *rows); !possible) {
     return fail(possible.error());
   }
   if (request.out.empty()) {

@@ -151,9 +151,14 @@ Expected<void> check_source(const Json& row, const std::string& where) {
   return failure(where + "/source", fmt::format("found {}; allowed: a text", shown(*source)));
 }
 
+// Of which figure time_of is.
+std::string_view column_of_time(const Figures& row) {
+  if (row.time_us > 0) return "time_us";
+  return row.bandwidth > 0 ? "bandwidth_gb_per_s" : "busbw_gb_per_s";
+}
+
 // Appends the row, unless it is of one node.
-Expected<void> append_row(const Json& row, const std::string& where,
-                          std::vector<FabricSample>& samples) {
+Expected<void> append_row(const Json& row, const std::string& where, FabricRows& rows) {
   const auto figures = figures_of(row, where);
   if (!figures) return tl::unexpected(figures.error());
   if (figures->nodes == 0) {
@@ -167,8 +172,9 @@ Expected<void> append_row(const Json& row, const std::string& where,
   if (const std::string missing = lacking(*figures, bytes); !missing.empty()) {
     return failure(where, missing);
   }
-  samples.push_back(
+  rows.samples.push_back(
       {*operation, static_cast<int>(figures->nodes), bytes, time_of(*operation, *figures, bytes)});
+  rows.places.push_back(fmt::format("{}/{}", where, column_of_time(*figures)));
   return {};
 }
 
@@ -290,9 +296,8 @@ Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::st
       return tl::unexpected(std::move(named.error()));
     }
     if (text_at(list[i], "source") != source) continue;
-    auto done = append_row(list[i], where, rows.samples);
+    auto done = append_row(list[i], where, rows);
     if (!done) return tl::unexpected(std::move(done.error()));
-    rows.places.resize(rows.samples.size(), i);
   }
   if (!rows.samples.empty()) return rows;
   return failure(name, fmt::format("found no row across nodes of {} with size and time; allowed: "
@@ -300,7 +305,7 @@ Expected<FabricRows> read_fabric_rows(const std::filesystem::path& file, std::st
                                    shown(source)));
 }
 
-Expected<void> check_fabric_speeds(const FabricToFit& fabric, const FabricRows& rows) {
+Expected<void> check_fabric_times(const FabricToFit& fabric, const FabricRows& rows) {
   const Cluster& cluster = fabric.problem.cluster;
   const BytesPerSecond nics = cluster.inter.bandwidth * cluster.inter.nics_per_node;
   if (nics <= BytesPerSecond(0)) return {};
@@ -310,13 +315,20 @@ Expected<void> check_fabric_speeds(const FabricToFit& fabric, const FabricRows& 
     const int senders =
         sample.operation == CollectiveOperation::all_to_all ? cluster.devices_per_node : 1;
     const double from_others = (sample.nodes - 1.0) / sample.nodes;
-    const Seconds allowed = sample.bytes * from_others * senders / nics / kAboveDatasheet;
-    if (sample.time >= allowed) continue;
-    return failure(
-        fmt::format("{}: /rows/{}", rows.file, rows.places[i]),
-        fmt::format("found a time of {:.6g} us; allowed: from {:.4g} us, {} times as "
-                    "fast as the NICs of a node",
-                    sample.time.value() / kMicro, allowed.value() / kMicro, kAboveDatasheet));
+    const Seconds at_nics = sample.bytes * from_others * senders / nics;
+    const Seconds least = at_nics / kAboveDatasheet;
+    const Seconds most = kAboveRoofs * (at_nics + kRoofLaunch);
+    if (sample.time >= least && sample.time <= most) continue;
+    const std::string allowed =
+        sample.time < least
+            ? fmt::format("from {:.4g} us, {} times as fast as the NICs of a node",
+                          least.value() / kMicro, kAboveDatasheet)
+            : fmt::format(
+                  "to {:.0f} us, {} times what a launch of {:.4g} us and the NICs of a "
+                  "node come to",
+                  most.value() / kMicro, kAboveRoofs, kRoofLaunch.value() / kMicro);
+    return failure(rows.places[i], fmt::format("found a time of {:.10g} us; allowed: {}",
+                                               sample.time.value() / kMicro, allowed));
   }
   return {};
 }
