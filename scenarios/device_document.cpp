@@ -65,6 +65,10 @@ std::string device_document(const Device& device, const DeviceDocument& original
   Json json = {{"trainyard", "device/1"}};
   json.update(device_section().write(device));
   copy_sources(original.value, json);
+  if (device.interval_widening == 1 && json.contains("sources")) {
+    json["sources"].erase("interval_widening");
+    if (json["sources"].empty()) json.erase("sources");
+  }
   for (const auto& [pointer, text] : provenance) {
     Json& source = json[Json::json_pointer(pointer)];
     source = text + kept_parts(pointer, source, text);

@@ -250,6 +250,8 @@ Expected<KernelFit> fit_kernels(const Device& device, const std::vector<KernelTa
   if (!files) return tl::unexpected(std::move(files.error()));
   fit.files = *std::move(files);
   fit.device.rates.sustained_clock = device.rates.sustained_clock;
+  const auto is_gemm = [](const FamilyTables& family) { return family.family->name == "gemm"; };
+  if (std::ranges::any_of(families, is_gemm)) fit.device.interval_widening = 1;
   return fit;
 }
 

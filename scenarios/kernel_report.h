@@ -57,8 +57,8 @@ struct KernelFit {
 
 inline constexpr int kKernelFolds = 5;
 
-// Fits the families of `tables` anew; other parameters of `device` stay. `date` goes into the
-// provenance.
+// Fits the families of `tables` anew; other parameters of `device` stay, but for the widening of
+// its intervals, which ends with GEMMs of its own. `date` goes into the provenance.
 Expected<KernelFit> fit_kernels(const Device& device, const std::vector<KernelTable>& tables,
                                 std::string_view date, const FitProgress& progress);
 

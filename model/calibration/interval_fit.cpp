@@ -20,7 +20,7 @@ struct Residual {
 // How far a prediction without the run's own source leaves the runs it is made from.
 double held_out_widening(std::span<const MeasuredRun> runs, const MeasuredRun& run) {
   const StackEvidence evidence = evidence_of(runs, run.stack().name, run.source);
-  if (evidence.runs == 0) return kUnseenStack;
+  if (evidence.runs == 0) return kUnseenStack * run.job.job.cluster.device.interval_widening;
   Job job = run.job.job;
   job.training.stack.evidence = evidence;
   job.training.stack.interval_moe = 1;

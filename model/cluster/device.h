@@ -137,6 +137,9 @@ struct Device {
   std::optional<DollarsPerSecond> price;
   int multiprocessors = 0;
   ComputeRates rates;
+  // Of every interval, in logarithm (model/cost/interval.h). Above 1: the rates are another
+  // device's, carried over by ratios of the datasheets.
+  double interval_widening = 1;
   std::vector<CollectiveCurve> collectives;
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }

@@ -48,7 +48,8 @@ Beyond beyond(const Job& job, const Plan& plan) {
 
 double interval_widening(const Job& job, const Plan& plan) {
   const Beyond what = beyond(job, plan);
-  double wider = job.model.experts > 0 ? job.training.stack.interval_moe : 1;
+  double wider = job.cluster.device.interval_widening;
+  if (job.model.experts > 0) wider *= job.training.stack.interval_moe;
   if (what.generation) wider *= kUnseenGeneration;
   for (const bool kind : {what.tensor_parallel, what.pipeline_parallel, what.context_parallel}) {
     if (kind) wider *= kUnseenParallelism;

@@ -2,7 +2,8 @@
 // time. It starts from the residuals of published runs like those of the stack (catalog, with
 // provenance), and widens, in logarithm, for each way in which a prediction leaves those runs:
 // another device generation (or a device of none that has a name here), more devices, longer
-// sequences, a kind of parallelism or of network none of them had.
+// sequences, a kind of parallelism or of network none of them had; and on a device whose kernels
+// nobody measured (Device::interval_widening).
 //
 // Calibrated leave-one-source-out (model/calibration/interval_fit.h, docs/accuracy.md).
 #pragma once
@@ -32,7 +33,7 @@ inline constexpr double kPerDoubling = 0.1;
 double interval_widening(const Job& job, const Plan& plan);
 
 // Why: what no run of the stack had, as words that follow "beyond its runs:". Empty where
-// interval_widening is that of the network alone.
+// interval_widening is that of the network and the device alone.
 std::vector<std::string> beyond_evidence(const Job& job, const Plan& plan);
 
 Interval step_interval(const Job& job, const Plan& plan);

@@ -16,6 +16,7 @@ constexpr auto kFp16 = static_cast<std::size_t>(Dtype::fp16);
 constexpr auto kBf16 = static_cast<std::size_t>(Dtype::bf16);
 constexpr NumberShape kShare{.least = 0, .most = 1.5, .least_allowed = false};
 constexpr NumberShape kShareOrZero{.least = 0, .most = 1.5};
+constexpr NumberShape kWidening{.least = 1, .most = 10};
 constexpr NumberShape kElements{.least = 0, .most = 1e5};
 
 // One key a dtype; an absent one is not supported and stays 0.
@@ -293,6 +294,10 @@ const Section<Device>& device_section() {
           quantity("power", &D::power, "at full load").absent("unknown: no energy is stated"),
           quantity("price", &D::price, "of one device").absent("unknown: no cost is stated"),
           count("multiprocessors", &D::multiprocessors, "SMs"),
+          number("interval_widening", &D::interval_widening,
+                 "how many times wider intervals are, in logarithm: above 1 where the rates are "
+                 "another device's; `fit` to GEMMs of its own takes it away",
+                 kWidening),
           object<rates_section>("rates", &D::rates, "fitted rates").required(),
           objects<curve_section>("collectives", &D::collectives,
                                  "fitted curves inside one NVLink domain")

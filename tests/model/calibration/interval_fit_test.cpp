@@ -119,6 +119,22 @@ TEST(HeldOutIntervals, WidenWhereTheOtherSourcesAreLeft) {
   EXPECT_NEAR(std::log(intervals[1].high), 0.1 * (1 + kPerDoubling), kPrecision);
 }
 
+// b's device has twice the interval, so its 0.2 counts as 0.1, and c's as half of 0.5. x: sizes
+// 0.1, 0.1, 0.25 with weights 1, 1, 0.2: reached at 0.1. Held out, b has the width of the others,
+// 0.1, twice; so has c, whose stack is then unseen: weights 0.2 each, reached at 0.1.
+TEST(HeldOutIntervals, WidenOnADeviceWhoseKernelsNobodyMeasured) {
+  Published published = three_sources();
+  for (const std::size_t run : {1U, 2U}) {
+    published.runs[run].job.job.cluster.device.interval_widening = 2;
+  }
+  const auto fits = fit_intervals(published.runs, published.predictions);
+  EXPECT_NEAR(fits[0].width, 0.1, kPrecision);
+  EXPECT_NEAR(fits[1].width, 0.25, kPrecision);
+  const auto intervals = held_out_intervals(published.runs, published.predictions);
+  EXPECT_NEAR(std::log(intervals[1].high), 0.1 * 2, kPrecision);
+  EXPECT_NEAR(std::log(intervals[2].high), 0.1 * 2 * kUnseenStack, kPrecision);
+}
+
 TEST(Evidence, SaysWhatTheRunsWereLike) {
   Published published = three_sources();
   published.runs[1].plan.tensor_parallel = 4;

@@ -117,6 +117,21 @@ TEST(StepInterval, IsWiderForExpertsByTheFactorOfTheStack) {
   EXPECT_DOUBLE_EQ(question.widening(), 3);
 }
 
+// Carried over from another device: whatever the stack has runs of.
+TEST(StepInterval, IsWiderOnADeviceWhoseKernelsNobodyMeasured) {
+  Question question;
+  question.job.job.cluster.device.interval_widening = 2;
+  EXPECT_DOUBLE_EQ(question.widening(), 2);
+  EXPECT_TRUE(beyond_evidence(question.job.job, legal_plan(question.job, {})).empty());
+  const Interval interval = step_interval(question.job.job, legal_plan(question.job, {}));
+  EXPECT_NEAR(interval.low, 0.81, kPrecision);
+  EXPECT_NEAR(interval.high, 1.44, kPrecision);
+  question.stack.evidence = {.runs = 10, .devices = 8, .ampere = true};
+  EXPECT_NEAR(question.widening(), 2 * kUnseenGeneration, kPrecision);
+  question.stack.evidence = {};
+  EXPECT_DOUBLE_EQ(question.widening(), 2);
+}
+
 TEST(StepInterval, WithoutEvidenceIsTakenAsTheStackHasIt) {
   Question question;
   question.stack.evidence = {};
