@@ -52,6 +52,24 @@ TEST(Program, SaysOfNoSoftwareThatItsStepIsABound) {
   EXPECT_EQ(ran.out.find("80 % interval"), std::string::npos) << ran.out;
 }
 
+// A point cannot be widened; on a device whose kernels were measured there is nothing to say.
+TEST(Program, SaysThatAnIntervalIsWiderWhereNoKernelWasMeasured) {
+  const auto shown = [](const std::string& device, const std::string& stack) {
+    const std::string file = quoted(write_scratch("carried.json", R"({
+      "trainyard": "scenario/1", "model": "gpt-1.7b",
+      "cluster": { "device": ")" + device + R"(", "devices_per_node": 8, "nodes": 1,
+        "intra_node": { "kind": "pcie", "bandwidth": "64 GB/s" } },
+      "training": { "global_batch": 32, "sequence_length": 2048, "stack": ")" +
+                                                                      stack + R"(" },
+      "plan": { "micro_batch": 1, "recompute": "full" } })"));
+    return run_trainyard("estimate " + file).out;
+  };
+  const std::string words = "\ninterval   widened: no kernel of h100-pcie-80gb was measured\n";
+  EXPECT_NE(shown("h100-pcie-80gb", "fsdp").find(words), std::string::npos);
+  EXPECT_EQ(shown("h100-pcie-80gb", "ideal").find("widened"), std::string::npos);
+  EXPECT_EQ(shown("h100-sxm-80gb", "fsdp").find("widened"), std::string::npos);
+}
+
 TEST(Program, PrintsEverythingWhenThePlanDoesNotFit) {
   const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kTooLarge)));
   EXPECT_EQ(ran.status, 1) << ran.err;

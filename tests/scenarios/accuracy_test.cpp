@@ -1,9 +1,11 @@
 // The claims of docs/accuracy.md, on the published runs beside the checkout: every run is priced,
 // and no file's error is above its tolerance. tests/scenarios/tolerances.json is the one table of
 // claims; scripts/accuracy prints it beside what was reached.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <iterator>
 #include <map>
@@ -133,6 +135,27 @@ TEST(Accuracy, OfFurtherRunsIsWithinTheClaimOfEachSource) {
     sources.insert(source);
   }
   EXPECT_EQ(sources.size(), claims.size());
+}
+
+// What the A100 says of its batched GEMMs: so many published runs without flash attention, and
+// their error as it was when scripts/batched-gemms looked.
+TEST(Accuracy, OfRunsWithoutFlashAttentionIsWhatTheirBatchedGemmsSay) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const fs::path device = source_folder() / "scenarios/catalog/devices/a100-sxm-80gb.json";
+  const std::string source =
+      Json::parse(read_file(device).value())["rates"]["sources"]["batched_gemm"];
+  std::vector<PricedRun> runs = published_runs(shared);
+  std::erase_if(runs, [](const PricedRun& run) {
+    return !run.run || run.run->job.job.training.stack.flash_attention;
+  });
+  EXPECT_NE(source.find(fmt::format(" on {} published runs of ", runs.size())), source.npos);
+  const double error = summarise(rows_of(std::move(runs))).all.mape.value();
+  const std::string words = "mean error of the step time ";
+  const auto at = source.find(words);
+  ASSERT_NE(at, source.npos) << source;
+  double stated = 0;
+  std::from_chars(source.data() + at + words.size(), source.data() + source.size(), stated);
+  EXPECT_NEAR(100 * error, stated, 0.2);
 }
 
 TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {

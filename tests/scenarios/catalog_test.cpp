@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <regex>
 #include <set>
 
 #include "scenarios/huggingface.h"
@@ -84,6 +85,34 @@ TEST(Catalog, DevicesSayWhatWasNotMeasured) {
   }
 }
 
+bool begins_with(const Json& source, std::string_view words) {
+  return source.get_ref<const std::string&>().starts_with(words);
+}
+
+// Not where the chip is one that was measured, nor where training runs on it set its clock.
+TEST(Catalog, DevicesHaveWiderIntervalsForRatesOfAnotherDevice) {
+  int wider = 0;
+  for (const std::string& name : catalog_names("device")) {
+    const Json device = parse_json(find_in_catalog("device", name)->text).value();
+    const Json& sources = device["rates"]["sources"];
+    const std::string gemm = sources["gemm"];
+    const bool known = begins_with(gemm, "fitted ") ||
+                       gemm.find(": the same chip; ") != gemm.npos ||
+                       begins_with(sources["sustained_clock"], "fitted ");
+    EXPECT_EQ(device.contains("interval_widening"), !known) << name;
+    if (known) continue;
+    ++wider;
+    EXPECT_GT(device.value("interval_widening", 0.0), 1) << name;
+    const std::string source = device["sources"]["interval_widening"];
+    EXPECT_NE(source.find("scripts/carried-kernels, 20"), source.npos) << name << source;
+  }
+  EXPECT_GE(wider, 10);
+}
+
+Json device_rates(const std::string& name) {
+  return parse_json(find_in_catalog("device", name)->text).value()["rates"];
+}
+
 // A published figure with its unit, or the device of the catalog that it is taken from.
 bool names_a_figure_or_a_device(const std::string& source) {
   for (const std::string_view unit : {" TB/s", " TFLOP/s", " %"}) {
@@ -110,9 +139,28 @@ TEST(Catalog, DevicesNameTheFiguresThatNoTableHas) {
     EXPECT_TRUE(names_a_figure_or_a_device(sources["memory"])) << name << sources["memory"];
     const std::string clock = sources["sustained_clock"];
     EXPECT_TRUE(names_a_figure_or_a_device(clock)) << name << clock;
-    for (const char* key : {"batched_gemm", "launch"}) {
-      EXPECT_FALSE(sources.value(key, "").empty()) << name << " " << key;
+    EXPECT_TRUE(names_a_figure_or_a_device(sources["batched_gemm"])) << name;
+    EXPECT_FALSE(sources.value("launch", "").empty()) << name;
+  }
+}
+
+// One figure, with what the runs that have such kernels say of it (scripts/batched-gemms).
+TEST(Catalog, DevicesHaveOneFigureOfBatchedGemmsWithDataDateAndError) {
+  for (const std::string& name : catalog_names("device")) {
+    const Json rates = device_rates(name);
+    const std::string source = rates["sources"]["batched_gemm"];
+    if (name != "a100-sxm-80gb") {
+      EXPECT_EQ(rates["batched_gemm"], device_rates("a100-sxm-80gb")["batched_gemm"]) << name;
+      EXPECT_TRUE(begins_with(source, "as a100-sxm-80gb, ")) << name << source;
+      continue;
     }
+    EXPECT_TRUE(
+        begins_with(source, fmt::format("{} of the peak, ", rates["batched_gemm"].get<double>())))
+        << source;
+    EXPECT_TRUE(std::regex_search(
+        source, std::regex(R"(tried \d{4}-\d\d-\d\d on \d+ published runs of \d+ files .*: mean )"
+                           R"(error of the step time \d+\.\d\d % in sample, least )")))
+        << source;
   }
 }
 

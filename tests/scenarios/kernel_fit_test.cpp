@@ -87,8 +87,10 @@ void expect_same_times(const KernelTable& table, const Device& a, const Device& 
 TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
   TRAINYARD_NEEDS_SHARED_DATA(shared);
   const std::vector<KernelTable> tables = {table_of(shared, "a100_sxm_gemm.csv")};
-  const auto start = read_device("a100-sxm-80gb", "test");
+  auto start = read_device("a100-sxm-80gb", "test");
   ASSERT_TRUE(start.has_value());
+  start->device.interval_widening = 2;  // as if no kernel of it had been measured
+  start->value["sources"]["interval_widening"] = "kernels of another";
   const auto fit = fit_kernels(start->device, tables, "2026-01-02", ignore_progress);
   ASSERT_TRUE(fit.has_value());
   // The catalog's figures were fitted to this table too: a second fit gives them again.
@@ -107,8 +109,25 @@ TEST(KernelFit, WritesADocumentThatScoresLikeTheFit) {
       << source;
   // Of fp32 there is no row: where its figures are from stays to be read.
   EXPECT_TRUE(source.ends_with("; fp32: bf16 by the ratio of peaks, no measurement")) << source;
+  EXPECT_EQ(read->device.interval_widening, 1);
+  EXPECT_FALSE(read->value["sources"].contains("interval_widening"));
   // Held back in turn, no row is predicted better than when it was fitted.
   EXPECT_GT(fit->cross_validated.front().errors.mape, fit->files.front().errors.mape);
+}
+
+// Collectives alone say nothing of its kernels.
+TEST(KernelFit, LeavesTheWideningOfADeviceWhoseGemmsItDoesNotFit) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  auto start = read_device("h100-pcie-80gb", "test");
+  ASSERT_TRUE(start.has_value());
+  start->device.interval_widening = 2;
+  const auto fit = fit_kernels(start->device, {table_of(shared, "l40s_nccl.csv")}, "2026-01-02",
+                               ignore_progress);
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_EQ(fit->device.interval_widening, 2);
+  const Json written = Json::parse(device_document(fit->device, *start, fit->provenance));
+  EXPECT_EQ(written["interval_widening"], 2);
+  EXPECT_EQ(written["sources"]["interval_widening"], start->value["sources"]["interval_widening"]);
 }
 
 TEST(KernelFit, GivesTheCurvesOfTheCatalogAgain) {
