@@ -37,7 +37,7 @@ std::string recompute_of_stages(const Plan& plan) {
   words.reserve(static_cast<std::size_t>(plan.pipeline_parallel));
   for (int stage = 0; stage < plan.pipeline_parallel; ++stage) {
     const Recompute recompute = recompute_of(plan, stage);
-    std::string word(recompute_name(recompute));
+    std::string word(name_of(recompute.mode));
     if (recompute.full_layers > 0) word += fmt::format(" {}", recompute.full_layers);
     words.push_back(std::move(word));
   }

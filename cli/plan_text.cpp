@@ -61,7 +61,7 @@ std::string recompute_words(const Plan& plan) {
     return fmt::format("recompute {} {}", recompute.full_layers,
                        recompute.full_layers == 1 ? "layer" : "layers");
   }
-  return fmt::format("recompute {}", recompute_name(recompute));
+  return fmt::format("recompute {}", name_of(recompute.mode));
 }
 
 bool shards_over_all(const Plan& plan) {
@@ -139,21 +139,7 @@ std::string recompute_value(const Plan& plan) {
   if (recompute.mode == RecomputeMode::full && recompute.full_layers > 0) {
     return fmt::format("full {}", recompute.full_layers);
   }
-  return std::string(recompute_name(recompute));
-}
-
-std::string_view recompute_name(const Recompute& recompute) {
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-      return "none";
-    case RecomputeMode::selective:
-      return "selective";
-    case RecomputeMode::full:
-      return "full";
-    case RecomputeMode::automatic:
-      return "auto";
-  }
-  return "";
+  return std::string(name_of(recompute.mode));
 }
 
 std::string degrees_line(const Plan& plan) {

@@ -16,7 +16,6 @@ std::vector<std::pair<std::string, std::string>> plan_fields(const Plan& plan);
 // "micro_batch 2 instead of 1, zero_stage 1 instead of 3"; empty: none of these keys differs.
 std::string plan_differences(const Plan& plan, const Plan& from);
 
-std::string_view recompute_name(const Recompute& recompute);
 // With the number of layers where it is of some: "full 2".
 std::string recompute_value(const Plan& plan);
 

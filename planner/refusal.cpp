@@ -232,17 +232,9 @@ struct ValueKey {
 };
 
 std::string words_of(const Recompute& recompute) {
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-      return "none";
-    case RecomputeMode::selective:
-      return "selective";
-    case RecomputeMode::automatic:
-      return "auto";
-    case RecomputeMode::full:
-      break;
-  }
-  return recompute.full_layers == 0 ? "full" : fmt::format("full {}", recompute.full_layers);
+  const std::string_view name = name_of(recompute.mode);
+  return recompute.full_layers == 0 ? std::string(name)
+                                    : fmt::format("{} {}", name, recompute.full_layers);
 }
 
 std::vector<std::string> words_of_recomputes(const Space& space) {

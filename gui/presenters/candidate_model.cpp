@@ -28,18 +28,9 @@ int figure_axes() {
 }
 
 QString recompute_text(const Recompute& recompute) {
-  switch (recompute.mode) {
-    case RecomputeMode::none:
-      return QStringLiteral("none");
-    case RecomputeMode::selective:
-      return QStringLiteral("selective");
-    case RecomputeMode::full:
-      return recompute.full_layers > 0 ? QStringLiteral("full %1").arg(recompute.full_layers)
-                                       : QStringLiteral("full");
-    case RecomputeMode::automatic:
-      break;
-  }
-  return QStringLiteral("auto");
+  const QString name = qt(name_of(recompute.mode));
+  return recompute.full_layers > 0 ? QStringLiteral("%1 %2").arg(name).arg(recompute.full_layers)
+                                   : name;
 }
 
 QString name_text(const Plan& plan, int column) {

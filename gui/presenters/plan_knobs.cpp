@@ -49,10 +49,7 @@ std::vector<int> schedule_places(const Job& /*job*/) {
 }
 
 QString number_name(int value) { return QString::number(value); }
-QString recompute_name_of(int value) {
-  static constexpr const char* kNames[] = {"none", "selective", "full", "auto"};
-  return QLatin1String(kNames[value]);
-}
+QString recompute_name_of(int value) { return qt(name_of(static_cast<RecomputeMode>(value))); }
 QString schedule_name_of(int value) {
   if (value == 0) return QCoreApplication::translate("PlanKnobs", "by the stages");
   return qt(schedules()[static_cast<std::size_t>(value - 1)]->name);

@@ -4,11 +4,13 @@
 // total.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/cluster/cluster.h"
@@ -24,6 +26,12 @@ struct ListedSchedule;  // model/schedule/listed.h
 
 enum class ContextAlgorithm { ring, all_gather, ulysses };
 enum class RecomputeMode { none, selective, full, automatic };
+// As documents have them.
+inline constexpr std::array<std::string_view, 4> kRecomputeModes{"none", "selective", "full",
+                                                                 "auto"};
+constexpr std::string_view name_of(RecomputeMode mode) {
+  return kRecomputeModes[static_cast<std::size_t>(mode)];
+}
 
 struct Recompute {
   RecomputeMode mode = RecomputeMode::none;

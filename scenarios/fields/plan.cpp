@@ -69,11 +69,6 @@ const Section<Offload>& offload_section() {
   return section;
 }
 
-using Mode = Named<RecomputeMode>;
-constexpr std::array kRecomputeModes = {
-    Mode{"none", RecomputeMode::none}, Mode{"selective", RecomputeMode::selective},
-    Mode{"full", RecomputeMode::full}, Mode{"auto", RecomputeMode::automatic}};
-
 const Section<Recompute>& full_recompute_section() {
   static const Section<Recompute> section(
       "recompute", "Full recomputation of some layers.",
@@ -87,21 +82,20 @@ Expected<void> read_policy(const Json& value, Recompute& recompute, const Place&
     return full_recompute_section().read(value, recompute, place);
   }
   const auto& name = value.get_ref<const std::string&>();
-  recompute.mode = std::ranges::find(kRecomputeModes, name, &Mode::name)->value;
+  recompute.mode = static_cast<RecomputeMode>(std::ranges::find(kRecomputeModes, name) -
+                                              kRecomputeModes.begin());
   return {};
 }
 
 Json policy_value(const Recompute& recompute) {
   if (recompute.full_layers > 0) return full_recompute_section().write(recompute);
-  const auto* mode = std::ranges::find(kRecomputeModes, recompute.mode, &Mode::value);
-  return std::string(mode->name);
+  return std::string(name_of(recompute.mode));
 }
 
 Shape policy_shape(bool with_auto) {
   ChoiceShape modes;
-  for (const Mode& mode : kRecomputeModes) {
-    if (with_auto || mode.value != RecomputeMode::automatic) modes.names.emplace_back(mode.name);
-  }
+  modes.names.assign(kRecomputeModes.begin(), kRecomputeModes.end());
+  if (!with_auto) std::erase(modes.names, name_of(RecomputeMode::automatic));
   return {AnyShape{{Shape{modes}, Shape{ObjectShape{&spec_of<full_recompute_section>, "full"}}}}};
 }
 
