@@ -55,9 +55,9 @@ LayerCounts PreparedJob::layers_between(int first, int count) const {
 }
 
 PreparedJob prepare(Job job) {
-  // In place: a graph of Boost cannot be moved.
-  std::shared_ptr<const TopologyGraph> topology(new TopologyGraph(make_topology(job.cluster)));
-  FabricTiers tiers = fabric_tiers(job.cluster, *topology);
+  auto topology = std::make_shared<LazyTopology>(job.cluster);
+  FabricTiers tiers = is_routed(job.cluster.inter) ? fabric_tiers(job.cluster, *topology->graph())
+                                                   : fabric_tiers(job.cluster);
   PreparedJob prepared = prepare(std::move(job), std::move(tiers));
   prepared.topology = std::move(topology);
   return prepared;

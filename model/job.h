@@ -34,9 +34,9 @@ Stack at_release(Stack stack, const Job& job);
 using LayerCounts = std::array<int, kLayerKinds>;  // layers of each kind (index_of)
 
 struct PreparedJob {
-  Job job;                                        // its stack as the release has it (at_release)
-  std::shared_ptr<const TopologyGraph> topology;  // the cluster's; none: only its tiers were given
-  FabricTiers tiers;                              // of it
+  Job job;                                 // its stack as the release has it (at_release)
+  std::shared_ptr<LazyTopology> topology;  // the cluster's; none: only its tiers were given
+  FabricTiers tiers;                       // of it
   // Of the L layers that a plan deals out, those of multi-token prediction left aside.
   std::vector<LayerCounts> layers_before;  // [layer]: kinds among layers 0 … layer−1; L + 1 entries
   std::optional<LayerKind> only_kind;      // where all layers are of one kind

@@ -39,7 +39,7 @@ void degrade(TopologyGraph& graph, const DegradedLinks& links) {
 
 std::shared_ptr<const TopologyGraph> degraded_topology(const PreparedJob& job,
                                                        std::span<const DegradedLinks> links) {
-  if (links.empty() && job.topology) return job.topology;
+  if (links.empty() && job.topology) return job.topology->graph();
   const std::shared_ptr<TopologyGraph> graph(new TopologyGraph(make_topology(job.job.cluster)));
   for (const DegradedLinks& of : links) degrade(*graph, of);
   return graph;

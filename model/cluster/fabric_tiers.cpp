@@ -2,6 +2,7 @@
 #include <boost/pending/disjoint_sets.hpp>
 #include <limits>
 
+#include "model/cluster/fabric_shape.h"
 #include "model/cluster/routed_groups.h"
 #include "model/cluster/topology_graph.h"
 
@@ -85,7 +86,60 @@ BytesPerSecond device_limit(const Cluster& cluster, const FabricTiers& tiers) {
              : BytesPerSecond(std::numeric_limits<double>::infinity());
 }
 
-// Whether links between switches carry what no subtree's cut tells.
+// All but what the graph of the cluster tells.
+FabricTiers tiers_without_links(const Cluster& cluster) {
+  FabricTiers tiers;
+  tiers.devices = cluster.devices();
+  tiers.inside_latency = cluster.intra.latency;
+  tiers.small_latency = cluster.inter.small_latency;
+  tiers.small_share = cluster.inter.small_share;
+  tiers.rails = cluster.inter.kind == InterNodeKind::rail;
+  return tiers;
+}
+
+// ---- Without the graph ----------------------------------------------------------------
+
+// The first domain by itself.
+Cluster one_domain(const Cluster& cluster) {
+  Cluster one = cluster;
+  one.nodes = nodes_per_domain(cluster);
+  one.inter = {};
+  return one;
+}
+
+BytesPerSecond out_of_domain(const Cluster& cluster, int nodes) {
+  BytesPerSecond cut;
+  for (int nic = 0; nic < nodes * cluster.inter.nics_per_node; ++nic) {
+    cut += cluster.inter.bandwidth;
+  }
+  return cut;
+}
+
+// Out of the leaves in a row that so many nodes hang on: one, or one for each rail.
+BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
+  const InterNode& inter = cluster.inter;
+  const int rails = inter.kind == InterNodeKind::rail ? inter.nics_per_node : 1;
+  const double ports = nodes * static_cast<double>(inter.nics_per_node / rails);
+  BytesPerSecond cut;
+  for (int rail = 0; rail < rails; ++rail) cut += inter.bandwidth * ports / inter.oversubscription;
+  return cut;
+}
+
+// The tier of subtrees of so many nodes: all alike but the last, which may have fewer.
+Tier tier_of(const Cluster& cluster, int nodes, BytesPerSecond limit,
+             BytesPerSecond (*out_of)(const Cluster& cluster, int nodes)) {
+  const auto way_out = [&](int of) {
+    return out_of(cluster, of) / (of * cluster.devices_per_node);
+  };
+  const int rest = cluster.nodes % nodes;
+  BytesPerSecond least = std::min(limit, way_out(nodes));
+  if (rest > 0) least = std::min(least, way_out(rest));
+  return {nodes * cluster.devices_per_node, least * cluster.inter.efficiency,
+          cluster.inter.latency};
+}
+
+}  // namespace
+
 bool is_routed(const InterNode& inter) {
   switch (inter.kind) {
     case InterNodeKind::none:
@@ -101,15 +155,8 @@ bool is_routed(const InterNode& inter) {
   return true;
 }
 
-}  // namespace
-
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
-  FabricTiers tiers;
-  tiers.devices = cluster.devices();
-  tiers.inside_latency = cluster.intra.latency;
-  tiers.small_latency = cluster.inter.small_latency;
-  tiers.small_share = cluster.inter.small_share;
-  tiers.rails = cluster.inter.kind == InterNodeKind::rail;
+  FabricTiers tiers = tiers_without_links(cluster);
   read_inside(graph, tiers);
   for (int highest = 0; highest < 2; ++highest) {
     const std::vector<Subtree> parts = subtrees(graph, highest);
@@ -126,7 +173,14 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
 }
 
 FabricTiers fabric_tiers(const Cluster& cluster) {
-  return fabric_tiers(cluster, make_topology(cluster));
+  if (is_routed(cluster.inter)) return fabric_tiers(cluster, make_topology(cluster));
+  FabricTiers tiers = tiers_without_links(cluster);
+  read_inside(make_topology(one_domain(cluster)), tiers);
+  const BytesPerSecond limit = device_limit(cluster, tiers);
+  const int domain = nodes_per_domain(cluster), row = nodes_below_leaf(cluster);
+  if (domain < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, domain, limit, out_of_domain));
+  if (row < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, row, limit, out_of_row));
+  return tiers;
 }
 
 }  // namespace trainyard

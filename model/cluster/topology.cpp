@@ -247,4 +247,10 @@ TopologyGraph make_topology(const Cluster& cluster) {
   return graph;
 }
 
+const std::shared_ptr<const TopologyGraph>& LazyTopology::graph() {
+  // In place: a graph of Boost cannot be moved.
+  std::call_once(made_, [this] { graph_.reset(new TopologyGraph(make_topology(cluster_))); });
+  return graph_;
+}
+
 }  // namespace trainyard

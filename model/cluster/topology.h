@@ -1,8 +1,8 @@
 // The cluster as a graph (Boost.Graph): devices, NVLink switches, NICs, leaf and spine switches as
 // vertices, links with bandwidth (per direction) and latency as edges; and what the cost model
 // needs of it, the *tiers*: at each level of the hierarchy how many ranks share a subtree and how
-// much bandwidth leaves it. Tiers are read off the graph (cut of a subtree), never typed in, so a
-// user never states an "effective" bandwidth. Handbook §6, "which links".
+// much bandwidth leaves it. Tiers are the cuts of the graph's subtrees, never typed in, so a user
+// never states an "effective" bandwidth. Handbook §6, "which links".
 //
 // Assumes ranks are placed in order: rank r is device r mod devices_per_node of node r /
 // devices_per_node. Fabrics without nested subtrees (torus, dragonfly, graph) have one tier, the
@@ -10,6 +10,8 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "model/cluster/cluster.h"
@@ -44,6 +46,19 @@ struct TopologyGraph;  // model/cluster/topology_graph.h, for those who walk ove
 // end at the node.
 TopologyGraph make_topology(const Cluster& cluster);
 
+// The topology of a cluster, made when it is first asked for: of a million nodes that takes
+// seconds, and an estimate needs no graph of most fabrics. Threads may ask at once.
+class LazyTopology {
+ public:
+  explicit LazyTopology(Cluster cluster) : cluster_(std::move(cluster)) {}
+  const std::shared_ptr<const TopologyGraph>& graph();
+
+ private:
+  Cluster cluster_;
+  std::once_flag made_;
+  std::shared_ptr<const TopologyGraph> graph_;
+};
+
 // One level of the hierarchy: `ranks` devices share a subtree; each has `way_out` to leave it when
 // all of them do at once, and a step between two subtrees costs `latency`.
 struct Tier {
@@ -64,8 +79,13 @@ struct FabricTiers {
   double small_share = 0;
   std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
 };
+// Whether links between switches carry what no subtree's cut tells.
+bool is_routed(const InterNode& inter);
 FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph);
-FabricTiers fabric_tiers(const Cluster& cluster);  // of its topology
+// Of its topology. Where no traffic is routed no graph is made: the subtrees of a tree are alike
+// but for the last ones, so the cuts are sums over one domain and one row of leaves, however many
+// nodes there are.
+FabricTiers fabric_tiers(const Cluster& cluster);
 
 // What the members of a group have between them, all sibling groups talking at once. O(tiers),
 // where subtrees have less to leave them than domains as crossing_times(); allocates nothing. On a

@@ -2,11 +2,15 @@
 // of a subtree at once to all other devices, over the same graph.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <boost/graph/edmonds_karp_max_flow.hpp>
 #include <cmath>
+#include <random>
+#include <string>
 
 #include "model/cluster/topology_graph.h"
 #include "tests/model/cluster/clusters.h"
+#include "tests/support/random_cases.h"
 
 namespace trainyard {
 namespace {
@@ -81,6 +85,53 @@ INSTANTIATE_TEST_SUITE_P(
                     NamedCluster{"pcie_many_nics", pcie_cluster(3, 16), {8}},
                     NamedCluster{"mesh", mesh_cluster(3), {8}}),
     [](const auto& instance) { return instance.param.name; });
+
+void expect_same(const FabricTiers& a, const FabricTiers& b, const std::string& of) {
+  EXPECT_EQ(a.inside.value(), b.inside.value()) << of;
+  EXPECT_EQ(a.inside_pair.value(), b.inside_pair.value()) << of;
+  EXPECT_EQ(a.switched, b.switched) << of;
+  ASSERT_EQ(a.tiers.size(), b.tiers.size()) << of;
+  for (std::size_t i = 0; i < a.tiers.size(); ++i) {
+    EXPECT_EQ(a.tiers[i].ranks, b.tiers[i].ranks) << of;
+    EXPECT_EQ(a.tiers[i].way_out.value(), b.tiers[i].way_out.value()) << of;
+  }
+}
+
+Cluster random_tree(std::mt19937& random) {
+  const auto one_of = [&](std::vector<int> all) { return all[random() % all.size()]; };
+  Cluster cluster = fat_tree_cluster(static_cast<int>(1 + random() % 90), one_of({1, 2, 5, 8, 32}),
+                                     one_of({1, 2, 3}));
+  cluster.devices_per_node = one_of({1, 2, 4, 8, 16});
+  cluster.nvlink_domain = cluster.devices_per_node * one_of({1, 1, 2, 9, 18});
+  cluster.inter.kind = one_of({0, 1}) == 0 ? InterNodeKind::fat_tree : InterNodeKind::rail;
+  cluster.inter.nics_per_node = one_of({1, 2, 4, 8, 16});
+  cluster.inter.bandwidth = BytesPerSecond(12.5e9 / 3 * one_of({1, 2, 7}));
+  cluster.inter.efficiency = 0.85;
+  cluster.intra.kind = std::array{IntraNodeKind::nvswitch, IntraNodeKind::nvlink_mesh,
+                                  IntraNodeKind::pcie}[random() % 3];
+  return cluster;
+}
+
+// Bit for bit.
+TEST(FabricTiers, OfTreesAreThoseOfTheirGraph) {
+  std::mt19937 random(7);
+  int partial = 0;
+  for (int i = 0; i < random_cases(1000); ++i) {
+    const Cluster cluster = random_tree(random);
+    const FabricTiers of_graph = fabric_tiers(cluster, make_topology(cluster));
+    const std::string of = "case " + std::to_string(i);
+    ASSERT_NO_FATAL_FAILURE(expect_same(fabric_tiers(cluster), of_graph, of));
+    partial += of_graph.tiers.size() == 2 && cluster.devices() % of_graph.tiers[1].ranks != 0;
+  }
+  EXPECT_GT(partial, random_cases(1000) / 20) << "trees whose last row of leaves is not full";
+}
+
+// Their graph would have two thousand million vertices.
+TEST(FabricTiers, OfManyNodesAreThoseOfFew) {
+  const Cluster many = rail_cluster(32 << 22, 32, 3), few = rail_cluster(64, 32, 3);
+  expect_same(fabric_tiers(many), fabric_tiers(few, make_topology(few)), "2^27 nodes");
+  EXPECT_EQ(fabric_tiers(many).devices, 1 << 30);
+}
 
 TEST(FabricTiers, OneDomainHasNone) {
   EXPECT_TRUE(tiers_of(fat_tree_cluster(1, 32, 1)).tiers.empty());
