@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "model/schedule/schedule.h"
@@ -17,12 +19,13 @@
 namespace trainyard {
 namespace {
 
-// What the moves of layers may cost (planner/layer_moves.h): some 10 ms.
+// What the moves of layers may cost (planner/layer_moves.h): some 10 ms, and a few of each plan of
+// other degrees.
 constexpr int kMostMoves = 5000;
-constexpr int kMovesOfAPlan = 2000;
+constexpr int kMovesOfAPlan = 4000;
 // Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.
 constexpr double kMostCells = 4e6;
-constexpr std::size_t kMostDealt = 6;
+constexpr std::size_t kMostDealt = 10;
 // Layers that save less than this share are not moved.
 constexpr double kWorthMoving = 1e-3;
 
@@ -94,8 +97,9 @@ class Improver {
     std::ranges::stable_sort(all, [this](const DealtPlan& a, const DealtPlan& b) {
       return is_better(a.dealt.candidate, b.dealt.candidate);
     });
-    moves_left_ = std::max(moves_left_, kMovesOfAPlan);
+    put_unlike_first(all);
     for (std::size_t i = 0; i < std::min(all.size(), kMostDealt) && !interrupted(); ++i) {
+      moves_left_ = std::max(moves_left_, kMovesOfAPlan);
       Improvement change{.candidate = with_moves(all[i].dealt), .of = all[i].of};
       set_changes(change.of, change.candidate.plan, change);
       if (!change.layers && !change.recompute) continue;  // searched
@@ -174,6 +178,19 @@ class Improver {
     Plan of;
     Dealt dealt;
   };
+
+  // The first of each split over stages, tensors and replicas and of each schedule before the
+  // others: what moves gain is much alike for plans of one, and the program, which knows nothing of
+  // unlike layers in chunks, may put a schedule far behind what its moves make of it.
+  static void put_unlike_first(std::vector<DealtPlan>& all) {
+    const auto key = [](const Plan& plan) {
+      return std::tuple(plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel,
+                        plan.schedule, plan.virtual_stages);
+    };
+    std::set<decltype(key(all.front().of))> seen;
+    std::ranges::stable_partition(
+        all, [&](const DealtPlan& plan) { return seen.insert(key(plan.of)).second; });
+  }
 
   // The plan as the dynamic program deals it, and as it is where that was `priced` or it deals
   // nothing.

@@ -187,7 +187,7 @@ class LocalSearch {
   // The best of two such moves of one layer each at once, of which each alone gains nothing. Of
   // more chunks the budget would not see a fair part.
   bool move_pairs() {
-    constexpr std::size_t kMostChunks = 6;
+    constexpr std::size_t kMostChunks = 8;
     if (shape_.chunks == 1 || counts_.size() > kMostChunks) return false;
     const Counts before = counts_;
     bool better = false;
