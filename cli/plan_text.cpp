@@ -46,12 +46,38 @@ std::vector<std::string> degree_words(const Plan& plan) {
   return words;
 }
 
-// As the planner's choices are called; a mixture of one's own has no name.
-std::string_view offload_name(const Offload& offload) {
-  for (const OffloadChoice& choice : kOffloads) {
-    if (choice.offload == offload) return choice.name;
+std::string offload_parts(const Offload& offload, OffloadTarget target) {
+  std::vector<std::string_view> parts;
+  const bool states =
+      offload.parameters == target && offload.gradients == target && offload.optimizer == target;
+  if (states) {
+    parts.emplace_back("states");
+  } else {
+    if (offload.parameters == target) parts.emplace_back("parameters");
+    if (offload.gradients == target) parts.emplace_back("gradients");
+    if (offload.optimizer == target) parts.emplace_back("optimizer");
   }
-  return "some";
+  if (offload.activations == target) parts.emplace_back("activations");
+  return fmt::format("{}", fmt::join(parts, " and "));
+}
+
+// "optimizer in host memory, activations on NVMe".
+std::string offload_words(const Offload& offload) {
+  std::vector<std::string> words;
+  for (const auto& [target, where] : {std::pair(OffloadTarget::host, "in host memory"),
+                                      std::pair(OffloadTarget::nvme, "on NVMe")}) {
+    const std::string parts = offload_parts(offload, target);
+    if (!parts.empty()) words.push_back(fmt::format("{} {}", parts, where));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+// As the planner's choices are called; a mixture of one's own is spelled out.
+std::string offload_name(const Offload& offload) {
+  for (const OffloadChoice& choice : kOffloads) {
+    if (choice.offload == offload) return std::string(choice.name);
+  }
+  return offload_words(offload);
 }
 
 std::string recompute_words(const Plan& plan) {
@@ -89,7 +115,7 @@ std::vector<std::pair<std::string, std::string>> finer_fields(const Plan& plan) 
       {"sharding_group",
        only_if(sharded, shards_over_all(plan) ? std::string(kAllRanks)
                                               : fmt::format("{}", plan.sharding_group))},
-      {"offload", std::string(offload_name(plan.offload))},
+      {"offload", offload_name(plan.offload)},
       {"rank_order", plan.rank_order},
       {"collective", plan.collective.empty() ? "fastest" : plan.collective},
   };
@@ -159,11 +185,7 @@ std::string plan_line(const Plan& plan) {
     words.emplace_back("sequence parallel");
   }
   words.push_back(zero_words(plan));
-  if (plan.offload != Offload{}) {
-    const std::string_view name = offload_name(plan.offload);
-    words.push_back(
-        fmt::format("{} in host memory", name == "all" ? "states and activations" : name));
-  }
+  if (plan.offload != Offload{}) words.push_back(offload_words(plan.offload));
   words.push_back(recompute_words(plan));
   if (plan.rank_order != Plan().rank_order) {
     words.push_back(fmt::format("rank order {}", plan.rank_order));

@@ -23,6 +23,8 @@ void raise_host_memory_bandwidth(Job& job, double factor) {
   job.cluster.host_memory_bandwidth *= factor;
 }
 
+void raise_nvme_bandwidth(Job& job, double factor) { job.cluster.nvme_bandwidth *= factor; }
+
 void raise_link_bandwidth(Job& job, double factor) {
   job.cluster.device.link_bandwidth *= factor;
   job.cluster.intra.bandwidth *= factor;

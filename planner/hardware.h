@@ -15,6 +15,8 @@ void raise_memory_bandwidth(Job& job, double factor);
 void raise_host_bandwidth(Job& job, double factor);
 // Of the hosts themselves, where an optimizer that lies there is updated.
 void raise_host_memory_bandwidth(Job& job, double factor);
+// Of a node's drives.
+void raise_nvme_bandwidth(Job& job, double factor);
 // The fitted curves inside a domain are the link's as well.
 void raise_link_bandwidth(Job& job, double factor);
 // Of the NICs and of the links between switches.

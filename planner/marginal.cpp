@@ -18,8 +18,10 @@ constexpr std::array kResources = {
     HardwareChange{"memory capacity", raise_memory_capacity},
     HardwareChange{"memory bandwidth", raise_memory_bandwidth},
     HardwareChange{"network bandwidth", raise_network_bandwidth, true},
+    HardwareChange{"bandwidth inside the node", raise_link_bandwidth, true},
     HardwareChange{"host link bandwidth", raise_host_bandwidth},
-    HardwareChange{"host memory bandwidth", raise_host_memory_bandwidth}};
+    HardwareChange{"host memory bandwidth", raise_host_memory_bandwidth},
+    HardwareChange{"NVMe bandwidth", raise_nvme_bandwidth}};
 
 class MarginalSearch {
  public:
@@ -100,9 +102,12 @@ class MarginalSearch {
 }  // namespace
 
 std::span<const HardwareChange> resources_of(const Offload& offload) {
-  constexpr std::size_t kOfHosts = 2;
-  const bool on_hosts = offload != Offload{};
-  return std::span(kResources).first(kResources.size() - (on_hosts ? 0 : kOfHosts));
+  // The last ones are of no use to a plan with all on the devices, or with nothing on NVMe.
+  constexpr std::size_t kOfHosts = 2, kOfDrives = 1;
+  std::size_t count = kResources.size();
+  if (!uses(offload, OffloadTarget::nvme)) count -= kOfDrives;
+  if (offload == Offload{}) count -= kOfHosts;
+  return std::span(kResources).first(count);
 }
 
 std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,

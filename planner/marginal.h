@@ -22,11 +22,12 @@ inline constexpr double kMarginalShare = 0.01;  // more of it
 // Those that a plan with this on the hosts can gain by, in the order below.
 std::span<const HardwareChange> resources_of(const Offload& offload);
 
-// FLOP/s, memory capacity and bandwidth, network bandwidth, in this order, and where the winner has
-// something on the hosts the bandwidth of the link to them and of their memory; never below zero.
+// FLOP/s, memory capacity and bandwidth, network bandwidth, the bandwidth inside the node, in this
+// order, and where the winner has something on the hosts the bandwidth of the link to them and of
+// their memory, and of their drives where something lies there; never below zero.
 // One search for all: no plan is worse for more of a resource (but for some hundredths of a percent
-// where a faster network takes more of compute beside it), so what beats `winner` with more of one
-// is as good as it with more of all.
+// where a faster network or link takes more of compute beside it), so what beats `winner` with more
+// of one is as good as it with more of all.
 std::vector<MarginalValue> marginal_values(const PreparedJob& job, const SearchOptions& options,
                                            const Candidate& winner, const JobEvaluator& evaluate);
 

@@ -37,6 +37,7 @@ constexpr std::array kHardwareChanges = {
     HardwareChange{"10 % more network bandwidth", raise_network_bandwidth, true},
     HardwareChange{"10 % more bandwidth to the hosts", raise_host_bandwidth},
     HardwareChange{"10 % more host memory bandwidth", raise_host_memory_bandwidth},
+    HardwareChange{"10 % more NVMe bandwidth", raise_nvme_bandwidth},
     HardwareChange{"10 % less network latency", lower_latency, true},
     HardwareChange{"10 % less host time", lower_host_time},
 };

@@ -49,6 +49,12 @@ struct Offload {
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
+// Whether anything lies there.
+inline bool uses(const Offload& offload, OffloadTarget target) {
+  return offload.parameters == target || offload.gradients == target ||
+         offload.optimizer == target || offload.activations == target;
+}
+
 // Which communication runs beside compute; absent: as the stack has it.
 struct OverlapRequest {
   std::optional<bool> tensor_parallel, context_parallel, expert_parallel, pipeline, data_parallel;

@@ -223,7 +223,7 @@ TEST(Plan, SaysInJsonWhatItSaysInText) {
   EXPECT_EQ(best.at("plan").at("pipeline_parallel"), 2);
   ASSERT_EQ(json.at("baselines").size(), 3u);
   EXPECT_EQ(json.at("baselines").at(0).at("name"), "rule of thumb");
-  EXPECT_EQ(json.at("marginal_values").size(), 4u);
+  EXPECT_EQ(json.at("marginal_values").size(), 5u);
   EXPECT_TRUE(json.at("ways_out").empty());
   const PrintedJson& explained = json.at("explained");
   EXPECT_EQ(explained.at("keys").at("tensor_parallel"), "4");

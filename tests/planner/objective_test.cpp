@@ -183,10 +183,10 @@ TEST(MarginalValues, AreThoseOfAWholeSearchOnTheBetterJob) {
   const PreparedJob prepared = prepare(job);
   const Candidate winner = search(prepared, {.top = 1}, analytic_evaluator(prepared)).plans.at(0);
   const auto values = marginal_values(prepared, {}, winner, analytic_evaluator);
-  ASSERT_EQ(values.size(), 4u);
+  ASSERT_EQ(values.size(), 5u);
   EXPECT_EQ(values[1].resource, "memory capacity");
   constexpr std::array kRaises = {raise_flops, raise_memory_capacity, raise_memory_bandwidth,
-                                  raise_network_bandwidth};
+                                  raise_network_bandwidth, raise_link_bandwidth};
   std::size_t i = 0;
   for (const auto raise : kRaises) {
     Job larger = job;
@@ -210,13 +210,13 @@ TEST(MarginalValues, HaveTheLinkToTheHostsWhereThePlanUsesIt) {
   options.space.offload = {"states"};
   const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
   const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
-  ASSERT_EQ(values.size(), 6u);
-  EXPECT_EQ(values[4].resource, "host link bandwidth");
+  ASSERT_EQ(values.size(), 7u);
+  EXPECT_EQ(values[5].resource, "host link bandwidth");
   job.cluster.device.host_bandwidth = BytesPerSecond(50.5e9);
   const PreparedJob more = prepare(job);
   const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
-  EXPECT_NEAR(values[4].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
-  EXPECT_GT(values[4].gained, 0);
+  EXPECT_NEAR(values[5].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
+  EXPECT_GT(values[5].gained, 0);
 }
 
 // The update of an optimizer on the hosts reads and writes their memory, whatever the link takes:
@@ -230,17 +230,37 @@ TEST(MarginalValues, HaveTheMemoryOfTheHostsWhereThePlanUpdatesThere) {
   options.space.offload = {"optimizer"};
   const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
   const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
-  ASSERT_EQ(values.size(), 6u);
-  EXPECT_EQ(values[5].resource, "host memory bandwidth");
+  ASSERT_EQ(values.size(), 7u);
+  EXPECT_EQ(values[6].resource, "host memory bandwidth");
   job.cluster.host_memory_bandwidth = BytesPerSecond(20.2e9);
   const PreparedJob more = prepare(job);
   const Candidate best = search(more, options, analytic_evaluator(more)).plans.at(0);
-  EXPECT_NEAR(values[5].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
+  EXPECT_NEAR(values[6].gained, 1 - best.estimate.step_time / winner.estimate.step_time, 1e-12);
   // Of 1 % more memory, what the update is of the step: over such a link nothing else shows.
   const double share = winner.estimate.breakdown.offload / winner.estimate.step_time;
   EXPECT_GT(share, 0.2);
-  EXPECT_NEAR(values[5].gained, share * (1 - 1 / 1.01), 1e-4);
-  EXPECT_NEAR(values[4].gained, 0, 1e-6);
+  EXPECT_NEAR(values[6].gained, share * (1 - 1 / 1.01), 1e-4);
+  EXPECT_NEAR(values[5].gained, 0, 1e-6);
+}
+
+// An optimizer on drives of 1 GB/s is updated at their pace: of 1 % more, what the update is of the
+// step.
+TEST(MarginalValues, HaveTheDrivesWhereThePlanUpdatesThere) {
+  Job job = llama_8b_job(1);
+  job.cluster.device.host_bandwidth = BytesPerSecond(1e15);
+  job.cluster.nvme_bandwidth = BytesPerSecond(1e9);
+  const PreparedJob prepared = prepare(job);
+  SearchOptions options{.top = 1};
+  options.base.offload.optimizer = OffloadTarget::nvme;
+  const Candidate winner = search(prepared, options, analytic_evaluator(prepared)).plans.at(0);
+  ASSERT_EQ(winner.plan.offload.optimizer, OffloadTarget::nvme);
+  const auto values = marginal_values(prepared, options, winner, analytic_evaluator);
+  ASSERT_EQ(values.size(), 8u);
+  EXPECT_EQ(values[7].resource, "NVMe bandwidth");
+  const double share = winner.estimate.breakdown.offload / winner.estimate.step_time;
+  EXPECT_GT(share, 0.2);
+  EXPECT_NEAR(values[7].gained, share * (1 - 1 / 1.01), 1e-4);
+  EXPECT_NEAR(values[6].gained, 0, 1e-6);
 }
 
 TEST(WaysOut, FitAndAreTheCheapestFirst) {
