@@ -220,7 +220,7 @@ std::string left_out_words(const Question& question, const SearchResult& result)
     if (varied(name) && by_stack) of_stack.push_back(name);
   }
   if (!of_stack.empty()) {
-    words += fmt::format(" Searched of {}: what {} is known to have.", fmt::join(of_stack, ", "),
+    words += fmt::format(" Of {} only what {} offers was searched.", fmt::join(of_stack, ", "),
                          stack.name);
   }
   if (fixed.empty()) return words;

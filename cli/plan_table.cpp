@@ -314,8 +314,8 @@ std::vector<Candidate> distinct_plans(const Question& question, std::vector<Cand
   double last = std::numeric_limits<double>::infinity();
   for (Candidate& candidate : front) {
     const double value = value_by(question.job, order, *order.second, candidate);
-    if (value > (1 - kGain) * last) continue;
-    last = value;
+    if (!candidate.confirmation && value > (1 - kGain) * last) continue;
+    last = std::min(last, value);
     distinct.push_back(std::move(candidate));
   }
   return distinct;

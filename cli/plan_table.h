@@ -64,7 +64,8 @@ std::string plans_table(const Question& question, const std::vector<Candidate>& 
 std::string choices_table(std::vector<PlanColumn> labels, const std::vector<const Plan*>& plans,
                           const Style& style);
 
-// Of a Pareto front those that gain at least a hundredth of the second objective on the one before:
+// Of a Pareto front those that were played or gain at least a hundredth of the second objective on
+// the one before:
 // the others look the same to a reader.
 std::vector<Candidate> distinct_plans(const Question& question, std::vector<Candidate> front,
                                       const PlanOrder& order);

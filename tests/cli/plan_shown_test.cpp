@@ -186,6 +186,16 @@ TEST(PlanShown, ShowsAllThatWasPlayedInItsOrder) {
   EXPECT_EQ(none.find("simulated"), std::string::npos) << none;
 }
 
+// However alike: who asked for four simulations sees four.
+TEST(PlanShown, ShowsEveryPlanOfAFrontThatWasPlayed) {
+  const std::string asked = "plan --pareto step-time,memory --confirm 4 ";
+  const std::string file = on_two_nodes(R"({ "micro_batch": 1, "tensor_parallel": [2, 4] })");
+  const PrintedJson json = PrintedJson::parse(run_trainyard(asked + "--format json " + file).out);
+  ASSERT_GE(json.at("plans").size(), 4u);
+  const std::string text = words_of(run_trainyard(asked + file).out);
+  EXPECT_NE(text.find(" plan 4 played "), std::string::npos) << text;
+}
+
 // The head of 128,256 rows is worth two layers: others than even ones are faster, and shown.
 TEST(PlanShown, DoesNotDenyAFasterPlanThatItShows) {
   const std::string text =
