@@ -254,6 +254,12 @@ void set_offload(const Space& space, std::size_t value, PlanRequest& request) {
   if (choice != kOffloads.end()) request.offload = choice->offload;
 }
 
+std::vector<std::string> words_of_sequence_parallel(const Space& space) {
+  std::vector<std::string> words;
+  for (const bool value : space.named.sequence_parallel) words.push_back(value ? "true" : "false");
+  return words;
+}
+
 template <auto Member>
 std::vector<std::string> words_of_names(const Space& space) {
   return space.named.*Member;
@@ -268,6 +274,10 @@ constexpr std::array kValueKeys = {
     ValueKey{"rank_order", words_of_names<&S::rank_order>,
              [](const Space& space, std::size_t value, PlanRequest& request) {
                request.rank_order = space.named.rank_order[value];
+             }},
+    ValueKey{"sequence_parallel", words_of_sequence_parallel,
+             [](const Space& space, std::size_t value, PlanRequest& request) {
+               request.sequence_parallel = space.named.sequence_parallel[value];
              }},
     ValueKey{"schedule", words_of_names<&S::schedule>,
              [](const Space& space, std::size_t value, PlanRequest& request) {
@@ -294,6 +304,15 @@ std::string refused_values(const Job& job, const ValueKey& key, const Space& nam
       alike && !rules.front().empty() ? rules.front() : ", of which no plan is legal");
 }
 
+// Ulysses is the one that not every job can have: it shares out the heads.
+std::string refused_algorithms(const Job& job, const Space& named, const PlanRequest& legal) {
+  return fmt::format(
+      "found {}, allowed ring, all-gather: context_parallel {} does not divide the {} attention "
+      "heads of a tensor-parallel rank",
+      fmt::join(named.named.context_parallel_algorithm, ", "), legal.context_parallel,
+      job.model.attention_heads / legal.tensor_parallel);
+}
+
 // Beside a named number of stages what the rules say, which is of that number.
 std::string refused_layers(const Job& job, const Space& rest, const Space& named,
                            PlanRequest request) {
@@ -315,6 +334,7 @@ std::string refused_key(const PreparedJob& job, const Key& key, const Space& res
     return refused_numbers(job, *number, rest, named.named.*number->values, legal);
   }
   if (key.name == "layers_per_stage") return refused_layers(job.job, rest, named, legal);
+  if (key.name == "context_parallel_algorithm") return refused_algorithms(job.job, named, legal);
   const auto* value = std::ranges::find(kValueKeys, key.name, &ValueKey::name);
   return value == kValueKeys.end() ? "no plan is legal with what it allows"
                                    : refused_values(job.job, *value, named, legal);

@@ -105,6 +105,27 @@ TEST(Refusal, NamesTheEntriesOfLayersThatNoPipelineHas) {
             "/planner/layers_per_stage: found 2 entries, allowed 4");
 }
 
+// Asked for by name, the algorithm is to blame, not the degrees.
+TEST(Refusal, NamesTheAlgorithmThatCannotShareTheHeads) {
+  Job job = small_dense_job();
+  job.model.attention_heads = job.model.kv_heads = 2;
+  SearchSpace space;
+  space.context_parallel = {4};
+  space.context_parallel_algorithm = {"ulysses"};
+  EXPECT_EQ(why(job, space, {}, {"context_parallel_algorithm"}),
+            "/planner/context_parallel_algorithm: found ulysses, allowed ring, all-gather: "
+            "context_parallel 4 does not divide the 2 attention heads of a tensor-parallel rank");
+}
+
+TEST(Refusal, NamesTheSequenceParallelismThatExpertsNeed) {
+  SearchSpace space;
+  space.tensor_parallel = {2};
+  space.sequence_parallel = {false};
+  EXPECT_EQ(why(small_moe_job(), space, {}, {"sequence_parallel"}),
+            "/planner/sequence_parallel: found false, allowed true: experts with tensor_parallel 2 "
+            "need it");
+}
+
 TEST(Refusal, NamesAnOffloadWithoutALinkToTheHosts) {
   Job job = small_dense_job();
   job.cluster.device.host_bandwidth = BytesPerSecond(0);
