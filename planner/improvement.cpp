@@ -19,8 +19,7 @@
 namespace trainyard {
 namespace {
 
-// What the moves of layers may cost (planner/layer_moves.h): some 10 ms, and a few of each plan of
-// other degrees.
+// What the moves of layers may cost (planner/layer_moves.h): some 10 ms, and of others a few each.
 constexpr int kMostMoves = 5000;
 constexpr int kMovesOfAPlan = 4000;
 // Of other plans: what the dynamic program may look at (some 10 ms), and whose layers are moved.
@@ -179,9 +178,7 @@ class Improver {
     Dealt dealt;
   };
 
-  // The first of each split over stages, tensors and replicas and of each schedule before the
-  // others: what moves gain is much alike for plans of one, and the program, which knows nothing of
-  // unlike layers in chunks, may put a schedule far behind what its moves make of it.
+  // The first of each split and schedule before the others: moves gain much alike for plans of one.
   static void put_unlike_first(std::vector<DealtPlan>& all) {
     const auto key = [](const Plan& plan) {
       return std::tuple(plan.tensor_parallel, plan.context_parallel, plan.pipeline_parallel,
