@@ -80,22 +80,35 @@ Expected<void> measure_group(CalibrationGroup& group, double budget, Progressing
 
 // ---- Beside each other --------------------------------------------------------------------
 
+// Until that time is over on a rank: beside arithmetic, and on a busy host, a round takes many
+// times what it takes alone.
+Expected<void> exchange_for(Transport& transport, TimedExchange& exchange, double budget,
+                            const std::function<void(double part)>& told) {
+  const auto begin = TimingClock::now();
+  for (float part = 0; part < 1;) {
+    for (int i = 0; i < kFewest; ++i) {
+      if (const auto took = exchange.once(); !took) return tl::unexpected(took.error());
+    }
+    part = static_cast<float>(seconds_since(begin) / budget);
+    if (auto met = meet(transport, part); !met) return met;
+    told(std::min(1.0, static_cast<double>(part)));
+  }
+  return {};
+}
+
 // What arithmetic loses of its pace while another thread of the rank reduces with its peers.
 // Only that thread speaks to them meanwhile.
 Expected<double> measured_slowdown(const CalibrationParty& party, CalibrationGroup& group,
-                                   double budget) {
+                                   double budget, const std::function<void(double part)>& told) {
   const auto exchange = group.exchange(CollectiveOperation::all_reduce, party.reduced);
-  const auto alone = time_of(group.host(), *exchange, budget / 4);
-  if (!alone) return tl::unexpected(alone.error());
   std::vector<double> plain, beside;
   for (const auto begin = TimingClock::now();
-       plain.size() < kFewest || seconds_since(begin) < budget / 4;)
+       plain.size() < kFewest || seconds_since(begin) < budget / 2;)
     plain.push_back(party.product());
-  const int rounds = std::max(kFewest, static_cast<int>(budget / 4 / alone->median.value()));
   std::atomic<bool> ended = false;
-  Expected<double> reduced = 0;
+  Expected<void> reduced;
   std::thread reducing([&] {
-    for (int i = 0; i < rounds && reduced; ++i) reduced = exchange->once();
+    reduced = exchange_for(group.host(), *exchange, budget / 2, told);
     ended = true;
   });
   while (!ended) beside.push_back(party.product());
@@ -143,7 +156,11 @@ Expected<GroupSamples> measure_collectives(const CalibrationRanks& world, Second
   }
   const auto all = world.party.group(world.all.ranks());
   if (!all) return tl::unexpected(all.error());
-  const auto slowdown = measured_slowdown(world.party, **all, kOverlapShare * budget.value());
+  const std::function<void(double)> told_last = [&](double part) {
+    world.progress(before + (1 - before) * part);
+  };
+  const auto slowdown =
+      measured_slowdown(world.party, **all, kOverlapShare * budget.value(), told_last);
   if (!slowdown) return tl::unexpected(slowdown.error());
   samples.overlap_slowdown = *slowdown;
   return samples;

@@ -57,8 +57,9 @@ Plan plan_of(const Degrees& degrees) {
 
 class Enumerator {
  public:
-  Enumerator(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base)
-      : prepared_(job), job_(job.job), space_(space), base_(base) {}
+  Enumerator(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base,
+             const std::function<bool()>& is_over)
+      : prepared_(job), job_(job.job), space_(space), base_(base), is_over_(is_over) {}
 
   Enumeration run() {
     result_.has_experts = job_.model.experts > 0;
@@ -157,6 +158,8 @@ class Enumerator {
   // These degrees where their layers' groups lie apart, with the other placements of each and the
   // sharding groups of all.
   std::vector<Degrees> placed(Degrees degrees) {
+    if (is_over_ && !result_.degrees.empty() && is_over_()) result_.complete = false;
+    if (!result_.complete) return {};
     const Plan plan = plan_of(degrees);
     std::vector<std::size_t> indices;
     for (std::size_t i = 0; i < result_.placements.size(); ++i) {
@@ -362,6 +365,7 @@ class Enumerator {
   const Job& job_;
   const SearchSpace& space_;
   const PlanRequest& base_;
+  const std::function<bool()>& is_over_;
   bool orders_of_stack_ = false;
   Enumeration result_;
   std::map<std::pair<int, int>, std::size_t> shape_index_;
@@ -525,8 +529,9 @@ bool same_layers(const Degrees& a, const Degrees& b) {
   return same_attention(a, b) && a.expert == b.expert && a.expert_tensor == b.expert_tensor;
 }
 
-Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base) {
-  return Enumerator(job, space, base).run();
+Enumeration enumerate(const PreparedJob& job, const SearchSpace& space, const PlanRequest& base,
+                      const std::function<bool()>& is_over) {
+  return Enumerator(job, space, base, is_over).run();
 }
 
 std::vector<std::string> searched_dimensions(const SearchSpace& space, const Enumeration& all) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "model/job.h"
@@ -105,6 +106,7 @@ struct Enumeration {
   bool groups_only_add = true;  // a smaller group makes no update shorter
   bool has_experts = false;
   bool sharding_drops_weights = false;  // ZeRO-3 keeps the optimizer's copy alone
+  bool complete = true;                 // else it was over before all degrees were listed
 
   bool has_states_to_shard(const Degrees& degrees) const;
   // ZeRO stages that differ for these degrees, with this outside the devices.
@@ -126,9 +128,10 @@ struct Enumeration {
   std::vector<int> groups_of(const Degrees& degrees, int stage) const;
 };
 
-// `base` has the keys that the space says nothing about.
+// `base` has the keys that the space says nothing about. `is_over`: asked before each degrees but
+// the first, for where ways through the fabric are followed rank by rank each takes seconds.
 Enumeration enumerate(const PreparedJob& job, const SearchSpace& space,
-                      const PlanRequest& base = {});
+                      const PlanRequest& base = {}, const std::function<bool()>& is_over = {});
 
 // The dimensions of which every value is searched that the space allows, as documents spell them.
 // Of those with one value unless the space names more, only where it does or the stack has more;

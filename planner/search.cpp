@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -30,6 +31,32 @@ void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
   }
   (workers.front().*task)();
 }
+
+// Half of the limit may go into listing the degrees.
+class TimeLimit {
+ public:
+  explicit TimeLimit(const SearchOptions& options) : options_(options) {}
+
+  bool is_half_over() const {
+    if (options_.interrupted != nullptr && *options_.interrupted) return true;
+    return options_.time_limit > Seconds(0) && elapsed() >= options_.time_limit / 2;
+  }
+  SearchOptions options_for_rest() const {
+    SearchOptions rest = options_;
+    if (rest.time_limit > Seconds(0)) rest.time_limit -= std::min(elapsed(), rest.time_limit / 2);
+    return rest;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  Seconds elapsed() const {
+    return Seconds(std::chrono::duration<double>(Clock::now() - start_).count());
+  }
+
+  const SearchOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+};
 
 struct Looked {
   SearchCounts counts;
@@ -160,11 +187,15 @@ Evaluator analytic_evaluator(const PreparedJob& job) {
 
 SearchResult search(const PreparedJob& job, const SearchOptions& options,
                     const Evaluator& evaluate) {
-  const Enumeration space = enumerate(job, options.space, options.base);
-  SharedSearch shared(job, options, evaluate, space, Aim::best);
+  const TimeLimit limit(options);
+  const Enumeration space =
+      enumerate(job, options.space, options.base, [&limit] { return limit.is_half_over(); });
+  const SearchOptions with_rest = limit.options_for_rest();
+  SharedSearch shared(job, with_rest, evaluate, space, Aim::best);
   Looked looked = run(shared);
   const SearchCounts& counts = looked.counts;
-  if (shared.stopped()) offer_baselines(shared);
+  const bool complete = space.complete && !shared.stopped();
+  if (!complete) offer_baselines(shared);
   SearchResult result;
   result.plans = shared.candidates();
   result.objective = options.objective;
@@ -179,7 +210,7 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   result.infeasible = counts.infeasible.plans;
   result.evaluated = counts.evaluated;
   result.illegal = counts.illegal;
-  result.optimal = !shared.stopped();
+  result.optimal = complete;
   result.gap = gap_of(shared, result);
   const bool any_is_of_interest = options.worth == std::numeric_limits<double>::infinity();
   if (result.plans.empty() && result.optimal && any_is_of_interest) {

@@ -242,7 +242,7 @@ void SharedSearch::lower_open_families(double value) {
 }
 
 double SharedSearch::open_bound() const {
-  double bound = open_families_;
+  double bound = space.complete ? open_families_.load() : 0;
   if (first_open < nodes.size()) bound = std::min(bound, nodes[first_open].bound.first);
   const double computed = std::min(1.0, options.base.capacity_factor.value_or(1));
   return std::max(bound, objective_bound(job, shares, options.objective, space.offloads, computed));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include "tests/planner/jobs.h"
 
@@ -371,6 +372,30 @@ TEST(Enumeration, ExpertDegreesDivideExpertsAndRanks) {
     folded = folded || (d.expert == 4 && d.tensor == 4 && d.data == 1);
   }
   EXPECT_TRUE(folded) << "experts may re-use the tensor-parallel ranks";
+}
+
+// What was listed before it was over is some of all: at least the first degrees.
+TEST(Enumeration, EndsWhenItIsOver) {
+  const PreparedJob job = prepare(small_moe_job());
+  const auto key = [](const Degrees& d) {
+    return std::tuple(d.tensor, d.context, d.pipeline, d.data, d.expert, d.expert_tensor,
+                      d.sequence_parallel, d.algorithm);
+  };
+  const Enumeration all = enumerate(job, {});
+  EXPECT_TRUE(all.complete);
+  std::size_t before = 0;
+  for (int asked = 0; asked < 12; ++asked) {
+    int left = asked;
+    const Enumeration some = enumerate(job, {}, {}, [&left] { return left-- <= 0; });
+    EXPECT_FALSE(some.complete);
+    EXPECT_GT(some.degrees.size(), before);
+    EXPECT_LT(some.degrees.size(), all.degrees.size());
+    before = some.degrees.size();
+    for (const Degrees& d : some.degrees) {
+      EXPECT_TRUE(std::ranges::any_of(all.degrees,
+                                      [&](const Degrees& other) { return key(other) == key(d); }));
+    }
+  }
 }
 
 }  // namespace
