@@ -247,10 +247,12 @@ TopologyGraph make_topology(const Cluster& cluster) {
   return graph;
 }
 
-const std::shared_ptr<const TopologyGraph>& LazyTopology::graph() {
+std::shared_ptr<const TopologyGraph> LazyTopology::graph() {
+  std::shared_ptr<const TopologyGraph> known = graph_.load();
+  if (known) return known;
   // In place: a graph of Boost cannot be moved.
-  std::call_once(made_, [this] { graph_.reset(new TopologyGraph(make_topology(cluster_))); });
-  return graph_;
+  std::shared_ptr<const TopologyGraph> made(new TopologyGraph(make_topology(cluster_)));
+  return graph_.compare_exchange_strong(known, made) ? made : known;
 }
 
 }  // namespace trainyard

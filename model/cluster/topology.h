@@ -9,8 +9,8 @@
 // NVLink domain; what is between domains is routed (model/cluster/routed_groups.h).
 #pragma once
 
+#include <atomic>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -51,12 +51,12 @@ TopologyGraph make_topology(const Cluster& cluster);
 class LazyTopology {
  public:
   explicit LazyTopology(Cluster cluster) : cluster_(std::move(cluster)) {}
-  const std::shared_ptr<const TopologyGraph>& graph();
+  std::shared_ptr<const TopologyGraph> graph();
 
  private:
   Cluster cluster_;
-  std::once_flag made_;
-  std::shared_ptr<const TopologyGraph> graph_;
+  std::atomic<std::shared_ptr<const TopologyGraph>>
+      graph_;  // of threads that ask at once the first
 };
 
 // One level of the hierarchy: `ranks` devices share a subtree; each has `way_out` to leave it when
