@@ -55,8 +55,8 @@ class LazyTopology {
 
  private:
   Cluster cluster_;
-  std::atomic<std::shared_ptr<const TopologyGraph>>
-      graph_;  // of threads that ask at once the first
+  // Of threads that ask at once that of the first.
+  std::atomic<std::shared_ptr<const TopologyGraph>> graph_;
 };
 
 // One level of the hierarchy: `ranks` devices share a subtree; each has `way_out` to leave it when
