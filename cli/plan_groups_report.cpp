@@ -226,7 +226,7 @@ std::string baseline_words(const GroupedPlans& found, const GroupedPlan* winner,
                            const GroupBaseline& baseline) {
   if (!baseline.plan) return baseline.reason + ".";
   const GroupedPlan& plan = *baseline.plan;
-  const std::string words = fmt::format("{}, {}.", use_words(plan), plan_line(shown_plan(plan)));
+  std::string words = fmt::format("{}, {}.", use_words(plan), plan_line(shown_plan(plan)));
   if (!baseline.reason.empty()) return fmt::format("{} It {}.", words, baseline.reason);
   if (winner == nullptr) return words;
   if (same_plan(plan, *winner)) return words + " It is this very plan.";

@@ -185,8 +185,8 @@ class Improver {
                         plan.schedule, plan.virtual_stages);
     };
     std::set<decltype(key(all.front().of))> seen;
-    std::ranges::stable_partition(
-        all, [&](const DealtPlan& plan) { return seen.insert(key(plan.of)).second; });
+    std::stable_partition(all.begin(), all.end(),
+                          [&](const DealtPlan& plan) { return seen.insert(key(plan.of)).second; });
   }
 
   // The plan as the dynamic program deals it, and as it is where that was `priced` or it deals

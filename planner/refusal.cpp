@@ -256,7 +256,8 @@ void set_offload(const Space& space, std::size_t value, PlanRequest& request) {
 
 std::vector<std::string> words_of_sequence_parallel(const Space& space) {
   std::vector<std::string> words;
-  for (const bool value : space.named.sequence_parallel) words.push_back(value ? "true" : "false");
+  for (const bool value : space.named.sequence_parallel)
+    words.emplace_back(value ? "true" : "false");
   return words;
 }
 

@@ -22,10 +22,9 @@ void raise(const HardwareChange& resource, std::size_t group, GroupedJob& job) {
 
 class GroupedMarginals {
  public:
-  GroupedMarginals(const GroupedJob& job, const GroupSearchOptions& options,
-                   const GroupedPlan& winner)
+  GroupedMarginals(const GroupedJob& job, GroupSearchOptions options, const GroupedPlan& winner)
       : job_(job),
-        options_(options),
+        options_(std::move(options)),
         winner_(winner),
         resources_(resources_of(winner.plan.offload)),
         searches_((job.cluster.groups.size() + 1) * resources_.size() +

@@ -119,7 +119,8 @@ BytesPerSecond out_of_domain(const Cluster& cluster, int nodes) {
 BytesPerSecond out_of_row(const Cluster& cluster, int nodes) {
   const InterNode& inter = cluster.inter;
   const int rails = inter.kind == InterNodeKind::rail ? inter.nics_per_node : 1;
-  const double ports = nodes * static_cast<double>(inter.nics_per_node / rails);
+  const int nics_below_leaf = inter.nics_per_node / rails;  // of a node
+  const double ports = static_cast<double>(nodes) * nics_below_leaf;
   BytesPerSecond cut;
   for (int rail = 0; rail < rails; ++rail) cut += inter.bandwidth * ports / inter.oversubscription;
   return cut;
