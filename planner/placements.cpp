@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "model/cost/traffic.h"
+#include "model/cluster/topology.h"
 #include "model/plan/process_groups.h"
 
 namespace trainyard {
@@ -14,40 +14,38 @@ bool same_shape(const GroupShape& a, const GroupShape& b) {
   return a == b || (a.size == 1 && b.size == 1);
 }
 
-bool same_links(const GroupLinks& a, const GroupLinks& b) {
-  return a == b || (a.size == 1 && b.size == 1);
-}
-
-struct PlacedRanks {
-  ProcessGroups groups;
-  std::vector<PlanLinks> links;  // with states sharded over all ranks, and over each of the parts
-};
+// With states sharded over all ranks, and over each of the parts.
+using PlacedRanks = std::vector<ProcessGroups>;
 
 bool same_layer_groups(const ProcessGroups& a, const ProcessGroups& b) {
   return same_shape(a.tensor, b.tensor) && same_shape(a.context, b.context) &&
          same_shape(a.expert, b.expert) && same_shape(a.expert_tensor, b.expert_tensor);
 }
 
-bool same_links(const PlanLinks& a, const PlanLinks& b) {
-  constexpr std::array kLinks = {
-      &PlanLinks::tensor,         &PlanLinks::context,       &PlanLinks::pipeline,
-      &PlanLinks::dense_gradient, &PlanLinks::dense_shard,   &PlanLinks::dense_replica,
-      &PlanLinks::expert,         &PlanLinks::expert_tensor, &PlanLinks::expert_data};
-  return std::ranges::all_of(
-      kLinks, [&](GroupLinks PlanLinks::*member) { return same_links(a.*member, b.*member); });
-}
-
-bool same_everywhere(const PlacedRanks& a, const PlacedRanks& b) {
-  return std::ranges::equal(a.links, b.links, [](const PlanLinks& one, const PlanLinks& other) {
-    return same_links(one, other);
+// Links are asked for where groups differ alone: on a routed fabric those of a new shape take long.
+bool same_links(const PreparedJob& job, const ProcessGroups& a, const ProcessGroups& b) {
+  constexpr std::array kGroups = {
+      &ProcessGroups::tensor,         &ProcessGroups::context,       &ProcessGroups::pipeline,
+      &ProcessGroups::dense_gradient, &ProcessGroups::dense_shard,   &ProcessGroups::dense_replica,
+      &ProcessGroups::expert,         &ProcessGroups::expert_tensor, &ProcessGroups::expert_data};
+  return std::ranges::all_of(kGroups, [&](GroupShape ProcessGroups::*member) {
+    const GroupShape one = a.*member, other = b.*member;
+    return same_shape(one, other) ||
+           group_links(job.tiers, one) == group_links(job.tiers, other);
   });
 }
 
-PlacedRanks placed_ranks(const PreparedJob& job, Plan plan, const std::vector<int>& parts) {
-  PlacedRanks placed{process_groups(plan), {plan_links(job, plan)}};
+bool same_everywhere(const PreparedJob& job, const PlacedRanks& a, const PlacedRanks& b) {
+  return std::ranges::equal(a, b, [&job](const ProcessGroups& one, const ProcessGroups& other) {
+    return same_links(job, one, other);
+  });
+}
+
+PlacedRanks placed_ranks(Plan plan, const std::vector<int>& parts) {
+  PlacedRanks placed{process_groups(plan)};
   for (const int part : parts) {
     plan.sharding_group = part;
-    placed.links.push_back(plan_links(job, plan));
+    placed.push_back(process_groups(plan));
   }
   return placed;
 }
@@ -63,16 +61,16 @@ std::vector<PlacementClass> placement_classes(const PreparedJob& job,
   std::vector<PlacementClass> classes;
   for (const std::size_t index : indices) {
     plan.rank_order = all[index].rank_order;
-    PlacedRanks placed = placed_ranks(job, plan, parts);
+    PlacedRanks placed = placed_ranks(plan, parts);
     const auto same_collective = [&](std::size_t other) {
       return all[other].collective == all[index].collective;
     };
     const bool known = std::ranges::any_of(seen, [&](const auto& other) {
-      return same_collective(other.first) && same_everywhere(other.second, placed);
+      return same_collective(other.first) && same_everywhere(job, other.second, placed);
     });
     if (known) continue;
     const auto like = std::ranges::find_if(seen, [&](const auto& other) {
-      return same_collective(other.first) && same_layer_groups(other.second.groups, placed.groups);
+      return same_collective(other.first) && same_layer_groups(other.second.front(), placed.front());
     });
     if (like == seen.end()) {
       classes.push_back({index});
