@@ -125,9 +125,7 @@ std::string limits_sentence(const Estimate& estimate) {
   return text + ".";
 }
 
-std::string hardware_sentence(const Question& question, const Candidate& candidate) {
-  const auto remedies = hardware_remedies(question.job, candidate, analytic_evaluator);
-  const Remedy& best = remedies.front();
+std::string hardware_words(const Remedy& best, const Candidate& candidate) {
   return fmt::format("{} would save {} % of it", best.change,
                      percent(best.saved / candidate.estimate.step_time));
 }
@@ -363,18 +361,27 @@ std::string most_memory(const Estimate& estimate, const Style& style) {
 }
 
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
-                   bool faster_shown) {
-  const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job));
+                   const AdviceOptions& options) {
+  const auto remedies =
+      plan_remedies(question.job, candidate, analytic_evaluator(question.job), options.is_over);
+  std::vector<Remedy> hardware;
+  if (candidate.estimate.feasible) {
+    hardware = hardware_remedies(question.job, candidate, analytic_evaluator, options.is_over);
+  }
   std::string text;
-  if (!candidate.estimate.feasible) {
+  if (options.is_over && options.is_over()) {
+    const bool fits = candidate.estimate.feasible;
+    text = fits ? limits_sentence(candidate.estimate) + " What helps most was not looked for"
+                : "What would make it fit was not looked for";
+  } else if (!candidate.estimate.feasible) {
     text = remedies.empty() ? "No neighbouring plan is legal"
                             : fitting_plan_words(remedies.front(), candidate.estimate);
   } else {
     text = fmt::format("{} What helps most: {}; {}", limits_sentence(candidate.estimate),
-                       hardware_sentence(question, candidate),
-                       remedies.empty()
-                           ? "there is no neighbouring plan"
-                           : faster_plan_words(remedies.front(), candidate.estimate, faster_shown));
+                       hardware_words(hardware.front(), candidate),
+                       remedies.empty() ? "there is no neighbouring plan"
+                                        : faster_plan_words(remedies.front(), candidate.estimate,
+                                                            options.faster_shown));
   }
   return style.strong(wrap(text + "."));
 }

@@ -2,6 +2,7 @@
 // holds, whether it fits, and what would help.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "cli/question.h"
@@ -30,9 +31,13 @@ std::string misfit_words(const Candidate& candidate, const Cluster& cluster);
 std::string host_words(Bytes needed, const Cluster& cluster);
 // What holds most of the memory of the fullest device.
 std::string most_memory(const Estimate& estimate, const Style& style);
-// What limits the plan and what would help most. `faster_shown`: beside a plan that is faster.
+struct AdviceOptions {
+  bool faster_shown = false;      // beside a plan that is faster
+  std::function<bool()> is_over;  // no time for what would help
+};
+// What limits the plan and what would help most.
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
-                   bool faster_shown = false);
+                   const AdviceOptions& options = {});
 
 // All of it.
 std::string estimate_report(const Question& question, const Candidate& candidate,

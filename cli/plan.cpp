@@ -280,9 +280,14 @@ PlanBaseline baseline_of(std::string_view name, const Question& question,
 std::vector<PlanBaseline> baselines_of(const Question& question, const PlanRequest& base) {
   const PreparedJob& job = question.job;
   const Evaluator evaluate = analytic_evaluator(job);
-  return {baseline_of(kRuleOfThumb, question, rule_of_thumb(job, base, evaluate)),
-          baseline_of(kPlainDdp, question, data_parallel_only(job, 0, base, evaluate)),
-          baseline_of(kPlainFsdp, question, data_parallel_only(job, 3, base, evaluate))};
+  const auto is_over = closing_time();
+  const auto priced = [&](std::string_view name, const auto& find) {
+    if (is_over()) return PlanBaseline{name, std::nullopt, "not priced: the search was stopped"};
+    return baseline_of(name, question, find());
+  };
+  return {priced(kRuleOfThumb, [&] { return rule_of_thumb(job, base, evaluate); }),
+          priced(kPlainDdp, [&] { return data_parallel_only(job, 0, base, evaluate); }),
+          priced(kPlainFsdp, [&] { return data_parallel_only(job, 3, base, evaluate); })};
 }
 
 // Everything that people want to know beside the plans themselves.

@@ -9,6 +9,7 @@
 #include "cli/estimate_text.h"
 #include "cli/explain_option.h"
 #include "cli/improvement_text.h"
+#include "cli/plan_search.h"
 #include "cli/plan_text.h"
 #include "cli/text.h"
 #include "planner/baseline.h"
@@ -445,7 +446,10 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   const std::vector<WayOut>& ways = answer.findings.ways_out;
   const bool by_memory = answer.order.objective == Objective::memory && !answer.order.second;
   if (fits && by_memory) return text + most_memory(best, style);
-  if (ways.empty()) return text + advice(question, plans[0], style, shows_faster(answer, plans));
+  if (ways.empty()) {
+    return text + advice(question, plans[0], style,
+                         {.faster_shown = shows_faster(answer, plans), .is_over = closing_time()});
+  }
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));
 }
 

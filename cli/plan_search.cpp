@@ -69,6 +69,12 @@ const std::atomic<bool>* stop_flag() { return &stop_requested; }
 
 bool was_stopped() { return stop_requested; }
 
+std::function<bool()> closing_time() {
+  constexpr std::chrono::milliseconds kClosing(500);
+  using Clock = std::chrono::steady_clock;
+  return [end = Clock::now() + kClosing] { return was_stopped() && Clock::now() >= end; };
+}
+
 SearchResult run_search(const Question& question, SearchOptions options) {
   const InterruptGuard guard;
   Progress progress("searching");

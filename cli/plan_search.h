@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <thread>
 
@@ -52,6 +53,9 @@ class AddedTime {
 // Set when either came.
 const std::atomic<bool>* stop_flag();
 bool was_stopped();
+// Whether it came, and half a second has gone since this was asked for: what is quick is still
+// added.
+std::function<bool()> closing_time();
 
 // `options` without progress, which is filled in, and so is Ctrl-C where nothing else interrupts.
 SearchResult run_search(const Question& question, SearchOptions options);

@@ -83,13 +83,15 @@ struct Remedy {
 using JobEvaluator = std::function<Evaluator(const PreparedJob& job)>;
 
 // Every hardware figure raised by 10 % (α and host time lowered to match), one at a time; best
-// first.
+// first. Nothing once `is_over`, which stands for a caller that no longer waits; as below.
 std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
-                                      const JobEvaluator& evaluate);
+                                      const JobEvaluator& evaluate,
+                                      const std::function<bool()>& is_over = {});
 
 // The neighbours of a plan: one key changed, or one degree traded for another. Those that fit come
 // first, the fastest of them before; then those that do not, the smallest before.
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate);
+                                  const Evaluator& evaluate,
+                                  const std::function<bool()>& is_over = {});
 
 }  // namespace trainyard

@@ -30,8 +30,7 @@ bool same_links(const PreparedJob& job, const ProcessGroups& a, const ProcessGro
       &ProcessGroups::expert,         &ProcessGroups::expert_tensor, &ProcessGroups::expert_data};
   return std::ranges::all_of(kGroups, [&](GroupShape ProcessGroups::*member) {
     const GroupShape one = a.*member, other = b.*member;
-    return same_shape(one, other) ||
-           group_links(job.tiers, one) == group_links(job.tiers, other);
+    return same_shape(one, other) || group_links(job.tiers, one) == group_links(job.tiers, other);
   });
 }
 
@@ -70,7 +69,8 @@ std::vector<PlacementClass> placement_classes(const PreparedJob& job,
     });
     if (known) continue;
     const auto like = std::ranges::find_if(seen, [&](const auto& other) {
-      return same_collective(other.first) && same_layer_groups(other.second.front(), placed.front());
+      return same_collective(other.first) &&
+             same_layer_groups(other.second.front(), placed.front());
     });
     if (like == seen.end()) {
       classes.push_back({index});

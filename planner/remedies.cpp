@@ -188,10 +188,12 @@ Remedy remedy(std::string change, const Estimate& before, const Estimate& after)
 }  // namespace
 
 std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
-                                      const JobEvaluator& evaluate) {
+                                      const JobEvaluator& evaluate,
+                                      const std::function<bool()>& is_over) {
   std::vector<Remedy> remedies;
   Estimate estimate;
   for (const HardwareChange& change : kHardwareChanges) {
+    if (is_over && is_over()) return {};
     const PreparedJob with_more = changed(job, change, kMore);
     evaluate(with_more)(candidate.plan, estimate);
     remedies.push_back(remedy(std::string(change.name), candidate.estimate, estimate));
@@ -202,12 +204,13 @@ std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& c
 }
 
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate) {
+                                  const Evaluator& evaluate, const std::function<bool()>& is_over) {
   const Job& j = job.job;
   std::vector<Remedy> remedies;
   Estimate estimate;
   for (Neighbour& neighbour : neighbours(candidate.plan)) {
     const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
+    if (is_over && is_over()) return {};
     if (plan) {
       evaluate(*plan, estimate);
       remedies.push_back(remedy(std::move(neighbour.change), candidate.estimate, estimate));

@@ -73,6 +73,7 @@ Looked run(SharedSearch& shared) {
     shared.start_pricing();
     in_parallel(workers, &Worker::expand_nodes);
   }
+  shared.start_closing();
   if (shared.start_open_families()) in_parallel(workers, &Worker::bound_open_families);
   Looked all;
   for (const Worker& worker : workers) {
@@ -102,22 +103,24 @@ bool is_among(const std::vector<Candidate>& candidates, const Plan& plan) {
   });
 }
 
-// A search that was stopped is no worse than what people take without one.
+// A search that was stopped is no worse than what people take without one, as far as there is time.
 void offer_baselines(SharedSearch& shared) {
   const SearchOptions& options = shared.options;
-  if (shared.candidates().empty() || !is_unbounded(options.space)) return;
+  if (!is_unbounded(options.space)) return;
   const auto value = [&](Objective objective, const Candidate& found) {
     return objective_value(shared.job, options.valuation, objective, found.plan, found.estimate);
   };
-  for (const Expected<Candidate>& baseline :
-       {rule_of_thumb(shared.job, options.base, shared.evaluate),
-        data_parallel_only(shared.job, 0, options.base, shared.evaluate),
-        data_parallel_only(shared.job, 3, options.base, shared.evaluate)}) {
-    if (!baseline || !baseline->estimate.feasible) continue;
-    if (is_among(shared.candidates(), baseline->plan)) continue;
+  const auto offer = [&](const Expected<Candidate>& baseline) {
+    if (!baseline || !baseline->estimate.feasible) return;
+    if (is_among(shared.candidates(), baseline->plan)) return;
     const Values values{value(options.objective, *baseline),
                         options.second ? value(*options.second, *baseline) : 0};
     shared.offer(values, baseline->plan, baseline->estimate);
+  };
+  offer(rule_of_thumb(shared.job, options.base, shared.evaluate));
+  for (const int zero_stage : {0, 3}) {
+    if (shared.closing_is_over()) return;
+    offer(data_parallel_only(shared.job, zero_stage, options.base, shared.evaluate));
   }
 }
 

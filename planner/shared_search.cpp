@@ -88,9 +88,14 @@ SharedSearch::SharedSearch(const PreparedJob& prepared, const SearchOptions& ask
 
 void SharedSearch::order_families() {
   NodeFloors floors(estimator, job, space, options.base);
+  const Clock::time_point end = Clock::now() + (deadline_ - Clock::now()) / 4;
   const Family* before = nullptr;
   for (Family& family : families) {
     const Degrees& degrees = space.degrees[family.first];
+    if (interrupted() || Clock::now() >= end) {
+      family.floor = Seconds(std::numeric_limits<double>::infinity());
+      continue;  // after those whose floor is known
+    }
     if (before != nullptr && same_attention(space.degrees[before->first], degrees)) {
       family.floor = before->floor;
     } else {
@@ -116,11 +121,13 @@ bool SharedSearch::start_round() {
   constexpr std::size_t kFirst = 64;
   families_of_round = std::min(families.size(), std::max(kFirst, 2 * families_of_round));
   next_family = families_of_previous_round_;
-  families_of_previous_round_ = families_of_round;
   nodes.clear();
   next_node = 0;
+  end_of_bounding_ = Clock::now() + (bounding_deadline() - Clock::now()) / 2;
   return true;
 }
+
+bool SharedSearch::round_is_long() const { return !any_ && Clock::now() >= end_of_bounding_; }
 
 bool SharedSearch::has_room_for(const Values& values) {
   if (values.first > cutoff_.load(std::memory_order_relaxed)) return false;
@@ -154,9 +161,12 @@ bool SharedSearch::interrupted() const {
 }
 
 bool SharedSearch::bounding_is_over() {
-  const auto deadline = any_ ? deadline_ : deadline_ + (last_deadline_ - deadline_) / 2;
-  if (interrupted() || Clock::now() >= deadline) not_all_bounded_ = true;
+  if (interrupted() || Clock::now() >= bounding_deadline()) not_all_bounded_ = true;
   return not_all_bounded_;
+}
+
+Clock::time_point SharedSearch::bounding_deadline() const {
+  return any_ ? deadline_ : deadline_ + (last_deadline_ - deadline_) / 2;
 }
 
 bool SharedSearch::pricing_is_over() {
@@ -174,6 +184,8 @@ void SharedSearch::add_nodes(const std::vector<SearchNode>& more) {
 
 void SharedSearch::start_pricing() {
   if (interrupted()) grace_ = Clock::now() + kGrace;
+  families_of_round = std::min(families_of_round, next_family.load());
+  families_of_previous_round_ = families_of_round;
   const auto key = [](const SearchNode& n) {
     return std::tuple(n.bound.first, n.degrees, n.range);
   };
@@ -181,11 +193,14 @@ void SharedSearch::start_pricing() {
             [&](const SearchNode& a, const SearchNode& b) { return key(a) < key(b); });
 }
 
+void SharedSearch::start_closing() {
+  const Seconds time = std::clamp(options.time_limit * kOpenShare, kOpenLeast, kOpenMost);
+  end_of_closing_ = deadline_of(time);
+}
+
 bool SharedSearch::start_open_families() {
   open_families_ = cutoff_.load();
   if (!stopped() || !any_ || aim != Aim::best) return false;
-  const Seconds time = std::clamp(options.time_limit * kOpenShare, kOpenLeast, kOpenMost);
-  end_of_open_families_ = deadline_of(time);
   std::erase_if(families, [](const Family& family) { return family.bounded; });
   set_floors_of_open_families();
   return true;
@@ -209,6 +224,10 @@ void SharedSearch::set_floors_of_open_families() {
     for (std::size_t d = families[i].first; d < families[i].last; ++d) {
       const Degrees& degrees = space.degrees[d];
       if (seen[degrees.shapes]) continue;
+      if (closing_is_over()) {
+        families[group].floor = Seconds(0);
+        break;
+      }
       floors.start(degrees);
       if (!floors.legal()) continue;
       seen[degrees.shapes] = true;
@@ -233,7 +252,7 @@ Seconds SharedSearch::least_floor(NodeFloors& floors, const Degrees& degrees) co
   return least;
 }
 
-bool SharedSearch::open_families_are_over() { return Clock::now() >= end_of_open_families_; }
+bool SharedSearch::closing_is_over() const { return Clock::now() >= end_of_closing_; }
 
 void SharedSearch::lower_open_families(double value) {
   double least = open_families_;

@@ -43,15 +43,20 @@ class SharedSearch {
   // Looks at the clock and at the caller's flag. Bounding ends in time for some plans to be priced;
   // a search that found nothing so far may take twice its time.
   bool bounding_is_over();
+  // Nothing was found so far, and half of what was left went into bounding: what is bounded is to
+  // be priced.
+  bool round_is_long() const;
   bool pricing_is_over();
   bool stopped() const { return not_all_bounded_ || not_all_priced_; }
 
   void add_nodes(const std::vector<SearchNode>& nodes);
   // Between the two halves of a round, on one thread.
   void start_pricing();
-  // After a search that stopped and found something: whether to bound the families that are open.
+  // What follows a search that stopped has a little time.
+  void start_closing();
+  bool closing_is_over() const;
+  // If it found something: whether to bound the families that are open.
   bool start_open_families();
-  bool open_families_are_over();
   // A plan of an open family may have this value, of the first objective; 0: any.
   void lower_open_families(double value);
   double open_families() const { return open_families_.load(std::memory_order_relaxed); }
@@ -81,6 +86,7 @@ class SharedSearch {
 
  private:
   bool interrupted() const;
+  Clock::time_point bounding_deadline() const;
   void order_families();
   void set_floors_of_open_families();
   Seconds least_floor(NodeFloors& floors, const Degrees& degrees) const;
@@ -97,7 +103,7 @@ class SharedSearch {
   std::atomic<double> open_families_ = 0;
   Clock::time_point deadline_, last_deadline_;          // once a plan is found; whatever was found
   Clock::time_point grace_ = Clock::time_point::min();  // until when an interrupted search goes on
-  Clock::time_point end_of_open_families_;
+  Clock::time_point end_of_bounding_, end_of_closing_;
 };
 
 }  // namespace trainyard

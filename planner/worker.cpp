@@ -79,8 +79,12 @@ bool Worker::too_large(const PlanBound& bound) const {
 void Worker::bound_nodes() {
   found_.clear();
   const std::size_t end = shared_.families_of_round;
-  for (std::size_t i = shared_.next_family++; i < end; i = shared_.next_family++) {
-    if (shared_.bounding_is_over()) break;
+  const auto goes_on = [&] {
+    return shared_.next_family < end && !shared_.bounding_is_over() && !shared_.round_is_long();
+  };
+  while (goes_on()) {
+    const std::size_t i = shared_.next_family++;
+    if (i >= end) break;
     bounds_.start();
     SharedSearch::Family& family = shared_.families[i];
     for (std::size_t d = family.first; d < family.last; ++d) bound_degrees(d);
@@ -95,7 +99,7 @@ void Worker::bound_open_families() {
   const std::size_t end = shared_.families.size();
   for (std::size_t i = shared_.next_open_family++; i < end; i = shared_.next_open_family++) {
     const SharedSearch::Family& family = shared_.families[i];
-    if (shared_.open_families_are_over()) {
+    if (shared_.closing_is_over()) {
       shared_.lower_open_families(value_of(PlanBound{.step = family.floor}).first);
       return;
     }

@@ -112,10 +112,10 @@ void Explore::find_remedies() {
   }
   work_.start([this, question = question_, candidate = *candidate_](const std::atomic<bool>& stop) {
     Remedies found;
-    found.plans = plan_remedies(question->job, candidate, analytic_evaluator(question->job));
-    if (!stop) {
-      found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator);
-    }
+    const auto is_over = [&stop] { return stop.load(); };
+    found.plans =
+        plan_remedies(question->job, candidate, analytic_evaluator(question->job), is_over);
+    found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator, is_over);
     keep_what_helps(candidate, found);
     return Background::Done([this, found = std::move(found)] {
       remedies_ = found;

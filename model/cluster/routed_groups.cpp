@@ -46,12 +46,12 @@ GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, con
 
 // A rank's own NICs, or those of the PCIe root it hangs on: all of its node.
 void GroupRouter::read_nics(const Cluster& cluster, const TopologyGraph& graph) {
-  nic_link_.assign(num_vertices(graph), -1);
+  std::vector<std::int32_t> out_of(num_vertices(graph), -1);
   std::vector<std::vector<std::uint32_t>> of_vertex(num_vertices(graph));
   const auto read = [&](std::size_t nic, std::size_t other, std::int32_t out) {
     if (graph[nic].kind != VertexKind::nic) return;
     if (graph[other].kind == VertexKind::leaf) {
-      nic_link_[nic] = out;
+      out_of[nic] = out;
     } else {
       of_vertex[other].push_back(static_cast<std::uint32_t>(nic));
     }
@@ -65,20 +65,21 @@ void GroupRouter::read_nics(const Cluster& cluster, const TopologyGraph& graph) 
   const bool at_root = cluster.intra.kind == IntraNodeKind::pcie;
   for (int rank = 0; rank < devices_; ++rank) {
     const int vertex = at_root ? devices_ + rank / cluster.devices_per_node : rank;
-    const auto& own = of_vertex[static_cast<std::size_t>(vertex)];
     first_nic_.push_back(nics_.size());
-    nics_.insert(nics_.end(), own.begin(), own.end());
+    for (const std::uint32_t nic : of_vertex[static_cast<std::size_t>(vertex)]) {
+      nics_.push_back({nic, routes_.switch_of(nic), out_of[nic]});
+    }
   }
   first_nic_.push_back(nics_.size());
 }
 
-std::span<const std::uint32_t> GroupRouter::nics_of(int rank) const {
+std::span<const GroupRouter::Nic> GroupRouter::nics_of(int rank) const {
   const std::size_t first = first_nic_[static_cast<std::size_t>(rank)];
   return std::span(nics_).subspan(first, first_nic_[static_cast<std::size_t>(rank) + 1] - first);
 }
 
-std::vector<std::uint32_t> GroupRouter::nics_of(std::span<const int> ranks) const {
-  std::vector<std::uint32_t> all;
+std::vector<GroupRouter::Nic> GroupRouter::nics_of(Ranks ranks) const {
+  std::vector<Nic> all;
   for (const int rank : ranks) {
     const auto own = nics_of(rank);
     all.insert(all.end(), own.begin(), own.end());
@@ -87,33 +88,32 @@ std::vector<std::uint32_t> GroupRouter::nics_of(std::span<const int> ranks) cons
 }
 
 // The groups of that shape that share out the cluster; what is left over at its end has none.
-std::vector<GroupRouter::Ranks> GroupRouter::siblings(GroupShape shape) const {
+GroupRouter::Siblings GroupRouter::siblings(GroupShape shape) const {
   const int run = shape.run == 0 ? shape.size : shape.run;
   const int last = (run - 1) * shape.stride + (shape.size - 1) / run * shape.jump;
   std::vector<bool> taken(static_cast<std::size_t>(devices_));
-  std::vector<Ranks> groups;
+  std::vector<int> ranks;
+  ranks.reserve(static_cast<std::size_t>(devices_));
   for (int first = 0; first + last < devices_; ++first) {
     if (taken[static_cast<std::size_t>(first)]) continue;
-    Ranks& group = groups.emplace_back();
-    group.reserve(static_cast<std::size_t>(shape.size));
     for (int i = 0; i < shape.size; ++i) {
-      group.push_back(first + i % run * shape.stride + i / run * shape.jump);
-      taken[static_cast<std::size_t>(group.back())] = true;
+      ranks.push_back(first + i % run * shape.stride + i / run * shape.jump);
+      taken[static_cast<std::size_t>(ranks.back())] = true;
     }
   }
-  return groups;
+  return {std::move(ranks), static_cast<std::size_t>(shape.size)};
 }
 
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
-  const std::vector<Ranks> groups = siblings(shape);
-  for (const Ranks& group : groups) send_ring(group, members);
+  const Siblings groups = siblings(shape);
+  for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i], members);
   GroupRates rates{.ring = rate(1, finish()), .all_to_all = {}, .times = {}};
 
   const std::size_t pairs =
-      groups.size() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
+      groups.count() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
   const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
   if (routes_.by_hash() && pairs <= kMostPairs) {
-    for (const Ranks& group : groups) send_all_to_all(group);
+    for (std::size_t i = 0; i < groups.count(); ++i) send_all_to_all(groups[i]);
   } else if (!tree) {  // a tree that is shared evenly has the rates of its tiers
     send_by_switches(groups);
   }
@@ -123,13 +123,12 @@ GroupRates GroupRouter::compute(GroupShape shape, int members) {
 }
 
 // Of many messages by hash in a tree the tiers know as much as an even count.
-std::optional<CrossingTimes> GroupRouter::crossing_times(const std::vector<Ranks>& groups,
-                                                         int members) {
-  if (groups.empty()) return std::nullopt;
-  const auto size = static_cast<int>(groups.front().size());
+std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups, int members) {
+  if (groups.count() == 0) return std::nullopt;
+  const auto size = static_cast<int>(groups.size);
   const int all = size / members;
   const std::size_t messages =
-      groups.size() * static_cast<std::size_t>(size) * static_cast<std::size_t>(log2_ceil(all));
+      groups.count() * static_cast<std::size_t>(size) * static_cast<std::size_t>(log2_ceil(all));
   const bool torus = kind_ == InterNodeKind::torus;
   counted_evenly_ = torus ? messages > kMostInTorus * static_cast<std::size_t>(ranks_per_domain_)
                           : routes_.by_hash() && messages > kMostPairs;
@@ -155,8 +154,8 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const std::vector<Ranks
 }
 
 // One way, in the mean: a hash draws other ways down than up.
-double GroupRouter::trees_time(const std::vector<Ranks>& groups, int members) {
-  const auto all = static_cast<int>(groups.front().size()) / members;
+double GroupRouter::trees_time(const Siblings& groups, int members) {
+  const auto all = static_cast<int>(groups.size) / members;
   TreeHops hops = double_tree_hops(all);
   const double up = round_time(groups, members, hops, Sending::all_together);
   for (TreeHop& hop : hops) std::swap(hop.from, hop.to);
@@ -166,12 +165,17 @@ double GroupRouter::trees_time(const std::vector<Ranks>& groups, int members) {
 
 // No shorter than its members' links take. The messages of first members are so long as those of
 // every member in its own round; of all together each member has a part.
-double GroupRouter::round_time(const std::vector<Ranks>& groups, int members, const TreeHops& hops,
+double GroupRouter::round_time(const Siblings& groups, int members, const TreeHops& hops,
                                Sending sending) {
   double most = 0;
   for (const TreeHop& hop : hops) most = std::max(most, hop.share);
-  for (const Ranks& group : groups) {
-    for (const TreeHop& hop : hops) send_hop(group, members, hop, sending);
+  // Siblings that share a domain one after the other: they send between the same switches.
+  const auto together = static_cast<std::size_t>(ranks_per_domain_);
+  for (std::size_t first = 0; first < groups.count(); first += together) {
+    const std::size_t end = std::min(groups.count(), first + together);
+    for (const TreeHop& hop : hops) {
+      for (std::size_t i = first; i < end; ++i) send_hop(groups[i], members, hop, sending);
+    }
   }
   route_between();
   const double links = finish();
@@ -179,10 +183,10 @@ double GroupRouter::round_time(const std::vector<Ranks>& groups, int members, co
   return own ? std::max(links, most * out_of_domain_) : links;
 }
 
-void GroupRouter::send_hop(const Ranks& group, int members, const TreeHop& hop, Sending sending) {
+void GroupRouter::send_hop(Ranks group, int members, const TreeHop& hop, Sending sending) {
   const auto count = static_cast<std::size_t>(members);
-  const std::span out = std::span(group).subspan(static_cast<std::size_t>(hop.from) * count, count);
-  const std::span in = std::span(group).subspan(static_cast<std::size_t>(hop.to) * count, count);
+  const Ranks out = group.subspan(static_cast<std::size_t>(hop.from) * count, count);
+  const Ranks in = group.subspan(static_cast<std::size_t>(hop.to) * count, count);
   if (domain_of(out.front()) == domain_of(in.front())) return;
   switch (sending) {
     case Sending::every_member:
@@ -210,18 +214,17 @@ void GroupRouter::send_own(int from, int to, double bytes) {
 }
 
 // Each block of members that share a domain sends on over all their NICs.
-void GroupRouter::send_ring(const Ranks& group, int members) {
+void GroupRouter::send_ring(Ranks group, int members) {
   const auto block = static_cast<std::size_t>(members);
-  const std::span all(group);
   for (std::size_t first = 0; first < group.size(); first += block) {
     const std::size_t next = (first + block) % group.size();
     if (domain_of(group[first]) == domain_of(group[next])) continue;
-    send(nics_of(all.subspan(first, block)), nics_of(all.subspan(next, block)), 1);
+    send(nics_of(group.subspan(first, block)), nics_of(group.subspan(next, block)), 1);
   }
 }
 
 // Pair by pair; a rail is changed inside the sender's domain.
-void GroupRouter::send_all_to_all(const Ranks& group) {
+void GroupRouter::send_all_to_all(Ranks group) {
   const double bytes = 1.0 / static_cast<double>(group.size());
   for (const int from : group) {
     for (const int to : group) {
@@ -239,11 +242,12 @@ int GroupRouter::leaving_for(int from, int to) const {
 }
 
 // What members of one domain would send each other stays inside and is taken off again.
-void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
+void GroupRouter::send_by_switches(const Siblings& groups) {
   std::map<Census, int> alike;
   std::map<Census, int> inside;
   std::size_t switches = 1;
-  for (const Ranks& group : groups) {
+  for (std::size_t i = 0; i < groups.count(); ++i) {
+    const Ranks group = groups[i];
     ++alike[census_of(group)];
     for (auto first = group.begin(); first != group.end();) {
       const auto end = std::find_if(first, group.end(),
@@ -258,7 +262,7 @@ void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
     pairs += census.size() * census.size();
   }
   counted_evenly_ = kind_ != InterNodeKind::torus || pairs > kMostInTorus;
-  const double each = 1.0 / static_cast<double>(groups.empty() ? 1 : groups.front().size());
+  const double each = 1.0 / static_cast<double>(groups.size);
   for (const auto& [census, count] : alike) {
     send_between_switches(census, each * count, kMostPairs / switches);
   }
@@ -267,12 +271,12 @@ void GroupRouter::send_by_switches(const std::vector<Ranks>& groups) {
   }
 }
 
-GroupRouter::Census GroupRouter::census_of(std::span<const int> ranks) const {
+GroupRouter::Census GroupRouter::census_of(Ranks ranks) const {
   Census census;
   for (const int rank : ranks) {
     const auto nics = nics_of(rank);
-    for (const std::uint32_t nic : nics) {
-      census.emplace_back(routes_.switch_of(nic), 1.0 / static_cast<double>(nics.size()));
+    for (const Nic& nic : nics) {
+      census.emplace_back(nic.leaf, 1.0 / static_cast<double>(nics.size()));
     }
   }
   std::ranges::sort(census);
@@ -319,8 +323,7 @@ void GroupRouter::send_around(const Census& census, std::size_t distance, double
   add(uses_);
 }
 
-void GroupRouter::send(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
-                       double bytes) {
+void GroupRouter::send(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
   counted_evenly_ = false;
   load_nics(out, in, bytes);
   load_switches(out, in, bytes);
@@ -328,39 +331,43 @@ void GroupRouter::send(std::span<const std::uint32_t> out, std::span<const std::
 }
 
 // NIC i to NIC i, the shorter list in turn.
-void GroupRouter::load_nics(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
-                            double bytes) {
+void GroupRouter::load_nics(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
   const std::size_t lanes = std::max(out.size(), in.size());
   const double share = bytes / static_cast<double>(lanes);
-  uses_.clear();
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    uses_.push_back({nic_link_[out[lane % out.size()]], share});
-    uses_.push_back({nic_link_[in[lane % in.size()]] ^ 1, share});
+    add({out[lane % out.size()].link, share});
+    add({in[lane % in.size()].link ^ 1, share});
   }
-  add(uses_);
 }
 
 // The same between their switches; what does not depend on the NICs waits for route_between().
-void GroupRouter::load_switches(std::span<const std::uint32_t> out,
-                                std::span<const std::uint32_t> in, double bytes) {
+void GroupRouter::load_switches(std::span<const Nic> out, std::span<const Nic> in, double bytes) {
   const std::size_t lanes = std::max(out.size(), in.size());
   const double share = bytes / static_cast<double>(lanes);
   uses_.clear();
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    const std::uint32_t leaving = out[lane % out.size()];
-    const std::uint32_t arriving = in[lane % in.size()];
+    const Nic& leaving = out[lane % out.size()];
+    const Nic& arriving = in[lane % in.size()];
     if (routes_.by_hash() && !counted_evenly_) {
-      routes_.append(leaving, arriving, share, uses_);
+      routes_.append(leaving.vertex, arriving.vertex, share, uses_);
     } else {
-      between_.push_back({routes_.switch_of(leaving), routes_.switch_of(arriving), share});
+      send_later({leaving.leaf, arriving.leaf, share});
     }
   }
   add(uses_);
 }
 
+void GroupRouter::send_later(const Sent& sent) {
+  const bool goes_on = !between_.empty() && ends(between_.back()) == ends(sent);
+  if (goes_on) {
+    between_.back().bytes += sent.bytes;
+  } else {
+    between_.push_back(sent);
+  }
+}
+
 void GroupRouter::route_between() {
   Routes& routes = counted_evenly_ ? even_routes_ : routes_;
-  const auto ends = [](const Sent& sent) { return std::pair(sent.from, sent.to); };
   std::ranges::stable_sort(between_, {}, ends);
   uses_.clear();
   for (std::size_t i = 0; i < between_.size();) {
@@ -375,16 +382,24 @@ void GroupRouter::route_between() {
 }
 
 void GroupRouter::add(std::span<const LinkUse> uses) {
-  for (const LinkUse& use : uses) load_[static_cast<std::size_t>(use.link)] += use.share;
+  for (const LinkUse& use : uses) add(use);
+}
+
+void GroupRouter::add(const LinkUse& use) {
+  double& load = load_[static_cast<std::size_t>(use.link)];
+  if (load == 0) loaded_.push_back(use.link);
+  load += use.share;
 }
 
 // Seconds until the fullest link is done; what was sent is forgotten.
 double GroupRouter::finish() {
   double longest = 0;
-  for (std::size_t link = 0; link < load_.size(); ++link) {
+  for (const std::int32_t loaded : loaded_) {
+    const auto link = static_cast<std::size_t>(loaded);
     longest = std::max(longest, load_[link] / capacities_[link]);
+    load_[link] = 0;
   }
-  std::ranges::fill(load_, 0);
+  loaded_.clear();
   return longest;
 }
 

@@ -46,57 +46,70 @@ class GroupRouter {
   GroupRates compute(GroupShape shape, int members);
 
  private:
-  using Ranks = std::vector<int>;
+  using Ranks = std::span<const int>;
+  // The groups of one shape, one after the other.
+  struct Siblings {
+    std::vector<int> ranks;
+    std::size_t size = 1;  // of each
+    std::size_t count() const { return ranks.size() / size; }
+    Ranks operator[](std::size_t group) const { return Ranks(ranks).subspan(group * size, size); }
+  };
+  struct Nic {
+    std::uint32_t vertex = 0, leaf = 0;  // leaf: the switch that it hangs on
+    std::int32_t link = -1;              // from it to there
+  };
   // The switches of a group and how many members hang on each.
   using Census = std::vector<std::pair<std::uint32_t, double>>;
 
   void read_nics(const Cluster& cluster, const TopologyGraph& graph);
   int domain_of(int rank) const { return rank / ranks_per_domain_; }
-  std::span<const std::uint32_t> nics_of(int rank) const;
-  std::vector<std::uint32_t> nics_of(std::span<const int> ranks) const;
-  std::vector<Ranks> siblings(GroupShape shape) const;
+  std::span<const Nic> nics_of(int rank) const;
+  std::vector<Nic> nics_of(Ranks ranks) const;
+  Siblings siblings(GroupShape shape) const;
 
   // What one switch has for another.
   struct Sent {
     std::uint32_t from = 0, to = 0;
     double bytes = 0;
   };
+  static std::pair<std::uint32_t, std::uint32_t> ends(const Sent& sent) {
+    return {sent.from, sent.to};
+  }
   // Whose NICs a message between two domains takes.
   enum class Sending { every_member, first_members, all_together, between_switches };
-  std::optional<CrossingTimes> crossing_times(const std::vector<Ranks>& groups, int members);
-  double trees_time(const std::vector<Ranks>& groups, int members);
-  double round_time(const std::vector<Ranks>& groups, int members, const TreeHops& hops,
-                    Sending sending);
-  void send_hop(const Ranks& group, int members, const TreeHop& hop, Sending sending);
+  std::optional<CrossingTimes> crossing_times(const Siblings& groups, int members);
+  double trees_time(const Siblings& groups, int members);
+  double round_time(const Siblings& groups, int members, const TreeHops& hops, Sending sending);
+  void send_hop(Ranks group, int members, const TreeHop& hop, Sending sending);
   void send_own(int from, int to, double bytes);
 
-  void send_ring(const Ranks& group, int members);
-  void send_all_to_all(const Ranks& group);
-  void send_by_switches(const std::vector<Ranks>& groups);
-  Census census_of(std::span<const int> ranks) const;
+  void send_ring(Ranks group, int members);
+  void send_all_to_all(Ranks group);
+  void send_by_switches(const Siblings& groups);
+  Census census_of(Ranks ranks) const;
   void send_between_switches(const Census& census, double bytes, std::size_t most);
   void send_around(const Census& census, std::size_t distance, double bytes);
-  void send(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in, double bytes);
-  void load_nics(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
-                 double bytes);
-  void load_switches(std::span<const std::uint32_t> out, std::span<const std::uint32_t> in,
-                     double bytes);
+  void send(std::span<const Nic> out, std::span<const Nic> in, double bytes);
+  void load_nics(std::span<const Nic> out, std::span<const Nic> in, double bytes);
+  void load_switches(std::span<const Nic> out, std::span<const Nic> in, double bytes);
+  void send_later(const Sent& sent);
   void route_between();
   int leaving_for(int from, int to) const;
   void add(std::span<const LinkUse> uses);
+  void add(const LinkUse& use);
   double finish();
 
   InterNodeKind kind_;
   int devices_ = 0, ranks_per_domain_ = 1;
   double out_of_domain_ = 0;  // seconds of a byte that every member sends
   Routes routes_;
-  Routes even_routes_;              // of what is counted by switches
-  bool counted_evenly_ = false;     // by those
-  std::vector<double> capacities_;  // by link
-  std::vector<std::size_t> first_nic_;
-  std::vector<std::uint32_t> nics_;     // of each rank
-  std::vector<std::int32_t> nic_link_;  // by vertex, of NICs: from the NIC to its switch
+  Routes even_routes_;                  // of what is counted by switches
+  bool counted_evenly_ = false;         // by those
+  std::vector<double> capacities_;      // by link
+  std::vector<std::size_t> first_nic_;  // by rank
+  std::vector<Nic> nics_;               // of each rank
   std::vector<double> load_;            // by link, bytes
+  std::vector<std::int32_t> loaded_;    // links with a load
   std::vector<LinkUse> uses_;
   std::vector<Sent> between_;
 };

@@ -247,29 +247,28 @@ void Routes::find_nearer_in_torus(std::uint32_t at, std::uint32_t target) {
 }
 
 // Half-way round goes forward from even places and back from odd ones, so that both are used.
-// Requires: at is not the target.
-const Routes::Step& Routes::first_dimension(std::uint32_t at, std::uint32_t target) const {
-  int here = static_cast<int>(place_[at]);
-  int there = static_cast<int>(place_[target]);
-  std::size_t first = std::size_t{place_[at]} * sides_.size() * 2;
-  auto side = sides_.begin();
-  for (; here % *side == there % *side; ++side) {
-    here /= *side;
-    there /= *side;
-    first += 2;
-  }
-  const int forward = (there % *side - here % *side + *side) % *side;
-  const bool tie = 2 * forward == *side;
-  const bool back = tie ? here % *side % 2 == 1 : 2 * forward > *side;
-  return steps_[neighbours_[first + (back ? 1 : 0)]];
-}
-
 void Routes::walk_torus(std::uint32_t from, std::uint32_t to, double share,
                         std::vector<LinkUse>& uses) {
-  for (std::uint32_t at = from; at != to;) {
-    const Step& step = first_dimension(at, to);
-    take(step, share, uses);
-    at = step.to;
+  const int there = static_cast<int>(place_[to]);
+  int at = static_cast<int>(place_[from]);
+  int stride = 1;
+  std::size_t dimension = 0;
+  for (const int side : sides_) {
+    const int start = at / stride % side;
+    const int forward = (there / stride % side - start + side) % side;
+    const bool tie = 2 * forward == side;
+    const bool back = tie ? start % 2 == 1 : 2 * forward > side;
+    const int step = back ? side - 1 : 1;
+    int here = start;
+    for (int hops = back ? side - forward : forward; hops > 0; --hops) {
+      const std::size_t place = static_cast<std::size_t>(at + (here - start) * stride);
+      take(steps_[neighbours_[(place * sides_.size() + dimension) * 2 + (back ? 1 : 0)]], share,
+           uses);
+      here = (here + step) % side;
+    }
+    at += (here - start) * stride;
+    stride *= side;
+    ++dimension;
   }
 }
 

@@ -74,7 +74,6 @@ class Routes {
   void spread_one(std::uint32_t from, std::uint32_t to, std::vector<LinkUse>& uses);
   void walk(std::uint32_t from, std::uint32_t to, std::uint64_t key, double share,
             std::vector<LinkUse>& uses);
-  const Step& first_dimension(std::uint32_t at, std::uint32_t target) const;
   void walk_torus(std::uint32_t from, std::uint32_t to, double share, std::vector<LinkUse>& uses);
 
   std::uint32_t group_of(std::uint32_t leaf) const { return place_[leaf] / leaves_per_group_; }

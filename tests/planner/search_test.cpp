@@ -4,6 +4,7 @@
 #include <atomic>
 #include <limits>
 
+#include "planner/baseline.h"
 #include "planner/planner.h"
 #include "planner/ranking.h"
 #include "tests/planner/jobs.h"
@@ -312,6 +313,16 @@ TEST(Search, StopsAtItsTimeLimit) {
       search_arbitrarily(small_moe_job(), {.threads = 1, .time_limit = Seconds(1e-9)});
   EXPECT_FALSE(result.optimal);
   EXPECT_LT(result.considered, result.space_size);
+}
+
+TEST(Search, HasTheRuleOfThumbAtLeastWhereItWasStopped) {
+  const PreparedJob job = prepare(small_moe_job());
+  const Evaluator evaluate = analytic_evaluator(job);
+  const SearchResult result = search(job, {.threads = 1, .time_limit = Seconds(1e-9)}, evaluate);
+  const auto known = rule_of_thumb(job, {}, evaluate);
+  ASSERT_TRUE(known && known->estimate.feasible);
+  ASSERT_FALSE(result.plans.empty());
+  EXPECT_LE(result.plans.front().estimate.step_time, known->estimate.step_time);
 }
 
 TEST(Search, IgnoresATimeLimitBeyondTheClock) {
