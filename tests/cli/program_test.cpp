@@ -443,7 +443,8 @@ std::filesystem::path long_search() {
     "cluster": { "node": "dgx-h100-80gb", "nodes": 2048 },
     "planner": { "rank_order": ["tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "cp-tp-ep-dp-pp",
                                 "cp-tp-ep-pp-dp", "tp-ep-cp-dp-pp", "tp-ep-dp-cp-pp",
-                                "ep-tp-cp-dp-pp", "ep-cp-tp-dp-pp"] },
+                                "ep-tp-cp-dp-pp", "ep-cp-tp-dp-pp"],
+                 "collective": ["ring", "double-binary-tree", "hierarchical", "nvls"] },
     "training": { "global_batch": 15360, "sequence_length": 4096 } })");
 }
 
