@@ -71,7 +71,7 @@ Expected<GroupSamples> measured_groups(const CalibrateOptions& options, Progress
                   fmt::format("{}", options.time_limit)};
   what.ranks = options.ranks;
   what.timeout = Seconds(std::max(60.0, options.time_limit));
-  what.described = [](int, std::int64_t) { return std::string("collectives"); };
+  what.words.described = [](int, std::int64_t) { return std::string("collectives"); };
   what.interrupted = was_interrupted;
   what.progress = [&progress](double fraction) { progress.show(kCollectiveShare * fraction); };
   auto launched = launch(what);

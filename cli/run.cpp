@@ -175,9 +175,8 @@ int run_rank_process(const RunOptions& options, const Question& question, const 
         save_rank(options, question, setting, board, why);
       });
   if (!result) return fail(result.error(), kMachineFailed);
-  if (!result->failure.empty()) {
-    return fail({fmt::format("rank {}", result->rank), result->failure}, kMachineFailed);
-  }
+  if (result->is_said) return kMachineFailed;
+  if (!result->failure.empty()) return fail({"", result->failure}, kMachineFailed);
   if (result->rank != 0 || result->boards.empty()) return kDone;
   std::vector<std::optional<Board>> boards;
   for (Board& board : result->boards) boards.emplace_back(std::move(board));
@@ -307,12 +306,10 @@ int supervise(const RunOptions& options, const Question& question, const Setting
   Progress progress("running");
   RankLaunch what{.command = options.arguments, .ranks = options.alone ? 1 : layout.ranks()};
   what.timeout = Seconds(options.timeout);
-  what.described = [&](int rank, std::int64_t number) {
-    return described_operation(*program, layout, rank, number);
-  };
+  what.words = words_of(*program, layout);
   what.interrupted = was_interrupted;
   what.progress = [&progress](double fraction) { progress.show(fraction); };
-  RankReporter reporter(what.described);
+  RankReporter reporter(what.words.described);
   if (options.watch) {
     what.looked = [&reporter](auto& boards) { reporter.look(boards); };
   }

@@ -7,19 +7,16 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <new>
 #include <utility>
 
 namespace trainyard {
 namespace {
 
-std::filesystem::path file_of(const std::filesystem::path& folder, int rank) {
-  return folder / fmt::format("rank-{}", rank);
-}
-
 std::size_t size_for(std::int64_t operations, std::int64_t steps) {
   return sizeof(BoardHead) + static_cast<std::size_t>(steps) * sizeof(StepRecord) +
-         static_cast<std::size_t>(operations) * sizeof(OperationRecord);
+         static_cast<std::size_t>(operations) * (sizeof(OperationRecord) + sizeof(Begun));
 }
 
 void* mapped(int file, std::size_t size) {
@@ -29,9 +26,13 @@ void* mapped(int file, std::size_t size) {
 
 }  // namespace
 
+std::filesystem::path Board::file_in(const std::filesystem::path& folder, int rank) {
+  return folder / fmt::format("rank-{}", rank);
+}
+
 Expected<Board> Board::create(const std::filesystem::path& folder, int rank,
                               std::int64_t operations, std::int64_t steps) {
-  const std::filesystem::path file = file_of(folder, rank);
+  const std::filesystem::path file = file_in(folder, rank);
   const std::filesystem::path temporary = file.string() + ".tmp";
   const std::size_t size = size_for(operations, steps);
   const int descriptor = ::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -50,6 +51,7 @@ Expected<Board> Board::create(const std::filesystem::path& folder, int rank,
   head->process = getpid();
   head->operations = operations;
   head->steps = steps;
+  std::uninitialized_value_construct_n(board.begun(), operations);
   gethostname(head->host.data(), head->host.size() - 1);
   if (::rename(temporary.c_str(), file.c_str()) != 0) {
     return failure(file.string(), fmt::format("cannot be written: {}", std::strerror(errno)));
@@ -58,7 +60,7 @@ Expected<Board> Board::create(const std::filesystem::path& folder, int rank,
 }
 
 std::optional<Board> Board::open(const std::filesystem::path& folder, int rank) {
-  const int descriptor = ::open(file_of(folder, rank).c_str(), O_RDWR | O_CLOEXEC);
+  const int descriptor = ::open(file_in(folder, rank).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return std::nullopt;
   struct stat status {};
   void* memory = nullptr;
@@ -91,9 +93,13 @@ Board::~Board() {
   if (memory_ != nullptr) munmap(memory_, size_);
 }
 
-OperationRecord* Board::operations() {
-  return at<OperationRecord>(sizeof(BoardHead) +
-                             static_cast<std::size_t>(head().steps) * sizeof(StepRecord));
+std::size_t Board::operations_offset() const {
+  return sizeof(BoardHead) + static_cast<std::size_t>(head().steps) * sizeof(StepRecord);
+}
+
+std::size_t Board::begun_offset() const {
+  return operations_offset() +
+         static_cast<std::size_t>(head().operations) * sizeof(OperationRecord);
 }
 
 }  // namespace trainyard

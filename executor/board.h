@@ -6,8 +6,10 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "executor/cpu/transport.h"
 #include "executor/rank_executor.h"
@@ -29,7 +31,9 @@ enum class RankState : std::int32_t {
 struct BoardHead {
   std::atomic<RankState> state{RankState::absent};
   std::atomic<RankCall> call{RankCall::none};
-  std::atomic<std::int64_t> operation{-1};  // of the rank's list: handed over last
+  // Of the rank's list: handed over last; as many as there are: the step's end. Below 0: the step
+  // has not begun.
+  std::atomic<std::int64_t> operation{-1};
   // Of a device, which works on when it was given more: what it is at, one of each stream, the
   // first ones first; −1: none.
   std::array<std::atomic<std::int64_t>, 4> under_way{-1, -1, -1, -1};
@@ -56,12 +60,16 @@ struct OperationRecord {
   double begin = 0, end = 0;  // s, of the last step
   double total = 0;           // s, over the measured steps
 };
+// Of an operation: steps in which the rank, or its device, has begun it. Whoever is to meet the
+// rank there knows by this whether it has come.
+using Begun = std::atomic<std::int64_t>;
 
 class Board {
  public:
   // Of a rank in `folder`; the error says what the folder lacks.
   static Expected<Board> create(const std::filesystem::path& folder, int rank,
                                 std::int64_t operations, std::int64_t steps);
+  static std::filesystem::path file_in(const std::filesystem::path& folder, int rank);
   // Nothing yet: not found, or not written in full.
   static std::optional<Board> open(const std::filesystem::path& folder, int rank);
 
@@ -75,19 +83,27 @@ class Board {
   BoardHead& head() { return *static_cast<BoardHead*>(memory_); }
   const BoardHead& head() const { return *static_cast<const BoardHead*>(memory_); }
   StepRecord* steps() { return at<StepRecord>(sizeof(BoardHead)); }
-  OperationRecord* operations();
+  OperationRecord* operations() { return at<OperationRecord>(operations_offset()); }
+  // By operation too.
+  Begun* begun() { return at<Begun>(begun_offset()); }
+  const Begun* begun() const { return at<Begun>(begun_offset()); }
   std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
 
  private:
   Board(void* memory, std::size_t size) : memory_(memory), size_(size) {}
   template <typename T>
-  T* at(std::size_t offset) {
+  T* at(std::size_t offset) const {
     return static_cast<T*>(static_cast<void*>(static_cast<char*>(memory_) + offset));
   }
+  std::size_t operations_offset() const;
+  std::size_t begun_offset() const;
 
   void* memory_ = nullptr;
   std::size_t size_ = 0;
 };
+
+// By rank. Nothing: it has not started, or lies on another host.
+using Boards = std::vector<std::optional<Board>>;
 
 // The message of a rank that stops because another one failed.
 inline constexpr std::string_view kAnotherRank = "another rank failed";

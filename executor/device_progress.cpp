@@ -1,12 +1,15 @@
 #include "executor/device_progress.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trainyard {
 
 void DeviceProgress::begin_step() {
   const std::lock_guard lock(mutex_);
   lanes_.clear();
+  begun_.clear();
+  ++steps_;
   next_ = 0;
 }
 
@@ -24,6 +27,7 @@ void DeviceProgress::ends(const Lane& lane, Backend::Event end) {
 bool DeviceProgress::has_ended(Handed& operation) {
   if (!operation.has_begun && reached_(operation.begin)) {
     operation.has_begun = true;
+    begun_.push_back(operation.number);
     ++done_;
   }
   if (!operation.has_begun || !operation.end || !reached_(*operation.end)) return false;
@@ -42,6 +46,8 @@ DeviceProgress::Look DeviceProgress::look() {
   }
   std::sort(found.under_way.begin(), found.under_way.end());
   found.done = done_;
+  found.steps = steps_;
+  found.begun = std::exchange(begun_, {});
   return found;
 }
 

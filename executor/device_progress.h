@@ -32,6 +32,9 @@ class DeviceProgress {
   void ends(const Lane& lane, Backend::Event end);
 
   struct Look {
+    std::int64_t steps = 0;               // begun
+    std::vector<std::int64_t> begun;      // operations of the last of them that were not found so
+                                          // before
     std::int64_t done = 0;                // events that were found reached since the start
     std::vector<std::int64_t> under_way;  // operations of the step: of each lane at most one
   };
@@ -49,7 +52,8 @@ class DeviceProgress {
   std::function<bool(Backend::Event)> reached_;
   std::mutex mutex_;
   std::map<Lane, std::deque<Handed>> lanes_;  // without those that were found done
-  std::int64_t next_ = 0, done_ = 0;
+  std::vector<std::int64_t> begun_;           // since the last look
+  std::int64_t steps_ = 0, next_ = 0, done_ = 0;
 };
 
 }  // namespace trainyard

@@ -46,9 +46,9 @@ EndWatch::EndWatch(const sigset_t& signals, std::function<void()> leave)
       const std::lock_guard lock(state->mutex);
       if (signal > 0) state->end("the rank was told to end", 128 + signal);
       if (!state->hangs()) continue;
-      const std::string sentence = state->rank->hanging();
-      fmt::print(stderr, "trainyard: {}\n", sentence);
-      state->end(sentence, kFailed);
+      const Verdict verdict = state->rank->hanging();
+      if (verdict.is_own) fmt::print(stderr, "trainyard: {}\n", verdict.sentence);
+      state->end(verdict.sentence, kFailed);
     }
   }).detach();
 }

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/host_boards.h"
 #include "model/units.h"
 
 namespace trainyard {
@@ -17,8 +18,8 @@ struct WatchedRank {
   // Another number each time that it is asked while the rank goes on; nothing: the rank waits for
   // as long as another one works.
   std::function<std::optional<std::int64_t>()> beats;
-  std::optional<Seconds> timeout;        // nothing: a supervisor has it
-  std::function<std::string()> hanging;  // the sentence when it is over
+  std::optional<Seconds> timeout;    // nothing: a supervisor has it
+  std::function<Verdict()> hanging;  // when it is over
   std::function<void(const std::string& why)> save;
 };
 

@@ -92,6 +92,7 @@ void RankExecutor::begin_step(std::int64_t batch) {
 Expected<StepOutcome> RankExecutor::step(std::int64_t number, std::int64_t batch, Watch& watch) {
   begin_step(batch);
   if (auto ran = run(number, batch, watch); !ran) return tl::unexpected(ran.error());
+  watch.ends_step(static_cast<std::int64_t>(ends_.size()));
   if (auto done = backend_.synchronise(); !done) return tl::unexpected(done.error());
   StepOutcome done = outcome();
   done.skipped = loss_scale_.skipped(done.squared_norm);

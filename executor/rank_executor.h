@@ -21,6 +21,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
   virtual ~Watch() = default;
   virtual void begins(std::int64_t number, const IssuedOperation& issued) = 0;
+  // All operations of a step were handed over, so many.
+  virtual void ends_step(std::int64_t /*operations*/) {}
   // Between operations, of work that takes its time: a tensor, or much of a large one, was filled,
   // read or compared.
   virtual void goes_on() {}

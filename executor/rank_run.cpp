@@ -12,18 +12,36 @@
 namespace trainyard {
 namespace {
 
-class BoardWatch final : public Watch {
+// Of work that is none of the program's.
+class BeatingWatch : public Watch {
  public:
-  BoardWatch(Board& board, bool counts_only) : head_(board.head()), counts_only_(counts_only) {}
-  void begins(std::int64_t number, const IssuedOperation&) override {
-    if (!counts_only_) head_.operation.store(number, std::memory_order_relaxed);
-    goes_on();
-  }
+  explicit BeatingWatch(BoardHead& head) : head_(head) {}
+  void begins(std::int64_t, const IssuedOperation&) override { goes_on(); }
   void goes_on() override { head_.beats.fetch_add(1, std::memory_order_relaxed); }
+
+ protected:
+  BoardHead& head() { return head_; }
 
  private:
   BoardHead& head_;
-  bool counts_only_;
+};
+
+// Writes on the board what the rank hands over. What a device begins, that writes itself.
+class BoardWatch final : public BeatingWatch {
+ public:
+  BoardWatch(Board& board, bool runs_later)
+      : BeatingWatch(board.head()), begun_(runs_later ? nullptr : board.begun()) {}
+  void begins(std::int64_t number, const IssuedOperation&) override {
+    head().operation.store(number, std::memory_order_relaxed);
+    if (begun_ != nullptr) {
+      begun_[number].store(head().steps_done + 1, std::memory_order_relaxed);
+    }
+    goes_on();
+  }
+  void ends_step(std::int64_t operations) override { head().operation = operations; }
+
+ private:
+  Begun* begun_;
 };
 
 // Writes on the board what a device is at, for as long as it lives: the rank's own thread may be in
@@ -31,8 +49,8 @@ class BoardWatch final : public Watch {
 class PublishedProgress {
  public:
   PublishedProgress(const Program& program, int stage, Backend& backend, DeviceProgress& progress,
-                    BoardHead& head)
-      : progress_(progress), head_(head) {
+                    Board& board)
+      : progress_(progress), head_(board.head()), begun_(board.begun()) {
     if (!backend.runs_later()) return;
     for (const IssuedOperation issued : operations_of(program, stage)) {
       computes_.push_back(!is_communication(issued.operation->kind));
@@ -50,6 +68,7 @@ class PublishedProgress {
 
   void publish() {
     const DeviceProgress::Look look = progress_.look();
+    for (const std::int64_t number : look.begun) begun_[number] = look.steps;
     for (std::size_t i = 0; i < head_.under_way.size(); ++i) {
       head_.under_way[i] = i < look.under_way.size() ? look.under_way[i] : -1;
     }
@@ -61,6 +80,7 @@ class PublishedProgress {
 
   DeviceProgress& progress_;
   BoardHead& head_;
+  Begun* begun_;
   std::vector<bool> computes_;  // by operation of the rank's list
   std::int64_t done_ = 0;
   std::jthread thread_;
@@ -81,10 +101,10 @@ class RankRun {
         transport_(transport),
         board_(board),
         backend_(backend),
-        watch_(board, false),
+        watch_(board, backend.runs_later()),
         executor_(setting, program, layout, transport.rank(), backend, watch_),
         published_(program, layout.coordinates(transport.rank()).stage, backend,
-                   executor_.progress(), board.head()) {}
+                   executor_.progress(), board) {}
 
   Expected<void> run() {
     if (plan_.verify) {
@@ -108,7 +128,7 @@ class RankRun {
     board_.head().state = RankState::unsharded;
     std::string bytes;
     if (transport_.rank() == 0) {
-      BoardWatch watch(board_, true);
+      BeatingWatch watch(board_.head());
       const auto run = run_unsharded(setting_, {plan_.all_steps(), plan_.same_batch}, watch);
       if (!run) return tl::unexpected(run.error());
       bytes = packed(*run);
@@ -149,19 +169,23 @@ class RankRun {
     }
     board_.head().peak_bytes = backend_.peak().value();
     board_.head().reserved_bytes = backend_.reserved().value();
-    board_.head().steps_done.store(number + 1);
+    board_.head().operation = -1;
+    board_.head().steps_done = number + 1;
   }
 
   // Of the first step that was taken.
   Expected<void> compare_gradients(int number) {
     compared_ = true;
+    board_.head().state = RankState::comparing;
     const StepRecord& first = board_.steps()[number];
     const Tolerance tolerance = tolerance_of(setting_);
     note(scalar_difference("loss", first.loss, expected_.losses[expected_.first_taken],
                            tolerance.loss));
     note(scalar_difference("gradient norm", first.gradient_norm, expected_.first_norm(),
                            tolerance.norm));
-    return compare_held(Compared::gradients, executor_.gradients());
+    auto done = compare_held(Compared::gradients, executor_.gradients());
+    board_.head().state = RankState::running;
+    return done;
   }
 
   Expected<void> compare_held(Compared what, const std::vector<HeldTensor>& held) {

@@ -12,9 +12,10 @@
 #include <utility>
 
 #include "executor/cpu/socket_transport.h"
+#include "executor/diagnosis.h"
 #include "executor/end_watch.h"
+#include "executor/host_boards.h"
 #include "executor/supervisor.h"
-#include "executor/whereabouts.h"
 #include "model/program/check.h"
 #include "model/program/lower.h"
 #ifdef TRAINYARD_HAS_MPI
@@ -80,8 +81,15 @@ class BoardFolder {
   fs::path path_;
 };
 
+// Out of the boards of its host when it is done.
+struct Leaving {
+  HostBoards& host;
+  ~Leaving() { host.leave(); }
+};
+
 struct RankWorld {
   const Started& started;
+  HostBoards& host;
   const Setting& setting;
   const RunPlan& plan;
   const SaveBoard& save;
@@ -100,21 +108,22 @@ bool is_under_mpi() {
 // While it lives, a rank that is told to end or that hangs saves its board.
 class Watched {
  public:
-  Watched(const RankWorld& world, const Program& program, const RankLayout& layout, Board& board)
-      : ends_(world.ends) {
+  Watched(const RankWorld& world, const RunWords& words, Board& board) : ends_(world.ends) {
     BoardHead& head = board.head();
     WatchedRank rank;
     if (!world.started.folder) rank.timeout = world.plan.timeout;
     // The others wait for rank 0 while it trains the network alone.
-    rank.beats = [&head]() -> std::optional<std::int64_t> {
+    rank.beats = [&head, &host = world.host]() -> std::optional<std::int64_t> {
       if (head.state == RankState::unsharded && head.rank != 0) return std::nullopt;
-      return head.beats + static_cast<std::int64_t>(head.state.load());
+      return head.beats + static_cast<std::int64_t>(head.state.load()) + host.beats();
     };
-    rank.hanging = [&] {
-      return sentence_of(head, not_gone_on(world.plan.timeout),
-                         [&](int of, std::int64_t operation) {
-                           return described_operation(program, layout, of, operation);
-                         });
+    rank.hanging = [&world, &words, &head] {
+      const auto seen = world.host.said_of([&](const Boards& boards) {
+        return standstill_of(boards, words, world.plan.timeout).value_or("");
+      });
+      return world.host.agree_on(
+          !seen.empty() ? seen
+                        : sentence_of(head, not_gone_on(world.plan.timeout), words.described));
     };
     rank.save = [&](const std::string& why) {
       head.state = RankState::terminated;
@@ -130,23 +139,52 @@ class Watched {
   EndWatch& ends_;
 };
 
+// Why a rank ends that has failed. A peer that was killed is found dead a moment after its
+// connections are closed; what it was at, its board says.
+std::string why_failed(HostBoards& host, const RunWords& words, const BoardHead& head,
+                       std::string_view message) {
+  constexpr std::chrono::milliseconds kLook{20};
+  constexpr int kLooks = 50;
+  for (int i = 0; i < kLooks && message.ends_with(kHasGone); ++i) {
+    const std::string dead =
+        host.said_of([&](const Boards& boards) { return death_of(boards, words).value_or(""); });
+    if (!dead.empty()) return dead;
+    std::this_thread::sleep_for(kLook);
+  }
+  return sentence_of(head, message, words.described);
+}
+
 Expected<RankResult> run_on(const RankWorld& world, const Program& program,
                             const RankLayout& layout, Transport& transport, Board& board) {
-  const Watched watched(world, program, layout, board);
+  const RunWords words = words_of(program, layout);
+  const Leaving leaving{world.host};
+  const Watched watched(world, words, board);
+  const bool is_watched = world.started.folder.has_value();
   RankResult result{.rank = transport.rank()};
-  auto done = run_rank(world.setting, world.plan, program, layout, transport, board);
-  if (!done) result.failure = done.error().message;
-  if (world.started.folder) return result;
-  if (!done) {
-    world.save(board, fmt::format("rank {}: {}", result.rank, result.failure));
+  Expected<void> done;
+  if (!is_watched && transport.ranks() > 1 && world.plan.alone < 0) {
+    done = world.host.join(transport, Board::file_in(world.folder.path(), result.rank));
+  }
+  if (done) done = run_rank(world.setting, world.plan, program, layout, transport, board);
+  if (is_watched) {
+    if (!done) result.failure = fmt::format("rank {}: {}", result.rank, done.error().message);
     return result;
   }
-  auto boards = collected(transport, board);
-  if (!boards) {
-    world.save(board, fmt::format("rank {}: {}", result.rank, boards.error().message));
-    return tl::unexpected(boards.error());
+  if (done) {
+    auto boards = collected(transport, board);
+    if (boards) result.boards = *std::move(boards);
+    if (!boards) done = tl::unexpected(boards.error());
   }
-  result.boards = *std::move(boards);
+  if (done) return result;
+  const std::string& message = done.error().message;
+  result.failure = why_failed(world.host, words, board.head(), message);
+  result.is_said = message == kAnotherRank;
+  if (!result.is_said) {
+    Verdict verdict = world.host.agree_on(result.failure);
+    result.failure = std::move(verdict.sentence);
+    result.is_said = !verdict.is_own;
+  }
+  world.save(board, result.failure);
   return result;
 }
 
@@ -183,12 +221,15 @@ constexpr int kRankFailed = 3;  // exit status, as of every run whose machine fa
 // for them, and they for this rank. One that fails with another leaves the sentence to that one.
 Expected<RankResult> ended(const MpiWorld& mpi, const RankWorld& world,
                            Expected<RankResult> result) {
-  const std::string failed = result ? result->failure
-                             : result.error().where.empty()
-                                 ? result.error().message
-                                 : result.error().where + ": " + result.error().message;
-  if (failed.empty() || failed == kAnotherRank || world.started.folder) return result;
-  fmt::print(stderr, "trainyard: rank {}: {}\n", mpi.rank(), failed);
+  if (world.started.folder) return result;
+  if (result && (result->failure.empty() || result->is_said)) return result;
+  if (result) {
+    fmt::print(stderr, "trainyard: {}\n", result->failure);
+  } else {
+    const Error& error = result.error();
+    fmt::print(stderr, "trainyard: rank {}: {}{}{}\n", mpi.rank(), error.where,
+               error.where.empty() ? "" : ": ", error.message);
+  }
   world.folder.remove();
   MpiWorld::abort(kRankFailed);
   return result;
@@ -240,11 +281,13 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
   if (auto checked = check(*program, layout); !checked) return tl::unexpected(checked.error());
   const BoardFolder folder(started);
   const bool others_save = !started.folder && is_under_mpi();
-  EndWatch ends(signals, [remove = folder.remover(), others_save] {
+  const auto host = std::make_shared<HostBoards>();
+  EndWatch ends(signals, [remove = folder.remover(), host, others_save] {
+    host->leave();
     remove();
     if (others_save) std::this_thread::sleep_for(kOthersSave);
   });
-  const RankWorld world{started, setting, plan, save, folder, ends};
+  const RankWorld world{started, *host, setting, plan, save, folder, ends};
   const auto board_of = [&](int rank) {
     const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
     const int place = plan.alone >= 0 ? 0 : rank;

@@ -23,7 +23,8 @@ std::optional<Error> wrong_environment();
 // boards of all.
 struct RankResult {
   std::vector<Board> boards;
-  std::string failure;  // of this rank
+  std::string failure;   // of this rank
+  bool is_said = false;  // another rank of this host has said what is wrong
   int rank = 0;
 };
 // Keeps what a rank has measured when it ends before the others, and why it does.

@@ -16,6 +16,8 @@
 #include <thread>
 #include <utility>
 
+#include "executor/process_state.h"
+
 namespace trainyard {
 namespace {
 
@@ -115,16 +117,6 @@ int start(const RankLaunch& what, const Folders& folders) {
   return child;
 }
 
-// A process that has ended and that nobody has asked about counts as gone.
-bool is_zombie(int process) {
-  std::ifstream file(fmt::format("/proc/{}/stat", process));
-  std::string text;
-  std::getline(file, text);
-  const auto end = text.rfind(')');
-  return end != std::string::npos && end + 2 < text.size() &&
-         (text[end + 2] == 'Z' || text[end + 2] == 'X');
-}
-
 // Why nothing can be written into a folder; empty where it can.
 std::string no_room(const fs::path& folder) {
   constexpr off_t kEnough = 1 << 20;  // bytes; the board of a rank has some thousand
@@ -141,50 +133,18 @@ std::string no_room(const fs::path& folder) {
 
 class Diagnosis {
  public:
-  Diagnosis(const RankLaunch& what, const std::vector<std::optional<Board>>& boards,
-            const fs::path& folder)
+  Diagnosis(const RankLaunch& what, const Boards& boards, const fs::path& folder)
       : what_(what), boards_(boards), folder_(folder) {}
 
-  // A rank that says so itself: the one at fault, not one that fails with it.
-  std::optional<std::string> failed() const {
-    std::optional<std::string> other;
-    for (const auto& board : boards_) {
-      if (!board || board->head().state != RankState::failed) continue;
-      const std::string_view message = board->head().message.data();
-      if (message != kAnotherRank) return sentence(*board, message);
-      other = sentence(*board, message);
-    }
-    return other;
-  }
-
-  // A rank that was killed; else those that were told to end, for which a launcher tells the others
-  // to end too.
-  std::optional<std::string> dead() const {
-    const Board* first = nullptr;
-    int told = 0;
-    for (const auto& board : boards_) {
-      // The process first: it may end, done, between the two looks.
-      if (!board || is_alive(board->head().process)) continue;
-      const RankState state = board->head().state;
-      if (!has_ended(state)) return sentence(*board, "was killed");
-      if (state != RankState::terminated) continue;
-      if (told++ == 0) first = &*board;
-    }
-    if (first == nullptr) return std::nullopt;
-    return sentence(
-        *first, told == 1 ? "was told to end (SIGTERM)" : "and others were told to end (SIGTERM)");
-  }
+  std::optional<std::string> failed() const { return failure_of(boards_, what_.words); }
+  std::optional<std::string> dead() const { return death_of(boards_, what_.words); }
 
   std::string hanging() const {
-    const Board* latest = nullptr;
     for (int rank = 0; rank < what_.ranks; ++rank) {
-      const auto& board = boards_[static_cast<std::size_t>(rank)];
-      if (!board) return never_started(rank);
-      if (has_ended(board->head().state)) continue;
-      if (latest == nullptr || is_behind(board->head(), latest->head())) latest = &*board;
+      if (!boards_[static_cast<std::size_t>(rank)]) return never_started(rank);
     }
-    if (latest == nullptr) return "the ranks are done and their launcher does not end";
-    return sentence(*latest, not_gone_on(what_.timeout));
+    const auto sentence = standstill_of(boards_, what_.words, what_.timeout);
+    return sentence ? *sentence : "the ranks are done and their launcher does not end";
   }
 
   // The launcher has ended by itself.
@@ -195,15 +155,7 @@ class Diagnosis {
     return "the launcher of the ranks ended before them" + output();
   }
 
-  static bool has_ended(RankState state) {
-    return state == RankState::done || state == RankState::failed || state == RankState::terminated;
-  }
-
  private:
-  std::string sentence(const Board& board, std::string_view happened) const {
-    return sentence_of(board.head(), happened, what_.described);
-  }
-
   std::string never_started(int rank) const {
     const std::string full = no_room(folder_);
     return fmt::format("rank {} of {} never started{}", rank, what_.ranks,
@@ -221,7 +173,7 @@ class Diagnosis {
   }
 
   const RankLaunch& what_;
-  const std::vector<std::optional<Board>>& boards_;
+  const Boards& boards_;
   const fs::path& folder_;
 };
 
@@ -345,8 +297,6 @@ class Supervision {
 };
 
 }  // namespace
-
-bool is_alive(int process) { return ::kill(process, 0) == 0 && !is_zombie(process); }
 
 Expected<Launched> launch(const RankLaunch& what) {
   const Folders folders;

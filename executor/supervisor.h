@@ -3,8 +3,7 @@
 // happens no process is left over, and what was measured is on the boards.
 //
 // One host: ranks are started by mpirun (a single rank directly). A rank hangs when no rank has
-// begun an operation for the timeout; the culprit is the one that computes while the others wait
-// for it, or that is furthest behind.
+// begun an operation for the timeout; the culprit is who the others wait for (diagnosis.h).
 #pragma once
 
 #include <filesystem>
@@ -13,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/whereabouts.h"
+#include "executor/diagnosis.h"
 
 namespace trainyard {
 
@@ -24,25 +23,20 @@ struct RankLaunch {
   std::vector<std::string> command;  // of a rank: program and arguments
   int ranks = 1;
   Seconds timeout{60};
-  // "all-reduce over the tensor group of layer 3, …": an operation of a rank's list.
-  DescribeOperation described;
+  RunWords words;
   std::function<bool()> interrupted;
   std::function<void(double fraction)> progress;
   // Many times a second, with what the ranks have published; may be empty.
-  std::function<void(std::vector<std::optional<Board>>& boards)> looked;
+  std::function<void(Boards& boards)> looked;
 };
 
 struct Launched {
-  std::vector<std::optional<Board>> boards;  // by rank; nothing: it never started
-  std::string failure;                       // one sentence; empty: every rank is done
+  Boards boards;
+  std::string failure;  // one sentence; empty: every rank is done
   bool interrupted = false;
 };
 
 // The error: nothing could be started at all.
 Expected<Launched> launch(const RankLaunch& what);
-
-// Whether a process is there and has not ended; one that has and that nobody has asked about is
-// not.
-bool is_alive(int process);
 
 }  // namespace trainyard

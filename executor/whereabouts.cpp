@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace trainyard {
 
 std::string described_operation(const Program& program, const RankLayout& layout, int rank,
@@ -27,34 +25,33 @@ bool computes(const BoardHead& head) {
   return head.under_way[0] >= 0 ? head.computes.load() : head.call == RankCall::none;
 }
 
-bool is_behind(const BoardHead& a, const BoardHead& b) {
-  if (computes(a) != computes(b)) return computes(a);
-  return std::pair(a.steps_done.load(), operations_at(a)) <
-         std::pair(b.steps_done.load(), operations_at(b));
-}
-
-std::string sentence_of(const BoardHead& head, std::string_view happened,
-                        const DescribeOperation& describe) {
-  std::string text = fmt::format("rank {} on {} {}: ", head.rank, head.host.data(), happened);
+std::string place_of(const BoardHead& head, const DescribeOperation& describe) {
+  std::string text;
   switch (head.state.load()) {
     case RankState::starting:
-      return text + "before its first step";
+      return "before its first step";
     case RankState::unsharded:
-      text += "while the network is trained on one rank, to compare with";
+      text = "while the network is trained on one rank, to compare with";
       break;
     case RankState::comparing:
-      text += "comparing weights";
+      text = "comparing with the network on one rank";
       break;
     default:
       std::string at;
       for (const std::int64_t operation : operations_at(head)) {
         at += (at.empty() ? "" : " and ") + describe(head.rank, operation);
       }
-      text += fmt::format("step {}, {}", head.steps_done.load(),
-                          at.empty() ? "before its first operation" : at);
+      text = fmt::format("step {}, {}", head.steps_done.load(),
+                         at.empty() ? "before its first operation" : at);
   }
   const std::string_view call = name_of(head.call.load());
   return call.empty() ? text : fmt::format("{}, in {}", text, call);
+}
+
+std::string sentence_of(const BoardHead& head, std::string_view happened,
+                        const DescribeOperation& describe) {
+  return fmt::format("rank {} on {} {}: {}", head.rank, head.host.data(), happened,
+                     place_of(head, describe));
 }
 
 std::string not_gone_on(Seconds timeout) {

@@ -23,14 +23,11 @@ std::vector<std::int64_t> operations_at(const BoardHead& head);
 // where none is under way, or without a device, the rank itself is in no call that waits for
 // others.
 bool computes(const BoardHead& head);
-// Of two ranks that hang, whether `a` keeps `b` waiting: who computes does, and among those who do
-// or do not the one with least done. Numbers of operations say little between stages, whose lists
-// differ.
-bool is_behind(const BoardHead& a, const BoardHead& b);
 
 using DescribeOperation = std::function<std::string(int rank, std::int64_t operation)>;
-// "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce"; "… and …" where streams are
-// at several.
+// "step 3, all-reduce of …, in all-reduce"; "… and …" where streams are at several.
+std::string place_of(const BoardHead& head, const DescribeOperation& describe);
+// "rank 1 on host `happened`: step 3, all-reduce of …, in all-reduce".
 std::string sentence_of(const BoardHead& head, std::string_view happened,
                         const DescribeOperation& describe);
 // What `happened` to a rank that hangs.

@@ -491,7 +491,7 @@ class SocketTransport final : public Transport {
   }
 
   Expected<void> gone(int peer) const {
-    return failure("", fmt::format("{} failed: rank {} has gone", name_of(call_.load()), peer));
+    return failure("", fmt::format("{} failed: rank {} {}", name_of(call_.load()), peer, kHasGone));
   }
 
   // Sends and receives what goes; waits at most so many milliseconds for that (−1: for ever).

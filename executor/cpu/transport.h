@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/expected.h"
@@ -30,6 +31,9 @@ enum class RankCall : std::uint8_t {
   wait,
 };
 std::string_view name_of(RankCall call);  // "all-reduce"; empty: none
+
+// How the error of a call ends whose peer has closed its connection.
+inline constexpr std::string_view kHasGone = "has gone";
 
 enum class RingWay { on, back };
 

@@ -20,12 +20,15 @@ TEST(Board, ShowsWhatTheRankWroteToWhoeverOpensIt) {
   board->head().operation = 7;
   board->steps()[1].loss = 2.5;
   board->operations()[9].total = 0.25;
+  board->begun()[9] = 5;
   auto seen = Board::open(testing::TempDir(), 3);
   ASSERT_TRUE(seen);
   EXPECT_EQ(seen->head().process, getpid());
   EXPECT_EQ(seen->head().operation, 7);
   EXPECT_EQ(seen->steps()[1].loss, 2.5);
   EXPECT_EQ(seen->operations()[9].total, 0.25);
+  EXPECT_EQ(seen->begun()[9], 5);
+  EXPECT_EQ(seen->begun()[8], 0);
   EXPECT_FALSE(Board::open(testing::TempDir(), 4));
 }
 

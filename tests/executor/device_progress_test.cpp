@@ -59,6 +59,20 @@ TEST(DeviceProgress, IsAtOneOperationOfEachLaneInTheirOrder) {
   EXPECT_EQ(device.progress.look().under_way, (Operations{0, 2}));
 }
 
+// Whoever meets the rank there asks which have begun; each is told once.
+TEST(DeviceProgress, TellsWhatHasBegunInWhichStep) {
+  FakeDevice device;
+  device.progress.begin_step();
+  for (const Lane& lane : {kComputeLane, kCommunicationLane}) device.hands_over(lane);
+  device.events = {0};
+  EXPECT_EQ(device.progress.look().begun, Operations{0});
+  device.events = {0, 1, 2};
+  EXPECT_EQ(device.progress.look().begun, Operations{1});
+  EXPECT_TRUE(device.progress.look().begun.empty());
+  device.progress.begin_step();
+  EXPECT_EQ(device.progress.look().steps, 2);
+}
+
 // The host is in a call of an operation that it has not handed over in full.
 TEST(DeviceProgress, IsAtWhatIsStillHandedOver) {
   FakeDevice device;
@@ -100,40 +114,19 @@ TEST(Whereabouts, NamesWhatADeviceIsAtInsteadOfWhatWasHandedOverLast) {
   EXPECT_EQ(operations_at(head), (Operations{4, 6}));
 }
 
-// Under NCCL the host of both is in no call. The second stage, in a receive early in its list,
-// waits for the first, which hangs in a computation late in its own.
-TEST(Whereabouts, TakesWhoHangsInAComputationForBehindWhoWaitsInAReceive) {
-  BoardHead computing, waiting;
-  computing.steps_done = waiting.steps_done = 3;
-  computing.under_way[0] = 38;  // a message that left, waiting too
-  computing.under_way[1] = 40;
-  computing.computes = true;
-  waiting.under_way[0] = 2;
-  EXPECT_TRUE(is_behind(computing, waiting));
-  EXPECT_FALSE(is_behind(waiting, computing));
-  waiting.steps_done = 2;
-  EXPECT_TRUE(is_behind(computing, waiting));
-}
-
-TEST(Whereabouts, TakesWhoHasDoneLessForBehindWhereNobodyOrEverybodyComputes) {
-  BoardHead first, second;
-  first.under_way[0] = 2;
-  second.under_way[0] = 40;
-  for (const bool both : {false, true}) {
-    first.computes = second.computes = both;
-    EXPECT_TRUE(is_behind(first, second));
-    EXPECT_FALSE(is_behind(second, first));
-  }
-}
-
-// Without a device, or where it has nothing under way, it is the host that computes or waits.
-TEST(Whereabouts, KnowsARankWithoutADeviceByItsCall) {
-  BoardHead computing, waiting;
-  computing.operation = 40;
-  waiting.operation = 2;
-  waiting.call = RankCall::receive;
-  EXPECT_TRUE(is_behind(computing, waiting));
-  EXPECT_FALSE(is_behind(waiting, computing));
+// A device's rank is in what its streams are in, whatever call the host is in; without a device, or
+// where it has nothing under way, it is the host that computes or waits.
+TEST(Whereabouts, KnowsWhetherARankComputes) {
+  BoardHead head;
+  EXPECT_TRUE(computes(head));
+  head.call = RankCall::receive;
+  EXPECT_FALSE(computes(head));
+  head.under_way[0] = 38;
+  head.computes = true;
+  EXPECT_TRUE(computes(head));
+  head.computes = false;
+  head.call = RankCall::none;
+  EXPECT_FALSE(computes(head));
 }
 
 }  // namespace

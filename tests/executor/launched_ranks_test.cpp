@@ -118,8 +118,9 @@ TEST(LaunchedRanks, EndsARankThatHasNotGoneOnWhereThereIsNoSupervisor) {
   kill(ranks[1].process(), SIGSTOP);
   EXPECT_EQ(ranks[0].wait(), 3);
   const std::string error = ranks[0].error();
-  EXPECT_TRUE(error.starts_with("trainyard: rank 0 on ")) << error;
-  EXPECT_NE(error.find("has not gone on for 4 s: step "), std::string::npos) << error;
+  EXPECT_TRUE(error.starts_with("trainyard: rank 1 on ")) << error;
+  EXPECT_NE(error.find(" is stopped and has not gone on for 4 s: step "), std::string::npos)
+      << error;
   EXPECT_EQ(lines_of(error).size(), 1U) << error;
   expect_saved(0, "has not gone on for 4 s: step ");
 }
@@ -129,8 +130,11 @@ TEST(LaunchedRanks, SavesWhatARankMeasuredWhosePeerIsKilled) {
   ASSERT_TRUE(ranks.have_begun());
   kill(ranks[1].process(), SIGKILL);
   EXPECT_EQ(ranks[0].wait(), 3);
-  EXPECT_NE(ranks[0].error().find("rank 1 has gone"), std::string::npos) << ranks[0].error();
-  expect_saved(0, "rank 1 has gone");
+  const std::string error = ranks[0].error();
+  EXPECT_TRUE(error.starts_with("trainyard: rank 1 on ")) << error;
+  EXPECT_NE(error.find(" was killed: step "), std::string::npos) << error;
+  EXPECT_EQ(lines_of(error).size(), 1U) << error;
+  expect_saved(0, " was killed: step ");
 }
 
 TEST(LaunchedRanks, SavesARankThatIsInterruptedWhereThereIsNoSupervisor) {
@@ -141,19 +145,23 @@ TEST(LaunchedRanks, SavesARankThatIsInterruptedWhereThereIsNoSupervisor) {
   expect_saved(1, "the rank was told to end");
 }
 
-// Ranks of mpirun as their processes' boards say them.
-TEST(LaunchedRanks, EndsTheUsersOwnMpirunWhenARankHangs) {
+// Four ranks, of which three find out: one of them says it.
+TEST(LaunchedRanks, EndsTheUsersOwnMpirunWithOneSentenceWhenARankHangs) {
   const fs::path profile = scratch_folder() / "profile.json";
-  Running running(endless(tiny_scenario(kTwoStages, 2), profile), kMpirun);
-  const auto board = running.board(1);
-  ASSERT_TRUE(board);
-  ASSERT_TRUE(running.board(0));
-  kill(board->head().process, SIGSTOP);
-  EXPECT_EQ(running.wait(), 3);
-  EXPECT_NE(running.error().find("rank 0 on "), std::string::npos) << running.error();
-  EXPECT_NE(running.error().find("has not gone on for 4 s: step "), std::string::npos)
-      << running.error();
-  expect_saved(0, "has not gone on for 4 s: step ");
+  const std::string plan = R"("tensor_parallel": 2, "pipeline_parallel": 2)";
+  const std::string four = std::string(kMpirun).replace(std::string(kMpirun).rfind('2'), 1, "4");
+  for (const int rank : {3, 0}) {
+    Running running(endless(tiny_scenario(plan, 4), profile), four, fmt::format("-{}", rank));
+    const auto board = running.board(rank);
+    ASSERT_TRUE(board);
+    for (const int other : {0, 1, 2, 3}) ASSERT_TRUE(running.board(other));
+    kill(board->head().process, SIGSTOP);
+    EXPECT_EQ(running.wait(), 3);
+    const std::string error = running.error();
+    EXPECT_TRUE(error.starts_with(fmt::format("trainyard: rank {} on ", rank))) << error;
+    EXPECT_EQ(error.find("trainyard: ", 1), std::string::npos) << error;
+    expect_saved(3 - rank, "");
+  }
 }
 
 }  // namespace

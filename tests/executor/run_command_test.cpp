@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "executor/supervisor.h"
+#include "executor/process_state.h"
 #include "scenarios/rank_status.h"
 #include "tests/cli/program.h"
 #include "tests/executor/running.h"
@@ -227,17 +227,37 @@ TEST(RunCommand, NamesARankThatIsToldToEnd) {
       << running.error();
 }
 
-TEST(RunCommand, NamesARankThatHangs) {
+// Ranks of several plans, each stopped at a moment of its own: whatever it was at, and whatever the
+// others wait in, the sentence is about it.
+class HangingRun : public testing::TestWithParam<std::pair<const char*, const char*>> {};
+
+TEST_P(HangingRun, NamesTheRankThatIsStopped) {
   const fs::path profile = scratch_folder() / "profile.json";
-  Running running(endless(tiny_scenario(kTwoStages, 2), profile));
-  const auto victim = running.board(1);
-  ASSERT_TRUE(victim);
-  std::vector<int> processes = {running.board(0)->head().process, victim->head().process};
-  kill(victim->head().process, SIGSTOP);
-  expect_ended(running, processes, profile, 3);
-  EXPECT_NE(running.error().find("has not gone on for 4 s: step "), std::string::npos)
-      << running.error();
+  for (const int rank : {0, 3, 1, 2}) {
+    Running running(endless(tiny_scenario(GetParam().second, 4), profile));
+    const auto victim = running.board(rank);
+    ASSERT_TRUE(victim);
+    std::vector<int> processes;
+    for (const int each : {0, 1, 2, 3}) processes.push_back(running.board(each)->head().process);
+    std::this_thread::sleep_for(37ms * rank);
+    kill(victim->head().process, SIGSTOP);
+    expect_ended(running, processes, profile, 3);
+    const std::string error = running.error();
+    EXPECT_TRUE(error.starts_with(fmt::format("trainyard: rank {} on ", rank))) << error;
+    EXPECT_NE(error.find(" is stopped and has not gone on for 4 s: step "), std::string::npos)
+        << error;
+    EXPECT_EQ(lines_of(error).size(), 1U) << error;
+  }
 }
+INSTANTIATE_TEST_SUITE_P(
+    Plans, HangingRun,
+    testing::Values(
+        std::pair("TensorAndData", R"("tensor_parallel": 2, "data_parallel": 2)"),
+        std::pair("OneForwardOneBackward", R"("pipeline_parallel": 4)"),
+        std::pair("Interleaved",
+                  R"("tensor_parallel": 2, "pipeline_parallel": 2, "virtual_stages": 2)"),
+        std::pair("ShardedRing", R"("data_parallel": 2, "context_parallel": 2, "zero_stage": 3)")),
+    [](const auto& plan) { return plan.param.first; });
 
 TEST(RunCommand, EndsEveryRankOnCtrlCAndSavesWhatWasMeasured) {
   const fs::path profile = scratch_folder() / "profile.json";
