@@ -145,16 +145,16 @@ class RankRun {
     auto loss = static_cast<float>(outcome->loss);
     auto done = transport_.all_reduce(Group::all, &loss, 1, Reduction::sum);
     if (!done) return done;
+    if (!std::isfinite(loss) && plan_.alone < 0) return no_number(outcome->loss);
     note(number, *outcome, static_cast<double>(loss));
-    if (std::isfinite(loss) || plan_.alone >= 0) {
-      const bool compares = plan_.verify && !compared_ && !outcome->skipped;
-      return compares ? compare_gradients(number) : Expected<void>{};
-    }
-    if (std::isfinite(outcome->loss)) return failure("", std::string(kAnotherRank));
-    return failure(
-        "",
-        fmt::format("has a loss of {} in step {}",
-                    std::isnan(outcome->loss) ? std::abs(outcome->loss) : outcome->loss, number));
+    const bool compares = plan_.verify && !compared_ && !outcome->skipped;
+    return compares ? compare_gradients(number) : Expected<void>{};
+  }
+
+  // `loss`: this rank's share of one that is none. Which step it is the board says.
+  static Expected<void> no_number(double loss) {
+    if (std::isfinite(loss)) return failure("", std::string(kAnotherRank));
+    return failure("", fmt::format("has a loss of {}", std::isnan(loss) ? std::abs(loss) : loss));
   }
 
   void note(int number, const StepOutcome& outcome, double loss) {

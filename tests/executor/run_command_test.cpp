@@ -407,8 +407,13 @@ TEST(RunCommand, StopsAtALossThatIsNoNumber) {
   const Ran ran = run_trainyard(fmt::format("run {} --steps 20 --learning-rate 1e38 -o {}",
                                             tiny_scenario(kTwoStages, 2), profile.string()));
   EXPECT_EQ(ran.status, 3);
+  // Steps of so large a rate leave weights of 1e38: the second loss is none. One step is named.
   EXPECT_NE(ran.err.find("has a loss of "), std::string::npos) << ran.err;
-  EXPECT_NE(read_text(profile).find("\"failure\""), std::string::npos);
+  EXPECT_NE(ran.err.find(": step 1, after its last operation"), std::string::npos) << ran.err;
+  EXPECT_EQ(ran.err.find("step "), ran.err.rfind("step ")) << ran.err;
+  const std::string text = read_text(profile);
+  EXPECT_NE(text.find("\"failure\""), std::string::npos);
+  EXPECT_EQ(text.find("\"loss\": "), text.rfind("\"loss\": "));  // of the step that was done
 }
 
 // By a link: a device would be lost where this fails.
