@@ -26,6 +26,7 @@
 #include "model/cost/memory.h"
 #include "model/cost/stage_parameters.h"
 #include "model/program/lower.h"
+#include "planner/request.h"
 #include "scenarios/output.h"
 #include "scenarios/readable.h"
 #include "scenarios/write_profile.h"
@@ -66,8 +67,7 @@ Descent descent_of(const Training& training, double learning_rate) {
 
 // The question of the smaller run, where that is asked for.
 Expected<Question> scaled_down(RunOptions& options, const Question& question, const Plan& plan) {
-  auto smaller = scale_down(question.job.job, question.scenario.plan.value_or(PlanRequest{}), plan,
-                            options.ranks);
+  auto smaller = scale_down(question.job.job, request_of(plan), plan, options.ranks);
   if (!smaller) return tl::unexpected(smaller.error());
   for (const std::string& change : smaller->changes) {
     fmt::print(stderr, "scaled down: {}\n", change);
@@ -78,8 +78,8 @@ Expected<Question> scaled_down(RunOptions& options, const Question& question, co
   out.scenario.plan = smaller->request;
   if (!smaller->changes.empty()) {
     const Cluster& cluster = smaller->job.cluster;
-    out.scenario.name +=
-        fmt::format(", scaled down to {} ranks", cluster.nodes * cluster.devices_per_node);
+    const int ranks = cluster.nodes * cluster.devices_per_node;
+    out.scenario.name += fmt::format(", scaled down to {} rank{}", ranks, ranks == 1 ? "" : "s");
   }
   return out;
 }
@@ -389,7 +389,8 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::Range(1, 65536))
       ->type_name("N");
   command.add_flag("--scale-down", options.scale_down,
-                   "where the plan has more ranks than --ranks: fewer replicas, then fewer stages");
+                   "where the plan has more ranks than --ranks: fewer replicas, then fewer stages, "
+                   "then fewer experts");
   command.add_flag("--alone", options.alone,
                    "one rank's program with local copies in the place of its peers: its times are "
                    "real, its numbers are not");

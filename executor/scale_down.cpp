@@ -1,8 +1,13 @@
 #include "executor/scale_down.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "model/schedule/schedule.h"
 
 namespace trainyard {
 namespace {
@@ -13,59 +18,232 @@ void shrink_cluster(Cluster& cluster, int ranks) {
   cluster.nodes = ranks / cluster.devices_per_node;
 }
 
-// Experts stay where they are: their groups tile what is left of the replicas.
-bool keeps_experts(const Plan& plan, int replicas) {
-  const int ranks = plan.tensor_parallel * plan.context_parallel * replicas;
-  return ranks % (plan.expert_parallel * plan.expert_tensor_parallel) == 0;
-}
+// Of a smaller plan, what is tried.
+struct Attempt {
+  int stages = 1;
+  bool simple_schedule = false;  // 1F1B in the place of the plan's
+  bool fewer_experts = false;
+};
 
-int replicas_for(const Plan& plan, int ranks_of_replica, int ranks) {
-  int replicas = std::min(plan.data_parallel, ranks / ranks_of_replica);
-  while (replicas > 0 && !keeps_experts(plan, replicas)) --replicas;
-  return replicas;
+// The layers that stay of a network of which only some stages are kept.
+struct KeptLayers {
+  std::vector<int> of_chunks;  // in the order of LayersOfChunks
+  int all = 0;
+  int dense = 0;  // leading ones with the dense MLP
+};
+
+class Scaling {
+ public:
+  Scaling(const Job& job, const PlanRequest& request, const Plan& plan, int ranks)
+      : job_(job),
+        request_(request),
+        plan_(plan),
+        ranks_(ranks),
+        layers_(plan, job.model.layers),
+        shape_(pipeline_shape(plan)) {}
+
+  std::optional<ScaledDown> found() const {
+    for (const bool fewer_experts : {false, true}) {
+      if (fewer_experts && plan_.expert_parallel == 1) break;
+      for (const bool simple : {false, true}) {
+        for (int stages = plan_.pipeline_parallel; stages >= fewest_stages(simple); --stages) {
+          auto smaller = with({stages, simple, fewer_experts});
+          if (smaller) return smaller;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // A user's own order of passes is for its stages alone; one stage has no schedule.
+  int fewest_stages(bool simple) const {
+    if (simple) return 1;
+    return plan_.passes ? plan_.pipeline_parallel : std::min(2, plan_.pipeline_parallel);
+  }
+  int stage_ranks() const { return plan_.tensor_parallel * plan_.context_parallel; }
+
+  std::optional<ScaledDown> with(const Attempt& attempt) const {
+    const int most = std::min(plan_.data_parallel, ranks_ / (stage_ranks() * attempt.stages));
+    for (const bool smaller_groups : {false, true}) {
+      if (smaller_groups && !request_.sharding_group) break;
+      for (int replicas = most; replicas > 0; --replicas) {
+        auto smaller = with(attempt, replicas);
+        if (!smaller) continue;
+        if (is_legal(*smaller) || (smaller_groups && shrink_groups(*smaller))) {
+          note_changes(*smaller);
+          return smaller;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+  static bool is_legal(const ScaledDown& smaller) {
+    const Job& job = smaller.job;
+    return plan_if_legal(smaller.request, job.model, job.cluster, job.training).has_value();
+  }
+  bool shrink_groups(ScaledDown& smaller) const {
+    std::optional<int>& group = smaller.request.sharding_group;
+    group = std::min(*group, *smaller.request.data_parallel * plan_.context_parallel);
+    while (*group > 0 && !is_legal(smaller)) --*group;
+    return *group > 0;
+  }
+
+  // Nothing: no layers or too few experts are left.
+  std::optional<ScaledDown> with(const Attempt& attempt, int replicas) const {
+    ScaledDown out{job_, request_, {}};
+    out.request.data_parallel = replicas;
+    out.request.pipeline_parallel = attempt.stages;
+    if (attempt.simple_schedule) {
+      out.request.schedule.clear();
+      out.request.passes.reset();
+      out.request.virtual_stages = 1;
+    }
+    const bool as_it_is = attempt.stages == plan_.pipeline_parallel && !attempt.simple_schedule;
+    if (!as_it_is && !keep_stages(attempt, out)) return std::nullopt;
+    if (attempt.fewer_experts && !keep_experts(replicas, out)) return std::nullopt;
+    out.job.training.global_batch = std::int64_t{plan_.microbatches} * plan_.micro_batch * replicas;
+    shrink_cluster(out.job.cluster, stage_ranks() * attempt.stages * replicas);
+    return out;
+  }
+
+  // Those at both ends, which have the embedding and the head; a single one is the fullest, of the
+  // kind of layers that there are for the experts' sake.
+  std::vector<int> kept_stages(const Attempt& attempt) const {
+    std::vector<int> stages;
+    const int front = (attempt.stages + 1) / 2, cut = plan_.pipeline_parallel - attempt.stages;
+    for (int i = 0; i < attempt.stages; ++i) stages.push_back(i < front ? i : i + cut);
+    if (attempt.stages > 1) return stages;
+    const auto worth = [this](int stage) {
+      const KeptLayers kept = layers_of({stage}, 1);
+      return std::pair(job_.model.experts == 0 || kept.dense < kept.all, kept.all);
+    };
+    for (int stage = 1; stage < plan_.pipeline_parallel; ++stage) {
+      if (worth(stage) > worth(stages.front())) stages.front() = stage;
+    }
+    return stages;
+  }
+
+  // `chunks`: of a stage of the smaller plan, the plan's own number or 1.
+  KeptLayers layers_of(const std::vector<int>& stages, int chunks) const {
+    KeptLayers kept;
+    if (chunks == 1) kept.of_chunks.resize(stages.size());
+    for (int chunk = 0; chunk < layer_chunks(shape_); ++chunk) {
+      const auto stage = std::find(stages.begin(), stages.end(), place_of(shape_, 0, chunk).stage);
+      if (stage == stages.end()) continue;
+      const int layers = layers_[chunk], before = layers_.before(chunk);
+      kept.all += layers;
+      kept.dense += std::clamp(job_.model.dense_layers - before, 0, layers);
+      if (chunks == 1) {
+        kept.of_chunks[static_cast<std::size_t>(stage - stages.begin())] += layers;
+      } else {
+        kept.of_chunks.push_back(layers);
+      }
+    }
+    return kept;
+  }
+
+  bool keep_stages(const Attempt& attempt, ScaledDown& out) const {
+    const std::vector<int> stages = kept_stages(attempt);
+    const KeptLayers kept = layers_of(stages, attempt.simple_schedule ? 1 : plan_.virtual_stages);
+    if (kept.all == 0) return false;
+    out.job.model.layers = kept.all;
+    out.job.model.dense_layers = kept.dense;
+    out.request.layers_per_stage = is_default(attempt, kept) ? std::vector<int>{} : kept.of_chunks;
+    const auto clamp = [&kept](Recompute& recompute) {
+      recompute.full_layers = std::min(recompute.full_layers, kept.all);
+    };
+    clamp(out.request.recompute);
+    out.request.recompute_per_stage.clear();
+    if (request_.recompute_per_stage.empty()) return true;
+    for (const int stage : stages) {
+      out.request.recompute_per_stage.push_back(
+          request_.recompute_per_stage[static_cast<std::size_t>(stage)]);
+      clamp(out.request.recompute_per_stage.back());
+    }
+    return true;
+  }
+  bool is_default(const Attempt& attempt, const KeptLayers& kept) const {
+    Plan smaller;
+    smaller.pipeline_parallel = attempt.stages;
+    smaller.virtual_stages = attempt.simple_schedule ? 1 : plan_.virtual_stages;
+    const LayersOfChunks even(smaller, kept.all);
+    for (std::size_t i = 0; i < kept.of_chunks.size(); ++i) {
+      if (even[static_cast<int>(i)] != kept.of_chunks[i]) return false;
+    }
+    return true;
+  }
+
+  // The most that tile what is left of the replicas; a token's experts have to be among them.
+  bool keep_experts(int replicas, ScaledDown& out) const {
+    const int on_rank = job_.model.experts / plan_.expert_parallel;
+    for (int parallel = plan_.expert_parallel - 1; parallel > 0; --parallel) {
+      const bool tiles =
+          (stage_ranks() * replicas) % (parallel * plan_.expert_tensor_parallel) == 0;
+      if (!tiles || plan_.expert_parallel % parallel != 0) continue;
+      out.request.expert_parallel = parallel;
+      out.job.model.experts = on_rank * parallel;
+      return out.job.model.experts >= job_.model.experts_per_token;
+    }
+    return false;
+  }
+
+  void note_changes(ScaledDown& out) const {
+    const auto change = [&out](const char* key, const auto& before, const auto& after) {
+      if (before != after) out.changes.push_back(fmt::format("{} {} → {}", key, before, after));
+    };
+    const Transformer &before = job_.model, &after = out.job.model;
+    const auto made = *plan_if_legal(out.request, after, out.job.cluster, out.job.training);
+    change("layers", before.layers, after.layers);
+    change("dense_layers", before.dense_layers, after.dense_layers);
+    change("experts", before.experts, after.experts);
+    change("pipeline_parallel", plan_.pipeline_parallel, made.pipeline_parallel);
+    change("virtual_stages", plan_.virtual_stages, made.virtual_stages);
+    if (made.pipeline_parallel > 1) change("schedule", plan_.schedule->name, made.schedule->name);
+    if (!made.layers_per_stage.empty() && made.layers_per_stage != plan_.layers_per_stage) {
+      out.changes.push_back(
+          fmt::format("layers_per_stage {}", fmt::join(made.layers_per_stage, "-")));
+    }
+    change("data_parallel", plan_.data_parallel, made.data_parallel);
+    change("expert_parallel", plan_.expert_parallel, made.expert_parallel);
+    if (request_.sharding_group) {
+      change("sharding_group", plan_.sharding_group, made.sharding_group);
+    }
+    change("global_batch", job_.training.global_batch, out.job.training.global_batch);
+  }
+
+  const Job& job_;
+  const PlanRequest& request_;
+  const Plan& plan_;
+  int ranks_;
+  LayersOfChunks layers_;
+  PipelineShape shape_;
+};
+
+Error nothing_smaller(const Job& job, const Plan& plan, int ranks) {
+  const int of_stage = plan.tensor_parallel * plan.context_parallel;
+  if (ranks < of_stage) {
+    return {"--ranks",
+            fmt::format("found {}; one stage of one replica has {} ranks (tensor_parallel "
+                        "· context_parallel), allowed is so many or more",
+                        ranks, of_stage)};
+  }
+  return {"--ranks",
+          fmt::format("found {}; the ranks of a stage share {} experts, each cut over {} "
+                      "of them, and a token needs {}: more ranks are needed",
+                      ranks, job.model.experts, plan.expert_tensor_parallel,
+                      job.model.experts_per_token)};
 }
 
 }  // namespace
 
 Expected<ScaledDown> scale_down(const Job& job, const PlanRequest& request, const Plan& plan,
                                 int ranks) {
-  ScaledDown out{job, request, {}};
-  if (plan.devices() <= ranks) return out;
-  const int of_stage = plan.tensor_parallel * plan.context_parallel;
-  int stages = plan.pipeline_parallel;
-  while (stages > 1 && replicas_for(plan, of_stage * stages, ranks) == 0) --stages;
-  const int replicas = replicas_for(plan, of_stage * stages, ranks);
-  if (replicas == 0) {
-    return failure("--ranks",
-                   fmt::format("found {}; one stage of one replica has {} ranks{}", ranks, of_stage,
-                               plan.expert_parallel > 1 ? ", and its experts more" : ""));
-  }
-  const auto change = [&out](const char* key, auto before, auto after) {
-    if (before != after) out.changes.push_back(fmt::format("{} {} → {}", key, before, after));
-  };
-  const int layers = std::max(1, job.model.layers / plan.pipeline_parallel) * stages;
-  if (stages < plan.pipeline_parallel) {
-    change("layers", job.model.layers, layers);
-    out.job.model.layers = layers;
-    out.job.model.dense_layers = std::min(job.model.dense_layers, layers);
-    out.request.layers_per_stage.clear();
-  }
-  change("pipeline_parallel", plan.pipeline_parallel, stages);
-  change("data_parallel", plan.data_parallel, replicas);
-  out.request.pipeline_parallel = stages;
-  out.request.data_parallel = replicas;
-  if (stages == 1) {
-    out.request.virtual_stages = 1;
-    out.request.schedule.clear();
-  }
-  const int sharing = replicas * plan.context_parallel;
-  if (request.sharding_group && *request.sharding_group > sharing) {
-    out.request.sharding_group = sharing;
-  }
-  out.job.training.global_batch = std::int64_t{plan.microbatches} * plan.micro_batch * replicas;
-  change("global_batch", job.training.global_batch, out.job.training.global_batch);
-  shrink_cluster(out.job.cluster, of_stage * stages * replicas);
-  return out;
+  if (plan.devices() <= ranks) return ScaledDown{job, request, {}};
+  auto smaller = Scaling(job, request, plan, ranks).found();
+  if (!smaller) return tl::unexpected(nothing_smaller(job, plan, ranks));
+  return *std::move(smaller);
 }
 
 }  // namespace trainyard

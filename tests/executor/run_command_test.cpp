@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <thread>
+#include <tuple>
 
 #include "executor/process_state.h"
 #include "scenarios/rank_status.h"
@@ -483,6 +484,21 @@ TEST(RunCommand, ScalesAPlanDownToTheRanksThatThereAre) {
   EXPECT_NE(ran.err.find("layers 4 → 2"), std::string::npos) << ran.err;
   EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out;
   EXPECT_NE(ran.out.find("tiny, scaled down to 2 ranks"), std::string::npos) << ran.out;
+}
+
+// Six replicas are no whole number of groups; one stage has no chunks to interleave.
+TEST(RunCommand, ScalesDownWhatItsScheduleOrItsGroupsHaveNoPlaceFor) {
+  for (const auto& [plan, devices, ranks, change] :
+       {std::tuple{R"("data_parallel": 8, "zero_stage": 3, "sharding_group": 4)", 8, 6,
+                   "data_parallel 8 → 4"},
+        std::tuple{R"("pipeline_parallel": 2, "virtual_stages": 2)", 2, 1,
+                   "virtual_stages 2 → 1"}}) {
+    const Ran ran = run_trainyard(fmt::format("run {} --ranks {} --scale-down --steps 1 --verify",
+                                              tiny_scenario(plan, devices), ranks));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_NE(ran.err.find(change), std::string::npos) << ran.err;
+    EXPECT_NE(ran.out.find("Verified"), std::string::npos) << ran.out;
+  }
 }
 
 TEST(RunCommand, RunsOneRankOfManyAlone) {
