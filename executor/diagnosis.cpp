@@ -20,28 +20,6 @@ bool contains(const std::vector<int>& list, int rank) {
   return std::find(list.begin(), list.end(), rank) != list.end();
 }
 
-// "1, 3 to 6 and 9". Requires: ascending, not empty.
-std::string listed(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    if (last < i + 2) last = i;
-    parts.push_back(last == i ? fmt::format("{}", ranks[i])
-                              : fmt::format("{} to {}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  std::string text = parts.front();
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    text += (i + 1 == parts.size() ? " and " : ", ") + parts[i];
-  }
-  return text;
-}
-
-std::string ranks_listed(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks);
-}
-
 // Who waits for whom among the ranks that are seen.
 class Standstill {
  public:

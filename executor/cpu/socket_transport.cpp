@@ -15,10 +15,12 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <utility>
 
 #include "executor/exchange_counts.h"
+#include "executor/whereabouts.h"
 
 namespace trainyard {
 namespace {
@@ -176,20 +178,27 @@ int connected(const char* host, const char* port, Clock::time_point until) {
   return -1;
 }
 
+int milliseconds_until(Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+}
+
 int accepted(int listener, Clock::time_point until) {
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     pollfd watched{listener, POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&watched, 1, static_cast<int>(left.count())) == 0) return -1;
+    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return -1;
     const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket >= 0 || errno != EINTR) return ready(socket);
   }
 }
 
+// In full, before the time is up.
 template <typename T>
-bool moved(int socket, T& what, bool out) {
+bool moved(int socket, T& what, bool out, Clock::time_point until) {
   auto* bytes = reinterpret_cast<char*>(&what);
   for (std::size_t done = 0; done < sizeof(T);) {
+    pollfd watched{socket, static_cast<short>(out ? POLLOUT : POLLIN), 0};
+    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return false;
     const auto now = out ? ::send(socket, bytes + done, sizeof(T) - done, MSG_NOSIGNAL)
                          : ::recv(socket, bytes + done, sizeof(T) - done, 0);
     if (now <= 0) return false;
@@ -223,8 +232,9 @@ class Meeting {
  public:
   Meeting(const Rendezvous& at, Seconds timeout)
       : at_(at),
-        until_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                  std::chrono::duration<double>(timeout.value()))),
+        timeout_(std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(timeout.value()))),
+        until_(Clock::now() + timeout_),
         listener_(listening(at.rank == 0 ? at.port.c_str() : "0")),
         peers_(static_cast<std::size_t>(at.ranks)),
         places_(peers_.size()) {}
@@ -243,44 +253,66 @@ class Meeting {
   }
 
  private:
-  Expected<void> nobody(int rank) const {
-    return failure("", fmt::format("rank {} of {} never came to {}:{}", rank, at_.ranks,
+  Expected<void> never_came(const std::vector<int>& ranks) const {
+    return failure("", fmt::format("{} of {} never came to {}:{}", ranks_listed(ranks), at_.ranks,
                                    at_.address, at_.port));
   }
 
-  // Rank 0 learns where everyone is and tells everyone.
+  // Rank 0 learns where everyone is and tells everyone; or who never came, to those who did.
   Expected<void> gather() {
-    for (int n = 1; n < at_.ranks; ++n) {
+    std::vector<int> absent = all_but_first();
+    while (!absent.empty()) {
       Peer peer(accepted(listener_, until_));
       Place place;
-      if (peer.socket() < 0 || !moved(peer.socket(), place, false)) return nobody(missing());
-      if (place.rank < 1 || place.rank >= at_.ranks) return nobody(missing());
+      if (peer.socket() < 0) break;
+      if (!moved(peer.socket(), place, false, until_)) continue;  // somebody else's
+      if (std::erase(absent, place.rank) == 0) continue;
       const auto rank = static_cast<std::size_t>(place.rank);
       places_[rank] = place;
       peers_[rank] = std::move(peer);
     }
-    for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
-      for (Place& place : places_) {
-        if (!moved(peers_[rank].socket(), place, true)) return nobody(static_cast<int>(rank));
-      }
-    }
-    return {};
+    tell(absent);
+    return absent.empty() ? Expected<void>{} : never_came(absent);
   }
-  int missing() const {
-    for (std::size_t rank = 1; rank < peers_.size(); ++rank) {
-      if (peers_[rank].socket() < 0) return static_cast<int>(rank);
+  // How many are absent and who, or where everyone is.
+  void tell(std::vector<int>& absent) {
+    const auto until = Clock::now() + timeout_;
+    auto count = static_cast<std::int32_t>(absent.size());
+    for (const Peer& peer : peers_) {
+      // Whoever does not hear it has gone, and says so itself or is found missing later.
+      bool heard = peer.socket() >= 0 && moved(peer.socket(), count, true, until);
+      for (int& rank : absent) heard = heard && moved(peer.socket(), rank, true, until);
+      if (!absent.empty()) continue;
+      for (Place& place : places_) heard = heard && moved(peer.socket(), place, true, until);
     }
-    return 0;
+  }
+  std::vector<int> all_but_first() const {
+    std::vector<int> ranks(peers_.size() - 1);
+    std::iota(ranks.begin(), ranks.end(), 1);
+    return ranks;
   }
 
+  // Rank 0 may have begun to wait as late as it was reached, and then says who is missing.
   Expected<void> join() {
+    constexpr std::chrono::seconds kToHear{2};
     Peer first(connected(at_.address.c_str(), at_.port.c_str(), until_));
     Place own = place_of(at_.rank, first.socket(), listener_);
-    if (first.socket() < 0 || !moved(first.socket(), own, true)) return nobody(0);
+    until_ = Clock::now() + timeout_ + kToHear;
+    std::int32_t count = 0;
+    if (first.socket() < 0 || !moved(first.socket(), own, true, until_) ||
+        !moved(first.socket(), count, false, until_)) {
+      return never_came({0});
+    }
+    std::vector<int> absent(static_cast<std::size_t>(std::clamp(count, 0, at_.ranks)));
+    for (int& rank : absent) {
+      if (!moved(first.socket(), rank, false, until_)) return never_came({0});
+    }
+    if (!absent.empty()) return never_came(absent);
     for (Place& place : places_) {
-      if (!moved(first.socket(), place, false)) return nobody(0);
+      if (!moved(first.socket(), place, false, until_)) return never_came({0});
     }
     peers_[0] = std::move(first);
+    until_ = Clock::now() + timeout_;
     return {};
   }
 
@@ -291,20 +323,25 @@ class Meeting {
       const Place& there = places_[static_cast<std::size_t>(rank)];
       Peer peer(connected(there.host.data(), there.port.data(), until_));
       std::int32_t own = at_.rank;
-      if (peer.socket() < 0 || !moved(peer.socket(), own, true)) return nobody(rank);
+      if (peer.socket() < 0 || !moved(peer.socket(), own, true, until_)) {
+        return never_came({rank});
+      }
       peers_[static_cast<std::size_t>(rank)] = std::move(peer);
     }
     for (int n = at_.rank + 1; n < at_.ranks; ++n) {
       Peer peer(accepted(listener_, until_));
       std::int32_t rank = -1;
-      if (peer.socket() < 0 || !moved(peer.socket(), rank, false)) return nobody(n);
-      if (rank <= at_.rank || rank >= at_.ranks) return nobody(n);
+      if (peer.socket() < 0 || !moved(peer.socket(), rank, false, until_)) {
+        return never_came({n});
+      }
+      if (rank <= at_.rank || rank >= at_.ranks) return never_came({n});
       peers_[static_cast<std::size_t>(rank)] = std::move(peer);
     }
     return {};
   }
 
   const Rendezvous& at_;
+  Clock::duration timeout_;
   Clock::time_point until_;
   int listener_;
   std::vector<Peer> peers_;

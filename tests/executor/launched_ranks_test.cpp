@@ -78,6 +78,24 @@ TEST(LaunchedRanks, SavesUnderTheUsersOwnMpirunWhenItIsToldToEnd) {
   }
 }
 
+// Rank 3 of four is missing: the three that are there all say so.
+TEST(LaunchedRanks, AllSayWhichRankNeverCame) {
+  const std::string scenario = tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4);
+  const int port = 20000 + ::getpid() % 20000;
+  std::vector<std::unique_ptr<Running>> ranks;
+  for (const int rank : {1, 2, 0}) {
+    ranks.push_back(std::make_unique<Running>(
+        fmt::format("run {} --timeout 2", scenario),
+        fmt::format("env RANK={} WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT={}", rank, port),
+        fmt::format("-{}", rank)));
+  }
+  for (const auto& rank : ranks) {
+    EXPECT_EQ(rank->wait(), 3);
+    EXPECT_EQ(rank->error(),
+              fmt::format("trainyard: rank 3 of 4 never came to 127.0.0.1:{}\n", port));
+  }
+}
+
 // ---- Without a supervisor -----------------------------------------------------------------------
 
 // Two ranks as a launcher with RANK and WORLD_SIZE starts them, each in a process of its own.
