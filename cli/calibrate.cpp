@@ -245,15 +245,25 @@ std::string stack_text(const CalibrateOptions& options, const Device& device,
   return measured_stack_document(stack, sources);
 }
 
+std::array<fs::path, 3> files_of(const CalibrateOptions& options) {
+  return {options.out, beside(options.out, "node"), beside(options.out, "stack")};
+}
+
+Expected<void> check_files(const CalibrateOptions& options) {
+  for (const fs::path& file : files_of(options)) {
+    if (auto writable = check_writable(file); !writable) return writable;
+  }
+  return {};
+}
+
 Expected<void> write_documents(const CalibrateOptions& options, Device& device,
                                const Subject& subject) {
-  const std::string text = device_text(options, device, subject);
-  const std::array<std::pair<fs::path, std::string>, 3> documents = {
-      {{options.out, text},
-       {beside(options.out, "node"), node_text(options, device, subject)},
-       {beside(options.out, "stack"), stack_text(options, device, subject)}}};
-  for (const auto& [file, content] : documents) {
-    if (auto written = write_file(file, content); !written) return written;
+  const std::array<std::string, 3> contents = {device_text(options, device, subject),
+                                               node_text(options, device, subject),
+                                               stack_text(options, device, subject)};
+  const std::array<fs::path, 3> files = files_of(options);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (auto written = write_file(files[i], contents[i]); !written) return written;
   }
   return {};
 }
@@ -308,6 +318,7 @@ int run(CalibrateOptions options) {
                                           Seconds(options.time_limit * kCollectiveShare));
     return done ? kDone : fail(done.error(), kMachineFailed);
   }
+  if (const auto writable = check_files(options); !writable) return fail(writable.error());
   const bool cuda = options.backend == BackendKind::cuda;
   if (const auto error = cuda ? prepare_gpus(options) : std::nullopt) {
     return fail(*error, kMachineFailed);

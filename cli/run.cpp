@@ -356,6 +356,14 @@ std::vector<std::string> rank_arguments(const RunOptions& options) {
   return list;
 }
 
+Expected<void> check_outputs(const RunOptions& options) {
+  for (const fs::path& file : {options.profile, options.trace}) {
+    if (file.empty()) continue;
+    if (auto writable = check_writable(file); !writable) return writable;
+  }
+  return {};
+}
+
 int run(RunOptions& options) {
   if (options.alone && options.plan.verify) {
     return fail({"command line", "found --alone with --verify; allowed: one of them"});
@@ -364,6 +372,7 @@ int run(RunOptions& options) {
   options.plan.backend = options.backend;
   options.plan.timeout = Seconds(options.timeout);
   if (const auto error = wrong_environment()) return fail(*error);
+  if (const auto writable = check_outputs(options); !writable) return fail(writable.error());
   if (options.backend == BackendKind::cuda) {
     if (const auto error = become_cuda_program()) return fail(*error, kMachineFailed);
     if (const auto error = not_available(options.backend)) return fail(*error, kMachineFailed);

@@ -124,6 +124,16 @@ Expected<void> OutputFile::finish() {
   return {};
 }
 
+Expected<void> check_writable(const fs::path& file) {
+  std::error_code ignored;
+  const fs::file_status there = fs::status(file, ignored);
+  if (fs::is_fifo(there) || fs::is_character_file(there)) {
+    if (::access(file.c_str(), W_OK) == 0) return {};
+    return failure(file.string(), fmt::format("cannot be written: {}", reason_of(errno)));
+  }
+  return OutputFile::open(file).map([](const OutputFile&) {});
+}
+
 Expected<void> write_file(const fs::path& file, std::string_view content) {
   auto output = OutputFile::open(file);
   if (!output) return tl::unexpected(output.error());

@@ -70,6 +70,10 @@ class OutputFile {
   std::ofstream stream_;
 };
 
+// Before work whose results are to go there: whether a file can be written, as far as can be known
+// without writing it. A pipe is not opened, whose reader would find its end.
+Expected<void> check_writable(const std::filesystem::path& file);
+
 // Writes the whole file or nothing.
 Expected<void> write_file(const std::filesystem::path& file, std::string_view content);
 

@@ -431,12 +431,23 @@ TEST(RunCommand, SaysThatTheDiskIsFullInTheEnd) {
   }
 }
 
-TEST(RunCommand, SaysWhatCannotBeWritten) {
-  const fs::path profile = scratch_folder() / "none" / "profile.json";
-  const Ran ran =
-      run_trainyard(fmt::format("run {} -o {}", tiny_scenario("", 1), profile.string()));
-  EXPECT_EQ(ran.status, 3);
-  EXPECT_NE(ran.err.find("profile.json"), std::string::npos) << ran.err;
+// Before the first step: so many would take days.
+TEST(RunCommand, SaysWhatCannotBeWrittenBeforeItBegins) {
+  const fs::path file = scratch_folder() / "none" / "out.json";
+  for (const std::string& option :
+       {"-o " + file.string(), "--trace " + file.string(), "-o " + scratch_folder().string()}) {
+    const Ran ran =
+        run_trainyard(fmt::format("run {} --steps 1000000 {}", tiny_scenario("", 1), option));
+    EXPECT_EQ(ran.status, 2) << option;
+    EXPECT_EQ(lines_of(ran.err).size(), 1U) << ran.err;
+    EXPECT_NE(ran.err.find(option.substr(option.find('/')) + ": cannot be written: "),
+              std::string::npos)
+        << ran.err;
+  }
+  const Ran ran = run_trainyard(
+      fmt::format("calibrate --backend cpu --ranks 1 --time-limit 100000 -o {}", file.string()));
+  EXPECT_EQ(ran.status, 2) << ran.err;
+  EXPECT_NE(ran.err.find("out.json: cannot be written: "), std::string::npos) << ran.err;
 }
 
 // A file may not grow: what a full disk is to a writer.

@@ -130,5 +130,23 @@ TEST_F(Files, WritingIntoAMissingFolderIsAnErrorThatNamesTheFile) {
   EXPECT_EQ(written.error().where, (folder_ / "absent" / "out.json").string());
 }
 
+// And leaves what is there as it is; a pipe that nobody reads is not waited for.
+TEST_F(Files, AreKnownToBeWritableBeforeTheyAreWritten) {
+  const fs::path file = folder_ / "out.json", pipe = folder_ / "pipe";
+  EXPECT_TRUE(check_writable(file).has_value());
+  EXPECT_FALSE(fs::exists(file));
+  ASSERT_TRUE(write_file(file, "first").has_value());
+  EXPECT_TRUE(check_writable(file).has_value());
+  EXPECT_EQ(read_file(file).value(), "first");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_TRUE(check_writable(pipe).has_value());
+  EXPECT_TRUE(check_writable("/dev/null").has_value());
+  for (const fs::path& not_a_file : {folder_, folder_ / "absent" / "out.json", file / "out.json"}) {
+    const auto writable = check_writable(not_a_file);
+    ASSERT_FALSE(writable.has_value()) << not_a_file;
+    EXPECT_EQ(writable.error().where, not_a_file.string());
+  }
+}
+
 }  // namespace
 }  // namespace trainyard
