@@ -213,7 +213,8 @@ std::vector<CsvRow> rows_of(const Profile& profile) {
                     {"operation", of.operation},
                     {"tasks", fmt::format("{}", of.tasks)},
                     {"predicted_s", csv_number(of.predicted.value())},
-                    {"measured_s", csv_number(of.measured.value())}});
+                    {"measured_s", csv_number(of.measured.value())},
+                    {"class", of.of_class}});
   }
   return rows;
 }

@@ -10,6 +10,7 @@
 #include "executor/step_gaps.h"
 #include "planner/request.h"
 #include "scenarios/write_spans.h"
+#include "simulator/comparison.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
 #include "simulator/step.h"
@@ -118,8 +119,13 @@ int rank_of_stage(const StepSimulation& simulation, int stage) {
   return static_cast<int>(found - ranks.begin());
 }
 
-void add_predicted(const StepSimulation& simulation, ByOperation& all) {
+// Of the stages that were run: of a rank alone there is one.
+void add_predicted(const StepSimulation& simulation, const Profile& profile, ByOperation& all) {
   for (std::size_t stage = 0; stage < simulation.step.tasks.size(); ++stage) {
+    const auto is_of_it = [stage](const ProfiledRank& rank) {
+      return rank.stage == static_cast<int>(stage);
+    };
+    if (std::ranges::none_of(profile.ranks, is_of_it)) continue;
     const auto times = simulation.timeline.of(rank_of_stage(simulation, static_cast<int>(stage)));
     const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
     for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -127,6 +133,7 @@ void add_predicted(const StepSimulation& simulation, ByOperation& all) {
       ProfiledOperation& of = all[{static_cast<int>(stage), name}];
       of.stage = static_cast<int>(stage);
       of.operation = name;
+      of.of_class = kernel_class(tasks[i]);
       ++of.tasks;
       of.predicted += to_seconds(times[i].end - times[i].start);
     }
@@ -256,7 +263,7 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
   }
   add_gaps(*simulation, boards, profile);
   ByOperation all;
-  add_predicted(*simulation, all);
+  add_predicted(*simulation, profile, all);
   add_measured(*simulation, setting, run, boards, all);
   for (auto& [key, of] : all) profile.operations.push_back(std::move(of));
   std::stable_sort(profile.operations.begin(), profile.operations.end(),

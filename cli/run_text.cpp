@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
+#include <set>
 #include <span>
 
 #include "cli/table.h"
@@ -18,6 +20,11 @@ constexpr std::size_t kOperationsShown = 24;
 constexpr std::size_t kRanksShown = 4;
 
 std::string exact_milliseconds(Seconds time) { return fmt::format("{:.3f}", 1e3 * time.value()); }
+
+// What takes no time of its own on any stream was not timed.
+std::string measured_milliseconds(Seconds time) {
+  return time > Seconds(0) ? exact_milliseconds(time) : "–";
+}
 
 std::string error_of(Seconds predicted, Seconds measured) {
   const bool both = predicted > Seconds(0) && measured > Seconds(0);
@@ -37,6 +44,70 @@ std::string step_table(const Profile& profile, const Style& style) {
   return table.render(style);
 }
 
+// Of a rank and a step, mean over the stages.
+struct ClassTotal {
+  std::string name;
+  double tasks = 0;
+  Seconds predicted, measured;
+  Seconds difference() const { return measured - predicted; }
+};
+
+// The largest difference first.
+std::vector<ClassTotal> class_totals(const Profile& profile) {
+  std::set<int> stages;
+  std::map<std::string, ClassTotal> by_name;
+  for (const ProfiledOperation& of : profile.operations) {
+    stages.insert(of.stage);
+    ClassTotal& total = by_name[of.of_class];
+    total.name = of.of_class;
+    total.tasks += of.tasks;
+    total.predicted += of.predicted;
+    total.measured += of.measured;
+  }
+  std::vector<ClassTotal> totals;
+  for (auto& [name, total] : by_name) {
+    const auto share = 1 / static_cast<double>(stages.size());
+    totals.push_back({name, share * total.tasks, share * total.predicted, share * total.measured});
+  }
+  std::ranges::stable_sort(totals, std::greater<>(), [](const ClassTotal& total) {
+    return std::abs(total.difference().value());
+  });
+  return totals;
+}
+
+std::vector<std::string> class_row(const ClassTotal& of) {
+  const double difference = 1e3 * of.difference().value();
+  return {of.name,
+          of.tasks > 0 ? fmt::format("{:.0f}", of.tasks) : "",
+          exact_milliseconds(of.predicted),
+          measured_milliseconds(of.measured),
+          fmt::format("{:+.3f}", difference),
+          error_of(of.predicted, of.measured)};
+}
+
+// With all of them, and the step, which they are not the sum of: they overlap, and stages wait.
+std::string class_table(const Profile& profile, const Style& style) {
+  Table table({{"operations", "", Align::left},
+               {"tasks", "a step"},
+               {"predicted", "ms"},
+               {"measured", "ms"},
+               {"longer", "ms"},
+               {"error", "%"}});
+  ClassTotal all{.name = "all operations"};
+  for (const ClassTotal& of : class_totals(profile)) {
+    table.add_row(class_row(of));
+    all.tasks += of.tasks;
+    all.predicted += of.predicted;
+    all.measured += of.measured;
+  }
+  table.add_rule();
+  table.add_row(class_row(all));
+  table.add_row(class_row({.name = "the step",
+                           .predicted = profile.predicted_step_time,
+                           .measured = mean_step_time(profile)}));
+  return table.render(style);
+}
+
 std::string operation_table(const Profile& profile, const Style& style) {
   Table table({{"stage", "", Align::left},
                {"operation", "", Align::left},
@@ -47,7 +118,7 @@ std::string operation_table(const Profile& profile, const Style& style) {
   for (std::size_t i = 0; i < std::min(profile.operations.size(), kOperationsShown); ++i) {
     const ProfiledOperation& of = profile.operations[i];
     table.add_row({fmt::format("{}", of.stage), of.operation, count(of.tasks),
-                   exact_milliseconds(of.predicted), exact_milliseconds(of.measured),
+                   exact_milliseconds(of.predicted), measured_milliseconds(of.measured),
                    error_of(of.predicted, of.measured)});
   }
   const std::string rest = profile.operations.size() > kOperationsShown
@@ -134,8 +205,15 @@ std::string run_report(const Profile& profile, const Style& style) {
   std::string text = fmt::format("{}\n{} ranks, {}, seed {}\n\n", profile.name,
                                  profile.ranks.size(), profile.backend, profile.seed);
   text += step_table(profile, style);
-  if (!profile.operations.empty()) {
-    text += "\nBy what contributes most to the difference:\n" + operation_table(profile, style);
+  if (!profile.operations.empty() && mean_step_time(profile) > Seconds(0)) {
+    text += "\n" +
+            wrap(
+                "A rank's step by classes of operations, mean over the stages; those that "
+                "contribute most to the difference first. They overlap and wait for each other, "
+                "so they do not add up to the step:") +
+            class_table(profile, style);
+    text += "\nBy what contributes most to the difference, kind by kind:\n" +
+            operation_table(profile, style);
   }
   text += gap_table(profile, style);
   return text + "\n" + step_line(profile) + between_line(profile) + memory_line(profile);

@@ -85,11 +85,15 @@ std::string_view kernel_of(OperationKind kind) {
 
 std::string name_of(const StepTask& task, OperationNames names) {
   if (names == OperationNames::program) return operation_name(task);
-  const bool kernel = task.kind == StepTaskKind::operation;
-  return std::string(kernel ? kernel_of(task.issued.operation->kind) : "launches and overheads");
+  return std::string(kernel_class(task));
 }
 
 }  // namespace
+
+std::string_view kernel_class(const StepTask& task) {
+  const bool kernel = task.kind == StepTaskKind::operation;
+  return kernel ? kernel_of(task.issued.operation->kind) : "launches and overheads";
+}
 
 std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names) {
   // Whole picoseconds, so that the order of addresses does not show in a sum.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "simulator/step.h"
@@ -21,6 +22,8 @@ struct OperationTime {
 // As the program names its operations, or by what can be told from the names of kernels ("gemm",
 // "attention backward"; scenarios/interchange/kineto.h).
 enum class OperationNames { program, kernels };
+// The latter name of one task.
+std::string_view kernel_class(const StepTask& task);
 std::vector<OperationTime> operation_times(const StepSimulation& simulation, OperationNames names);
 
 struct OperationDifference {

@@ -44,9 +44,10 @@ struct ProfiledRank {
 struct ProfiledOperation {
   int stage = 0;
   std::string operation;
-  int tasks = 0;      // of a rank and a step
-  Seconds measured;   // of a step
-  Seconds predicted;  // by the simulation of the same program
+  std::string of_class;  // "gemm": what kernels do the same work; empty: `operation` is one
+  int tasks = 0;         // of a rank and a step
+  Seconds measured;      // of a step
+  Seconds predicted;     // by the simulation of the same program
 };
 
 struct Profile {

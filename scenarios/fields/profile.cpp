@@ -79,6 +79,8 @@ const Section<ProfiledOperation>& profiled_operation_section() {
       {
           count("stage", &O::stage, "pipeline stage", {.least = 0}).required(),
           text("operation", &O::operation, "what they do, and in which pass").required(),
+          text("class", &O::of_class, "of kernels, which several kinds share")
+              .absent("`operation` is one"),
           count("tasks", &O::tasks, "how many a rank runs in a step", {.most = 1e9}),
           quantity("measured", &O::measured, "of a step, mean over steps and ranks", Zero::allowed),
           quantity("predicted", &O::predicted, "of a step, by the simulation", Zero::allowed),

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
 
 #include "scenarios/read_trace.h"
 #include "scenarios/write_profile.h"
@@ -35,6 +39,78 @@ double most_of(const SavedTrace& trace, const std::string& process, const std::s
     for (const SavedPoint& point : counter.points) most = std::max(most, point.value);
   }
   return most;
+}
+
+// "a b  1.5  –": cells stand two blanks apart.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find("  ", at), line.size());
+    if (end > at) cells.push_back(line.substr(at, end - at));
+    at = std::min(line.find_first_not_of(' ', end), line.size());
+  }
+  return cells;
+}
+
+double number_in(const std::string& cell) {
+  double number = 0;
+  const char* begin = cell.data() + (cell.starts_with('+') ? 1 : 0);
+  std::from_chars(begin, cell.data() + cell.size(), number);  // 0 of what was not timed
+  return number;
+}
+
+// The sums of the profile that was written beside it, of two stages half each.
+TEST(RunProfile, AddsUpTheClassesOfOperationsWhereItIsRead) {
+  constexpr double kPrinted = 0.0006;  // ms; half of the last digit
+  const fs::path file = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} -o {}", tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4),
+      file.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto profile = read_profile(file);
+  ASSERT_TRUE(profile);
+  std::map<std::string, std::pair<double, double>> sums;  // ms, predicted and measured
+  for (const ProfiledOperation& of : profile->operations) {
+    for (const std::string& name : {of.of_class, std::string("all operations")}) {
+      sums[name].first += 500 * of.predicted.value();
+      sums[name].second += 500 * of.measured.value();
+    }
+  }
+  sums["the step"] = {1e3 * profile->predicted_step_time.value(),
+                      1e3 * mean_step_time(*profile).value()};
+  std::vector<double> differences;
+  std::size_t found = 0;
+  for (const std::string& line : lines_of(ran.out)) {
+    const std::vector<std::string> cells = cells_of(line);
+    const auto sum = cells.empty() ? sums.end() : sums.find(cells.front());
+    if (sum == sums.end()) continue;
+    ++found;
+    const std::size_t first = cells.front() == "the step" ? 1 : 2;  // behind the tasks
+    ASSERT_GT(cells.size(), first + 2) << line;
+    const auto [predicted, measured] = sum->second;
+    EXPECT_NEAR(number_in(cells[first]), predicted, kPrinted) << line;
+    EXPECT_NEAR(number_in(cells[first + 1]), measured, kPrinted) << line;
+    EXPECT_NEAR(number_in(cells[first + 2]), measured - predicted, kPrinted) << line;
+    if (found <= sums.size() - 2) differences.push_back(std::abs(measured - predicted));
+  }
+  EXPECT_EQ(found, sums.size()) << ran.out;
+  for (const char* name : {"gemm", "attention forward", "all-gather", "optimizer"}) {
+    EXPECT_EQ(sums.count(name), 1U) << name;
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(differences, std::greater<>()));
+}
+
+// A rank that runs alone has measured its own stage; of others there is nothing to compare.
+TEST(RunProfile, HasNoOperationsOfStagesThatWereNotRun) {
+  const fs::path file = scratch_folder() / "p.json";
+  const Ran ran =
+      run_trainyard(fmt::format("run {} --alone --rank 1 --steps 1 -o {}",
+                                tiny_scenario(R"("pipeline_parallel": 2)", 2), file.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto profile = read_profile(file);
+  ASSERT_TRUE(profile);
+  EXPECT_FALSE(profile->operations.empty());
+  for (const ProfiledOperation& of : profile->operations) EXPECT_EQ(of.stage, 1) << of.operation;
 }
 
 // The scenario and this make the run again.
