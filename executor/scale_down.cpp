@@ -112,6 +112,7 @@ class Scaling {
   // kind of layers that there are for the experts' sake.
   std::vector<int> kept_stages(const Attempt& attempt) const {
     std::vector<int> stages;
+    stages.reserve(static_cast<std::size_t>(attempt.stages));
     const int front = (attempt.stages + 1) / 2, cut = plan_.pipeline_parallel - attempt.stages;
     for (int i = 0; i < attempt.stages; ++i) stages.push_back(i < front ? i : i + cut);
     if (attempt.stages > 1) return stages;

@@ -146,7 +146,7 @@ std::string why_failed(HostBoards& host, const RunWords& words, const BoardHead&
   constexpr std::chrono::milliseconds kLook{20};
   constexpr int kLooks = 50;
   for (int i = 0; i < kLooks && message.ends_with(kHasGone); ++i) {
-    const std::string dead =
+    std::string dead =
         host.said_of([&](const Boards& boards) { return death_of(boards, words).value_or(""); });
     if (!dead.empty()) return dead;
     std::this_thread::sleep_for(kLook);
@@ -172,8 +172,11 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
   }
   if (done) {
     auto boards = collected(transport, board);
-    if (boards) result.boards = *std::move(boards);
-    if (!boards) done = tl::unexpected(boards.error());
+    if (!boards) {
+      done = tl::unexpected(boards.error());
+    } else {
+      result.boards = *std::move(boards);
+    }
   }
   if (done) return result;
   const std::string& message = done.error().message;
