@@ -185,8 +185,17 @@ int run_rank_process(const RunOptions& options, const Question& question, const 
 
 // ---- Of the supervisor -------------------------------------------------------------------------
 
-std::string verdict(const BoardHead& head, bool verified) {
-  if (!verified || head.compared == 0) return "";
+// Of weights that differ: what may have made them so without a wrong program.
+std::string near_ties(const RunOptions& options, const Setting& setting) {
+  const bool chosen = setting.model.experts > setting.model.experts_per_token;
+  if (!chosen || options.plan.all_steps() == 1) return "";
+  return "From the second step on a token whose scores nearly tie may go to another expert, which "
+         "Adam's noise decides: --steps 1 --warmup 0, or a smaller --learning-rate, tells that "
+         "from a wrong program.\n";
+}
+
+std::string verdict(const BoardHead& head, const RunOptions& options, const Setting& setting) {
+  if (!options.plan.verify || head.compared == 0) return "";
   if (head.differ == 0) {
     return fmt::format(
         "Verified against the network on one rank: {} tensors and scalars agree; {} is the "
@@ -201,8 +210,8 @@ std::string verdict(const BoardHead& head, bool verified) {
   }
   return fmt::format(
       "DIFFERS from the network on one rank: {} of {} tensors and scalars; {} is {:.3g} times as "
-      "far off as allowed.\n",
-      head.differ, head.compared, head.worst.data(), head.worst_share);
+      "far off as allowed.\n{}",
+      head.differ, head.compared, head.worst.data(), head.worst_share, near_ties(options, setting));
 }
 
 std::vector<CsvRow> rows_of(const Profile& profile) {
@@ -235,7 +244,7 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
            std::vector<std::optional<Board>> boards, const std::string& failed, bool interrupted) {
   const bool differs = boards.front() && boards.front()->head().differ > 0;
   const bool complete = boards.front() && failed.empty();
-  const std::string checked = complete ? verdict(boards.front()->head(), options.plan.verify) : "";
+  const std::string checked = complete ? verdict(boards.front()->head(), options, setting) : "";
   Profile profile = profile_with(options, question, setting, boards);
   profile.failure = interrupted ? "interrupted" : failed;
   int status = kDone;

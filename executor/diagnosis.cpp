@@ -50,6 +50,10 @@ class Standstill {
       }
     }
     if (found.ranks.empty()) blame_the_unseen(found);
+    if (found.ranks.empty() && found.unseen.empty()) {  // a circle, which no checked program has
+      found.waiting.clear();
+      for (const auto& [rank, waits] : waits_) found.ranks.push_back(rank);
+    }
     return found;
   }
 

@@ -33,7 +33,8 @@ std::optional<std::string> death_of(const Boards& boards, const RunWords& words)
 
 // Who keeps a run from going on that stands still.
 struct Culprits {
-  // Who waits for nobody: in a computation, stopped, or in a call that lacks nobody.
+  // Who waits for nobody: in a computation, stopped, or in a call that lacks nobody. Where all wait
+  // for each other, all.
   std::vector<int> ranks;
   // They are in one and the same call and nothing tells one from the other.
   bool is_tie = false;

@@ -100,6 +100,19 @@ PlanRequest tensor_request(int tensor, int data) {
   return request;
 }
 
+// Each waits for a message that the other sends later: what a wrong order of passes would do.
+TEST(Standstill, NamesAllWhereEachWaitsForTheOther) {
+  StandingRun run(stages_request(2));
+  run.put(0, run.nth(0, OperationKind::receive, 0, Phase::input_gradient), RankCall::receive);
+  run.put(1, run.nth(1, OperationKind::receive, 0), RankCall::receive);
+  for (std::int64_t i = 0; i < run.head(0).operations; ++i) run.board(0).begun()[i] = 3;
+  run.board(0).begun()[run.head(0).operation] = 4;
+  EXPECT_EQ(run.culprits().ranks, (Ranks{0, 1}));
+  EXPECT_TRUE(run.culprits().waiting.empty());
+  EXPECT_NE(run.sentence().find("rank 0 on"), std::string::npos);
+  EXPECT_NE(run.sentence().find("; rank 1 on"), std::string::npos);
+}
+
 // The last stage is in a receive early in its list; the first is far down its own and computes.
 TEST(Standstill, IsOfTheStageThatComputesHoweverFarDownItsListItIs) {
   StandingRun run(stages_request(2));
