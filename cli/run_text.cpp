@@ -202,8 +202,9 @@ std::string step_line(const Profile& profile) {
 }  // namespace
 
 std::string run_report(const Profile& profile, const Style& style) {
-  std::string text = fmt::format("{}\n{} ranks, {}, seed {}\n\n", profile.name,
-                                 profile.ranks.size(), profile.backend, profile.seed);
+  const std::size_t ranks = profile.ranks.size();
+  std::string text = fmt::format("{}\n{} rank{}, {}, seed {}\n\n", profile.name, ranks,
+                                 ranks == 1 ? "" : "s", profile.backend, profile.seed);
   text += step_table(profile, style);
   if (!profile.operations.empty() && mean_step_time(profile) > Seconds(0)) {
     text += "\n" +
