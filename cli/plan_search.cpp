@@ -71,8 +71,9 @@ bool was_stopped() { return stop_requested; }
 
 std::function<bool()> closing_time() {
   constexpr std::chrono::milliseconds kClosing(500);
-  using Clock = std::chrono::steady_clock;
-  return [end = Clock::now() + kClosing] { return was_stopped() && Clock::now() >= end; };
+  return [end = std::chrono::steady_clock::now() + kClosing] {
+    return was_stopped() && std::chrono::steady_clock::now() >= end;
+  };
 }
 
 SearchResult run_search(const Question& question, SearchOptions options) {

@@ -50,10 +50,7 @@ class Standstill {
       }
     }
     if (found.ranks.empty()) blame_the_unseen(found);
-    if (found.ranks.empty() && found.unseen.empty()) {  // a circle, which no checked program has
-      found.waiting.clear();
-      for (const auto& [rank, waits] : waits_) found.ranks.push_back(rank);
-    }
+    if (found.ranks.empty() && found.unseen.empty()) blame_all(found);
     return found;
   }
 
@@ -102,6 +99,11 @@ class Standstill {
     }
     std::sort(found.unseen.begin(), found.unseen.end());
     found.unseen.erase(std::unique(found.unseen.begin(), found.unseen.end()), found.unseen.end());
+  }
+
+  // They wait in a circle, which no checked program has.
+  void blame_all(Culprits& found) const {
+    for (const auto& [rank, waits] : waits_) found.ranks.push_back(rank);
   }
 
   const Boards& boards_;

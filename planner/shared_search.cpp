@@ -221,18 +221,7 @@ void SharedSearch::set_floors_of_open_families() {
       families[i].floor = Seconds(std::numeric_limits<double>::infinity());
       seen.assign(space.shapes.size(), false);
     }
-    for (std::size_t d = families[i].first; d < families[i].last; ++d) {
-      const Degrees& degrees = space.degrees[d];
-      if (seen[degrees.shapes]) continue;
-      if (closing_is_over()) {
-        families[group].floor = Seconds(0);
-        break;
-      }
-      floors.start(degrees);
-      if (!floors.legal()) continue;
-      seen[degrees.shapes] = true;
-      families[group].floor = std::min(families[group].floor, least_floor(floors, degrees));
-    }
+    families[group].floor = std::min(families[group].floor, least_floor(floors, families[i], seen));
   }
   for (std::size_t i = 1; i < families.size(); ++i) {
     const Degrees& before = space.degrees[families[i - 1].first];
@@ -244,10 +233,20 @@ void SharedSearch::set_floors_of_open_families() {
                    [](const Family& a, const Family& b) { return a.floor < b.floor; });
 }
 
-Seconds SharedSearch::least_floor(NodeFloors& floors, const Degrees& degrees) const {
+// Of the shapes that were not seen; 0 where there is no time for them.
+Seconds SharedSearch::least_floor(NodeFloors& floors, const Family& family,
+                                  std::vector<bool>& seen) const {
   Seconds least(std::numeric_limits<double>::infinity());
-  for (const ShapeRange& range : space.ranges[degrees.shapes]) {
-    least = std::min(least, floors.without_experts(range));
+  for (std::size_t d = family.first; d < family.last; ++d) {
+    const Degrees& degrees = space.degrees[d];
+    if (seen[degrees.shapes]) continue;
+    if (closing_is_over()) return Seconds(0);
+    floors.start(degrees);
+    if (!floors.legal()) continue;
+    seen[degrees.shapes] = true;
+    for (const ShapeRange& range : space.ranges[degrees.shapes]) {
+      least = std::min(least, floors.without_experts(range));
+    }
   }
   return least;
 }

@@ -89,7 +89,7 @@ class SharedSearch {
   Clock::time_point bounding_deadline() const;
   void order_families();
   void set_floors_of_open_families();
-  Seconds least_floor(NodeFloors& floors, const Degrees& degrees) const;
+  Seconds least_floor(NodeFloors& floors, const Family& family, std::vector<bool>& seen) const;
 
   std::size_t families_of_previous_round_ = 0;
   bool wants_front() const { return options.second && aim == Aim::best; }
