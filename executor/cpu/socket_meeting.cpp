@@ -1,0 +1,247 @@
+#include "executor/cpu/socket_meeting.h"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "executor/whereabouts.h"
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Addresses {
+  explicit Addresses(const char* host, const char* port) {
+    addrinfo hints{};
+    hints.ai_family = AF_INET;
+    hints.ai_socktype = SOCK_STREAM;
+    hints.ai_flags = host == nullptr ? AI_PASSIVE : 0;
+    status = ::getaddrinfo(host, port, &hints, &first);
+  }
+  ~Addresses() {
+    if (first != nullptr) ::freeaddrinfo(first);
+  }
+  Addresses(const Addresses&) = delete;
+  Addresses& operator=(const Addresses&) = delete;
+  addrinfo* first = nullptr;
+  int status = 0;
+};
+
+int listening(const char* port) {
+  const Addresses here(nullptr, port);
+  if (here.first == nullptr) return -1;
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int yes = 1;
+  ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (::bind(socket, here.first->ai_addr, here.first->ai_addrlen) == 0 &&
+      ::listen(socket, SOMAXCONN) == 0) {
+    return socket;
+  }
+  ::close(socket);
+  return -1;
+}
+
+int ready(int socket) {
+  const int yes = 1;
+  if (socket >= 0) ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  return socket;
+}
+
+// Tries until the other one listens, or the time is up.
+int connected(const char* host, const char* port, Clock::time_point until) {
+  const Addresses there(host, port);
+  while (there.first != nullptr) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(socket, there.first->ai_addr, there.first->ai_addrlen) == 0) return ready(socket);
+    ::close(socket);
+    if (Clock::now() > until) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return -1;
+}
+
+int milliseconds_until(Clock::time_point until) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+}
+
+int accepted(int listener, Clock::time_point until) {
+  for (;;) {
+    pollfd watched{listener, POLLIN, 0};
+    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return -1;
+    const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket >= 0 || errno != EINTR) return ready(socket);
+  }
+}
+
+// In full, before the time is up.
+template <typename T>
+bool moved(int socket, T& what, bool out, Clock::time_point until) {
+  auto* bytes = reinterpret_cast<char*>(&what);
+  for (std::size_t done = 0; done < sizeof(T);) {
+    pollfd watched{socket, static_cast<short>(out ? POLLOUT : POLLIN), 0};
+    if (::poll(&watched, 1, milliseconds_until(until)) == 0) return false;
+    const auto now = out ? ::send(socket, bytes + done, sizeof(T) - done, MSG_NOSIGNAL)
+                         : ::recv(socket, bytes + done, sizeof(T) - done, 0);
+    if (now <= 0) return false;
+    done += static_cast<std::size_t>(now);
+  }
+  return true;
+}
+
+// Where a rank listens.
+struct Place {
+  std::int32_t rank = 0;
+  std::array<char, 64> host{}, port{};
+};
+
+Place place_of(int rank, int socket, int listener) {
+  Place place{.rank = rank};
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (socket >= 0 && ::getsockname(socket, generic, &size) == 0) {
+    ::getnameinfo(generic, size, place.host.data(), place.host.size(), nullptr, 0, NI_NUMERICHOST);
+  }
+  size = sizeof(address);
+  if (::getsockname(listener, generic, &size) == 0) {
+    ::getnameinfo(generic, size, nullptr, 0, place.port.data(), place.port.size(), NI_NUMERICSERV);
+  }
+  return place;
+}
+
+class Meeting {
+ public:
+  Meeting(const Rendezvous& at, Seconds timeout)
+      : at_(at),
+        timeout_(std::chrono::duration_cast<Clock::duration>(
+            std::chrono::duration<double>(timeout.value()))),
+        until_(Clock::now() + timeout_),
+        listener_(listening(at.rank == 0 ? at.port.c_str() : "0")),
+        peers_(static_cast<std::size_t>(at.ranks)),
+        places_(peers_.size()) {}
+  ~Meeting() {
+    if (listener_ >= 0) ::close(listener_);
+  }
+  Meeting(const Meeting&) = delete;
+  Meeting& operator=(const Meeting&) = delete;
+
+  Expected<std::vector<SocketPeer>> peers() {
+    if (listener_ < 0) return tl::unexpected(system_failure("bind").error());
+    auto met = at_.rank == 0 ? gather() : join();
+    if (met) met = meet_each_other();
+    if (!met) return tl::unexpected(met.error());
+    return std::move(peers_);
+  }
+
+ private:
+  Expected<void> never_came(const std::vector<int>& ranks) const {
+    return failure("", fmt::format("{} of {} never came to {}:{}", ranks_listed(ranks), at_.ranks,
+                                   at_.address, at_.port));
+  }
+
+  // Rank 0 learns where everyone is and tells everyone; or who never came, to those who did.
+  Expected<void> gather() {
+    std::vector<int> absent = all_but_first();
+    while (!absent.empty()) {
+      SocketPeer peer(accepted(listener_, until_));
+      Place place;
+      if (peer.socket() < 0) break;
+      if (!moved(peer.socket(), place, false, until_)) continue;  // somebody else's
+      if (std::erase(absent, place.rank) == 0) continue;
+      const auto rank = static_cast<std::size_t>(place.rank);
+      places_[rank] = place;
+      peers_[rank] = std::move(peer);
+    }
+    tell(absent);
+    return absent.empty() ? Expected<void>{} : never_came(absent);
+  }
+  // How many are absent and who, or where everyone is.
+  void tell(std::vector<int>& absent) {
+    const auto until = Clock::now() + timeout_;
+    auto count = static_cast<std::int32_t>(absent.size());
+    for (const SocketPeer& peer : peers_) {
+      // Whoever does not hear it has gone, and says so itself or is found missing later.
+      bool heard = peer.socket() >= 0 && moved(peer.socket(), count, true, until);
+      for (int& rank : absent) heard = heard && moved(peer.socket(), rank, true, until);
+      if (!absent.empty()) continue;
+      for (Place& place : places_) heard = heard && moved(peer.socket(), place, true, until);
+    }
+  }
+  std::vector<int> all_but_first() const {
+    std::vector<int> ranks(peers_.size() - 1);
+    std::iota(ranks.begin(), ranks.end(), 1);
+    return ranks;
+  }
+
+  // Rank 0 may have begun to wait as late as it was reached, and then says who is missing.
+  Expected<void> join() {
+    constexpr std::chrono::seconds kToHear{2};
+    SocketPeer first(connected(at_.address.c_str(), at_.port.c_str(), until_));
+    Place own = place_of(at_.rank, first.socket(), listener_);
+    until_ = Clock::now() + timeout_ + kToHear;
+    std::int32_t count = 0;
+    if (first.socket() < 0 || !moved(first.socket(), own, true, until_) ||
+        !moved(first.socket(), count, false, until_)) {
+      return never_came({0});
+    }
+    std::vector<int> absent(static_cast<std::size_t>(std::clamp(count, 0, at_.ranks)));
+    for (int& rank : absent) {
+      if (!moved(first.socket(), rank, false, until_)) return never_came({0});
+    }
+    if (!absent.empty()) return never_came(absent);
+    for (Place& place : places_) {
+      if (!moved(first.socket(), place, false, until_)) return never_came({0});
+    }
+    peers_[0] = std::move(first);
+    until_ = Clock::now() + timeout_;
+    return {};
+  }
+
+  // A rank calls those before it, rank 0 apart, and is called by those after it.
+  Expected<void> meet_each_other() {
+    if (at_.rank == 0) return {};
+    for (int rank = 1; rank < at_.rank; ++rank) {
+      const Place& there = places_[static_cast<std::size_t>(rank)];
+      SocketPeer peer(connected(there.host.data(), there.port.data(), until_));
+      std::int32_t own = at_.rank;
+      if (peer.socket() < 0 || !moved(peer.socket(), own, true, until_)) {
+        return never_came({rank});
+      }
+      peers_[static_cast<std::size_t>(rank)] = std::move(peer);
+    }
+    for (int n = at_.rank + 1; n < at_.ranks; ++n) {
+      SocketPeer peer(accepted(listener_, until_));
+      std::int32_t rank = -1;
+      if (peer.socket() < 0 || !moved(peer.socket(), rank, false, until_)) {
+        return never_came({n});
+      }
+      if (rank <= at_.rank || rank >= at_.ranks) return never_came({n});
+      peers_[static_cast<std::size_t>(rank)] = std::move(peer);
+    }
+    return {};
+  }
+
+  const Rendezvous& at_;
+  Clock::duration timeout_;
+  Clock::time_point until_;
+  int listener_;
+  std::vector<SocketPeer> peers_;
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
+Expected<std::vector<SocketPeer>> met_peers(const Rendezvous& at, Seconds timeout) {
+  return Meeting(at, timeout).peers();
+}
+
+}  // namespace trainyard

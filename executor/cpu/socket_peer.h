@@ -1,0 +1,119 @@
+// One connection of the socket transport: messages in the order of their tags, as much of them at a
+// time as goes without waiting. After them (socket_meeting.h) nobody blocks in a system call.
+#pragma once
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/expected.h"
+
+namespace trainyard {
+
+using RawBytes = std::vector<char>;
+
+struct MessageHead {
+  std::int64_t tag = 0, size = 0;
+};
+
+// Of a call of the operating system, by errno.
+inline Expected<void> system_failure(std::string_view call) {
+  return failure("", fmt::format("{} failed: {}", call, std::strerror(errno)));
+}
+
+// A connection to one peer: what waits to leave, what has come in part, what has arrived.
+class SocketPeer {
+ public:
+  explicit SocketPeer(int socket = -1) : socket_(socket) {}
+  ~SocketPeer() {
+    if (socket_ >= 0) ::close(socket_);
+  }
+  SocketPeer(SocketPeer&& other) noexcept : socket_(std::exchange(other.socket_, -1)) {}
+  SocketPeer& operator=(SocketPeer&& other) noexcept {
+    std::swap(socket_, other.socket_);
+    return *this;
+  }
+
+  int socket() const { return socket_; }
+  bool has_to_send() const { return !leaving_.empty(); }
+  bool is_there() const { return socket_ >= 0 && !closed_; }
+
+  void post(std::int64_t tag, const void* data, std::size_t size) {
+    const MessageHead head{tag, static_cast<std::int64_t>(size)};
+    RawBytes message(sizeof(head) + size);
+    std::memcpy(message.data(), &head, sizeof(head));
+    if (size > 0) std::memcpy(message.data() + sizeof(head), data, size);
+    leaving_.push_back(std::move(message));
+  }
+  std::optional<RawBytes> taken(std::int64_t tag) {
+    auto& queue = arrived_[tag];
+    if (queue.empty()) return std::nullopt;
+    RawBytes message = std::move(queue.front());
+    queue.pop_front();
+    return message;
+  }
+
+  // As much as goes without waiting.
+  Expected<void> send_some() {
+    while (!leaving_.empty()) {
+      const RawBytes& message = leaving_.front();
+      const auto sent = ::send(socket_, message.data() + sent_, message.size() - sent_,
+                               MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) return would_wait() ? Expected<void>{} : system_failure("send");
+      sent_ += static_cast<std::size_t>(sent);
+      if (sent_ < message.size()) return {};
+      leaving_.pop_front();
+      sent_ = 0;
+    }
+    return {};
+  }
+  void receive_some() {
+    while (is_whole()) keep();
+  }
+
+ private:
+  static bool would_wait() { return errno == EAGAIN || errno == EINTR; }
+
+  // Whether the next head or message has come in full, with what goes without waiting.
+  bool is_whole() {
+    const std::size_t wanted = head_ ? static_cast<std::size_t>(head_->size) : sizeof(MessageHead);
+    coming_.resize(wanted);
+    if (got_ == wanted) return true;
+    const auto got = ::recv(socket_, coming_.data() + got_, wanted - got_, MSG_DONTWAIT);
+    // A rank that is done closes: that is nobody's failure but of who waits for it.
+    closed_ = got == 0 || (got < 0 && !would_wait());
+    if (got > 0) got_ += static_cast<std::size_t>(got);
+    return got_ == wanted;
+  }
+  void keep() {
+    got_ = 0;
+    if (head_) {
+      arrived_[head_->tag].push_back(std::exchange(coming_, {}));
+      head_.reset();
+      return;
+    }
+    head_.emplace();
+    std::memcpy(&*head_, coming_.data(), sizeof(MessageHead));
+    coming_.clear();
+  }
+
+  int socket_;
+  bool closed_ = false;
+  std::deque<RawBytes> leaving_;
+  std::size_t sent_ = 0, got_ = 0;
+  std::optional<MessageHead> head_;
+  RawBytes coming_;
+  std::map<std::int64_t, std::deque<RawBytes>> arrived_;
+};
+
+}  // namespace trainyard
