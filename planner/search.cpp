@@ -58,31 +58,6 @@ class TimeLimit {
   const Clock::time_point start_ = Clock::now();
 };
 
-struct Looked {
-  SearchCounts counts;
-  std::vector<SearchNode> expanded;
-};
-
-Looked run(SharedSearch& shared) {
-  std::vector<Worker> workers;
-  const int threads = thread_count(shared.options);
-  workers.reserve(static_cast<std::size_t>(threads));
-  for (int i = 0; i < threads; ++i) workers.emplace_back(shared, i == 0);
-  while (shared.start_round()) {
-    in_parallel(workers, &Worker::bound_nodes);
-    shared.start_pricing();
-    in_parallel(workers, &Worker::expand_nodes);
-  }
-  shared.start_closing();
-  if (shared.start_open_families()) in_parallel(workers, &Worker::bound_open_families);
-  Looked all;
-  for (const Worker& worker : workers) {
-    all.counts += worker.counts;
-    all.expanded.insert(all.expanded.end(), worker.expanded.begin(), worker.expanded.end());
-  }
-  return all;
-}
-
 bool is_unbounded(const SearchSpace& space) {
   const auto any = [](const Numbers& numbers) {
     const Numbers all;
@@ -122,6 +97,33 @@ void offer_baselines(SharedSearch& shared) {
     if (shared.closing_is_over()) return;
     offer(data_parallel_only(shared.job, zero_stage, options.base, shared.evaluate));
   }
+}
+
+struct Looked {
+  SearchCounts counts;
+  std::vector<SearchNode> expanded;
+};
+
+Looked run(SharedSearch& shared) {
+  std::vector<Worker> workers;
+  const int threads = thread_count(shared.options);
+  workers.reserve(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) workers.emplace_back(shared, i == 0);
+  while (shared.start_round()) {
+    in_parallel(workers, &Worker::bound_nodes);
+    shared.start_pricing();
+    in_parallel(workers, &Worker::expand_nodes);
+  }
+  shared.start_closing();
+  const bool complete = shared.space.complete && !shared.stopped();
+  if (shared.aim == Aim::best && !complete) offer_baselines(shared);
+  if (shared.start_open_families()) in_parallel(workers, &Worker::bound_open_families);
+  Looked all;
+  for (const Worker& worker : workers) {
+    all.counts += worker.counts;
+    all.expanded.insert(all.expanded.end(), worker.expanded.begin(), worker.expanded.end());
+  }
+  return all;
 }
 
 double gap_of(const SharedSearch& shared, const SearchResult& result) {
@@ -198,7 +200,6 @@ SearchResult search(const PreparedJob& job, const SearchOptions& options,
   Looked looked = run(shared);
   const SearchCounts& counts = looked.counts;
   const bool complete = space.complete && !shared.stopped();
-  if (!complete) offer_baselines(shared);
   SearchResult result;
   result.plans = shared.candidates();
   result.objective = options.objective;

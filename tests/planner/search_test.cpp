@@ -322,7 +322,32 @@ TEST(Search, HasTheRuleOfThumbAtLeastWhereItWasStopped) {
   const auto known = rule_of_thumb(job, {}, evaluate);
   ASSERT_TRUE(known && known->estimate.feasible);
   ASSERT_FALSE(result.plans.empty());
-  EXPECT_LE(result.plans.front().estimate.step_time, known->estimate.step_time);
+  const Seconds found = result.plans.front().estimate.step_time;
+  EXPECT_LE(found, known->estimate.step_time);
+  // The gap reaches down to what a whole search finds.
+  const Seconds best = search(job, {}, evaluate).plans.at(0).estimate.step_time;
+  ASSERT_LT(best, found);
+  EXPECT_LE(found * (1 - result.gap), best);
+}
+
+// Interrupted after all degrees were listed, by the first plan that is priced; nothing else fits.
+TEST(Search, GapOfTheRuleOfThumbReachesDownToTheBestPlan) {
+  const PreparedJob job = prepare(small_moe_job());
+  const Evaluator evaluate = analytic_evaluator(job);
+  const Plan rule = rule_of_thumb(job, {}, evaluate)->plan;
+  std::atomic<bool> interrupted = false;
+  const auto only_the_rule = [&](const Plan& plan, Estimate& out) {
+    evaluate(plan, out);
+    out.feasible = !plan_before(plan, rule) && !plan_before(rule, plan);
+    interrupted = true;
+  };
+  const SearchResult result =
+      search(job, {.threads = 1, .interrupted = &interrupted}, only_the_rule);
+  const Seconds best = search(job, {}, evaluate).plans.at(0).estimate.step_time;
+  ASSERT_EQ(result.plans.size(), 1U);
+  const Seconds found = result.plans.front().estimate.step_time;
+  ASSERT_LT(best, found);
+  EXPECT_LE(found * (1 - result.gap), best);
 }
 
 TEST(Search, IgnoresATimeLimitBeyondTheClock) {
