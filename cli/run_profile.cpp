@@ -261,6 +261,10 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
     const Estimate predicted = as_estimate(question.job, setting.plan, *simulation);
     profile.mfu = predicted.mfu * (simulation->step_time / measured);
   }
+  for (ProfiledRank& rank : profile.ranks) {
+    const StageUse& use = simulation->stages[static_cast<std::size_t>(rank.stage)];
+    rank.predicted_peak_memory = use.memory.peak.bytes;
+  }
   add_gaps(*simulation, boards, profile);
   ByOperation all;
   add_predicted(*simulation, profile, all);

@@ -169,11 +169,16 @@ std::string memory_line(const Profile& profile) {
       [](const ProfiledRank& a, const ProfiledRank& b) { return a.peak_memory < b.peak_memory; });
   if (fullest == profile.ranks.end()) return "";
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
-  return fmt::format("Memory: at most {} on rank {} ({}).\n", with_unit(fullest->peak_memory),
-                     fullest->rank,
-                     on_host ? "buffers of the program"
-                             : fmt::format("given out by the device's pool, which kept {}",
-                                           with_unit(fullest->reserved_memory)));
+  const Bytes measured = fullest->peak_memory, predicted = fullest->predicted_peak_memory;
+  const std::string beside = predicted > Bytes(0)
+                                 ? fmt::format(", {} predicted ({} %)", with_unit(predicted),
+                                               signed_percent(predicted / measured - 1))
+                                 : "";
+  return wrap(fmt::format("Memory: at most {} on rank {}{}; {}.", with_unit(measured),
+                          fullest->rank, beside,
+                          on_host ? "buffers of the program"
+                                  : fmt::format("given out by the device's pool, which kept {}",
+                                                with_unit(fullest->reserved_memory))));
 }
 
 std::string between_line(const Profile& profile) {

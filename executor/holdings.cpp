@@ -1,5 +1,8 @@
 #include "executor/holdings.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "executor/cpu/kernels/kernels.h"
 
 namespace trainyard {
@@ -52,12 +55,12 @@ std::optional<Element> Holdings::element(const ProgramBuffer& buffer, std::int64
   return found;
 }
 
-std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer,
-                                              const std::function<void()>& goes_on) const {
-  std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
+// Numbers first … end − 1 of a buffer.
+void Holdings::fill_weights(const ProgramBuffer& buffer, int layer, const Part& part,
+                            const std::function<void()>& goes_on) const {
   std::optional<WeightRow> row;
   std::int64_t of = -1;
-  for (std::size_t k = 0; k < numbers.size(); ++k) {
+  for (std::size_t k = part.first; k < part.end; ++k) {
     if ((k + 1) % kBetweenBeats == 0) goes_on();
     const auto place = element(buffer, static_cast<std::int64_t>(k));
     if (!place) continue;
@@ -65,8 +68,24 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
       of = place->row;
       row.emplace(setting_, WeightPlace{whole(buffer).name, layer_of(buffer, layer), of});
     }
-    numbers[k] = (*row)[place->column];
+    part.numbers[k] = (*row)[place->column];
   }
+}
+
+std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int layer,
+                                              const std::function<void()>& goes_on) const {
+  constexpr std::size_t kOfAThread = 1 << 22;  // a tenth of a second
+  std::vector<double> numbers(static_cast<std::size_t>(buffer.rows * buffer.columns));
+  const std::size_t threads = std::clamp<std::size_t>(
+      numbers.size() / kOfAThread, 1, std::max(1U, std::thread::hardware_concurrency()));
+  const auto fill = [&, size = numbers.size()](std::size_t part) {
+    fill_weights(buffer, layer,
+                 {numbers.data(), size * part / threads, size * (part + 1) / threads}, goes_on);
+  };
+  std::vector<std::jthread> others;  // join where they go out of scope
+  for (std::size_t part = 1; part < threads; ++part) others.emplace_back(fill, part);
+  fill(0);
+  others.clear();
   return numbers;
 }
 

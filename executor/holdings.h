@@ -29,7 +29,8 @@ class Holdings {
   // Nothing: a number that pads the buffer, or the vocabulary.
   std::optional<Element> element(const ProgramBuffer& buffer, std::int64_t number) const;
 
-  // `goes_on`: called again and again, every kBetweenBeats numbers.
+  // By as many threads as there is work for; `goes_on`: called again and again, every kBetweenBeats
+  // numbers, by each of them.
   std::vector<double> initial_weights(
       const ProgramBuffer& buffer, int layer, const std::function<void()>& goes_on = [] {}) const;
   // Tokens of a micro-batch of a step of the run, as far ahead as the buffer says.
@@ -38,6 +39,12 @@ class Holdings {
   const RankCoordinates& at() const { return at_; }
 
  private:
+  struct Part {
+    double* numbers;  // of all
+    std::size_t first, end;
+  };
+  void fill_weights(const ProgramBuffer& buffer, int layer, const Part& part,
+                    const std::function<void()>& goes_on) const;
   const ProgramBuffer& whole(const ProgramBuffer& buffer) const;
   std::int64_t first_of(const ProgramBuffer& buffer) const;
   int layer_of(const ProgramBuffer& buffer, int layer) const;

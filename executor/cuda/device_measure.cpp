@@ -2,25 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cmath>
 #include <memory>
 
 #include "executor/cuda/cudnn_attention.h"
-#include "executor/cuda/device_memory.h"
+#include "executor/cuda/device_clock.h"
 #include "executor/cuda/gemm.h"
 #include "executor/cuda/kernels/kernels.h"
+#include "model/calibration/fit_attention.h"
 
 namespace trainyard {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::array<int, 6> kRows = {128, 512, 1024, 2048, 4096, 8192};
 constexpr std::array<int, 4> kWidths = {1024, 4096, 8192, 14336};
 constexpr std::array<int, 5> kTokens = {512, 1024, 2048, 4096, 8192};
-constexpr std::array<int, 3> kHeads = {8, 16, 32};
+constexpr std::array<int, 4> kHeads = {8, 16, 32, 64};
 constexpr std::array<int, 2> kHeadDims = {64, 128};
+static_assert(kTokens.size() * kHeads.size() >= kLeastAttentionSamples);  // of each width
 constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
 constexpr std::int64_t kCopied = std::int64_t{1} << 28;
 constexpr std::int64_t kBrought = std::int64_t{1} << 28;  // bytes, from the host
@@ -46,22 +44,12 @@ class DeviceMeasurement {
  public:
   // `narrow`: it multiplies in 8 bits.
   DeviceMeasurement(const MeasureLimits& limits, int device, bool narrow)
-      : limits_(limits), memory_(status_, device, 1), gemm_(status_) {
+      : limits_(limits), clock_(device), gemm_(clock_.status()) {
     if (narrow) types_.push_back(ElementType::e4m3);
-    status_.check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking),
-                  "cudaStreamCreateWithFlags");
-    status_.check(cudaEventCreate(&begin_), "cudaEventCreate");
-    status_.check(cudaEventCreate(&end_), "cudaEventCreate");
     all_ = static_cast<double>(types_.size() * kRows.size() * kWidths.size() * kWidths.size() +
                                2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
                                kTrafficSizes + 2);
     each_ = limits.budget / all_;
-  }
-  ~DeviceMeasurement() {
-    cudaStreamSynchronize(stream_);
-    cudaEventDestroy(begin_);
-    cudaEventDestroy(end_);
-    cudaStreamDestroy(stream_);
   }
   DeviceMeasurement(const DeviceMeasurement&) = delete;
   DeviceMeasurement& operator=(const DeviceMeasurement&) = delete;
@@ -83,7 +71,7 @@ class DeviceMeasurement {
     }
     std::sort(backward.begin(), backward.end());
     if (!backward.empty()) samples_.attention_backward = backward[backward.size() / 2];
-    if (!status_.ok()) return failure("", status_.message());
+    if (!clock_.status().ok()) return failure("", clock_.status().message());
     return std::move(samples_);
   }
   BytesPerSecond link() const { return link_; }
@@ -99,79 +87,42 @@ class DeviceMeasurement {
 
   template <typename Measure>
   void add(const Measure& measure) {
-    if (limits_.interrupted() || !status_.ok()) return;
+    if (limits_.interrupted() || !clock_.status().ok()) return;
     measure();
     limits_.progress(++done_ / all_);
   }
 
-  Queue queue() { return {status_, stream_, memory_.pool()}; }
-
-  // Of one call, several times in a row where it is short, so that starting it is hidden.
   template <typename Work>
   Seconds time_of(const Work& work) {
-    constexpr double kLong = 1e-3;  // s
-    const auto start = Clock::now();
-    const double once = run_of(work, 1);
-    const int repeats = std::clamp(static_cast<int>(kLong / std::max(once, 1e-6)), 1, 200);
-    return repeated_timing(
-               [&] { return Seconds(run_of(work, repeats)); },
-               each_ - Seconds(std::chrono::duration<double>(Clock::now() - start).count()))
-        .median;
-  }
-  template <typename Work>
-  double run_of(const Work& work, int repeats) {
-    float milliseconds = 0;
-    status_.check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
-    for (int i = 0; i < repeats; ++i) work();
-    status_.check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    status_.check(cudaEventSynchronize(end_), "cudaEventSynchronize");
-    status_.check(cudaEventElapsedTime(&milliseconds, begin_, end_), "cudaEventElapsedTime");
-    return std::max(1e-3 * static_cast<double>(milliseconds) / repeats, 1e-9);
-  }
-
-  // Noise about zero: products of zeros are faster than any that training sees.
-  void make_noise(const View& view) {
-    const Dropout noise{.seed = 1, .rate = 0.5, .kept = 2, .places = {.part = view.rows}};
-    const Queue to = queue();
-    if (is_scaled(view.type)) {
-      const Scratch wide(to, view.rows, view.columns, ElementType::bf16);
-      make_noise(*wide);
-      return cast(to, view, {*wide});
-    }
-    const Scratch ones(to, view.rows, view.columns, view.type);
-    const Scratch mask(to, view.rows, view.columns, ElementType::u8);
-    fill(to, *ones, 0.5F);
-    drop(to, view, *mask, *ones, noise);
-    fill(to, *ones, -0.5F);
-    trainyard::add(to, view, view, *ones);
+    return clock_.time_of(work, each_).median;
   }
 
   BytesPerSecond copy_rate() {
-    const Queue to = queue();
+    const Queue to = clock_.queue();
     const Scratch from(to, kCopied, 1, ElementType::f32), into(to, kCopied, 1, ElementType::f32);
     const Seconds time = time_of([&] { convert(to, *into, *from); });
     return Bytes(2.0 * static_cast<double>(from->bytes())) / time;
   }
 
   BytesPerSecond host_rate() {
-    const Queue to = queue();
+    const Queue to = clock_.queue();
     const Scratch into(to, kBrought, 1, ElementType::u8);
-    const HostMemory from(status_, into->bytes());
+    const HostMemory from(clock_.status(), into->bytes());
     const Seconds time = time_of([&] {
-      status_.check(
-          cudaMemcpyAsync(into->data, from.data(), into->bytes(), cudaMemcpyHostToDevice, stream_),
-          "cudaMemcpyAsync");
+      clock_.status().check(cudaMemcpyAsync(into->data, from.data(), into->bytes(),
+                                            cudaMemcpyHostToDevice, to.stream),
+                            "cudaMemcpyAsync");
     });
     return Bytes(static_cast<double>(into->bytes())) / time;
   }
 
   GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
-    const Queue to = queue();
+    const Queue to = clock_.queue();
     const bool narrow = is_scaled(type);
     const Scratch x(to, m, k, type), w(to, n, k, type),
         y(to, m, n, narrow ? ElementType::bf16 : type);
-    make_noise(*x);
-    make_noise(*w);
+    clock_.make_noise(*x);
+    clock_.make_noise(*w);
     const Seconds time = time_of([&] {
       gemm_.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
     });
@@ -183,14 +134,14 @@ class DeviceMeasurement {
   }
 
   void attention_times(int tokens, int heads, int head_dim, std::vector<double>& backward) {
-    const Queue to = queue();
+    const Queue to = clock_.queue();
     const std::int64_t width = std::int64_t{heads} * head_dim;
     const auto type = ElementType::bf16;
     const Scratch q(to, tokens, width, type), k(to, tokens, width, type),
         v(to, tokens, width, type), out(to, tokens, width, type), dout(to, tokens, width, type),
         dq(to, tokens, width, type), dk(to, tokens, width, type), dv(to, tokens, width, type),
         statistics(to, tokens, heads, ElementType::f32);
-    for (const Scratch* of : {&q, &k, &v, &dout}) make_noise(**of);
+    for (const Scratch* of : {&q, &k, &v, &dout}) clock_.make_noise(**of);
     AttentionPlan plan{.heads = heads, .kv_heads = heads};
     plan.queries.part = plan.keys.part = plan.length = tokens;
     plan.query_width = plan.value_width = head_dim;
@@ -219,7 +170,7 @@ class DeviceMeasurement {
 
   // The sum of two: reads both and writes one.
   TrafficSample traffic(std::int64_t elements) {
-    const Queue to = queue();
+    const Queue to = clock_.queue();
     const std::int64_t columns = 1024;
     const auto type = ElementType::bf16;
     const Scratch a(to, elements / columns, columns, type),
@@ -230,12 +181,9 @@ class DeviceMeasurement {
 
   const MeasureLimits& limits_;
   std::vector<ElementType> types_ = {ElementType::bf16, ElementType::f32};  // of products
-  CudaStatus status_;
-  DeviceMemory memory_;
+  DeviceClock clock_;
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
-  cudaStream_t stream_ = nullptr;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
   Seconds each_;
   double all_ = 1, done_ = 0;
   HostSamples samples_;

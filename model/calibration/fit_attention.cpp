@@ -23,7 +23,6 @@ constexpr std::size_t kMostAttentionRows = 3000;  // of a group that the form is
 constexpr double kLongSequence = 512;             // shorter ones count half: training is longer
 constexpr double kUsualWindowTiles = 2;           // held towards it: few rows tell
 constexpr std::array<int, 3> kRowTiles = {16, 64, 128};
-constexpr double kLeastAttentionSamples = 20;
 
 // The form's parameters in the order of the least squares.
 constexpr std::size_t kAttentionParameters = 9;
@@ -148,9 +147,8 @@ Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>&
     const int head_dim = static_cast<int>(sample.shape.query_head_dim);
     groups[{sample.shape.sliding, head_dim}].push_back(&sample);
   }
-  std::erase_if(groups, [](const auto& entry) {
-    return static_cast<double>(entry.second.size()) < kLeastAttentionSamples;
-  });
+  std::erase_if(groups,
+                [](const auto& entry) { return entry.second.size() < kLeastAttentionSamples; });
   if (groups.empty() || groups.begin()->first.first) {
     return failure("attention",
                    "found too few rows without a window; allowed: 20 of a head "

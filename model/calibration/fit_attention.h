@@ -4,6 +4,7 @@
 // residual. Deterministic.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -12,6 +13,9 @@
 #include "model/expected.h"
 
 namespace trainyard {
+
+// Of a head dimension; with fewer rows it is not fitted.
+inline constexpr std::size_t kLeastAttentionSamples = 20;
 
 // Replaces the device's attention rates. `progress` is called with the fraction done.
 Expected<void> fit_attention(Device& device, const std::vector<AttentionSample>& samples,

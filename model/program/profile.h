@@ -32,9 +32,10 @@ struct ProfiledRank {
   int rank = 0;
   int stage = 0;
   std::string host;
-  Bytes peak_memory;      // buffers of the program; on a device what its pool gave out
-  Bytes reserved_memory;  // kept from the device by the pool; nothing: there is none
-  double between = 0;     // share of its last step in which no operation of it ran or waited
+  Bytes peak_memory;            // buffers of the program; on a device what its pool gave out
+  Bytes predicted_peak_memory;  // by the simulation: the program's buffers
+  Bytes reserved_memory;        // kept from the device by the pool; nothing: there is none
+  double between = 0;           // share of its last step in which no operation of it ran or waited
   Seconds longest_gap;
   std::string after, before;  // the operations around it; empty: there is none
   std::vector<ProfiledStream> streams;

@@ -56,6 +56,9 @@ const Section<ProfiledRank>& profiled_rank_section() {
           text("host", &R::host, "where it ran"),
           quantity("peak_memory", &R::peak_memory,
                    "most held at a time: buffers of the program; on a GPU what its pool gave out"),
+          quantity("predicted_peak_memory", &R::predicted_peak_memory,
+                   "most that the program's buffers hold, by the simulation")
+              .absent("not simulated"),
           quantity("reserved_memory", &R::reserved_memory,
                    "most that the GPU's pool kept of its memory for that")
               .absent("no GPU"),

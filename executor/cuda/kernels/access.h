@@ -140,11 +140,16 @@ __device__ inline Pack<N> unpacked(const View& view, std::int64_t i, const Raw& 
   }
   return pack;
 }
+// What unpacked() takes them from: several operands are fetched before the first is looked at.
+template <int N>
+__device__ inline Raw fetch_pack(const View& view, std::int64_t i) {
+  if constexpr (N == 8) return fetch(view, i);
+  return Raw{};
+}
 // Requires, of eight: i is where they are aligned.
 template <int N>
 __device__ inline Pack<N> load(const View& view, std::int64_t i) {
-  if constexpr (N == 8) return unpacked<8>(view, i, fetch(view, i));
-  return unpacked<N>(view, i, Raw{});
+  return unpacked<N>(view, i, fetch_pack<N>(view, i));
 }
 
 template <int N>
@@ -268,20 +273,40 @@ inline std::int64_t even_place(std::initializer_list<const View*> views) {
   return -1;
 }
 
-// Eight at a time where rows of `columns` come out even: operands are then aligned and no pack
-// straddles two rows.
-template <typename Body>
-void each(const Queue& queue, const char* name, const Body& body, std::int64_t count,
-          std::int64_t columns) {
-  const Stretch all{0, count, 0};
-  if (columns % 8 == 0) {
-    start(queue, name, each_kernel<8, Body>, dim3(blocks_for(count / 8)), kBlock, 0, body, all);
-  } else {
-    start(queue, name, each_kernel<1, Body>, dim3(blocks_for(count)), kBlock, 0, body, all);
+// Of a matrix, where elements i … are in it: of one row.
+struct Spot {
+  std::int64_t row, column, i;
+};
+// Calls body.run<N>(spot) for every N elements of a matrix with rows of `packs` · N. A thread has
+// the same columns in every step-th row, so it divides once: 64-bit divisions for each pack would
+// take longer than the memory does.
+template <int N, typename Body>
+__global__ void each_spot_kernel(Body body, std::int64_t rows, unsigned packs, unsigned step) {
+  const auto thread = static_cast<unsigned>(global_thread());
+  const std::int64_t column = std::int64_t{thread % packs} * N;
+  const std::int64_t columns = std::int64_t{packs} * N;
+  if (thread / packs >= step) return;
+  for (std::int64_t row = thread / packs; row < rows; row += step) {
+    body.template run<N>({row, column, row * columns + column});
   }
 }
 
-// The same where element i of the result needs element i of each operand and nothing of rows:
+// Eight at a time where rows come out even, and `even` says that they do in every operand: operands
+// are then aligned and no pack straddles two rows.
+template <typename Body>
+void each(const Queue& queue, const char* name, const Body& body, std::int64_t rows,
+          std::int64_t columns, bool even = true) {
+  if (rows == 0 || columns == 0) return;
+  const bool eight = even && columns % 8 == 0;
+  const std::int64_t packs = eight ? columns / 8 : columns;
+  std::int64_t step = kMostBlocks * kBlock / packs;
+  step = step < 1 ? 1 : step < rows ? step : rows;
+  start(queue, name, eight ? each_spot_kernel<8, Body> : each_spot_kernel<1, Body>,
+        dim3(static_cast<unsigned>((packs * step + kBlock - 1) / kBlock)), kBlock, 0, body, rows,
+        static_cast<unsigned>(packs), static_cast<unsigned>(step));
+}
+
+// Where element i of the result needs element i of each operand and nothing of rows:
 // eight at a time between what the operands' first places leave at both ends.
 template <typename Body>
 void each_alike(const Queue& queue, const char* name, const Body& body, std::int64_t count,

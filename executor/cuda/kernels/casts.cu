@@ -62,9 +62,8 @@ struct RoundColumns {
   View out, in;
   std::int64_t first;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = i / in.columns, column = i % in.columns;
-    store<N>(out, row * out.columns + first + column, load<N>(in, i));
+  __device__ void run(const Spot& at) const {
+    store<N>(out, at.row * out.columns + first + at.column, load<N>(in, at.i));
   }
 };
 
@@ -126,12 +125,13 @@ __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
 struct ShareScale {
   View all, scales;
   template <int N>
-  __device__ void run(std::int64_t i) const {
+  __device__ void run(const Spot& spot) const {
+    const std::int64_t i = spot.i;
     float largest = 0;
     for (std::int64_t k = 0; k < scales.size(); ++k) largest = fmaxf(largest, at(scales, k));
-    const float scale = at(scales, i / (all.size() / scales.size())) / largest;
+    const float scale = at(scales, spot.row) / largest;
     unsigned char numbers[N];
-    take_part(all, i, N == 8 ? fetch(all, i) : Raw{}, numbers);
+    take_part(all, i, fetch_pack<N>(all, i), numbers);
     for (int k = 0; k < N; ++k) {
       numbers[k] = narrow_bits(narrow_number(numbers[k], all.type) * scale, all.type);
     }
@@ -163,7 +163,7 @@ void round_to(const Queue& queue, const View& out, std::int64_t first, const Vie
     return;
   }
   const bool even = out.columns % 8 == 0 && first % 8 == 0 && even_place({&out, &in}) == 0;
-  each(queue, "round_columns", RoundColumns{out, in, first}, in.size(), even ? in.columns : 1);
+  each(queue, "round_columns", RoundColumns{out, in, first}, in.rows, in.columns, even);
 }
 
 void find_scale(const Queue& queue, const View& out, const std::vector<View>& in) {
@@ -204,7 +204,7 @@ void transpose(const Queue& queue, const View& out, const View& in, std::int64_t
 }
 
 void to_one_scale(const Queue& queue, const View& all, const View& scales) {
-  each(queue, "share_scale", ShareScale{all, scales}, all.size(), all.size() / scales.size());
+  each(queue, "share_scale", ShareScale{all, scales}, scales.size(), all.size() / scales.size());
 }
 
 std::int64_t tiled_scale_bytes(std::int64_t rows, std::int64_t blocks) {

@@ -35,28 +35,28 @@ struct Add {
   }
 };
 
+template <bool kDrops>
 struct Residual {
   View out, stream, branch, bias, mask;
-  bool has_bias, drops;
+  bool has_bias;
   Dropout dropout;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    Pack<N> b = load<N>(branch, i);
-    const std::int64_t row = i / branch.columns;
-    const std::int64_t column = i % branch.columns;
+  __device__ void run(const Spot& at) const {
+    const Raw stream_raw = fetch_pack<N>(stream, at.i), branch_raw = fetch_pack<N>(branch, at.i);
+    Pack<N> b = unpacked<N>(branch, at.i, branch_raw);
     if (has_bias) {
-      const Pack<N> more = load<N>(bias, column);
+      const Pack<N> more = load<N>(bias, at.column);
       for (int k = 0; k < N; ++k) b.x[k] += more.x[k];
     }
-    if (drops) {
+    if constexpr (kDrops) {
       Pack<N> keep;
-      for (int k = 0; k < N; ++k) keep.x[k] = keeps(dropout, row, column + k) ? 1.0F : 0.0F;
-      store<N>(mask, i, keep);
+      for (int k = 0; k < N; ++k) keep.x[k] = keeps(dropout, at.row, at.column + k) ? 1.0F : 0.0F;
+      store<N>(mask, at.i, keep);
       for (int k = 0; k < N; ++k) b.x[k] *= keep.x[k] * dropout.kept;
     }
-    const Pack<N> a = load<N>(stream, i);
+    const Pack<N> a = unpacked<N>(stream, at.i, stream_raw);
     for (int k = 0; k < N; ++k) b.x[k] += a.x[k];
-    store<N>(out, i, b);
+    store<N>(out, at.i, b);
   }
 };
 
@@ -64,15 +64,15 @@ struct Drop {
   View out, mask, in;
   Dropout dropout;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    Pack<N> x = load<N>(in, i);
+  __device__ void run(const Spot& at) const {
+    Pack<N> x = load<N>(in, at.i);
     Pack<N> keep;
     for (int k = 0; k < N; ++k) {
-      keep.x[k] = keeps(dropout, i / in.columns, i % in.columns + k) ? 1.0F : 0.0F;
+      keep.x[k] = keeps(dropout, at.row, at.column + k) ? 1.0F : 0.0F;
       x.x[k] *= keep.x[k] * dropout.kept;
     }
-    store<N>(mask, i, keep);
-    store<N>(out, i, x);
+    store<N>(mask, at.i, keep);
+    store<N>(out, at.i, x);
   }
 };
 
@@ -90,26 +90,25 @@ struct DropGradient {
 
 // ---- Activations -------------------------------------------------------------------------------
 
-__device__ float sigmoid(float x) { return 1 / (1 + expf(-x)); }
+// By the fast exponential and quotient: their last bits are far below what is stored, and the exact
+// ones would take longer than the memory does.
+__device__ float sigmoid(float x) { return quotient(1, 1 + exponential(-x)); }
 __device__ float normal_distribution(float x) { return erfcf(-x * 0.70710678118654752F) / 2; }
-__device__ float normal_density(float x) { return expf(-x * x / 2) * 0.39894228040143268F; }
+__device__ float normal_density(float x) { return exponential(-x * x / 2) * 0.39894228040143268F; }
 
-// Where element i of the result is in the input: gate and up side by side.
-__device__ std::int64_t gate_at(const View& in, std::int64_t i) {
-  const std::int64_t width = in.columns / 2;
-  return i / width * in.columns + i % width;
-}
-
+// Gate and up lie side by side in a row of the input.
 template <int N>
-__device__ Pack<N> activated(const View& in, std::int64_t i, bool gated) {
+__device__ Pack<N> activated(const View& in, std::int64_t row, std::int64_t column, bool gated) {
+  const std::int64_t place = row * in.columns + column;
   if (!gated) {
-    Pack<N> x = load<N>(in, i);
+    Pack<N> x = load<N>(in, place);
     for (int k = 0; k < N; ++k) x.x[k] *= normal_distribution(x.x[k]);
     return x;
   }
-  const std::int64_t place = gate_at(in, i);
-  Pack<N> gate = load<N>(in, place);
-  const Pack<N> up = load<N>(in, place + in.columns / 2);
+  const std::int64_t other = place + in.columns / 2;
+  const Raw gate_raw = fetch_pack<N>(in, place), up_raw = fetch_pack<N>(in, other);
+  Pack<N> gate = unpacked<N>(in, place, gate_raw);
+  const Pack<N> up = unpacked<N>(in, other, up_raw);
   for (int k = 0; k < N; ++k) gate.x[k] *= sigmoid(gate.x[k]) * up.x[k];
   return gate;
 }
@@ -118,13 +117,13 @@ struct Activation {
   View out, in, row_gates;
   bool has_gates, gated;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    Pack<N> y = activated<N>(in, i, gated);
+  __device__ void run(const Spot& spot) const {
+    Pack<N> y = activated<N>(in, spot.row, spot.column, gated);
     if (has_gates) {
-      const float gate = at(row_gates, i / out.columns);
+      const float gate = at(row_gates, spot.row);
       for (int k = 0; k < N; ++k) y.x[k] *= gate;
     }
-    store<N>(out, i, y);
+    store<N>(out, spot.i, y);
   }
 };
 
@@ -132,23 +131,25 @@ struct ActivationGradient {
   View din, in, dout, row_gates;
   bool has_gates, gated;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    Pack<N> dy = load<N>(dout, i);
+  __device__ void run(const Spot& spot) const {
+    const std::int64_t place = spot.row * in.columns + spot.column;
+    const std::int64_t other = place + (gated ? in.columns / 2 : 0);
+    const Raw dout_raw = fetch_pack<N>(dout, spot.i), gate_raw = fetch_pack<N>(in, place),
+              up_raw = fetch_pack<N>(in, other);
+    Pack<N> dy = unpacked<N>(dout, spot.i, dout_raw);
     if (has_gates) {
-      const float gate = at(row_gates, i / dout.columns);
+      const float gate = at(row_gates, spot.row);
       for (int k = 0; k < N; ++k) dy.x[k] *= gate;
     }
+    const Pack<N> gate = unpacked<N>(in, place, gate_raw);
     if (!gated) {
-      const Pack<N> x = load<N>(in, i);
       for (int k = 0; k < N; ++k) {
-        dy.x[k] *= normal_distribution(x.x[k]) + x.x[k] * normal_density(x.x[k]);
+        dy.x[k] *= normal_distribution(gate.x[k]) + gate.x[k] * normal_density(gate.x[k]);
       }
-      store<N>(din, i, dy);
+      store<N>(din, spot.i, dy);
       return;
     }
-    const std::int64_t place = gate_at(in, i);
-    const Pack<N> gate = load<N>(in, place);
-    const Pack<N> up = load<N>(in, place + in.columns / 2);
+    const Pack<N> up = unpacked<N>(in, other, up_raw);
     Pack<N> dgate, dup;
     for (int k = 0; k < N; ++k) {
       const float s = sigmoid(gate.x[k]);
@@ -156,7 +157,7 @@ struct ActivationGradient {
       dup.x[k] = dy.x[k] * gate.x[k] * s;
     }
     store<N>(din, place, dgate);
-    store<N>(din, place + in.columns / 2, dup);
+    store<N>(din, other, dup);
   }
 };
 
@@ -167,7 +168,7 @@ __global__ void row_gate_gradient(View gradient, View in, View dout, bool gated,
     float sum = 0;
     RowShare<N, 0>{row < dout.rows ? dout.columns : 0, team}.each([&](int, std::int64_t c) {
       const std::int64_t i = row * dout.columns + c;
-      const Pack<N> dy = load<N>(dout, i), y = activated<N>(in, i, gated);
+      const Pack<N> dy = load<N>(dout, i), y = activated<N>(in, row, c, gated);
       for (int k = 0; k < N; ++k) sum += dy.x[k] * y.x[k];
     });
     sum = team_sum(sum, team);
@@ -196,10 +197,10 @@ struct AddRow {
   View rows, row;
   std::int64_t first;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t column = i % row.rows, to = i / row.rows * rows.columns + first + column;
+  __device__ void run(const Spot& at) const {
+    const std::int64_t to = at.row * rows.columns + first + at.column;
     Pack<N> sum = load<N>(rows, to);
-    const Pack<N> more = load<N>(row, column);
+    const Pack<N> more = load<N>(row, at.column);
     for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     store<N>(rows, to, sum);
   }
@@ -207,12 +208,10 @@ struct AddRow {
 
 struct CopyColumns {
   Columns to, from;
-  std::int64_t width;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = i / width, column = i % width;
-    store<N>(to.of, row * to.of.columns + to.first + column,
-             load<N>(from.of, row * from.of.columns + from.first + column));
+  __device__ void run(const Spot& at) const {
+    store<N>(to.of, at.row * to.of.columns + to.first + at.column,
+             load<N>(from.of, at.row * from.of.columns + from.first + at.column));
   }
 };
 
@@ -220,22 +219,21 @@ struct AddColumns {
   Columns to;
   View what;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = i / what.columns, column = i % what.columns;
-    const std::int64_t place = row * to.of.columns + to.first + column;
+  __device__ void run(const Spot& at) const {
+    const std::int64_t place = at.row * to.of.columns + to.first + at.column;
     Pack<N> sum = load<N>(to.of, place);
-    const Pack<N> more = load<N>(what, i);
+    const Pack<N> more = load<N>(what, at.i);
     for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     store<N>(to.of, place, sum);
   }
 };
 
-// What each() may take for the width of rows, where packs of them begin in `columns` too.
-std::int64_t width_beside(std::int64_t width, std::initializer_list<Columns> columns) {
+// Whether packs of rows begin in these columns too where eight are aligned.
+bool begin_even(std::initializer_list<Columns> columns) {
   for (const Columns& of : columns) {
-    if (of.first % 8 != 0 || of.of.columns % 8 != 0 || even_place({&of.of}) != 0) return 1;
+    if (of.first % 8 != 0 || of.of.columns % 8 != 0 || even_place({&of.of}) != 0) return false;
   }
-  return width;
+  return true;
 }
 
 // What each token has of each head, and the same by head.
@@ -295,14 +293,20 @@ void add(const Queue& queue, const View& out, const View& a, const View& b) {
 
 void residual(const Queue& queue, const View& out, const View& stream, const View& branch,
               const View* bias, const View* mask, const Dropout& dropout) {
-  const Residual body{out,           stream,          branch,          or_none(bias),
-                      or_none(mask), bias != nullptr, mask != nullptr, dropout};
-  each(queue, "residual", body, out.size(), out.columns);
+  if (mask == nullptr && bias == nullptr) return add(queue, out, stream, branch);
+  const auto begin = [&](const auto& body) {
+    each(queue, "residual", body, out.rows, out.columns);
+  };
+  const View mask_or_none = or_none(mask);
+  if (mask == nullptr) {
+    return begin(Residual<false>{out, stream, branch, *bias, mask_or_none, true, dropout});
+  }
+  begin(Residual<true>{out, stream, branch, or_none(bias), mask_or_none, bias != nullptr, dropout});
 }
 
 void drop(const Queue& queue, const View& out, const View& mask, const View& in,
           const Dropout& dropout) {
-  each(queue, "drop", Drop{out, mask, in, dropout}, in.size(), in.columns);
+  each(queue, "drop", Drop{out, mask, in, dropout}, in.rows, in.columns);
 }
 
 void drop_gradient(const Queue& queue, const View& out, const View& in, const View& mask,
@@ -314,7 +318,7 @@ void drop_gradient(const Queue& queue, const View& out, const View& in, const Vi
 void activation(const Queue& queue, const View& out, const View& in, const View* row_gates,
                 bool gated) {
   const Activation body{out, in, or_none(row_gates), row_gates != nullptr, gated};
-  each(queue, "activation", body, out.size(), out.columns);
+  each(queue, "activation", body, out.rows, out.columns);
 }
 
 void activation_gradient(const Queue& queue, const View& din, const View& in, const View& dout,
@@ -327,7 +331,7 @@ void activation_gradient(const Queue& queue, const View& din, const View& in, co
           gated, teams.team);
   }
   const ActivationGradient body{din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
-  each(queue, "activation_gradient", body, dout.size(), dout.columns);
+  each(queue, "activation_gradient", body, dout.rows, dout.columns);
 }
 
 void add_column_sums(const Queue& queue, const View& into, const View& of) {
@@ -343,18 +347,17 @@ void add_column_sums(const Queue& queue, const View& into, const View& of) {
 }
 
 void add_row(const Queue& queue, const View& rows, std::int64_t first_column, const View& row) {
-  each(queue, "add_row", AddRow{rows, row, first_column}, rows.rows * row.rows,
-       width_beside(row.rows, {{rows, first_column}, {row.shaped(1, row.size()), 0}}));
+  each(queue, "add_row", AddRow{rows, row, first_column}, rows.rows, row.rows,
+       begin_even({{rows, first_column}, {row.shaped(1, row.size()), 0}}));
 }
 
 void copy_columns(const Queue& queue, const Columns& to, const Columns& from, std::int64_t width) {
-  each(queue, "copy_columns", CopyColumns{to, from, width}, to.of.rows * width,
-       width_beside(width, {to, from}));
+  each(queue, "copy_columns", CopyColumns{to, from}, to.of.rows, width, begin_even({to, from}));
 }
 
 void add_columns(const Queue& queue, const Columns& to, const View& what) {
-  each(queue, "add_columns", AddColumns{to, what}, what.size(),
-       width_beside(what.columns, {to, {what, 0}}));
+  each(queue, "add_columns", AddColumns{to, what}, what.rows, what.columns,
+       begin_even({to, {what, 0}}));
 }
 
 void to_heads(const Queue& queue, const View& by_head, const View& by_token, std::int64_t length) {

@@ -9,10 +9,10 @@ struct Embedding {
   View out, tokens, table;
   std::int64_t first_word;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const auto word = static_cast<std::int64_t>(at(tokens, i / out.columns)) - first_word;
+  __device__ void run(const Spot& spot) const {
+    const auto word = static_cast<std::int64_t>(at(tokens, spot.row)) - first_word;
     const bool mine = word >= 0 && word < table.rows;
-    store<N>(out, i, mine ? load<N>(table, word * table.columns + i % out.columns) : Pack<N>{});
+    store<N>(out, spot.i, mine ? load<N>(table, word * table.columns + spot.column) : Pack<N>{});
   }
 };
 
@@ -61,12 +61,12 @@ struct Positions {
   View out, in, table;
   RowPlaces places;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t position = position_of(places, i / in.columns);
-    Pack<N> sum = load<N>(in, i);
-    const Pack<N> more = load<N>(table, position * table.columns + i % in.columns);
+  __device__ void run(const Spot& at) const {
+    const std::int64_t position = position_of(places, at.row);
+    Pack<N> sum = load<N>(in, at.i);
+    const Pack<N> more = load<N>(table, position * table.columns + at.column);
     for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
-    store<N>(out, i, sum);
+    store<N>(out, at.i, sum);
   }
 };
 
@@ -75,14 +75,13 @@ struct PositionsGradient {
   View table, dout;
   RowPlaces places;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t column = i % dout.columns;
+  __device__ void run(const Spot& at) const {
     Pack<N> sum{};
-    for (std::int64_t row = i / dout.columns; row < dout.rows; row += places.part) {
-      const Pack<N> more = load<N>(dout, row * dout.columns + column);
+    for (std::int64_t row = at.row; row < dout.rows; row += places.part) {
+      const Pack<N> more = load<N>(dout, row * dout.columns + at.column);
       for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     }
-    const std::int64_t to = position_of(places, i / dout.columns) * table.columns + column;
+    const std::int64_t to = position_of(places, at.row) * table.columns + at.column;
     const Pack<N> before = load<N>(table, to);
     for (int k = 0; k < N; ++k) sum.x[k] = before.x[k] + sum.x[k];
     store<N>(table, to, sum);
@@ -326,7 +325,7 @@ void update_packs(const Queue& queue, const View& weight, const View& gradient, 
 
 void embedding(const Queue& queue, const View& out, const View& tokens, const View& table,
                std::int64_t first_word) {
-  each(queue, "embedding", Embedding{out, tokens, table, first_word}, out.size(), out.columns);
+  each(queue, "embedding", Embedding{out, tokens, table, first_word}, out.rows, out.columns);
 }
 
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
@@ -338,14 +337,14 @@ void embedding_gradient(const Queue& queue, const View& table_gradient, const Vi
 
 void positions(const Queue& queue, const View& out, const View& in, const View& table,
                const RowPlaces& places) {
-  each(queue, "positions", Positions{out, in, table, places}, out.size(), out.columns);
+  each(queue, "positions", Positions{out, in, table, places}, out.rows, out.columns);
 }
 
 void positions_gradient(const Queue& queue, const View& table_gradient, const View& dout,
                         const RowPlaces& places) {
   const std::int64_t rows = dout.rows < places.part ? dout.rows : places.part;
-  each(queue, "positions_gradient", PositionsGradient{table_gradient, dout, places},
-       rows * dout.columns, dout.columns);
+  each(queue, "positions_gradient", PositionsGradient{table_gradient, dout, places}, rows,
+       dout.columns);
 }
 
 void cross_entropy_max(const Queue& queue, const View& out, const View& logits, LocalWords words) {

@@ -159,18 +159,18 @@ struct GatherRows {
   View out, in, index;
   int divisor;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = integers(index)[i / out.columns] / divisor;
-    store<N>(out, i, load<N>(in, row * in.columns + i % out.columns));
+  __device__ void run(const Spot& at) const {
+    const std::int64_t row = integers(index)[at.row] / divisor;
+    store<N>(out, at.i, load<N>(in, row * in.columns + at.column));
   }
 };
 
 struct ScatterRows {
   View out, in, index;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = integers(index)[i / in.columns];
-    store<N>(out, row * out.columns + i % in.columns, load<N>(in, i));
+  __device__ void run(const Spot& at) const {
+    const std::int64_t row = integers(index)[at.row];
+    store<N>(out, row * out.columns + at.column, load<N>(in, at.i));
   }
 };
 
@@ -178,30 +178,29 @@ struct Unpermute {
   View out, copies, place_of_copy, added[2];
   int adds;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = i / out.columns;
+  __device__ void run(const Spot& at) const {
     Pack<N> sum{};
     for (int a = 0; a < adds; ++a) {
-      const Pack<N> more = load<N>(added[a], i);
+      const Pack<N> more = load<N>(added[a], at.i);
       for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     }
     for (std::int64_t j = 0; j < place_of_copy.columns; ++j) {
-      const std::int64_t place = integers(place_of_copy)[row * place_of_copy.columns + j];
+      const std::int64_t place = integers(place_of_copy)[at.row * place_of_copy.columns + j];
       if (place < 0) continue;
-      const Pack<N> more = load<N>(copies, place * copies.columns + i % out.columns);
+      const Pack<N> more = load<N>(copies, place * copies.columns + at.column);
       for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     }
-    store<N>(out, i, sum);
+    store<N>(out, at.i, sum);
   }
 };
 
 struct ExpertBias {
   View rows, gates, biases, which;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t row = i / rows.columns;
-    const std::int64_t bias = integers(which)[row] * rows.columns + i % rows.columns;
-    const float gate = at(gates, row);
+  __device__ void run(const Spot& spot) const {
+    const std::int64_t i = spot.i;
+    const std::int64_t bias = integers(which)[spot.row] * rows.columns + spot.column;
+    const float gate = at(gates, spot.row);
     Pack<N> sum = load<N>(rows, i);
     const Pack<N> more = load<N>(biases, bias);
     for (int k = 0; k < N; ++k) sum.x[k] += gate * more.x[k];
@@ -275,11 +274,11 @@ void route_gradient(const Queue& queue, const View& dlogits, const View& logits,
 
 void gather_rows(const Queue& queue, const View& out, const View& in, const View& index,
                  int divisor) {
-  each(queue, "gather_rows", GatherRows{out, in, index, divisor}, out.size(), out.columns);
+  each(queue, "gather_rows", GatherRows{out, in, index, divisor}, out.rows, out.columns);
 }
 
 void scatter_rows(const Queue& queue, const View& out, const View& in, const View& index) {
-  each(queue, "scatter_rows", ScatterRows{out, in, index}, in.size(), in.columns);
+  each(queue, "scatter_rows", ScatterRows{out, in, index}, in.rows, in.columns);
 }
 
 void unpermute(const Queue& queue, const View& out, const View& copies, const View& place_of_copy,
@@ -294,12 +293,12 @@ void unpermute(const Queue& queue, const View& out, const View& copies, const Vi
     return;
   }
   for (std::size_t i = 0; i < added.size(); ++i) body.added[i] = added[i];
-  each(queue, "unpermute", body, out.size(), out.columns);
+  each(queue, "unpermute", body, out.rows, out.columns);
 }
 
 void expert_bias(const Queue& queue, const View& rows, const View& gates, const View& biases,
                  const View& which) {
-  each(queue, "expert_bias", ExpertBias{rows, gates, biases, which}, rows.size(), rows.columns);
+  each(queue, "expert_bias", ExpertBias{rows, gates, biases, which}, rows.rows, rows.columns);
 }
 
 void expert_bias_gradient(const Queue& queue, const View& bias_gradient, const View& gate_gradient,

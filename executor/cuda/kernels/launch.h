@@ -33,6 +33,10 @@ __device__ inline unsigned char* shared_memory() {
   return memory;
 }
 
+// To some 2 + |x| units of the last place, in an instruction or two.
+__device__ inline float exponential(float x) { return __expf(x); }
+__device__ inline float quotient(float a, float b) { return __fdividef(a, b); }
+
 // ---- Of a warp, by PTX -----------------------------------------------------------------------
 
 // Four 8×8 matrices of 16-bit numbers; lane l gives the address of row l mod 8 of matrix l / 8.

@@ -169,15 +169,16 @@ __global__ void rotate_kernel(View x, RotaryColumns columns, RowPlaces places, d
 // Heads side by side, each with its own part and one that all share.
 struct JoinHeads {
   View out, own, shared;
-  std::int64_t heads;
+  unsigned heads;
   template <int N>
-  __device__ void run(std::int64_t i) const {
-    const std::int64_t width = out.columns / heads, mine = own.columns / heads;
-    const std::int64_t row = i / out.columns, column = i % out.columns;
-    const std::int64_t head = column / width, k = column % width;
-    store<N>(out, i,
-             k < mine ? load<N>(own, row * own.columns + head * mine + k)
-                      : load<N>(shared, row * shared.columns + k - mine));
+  __device__ void run(const Spot& at) const {
+    const auto width = static_cast<unsigned>(out.columns) / heads;
+    const auto mine = static_cast<unsigned>(own.columns) / heads;
+    const auto column = static_cast<unsigned>(at.column);
+    const unsigned head = column / width, k = column % width;
+    store<N>(out, at.i,
+             k < mine ? load<N>(own, at.row * own.columns + head * mine + k)
+                      : load<N>(shared, at.row * shared.columns + k - mine));
   }
 };
 
@@ -185,30 +186,29 @@ struct SplitHeads {
   View own, shared, in;
   std::int64_t heads;
   template <int N>
-  __device__ void run(std::int64_t i) const {
+  __device__ void run(const Spot& at) const {
     const std::int64_t width = in.columns / heads, mine = own.columns / heads;
-    const std::int64_t columns = own.columns + shared.columns;
-    const std::int64_t row = i / columns, column = i % columns;
-    if (column < own.columns) {
-      const std::int64_t from = column / mine * width + column % mine;
-      return store<N>(own, row * own.columns + column, load<N>(in, row * in.columns + from));
+    if (at.column < own.columns) {
+      const std::int64_t from = at.column / mine * width + at.column % mine;
+      return store<N>(own, at.row * own.columns + at.column,
+                      load<N>(in, at.row * in.columns + from));
     }
-    const std::int64_t k = column - own.columns;
+    const std::int64_t k = at.column - own.columns;
     Pack<N> sum{};
     for (std::int64_t head = 0; head < heads; ++head) {
-      const Pack<N> more = load<N>(in, row * in.columns + head * width + mine + k);
+      const Pack<N> more = load<N>(in, at.row * in.columns + head * width + mine + k);
       for (int j = 0; j < N; ++j) sum.x[j] += more.x[j];
     }
-    store<N>(shared, row * shared.columns + k, sum);
+    store<N>(shared, at.row * shared.columns + k, sum);
   }
 };
 
-// What divides all of several widths, as far as packs go.
-std::int64_t common_width(std::initializer_list<std::int64_t> widths) {
+// In packs of eight.
+bool come_out_even(std::initializer_list<std::int64_t> widths) {
   for (const std::int64_t width : widths) {
-    if (width % 8 != 0) return 1;
+    if (width % 8 != 0) return false;
   }
-  return 8;
+  return true;
 }
 
 // Rows that no thread keeps: the scale's gradient in a second pass.
@@ -276,7 +276,7 @@ void rotate(const Queue& queue, const View& in_place, const RotaryColumns& colum
             const RowPlaces& places, double direction) {
   const double ratio = std::pow(1e4, -2.0 / static_cast<double>(columns.width));
   const std::int64_t packs =
-      common_width({columns.width / 2, columns.first, columns.stride, in_place.columns});
+      come_out_even({columns.width / 2, columns.first, columns.stride, in_place.columns}) ? 8 : 1;
   const std::int64_t threads =
       in_place.rows * columns.width / 2 / packs * ((columns.heads + 3) / 4);
   start(queue, "rotate", packs == 8 ? rotate_kernel<8> : rotate_kernel<1>,
@@ -285,14 +285,14 @@ void rotate(const Queue& queue, const View& in_place, const RotaryColumns& colum
 
 void join_heads(const Queue& queue, const View& out, const View& own, const View& shared) {
   const std::int64_t heads = (out.columns - own.columns) / shared.columns;
-  each(queue, "join_heads", JoinHeads{out, own, shared, heads}, out.size(),
-       common_width({own.columns / heads, shared.columns}));
+  each(queue, "join_heads", JoinHeads{out, own, shared, static_cast<unsigned>(heads)}, out.rows,
+       out.columns, come_out_even({own.columns / heads, shared.columns}));
 }
 
 void split_heads(const Queue& queue, const View& own, const View& shared, const View& in) {
   const std::int64_t heads = (in.columns - own.columns) / shared.columns;
-  each(queue, "split_heads", SplitHeads{own, shared, in, heads}, own.size() + shared.size(),
-       common_width({own.columns / heads, shared.columns}));
+  each(queue, "split_heads", SplitHeads{own, shared, in, heads}, own.rows,
+       own.columns + shared.columns, come_out_even({own.columns / heads, shared.columns}));
 }
 
 }  // namespace trainyard

@@ -27,6 +27,9 @@ inline void sincospif(float x, float* sine, float* cosine) {
   *cosine = static_cast<float>(std::cos(kPi * static_cast<double>(x)));
 }
 
+inline float exponential(float x) { return std::exp(x); }
+inline float quotient(float a, float b) { return a / b; }
+
 template <typename... P, typename... A>
 void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, int threads,
            std::size_t shared, A... arguments) {
