@@ -23,13 +23,18 @@ struct DropoutPlace {
   int site = 0, layer = -1;
   std::int64_t sequence = 0, row = 0, column = 0;
 };
-constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rate) {
+// What the numbers of a row have in common; `column` is not looked at.
+constexpr std::uint64_t dropout_row(std::uint64_t seed, const DropoutPlace& place) {
   std::uint64_t x = seed + static_cast<std::uint64_t>(place.site);
   x = mixed(x + static_cast<std::uint64_t>(std::int64_t{place.layer} + 1));
   x = mixed(x + static_cast<std::uint64_t>(place.sequence + 1));
-  x = mixed(x + static_cast<std::uint64_t>(place.row + 1));
-  x = mixed(x + static_cast<std::uint64_t>(place.column + 1));
-  return (uniform(x) + 1) / 2 >= rate;
+  return mixed(x + static_cast<std::uint64_t>(place.row + 1));
+}
+constexpr bool is_kept_in(std::uint64_t row, std::int64_t column, double rate) {
+  return (uniform(mixed(row + static_cast<std::uint64_t>(column + 1))) + 1) / 2 >= rate;
+}
+constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rate) {
+  return is_kept_in(dropout_row(seed, place), place.column, rate);
 }
 
 }  // namespace trainyard

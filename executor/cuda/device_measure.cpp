@@ -1,8 +1,11 @@
 #include "executor/cuda/device_measure.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 
 #include "executor/cuda/cudnn_attention.h"
 #include "executor/cuda/device_clock.h"
@@ -93,14 +96,17 @@ class DeviceMeasurement {
   }
 
   template <typename Work>
-  Seconds time_of(const Work& work) {
-    return clock_.time_of(work, each_).median;
+  Seconds time_of(std::string_view family, std::string what, const Work& work) {
+    const Timing timing = clock_.time_of(work, each_);
+    samples_.points.push_back({std::string(family), std::move(what), timing});
+    return timing.median;
   }
 
   BytesPerSecond copy_rate() {
     const Queue to = clock_.queue();
     const Scratch from(to, kCopied, 1, ElementType::f32), into(to, kCopied, 1, ElementType::f32);
-    const Seconds time = time_of([&] { convert(to, *into, *from); });
+    const Seconds time =
+        time_of("copy", fmt::format("{} bytes", from->bytes()), [&] { convert(to, *into, *from); });
     return Bytes(2.0 * static_cast<double>(from->bytes())) / time;
   }
 
@@ -108,7 +114,7 @@ class DeviceMeasurement {
     const Queue to = clock_.queue();
     const Scratch into(to, kBrought, 1, ElementType::u8);
     const HostMemory from(clock_.status(), into->bytes());
-    const Seconds time = time_of([&] {
+    const Seconds time = time_of("copy from the host", fmt::format("{} bytes", into->bytes()), [&] {
       clock_.status().check(cudaMemcpyAsync(into->data, from.data(), into->bytes(),
                                             cudaMemcpyHostToDevice, to.stream),
                             "cudaMemcpyAsync");
@@ -123,14 +129,11 @@ class DeviceMeasurement {
         y(to, m, n, narrow ? ElementType::bf16 : type);
     clock_.make_noise(*x);
     clock_.make_noise(*w);
-    const Seconds time = time_of([&] {
+    const Dtype dtype = narrow ? Dtype::fp8 : type == ElementType::f32 ? Dtype::fp32 : Dtype::bf16;
+    const Seconds time = time_of("GEMM", fmt::format("{} {}x{}x{}", name_of(dtype), m, n, k), [&] {
       gemm_.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
     });
-    return {narrow                     ? Dtype::fp8
-            : type == ElementType::f32 ? Dtype::fp32
-                                       : Dtype::bf16,
-            {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)},
-            time};
+    return {dtype, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}, time};
   }
 
   void attention_times(int tokens, int heads, int head_dim, std::vector<double>& backward) {
@@ -147,12 +150,13 @@ class DeviceMeasurement {
     plan.query_width = plan.value_width = head_dim;
     const AttentionOperands of{
         .queries = *q, .keys = *k, .values = *v, .output = *out, .statistics = *statistics};
-    const Seconds forward = time_of([&] {
+    const std::string what = fmt::format("{} tokens, {} heads of {}", tokens, heads, head_dim);
+    const Seconds forward = time_of("attention", "forward " + what, [&] {
       if (!cudnn_->forward(to, plan, of)) attention(to, plan, of);
     });
     AttentionGradients gradients{
         .output_gradient = *dout, .queries = *dq, .keys = *dk, .values = *dv};
-    const Seconds back = time_of([&] {
+    const Seconds back = time_of("attention", "backward " + what, [&] {
       if (!cudnn_->backward(to, plan, of, gradients)) attention_gradient(to, plan, of, gradients);
     });
     backward.push_back(back / forward);
@@ -175,8 +179,10 @@ class DeviceMeasurement {
     const auto type = ElementType::bf16;
     const Scratch a(to, elements / columns, columns, type),
         b(to, elements / columns, columns, type), sum(to, elements / columns, columns, type);
-    const Seconds time = time_of([&] { trainyard::add(to, *sum, *a, *b); });
-    return {Bytes(3.0 * static_cast<double>(a->bytes())), time};
+    const std::size_t moved = 3 * a->bytes();
+    const Seconds time = time_of("memory-bound", fmt::format("{} bytes", moved),
+                                 [&] { trainyard::add(to, *sum, *a, *b); });
+    return {Bytes(static_cast<double>(moved)), time};
   }
 
   const MeasureLimits& limits_;

@@ -398,6 +398,30 @@ TEST(Widths, OfColumnsMayBeginAnywhere) {
 // ---- Both ends
 // --------------------------------------------------------------------------------
 
+// Padded to sixteen rows, as products in 8 bits take it.
+TEST(Widths, OfTransposedNumbersMayBeAny) {
+  const Device device;
+  for (const auto& [rows, columns] :
+       {std::pair{1, 1}, {5, 7}, {40, 136}, {136, 48}, {264, 16}, {200, 272}, {128, 128}}) {
+    const std::int64_t padded = (rows + 15) / 16 * 16;
+    const Matrix in(device, rows, columns, ElementType::e4m3),
+        out(device, columns, padded, ElementType::e4m3, 2);
+    View into = *out;
+    into.scales = in->scales;
+    transpose(device.queue(), into, *in, columns);
+    const Numbers numbers = in.get();
+    Numbers expected(index(columns * padded));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        expected[at(padded, c, r)] = numbers[at(columns, r, c)];
+      }
+    }
+    const std::vector<float> found = downloaded(device.queue(), into);
+    expect_near({found.begin(), found.end()}, expected, 0, fmt::format("{} x {}", rows, columns));
+  }
+  EXPECT_TRUE(device.status().ok()) << device.status().message();
+}
+
 TEST(Widths, OfLogitsMayBeAny) {
   const Device device;
   const Queue& queue = device.queue();

@@ -121,6 +121,45 @@ __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
   }
 }
 
+// The same of bytes alone, where one scale stands for all of them and sixteen are aligned in both:
+// a tile comes row by row, sixteen bytes a lane, and leaves column by column, four rows a lane. The
+// odd pitch, and rows four apart for the lanes of a warp, keep them out of each other's banks.
+constexpr int kByteTile = 128;
+__global__ void transpose_bytes(View out, View in, std::int64_t leading) {
+  constexpr int kPitch = kByteTile + 1, kLanes = 32, kVector = 16;
+  __shared__ unsigned char tile[kByteTile * kPitch];
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kByteTile;
+  const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.y) * kByteTile;
+  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+  const int warp = static_cast<int>(threadIdx.x) / kLanes;
+  const int warps = static_cast<int>(blockDim.x) / kLanes;
+  const auto* from = static_cast<const unsigned char*>(in.data);
+  auto* to = static_cast<unsigned char*>(out.data);
+  for (int q = warp; q < kByteTile / 4; q += warps) {
+    const int r = q / 4 * 16 + q % 4 + lane / 8 * 4, c = lane % 8 * kVector;
+    const std::int64_t row = first_row + r, column = first_column + c;
+    uint4 sixteen{};
+    if (row < in.rows && column < in.columns) {
+      sixteen = *reinterpret_cast<const uint4*>(from + row * leading + column);
+    }
+    unsigned char bytes[kVector];
+    memcpy(bytes, &sixteen, sizeof(sixteen));
+#pragma unroll
+    for (int k = 0; k < kVector; ++k) tile[r * kPitch + c + k] = bytes[k];
+  }
+  __syncthreads();
+  for (int c = warp; c < kByteTile; c += warps) {
+    const std::int64_t row = first_column + c, column = first_row + 4 * lane;
+    if (row >= out.rows || column >= out.columns) continue;
+    uchar4 four{};
+    four.x = tile[(4 * lane) * kPitch + c];
+    four.y = tile[(4 * lane + 1) * kPitch + c];
+    four.z = tile[(4 * lane + 2) * kPitch + c];
+    four.w = tile[(4 * lane + 3) * kPitch + c];
+    *reinterpret_cast<uchar4*>(to + row * out.columns + column) = four;
+  }
+}
+
 // Numbers of several ranks, each with a scale of its own: the largest becomes that of all.
 struct ShareScale {
   View all, scales;
@@ -197,10 +236,17 @@ void cast(const Queue& queue, const View& out, const std::vector<View>& in) {
 }
 
 void transpose(const Queue& queue, const View& out, const View& in, std::int64_t leading) {
-  start(queue, "transpose", transpose_tiles,
-        dim3(static_cast<unsigned>((out.columns + kTile - 1) / kTile),
-             static_cast<unsigned>((out.rows + kTile - 1) / kTile)),
-        kBlock, 0, out, in, leading);
+  const auto tiles = [&](std::int64_t tile) {
+    return dim3(static_cast<unsigned>((out.columns + tile - 1) / tile),
+                static_cast<unsigned>((out.rows + tile - 1) / tile));
+  };
+  const bool sixteens = reinterpret_cast<std::uintptr_t>(in.data) % 16 == 0 && leading % 16 == 0 &&
+                        in.columns % 16 == 0 && out.columns % 4 == 0;
+  if (out.scales.block == 0 && out.type == in.type && sixteens) {
+    start(queue, "transpose", transpose_bytes, tiles(kByteTile), kBlock, 0, out, in, leading);
+  } else {
+    start(queue, "transpose", transpose_tiles, tiles(kTile), kBlock, 0, out, in, leading);
+  }
 }
 
 void to_one_scale(const Queue& queue, const View& all, const View& scales) {

@@ -49,8 +49,7 @@ struct Residual {
       for (int k = 0; k < N; ++k) b.x[k] += more.x[k];
     }
     if constexpr (kDrops) {
-      Pack<N> keep;
-      for (int k = 0; k < N; ++k) keep.x[k] = keeps(dropout, at.row, at.column + k) ? 1.0F : 0.0F;
+      const Pack<N> keep = kept_of<N>(dropout, at.row, at.column);
       store<N>(mask, at.i, keep);
       for (int k = 0; k < N; ++k) b.x[k] *= keep.x[k] * dropout.kept;
     }
@@ -66,11 +65,8 @@ struct Drop {
   template <int N>
   __device__ void run(const Spot& at) const {
     Pack<N> x = load<N>(in, at.i);
-    Pack<N> keep;
-    for (int k = 0; k < N; ++k) {
-      keep.x[k] = keeps(dropout, at.row, at.column + k) ? 1.0F : 0.0F;
-      x.x[k] *= keep.x[k] * dropout.kept;
-    }
+    const Pack<N> keep = kept_of<N>(dropout, at.row, at.column);
+    for (int k = 0; k < N; ++k) x.x[k] *= keep.x[k] * dropout.kept;
     store<N>(mask, at.i, keep);
     store<N>(out, at.i, x);
   }
@@ -93,7 +89,7 @@ struct DropGradient {
 // By the fast exponential and quotient: their last bits are far below what is stored, and the exact
 // ones would take longer than the memory does.
 __device__ float sigmoid(float x) { return quotient(1, 1 + exponential(-x)); }
-__device__ float normal_distribution(float x) { return erfcf(-x * 0.70710678118654752F) / 2; }
+__device__ float normal_distribution(float x) { return 0.5F + erff(x * 0.70710678118654752F) / 2; }
 __device__ float normal_density(float x) { return exponential(-x * x / 2) * 0.39894228040143268F; }
 
 // Gate and up lie side by side in a row of the input.
@@ -265,6 +261,11 @@ View or_none(const View* view) { return view == nullptr ? View{} : *view; }
 }  // namespace
 
 void fill(const Queue& queue, const View& out, float number) {
+  // Zeros are bytes of zeros in every type.
+  if (number == 0 && out.bytes() > 0) {
+    return queue.status.check(cudaMemsetAsync(out.data, 0, out.bytes(), queue.stream),
+                              "cudaMemsetAsync");
+  }
   each_alike(queue, "fill", Fill{out, number}, out.size(), {&out});
 }
 

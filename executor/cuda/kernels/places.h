@@ -21,11 +21,17 @@ __device__ inline std::int64_t sequence_of(const RowPlaces& places, std::int64_t
   return places.first_sequence + (row + places.offset) / places.part;
 }
 
-__device__ inline bool keeps(const Dropout& dropout, std::int64_t row, std::int64_t column) {
-  return is_kept(dropout.seed,
-                 {dropout.site, dropout.layer, sequence_of(dropout.places, row),
-                  position_of(dropout.places, row), column},
-                 dropout.rate);
+// 1 for each of N elements of a row that is kept, 0 for the others.
+template <int N>
+__device__ inline Pack<N> kept_of(const Dropout& dropout, std::int64_t row, std::int64_t column) {
+  const std::uint64_t common =
+      dropout_row(dropout.seed, {dropout.site, dropout.layer, sequence_of(dropout.places, row),
+                                 position_of(dropout.places, row)});
+  Pack<N> kept;
+  for (int k = 0; k < N; ++k) {
+    kept.x[k] = is_kept_in(common, column + k, dropout.rate) ? 1.0F : 0.0F;
+  }
+  return kept;
 }
 
 __device__ inline std::int64_t count_of(const TokenOrder& order) {
