@@ -267,8 +267,8 @@ void expect_update(const UpdatedPart& part, ElementType weights, ElementType gra
   std::vector<float> positive;
   for (const double x : states.get()) positive.push_back(static_cast<float>(std::abs(x)));
   upload(device.queue(), *states, positive);
-  Numbers e = w.get(), e_states = states.get();
-  const Numbers gradient = g.get();
+  Numbers e = w.get(), e_states = states.get(), e_gradient = g.get();
+  const Numbers gradient = e_gradient;
   for (std::int64_t i = 0; i < part.size; ++i) {
     double* state = &e_states[index((part.state_from + i) * held)];
     const bool full = rule.keeps_weights && !rule.first_step;
@@ -276,6 +276,7 @@ void expect_update(const UpdatedPart& part, ElementType weights, ElementType gra
     weight = expected_weight(full ? state[held - 1] : weight,
                              gradient[index(part.gradient_from + i)] / 8, state, rule);
     if (rule.keeps_weights) state[held - 1] = weight;
+    e_gradient[index(part.gradient_from + i)] = 0;
   }
   const View mine = held > 0 ? states->rows_from(part.state_from, part.size) : View{};
   update(device.queue(), w->from(part.weight_from, part.size),
@@ -287,6 +288,7 @@ void expect_update(const UpdatedPart& part, ElementType weights, ElementType gra
       static_cast<int>(weights), static_cast<int>(gradients));
   expect_near(w.get(), e, tolerance_of(weights), what);
   expect_near(states.get(), e_states, 2e-6, "states of " + what);
+  expect_near(g.get(), e_gradient, 0, "gradients after " + what);
 }
 
 TEST(Widths, OfWeightsThatAreUpdatedMayBeginAnywhere) {
@@ -307,6 +309,29 @@ TEST(Widths, OfWeightsThatAreUpdatedMayBeginAnywhere) {
         }
       }
     }
+  }
+}
+
+// Gradients that are not finite change nothing and are gone all the same.
+TEST(Widths, OfWeightsWhoseStepIsLeftOutStay) {
+  const Device device;
+  constexpr std::int64_t kSize = 61;
+  UpdateRule rule = rule_with(2, true);
+  rule.skips = true;
+  for (const std::int64_t first : {0, 5}) {
+    const Matrix w(device, kSize, 1, ElementType::bf16, 1), g(device, kSize, 1, ElementType::f32);
+    const Matrix states(device, kSize, 3, ElementType::f32, 3);
+    Matrix norm(device, 1, 1, ElementType::f32);
+    norm.set({INFINITY});
+    const Numbers weights = w.get(), before = states.get();
+    Numbers gradient = g.get();
+    std::fill(gradient.begin() + first, gradient.end(), 0);
+    const std::int64_t size = kSize - first;
+    update(device.queue(), w->from(first, size), g->from(first, size),
+           states->rows_from(first, size), &*norm, rule);
+    expect_near(w.get(), weights, 0, "weights");
+    expect_near(states.get(), before, 0, "states");
+    expect_near(g.get(), gradient, 0, "gradients");
   }
 }
 
@@ -462,30 +487,32 @@ TEST(Widths, OfLogitsMayBeAny) {
   }
 }
 
-// Words that come again and again, far apart too, and words of other ranks.
+// Words that come again and again, far apart too, and words of other ranks; and one word only, more
+// often than a block keeps.
 TEST(Widths, OfEmbeddedTokensMayBeAny) {
   const Device device;
-  constexpr std::int64_t kRows = 700, kWords = 9, kFirst = 4;
-  for (const std::int64_t columns : {3, 16, 40}) {
+  constexpr std::int64_t kWords = 9, kFirst = 4;
+  for (const auto& [rows, columns, different] :
+       {std::tuple{700, 3, 17}, {700, 16, 17}, {700, 40, 17}, {90, 4104, 17}, {5000, 24, 1}}) {
     const Matrix table(device, kWords, columns, ElementType::f32, 1);
-    const Matrix dout(device, kRows, columns, ElementType::bf16, 2);
-    Matrix tokens(device, kRows, 1, ElementType::f32);
-    std::vector<float> words(kRows);
-    for (std::int64_t i = 0; i < kRows; ++i) {
-      words[index(i)] = static_cast<float>(mixed(index(i)) % 17);
+    const Matrix dout(device, rows, columns, ElementType::bf16, 2);
+    Matrix tokens(device, rows, 1, ElementType::f32);
+    std::vector<float> words(index(rows));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      words[index(i)] = different == 1 ? 6 : static_cast<float>(mixed(index(i)) % 17);
     }
     tokens.set(words);
-    const Numbers rows = table.get(), d = dout.get();
-    Numbers e(index(kRows * columns)), e_table = rows;
-    for (std::int64_t i = 0; i < kRows; ++i) {
+    const Numbers before = table.get(), d = dout.get();
+    Numbers e(index(rows * columns)), e_table = before;
+    for (std::int64_t i = 0; i < rows; ++i) {
       const auto word = static_cast<std::int64_t>(words[index(i)]) - kFirst;
       if (word < 0 || word >= kWords) continue;
       for (std::int64_t c = 0; c < columns; ++c) {
-        e[at(columns, i, c)] = rows[at(columns, word, c)];
+        e[at(columns, i, c)] = before[at(columns, word, c)];
         e_table[at(columns, word, c)] += d[at(columns, i, c)];
       }
     }
-    const Matrix out(device, kRows, columns, ElementType::f32);
+    const Matrix out(device, rows, columns, ElementType::f32);
     embedding(device.queue(), *out, *tokens, *table, kFirst);
     expect_near(out.get(), e, 0, "embedding");
     embedding_gradient(device.queue(), *table, *tokens, *dout, kFirst);

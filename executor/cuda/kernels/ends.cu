@@ -1,9 +1,61 @@
 // Embedding, cross-entropy, and the optimizer.
+#include <algorithm>
+#include <bit>
+#include <type_traits>
+
 #include "executor/cuda/kernels/places.h"
 #include "executor/cuda/kernels/rows.h"
 
 namespace trainyard {
 namespace {
+
+constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
+
+template <int N>
+__device__ Raw fetched(const View& view, std::int64_t i) {
+  if constexpr (N == 8) return fetch(view, i);
+  return Raw{};  // unpacked<1>() reads it
+}
+
+// Calls visit(i, pack) for what each_of() would call run(i) for.
+template <int N, typename Visit>
+__device__ void each_pack(const View& of, const Stretch& span, std::int64_t thread,
+                          std::int64_t threads, const Visit& visit) {
+  const std::int64_t count = span.end - span.begin;
+  const std::int64_t off = ((span.even - span.begin) % N + N) % N;
+  const std::int64_t head = off < count ? off : count;
+  const std::int64_t packs = (count - head) / N, first = span.begin + head;
+  for (std::int64_t p = thread; p < packs; p += kUnderWay * threads) {
+    Raw raw[kUnderWay];
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      if (p + k * threads < packs) raw[k] = fetched<N>(of, first + (p + k * threads) * N);
+    }
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      const std::int64_t i = first + (p + k * threads) * N;
+      if (p + k * threads < packs) visit(i, unpacked<N>(of, i, raw[k]));
+    }
+  }
+  for (std::int64_t k = thread; k < count - packs * N; k += threads) {
+    const std::int64_t i = span.begin + (k < head ? k : k + packs * N);
+    visit(i, load<1>(of, i));
+  }
+}
+
+// begin(type, N) with constants: a kernel that knows the type of its views need not ask for it, and
+// has registers for one only. Requires: no number in 8 bits.
+template <typename Begin>
+void with_type(ElementType type, bool even, const Begin& begin) {
+  const auto with_width = [&](auto constant) {
+    if (even) return begin(constant, std::integral_constant<int, 8>{});
+    begin(constant, std::integral_constant<int, 1>{});
+  };
+  using enum ElementType;
+  if (type == bf16) return with_width(std::integral_constant<ElementType, bf16>{});
+  if (type == f16) return with_width(std::integral_constant<ElementType, f16>{});
+  with_width(std::integral_constant<ElementType, f32>{});
+}
 
 struct Embedding {
   View out, tokens, table;
@@ -16,44 +68,108 @@ struct Embedding {
   }
 };
 
-// To the row of a table, the row of a gradient.
-template <int N>
-__device__ void add_row_of(const View& table, std::int64_t word, const View& dout,
-                           std::int64_t row) {
-  for (std::int64_t c = std::int64_t{threadIdx.x} * N; c < table.columns;
-       c += std::int64_t{blockDim.x} * N) {
-    Pack<N> sum = load<N>(table, word * table.columns + c);
-    const Pack<N> more = load<N>(dout, row * dout.columns + c);
-    for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
-    store<N>(table, word * table.columns + c, sum);
+// ---- Gradient of the embedding ------------------------------------------------------------------
+
+// A token by its word and where it stands; ordered, the tokens of a word are side by side.
+using TokenPlace = unsigned long long;
+__device__ TokenPlace token_place(unsigned word, unsigned token) {
+  return TokenPlace{word} << 32 | token;
+}
+__device__ unsigned word_of(TokenPlace place) { return static_cast<unsigned>(place >> 32); }
+__device__ unsigned token_of(TokenPlace place) { return static_cast<unsigned>(place); }
+
+// Those of a block that wait to be added.
+constexpr int kLooked = 8;  // tokens that a thread looks at before the block meets
+constexpr int kListed = (kLooked + 4) * kBlock;
+struct TokenList {
+  TokenPlace found[kListed];
+  unsigned short order[kListed];  // the k-th of them is found[order[k]]
+  int count;
+  __device__ TokenPlace operator[](int k) const { return found[order[k]]; }
+};
+
+// Of the tokens from `first` on those whose words are this block's, in any order.
+__device__ void look_for_words(TokenList& list, const View& tokens, std::int64_t first,
+                               std::int64_t first_word, std::int64_t words) {
+  float number[kLooked];
+#pragma unroll
+  for (int k = 0; k < kLooked; ++k) {
+    const std::int64_t token = first + k * kBlock + threadIdx.x;
+    number[k] = token < tokens.rows ? static_cast<const float*>(tokens.data)[token] : -1;
+  }
+#pragma unroll
+  for (int k = 0; k < kLooked; ++k) {
+    const int word = static_cast<int>(number[k]) - static_cast<int>(first_word);
+    const bool mine =
+        word >= 0 && word < words && (static_cast<unsigned>(word) & (gridDim.x - 1)) == blockIdx.x;
+    if (mine) {
+      list.found[atomicAdd(&list.count, 1)] = token_place(
+          static_cast<unsigned>(word), static_cast<unsigned>(first) + k * kBlock + threadIdx.x);
+    }
   }
 }
 
-// A block a token: where its word stands for the first time, looks for the others of it and adds
-// their rows, in their order.
+// However they were found: so a run repeats itself.
+__device__ void bring_in_order(TokenList& list, int count) {
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += kBlock) {
+    int before = 0;
+    for (int other = 0; other < count; ++other) before += list.found[other] < list.found[i] ? 1 : 0;
+    list.order[before] = static_cast<unsigned short>(i);
+  }
+}
+
+// The rows of the tokens of a word, one after the other, to that of the word.
 template <int N>
-__global__ void embedding_gradient_kernel(View table, View tokens, View dout,
-                                          std::int64_t first_word) {
-  __shared__ bool is_word[kBlock];
-  for (std::int64_t leader = blockIdx.x; leader < tokens.rows; leader += gridDim.x) {
-    const float number = at(tokens, leader);
-    const auto word = static_cast<std::int64_t>(number) - first_word;
-    bool was_before = word < 0 || word >= table.rows;
-    for (std::int64_t first = 0; first < leader && !was_before; first += blockDim.x) {
-      const std::int64_t token = first + threadIdx.x;
-      was_before = __syncthreads_or(token < leader && at(tokens, token) == number) != 0;
+__device__ void add_rows_of(const TokenList& list, int count, const View& table, const View& dout,
+                            std::int64_t column) {
+  Pack<N> sum{};
+  for (int first = 0; first < count; first += kUnderWay) {
+    Raw before[kUnderWay], more[kUnderWay];
+    const auto begins = [&](int i) { return i == 0 || word_of(list[i]) != word_of(list[i - 1]); };
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      if (first + k >= count) break;
+      const TokenPlace place = list[first + k];
+      more[k] = fetched<N>(dout, token_of(place) * dout.columns + column);
+      if (!begins(first + k)) continue;
+      before[k] = fetched<N>(table, word_of(place) * table.columns + column);
     }
-    if (was_before) continue;
-    for (std::int64_t first = leader; first < tokens.rows; first += blockDim.x) {
-      const std::int64_t token = first + threadIdx.x;
-      const bool hit = token < tokens.rows && at(tokens, token) == number;
-      is_word[threadIdx.x] = hit;
-      if (__syncthreads_or(hit) == 0) continue;
-      for (unsigned t = 0; t < blockDim.x; ++t) {
-        if (is_word[t]) add_row_of<N>(table, word, dout, first + t);
-      }
-      __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kUnderWay; ++k) {
+      const int i = first + k;
+      if (i >= count) break;
+      const std::int64_t from = token_of(list[i]) * dout.columns + column;
+      const std::int64_t to = word_of(list[i]) * table.columns + column;
+      if (begins(i)) sum = unpacked<N>(table, to, before[k]);
+      const Pack<N> row = unpacked<N>(dout, from, more[k]);
+      for (int n = 0; n < N; ++n) sum.x[n] += row.x[n];
+      if (i + 1 == count || begins(i + 1)) store<N>(table, to, sum);
     }
+  }
+}
+
+// Block (x, y): columns y of the words whose number modulo gridDim.x, a power of two, is x. It
+// looks through all tokens, which fit the cache, until the list may be full or they end.
+template <ElementType kType, int N>
+__global__ void __launch_bounds__(kBlock)
+    embedding_gradient_kernel(View table, View tokens, View dout, std::int64_t first_word) {
+  __shared__ TokenList list;
+  table.type = ElementType::f32;
+  dout.type = kType;
+  const std::int64_t column = (std::int64_t{blockIdx.y} * kBlock + threadIdx.x) * N;
+  if (threadIdx.x == 0) list.count = 0;
+  __syncthreads();
+  for (std::int64_t first = 0; first < tokens.rows; first += kLooked * kBlock) {
+    look_for_words(list, tokens, first, first_word, table.rows);
+    __syncthreads();
+    const int count = list.count;
+    const bool last = first + kLooked * kBlock >= tokens.rows;
+    if (last || count > kListed - kLooked * kBlock) bring_in_order(list, count);
+    __syncthreads();
+    if (!last && count <= kListed - kLooked * kBlock) continue;
+    if (column < table.columns) add_rows_of<N>(list, count, table, dout, column);
+    if (threadIdx.x == 0) list.count = 0;
+    __syncthreads();
   }
 }
 
@@ -90,58 +206,56 @@ struct PositionsGradient {
 
 // ---- Cross-entropy: a block a row ---------------------------------------------------------------
 
-struct LargestLogit {
-  const View& logits;
-  float largest;
-  template <int N>
-  __device__ void run(std::int64_t i) {
-    const Pack<N> x = load<N>(logits, i);
-    for (int k = 0; k < N; ++k) largest = fmaxf(largest, x.x[k]);
-  }
-};
+// exp(x), by the instruction that there is.
+__device__ float power_of_e(float x) { return exp2f(1.44269504F * x); }
 
-template <int N>
-__global__ void cross_entropy_max_kernel(View out, View logits, std::int64_t words) {
-  constexpr float kLowest = -3.402823466e+38F;
-  for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
-    LargestLogit mine{logits, kLowest};
-    each_of<N>(stretch_of_row(logits, row, words), threadIdx.x, blockDim.x, mine);
-    const float largest = block_max(mine.largest);
-    if (threadIdx.x == 0) put(out, row, largest);
-  }
+template <int N, typename Visit>
+__device__ void each_of_row(const View& of, std::int64_t columns, const Visit& visit) {
+  each_pack<N>(of, stretch_of_row(of, blockIdx.x, columns), threadIdx.x, blockDim.x, visit);
 }
 
-struct SumOfPowers {
-  const View& logits;
-  float largest, sum = 0;
-  template <int N>
-  __device__ void run(std::int64_t i) {
-    const Pack<N> x = load<N>(logits, i);
-    for (int k = 0; k < N; ++k) sum += expf(x.x[k] - largest);
-  }
-};
-
-template <int N>
-__global__ void cross_entropy_sum_kernel(View sum, View label_logit, View logits, View largest,
-                                         View labels, LocalWords words) {
-  for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
-    SumOfPowers of{logits, at(largest, row)};
-    each_of<N>(stretch_of_row(logits, row, words.words), threadIdx.x, blockDim.x, of);
-    const float mine = block_sum(of.sum);
-    if (threadIdx.x != 0) continue;
-    const auto label = static_cast<std::int64_t>(at(labels, row)) - words.first;
-    const bool here = label >= 0 && label < words.words;
-    put(sum, row * sum.columns, mine);
-    put(label_logit, row * label_logit.columns + label_logit.columns - 1,
-        here ? at(logits, row * logits.columns + label) : 0);
-  }
+template <ElementType kType, int N>
+__global__ void __launch_bounds__(kBlock)
+    cross_entropy_max_kernel(View out, View logits, std::int64_t words) {
+  logits.type = kType;
+  float largest = -3.402823466e+38F;
+  each_of_row<N>(logits, words, [&](std::int64_t, const auto& pack) {
+    for (const float x : pack.x) largest = fmaxf(largest, x);
+  });
+  largest = block_max(largest);
+  if (threadIdx.x == 0) put(out, blockIdx.x, largest);
 }
 
-// One block.
+template <ElementType kType, int N>
+__global__ void __launch_bounds__(kBlock)
+    cross_entropy_sum_kernel(View sum, View label_logit, View logits, View largest, View labels,
+                             LocalWords words) {
+  logits.type = kType;
+  largest.type = labels.type = ElementType::f32;
+  const std::int64_t row = blockIdx.x;
+  const float most = at(largest, row), label_number = at(labels, row);
+  float mine = 0, logit = 0;
+  each_of_row<N>(logits, words.words, [&](std::int64_t, const auto& pack) {
+    for (const float x : pack.x) mine += power_of_e(x - most);
+  });
+  const auto label = static_cast<std::int64_t>(label_number) - words.first;
+  if (threadIdx.x == 0 && label >= 0 && label < words.words) {
+    logit = at(logits, row * logits.columns + label);
+  }
+  mine = block_sum(mine);
+  if (threadIdx.x != 0) return;
+  put(sum, row * sum.columns, mine);
+  put(label_logit, row * label_logit.columns + label_logit.columns - 1, logit);
+}
+
+// One block, as large as they get: it waits for memory a few times only.
+constexpr int kLossThreads = 4 * kBlock;
 __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, View label_logit,
                                           float tokens) {
+  largest.type = sum.type = label_logit.type = ElementType::f32;
   float mine = 0;
-  for (std::int64_t row = threadIdx.x; row < largest.rows; row += blockDim.x) {
+#pragma unroll 8
+  for (std::int64_t row = threadIdx.x; row < largest.rows; row += kLossThreads) {
     const float logit = at(label_logit, row * label_logit.columns + label_logit.columns - 1);
     mine += logf(at(sum, row * sum.columns)) + at(largest, row) - logit;
   }
@@ -149,85 +263,84 @@ __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, Vie
   if (threadIdx.x == 0) add(loss, 0, mine / tokens);
 }
 
-struct LogitGradient {
-  const View &gradient, &logits;
-  std::int64_t row_begin, words, label;  // elements; the label's column, of another rank's: none
-  float largest, sum, tokens;
-  template <int N>
-  __device__ void run(std::int64_t i) const {
-    Pack<N> p = load<N>(logits, i);
-    for (int k = 0; k < N; ++k) {
-      const std::int64_t column = i + k - row_begin;
-      p.x[k] = column < words ? expf(p.x[k] - largest) / sum - (column == label ? 1.0F : 0.0F) : 0;
-      p.x[k] /= tokens;
+// What pads has none; the label's column, of another rank's label: none, has one token's share
+// less.
+template <ElementType kType, int N>
+__global__ void __launch_bounds__(kBlock)
+    cross_entropy_gradient_kernel(View gradient, View logits, View largest, View sum, View labels,
+                                  LocalWords words, float tokens) {
+  gradient.type = logits.type = kType;
+  largest.type = sum.type = labels.type = ElementType::f32;
+  const std::int64_t row = blockIdx.x, begin = row * logits.columns, end = begin + words.words;
+  const float most = at(largest, row), factor = 1 / (at(sum, row * sum.columns) * tokens);
+  const std::int64_t label = begin + static_cast<std::int64_t>(at(labels, row)) - words.first;
+  each_of_row<N>(logits, logits.columns, [&](std::int64_t i, auto pack) {
+    constexpr int kCount = std::extent_v<decltype(pack.x)>;
+    for (int k = 0; k < kCount; ++k) pack.x[k] = power_of_e(pack.x[k] - most) * factor;
+    if (label >= i && label < i + kCount) {
+      for (int k = 0; k < kCount; ++k) pack.x[k] -= i + k == label ? 1 / tokens : 0;
     }
-    store<N>(gradient, i, p);
-  }
-};
-
-template <int N>
-__global__ void cross_entropy_gradient_kernel(View gradient, View logits, View largest, View sum,
-                                              View labels, LocalWords words, float tokens) {
-  for (std::int64_t row = blockIdx.x; row < logits.rows; row += gridDim.x) {
-    const LogitGradient of{gradient,
-                           logits,
-                           row * logits.columns,
-                           words.words,
-                           static_cast<std::int64_t>(at(labels, row)) - words.first,
-                           at(largest, row),
-                           at(sum, row * sum.columns),
-                           tokens};
-    each_of<N>(stretch_of_row(logits, row, logits.columns), threadIdx.x, blockDim.x, of);
-  }
+    if (i + kCount > end) {
+      for (int k = 0; k < kCount; ++k) pack.x[k] = i + k < end ? pack.x[k] : 0;
+    }
+    store<kCount>(gradient, i, pack);
+  });
 }
 
 // ---- Update
 // --------------------------------------------------------------------------------------
 
-struct Squares {
-  const View& of;
-  float scale, sum = 0;
-  template <int N>
-  __device__ void run(std::int64_t i) {
-    const Pack<N> x = load<N>(of, i);
-    for (int k = 0; k < N; ++k) sum += x.x[k] / scale * (x.x[k] / scale);
-  }
-};
-
-template <int N>
-__global__ void squares_kernel(View parts, View of, float scale, std::int64_t even) {
-  Squares mine{of, scale};
-  each_of<N>(Stretch{0, of.size(), even}, global_thread(), all_threads(), mine);
-  const float sum = block_sum(mine.sum);
+template <ElementType kType, int N>
+__global__ void __launch_bounds__(kBlock)
+    squares_kernel(View parts, View of, float inverse, std::int64_t even) {
+  of.type = kType;
+  float sum = 0;
+  each_pack<N>(of, Stretch{0, of.size(), even}, global_thread(), all_threads(),
+               [&](std::int64_t, const auto& pack) {
+                 for (const float x : pack.x) sum += inverse * x * (inverse * x);
+               });
+  sum = block_sum(sum);
   if (threadIdx.x == 0) put(parts, blockIdx.x, sum);
 }
 
-// One block: each thread its share of the parts, then one thread those.
+// One block: each thread its share of the parts, then half of the threads those of the other half.
 __global__ void add_squares_kernel(View sum, View parts, double replicas) {
   __shared__ double shares[kBlock];
+  parts.type = ElementType::f32;
   double mine = 0;
-  for (std::int64_t i = threadIdx.x; i < parts.rows; i += blockDim.x) {
+#pragma unroll 8
+  for (std::int64_t i = threadIdx.x; i < parts.rows; i += kBlock) {
     mine += static_cast<double>(at(parts, i));
   }
   shares[threadIdx.x] = mine;
-  __syncthreads();
-  if (threadIdx.x > 0) return;
-  double all = 0;
-  for (unsigned i = 0; i < blockDim.x; ++i) all += shares[i];
-  add(sum, 0, static_cast<float>(all / replicas));
+  for (unsigned half = kBlock / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) shares[threadIdx.x] += shares[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) add(sum, 0, static_cast<float>(shares[0] / replicas));
 }
 
+// The root of what is not negative, by the instruction that there is; of zero a number near it.
+__device__ float root_of(float x) {
+  const float finite = fminf(fmaxf(x, 1.175494351e-38F), 3.402823466e+38F);
+  return finite * rsqrtf(finite);
+}
+
+template <int kMoments>
 __device__ float updated(float weight, float gradient, float* state, const UpdateRule& rule) {
-  if (rule.moments == 0) return weight - rule.rate * gradient;
-  if (rule.moments == 1) {
+  if constexpr (kMoments == 0) return weight - rule.rate * gradient;
+  if constexpr (kMoments == 1) {
     state[0] = rule.momentum * state[0] + gradient;
     return weight - rule.rate * state[0];
   }
-  state[0] = rule.first * state[0] + (1 - rule.first) * gradient;
-  state[1] = rule.second * state[1] + (1 - rule.second) * gradient * gradient;
-  const float along =
-      state[0] / rule.first_whole / (sqrtf(state[1] / rule.second_whole) + rule.epsilon);
-  return weight - rule.rate * (along + (rule.decays ? rule.decay * weight : 0));
+  if constexpr (kMoments == 2) {
+    state[0] = rule.first * state[0] + (1 - rule.first) * gradient;
+    state[1] = rule.second * state[1] + (1 - rule.second) * gradient * gradient;
+    const float first = state[0] * (1 / rule.first_whole);
+    const float second = state[1] * (1 / rule.second_whole);
+    const float along = __fdividef(first, root_of(second) + rule.epsilon);
+    return weight - rule.rate * (along + (rule.decays ? rule.decay * weight : 0));
+  }
 }
 
 // What gradients are multiplied with; negative: the step is left out.
@@ -237,88 +350,92 @@ __device__ float clipped(const View& squared_norm, const UpdateRule& rule) {
   return (rule.clips ? fminf(1.0F, rule.clip_norm / norm) : 1) / rule.scale;
 }
 
-// The new weight of one element, whose `columns` states are updated.
-__device__ float stepped(float weight, float gradient, float* state, std::int64_t columns,
-                         const UpdateRule& rule) {
-  float& full = state[columns > 0 ? columns - 1 : 0];
-  if (rule.keeps_weights && !rule.first_step) weight = full;
-  weight = updated(weight, gradient, state, rule);
-  if (rule.keeps_weights) full = weight;
+struct Updated {
+  View weight, gradient, states, squared_norm;
+};
+
+// The new weight of one element, whose states are updated; after the moments the weight in full.
+template <int kMoments, bool kKeeps>
+__device__ float stepped(float weight, float gradient, float* state, const UpdateRule& rule) {
+  if (kKeeps && !rule.first_step) weight = state[kMoments];
+  weight = updated<kMoments>(weight, gradient, state, rule);
+  if constexpr (kKeeps) state[kMoments] = weight;
   return weight;
 }
 
-__global__ void update_kernel(View weight, View gradient, View states, View squared_norm,
-                              UpdateRule rule) {
-  const float clip = clipped(squared_norm, rule);
-  if (clip < 0) return;
-  for (std::int64_t i = global_thread(); i < weight.size(); i += all_threads()) {
-    auto* state = static_cast<float*>(states.data) + i * states.columns;
-    put(weight, i, stepped(at(weight, i), clip * at(gradient, i), state, states.columns, rule));
+template <int kMoments, bool kKeeps>
+__global__ void update_kernel(Updated of, UpdateRule rule) {
+  const float clip = clipped(of.squared_norm, rule);
+  for (std::int64_t i = global_thread(); i < of.weight.size(); i += all_threads()) {
+    const float gradient = clip * at(of.gradient, i);
+    put(of.gradient, i, 0);
+    if (clip < 0) continue;
+    auto* state = static_cast<float*>(of.states.data) + i * (kMoments + (kKeeps ? 1 : 0));
+    put(of.weight, i, stepped<kMoments, kKeeps>(at(of.weight, i), gradient, state, rule));
   }
 }
 
-// Eight elements a thread. Their kStates states lie side by side, element by element: a block
-// brings those of its elements together and takes them apart in shared memory. Requires: whole
-// packs, aligned.
-constexpr int kAtOnce = kBlock / 2;  // threads: the states of their elements are 12 KiB at most
-template <int kStates>
-__global__ void update_packs_kernel(View weight, View gradient, View states, View squared_norm,
-                                    UpdateRule rule) {
+// Eight elements a thread. Their states lie side by side, element by element: a warp brings those
+// of its elements together and takes them apart in shared memory. No warp waits for another.
+// Requires: whole packs, aligned.
+template <int kMoments, bool kKeeps>
+__global__ void __launch_bounds__(kBlock) update_packs_kernel(Updated of, UpdateRule rule) {
+  constexpr int kStates = kMoments + (kKeeps ? 1 : 0);
   constexpr int kFours = 2 * kStates;  // four states each, of a thread's elements
-  __shared__ float4 staged[kAtOnce * (kFours > 0 ? kFours : 1)];
-  const float clip = clipped(squared_norm, rule);
+  __shared__ float4 staged[kBlock * (kFours > 0 ? kFours : 1)];
+  const unsigned lane = threadIdx.x % 32;
+  const std::int64_t i = global_thread() * 8, end = of.weight.size();
+  const bool inside = i < end;
+  float4* tile = staged + (threadIdx.x - lane) * kFours;  // of the warp
+  auto* all = static_cast<float4*>(of.states.data) + (global_thread() - lane) * kFours;
+  const std::int64_t fours = (end / 8 - (global_thread() - lane)) * kFours;
+  const bool reads = inside && (!kKeeps || rule.first_step);
+  const Raw w_raw = reads ? fetch(of.weight, i) : Raw{};
+  const Raw g_raw = inside ? fetch(of.gradient, i) : Raw{};
+  float4 brought[kFours > 0 ? kFours : 1];
+#pragma unroll
+  for (int k = 0; k < kFours; ++k) {
+    if (lane + k * 32 < fours) brought[k] = all[lane + k * 32];
+  }
+  if (inside) put_raw(of.gradient, i, Raw{});
+  const float clip = clipped(of.squared_norm, rule);
   if (clip < 0) return;
-  auto* all = static_cast<float4*>(states.data);
-  const std::int64_t packs = weight.size() / 8;
-  for (std::int64_t first = std::int64_t{blockIdx.x} * kAtOnce; first < packs;
-       first += std::int64_t{gridDim.x} * kAtOnce) {
-    const std::int64_t i = (first + threadIdx.x) * 8;
-    const bool inside = i < weight.size();
-    const std::int64_t fours = (packs - first < kAtOnce ? packs - first : kAtOnce) * kFours;
-    const bool reads = inside && (!rule.keeps_weights || rule.first_step);
-    const Raw w_raw = reads ? fetch(weight, i) : Raw{};
-    const Raw g_raw = inside ? fetch(gradient, i) : Raw{};
 #pragma unroll
-    for (int k = 0; k < kFours; ++k) {
-      const std::int64_t at_four = threadIdx.x + std::int64_t{k} * kAtOnce;
-      if (at_four < fours) staged[at_four] = all[first * kFours + at_four];
+  for (int k = 0; k < kFours; ++k) tile[lane + k * 32] = brought[k];
+  __syncwarp();
+  if (inside) {
+    Pack<8> w = unpacked<8>(of.weight, i, w_raw);
+    const Pack<8> g = unpacked<8>(of.gradient, i, g_raw);
+    // By fours here too: one by one, eight threads would meet in a bank.
+    float state[8 * (kStates > 0 ? kStates : 1)];
+    float4* mine = tile + lane * kFours;
+#pragma unroll
+    for (int k = 0; k < kFours; ++k) memcpy(state + 4 * k, mine + k, sizeof(float4));
+#pragma unroll
+    for (int k = 0; k < 8; ++k) {
+      w.x[k] = stepped<kMoments, kKeeps>(w.x[k], clip * g.x[k], state + k * kStates, rule);
     }
-    __syncthreads();
-    if (inside) {
-      Pack<8> w = unpacked<8>(weight, i, w_raw);
-      const Pack<8> g = unpacked<8>(gradient, i, g_raw);
-      // By fours here too: one by one, eight threads would meet in a bank.
-      float state[8 * (kStates > 0 ? kStates : 1)];
-      float4* mine = staged + threadIdx.x * kFours;
 #pragma unroll
-      for (int k = 0; k < kFours; ++k) memcpy(state + 4 * k, mine + k, sizeof(float4));
+    for (int k = 0; k < kFours; ++k) memcpy(mine + k, state + 4 * k, sizeof(float4));
+    store<8>(of.weight, i, w);
+  }
+  __syncwarp();
 #pragma unroll
-      for (int k = 0; k < 8; ++k) {
-        w.x[k] = stepped(w.x[k], clip * g.x[k], state + k * kStates, kStates, rule);
-      }
-#pragma unroll
-      for (int k = 0; k < kFours; ++k) memcpy(mine + k, state + 4 * k, sizeof(float4));
-      store<8>(weight, i, w);
-    }
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kFours; ++k) {
-      const std::int64_t at_four = threadIdx.x + std::int64_t{k} * kAtOnce;
-      if (at_four < fours) all[first * kFours + at_four] = staged[at_four];
-    }
-    __syncthreads();  // nobody stages anew what others still take away
+  for (int k = 0; k < kFours; ++k) {
+    if (lane + k * 32 < fours) all[lane + k * 32] = tile[lane + k * 32];
   }
 }
 
-void update_packs(const Queue& queue, const View& weight, const View& gradient, const View& states,
-                  const View& squared_norm, const UpdateRule& rule) {
-  const auto kernel = states.columns == 3   ? update_packs_kernel<3>
-                      : states.columns == 2 ? update_packs_kernel<2>
-                      : states.columns == 1 ? update_packs_kernel<1>
-                                            : update_packs_kernel<0>;
-  const std::int64_t blocks = (weight.size() / 8 + kAtOnce - 1) / kAtOnce;
-  start(queue, "update", kernel, dim3(blocks_at_most(blocks)), kAtOnce, 0, weight, gradient, states,
-        squared_norm, rule);
+template <int kMoments, bool kKeeps>
+void update_part(const Queue& queue, const Updated& of, const UpdateRule& rule, bool in_packs) {
+  const std::int64_t size = of.weight.size();
+  const auto packs = dim3(static_cast<unsigned>((size / 8 + kBlock - 1) / kBlock));
+  if (in_packs) {
+    return start(queue, "update", update_packs_kernel<kMoments, kKeeps>, packs, kBlock, 0, of,
+                 rule);
+  }
+  start(queue, "update", update_kernel<kMoments, kKeeps>, dim3(blocks_for(size)), kBlock, 0, of,
+        rule);
 }
 
 }  // namespace
@@ -330,9 +447,14 @@ void embedding(const Queue& queue, const View& out, const View& tokens, const Vi
 
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
                         const View& dout, std::int64_t first_word) {
-  start(queue, "embedding_gradient",
-        dout.columns % 8 == 0 ? embedding_gradient_kernel<8> : embedding_gradient_kernel<1>,
-        dim3(blocks_at_most(tokens.rows)), kBlock, 0, table_gradient, tokens, dout, first_word);
+  constexpr std::int64_t kMostShares = 1024;  // of the words
+  const auto shares = std::bit_ceil(static_cast<unsigned>(std::min(tokens.rows, kMostShares)));
+  with_type(dout.type, dout.columns % 8 == 0, [&](auto type, auto n) {
+    const std::int64_t across = (dout.columns + n * kBlock - 1) / (n * kBlock);
+    start(queue, "embedding_gradient", embedding_gradient_kernel<type, n>,
+          dim3(shares, static_cast<unsigned>(across)), kBlock, 0, table_gradient, tokens, dout,
+          first_word);
+  });
 }
 
 void positions(const Queue& queue, const View& out, const View& in, const View& table,
@@ -348,34 +470,37 @@ void positions_gradient(const Queue& queue, const View& table_gradient, const Vi
 }
 
 void cross_entropy_max(const Queue& queue, const View& out, const View& logits, LocalWords words) {
-  start(queue, "cross_entropy_max",
-        begins_even(logits) ? cross_entropy_max_kernel<8> : cross_entropy_max_kernel<1>,
-        dim3(blocks_at_most(logits.rows)), kBlock, 0, out, logits, words.words);
+  with_type(logits.type, begins_even(logits), [&](auto type, auto n) {
+    start(queue, "cross_entropy_max", cross_entropy_max_kernel<type, n>,
+          dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, out, logits, words.words);
+  });
 }
 
 void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_logit,
                        const View& logits, const View& largest, const View& labels,
                        LocalWords words) {
-  start(queue, "cross_entropy_sum",
-        begins_even(logits) ? cross_entropy_sum_kernel<8> : cross_entropy_sum_kernel<1>,
-        dim3(blocks_at_most(logits.rows)), kBlock, 0, sum, label_logit, logits, largest, labels,
-        words);
+  with_type(logits.type, begins_even(logits), [&](auto type, auto n) {
+    start(queue, "cross_entropy_sum", cross_entropy_sum_kernel<type, n>,
+          dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, sum, label_logit, logits, largest,
+          labels, words);
+  });
 }
 
 void cross_entropy_loss(const Queue& queue, const View& loss, const View& largest, const View& sum,
                         const View& label_logit, float tokens) {
-  start(queue, "cross_entropy_loss", cross_entropy_loss_kernel, dim3(1), kBlock, 0, loss, largest,
-        sum, label_logit, tokens);
+  start(queue, "cross_entropy_loss", cross_entropy_loss_kernel, dim3(1), kLossThreads, 0, loss,
+        largest, sum, label_logit, tokens);
 }
 
 void cross_entropy_gradient(const Queue& queue, const View& gradient, const View& logits,
                             const View& largest, const View& sum, const View& labels,
                             LocalWords words, float tokens) {
   const bool even = begins_even(logits) && begins_even(gradient);
-  start(queue, "cross_entropy_gradient",
-        even ? cross_entropy_gradient_kernel<8> : cross_entropy_gradient_kernel<1>,
-        dim3(blocks_at_most(logits.rows)), kBlock, 0, gradient, logits, largest, sum, labels, words,
-        tokens);
+  with_type(logits.type, even, [&](auto type, auto n) {
+    start(queue, "cross_entropy_gradient", cross_entropy_gradient_kernel<type, n>,
+          dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, gradient, logits, largest, sum,
+          labels, words, tokens);
+  });
 }
 
 void add_squares(const Queue& queue, const View& sum, const View& of, const SquaresRule& rule) {
@@ -383,22 +508,27 @@ void add_squares(const Queue& queue, const View& sum, const View& of, const Squa
   const unsigned blocks = blocks_for((of.size() + 7) / 8);
   const Scratch parts(queue, blocks, 1, ElementType::f32);
   const std::int64_t even = even_place({&of});
-  start(queue, "squares", even < 0 ? squares_kernel<1> : squares_kernel<8>, dim3(blocks), kBlock, 0,
-        *parts, of, rule.scale, even);
+  with_type(of.type, even >= 0, [&](auto type, auto n) {
+    start(queue, "squares", squares_kernel<type, n>, dim3(blocks), kBlock, 0, *parts, of,
+          1 / rule.scale, even);
+  });
   start(queue, "add_squares", add_squares_kernel, dim3(1), kBlock, 0, sum, *parts, rule.replicas);
 }
 
 // In packs from the first place on where all operands are aligned.
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,
             const View* squared_norm, const UpdateRule& rule) {
+  constexpr decltype(&update_part<0, false>) kParts[3][2] = {
+      {update_part<0, false>, update_part<0, true>},
+      {update_part<1, false>, update_part<1, true>},
+      {update_part<2, false>, update_part<2, true>}};
   const View norm = squared_norm == nullptr ? View{} : *squared_norm;
   const std::int64_t size = weight.size(), even = even_place({&weight, &gradient});
   const auto some = [&](std::int64_t first, std::int64_t count, bool in_packs) {
     if (count == 0) return;
-    const View w = weight.from(first, count), g = gradient.from(first, count);
     const View s = states.columns > 0 ? states.rows_from(first, count) : states;
-    if (in_packs) return update_packs(queue, w, g, s, norm, rule);
-    start(queue, "update", update_kernel, dim3(blocks_for(count)), kBlock, 0, w, g, s, norm, rule);
+    kParts[rule.moments][rule.keeps_weights ? 1 : 0](
+        queue, {weight.from(first, count), gradient.from(first, count), s, norm}, rule, in_packs);
   };
   const std::int64_t head = even < 0 || even > size ? size : even;
   const std::int64_t packs = (size - head) / 8 * 8;

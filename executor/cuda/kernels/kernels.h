@@ -147,13 +147,15 @@ bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
 // The table's rows are those of words first_word …
 void embedding(const Queue& queue, const View& out, const View& tokens, const View& table,
                std::int64_t first_word);
+// The table's gradient and the tokens are floats.
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
                         const View& dout, std::int64_t first_word);
 void positions(const Queue& queue, const View& out, const View& in, const View& table,
                const RowPlaces& places);
 void positions_gradient(const Queue& queue, const View& table_gradient, const View& dout,
                         const RowPlaces& places);
-// `words`: columns of this rank's logits that are words; the rest pads.
+// Logits and their gradient are of one type; sums of them and labels are floats. `words`: columns
+// of this rank's logits that are words; the rest pads.
 struct LocalWords {
   std::int64_t first = 0, words = 0;
 };
@@ -212,7 +214,8 @@ struct UpdateRule {
   float clip_norm = 1, rate = 0, momentum = 0, first = 0, second = 0, epsilon = 0, decay = 0;
   float first_whole = 1, second_whole = 1;  // Adam's bias correction
 };
-// Elements of one weight that this rank updates; `states` has a row for each.
+// Elements of one weight that this rank updates; `states` has a row for each. Their gradients are
+// zero afterwards, of a step that is left out too.
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,
             const View* squared_norm, const UpdateRule& rule);
 

@@ -21,6 +21,12 @@ namespace trainyard {
 inline constexpr int kBlock = 64;  // threads
 
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline float __fdividef(float a, float b) { return a / b; }  // NOLINT(bugprone-reserved-identifier)
+inline int atomicAdd(int* to, int number) {
+  const int before = *to;
+  *to += number;
+  return before;
+}
 inline void sincospif(float x, float* sine, float* cosine) {
   constexpr double kPi = 3.14159265358979323846;
   *sine = static_cast<float>(std::sin(kPi * static_cast<double>(x)));
