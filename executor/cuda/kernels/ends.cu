@@ -1,6 +1,4 @@
 // Embedding, cross-entropy, and the optimizer.
-#include <algorithm>
-#include <bit>
 #include <type_traits>
 
 #include "executor/cuda/kernels/places.h"
@@ -51,10 +49,10 @@ void with_type(ElementType type, bool even, const Begin& begin) {
     if (even) return begin(constant, std::integral_constant<int, 8>{});
     begin(constant, std::integral_constant<int, 1>{});
   };
-  using enum ElementType;
-  if (type == bf16) return with_width(std::integral_constant<ElementType, bf16>{});
-  if (type == f16) return with_width(std::integral_constant<ElementType, f16>{});
-  with_width(std::integral_constant<ElementType, f32>{});
+  using Type = ElementType;
+  if (type == Type::bf16) return with_width(std::integral_constant<Type, Type::bf16>{});
+  if (type == Type::f16) return with_width(std::integral_constant<Type, Type::f16>{});
+  with_width(std::integral_constant<Type, Type::f32>{});
 }
 
 struct Embedding {
@@ -447,8 +445,8 @@ void embedding(const Queue& queue, const View& out, const View& tokens, const Vi
 
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
                         const View& dout, std::int64_t first_word) {
-  constexpr std::int64_t kMostShares = 1024;  // of the words
-  const auto shares = std::bit_ceil(static_cast<unsigned>(std::min(tokens.rows, kMostShares)));
+  unsigned shares = 1;  // of the words
+  while (shares < 1024 && shares < tokens.rows) shares *= 2;
   with_type(dout.type, dout.columns % 8 == 0, [&](auto type, auto n) {
     const std::int64_t across = (dout.columns + n * kBlock - 1) / (n * kBlock);
     start(queue, "embedding_gradient", embedding_gradient_kernel<type, n>,
