@@ -16,7 +16,7 @@ using Numbers = std::vector<double>;
 
 constexpr ElementType kTypes[] = {ElementType::f32, ElementType::bf16, ElementType::f16};
 // Of rows: narrower than a team of threads, than a warp, than a block keeps, and wider.
-constexpr std::int64_t kWidths[] = {1, 5, 8, 40, 128, 136, 264, 520, 1048, 2056, 4104, 16392};
+constexpr std::int64_t kWidths[] = {1, 5, 8, 40, 128, 136, 264, 520, 1048, 2056, 4000, 4104, 16392};
 
 // Of the norm of a result: a rounding or two of its type, or of sums of floats.
 double tolerance_of(ElementType type) {

@@ -8,112 +8,210 @@ namespace trainyard {
 namespace {
 
 constexpr float kEpsilon = 1e-5F;
+constexpr std::int64_t kMultiprocessors = kMostBlocks / 16;
 
 struct RowStatistics {
   float mean, inverse;
 };
 
 // Of one row, by its team.
-template <int N, int kKept>
+template <typename Type, int N, int kKept>
 __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
                                        const RowShare<N, kKept>& share,
-                                       const RowPart<N, kKept>& part, bool centred) {
-  const auto width = static_cast<float>(in.columns);
-  float mean = 0;
+                                       RowPart<Type, N, kKept>& part, bool centred) {
+  const float of_mean = 1.0F / static_cast<float>(in.columns);
+  TeamSums<1> sum_up(share.team);
+  float mean[1]{}, squares[1]{};
   if (centred) {
     share.each([&](int k, std::int64_t c) {
       const Pack<N> x = part.pack(in, row, k, c);
-      for (int j = 0; j < N; ++j) mean += x.x[j];
+      for (int j = 0; j < N; ++j) mean[0] += x.x[j];
     });
-    mean = team_sum(mean, share.team) / width;
+    sum_up(mean);
+    mean[0] *= of_mean;
+    part.forget_floats();
   }
-  float squares = 0;
   share.each([&](int k, std::int64_t c) {
     const Pack<N> x = part.pack(in, row, k, c);
-    for (int j = 0; j < N; ++j) squares += (x.x[j] - mean) * (x.x[j] - mean);
+    for (int j = 0; j < N; ++j) squares[0] += (x.x[j] - mean[0]) * (x.x[j] - mean[0]);
   });
-  return {mean, rsqrtf(team_sum(squares, share.team) / width + kEpsilon)};
+  sum_up(squares);
+  part.forget_floats();
+  return {mean[0], rsqrtf(squares[0] * of_mean + kEpsilon)};
 }
 
-template <int N, int kKept>
-__global__ void __launch_bounds__(2 * kBlock)
+// Packs that a thread keeps of a row, and threads that a multiprocessor's registers have room for.
+constexpr int kNormKept = 4;
+template <typename Type>
+constexpr int norm_threads() {
+  return (Type::bytes == 2 ? 4 : 2) * kBlock;
+}
+
+// A row for each team: blocks that come after one another keep memory busier than blocks that stay
+// and wait for one row after the other.
+template <typename Type, int N, int kKept>
+__global__ void __launch_bounds__(norm_threads<Type>())
     norm_kernel(View out, View in, View scale, View shift, bool shifts, bool centred, int team) {
-  for_rows(in.rows, team, [&](std::int64_t row) {
-    const RowShare<N, kKept> share{row < in.rows ? in.columns : 0, team};
-    RowPart<N, kKept> part;
-    part.bring(in, row, share);
-    const RowStatistics s = statistics_of(in, row, share, part, centred);
-    share.each([&](int k, std::int64_t c) {
-      Pack<N> y = part.pack(in, row, k, c);
-      const Pack<N> scales = load<N>(scale, c);
-      for (int j = 0; j < N; ++j) y.x[j] = (y.x[j] - s.mean) * s.inverse * scales.x[j];
-      if (shifts) {
-        const Pack<N> more = load<N>(shift, c);
-        for (int j = 0; j < N; ++j) y.x[j] += more.x[j];
-      }
-      store<N>(out, row * out.columns + c, y);
-    });
+  const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
+  const std::int64_t row = blockIdx.x * teams + threadIdx.x / static_cast<unsigned>(team);
+  const RowShare<N, kKept> share{row < in.rows ? in.columns : 0, team};
+  RowPart<Type, N, kKept> part, scales;
+  part.bring(in, row, share);
+  scales.bring(scale, 0, share);
+  const RowStatistics s = statistics_of(in, row, share, part, centred);
+  share.each([&](int k, std::int64_t c) {
+    Pack<N> y = part.pack(in, row, k, c);
+    const Pack<N> by = scales.pack(scale, 0, k, c);
+    for (int j = 0; j < N; ++j) y.x[j] = (y.x[j] - s.mean) * s.inverse * by.x[j];
+    if (shifts) {
+      const Pack<N> more = load<N>(Type::of(shift), c);
+      for (int j = 0; j < N; ++j) y.x[j] += more.x[j];
+    }
+    store<N>(Type::of(out), row * out.columns + c, y);
   });
 }
 
-// What a thread has summed up of the columns that it keeps: the gradients of scale and shift.
-template <int kKept, bool kShifts>
-struct ColumnSums {
-  Pack<8> scale[kKept > 0 ? kKept : 1], shift[kShifts && kKept > 0 ? kKept : 1];
+// ---- The gradient -------------------------------------------------------------------------------
+
+// What a thread has of a row, and of the gradient of its norm.
+template <typename Type, int N, int kKept>
+struct GradientPart {
+  RowPart<Type, N, kKept> x, dy;
+  __device__ void bring(const NormGradient& of, std::int64_t row, const RowShare<N, kKept>& share) {
+    x.bring(of.in, row, share);
+    dy.bring(of.dout, row, share);
+  }
 };
 
 // dx = (g − mean(g) − x̂·mean(g·x̂)) / σ with g = dy·scale; the first mean only where x is centred.
+// The sums that need no more than the means are taken together.
+template <typename Type, int N, int kKept, bool kCentred>
+struct RowGradient {
+  static constexpr int kPacks = kKept > 0 ? kKept : 1;
+
+  const NormGradient& of;
+  TeamSums<2> sum_up;
+  RowPart<Type, N, kKept> scale{};
+  // What a thread has summed up of the columns that it keeps: the gradients of scale and shift.
+  Pack<8> scale_sums[kPacks]{}, shift_sums[kCentred ? kPacks : 1]{};
+
+  // visit(k, column, x − mean, g, dy)
+  template <typename Visit>
+  __device__ void each(std::int64_t row, const RowShare<N, kKept>& share,
+                       GradientPart<Type, N, kKept>& part, float mean, const Visit& visit) {
+    share.each([&](int k, std::int64_t c) {
+      Pack<N> x = part.x.pack(of.in, row, k, c), g = scale.pack(of.scale, 0, k, c);
+      const Pack<N> dy = part.dy.pack(of.dout, row, k, c);
+      for (int j = 0; j < N; ++j) {
+        if constexpr (kCentred) x.x[j] -= mean;
+        g.x[j] *= dy.x[j];
+      }
+      visit(k, c, x, g, dy);
+    });
+    part.x.forget_floats();
+    part.dy.forget_floats();
+    scale.forget_floats();
+  }
+
+  __device__ RowStatistics run(std::int64_t row, const RowShare<N, kKept>& share,
+                               GradientPart<Type, N, kKept>& part) {
+    const float of_mean = 1.0F / static_cast<float>(of.in.columns);
+    float means[2]{}, sums[2]{};  // of x and g; of (x − mean)² and g·(x − mean)
+    if constexpr (kCentred) {
+      each(row, share, part, 0, [&](int, std::int64_t, const auto& x, const auto& g, const auto&) {
+        for (int j = 0; j < N; ++j) means[0] += x.x[j], means[1] += g.x[j];
+      });
+      sum_up(means);
+      for (float& mean : means) mean *= of_mean;
+    }
+    const float mean = means[0];
+    each(row, share, part, mean, [&](int, std::int64_t, const auto& x, const auto& g, const auto&) {
+      for (int j = 0; j < N; ++j) sums[0] += x.x[j] * x.x[j], sums[1] += g.x[j] * x.x[j];
+    });
+    sum_up(sums);
+    const float inverse = rsqrtf(sums[0] * of_mean + kEpsilon);
+    const float along = sums[1] * of_mean * inverse;
+    each(row, share, part, mean,
+         [&](int k, std::int64_t c, auto& x, const auto& g, const auto& dy) {
+           for (int j = 0; j < N; ++j) {
+             const float normed = x.x[j] * inverse;
+             if constexpr (kKept > 0) scale_sums[k].x[j] += normed * dy.x[j];
+             if constexpr (kKept > 0 && kCentred) shift_sums[k].x[j] += dy.x[j];
+             x.x[j] = (g.x[j] - means[1] - along * normed) * inverse;
+           }
+           store<N>(Type::of(of.din), row * of.in.columns + c, x);
+         });
+    return {mean, inverse};
+  }
+};
+
+// A row of `parts` for each block: what its teams have summed up, in their order.
+template <int kKept>
+__device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int team) {
+  auto* of_teams = reinterpret_cast<float*>(shared_memory());
+  const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
+  const std::int64_t mine = threadIdx.x / static_cast<unsigned>(team) * parts.columns;
+  __syncthreads();  // what lay there is no longer read
+  RowShare<8, kKept>{parts.columns, team}.each([&](int k, std::int64_t c) {
+    for (int j = 0; j < 8; ++j) of_teams[mine + c + j] = sums[k].x[j];
+  });
+  __syncthreads();
+  for (std::int64_t c = threadIdx.x; c < parts.columns; c += blockDim.x) {
+    float sum = 0;
+    for (std::int64_t i = 0; i < teams; ++i) sum += of_teams[i * parts.columns + c];
+    static_cast<float*>(parts.data)[blockIdx.x * parts.columns + c] = sum;
+  }
+}
+
+// Threads of a multiprocessor that its registers have room for.
+template <typename Type, int kKept, bool kCentred>
+constexpr int gradient_threads() {
+  return kKept == 2 && Type::bytes == 2 && !kCentred ? 3 * kBlock : 2 * kBlock;
+}
+
 // A thread that keeps its columns has them in every row of its team, so it sums up x̂·dy and dy on
-// the way: a row of `scales` and `shifts` for each team. Else the rows' statistics are left behind.
-template <int N, int kKept, bool kShifts>
-__global__ void __launch_bounds__(2 * kBlock)
+// the way, and brings the next row before it waits for the others to sum up this one, where its
+// registers have room for it. Else the rows' statistics are left behind.
+template <typename Type, int N, int kKept, bool kCentred>
+__global__ void __launch_bounds__(gradient_threads<Type, kKept, kCentred>())
     norm_gradient_kernel(NormGradient of, View statistics, View scales, View shifts, int team) {
-  const View& in = of.in;
-  const auto width = static_cast<float>(in.columns);
-  ColumnSums<kKept, kShifts> sums{};
-  for_rows(in.rows, team, [&](std::int64_t row) {
-    const RowShare<N, kKept> share{row < in.rows ? in.columns : 0, team};
-    RowPart<N, kKept> x_part, dy_part;
-    x_part.bring(in, row, share);
-    dy_part.bring(of.dout, row, share);
-    const RowStatistics s = statistics_of(in, row, share, x_part, of.centred);
-    float along = 0, mean = 0;
-    share.each([&](int k, std::int64_t c) {
-      const Pack<N> x = x_part.pack(in, row, k, c), dy = dy_part.pack(of.dout, row, k, c);
-      const Pack<N> scale = load<N>(of.scale, c);
-#pragma unroll
-      for (int j = 0; j < N; ++j) {
-        const float normed = (x.x[j] - s.mean) * s.inverse, g = dy.x[j] * scale.x[j];
-        along += g * normed;
-        mean += g;
-        if constexpr (kKept > 0) sums.scale[k].x[j] += normed * dy.x[j];
-        if constexpr (kKept > 0 && kShifts) sums.shift[k].x[j] += dy.x[j];
-      }
-    });
-    along = team_sum(along, team) / width;
-    mean = of.centred ? team_sum(mean, team) / width : 0;
-    share.each([&](int k, std::int64_t c) {
-      Pack<N> x = x_part.pack(in, row, k, c);
-      const Pack<N> dy = dy_part.pack(of.dout, row, k, c), scale = load<N>(of.scale, c);
-      for (int j = 0; j < N; ++j) {
-        const float normed = (x.x[j] - s.mean) * s.inverse;
-        x.x[j] = (dy.x[j] * scale.x[j] - mean - along * normed) * s.inverse;
-      }
-      store<N>(of.din, row * in.columns + c, x);
-    });
+  constexpr bool kAhead = kKept == 2;
+  const std::int64_t rows = of.in.rows, teams = blockDim.x / static_cast<unsigned>(team);
+  const std::int64_t mine = threadIdx.x / static_cast<unsigned>(team);
+  const std::int64_t step = gridDim.x * teams;
+  const auto share_of = [&](std::int64_t row) {
+    return RowShare<N, kKept>{row < rows ? of.in.columns : 0, team};
+  };
+  RowGradient<Type, N, kKept, kCentred> gradient{of, TeamSums<2>(team)};
+  gradient.scale.bring(of.scale, 0, share_of(0));
+  GradientPart<Type, N, kKept> now{}, next{};
+  std::int64_t row = blockIdx.x * teams + mine;
+  next.bring(of, row, share_of(row));
+#pragma unroll 1
+  for (; row - mine < rows; row += step) {
+    now = next;
+    if constexpr (kAhead) next.bring(of, row + step, share_of(row + step));
+    const RowStatistics s = gradient.run(row, share_of(row), now);
+    if constexpr (!kAhead) next.bring(of, row + step, share_of(row + step));
     if (kKept == 0 && threadIdx.x == 0) {  // a team is the block
       put(statistics, row * 2, s.mean);
       put(statistics, row * 2 + 1, s.inverse);
     }
-  });
-  if constexpr (kKept > 0) {
-    const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
-    const std::int64_t mine = blockIdx.x * teams + threadIdx.x / static_cast<unsigned>(team);
-    RowShare<8, kKept>{in.columns, team}.each([&](int k, std::int64_t c) {
-      store<8>(scales, mine * in.columns + c, sums.scale[k]);
-      if constexpr (kShifts) store<8>(shifts, mine * in.columns + c, sums.shift[k]);
-    });
   }
+  if constexpr (kKept > 0) {
+    leave_sums(scales, gradient.scale_sums, team);
+    if constexpr (kCentred) leave_sums(shifts, gradient.shift_sums, team);
+  }
+}
+
+constexpr int kPartsThreads = 4 * kBlock;
+
+// into[column] += Σ of the rows of sums
+__global__ void add_parts_kernel(View into, View any_parts) {
+  const View parts = OneType<ElementType::f32>::of(any_parts);
+  sum_rows<1, kPartsThreads>(
+      parts, 0, parts.rows, [&](std::int64_t, std::int64_t i) { return load<1>(parts, i); },
+      [&](std::int64_t column, const Pack<1>& sum) { add(into, column, sum.x[0]); });
 }
 
 // Block (x, y): N columns a lane of x̂·dy, a strip of the rows.
@@ -211,65 +309,88 @@ bool come_out_even(std::initializer_list<std::int64_t> widths) {
   return true;
 }
 
+void add_parts(const Queue& queue, const View& into, const View& parts) {
+  start(queue, "add_parts", add_parts_kernel, dim3(Strips::across<1>(parts)), kPartsThreads, 0,
+        into, parts);
+}
+
+// Rows that are kept; false: these are too wide for that.
+template <typename Type, int kKept, bool kCentred>
+bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
+  constexpr int kThreads = gradient_threads<Type, kKept, kCentred>();
+  const std::int64_t columns = of.in.columns;
+  const RowTeams teams = row_teams(columns, kKept, kThreads);
+  if (!keeps_rows(columns, teams, kKept)) return false;
+  const unsigned blocks =
+      row_blocks(of.in.rows, teams, kMultiprocessors * (kThreads / teams.threads));
+  const Scratch scales(queue, blocks, columns, ElementType::f32);
+  const Scratch shifts(queue, kCentred ? blocks : 0, columns, ElementType::f32);
+  const auto side_by_side = static_cast<std::size_t>(teams.threads / teams.team);
+  start(queue, "norm_gradient", norm_gradient_kernel<Type, 8, kKept, kCentred>, dim3(blocks),
+        teams.threads, side_by_side * static_cast<std::size_t>(columns) * sizeof(float), of, View{},
+        *scales, *shifts, teams.team);
+  add_parts(queue, of.scale_gradient, *scales);
+  if (of.shift_gradient != nullptr) add_parts(queue, *of.shift_gradient, *shifts);
+  return true;
+}
+
 // Rows that no thread keeps: the scale's gradient in a second pass.
-void scale_gradient(const Queue& queue, const NormGradient& of, const View& statistics) {
+template <int N, bool kCentred>
+void norm_gradient_in_two(const Queue& queue, const NormGradient& of) {
+  const Scratch statistics(queue, of.in.rows, 2, ElementType::f32);
+  start(queue, "norm_gradient", norm_gradient_kernel<AnyType, N, 0, kCentred>,
+        dim3(blocks_at_most(of.in.rows)), 2 * kBlock, 0, of, *statistics, View{}, View{},
+        2 * kBlock);
   const Strips strips(of.in);
   const Scratch parts(queue, strips.count, of.in.columns, ElementType::f32);
-  const bool even = of.in.columns % 8 == 0;
-  const dim3 blocks(even ? Strips::across<8>(of.in) : Strips::across<1>(of.in),
-                    static_cast<unsigned>(strips.count));
-  start(queue, "scale_gradient", even ? scale_gradient_of_strip<8> : scale_gradient_of_strip<1>,
-        blocks, kBlock, 0, *parts, of.in, of.dout, statistics, strips.rows);
-  add_column_sums(queue, of.scale_gradient, *parts);
+  start(queue, "scale_gradient", scale_gradient_of_strip<N>,
+        dim3(Strips::across<N>(of.in), static_cast<unsigned>(strips.count)), kBlock, 0, *parts,
+        of.in, of.dout, *statistics, strips.rows);
+  add_parts(queue, of.scale_gradient, *parts);
   if (of.shift_gradient != nullptr) add_column_sums(queue, *of.shift_gradient, of.dout);
 }
 
-// Of two matrices and the sums of both gradients.
-constexpr int kMostKept = 2;
-
-// Few blocks, since each of their teams leaves a row of sums behind.
-template <bool kShifts>
-void norm_gradient_in_one(const Queue& queue, const NormGradient& of, const RowTeams& teams) {
-  const unsigned blocks = row_blocks(of.in.rows, teams, kMostBlocks / 4);
-  const std::int64_t rows = std::int64_t{blocks} * (teams.threads / teams.team);
-  const Scratch scales(queue, rows, of.in.columns, ElementType::f32);
-  const Scratch shifts(queue, kShifts ? rows : 0, of.in.columns, ElementType::f32);
-  with_row_sizes(of.in.columns, teams, [&](auto sizes) {
-    if constexpr (decltype(sizes)::kept > 0 && decltype(sizes)::kept <= kMostKept) {
-      start(queue, "norm_gradient", norm_gradient_kernel<8, decltype(sizes)::kept, kShifts>,
-            dim3(blocks), teams.threads, 0, of, View{}, *scales, *shifts, teams.team);
+template <bool kCentred>
+void norm_gradient_of(const Queue& queue, const NormGradient& of) {
+  const View* const all[] = {&of.in, &of.dout, &of.din, &of.scale};
+  const bool kept = with_one_type(all, [&](auto type) {
+    using Type = decltype(type);
+    if (norm_gradient_in_one<Type, 2, kCentred>(queue, of)) return true;
+    if constexpr (kCentred || Type::bytes > 2) {
+      return false;
+    } else {
+      return norm_gradient_in_one<Type, 4, kCentred>(queue, of);
     }
   });
-  add_column_sums(queue, of.scale_gradient, *scales);
-  if (kShifts) add_column_sums(queue, *of.shift_gradient, *shifts);
+  if (kept) return;
+  of.in.columns % 8 == 0 ? norm_gradient_in_two<8, kCentred>(queue, of)
+                         : norm_gradient_in_two<1, kCentred>(queue, of);
 }
 
 }  // namespace
 
 void norm(const Queue& queue, const View& out, const View& in, const View& scale, const View* shift,
           bool centred) {
-  const RowTeams teams = row_teams(in.columns);
-  with_row_sizes(in.columns, teams, [&](auto sizes) {
-    start(queue, "norm", norm_kernel<decltype(sizes)::n, decltype(sizes)::kept>,
-          dim3(row_blocks(in.rows, teams)), teams.threads, 0, out, in, scale,
-          shift == nullptr ? View{} : *shift, shift != nullptr, centred, teams.team);
+  const auto begin = [&](auto* kernel, const RowTeams& teams) {
+    start(queue, "norm", kernel, dim3(row_blocks(in.rows, teams, in.rows)), teams.threads, 0, out,
+          in, scale, shift == nullptr ? View{} : *shift, shift != nullptr, centred, teams.team);
+  };
+  const View* const all[] = {&out, &in, &scale, shift == nullptr ? &scale : shift};
+  const bool kept = with_one_type(all, [&](auto type) {
+    using Type = decltype(type);
+    const RowTeams teams = row_teams(in.columns, kNormKept, norm_threads<Type>());
+    if (!keeps_rows(in.columns, teams, kNormKept)) return false;
+    begin(norm_kernel<Type, 8, kNormKept>, teams);
+    return true;
   });
+  if (kept) return;
+  const RowTeams teams = row_teams(in.columns, kNormKept, norm_threads<AnyType>());
+  begin(in.columns % 8 == 0 ? norm_kernel<AnyType, 8, 0> : norm_kernel<AnyType, 1, 0>, teams);
 }
 
 void norm_gradient(const Queue& queue, const NormGradient& of) {
   if (of.in.rows == 0) return;
-  const RowTeams teams = row_teams(of.in.columns, kMostKept);
-  if (teams.kept > 0) {
-    return of.shift_gradient == nullptr ? norm_gradient_in_one<false>(queue, of, teams)
-                                        : norm_gradient_in_one<true>(queue, of, teams);
-  }
-  const Scratch statistics(queue, of.in.rows, 2, ElementType::f32);
-  const dim3 blocks(row_blocks(of.in.rows, teams));
-  start(queue, "norm_gradient",
-        of.in.columns % 8 == 0 ? norm_gradient_kernel<8, 0, false>
-                               : norm_gradient_kernel<1, 0, false>,
-        blocks, teams.threads, 0, of, *statistics, View{}, View{}, teams.team);
-  scale_gradient(queue, of, *statistics);
+  of.centred ? norm_gradient_of<true>(queue, of) : norm_gradient_of<false>(queue, of);
 }
 
 void rotate(const Queue& queue, const View& in_place, const RotaryColumns& columns,

@@ -8,24 +8,26 @@
 namespace trainyard {
 
 struct RowTeams {
-  int team = kBlock;     // threads of a row: 16, a warp, or the block
+  int team = kBlock;     // threads of a row: a part of a warp that is a power of two, or the block
   int threads = kBlock;  // of a block
-  int kept = 0;          // packs of a row that a thread keeps: 1, 2, 4; 0: none
 };
 
-// `most`: packs that a thread's registers have room for.
-inline RowTeams row_teams(std::int64_t columns, int most = 4) {
+// Teams in which a thread has `each` packs of a row, or more where that takes over `most` threads.
+inline RowTeams row_teams(std::int64_t columns, int each = 1, int most = kBlock) {
   if (columns % 8 != 0) return {};
-  const std::int64_t packs = columns / 8;
-  RowTeams teams;
-  teams.team = packs <= 16              ? 16
-               : packs <= most * 32     ? 32
-               : packs <= most * kBlock ? kBlock
-                                        : 2 * kBlock;
-  if (teams.team > kBlock) teams.threads = teams.team;
-  const std::int64_t each = (packs + teams.team - 1) / teams.team;
-  teams.kept = each > most ? 0 : each <= 2 ? static_cast<int>(each) : 4;
-  return teams;
+  const std::int64_t lanes = (columns / 8 + each - 1) / each;
+  if (lanes > 32) {
+    const std::int64_t whole_warps = (lanes + 31) / 32 * 32;
+    const int team = whole_warps < most ? static_cast<int>(whole_warps) : most;
+    return {team, team};
+  }
+  int team = 1;
+  while (team < lanes) team *= 2;
+  return {team, kBlock};
+}
+// Whether no thread has more than `each`.
+inline bool keeps_rows(std::int64_t columns, const RowTeams& teams, int each) {
+  return columns % 8 == 0 && columns <= std::int64_t{8} * each * teams.team;
 }
 inline unsigned row_blocks(std::int64_t rows, const RowTeams& teams,
                            std::int64_t most = kMostBlocks) {
@@ -38,6 +40,36 @@ __device__ inline float team_sum(float mine, int team) {
   for (int away = team / 2; away > 0; away /= 2) mine += __shfl_xor_sync(~0u, mine, away);
   return mine;
 }
+
+// Several sums at once, again and again, with one barrier each time: threads that are ahead write
+// where nobody reads any more.
+template <int kSums>
+class TeamSums {
+ public:
+  __device__ explicit TeamSums(int team) : team_(team) {}
+  __device__ void operator()(float (&sums)[kSums]) {
+#pragma unroll
+    for (int away = 16; away > 0; away /= 2) {
+      if (away >= team_) continue;
+      for (int k = 0; k < kSums; ++k) sums[k] += __shfl_xor_sync(~0u, sums[k], away);
+    }
+    if (team_ <= 32) return;
+    __shared__ float parts[2][32][kSums];
+    turn_ = 1 - turn_;
+    if (threadIdx.x % 32 == 0) {
+      for (int k = 0; k < kSums; ++k) parts[turn_][threadIdx.x / 32][k] = sums[k];
+    }
+    __syncthreads();
+    for (int k = 0; k < kSums; ++k) sums[k] = 0;
+    for (int warp = 0; warp < team_ / 32; ++warp) {
+#pragma unroll
+      for (int k = 0; k < kSums; ++k) sums[k] += parts[turn_][warp][k];
+    }
+  }
+
+ private:
+  int team_, turn_ = 0;
+};
 
 // Calls visit(row) for every row of this thread's team, equally often in all threads of a block, so
 // that they meet where teams sum up: beyond the last row with a row that is not there.
@@ -59,49 +91,77 @@ struct RowShare {
   // visit(k, column): its k-th
   template <typename Visit>
   __device__ void each(const Visit& visit) const {
-    const std::int64_t lane = threadIdx.x % static_cast<unsigned>(team);
+    const int lane = static_cast<int>(threadIdx.x % static_cast<unsigned>(team));
     if constexpr (kKept == 0) {
       for (std::int64_t c = lane * N; c < columns; c += std::int64_t{N} * team) visit(0, c);
     } else {
 #pragma unroll
       for (int k = 0; k < kKept; ++k) {
-        const std::int64_t c = (lane + std::int64_t{k} * team) * N;
+        const int c = (lane + k * team) * N;
         if (c < columns) visit(k, c);
       }
     }
   }
 };
 
+// ---- The type of elements, where a kernel is made for it ---------------------------------------
+
+// OneType::of(view): the same with a type that the compiler knows, so that nothing asks for it and
+// eight of two bytes are four registers.
+struct AnyType {
+  static constexpr std::size_t bytes = 4;  // at most
+  __device__ static View of(const View& view) { return view; }
+};
+template <ElementType kType>
+struct OneType {
+  static constexpr std::size_t bytes = bytes_of(kType);
+  __device__ static View of(View view) {
+    view.type = kType;
+    return view;
+  }
+};
+
+// Returns begin() of the OneType of all the views. False: they differ, or it is none that kernels
+// are made for.
+template <std::size_t kViews, typename Begin>
+bool with_one_type(const View* const (&views)[kViews], const Begin& begin) {
+  const ElementType type = views[0]->type;
+  for (const View* view : views) {
+    if (view->type != type) return false;
+  }
+  if (type == ElementType::bf16) return begin(OneType<ElementType::bf16>{});
+  if (type == ElementType::f16) return begin(OneType<ElementType::f16>{});
+  return type == ElementType::f32 && begin(OneType<ElementType::f32>{});
+}
+
 // Of one matrix, what a thread has of a row.
-template <int N, int kKept>
+template <typename Type, int N, int kKept>
 struct RowPart {
   Raw kept[kKept > 0 ? kKept : 1];
 
   __device__ void bring(const View& of, std::int64_t row, const RowShare<N, kKept>& share) {
     if constexpr (kKept > 0) {
-      share.each([&](int k, std::int64_t c) { kept[k] = fetch(of, row * of.columns + c); });
+      share.each(
+          [&](int k, std::int64_t c) { kept[k] = fetch(Type::of(of), row * of.columns + c); });
+    }
+  }
+  // Between two looks at the same row: numbers of two bytes are unpacked anew, since the compiler
+  // would keep them as floats, in twice the registers.
+  __device__ void forget_floats() {
+    if constexpr (kKept > 0 && Type::bytes == 2) {
+#pragma unroll
+      for (Raw& raw : kept) {
+        uint4& word = raw.words[0];
+        asm volatile("" : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w));
+      }
     }
   }
   __device__ Pack<N> pack(const View& of, std::int64_t row, int k, std::int64_t c) const {
     const std::int64_t i = row * of.columns + c;
-    if constexpr (kKept > 0) return unpacked<N>(of, i, kept[k]);
-    return load<N>(of, i);
+    if constexpr (kKept > 0) return unpacked<N>(Type::of(of), i, kept[k]);
+    return load<N>(Type::of(of), i);
   }
 };
-
-// Calls begin() with the sizes of the kernel<N, kKept> that rows in teams take, as a type.
-template <int N, int kKept>
-struct RowSizes {
-  static constexpr int n = N, kept = kKept;
-};
-template <typename Begin>
-void with_row_sizes(std::int64_t columns, const RowTeams& teams, const Begin& begin) {
-  if (columns % 8 != 0) return begin(RowSizes<1, 0>{});
-  if (teams.kept == 1) return begin(RowSizes<8, 1>{});
-  if (teams.kept == 2) return begin(RowSizes<8, 2>{});
-  if (teams.kept == 4) return begin(RowSizes<8, 4>{});
-  begin(RowSizes<8, 0>{});
-}
 
 // ---- Sums of columns ------------------------------------------------------------------------
 
@@ -123,10 +183,10 @@ struct Strips {
 
 // Over rows first … end − 1 of `of`, by block x, which has N columns for each lane. value(row,
 // element) is what is summed up, leave(column, sums) gets it.
-template <int N, typename Value, typename Leave>
+template <int N, int kThreads = kBlock, typename Value, typename Leave>
 __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t end,
                                 const Value& value, const Leave& leave) {
-  __shared__ float sums[kBlock * N];
+  __shared__ float sums[kThreads * N];
   const std::int64_t lane = threadIdx.x % 32;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * 32 + lane) * N;
   Pack<N> sum{};
@@ -136,11 +196,11 @@ __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t
       for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     }
   }
-  for (int k = 0; k < N; ++k) sums[k * kBlock + threadIdx.x] = sum.x[k];
+  for (int k = 0; k < N; ++k) sums[k * kThreads + threadIdx.x] = sum.x[k];
   __syncthreads();
   if (threadIdx.x >= 32 || column >= of.columns) return;
   for (unsigned other = threadIdx.x + 32; other < blockDim.x; other += 32) {
-    for (int k = 0; k < N; ++k) sum.x[k] += sums[k * kBlock + other];
+    for (int k = 0; k < N; ++k) sum.x[k] += sums[k * kThreads + other];
   }
   leave(column, sum);
 }

@@ -14,7 +14,7 @@
 
 #undef __shared__
 #define __shared__ static  // one block runs at a time
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 namespace trainyard {
 
