@@ -1,4 +1,5 @@
 // Norms of rows, and rotary embedding (Su et al. 2021).
+#include <algorithm>
 #include <cmath>
 
 #include "executor/cuda/kernels/places.h"
@@ -40,17 +41,18 @@ __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
   return {mean[0], rsqrtf(squares[0] * of_mean + kEpsilon)};
 }
 
-// Packs that a thread keeps of a row, and threads that a multiprocessor's registers have room for.
-constexpr int kNormKept = 4;
+// Threads that a multiprocessor's registers have room for where each has four packs on their way.
 template <typename Type>
-constexpr int norm_threads() {
+constexpr int many_threads() {
   return (Type::bytes == 2 ? 4 : 2) * kBlock;
 }
+
+constexpr int kNormKept = 4;  // packs that a thread keeps of a row
 
 // A row for each team: blocks that come after one another keep memory busier than blocks that stay
 // and wait for one row after the other.
 template <typename Type, int N, int kKept>
-__global__ void __launch_bounds__(norm_threads<Type>())
+__global__ void __launch_bounds__(many_threads<Type>())
     norm_kernel(View out, View in, View scale, View shift, bool shifts, bool centred, int team) {
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
   const std::int64_t row = blockIdx.x * teams + threadIdx.x / static_cast<unsigned>(team);
@@ -230,37 +232,92 @@ __global__ void scale_gradient_of_strip(View parts, View in, View dout, View sta
 
 // ---- Rotary -------------------------------------------------------------------------------------
 
-// A thread turns N pairs of as many heads as it has the same angles for. `ratio`: of the speeds of
-// two neighbours. Angles are whole turns but for a rest, taken off in double: positions may be
-// large, and sines of floats are then as good as sines of doubles at a fraction of the time.
-template <int N>
-__global__ void rotate_kernel(View x, RotaryColumns columns, RowPlaces places, double direction,
-                              double ratio) {
-  constexpr std::int64_t kHeads = 4;
+struct RotarySpeeds {
+  double direction, ratio;
+};
+
+// What turns rows first … first + rows − 1, as matrices in shared memory: half a head wide.
+struct Turns {
+  View cosines, sines;
+};
+
+// `ratio`: of the speeds of two neighbours, as a power of two. Angles are whole turns but for a
+// rest, taken off in double: positions may be large, and sines of floats are then as good as sines
+// of doubles at a fraction of the time. A thread stays in its columns, since powers are dear.
+__device__ void bring_turns(const Turns& to, std::int64_t first, int rows, const RowPlaces& places,
+                            const RotarySpeeds& speeds) {
   constexpr double kTurns = 0.15915494309189534;  // 1 / 2π
-  const std::int64_t half = columns.width / 2, packs = half / N;
-  const std::int64_t groups = (columns.heads + kHeads - 1) / kHeads;
-  for (std::int64_t n = global_thread(); n < x.rows * groups * packs; n += all_threads()) {
-    const std::int64_t i = n % packs * N, group = n / packs % groups, row = n / packs / groups;
-    double turns = direction * kTurns * static_cast<double>(position_of(places, row)) *
-                   pow(ratio, static_cast<double>(i));
-    Pack<N> cosine, sine;
-    for (int k = 0; k < N; ++k) {
-      sincospif(static_cast<float>(2 * (turns - rint(turns))), &sine.x[k], &cosine.x[k]);
-      turns *= ratio;
+  const int half = static_cast<int>(to.cosines.columns), threads = static_cast<int>(blockDim.x);
+  const int across = half < threads ? half : threads, down = threads / across;
+  const int thread = static_cast<int>(threadIdx.x), from = thread / across;
+  if (from >= down) return;
+  for (int i = thread % across; i < half; i += across) {
+    const double speed = speeds.direction * kTurns * exp2(speeds.ratio * i);
+    for (int row = from; row < rows; row += down) {
+      const double turns = speed * static_cast<double>(position_of(places, first + row));
+      const auto rest = static_cast<float>(2 * (turns - rint(turns)));
+      sincospif(rest, static_cast<float*>(to.sines.data) + row * half + i,
+                static_cast<float*>(to.cosines.data) + row * half + i);
     }
-    const std::int64_t end = (group + 1) * kHeads;
-    for (std::int64_t head = group * kHeads; head < end && head < columns.heads; ++head) {
-      const std::int64_t at_a = row * x.columns + columns.first + head * columns.stride + i;
-      const Pack<N> a = load<N>(x, at_a), b = load<N>(x, at_a + half);
-      Pack<N> turned_a, turned_b;
-      for (int k = 0; k < N; ++k) {
-        turned_a.x[k] = a.x[k] * cosine.x[k] - b.x[k] * sine.x[k];
-        turned_b.x[k] = a.x[k] * sine.x[k] + b.x[k] * cosine.x[k];
+  }
+}
+
+constexpr int kTurned = 4;  // packs of pairs that a thread has on their way
+
+// A block turns all heads of `block_rows` rows. It asks for the first pairs before it computes what
+// turns them.
+template <typename Type, int N>
+__global__ void __launch_bounds__(many_threads<Type>())
+    rotate_kernel(View any_x, RotaryColumns columns, RowPlaces places, RotarySpeeds speeds,
+                  int block_rows) {
+  const View x = Type::of(any_x);
+  const int half = static_cast<int>(columns.width / 2), packs = half / N;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_rows;
+  const int rows = static_cast<int>(first + block_rows < x.rows ? block_rows : x.rows - first);
+  const int heads = static_cast<int>(columns.heads), all = rows * heads * packs;
+  auto* memory = reinterpret_cast<float*>(shared_memory());
+  const auto floats = [&](float* at) { return View{at, block_rows, half, ElementType::f32, {}}; };
+  const Turns turns{floats(memory), floats(memory + block_rows * half)};
+  const std::int64_t from = first * x.columns + columns.first;
+  const int threads = static_cast<int>(blockDim.x);
+  for (int begin = 0; begin < all; begin += kTurned * threads) {
+    int place[kTurned], turn[kTurned];  // in this block's rows
+    Raw a[kTurned], b[kTurned];
+    const auto each = [&](const auto& visit) {
+#pragma unroll
+      for (int k = 0; k < kTurned; ++k) {
+        const int n = begin + k * threads + static_cast<int>(threadIdx.x);
+        if (n < all) visit(k, static_cast<unsigned>(n));
       }
-      store<N>(x, at_a, turned_a);
-      store<N>(x, at_a + half, turned_b);
+    };
+    each([&](int k, unsigned n) {
+      const unsigned nth = n / static_cast<unsigned>(packs),
+                     row = nth / static_cast<unsigned>(heads);
+      const unsigned i = (n - nth * static_cast<unsigned>(packs)) * N;
+      const unsigned head = nth - row * static_cast<unsigned>(heads);
+      turn[k] = static_cast<int>(row) * half + static_cast<int>(i);
+      place[k] = static_cast<int>(row * x.columns + head * columns.stride + i);
+      if constexpr (N == 8) {
+        a[k] = fetch(x, from + place[k]);
+        b[k] = fetch(x, from + place[k] + half);
+      }
+    });
+    if (begin == 0) {
+      bring_turns(turns, first, rows, places, speeds);
+      __syncthreads();
     }
+    each([&](int k, unsigned) {
+      const Pack<N> a_before = unpacked<N>(x, from + place[k], a[k]);
+      const Pack<N> b_before = unpacked<N>(x, from + place[k] + half, b[k]);
+      const Pack<N> cosine = load<N>(turns.cosines, turn[k]), sine = load<N>(turns.sines, turn[k]);
+      Pack<N> a_turned, b_turned;
+      for (int j = 0; j < N; ++j) {
+        a_turned.x[j] = a_before.x[j] * cosine.x[j] - b_before.x[j] * sine.x[j];
+        b_turned.x[j] = a_before.x[j] * sine.x[j] + b_before.x[j] * cosine.x[j];
+      }
+      store<N>(x, from + place[k], a_turned);
+      store<N>(x, from + place[k] + half, b_turned);
+    });
   }
 }
 
@@ -378,13 +435,13 @@ void norm(const Queue& queue, const View& out, const View& in, const View& scale
   const View* const all[] = {&out, &in, &scale, shift == nullptr ? &scale : shift};
   const bool kept = with_one_type(all, [&](auto type) {
     using Type = decltype(type);
-    const RowTeams teams = row_teams(in.columns, kNormKept, norm_threads<Type>());
+    const RowTeams teams = row_teams(in.columns, kNormKept, many_threads<Type>());
     if (!keeps_rows(in.columns, teams, kNormKept)) return false;
     begin(norm_kernel<Type, 8, kNormKept>, teams);
     return true;
   });
   if (kept) return;
-  const RowTeams teams = row_teams(in.columns, kNormKept, norm_threads<AnyType>());
+  const RowTeams teams = row_teams(in.columns, kNormKept, many_threads<AnyType>());
   begin(in.columns % 8 == 0 ? norm_kernel<AnyType, 8, 0> : norm_kernel<AnyType, 1, 0>, teams);
 }
 
@@ -395,13 +452,24 @@ void norm_gradient(const Queue& queue, const NormGradient& of) {
 
 void rotate(const Queue& queue, const View& in_place, const RotaryColumns& columns,
             const RowPlaces& places, double direction) {
-  const double ratio = std::pow(1e4, -2.0 / static_cast<double>(columns.width));
-  const std::int64_t packs =
-      come_out_even({columns.width / 2, columns.first, columns.stride, in_place.columns}) ? 8 : 1;
-  const std::int64_t threads =
-      in_place.rows * columns.width / 2 / packs * ((columns.heads + 3) / 4);
-  start(queue, "rotate", packs == 8 ? rotate_kernel<8> : rotate_kernel<1>,
-        dim3(blocks_for(threads)), kBlock, 0, in_place, columns, places, direction, ratio);
+  constexpr std::int64_t kMostTurns = 2048;  // of a block: 16 KiB
+  const std::int64_t half = columns.width / 2;
+  const RotarySpeeds speeds{direction, std::log2(1e4) / static_cast<double>(-half)};
+  const auto begin = [&](auto* kernel, std::int64_t packs) {
+    const std::int64_t rows =
+        std::clamp(kTurned * kBlock / (columns.heads * packs), std::int64_t{1},
+                   std::max(kMostTurns / half, std::int64_t{1}));
+    start(queue, "rotate", kernel, dim3(static_cast<unsigned>((in_place.rows + rows - 1) / rows)),
+          kBlock, static_cast<std::size_t>(rows * half) * 2 * sizeof(float), in_place, columns,
+          places, speeds, static_cast<int>(rows));
+  };
+  const View* const all[] = {&in_place};
+  const bool even = come_out_even({half, columns.first, columns.stride, in_place.columns});
+  const bool done = even && with_one_type(all, [&](auto type) {
+                      begin(rotate_kernel<decltype(type), 8>, half / 8);
+                      return true;
+                    });
+  if (!done) begin(rotate_kernel<AnyType, 1>, half);
 }
 
 void join_heads(const Queue& queue, const View& out, const View& own, const View& shared) {
