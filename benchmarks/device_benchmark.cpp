@@ -174,6 +174,7 @@ class MemoryBound {
     clock_.make_noise(*gradient);
     fill(to_, *states, 0.01F);
     fill(to_, *norm_squared, 1);
+    // It clears the gradient too.
     const UpdateRule adamw{.moments = 2,
                            .keeps_weights = true,
                            .decays = true,
@@ -188,10 +189,8 @@ class MemoryBound {
     report("sum of squares", bytes(*gradient),
            [&] { add_squares(to_, *norm_squared, *gradient, {}); });
     fill(to_, *norm_squared, 1);
-    report("AdamW", 2 * bytes(*gradient) + 2 * bytes(*states) + bytes(*weight), [&] {
-      update(to_, *weight, *gradient, *states, &*norm_squared, adamw);
-      fill(to_, *gradient, 0);
-    });
+    report("AdamW", 2 * bytes(*gradient) + 2 * bytes(*states) + bytes(*weight),
+           [&] { update(to_, *weight, *gradient, *states, &*norm_squared, adamw); });
   }
 
   void eight_bits() {
