@@ -16,14 +16,14 @@ struct RowStatistics {
 };
 
 // Of one row, by its team.
-template <typename Type, int N, int kKept>
+template <bool kCentred, typename Type, int N, int kKept>
 __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
                                        const RowShare<N, kKept>& share,
-                                       RowPart<Type, N, kKept>& part, bool centred) {
+                                       RowPart<Type, N, kKept>& part) {
   const float of_mean = 1.0F / static_cast<float>(in.columns);
   TeamSums<1> sum_up(share.team);
   float mean[1]{}, squares[1]{};
-  if (centred) {
+  if constexpr (kCentred) {
     share.each([&](int k, std::int64_t c) {
       const Pack<N> x = part.pack(in, row, k, c);
       for (int j = 0; j < N; ++j) mean[0] += x.x[j];
@@ -49,27 +49,30 @@ constexpr int many_threads() {
 
 constexpr int kNormKept = 4;  // packs that a thread keeps of a row
 
+struct NormOperands {
+  View out, in, scale, shift;  // shift: no data where there is none
+};
+
 // A row for each team: blocks that come after one another keep memory busier than blocks that stay
 // and wait for one row after the other.
-template <typename Type, int N, int kKept>
-__global__ void __launch_bounds__(many_threads<Type>())
-    norm_kernel(View out, View in, View scale, View shift, bool shifts, bool centred, int team) {
+template <typename Type, int N, int kKept, bool kCentred>
+__global__ void __launch_bounds__(many_threads<Type>()) norm_kernel(NormOperands of, int team) {
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
   const std::int64_t row = blockIdx.x * teams + threadIdx.x / static_cast<unsigned>(team);
-  const RowShare<N, kKept> share{row < in.rows ? in.columns : 0, team};
+  const RowShare<N, kKept> share{row < of.in.rows ? of.in.columns : 0, team};
   RowPart<Type, N, kKept> part, scales;
-  part.bring(in, row, share);
-  scales.bring(scale, 0, share);
-  const RowStatistics s = statistics_of(in, row, share, part, centred);
+  part.bring(of.in, row, share);
+  scales.bring(of.scale, 0, share);
+  const RowStatistics s = statistics_of<kCentred>(of.in, row, share, part);
   share.each([&](int k, std::int64_t c) {
-    Pack<N> y = part.pack(in, row, k, c);
-    const Pack<N> by = scales.pack(scale, 0, k, c);
+    Pack<N> y = part.pack(of.in, row, k, c);
+    const Pack<N> by = scales.pack(of.scale, 0, k, c);
     for (int j = 0; j < N; ++j) y.x[j] = (y.x[j] - s.mean) * s.inverse * by.x[j];
-    if (shifts) {
-      const Pack<N> more = load<N>(Type::of(shift), c);
+    if (of.shift.data != nullptr) {
+      const Pack<N> more = load<N>(Type::of(of.shift), c);
       for (int j = 0; j < N; ++j) y.x[j] += more.x[j];
     }
-    store<N>(Type::of(out), row * out.columns + c, y);
+    store<N>(Type::of(of.out), row * of.out.columns + c, y);
   });
 }
 
@@ -366,6 +369,28 @@ bool come_out_even(std::initializer_list<std::int64_t> widths) {
   return true;
 }
 
+template <bool kCentred>
+void norm_of(const Queue& queue, const NormOperands& of) {
+  const std::int64_t rows = of.in.rows, columns = of.in.columns;
+  const auto begin = [&](auto* kernel, const RowTeams& teams) {
+    start(queue, "norm", kernel, dim3(row_blocks(rows, teams, rows)), teams.threads, 0, of,
+          teams.team);
+  };
+  const View* const all[] = {&of.out, &of.in, &of.scale,
+                             of.shift.data == nullptr ? &of.scale : &of.shift};
+  const bool kept = with_one_type(all, [&](auto type) {
+    using Type = decltype(type);
+    const RowTeams teams = row_teams(columns, kNormKept, many_threads<Type>());
+    if (!keeps_rows(columns, teams, kNormKept)) return false;
+    begin(norm_kernel<Type, 8, kNormKept, kCentred>, teams);
+    return true;
+  });
+  if (kept) return;
+  begin(columns % 8 == 0 ? norm_kernel<AnyType, 8, 0, kCentred>
+                         : norm_kernel<AnyType, 1, 0, kCentred>,
+        row_teams(columns, kNormKept, many_threads<AnyType>()));
+}
+
 void add_parts(const Queue& queue, const View& into, const View& parts) {
   start(queue, "add_parts", add_parts_kernel, dim3(Strips::across<1>(parts)), kPartsThreads, 0,
         into, parts);
@@ -428,21 +453,9 @@ void norm_gradient_of(const Queue& queue, const NormGradient& of) {
 
 void norm(const Queue& queue, const View& out, const View& in, const View& scale, const View* shift,
           bool centred) {
-  const auto begin = [&](auto* kernel, const RowTeams& teams) {
-    start(queue, "norm", kernel, dim3(row_blocks(in.rows, teams, in.rows)), teams.threads, 0, out,
-          in, scale, shift == nullptr ? View{} : *shift, shift != nullptr, centred, teams.team);
-  };
-  const View* const all[] = {&out, &in, &scale, shift == nullptr ? &scale : shift};
-  const bool kept = with_one_type(all, [&](auto type) {
-    using Type = decltype(type);
-    const RowTeams teams = row_teams(in.columns, kNormKept, many_threads<Type>());
-    if (!keeps_rows(in.columns, teams, kNormKept)) return false;
-    begin(norm_kernel<Type, 8, kNormKept>, teams);
-    return true;
-  });
-  if (kept) return;
-  const RowTeams teams = row_teams(in.columns, kNormKept, many_threads<AnyType>());
-  begin(in.columns % 8 == 0 ? norm_kernel<AnyType, 8, 0> : norm_kernel<AnyType, 1, 0>, teams);
+  const View no_shift;
+  const NormOperands of{out, in, scale, shift == nullptr ? no_shift : *shift};
+  centred ? norm_of<true>(queue, of) : norm_of<false>(queue, of);
 }
 
 void norm_gradient(const Queue& queue, const NormGradient& of) {

@@ -190,10 +190,17 @@ __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t
   const std::int64_t lane = threadIdx.x % 32;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * 32 + lane) * N;
   Pack<N> sum{};
-  if (column < of.columns) {
-    for (std::int64_t row = first + threadIdx.x / 32; row < end; row += blockDim.x / 32) {
-      const Pack<N> more = value(row, row * of.columns + column);
-      for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
+  constexpr int kAtOnce = N == 1 ? 8 : 1;  // rows on their way
+  const std::int64_t step = blockDim.x / 32, last = column < of.columns ? end : first;
+  for (std::int64_t row = first + threadIdx.x / 32; row < last; row += kAtOnce * step) {
+    Pack<N> more[kAtOnce]{};
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::int64_t r = row + i * step;
+      if (r < last) more[i] = value(r, r * of.columns + column);
+    }
+    for (int i = 0; i < kAtOnce; ++i) {
+      for (int k = 0; k < N; ++k) sum.x[k] += more[i].x[k];
     }
   }
   for (int k = 0; k < N; ++k) sums[k * kThreads + threadIdx.x] = sum.x[k];
