@@ -65,9 +65,9 @@ class MemoryBound {
   void rows_of_tokens() {
     const Scratch a = noise(kTokens, kHidden), b = noise(kTokens, kHidden),
                   out = noise(kTokens, kHidden), bias = noise(kHidden, 1),
-                  sums(to_, kHidden, 1, ElementType::f32),
+                  wide = noise(kTokens, kFfn), sums(to_, kFfn, 1, ElementType::f32),
                   mask(to_, kTokens, kHidden, ElementType::u8);
-    for (const Scratch* of : {&a, &b, &bias}) clock_.make_noise(**of);
+    for (const Scratch* of : {&a, &b, &bias, &wide}) clock_.make_noise(**of);
     fill(to_, *sums, 0);
     const double each = bytes(*a);
     const Dropout dropped{.seed = 1, .rate = 0.1, .kept = 1 / 0.9F, .places = {.part = kTokens}};
@@ -76,7 +76,7 @@ class MemoryBound {
            [&] { residual(to_, *out, *a, *b, &*bias, nullptr, {}); });
     report("residual with dropout", 3.5 * each,
            [&] { residual(to_, *out, *a, *b, nullptr, &*mask, dropped); });
-    report("column sums", each, [&] { add_column_sums(to_, *sums, *a); });
+    report("column sums", bytes(*wide), [&] { add_column_sums(to_, *sums, *wide); });
   }
 
   void norms() {
@@ -174,7 +174,6 @@ class MemoryBound {
     clock_.make_noise(*gradient);
     fill(to_, *states, 0.01F);
     fill(to_, *norm_squared, 1);
-    // It clears the gradient too.
     const UpdateRule adamw{.moments = 2,
                            .keeps_weights = true,
                            .decays = true,
@@ -189,7 +188,7 @@ class MemoryBound {
     report("sum of squares", bytes(*gradient),
            [&] { add_squares(to_, *norm_squared, *gradient, {}); });
     fill(to_, *norm_squared, 1);
-    report("AdamW", 2 * bytes(*gradient) + 2 * bytes(*states) + bytes(*weight),
+    report("AdamW", bytes(*gradient) + 2 * bytes(*states) + bytes(*weight),
            [&] { update(to_, *weight, *gradient, *states, &*norm_squared, adamw); });
   }
 

@@ -170,6 +170,9 @@ std::string memory_line(const Profile& profile) {
   if (fullest == profile.ranks.end()) return "";
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
   const Bytes measured = fullest->peak_memory, predicted = fullest->predicted_peak_memory;
+  if (measured == Bytes(0)) {
+    return fmt::format("Memory: none was held; {} predicted.\n", with_unit(predicted));
+  }
   const std::string beside = predicted > Bytes(0)
                                  ? fmt::format(", {} predicted ({} %)", with_unit(predicted),
                                                signed_percent(predicted / measured - 1))

@@ -317,15 +317,14 @@ void optimizer_step(const DeviceWork& w) {
     const FlatPart part =
         part_of(of_whole ? gradient.size() : weight.size(), shards, w.where.shard);
     const std::int64_t size = part.end - part.begin;
-    const std::int64_t begin = of_whole ? part.begin : 0;
-    update(w.queue, weight.from(into_whole ? part.begin : 0, size), gradient.from(begin, size),
-           states.rows_from(state, size), w.in_if(0), rule);
+    update(w.queue, weight.from(into_whole ? part.begin : 0, size),
+           gradient.from(of_whole ? part.begin : 0, size), states.rows_from(state, size),
+           w.in_if(0), rule);
     if (into_whole) {
       fill(w.queue, weight.from(0, part.begin), unknown);
       fill(w.queue, weight.from(part.end, weight.size() - part.end), unknown);
     }
-    fill(w.queue, gradient.from(0, begin), 0);
-    fill(w.queue, gradient.from(begin + size, gradient.size() - begin - size), 0);
+    fill(w.queue, gradient, 0);
     state += size;
   }
 }

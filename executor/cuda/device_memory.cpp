@@ -45,8 +45,12 @@ DeviceMemory::DeviceMemory(CudaStatus& status, int device, std::size_t expected)
                 "cudaMemPoolSetAttribute");
 }
 
+// A pool that goes while something of it is still on its way back lets the next one's first
+// allocation crash inside the driver (seen with 580.159.04).
 DeviceMemory::~DeviceMemory() {
-  if (pool_ != nullptr) cudaMemPoolDestroy(pool_);
+  if (pool_ == nullptr) return;
+  cudaDeviceSynchronize();
+  cudaMemPoolDestroy(pool_);
 }
 
 void DeviceMemory::reshape(DeviceTensor& tensor, std::int64_t rows, std::int64_t columns,

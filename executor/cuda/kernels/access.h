@@ -108,6 +108,17 @@ __device__ inline void halves(const View& view, std::int64_t i, const Raw& raw, 
 #pragma unroll
   for (int k = 0; k < N; ++k) pack.x[k] = as_float(part[k]);
 }
+// By words: a shift or a mask each, where two numbers taken apart first take three.
+__device__ inline Pack<8> bfloats(const Raw& raw) {
+  const unsigned words[4] = {raw.words[0].x, raw.words[0].y, raw.words[0].z, raw.words[0].w};
+  Pack<8> pack;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    pack.x[2 * k] = __uint_as_float(words[k] << 16);
+    pack.x[2 * k + 1] = __uint_as_float(words[k] & 0xffff0000U);
+  }
+  return pack;
+}
 template <typename Number, int N>
 __device__ inline void store_halves(const View& view, std::int64_t i, const Pack<N>& pack) {
   Number part[N];
@@ -125,7 +136,11 @@ __device__ inline Pack<N> unpacked(const View& view, std::int64_t i, const Raw& 
   if (view.type == ElementType::f32) {
     take_part(view, i, raw, pack.x);
   } else if (view.type == ElementType::bf16) {
-    halves<__nv_bfloat16>(view, i, raw, pack);
+    if constexpr (N == 8) {
+      pack = bfloats(raw);
+    } else {
+      halves<__nv_bfloat16>(view, i, raw, pack);
+    }
   } else if (view.type == ElementType::f16) {
     halves<__half>(view, i, raw, pack);
   } else {
@@ -170,6 +185,15 @@ __device__ inline void store(const View& view, std::int64_t i, const Pack<N>& pa
     }
     put_part(view, i, part);
   }
+}
+
+// Elements of one matrix become some of another; of one type, as they lie in memory.
+template <int N>
+__device__ inline void copy_pack(const View& out, std::int64_t i, const View& in, std::int64_t j) {
+  if constexpr (N == 8) {
+    if (out.type == in.type && !is_scaled(in.type)) return put_raw(out, i, fetch(in, j));
+  }
+  store<N>(out, i, load<N>(in, j));
 }
 
 __device__ inline float at(const View& view, std::int64_t i) { return load<1>(view, i).x[0]; }

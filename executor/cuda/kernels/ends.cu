@@ -62,7 +62,8 @@ struct Embedding {
   __device__ void run(const Spot& spot) const {
     const auto word = static_cast<std::int64_t>(at(tokens, spot.row)) - first_word;
     const bool mine = word >= 0 && word < table.rows;
-    store<N>(out, spot.i, mine ? load<N>(table, word * table.columns + spot.column) : Pack<N>{});
+    if (mine) return copy_pack<N>(out, spot.i, table, word * table.columns + spot.column);
+    store<N>(out, spot.i, Pack<N>{});
   }
 };
 
@@ -318,27 +319,17 @@ __global__ void add_squares_kernel(View sum, View parts, double replicas) {
   if (threadIdx.x == 0) add(sum, 0, static_cast<float>(shares[0] / replicas));
 }
 
-// The root of what is not negative, by the instruction that there is; of zero a number near it.
-__device__ float root_of(float x) {
-  const float finite = fminf(fmaxf(x, 1.175494351e-38F), 3.402823466e+38F);
-  return finite * rsqrtf(finite);
-}
-
-template <int kMoments>
 __device__ float updated(float weight, float gradient, float* state, const UpdateRule& rule) {
-  if constexpr (kMoments == 0) return weight - rule.rate * gradient;
-  if constexpr (kMoments == 1) {
+  if (rule.moments == 0) return weight - rule.rate * gradient;
+  if (rule.moments == 1) {
     state[0] = rule.momentum * state[0] + gradient;
     return weight - rule.rate * state[0];
   }
-  if constexpr (kMoments == 2) {
-    state[0] = rule.first * state[0] + (1 - rule.first) * gradient;
-    state[1] = rule.second * state[1] + (1 - rule.second) * gradient * gradient;
-    const float first = state[0] * (1 / rule.first_whole);
-    const float second = state[1] * (1 / rule.second_whole);
-    const float along = __fdividef(first, root_of(second) + rule.epsilon);
-    return weight - rule.rate * (along + (rule.decays ? rule.decay * weight : 0));
-  }
+  state[0] = rule.first * state[0] + (1 - rule.first) * gradient;
+  state[1] = rule.second * state[1] + (1 - rule.second) * gradient * gradient;
+  const float along =
+      state[0] / rule.first_whole / (sqrtf(state[1] / rule.second_whole) + rule.epsilon);
+  return weight - rule.rate * (along + (rule.decays ? rule.decay * weight : 0));
 }
 
 // What gradients are multiplied with; negative: the step is left out.
@@ -348,92 +339,88 @@ __device__ float clipped(const View& squared_norm, const UpdateRule& rule) {
   return (rule.clips ? fminf(1.0F, rule.clip_norm / norm) : 1) / rule.scale;
 }
 
-struct Updated {
-  View weight, gradient, states, squared_norm;
-};
-
-// The new weight of one element, whose states are updated; after the moments the weight in full.
-template <int kMoments, bool kKeeps>
-__device__ float stepped(float weight, float gradient, float* state, const UpdateRule& rule) {
-  if (kKeeps && !rule.first_step) weight = state[kMoments];
-  weight = updated<kMoments>(weight, gradient, state, rule);
-  if constexpr (kKeeps) state[kMoments] = weight;
+// The new weight of one element, whose `columns` states are updated.
+__device__ float stepped(float weight, float gradient, float* state, std::int64_t columns,
+                         const UpdateRule& rule) {
+  float& full = state[columns > 0 ? columns - 1 : 0];
+  if (rule.keeps_weights && !rule.first_step) weight = full;
+  weight = updated(weight, gradient, state, rule);
+  if (rule.keeps_weights) full = weight;
   return weight;
 }
 
-template <int kMoments, bool kKeeps>
-__global__ void update_kernel(Updated of, UpdateRule rule) {
-  const float clip = clipped(of.squared_norm, rule);
-  for (std::int64_t i = global_thread(); i < of.weight.size(); i += all_threads()) {
-    const float gradient = clip * at(of.gradient, i);
-    put(of.gradient, i, 0);
-    if (clip < 0) continue;
-    auto* state = static_cast<float*>(of.states.data) + i * (kMoments + (kKeeps ? 1 : 0));
-    put(of.weight, i, stepped<kMoments, kKeeps>(at(of.weight, i), gradient, state, rule));
-  }
-}
-
-// Eight elements a thread. Their states lie side by side, element by element: a warp brings those
-// of its elements together and takes them apart in shared memory. No warp waits for another.
-// Requires: whole packs, aligned.
-template <int kMoments, bool kKeeps>
-__global__ void __launch_bounds__(kBlock) update_packs_kernel(Updated of, UpdateRule rule) {
-  constexpr int kStates = kMoments + (kKeeps ? 1 : 0);
-  constexpr int kFours = 2 * kStates;  // four states each, of a thread's elements
-  __shared__ float4 staged[kBlock * (kFours > 0 ? kFours : 1)];
-  const unsigned lane = threadIdx.x % 32;
-  const std::int64_t i = global_thread() * 8, end = of.weight.size();
-  const bool inside = i < end;
-  float4* tile = staged + (threadIdx.x - lane) * kFours;  // of the warp
-  auto* all = static_cast<float4*>(of.states.data) + (global_thread() - lane) * kFours;
-  const std::int64_t fours = (end / 8 - (global_thread() - lane)) * kFours;
-  const bool reads = inside && (!kKeeps || rule.first_step);
-  const Raw w_raw = reads ? fetch(of.weight, i) : Raw{};
-  const Raw g_raw = inside ? fetch(of.gradient, i) : Raw{};
-  float4 brought[kFours > 0 ? kFours : 1];
-#pragma unroll
-  for (int k = 0; k < kFours; ++k) {
-    if (lane + k * 32 < fours) brought[k] = all[lane + k * 32];
-  }
-  if (inside) put_raw(of.gradient, i, Raw{});
-  const float clip = clipped(of.squared_norm, rule);
+__global__ void update_kernel(View weight, View gradient, View states, View squared_norm,
+                              UpdateRule rule) {
+  const float clip = clipped(squared_norm, rule);
   if (clip < 0) return;
-#pragma unroll
-  for (int k = 0; k < kFours; ++k) tile[lane + k * 32] = brought[k];
-  __syncwarp();
-  if (inside) {
-    Pack<8> w = unpacked<8>(of.weight, i, w_raw);
-    const Pack<8> g = unpacked<8>(of.gradient, i, g_raw);
-    // By fours here too: one by one, eight threads would meet in a bank.
-    float state[8 * (kStates > 0 ? kStates : 1)];
-    float4* mine = tile + lane * kFours;
-#pragma unroll
-    for (int k = 0; k < kFours; ++k) memcpy(state + 4 * k, mine + k, sizeof(float4));
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      w.x[k] = stepped<kMoments, kKeeps>(w.x[k], clip * g.x[k], state + k * kStates, rule);
-    }
-#pragma unroll
-    for (int k = 0; k < kFours; ++k) memcpy(mine + k, state + 4 * k, sizeof(float4));
-    store<8>(of.weight, i, w);
-  }
-  __syncwarp();
-#pragma unroll
-  for (int k = 0; k < kFours; ++k) {
-    if (lane + k * 32 < fours) all[lane + k * 32] = tile[lane + k * 32];
+  for (std::int64_t i = global_thread(); i < weight.size(); i += all_threads()) {
+    auto* state = static_cast<float*>(states.data) + i * states.columns;
+    put(weight, i, stepped(at(weight, i), clip * at(gradient, i), state, states.columns, rule));
   }
 }
 
-template <int kMoments, bool kKeeps>
-void update_part(const Queue& queue, const Updated& of, const UpdateRule& rule, bool in_packs) {
-  const std::int64_t size = of.weight.size();
-  const auto packs = dim3(static_cast<unsigned>((size / 8 + kBlock - 1) / kBlock));
-  if (in_packs) {
-    return start(queue, "update", update_packs_kernel<kMoments, kKeeps>, packs, kBlock, 0, of,
-                 rule);
+// Eight elements a thread. Their kStates states lie side by side, element by element: a block
+// brings those of its elements together and takes them apart in shared memory. Requires: whole
+// packs, aligned.
+constexpr int kAtOnce = kBlock / 2;  // threads: the states of their elements are 12 KiB at most
+template <int kStates>
+__global__ void update_packs_kernel(View weight, View gradient, View states, View squared_norm,
+                                    UpdateRule rule) {
+  constexpr int kFours = 2 * kStates;  // four states each, of a thread's elements
+  __shared__ float4 staged[kAtOnce * (kFours > 0 ? kFours : 1)];
+  const float clip = clipped(squared_norm, rule);
+  if (clip < 0) return;
+  auto* all = static_cast<float4*>(states.data);
+  const std::int64_t packs = weight.size() / 8;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kAtOnce; first < packs;
+       first += std::int64_t{gridDim.x} * kAtOnce) {
+    const std::int64_t i = (first + threadIdx.x) * 8;
+    const bool inside = i < weight.size();
+    const std::int64_t fours = (packs - first < kAtOnce ? packs - first : kAtOnce) * kFours;
+    const bool reads = inside && (!rule.keeps_weights || rule.first_step);
+    const Raw w_raw = reads ? fetch(weight, i) : Raw{};
+    const Raw g_raw = inside ? fetch(gradient, i) : Raw{};
+#pragma unroll
+    for (int k = 0; k < kFours; ++k) {
+      const std::int64_t at_four = threadIdx.x + std::int64_t{k} * kAtOnce;
+      if (at_four < fours) staged[at_four] = all[first * kFours + at_four];
+    }
+    __syncthreads();
+    if (inside) {
+      Pack<8> w = unpacked<8>(weight, i, w_raw);
+      const Pack<8> g = unpacked<8>(gradient, i, g_raw);
+      // By fours here too: one by one, eight threads would meet in a bank.
+      float state[8 * (kStates > 0 ? kStates : 1)];
+      float4* mine = staged + threadIdx.x * kFours;
+#pragma unroll
+      for (int k = 0; k < kFours; ++k) memcpy(state + 4 * k, mine + k, sizeof(float4));
+#pragma unroll
+      for (int k = 0; k < 8; ++k) {
+        w.x[k] = stepped(w.x[k], clip * g.x[k], state + k * kStates, kStates, rule);
+      }
+#pragma unroll
+      for (int k = 0; k < kFours; ++k) memcpy(mine + k, state + 4 * k, sizeof(float4));
+      store<8>(weight, i, w);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < kFours; ++k) {
+      const std::int64_t at_four = threadIdx.x + std::int64_t{k} * kAtOnce;
+      if (at_four < fours) all[first * kFours + at_four] = staged[at_four];
+    }
+    __syncthreads();  // nobody stages anew what others still take away
   }
-  start(queue, "update", update_kernel<kMoments, kKeeps>, dim3(blocks_for(size)), kBlock, 0, of,
-        rule);
+}
+
+void update_packs(const Queue& queue, const View& weight, const View& gradient, const View& states,
+                  const View& squared_norm, const UpdateRule& rule) {
+  const auto kernel = states.columns == 3   ? update_packs_kernel<3>
+                      : states.columns == 2 ? update_packs_kernel<2>
+                      : states.columns == 1 ? update_packs_kernel<1>
+                                            : update_packs_kernel<0>;
+  const std::int64_t blocks = (weight.size() / 8 + kAtOnce - 1) / kAtOnce;
+  start(queue, "update", kernel, dim3(blocks_at_most(blocks)), kAtOnce, 0, weight, gradient, states,
+        squared_norm, rule);
 }
 
 }  // namespace
@@ -516,17 +503,14 @@ void add_squares(const Queue& queue, const View& sum, const View& of, const Squa
 // In packs from the first place on where all operands are aligned.
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,
             const View* squared_norm, const UpdateRule& rule) {
-  constexpr decltype(&update_part<0, false>) kParts[3][2] = {
-      {update_part<0, false>, update_part<0, true>},
-      {update_part<1, false>, update_part<1, true>},
-      {update_part<2, false>, update_part<2, true>}};
   const View norm = squared_norm == nullptr ? View{} : *squared_norm;
   const std::int64_t size = weight.size(), even = even_place({&weight, &gradient});
   const auto some = [&](std::int64_t first, std::int64_t count, bool in_packs) {
     if (count == 0) return;
+    const View w = weight.from(first, count), g = gradient.from(first, count);
     const View s = states.columns > 0 ? states.rows_from(first, count) : states;
-    kParts[rule.moments][rule.keeps_weights ? 1 : 0](
-        queue, {weight.from(first, count), gradient.from(first, count), s, norm}, rule, in_packs);
+    if (in_packs) return update_packs(queue, w, g, s, norm, rule);
+    start(queue, "update", update_kernel, dim3(blocks_for(count)), kBlock, 0, w, g, s, norm, rule);
   };
   const std::int64_t head = even < 0 || even > size ? size : even;
   const std::int64_t packs = (size - head) / 8 * 8;

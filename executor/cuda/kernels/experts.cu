@@ -161,7 +161,7 @@ struct GatherRows {
   template <int N>
   __device__ void run(const Spot& at) const {
     const std::int64_t row = integers(index)[at.row] / divisor;
-    store<N>(out, at.i, load<N>(in, row * in.columns + at.column));
+    copy_pack<N>(out, at.i, in, row * in.columns + at.column);
   }
 };
 
@@ -170,7 +170,7 @@ struct ScatterRows {
   template <int N>
   __device__ void run(const Spot& at) const {
     const std::int64_t row = integers(index)[at.row];
-    store<N>(out, row * out.columns + at.column, load<N>(in, at.i));
+    copy_pack<N>(out, row * out.columns + at.column, in, at.i);
   }
 };
 

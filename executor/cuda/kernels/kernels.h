@@ -214,8 +214,7 @@ struct UpdateRule {
   float clip_norm = 1, rate = 0, momentum = 0, first = 0, second = 0, epsilon = 0, decay = 0;
   float first_whole = 1, second_whole = 1;  // Adam's bias correction
 };
-// Elements of one weight that this rank updates; `states` has a row for each. Their gradients are
-// zero afterwards, of a step that is left out too.
+// Elements of one weight that this rank updates; `states` has a row for each.
 void update(const Queue& queue, const View& weight, const View& gradient, const View& states,
             const View* squared_norm, const UpdateRule& rule);
 

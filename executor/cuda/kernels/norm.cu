@@ -100,18 +100,16 @@ struct RowGradient {
   // What a thread has summed up of the columns that it keeps: the gradients of scale and shift.
   Pack<8> scale_sums[kPacks]{}, shift_sums[kCentred ? kPacks : 1]{};
 
-  // visit(k, column, x − mean, g, dy)
+  // visit(k, column, x − mean, scale, dy)
   template <typename Visit>
   __device__ void each(std::int64_t row, const RowShare<N, kKept>& share,
                        GradientPart<Type, N, kKept>& part, float mean, const Visit& visit) {
     share.each([&](int k, std::int64_t c) {
-      Pack<N> x = part.x.pack(of.in, row, k, c), g = scale.pack(of.scale, 0, k, c);
-      const Pack<N> dy = part.dy.pack(of.dout, row, k, c);
-      for (int j = 0; j < N; ++j) {
-        if constexpr (kCentred) x.x[j] -= mean;
-        g.x[j] *= dy.x[j];
+      Pack<N> x = part.x.pack(of.in, row, k, c);
+      if constexpr (kCentred) {
+        for (int j = 0; j < N; ++j) x.x[j] -= mean;
       }
-      visit(k, c, x, g, dy);
+      visit(k, c, x, scale.pack(of.scale, 0, k, c), part.dy.pack(of.dout, row, k, c));
     });
     part.x.forget_floats();
     part.dy.forget_floats();
@@ -123,26 +121,32 @@ struct RowGradient {
     const float of_mean = 1.0F / static_cast<float>(of.in.columns);
     float means[2]{}, sums[2]{};  // of x and g; of (x − mean)² and g·(x − mean)
     if constexpr (kCentred) {
-      each(row, share, part, 0, [&](int, std::int64_t, const auto& x, const auto& g, const auto&) {
-        for (int j = 0; j < N; ++j) means[0] += x.x[j], means[1] += g.x[j];
-      });
+      each(row, share, part, 0,
+           [&](int, std::int64_t, const auto& x, const auto& by, const auto& dy) {
+             for (int j = 0; j < N; ++j) means[0] += x.x[j], means[1] += by.x[j] * dy.x[j];
+           });
       sum_up(means);
       for (float& mean : means) mean *= of_mean;
     }
     const float mean = means[0];
-    each(row, share, part, mean, [&](int, std::int64_t, const auto& x, const auto& g, const auto&) {
-      for (int j = 0; j < N; ++j) sums[0] += x.x[j] * x.x[j], sums[1] += g.x[j] * x.x[j];
-    });
+    each(row, share, part, mean,
+         [&](int, std::int64_t, const auto& x, const auto& by, const auto& dy) {
+           for (int j = 0; j < N; ++j) {
+             sums[0] += x.x[j] * x.x[j], sums[1] += by.x[j] * dy.x[j] * x.x[j];
+           }
+         });
     sum_up(sums);
     const float inverse = rsqrtf(sums[0] * of_mean + kEpsilon);
-    const float along = sums[1] * of_mean * inverse;
+    const float along = sums[1] * of_mean * inverse * inverse * inverse;
+    const float mean_g = means[1] * inverse;
     each(row, share, part, mean,
-         [&](int k, std::int64_t c, auto& x, const auto& g, const auto& dy) {
+         [&](int k, std::int64_t c, auto& x, const auto& by, const auto& dy) {
            for (int j = 0; j < N; ++j) {
-             const float normed = x.x[j] * inverse;
-             if constexpr (kKept > 0) scale_sums[k].x[j] += normed * dy.x[j];
+             const float weighed = dy.x[j] * inverse;
+             if constexpr (kKept > 0) scale_sums[k].x[j] += x.x[j] * weighed;
              if constexpr (kKept > 0 && kCentred) shift_sums[k].x[j] += dy.x[j];
-             x.x[j] = (g.x[j] - means[1] - along * normed) * inverse;
+             const float g = kCentred ? by.x[j] * weighed - mean_g : by.x[j] * weighed;
+             x.x[j] = g - x.x[j] * along;
            }
            store<N>(Type::of(of.din), row * of.in.columns + c, x);
          });
@@ -437,9 +441,11 @@ void norm_gradient_of(const Queue& queue, const NormGradient& of) {
   const View* const all[] = {&of.in, &of.dout, &of.din, &of.scale};
   const bool kept = with_one_type(all, [&](auto type) {
     using Type = decltype(type);
+#ifdef TWO_FIRST
     if (norm_gradient_in_one<Type, 2, kCentred>(queue, of)) return true;
+#endif
     if constexpr (kCentred || Type::bytes > 2) {
-      return false;
+      return norm_gradient_in_one<Type, 2, kCentred>(queue, of);
     } else {
       return norm_gradient_in_one<Type, 4, kCentred>(queue, of);
     }

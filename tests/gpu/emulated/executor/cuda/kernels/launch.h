@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 #include "executor/cuda/queue.h"
@@ -21,7 +22,11 @@ namespace trainyard {
 inline constexpr int kBlock = 64;  // threads
 
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
-inline float __fdividef(float a, float b) { return a / b; }  // NOLINT(bugprone-reserved-identifier)
+inline float __uint_as_float(unsigned bits) {  // NOLINT(bugprone-reserved-identifier)
+  float number = 0;
+  std::memcpy(&number, &bits, sizeof(number));
+  return number;
+}
 inline int atomicAdd(int* to, int number) {
   const int before = *to;
   *to += number;
