@@ -189,6 +189,11 @@ FigureSources device_figures(const CalibrateOptions& options, const Subject& sub
       {"/sources/host_bandwidth",
        cuda ? "copies from the host's memory"
             : "half of what copies read and write: it computes in that memory"}};
+  if (subject.samples.sustained_clock < 1) {
+    sources.emplace_back(
+        "/rates/sources/sustained_clock",
+        "pace of one large product for seconds over its pace when it was measured");
+  }
   if (!subject.frame.overlap_slowdown) return sources;
   sources.emplace_back(
       "/sources/overlap_slowdown",
@@ -201,7 +206,7 @@ FigureSources device_figures(const CalibrateOptions& options, const Subject& sub
 
 std::string device_text(const CalibrateOptions& options, Device& device, const Subject& subject) {
   const bool cuda = options.backend == BackendKind::cuda;
-  device.name = fmt::format("{} of {}", cuda ? "GPU" : "one thread", host_name());
+  device.name = fmt::format("{} of {}", cuda ? cuda_device_name() : "one thread", host_name());
   device.source = fmt::format("{}; {}", provenance(options),
                               cuda ? "GEMMs in bf16, fp32 and, where the GPU has it, fp8"
                                    : "bf16 and experts are derived from fp32 GEMMs");

@@ -84,8 +84,10 @@ void predict(std::vector<ScoredPoint>& points, std::string_view family, std::str
 
 }  // namespace
 
-std::vector<ScoredPoint> scored_points(const Device& device, const HostSamples& host,
+std::vector<ScoredPoint> scored_points(const Device& fitted, const HostSamples& host,
                                        std::span<const TimedCollective> collectives) {
+  Device device = fitted;
+  device.rates.sustained_clock = 1;  // points are of bursts
   std::vector<ScoredPoint> points;
   for (const auto* list : {&host.points, &host.steps.points}) {
     for (const MeasuredPoint& point : *list) points.push_back({point});

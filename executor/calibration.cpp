@@ -153,6 +153,7 @@ Expected<Device> fitted_device(const HostSamples& samples,
       return tl::unexpected(done.error());
     }
   }
+  device.rates.sustained_clock = samples.sustained_clock;  // the others are of bursts
   // An expert's GEMMs are the same GEMMs, one after the other.
   const GemmRates& gemm = device.rates.of(Dtype::bf16);
   device.rates.experts.per_multiprocessor = gemm.per_multiprocessor;

@@ -18,6 +18,7 @@ struct HostSamples {
   double attention_backward = 0;  // time of its gradient over its own, median
   std::vector<TrafficSample> traffic;
   BytesPerSecond copy;                // of large arrays, read and written
+  double sustained_clock = 1;         // pace of products for seconds over their pace when measured
   StepSamples steps;                  // the same operations inside whole steps; none of a device
   std::vector<MeasuredPoint> points;  // all of the above, one by one
 };

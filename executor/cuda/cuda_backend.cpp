@@ -424,6 +424,14 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world) 
   return backend;
 }
 
+std::string cuda_device_name() {
+  cudaDeviceProp properties{};
+  int device = 0;
+  cudaGetDevice(&device);
+  cudaGetDeviceProperties(&properties, device);
+  return properties.name;
+}
+
 std::string cuda_provenance() {
   int driver = 0, runtime = 0, device = 0, clock = 0;
   cudaDriverGetVersion(&driver);

@@ -19,6 +19,7 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld& world);
 
 // What runs: the driver, the libraries, the device and its clock, for provenance.
 std::string cuda_provenance();
-int cuda_devices();  // that this process sees
+std::string cuda_device_name();  // "NVIDIA H200"
+int cuda_devices();              // that this process sees
 
 }  // namespace trainyard

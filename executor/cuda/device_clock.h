@@ -30,16 +30,18 @@ class DeviceClock {
                            budget - Seconds(seconds_since(start)));
   }
 
-  // Numbers about zero, not above 1: products of zeros are faster than any that training sees.
-  void make_noise(const View& view);
-
- private:
+  // Of one call, of `repeats` in a row.
   template <typename Work>
   double run_of(const Work& work, int repeats) {
     begin();
     for (int i = 0; i < repeats; ++i) work();
     return std::max(seconds_since_begin() / repeats, 1e-9);
   }
+
+  // Numbers about zero, not above 1: products of zeros are faster than any that training sees.
+  void make_noise(const View& view);
+
+ private:
   void begin();
   double seconds_since_begin();
 

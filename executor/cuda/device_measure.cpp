@@ -23,6 +23,9 @@ constexpr std::array<int, 4> kHeads = {8, 16, 32, 64};
 constexpr std::array<int, 2> kHeadDims = {64, 128};
 static_assert(kTokens.size() * kHeads.size() >= kLeastAttentionSamples);  // of each width
 constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
+// Of products one after the other, until the device's clock has come down to what its power allows.
+constexpr Seconds kSustained(5);
+constexpr double kSustainedShare = 0.1;  // of the budget, at most
 constexpr std::int64_t kCopied = std::int64_t{1} << 28;
 constexpr std::int64_t kBrought = std::int64_t{1} << 28;  // bytes, from the host
 
@@ -52,7 +55,8 @@ class DeviceMeasurement {
     all_ = static_cast<double>(types_.size() * kRows.size() * kWidths.size() * kWidths.size() +
                                2 * kTokens.size() * kHeads.size() * kHeadDims.size() +
                                kTrafficSizes + 2);
-    each_ = limits.budget / all_;
+    sustained_ = std::min(kSustained, kSustainedShare * limits.budget);
+    each_ = (limits.budget - sustained_) / all_;
   }
   DeviceMeasurement(const DeviceMeasurement&) = delete;
   DeviceMeasurement& operator=(const DeviceMeasurement&) = delete;
@@ -72,6 +76,7 @@ class DeviceMeasurement {
     for (int size = 0; size < kTrafficSizes; ++size) {
       add([&] { samples_.traffic.push_back(traffic(std::int64_t{16384} << (2 * size))); });
     }
+    measure_sustained();
     std::sort(backward.begin(), backward.end());
     if (!backward.empty()) samples_.attention_backward = backward[backward.size() / 2];
     if (!clock_.status().ok()) return failure("", clock_.status().message());
@@ -86,6 +91,29 @@ class DeviceMeasurement {
         for (const int k : kWidths) add([&] { samples_.gemm.push_back(gemm(type, m, n, k)); });
       }
     }
+  }
+
+  // The largest product again, for as long as steps of a training run would take turns: a burst
+  // like those that the others were measured in ends before the device's power is at its limit.
+  void measure_sustained() {
+    constexpr int kInARow = 10;
+    const double m = kRows.back(), n = kWidths.back();
+    const auto burst = std::ranges::find_if(samples_.gemm, [&](const GemmSample& of) {
+      return of.dtype == Dtype::bf16 && of.shape.m == m && of.shape.n == n && of.shape.k == n;
+    });
+    if (burst == samples_.gemm.end()) return;
+    const Product product(*this, ElementType::bf16, kRows.back(), kWidths.back(), kWidths.back());
+    std::vector<double> times;
+    const auto start = TimingClock::now();
+    while (seconds_since(start) < sustained_.value() && !limits_.interrupted() &&
+           clock_.status().ok()) {
+      times.push_back(clock_.run_of([&] { product.multiply(); }, kInARow));
+    }
+    if (times.empty()) return;
+    times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+    const Timing timing = timing_of(times);
+    samples_.points.push_back({"GEMM for seconds", fmt::format("bf16 {}x{}x{}", m, n, n), timing});
+    samples_.sustained_clock = std::min(1.0, burst->time / timing.median);
   }
 
   template <typename Measure>
@@ -122,17 +150,32 @@ class DeviceMeasurement {
     return Bytes(static_cast<double>(into->bytes())) / time;
   }
 
+  // y [m × n] = x [m × k] · wᵀ of noise.
+  struct Product {
+    Product(DeviceMeasurement& by, ElementType type, std::int64_t m, std::int64_t n, std::int64_t k)
+        : gemm(by.gemm_),
+          to(by.clock_.queue()),
+          x(to, m, k, type),
+          w(to, n, k, type),
+          y(to, m, n, is_scaled(type) ? ElementType::bf16 : type) {
+      by.clock_.make_noise(*x);
+      by.clock_.make_noise(*w);
+    }
+    void multiply() const {
+      gemm.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
+    }
+    Gemm& gemm;
+    Queue to;
+    Scratch x, w, y;
+  };
+
   GemmSample gemm(ElementType type, std::int64_t m, std::int64_t n, std::int64_t k) {
-    const Queue to = clock_.queue();
-    const bool narrow = is_scaled(type);
-    const Scratch x(to, m, k, type), w(to, n, k, type),
-        y(to, m, n, narrow ? ElementType::bf16 : type);
-    clock_.make_noise(*x);
-    clock_.make_noise(*w);
-    const Dtype dtype = narrow ? Dtype::fp8 : type == ElementType::f32 ? Dtype::fp32 : Dtype::bf16;
-    const Seconds time = time_of("GEMM", fmt::format("{} {}x{}x{}", name_of(dtype), m, n, k), [&] {
-      gemm_.multiply(to, operand_of(*x), transposed(operand_of(*w)), operand_of(*y), false);
-    });
+    const Product product(*this, type, m, n, k);
+    const Dtype dtype = is_scaled(type)            ? Dtype::fp8
+                        : type == ElementType::f32 ? Dtype::fp32
+                                                   : Dtype::bf16;
+    const Seconds time = time_of("GEMM", fmt::format("{} {}x{}x{}", name_of(dtype), m, n, k),
+                                 [&] { product.multiply(); });
     return {dtype, {static_cast<double>(m), static_cast<double>(n), static_cast<double>(k)}, time};
   }
 
@@ -190,7 +233,7 @@ class DeviceMeasurement {
   DeviceClock clock_;
   Gemm gemm_;
   std::unique_ptr<CudnnAttention> cudnn_ = make_cudnn_attention();
-  Seconds each_;
+  Seconds each_, sustained_;
   double all_ = 1, done_ = 0;
   HostSamples samples_;
   BytesPerSecond link_;

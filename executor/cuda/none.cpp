@@ -16,6 +16,7 @@ Expected<std::unique_ptr<Backend>> make_cuda_backend(const BackendWorld&) {
   return tl::unexpected(without());
 }
 std::string cuda_provenance() { return ""; }
+std::string cuda_device_name() { return ""; }
 int cuda_devices() { return 0; }
 Expected<std::unique_ptr<DeviceParty>> make_device_party(
     Transport&, std::function<std::unique_ptr<Transport>(int ranks)>) {

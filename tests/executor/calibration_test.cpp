@@ -66,6 +66,18 @@ TEST(CalibratedDevice, ReachesTheHostsMemoryByItsLinkOrByACopy) {
   EXPECT_EQ(inside->host_bandwidth.value(), 0.5e12);
 }
 
+// What was measured in bursts stays what it was; what training gets of it is a figure of its own.
+TEST(CalibratedDevice, KeepsThePaceOfSecondsApartFromThatOfBursts) {
+  HostSamples slower = plain_samples();
+  slower.sustained_clock = 0.9;
+  const auto device = fitted_device(slower, {}, {}), burst = fitted_device(plain_samples(), {}, {});
+  ASSERT_TRUE(device && burst);
+  EXPECT_EQ(device->rates.sustained_clock, 0.9);
+  EXPECT_EQ(burst->rates.sustained_clock, 1);
+  EXPECT_EQ(device->rates.of(Dtype::fp32).per_multiprocessor.value(),
+            burst->rates.of(Dtype::fp32).per_multiprocessor.value());
+}
+
 // Compute capabilities as NVIDIA lists them: V100 7.0, A100 8.0, A40 8.6, L40S 8.9, H100 9.0,
 // B200 10.0, RTX 5090 12.0.
 TEST(CalibratedDevice, HasTheGenerationOfItsComputeCapability) {

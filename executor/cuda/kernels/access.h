@@ -187,15 +187,6 @@ __device__ inline void store(const View& view, std::int64_t i, const Pack<N>& pa
   }
 }
 
-// Elements of one matrix become some of another; of one type, as they lie in memory.
-template <int N>
-__device__ inline void copy_pack(const View& out, std::int64_t i, const View& in, std::int64_t j) {
-  if constexpr (N == 8) {
-    if (out.type == in.type && !is_scaled(in.type)) return put_raw(out, i, fetch(in, j));
-  }
-  store<N>(out, i, load<N>(in, j));
-}
-
 __device__ inline float at(const View& view, std::int64_t i) { return load<1>(view, i).x[0]; }
 __device__ inline void put(const View& view, std::int64_t i, float number) {
   store<1>(view, i, {{number}});

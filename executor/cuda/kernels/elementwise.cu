@@ -220,8 +220,8 @@ struct CopyColumns {
   Columns to, from;
   template <int N>
   __device__ void run(const Spot& at) const {
-    copy_pack<N>(to.of, at.row * to.of.columns + to.first + at.column, from.of,
-                 at.row * from.of.columns + from.first + at.column);
+    store<N>(to.of, at.row * to.of.columns + to.first + at.column,
+             load<N>(from.of, at.row * from.of.columns + from.first + at.column));
   }
 };
 

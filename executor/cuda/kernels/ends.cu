@@ -9,12 +9,6 @@ namespace {
 
 constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
 
-template <int N>
-__device__ Raw fetched(const View& view, std::int64_t i) {
-  if constexpr (N == 8) return fetch(view, i);
-  return Raw{};  // unpacked<1>() reads it
-}
-
 // Calls visit(i, pack) for what each_of() would call run(i) for.
 template <int N, typename Visit>
 __device__ void each_pack(const View& of, const Stretch& span, std::int64_t thread,
@@ -27,7 +21,7 @@ __device__ void each_pack(const View& of, const Stretch& span, std::int64_t thre
     Raw raw[kUnderWay];
 #pragma unroll
     for (int k = 0; k < kUnderWay; ++k) {
-      if (p + k * threads < packs) raw[k] = fetched<N>(of, first + (p + k * threads) * N);
+      if (p + k * threads < packs) raw[k] = fetch_pack<N>(of, first + (p + k * threads) * N);
     }
 #pragma unroll
     for (int k = 0; k < kUnderWay; ++k) {
@@ -62,8 +56,7 @@ struct Embedding {
   __device__ void run(const Spot& spot) const {
     const auto word = static_cast<std::int64_t>(at(tokens, spot.row)) - first_word;
     const bool mine = word >= 0 && word < table.rows;
-    if (mine) return copy_pack<N>(out, spot.i, table, word * table.columns + spot.column);
-    store<N>(out, spot.i, Pack<N>{});
+    store<N>(out, spot.i, mine ? load<N>(table, word * table.columns + spot.column) : Pack<N>{});
   }
 };
 
@@ -129,9 +122,9 @@ __device__ void add_rows_of(const TokenList& list, int count, const View& table,
     for (int k = 0; k < kUnderWay; ++k) {
       if (first + k >= count) break;
       const TokenPlace place = list[first + k];
-      more[k] = fetched<N>(dout, token_of(place) * dout.columns + column);
+      more[k] = fetch_pack<N>(dout, token_of(place) * dout.columns + column);
       if (!begins(first + k)) continue;
-      before[k] = fetched<N>(table, word_of(place) * table.columns + column);
+      before[k] = fetch_pack<N>(table, word_of(place) * table.columns + column);
     }
 #pragma unroll
     for (int k = 0; k < kUnderWay; ++k) {

@@ -161,7 +161,7 @@ struct GatherRows {
   template <int N>
   __device__ void run(const Spot& at) const {
     const std::int64_t row = integers(index)[at.row] / divisor;
-    copy_pack<N>(out, at.i, in, row * in.columns + at.column);
+    store<N>(out, at.i, load<N>(in, row * in.columns + at.column));
   }
 };
 
@@ -170,7 +170,7 @@ struct ScatterRows {
   template <int N>
   __device__ void run(const Spot& at) const {
     const std::int64_t row = integers(index)[at.row];
-    copy_pack<N>(out, row * out.columns + at.column, in, at.i);
+    store<N>(out, row * out.columns + at.column, load<N>(in, at.i));
   }
 };
 

@@ -172,17 +172,18 @@ __device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int 
   }
 }
 
-// Threads of a multiprocessor that its registers have room for.
-template <typename Type, int kKept, bool kCentred>
-constexpr int gradient_threads() {
-  return kKept == 2 && Type::bytes == 2 && !kCentred ? 3 * kBlock : 2 * kBlock;
+constexpr int kGradientThreads = 2 * kBlock;  // of a multiprocessor: as its registers have room for
+// Packs that a thread keeps of a row: the more, the less it takes to sum the row up.
+template <typename Type, bool kCentred>
+constexpr int gradient_kept() {
+  return Type::bytes == 2 && !kCentred ? 4 : 2;
 }
 
 // A thread that keeps its columns has them in every row of its team, so it sums up x̂·dy and dy on
 // the way, and brings the next row before it waits for the others to sum up this one, where its
 // registers have room for it. Else the rows' statistics are left behind.
 template <typename Type, int N, int kKept, bool kCentred>
-__global__ void __launch_bounds__(gradient_threads<Type, kKept, kCentred>())
+__global__ void __launch_bounds__(kGradientThreads)
     norm_gradient_kernel(NormGradient of, View statistics, View scales, View shifts, int team) {
   constexpr bool kAhead = kKept == 2;
   const std::int64_t rows = of.in.rows, teams = blockDim.x / static_cast<unsigned>(team);
@@ -403,12 +404,11 @@ void add_parts(const Queue& queue, const View& into, const View& parts) {
 // Rows that are kept; false: these are too wide for that.
 template <typename Type, int kKept, bool kCentred>
 bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
-  constexpr int kThreads = gradient_threads<Type, kKept, kCentred>();
   const std::int64_t columns = of.in.columns;
-  const RowTeams teams = row_teams(columns, kKept, kThreads);
+  const RowTeams teams = row_teams(columns, kKept, kGradientThreads);
   if (!keeps_rows(columns, teams, kKept)) return false;
   const unsigned blocks =
-      row_blocks(of.in.rows, teams, kMultiprocessors * (kThreads / teams.threads));
+      row_blocks(of.in.rows, teams, kMultiprocessors * (kGradientThreads / teams.threads));
   const Scratch scales(queue, blocks, columns, ElementType::f32);
   const Scratch shifts(queue, kCentred ? blocks : 0, columns, ElementType::f32);
   const auto side_by_side = static_cast<std::size_t>(teams.threads / teams.team);
@@ -441,14 +441,7 @@ void norm_gradient_of(const Queue& queue, const NormGradient& of) {
   const View* const all[] = {&of.in, &of.dout, &of.din, &of.scale};
   const bool kept = with_one_type(all, [&](auto type) {
     using Type = decltype(type);
-#ifdef TWO_FIRST
-    if (norm_gradient_in_one<Type, 2, kCentred>(queue, of)) return true;
-#endif
-    if constexpr (kCentred || Type::bytes > 2) {
-      return norm_gradient_in_one<Type, 2, kCentred>(queue, of);
-    } else {
-      return norm_gradient_in_one<Type, 4, kCentred>(queue, of);
-    }
+    return norm_gradient_in_one<Type, gradient_kept<Type, kCentred>(), kCentred>(queue, of);
   });
   if (kept) return;
   of.in.columns % 8 == 0 ? norm_gradient_in_two<8, kCentred>(queue, of)
