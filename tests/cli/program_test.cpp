@@ -290,6 +290,17 @@ TEST(Program, ListsEveryRunOnRequest) {
   EXPECT_NE(run_trainyard("validate --rows " + file).out.find("fits"), std::string::npos);
 }
 
+// A device, a node and a stack as calibrate wrote them on an H200, and a step that was measured
+// there (docs/accuracy.md, "On a GPU").
+TEST(Program, PricesTheStepOfACalibratedGpuAsItWasMeasured) {
+  const Ran ran = run_trainyard("validate --format json '" TRAINYARD_SOURCE
+                                "/scenarios/examples/calibrated-h200/llama-3.1-8b-layers.json'");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const PrintedJson json = PrintedJson::parse(ran.out);
+  EXPECT_EQ(json.at("rows")[0]["measured_step_time_s"], 0.3769);
+  EXPECT_NEAR(json["rows"][0]["error"], 0, 0.02);
+}
+
 TEST(Program, ImportsAConfigAndReadsItBack) {
   const std::filesystem::path out = scratch_folder() / "model.json";
   const std::string config = TRAINYARD_SOURCE "/scenarios/examples/llama-3.1-405b.config.json";
