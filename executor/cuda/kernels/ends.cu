@@ -198,9 +198,6 @@ struct PositionsGradient {
 
 // ---- Cross-entropy: a block a row ---------------------------------------------------------------
 
-// exp(x), by the instruction that there is.
-__device__ float power_of_e(float x) { return exp2f(1.44269504F * x); }
-
 template <int N, typename Visit>
 __device__ void each_of_row(const View& of, std::int64_t columns, const Visit& visit) {
   each_pack<N>(of, stretch_of_row(of, blockIdx.x, columns), threadIdx.x, blockDim.x, visit);
@@ -228,7 +225,7 @@ __global__ void __launch_bounds__(kBlock)
   const float most = at(largest, row), label_number = at(labels, row);
   float mine = 0, logit = 0;
   each_of_row<N>(logits, words.words, [&](std::int64_t, const auto& pack) {
-    for (const float x : pack.x) mine += power_of_e(x - most);
+    for (const float x : pack.x) mine += exponential(x - most);
   });
   const auto label = static_cast<std::int64_t>(label_number) - words.first;
   if (threadIdx.x == 0 && label >= 0 && label < words.words) {
@@ -268,7 +265,7 @@ __global__ void __launch_bounds__(kBlock)
   const std::int64_t label = begin + static_cast<std::int64_t>(at(labels, row)) - words.first;
   each_of_row<N>(logits, logits.columns, [&](std::int64_t i, auto pack) {
     constexpr int kCount = std::extent_v<decltype(pack.x)>;
-    for (int k = 0; k < kCount; ++k) pack.x[k] = power_of_e(pack.x[k] - most) * factor;
+    for (int k = 0; k < kCount; ++k) pack.x[k] = exponential(pack.x[k] - most) * factor;
     if (label >= i && label < i + kCount) {
       for (int k = 0; k < kCount; ++k) pack.x[k] -= i + k == label ? 1 / tokens : 0;
     }
