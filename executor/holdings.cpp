@@ -1,6 +1,7 @@
 #include "executor/holdings.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "executor/cpu/kernels/kernels.h"
@@ -83,7 +84,13 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
                  {numbers.data(), size * part / threads, size * (part + 1) / threads}, goes_on);
   };
   std::vector<std::jthread> others;  // join where they go out of scope
-  for (std::size_t part = 1; part < threads; ++part) others.emplace_back(fill, part);
+  for (std::size_t part = 1; part < threads; ++part) {
+    try {
+      others.emplace_back(fill, part);
+    } catch (const std::system_error&) {  // the process may have no more threads
+      fill(part);
+    }
+  }
   fill(0);
   others.clear();
   return numbers;

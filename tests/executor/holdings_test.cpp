@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+
 #include "model/program/lower.h"
 #include "tests/model/program/tiny.h"
 
@@ -23,7 +25,7 @@ TEST(Holdings, GiveASignOfLifeWithinALargeWeight) {
     return buffer.role == BufferRole::weight && buffer.rows * buffer.columns > 2 * kBetweenBeats;
   });
   ASSERT_NE(table, program->buffers.end());
-  int beats = 0;
+  std::atomic<int> beats = 0;
   const auto numbers = holdings.initial_weights(*table, -1, [&] { ++beats; });
   EXPECT_EQ(numbers.size(), static_cast<std::size_t>(table->rows * table->columns));
   EXPECT_EQ(beats, 2);

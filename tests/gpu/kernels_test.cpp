@@ -197,6 +197,15 @@ TEST(DeviceKernels, OfDenseNetworksDoAsTheHostDoes) {
   expect_as_on_the_host({tiny_llama(true), alone(), training_in("fp32", "adam")});
 }
 
+TEST(DeviceKernels, OfGradientsIn16BitsDoAsTheHostDoes) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    Training training = training_in(precision);
+    training.stack.gradient_bytes = 2;
+    expect_as_on_the_host({tiny_gpt(true), alone(), training});
+    expect_as_on_the_host({tiny_moe(), alone(), training});
+  }
+}
+
 TEST(DeviceKernels, OfRepeatedForwardPassesAndDropoutDoAsTheHostDoes) {
   for (const bool fused : {true, false}) {
     Training training = training_in("fp32");

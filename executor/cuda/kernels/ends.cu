@@ -141,12 +141,13 @@ __device__ void add_rows_of(const TokenList& list, int count, const View& table,
 }
 
 // Block (x, y): columns y of the words whose number modulo gridDim.x, a power of two, is x. It
-// looks through all tokens, which fit the cache, until the list may be full or they end.
-template <ElementType kType, int N>
+// looks through all tokens, which fit the cache, until the list may be full or they end. The table
+// is of floats, or of the type of what is added.
+template <ElementType kType, int N, bool kFloats>
 __global__ void __launch_bounds__(kBlock)
     embedding_gradient_kernel(View table, View tokens, View dout, std::int64_t first_word) {
   __shared__ TokenList list;
-  table.type = ElementType::f32;
+  table.type = kFloats ? ElementType::f32 : kType;
   dout.type = kType;
   const std::int64_t column = (std::int64_t{blockIdx.y} * kBlock + threadIdx.x) * N;
   if (threadIdx.x == 0) list.count = 0;
@@ -424,9 +425,12 @@ void embedding_gradient(const Queue& queue, const View& table_gradient, const Vi
                         const View& dout, std::int64_t first_word) {
   unsigned shares = 1;  // of the words
   while (shares < 1024 && shares < tokens.rows) shares *= 2;
+  const bool floats = table_gradient.type == ElementType::f32;
   with_type(dout.type, dout.columns % 8 == 0, [&](auto type, auto n) {
     const std::int64_t across = (dout.columns + n * kBlock - 1) / (n * kBlock);
-    start(queue, "embedding_gradient", embedding_gradient_kernel<type, n>,
+    start(queue, "embedding_gradient",
+          floats ? embedding_gradient_kernel<type, n, true>
+                 : embedding_gradient_kernel<type, n, false>,
           dim3(shares, static_cast<unsigned>(across)), kBlock, 0, table_gradient, tokens, dout,
           first_word);
   });

@@ -147,7 +147,7 @@ bool tensor_attention_gradient(const Queue& queue, const AttentionPlan& plan,
 // The table's rows are those of words first_word …
 void embedding(const Queue& queue, const View& out, const View& tokens, const View& table,
                std::int64_t first_word);
-// The table's gradient and the tokens are floats.
+// The table's gradient is of floats or of the type of `dout`; tokens are floats.
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,
                         const View& dout, std::int64_t first_word);
 void positions(const Queue& queue, const View& out, const View& in, const View& table,
