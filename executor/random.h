@@ -31,7 +31,7 @@ constexpr std::uint64_t dropout_row(std::uint64_t seed, const DropoutPlace& plac
   return mixed(x + static_cast<std::uint64_t>(place.row + 1));
 }
 constexpr bool is_kept_in(std::uint64_t row, std::int64_t column, double rate) {
-  return (uniform(row + static_cast<std::uint64_t>(column + 1)) + 1) / 2 >= rate;
+  return (uniform(mixed(row + static_cast<std::uint64_t>(column + 1))) + 1) / 2 >= rate;
 }
 constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rate) {
   return is_kept_in(dropout_row(seed, place), place.column, rate);
