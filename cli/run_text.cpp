@@ -171,6 +171,7 @@ std::string memory_line(const Profile& profile) {
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
   const Bytes measured = fullest->peak_memory, predicted = fullest->predicted_peak_memory;
   if (measured == Bytes(0)) {
+    if (predicted == Bytes(0)) return "";
     return fmt::format("Memory: none was held; {} predicted.\n", with_unit(predicted));
   }
   const std::string beside = predicted > Bytes(0)

@@ -35,18 +35,19 @@ __device__ void each_pack(const View& of, const Stretch& span, std::int64_t thre
   }
 }
 
-// begin(type, N) with constants: a kernel that knows the type of its views need not ask for it, and
-// has registers for one only. Requires: no number in 8 bits.
+// begin(type, N): the OneType of `of`, and packs of eight or single elements. Requires: no number
+// in 8 bits.
 template <typename Begin>
-void with_type(ElementType type, bool even, const Begin& begin) {
-  const auto with_width = [&](auto constant) {
-    if (even) return begin(constant, std::integral_constant<int, 8>{});
-    begin(constant, std::integral_constant<int, 1>{});
-  };
-  using Type = ElementType;
-  if (type == Type::bf16) return with_width(std::integral_constant<Type, Type::bf16>{});
-  if (type == Type::f16) return with_width(std::integral_constant<Type, Type::f16>{});
-  with_width(std::integral_constant<Type, Type::f32>{});
+void with_type(const View& of, bool even, const Begin& begin) {
+  const View* const all[] = {&of};
+  with_one_type(all, [&](auto type) {
+    if (even) {
+      begin(type, std::integral_constant<int, 8>{});
+    } else {
+      begin(type, std::integral_constant<int, 1>{});
+    }
+    return true;
+  });
 }
 
 struct Embedding {
@@ -143,12 +144,12 @@ __device__ void add_rows_of(const TokenList& list, int count, const View& table,
 // Block (x, y): columns y of the words whose number modulo gridDim.x, a power of two, is x. It
 // looks through all tokens, which fit the cache, until the list may be full or they end. The table
 // is of floats, or of the type of what is added.
-template <ElementType kType, int N, bool kFloats>
+template <typename Type, int N, bool kFloats>
 __global__ void __launch_bounds__(kBlock)
     embedding_gradient_kernel(View table, View tokens, View dout, std::int64_t first_word) {
   __shared__ TokenList list;
-  table.type = kFloats ? ElementType::f32 : kType;
-  dout.type = kType;
+  table = kFloats ? OneType<ElementType::f32>::of(table) : Type::of(table);
+  dout = Type::of(dout);
   const std::int64_t column = (std::int64_t{blockIdx.y} * kBlock + threadIdx.x) * N;
   if (threadIdx.x == 0) list.count = 0;
   __syncthreads();
@@ -204,10 +205,10 @@ __device__ void each_of_row(const View& of, std::int64_t columns, const Visit& v
   each_pack<N>(of, stretch_of_row(of, blockIdx.x, columns), threadIdx.x, blockDim.x, visit);
 }
 
-template <ElementType kType, int N>
+template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock)
     cross_entropy_max_kernel(View out, View logits, std::int64_t words) {
-  logits.type = kType;
+  logits = Type::of(logits);
   float largest = -3.402823466e+38F;
   each_of_row<N>(logits, words, [&](std::int64_t, const auto& pack) {
     for (const float x : pack.x) largest = fmaxf(largest, x);
@@ -216,11 +217,11 @@ __global__ void __launch_bounds__(kBlock)
   if (threadIdx.x == 0) put(out, blockIdx.x, largest);
 }
 
-template <ElementType kType, int N>
+template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock)
     cross_entropy_sum_kernel(View sum, View label_logit, View logits, View largest, View labels,
                              LocalWords words) {
-  logits.type = kType;
+  logits = Type::of(logits);
   largest.type = labels.type = ElementType::f32;
   const std::int64_t row = blockIdx.x;
   const float most = at(largest, row), label_number = at(labels, row);
@@ -255,11 +256,12 @@ __global__ void cross_entropy_loss_kernel(View loss, View largest, View sum, Vie
 
 // What pads has none; the label's column, of another rank's label: none, has one token's share
 // less.
-template <ElementType kType, int N>
+template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock)
     cross_entropy_gradient_kernel(View gradient, View logits, View largest, View sum, View labels,
                                   LocalWords words, float tokens) {
-  gradient.type = logits.type = kType;
+  gradient = Type::of(gradient);
+  logits = Type::of(logits);
   largest.type = sum.type = labels.type = ElementType::f32;
   const std::int64_t row = blockIdx.x, begin = row * logits.columns, end = begin + words.words;
   const float most = at(largest, row), factor = 1 / (at(sum, row * sum.columns) * tokens);
@@ -280,10 +282,10 @@ __global__ void __launch_bounds__(kBlock)
 // ---- Update
 // --------------------------------------------------------------------------------------
 
-template <ElementType kType, int N>
+template <typename Type, int N>
 __global__ void __launch_bounds__(kBlock)
     squares_kernel(View parts, View of, float inverse, std::int64_t even) {
-  of.type = kType;
+  of = Type::of(of);
   float sum = 0;
   each_pack<N>(of, Stretch{0, of.size(), even}, global_thread(), all_threads(),
                [&](std::int64_t, const auto& pack) {
@@ -426,11 +428,11 @@ void embedding_gradient(const Queue& queue, const View& table_gradient, const Vi
   unsigned shares = 1;  // of the words
   while (shares < 1024 && shares < tokens.rows) shares *= 2;
   const bool floats = table_gradient.type == ElementType::f32;
-  with_type(dout.type, dout.columns % 8 == 0, [&](auto type, auto n) {
+  with_type(dout, dout.columns % 8 == 0, [&](auto type, auto n) {
     const std::int64_t across = (dout.columns + n * kBlock - 1) / (n * kBlock);
     start(queue, "embedding_gradient",
-          floats ? embedding_gradient_kernel<type, n, true>
-                 : embedding_gradient_kernel<type, n, false>,
+          floats ? embedding_gradient_kernel<decltype(type), n, true>
+                 : embedding_gradient_kernel<decltype(type), n, false>,
           dim3(shares, static_cast<unsigned>(across)), kBlock, 0, table_gradient, tokens, dout,
           first_word);
   });
@@ -449,8 +451,8 @@ void positions_gradient(const Queue& queue, const View& table_gradient, const Vi
 }
 
 void cross_entropy_max(const Queue& queue, const View& out, const View& logits, LocalWords words) {
-  with_type(logits.type, begins_even(logits), [&](auto type, auto n) {
-    start(queue, "cross_entropy_max", cross_entropy_max_kernel<type, n>,
+  with_type(logits, begins_even(logits), [&](auto type, auto n) {
+    start(queue, "cross_entropy_max", cross_entropy_max_kernel<decltype(type), n>,
           dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, out, logits, words.words);
   });
 }
@@ -458,8 +460,8 @@ void cross_entropy_max(const Queue& queue, const View& out, const View& logits, 
 void cross_entropy_sum(const Queue& queue, const View& sum, const View& label_logit,
                        const View& logits, const View& largest, const View& labels,
                        LocalWords words) {
-  with_type(logits.type, begins_even(logits), [&](auto type, auto n) {
-    start(queue, "cross_entropy_sum", cross_entropy_sum_kernel<type, n>,
+  with_type(logits, begins_even(logits), [&](auto type, auto n) {
+    start(queue, "cross_entropy_sum", cross_entropy_sum_kernel<decltype(type), n>,
           dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, sum, label_logit, logits, largest,
           labels, words);
   });
@@ -475,8 +477,8 @@ void cross_entropy_gradient(const Queue& queue, const View& gradient, const View
                             const View& largest, const View& sum, const View& labels,
                             LocalWords words, float tokens) {
   const bool even = begins_even(logits) && begins_even(gradient);
-  with_type(logits.type, even, [&](auto type, auto n) {
-    start(queue, "cross_entropy_gradient", cross_entropy_gradient_kernel<type, n>,
+  with_type(logits, even, [&](auto type, auto n) {
+    start(queue, "cross_entropy_gradient", cross_entropy_gradient_kernel<decltype(type), n>,
           dim3(static_cast<unsigned>(logits.rows)), kBlock, 0, gradient, logits, largest, sum,
           labels, words, tokens);
   });
@@ -487,8 +489,8 @@ void add_squares(const Queue& queue, const View& sum, const View& of, const Squa
   const unsigned blocks = blocks_for((of.size() + 7) / 8);
   const Scratch parts(queue, blocks, 1, ElementType::f32);
   const std::int64_t even = even_place({&of});
-  with_type(of.type, even >= 0, [&](auto type, auto n) {
-    start(queue, "squares", squares_kernel<type, n>, dim3(blocks), kBlock, 0, *parts, of,
+  with_type(of, even >= 0, [&](auto type, auto n) {
+    start(queue, "squares", squares_kernel<decltype(type), n>, dim3(blocks), kBlock, 0, *parts, of,
           1 / rule.scale, even);
   });
   start(queue, "add_squares", add_squares_kernel, dim3(1), kBlock, 0, sum, *parts, rule.replicas);
