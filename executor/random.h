@@ -30,11 +30,18 @@ constexpr std::uint64_t dropout_row(std::uint64_t seed, const DropoutPlace& plac
   x = mixed(x + static_cast<std::uint64_t>(place.sequence + 1));
   return mixed(x + static_cast<std::uint64_t>(place.row + 1));
 }
-constexpr bool is_kept_in(std::uint64_t row, std::int64_t column, double rate) {
-  return (uniform(mixed(row + static_cast<std::uint64_t>(column + 1))) + 1) / 2 >= rate;
+// One word of draws serves two columns, an even one (its low half) and the next: drawing must not
+// take longer than memory does. Kept is what draws no less than the threshold, of 2³².
+constexpr std::uint64_t dropout_draws(std::uint64_t row, std::uint64_t pair) {
+  return mixed(row + pair + 1);
+}
+constexpr std::uint32_t dropout_threshold(double rate) {  // rate < 1
+  return static_cast<std::uint32_t>(rate * 0x1p32);
 }
 constexpr bool is_kept(std::uint64_t seed, const DropoutPlace& place, double rate) {
-  return is_kept_in(dropout_row(seed, place), place.column, rate);
+  const auto column = static_cast<std::uint64_t>(place.column);
+  const std::uint64_t draws = dropout_draws(dropout_row(seed, place), column / 2);
+  return static_cast<std::uint32_t>(draws >> (column % 2 * 32)) >= dropout_threshold(rate);
 }
 
 }  // namespace trainyard

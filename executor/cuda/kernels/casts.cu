@@ -121,42 +121,55 @@ __global__ void transpose_tiles(View out, View in, std::int64_t leading) {
   }
 }
 
-// The same of bytes alone, where one scale stands for all of them and sixteen are aligned in both:
-// a tile comes row by row, sixteen bytes a lane, and leaves column by column, four rows a lane. The
-// odd pitch, and rows four apart for the lanes of a warp, keep them out of each other's banks.
+// rows: the same four columns of four rows, a byte each, as words; afterwards of those four
+// columns.
+__device__ void transpose_words(unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
+  const unsigned ab_low = __byte_perm(a, b, 0x5140), ab_high = __byte_perm(a, b, 0x7362);
+  const unsigned cd_low = __byte_perm(c, d, 0x5140), cd_high = __byte_perm(c, d, 0x7362);
+  a = __byte_perm(ab_low, cd_low, 0x5410);
+  b = __byte_perm(ab_low, cd_low, 0x7632);
+  c = __byte_perm(ab_high, cd_high, 0x5410);
+  d = __byte_perm(ab_high, cd_high, 0x7632);
+}
+
+// The same of bytes alone, where one scale stands for all of them and sixteen are aligned in both.
+// A thread turns sixteen columns of four rows; in shared memory a column of the tile is 32 words,
+// four rows each, shifted so that neither side's words are in each other's banks.
 constexpr int kByteTile = 128;
 __global__ void transpose_bytes(View out, View in, std::int64_t leading) {
-  constexpr int kPitch = kByteTile + 1, kLanes = 32, kVector = 16;
-  __shared__ unsigned char tile[kByteTile * kPitch];
+  constexpr int kVector = 16, kAcross = kByteTile / kVector, kRows = 4;
+  __shared__ uint4 tile[kByteTile * kAcross];
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kByteTile;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.y) * kByteTile;
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
-  const int warp = static_cast<int>(threadIdx.x) / kLanes;
-  const int warps = static_cast<int>(blockDim.x) / kLanes;
   const auto* from = static_cast<const unsigned char*>(in.data);
   auto* to = static_cast<unsigned char*>(out.data);
-  for (int q = warp; q < kByteTile / 4; q += warps) {
-    const int r = q / 4 * 16 + q % 4 + lane / 8 * 4, c = lane % 8 * kVector;
-    const std::int64_t row = first_row + r, column = first_column + c;
-    uint4 sixteen{};
-    if (row < in.rows && column < in.columns) {
-      sixteen = *reinterpret_cast<const uint4*>(from + row * leading + column);
-    }
-    unsigned char bytes[kVector];
-    memcpy(bytes, &sixteen, sizeof(sixteen));
+  const int across = static_cast<int>(threadIdx.x) % kAcross;
+  const int step = static_cast<int>(blockDim.x) / kAcross;
+  for (int four = static_cast<int>(threadIdx.x) / kAcross; four < kByteTile / kRows; four += step) {
+    const std::int64_t row = first_row + four * kRows, column = first_column + across * kVector;
+    unsigned words[kRows][kVector / 4]{};
 #pragma unroll
-    for (int k = 0; k < kVector; ++k) tile[r * kPitch + c + k] = bytes[k];
+    for (int r = 0; r < kRows; ++r) {
+      if (row + r >= in.rows || column >= in.columns) continue;
+      const uint4 sixteen = *reinterpret_cast<const uint4*>(from + (row + r) * leading + column);
+      memcpy(words[r], &sixteen, sizeof(sixteen));
+    }
+    auto* column_words = reinterpret_cast<unsigned*>(tile) + across * kVector * (kByteTile / 4);
+#pragma unroll
+    for (int w = 0; w < kVector / 4; ++w) {
+      transpose_words(words[0][w], words[1][w], words[2][w], words[3][w]);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        column_words[(4 * w + c) * (kByteTile / 4) + (four ^ (4 * across))] = words[c][w];
+      }
+    }
   }
   __syncthreads();
-  for (int c = warp; c < kByteTile; c += warps) {
-    const std::int64_t row = first_column + c, column = first_row + 4 * lane;
+  for (int c = static_cast<int>(threadIdx.x) / kAcross; c < kByteTile; c += step) {
+    const std::int64_t row = first_column + c, column = first_row + across * kVector;
     if (row >= out.rows || column >= out.columns) continue;
-    uchar4 four{};
-    four.x = tile[(4 * lane) * kPitch + c];
-    four.y = tile[(4 * lane + 1) * kPitch + c];
-    four.z = tile[(4 * lane + 2) * kPitch + c];
-    four.w = tile[(4 * lane + 3) * kPitch + c];
-    *reinterpret_cast<uchar4*>(to + row * out.columns + column) = four;
+    *reinterpret_cast<uint4*>(to + row * out.columns + column) =
+        tile[c * kAcross + (across ^ (c / kVector))];
   }
 }
 
@@ -240,8 +253,11 @@ void transpose(const Queue& queue, const View& out, const View& in, std::int64_t
     return dim3(static_cast<unsigned>((out.columns + tile - 1) / tile),
                 static_cast<unsigned>((out.rows + tile - 1) / tile));
   };
-  const bool sixteens = reinterpret_cast<std::uintptr_t>(in.data) % 16 == 0 && leading % 16 == 0 &&
-                        in.columns % 16 == 0 && out.columns % 4 == 0;
+  const auto aligned = [](const void* at) {
+    return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
+  };
+  const bool sixteens = aligned(in.data) && aligned(out.data) && leading % 16 == 0 &&
+                        in.columns % 16 == 0 && out.columns % 16 == 0;
   if (out.scales.block == 0 && out.type == in.type && sixteens) {
     start(queue, "transpose", transpose_bytes, tiles(kByteTile), kBlock, 0, out, in, leading);
   } else {

@@ -35,42 +35,77 @@ struct Add {
   }
 };
 
-template <bool kDrops>
-struct Residual {
-  View out, stream, branch, bias, mask;
-  bool has_bias;
-  Dropout dropout;
+struct BiasedResidual {
+  View out, stream, branch, bias;
   template <int N>
   __device__ void run(const Spot& at) const {
     const Raw stream_raw = fetch_pack<N>(stream, at.i), branch_raw = fetch_pack<N>(branch, at.i);
-    Pack<N> b = unpacked<N>(branch, at.i, branch_raw);
-    if (has_bias) {
-      const Pack<N> more = load<N>(bias, at.column);
-      for (int k = 0; k < N; ++k) b.x[k] += more.x[k];
-    }
-    if constexpr (kDrops) {
-      const Pack<N> keep = kept_of<N>(dropout, at.row, at.column);
-      store<N>(mask, at.i, keep);
-      for (int k = 0; k < N; ++k) b.x[k] *= keep.x[k] * dropout.kept;
-    }
+    const Pack<N> more = load<N>(bias, at.column);
+    Pack<N> sum = unpacked<N>(branch, at.i, branch_raw);
+    for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     const Pack<N> a = unpacked<N>(stream, at.i, stream_raw);
-    for (int k = 0; k < N; ++k) b.x[k] += a.x[k];
-    store<N>(out, at.i, b);
+    for (int k = 0; k < N; ++k) sum.x[k] += a.x[k];
+    store<N>(out, at.i, sum);
   }
 };
 
-struct Drop {
-  View out, mask, in;
+// ---- Dropout -----------------------------------------------------------------------------------
+
+// out = stream + (branch + bias) · mask · kept
+struct DropoutOperands {
+  View out, mask, branch, bias, stream;  // the last two: no data where there is none
   Dropout dropout;
-  template <int N>
-  __device__ void run(const Spot& at) const {
-    Pack<N> x = load<N>(in, at.i);
-    const Pack<N> keep = kept_of<N>(dropout, at.row, at.column);
-    for (int k = 0; k < N; ++k) x.x[k] *= keep.x[k] * dropout.kept;
-    store<N>(mask, at.i, keep);
-    store<N>(out, at.i, x);
-  }
+  std::uint32_t threshold;
 };
+
+template <typename Type, int N>
+__device__ void drop_pack(const DropoutOperands& of, std::uint64_t row, unsigned column,
+                          std::int64_t i, const Raw& branch, const Raw& stream) {
+  Pack<N> y = unpacked<N>(Type::of(of.branch), i, branch);
+  if (of.bias.data != nullptr) {
+    const Pack<N> more = load<N>(Type::of(of.bias), column);
+    for (int k = 0; k < N; ++k) y.x[k] += more.x[k];
+  }
+  unsigned char kept[N];
+  draw(kept, row, column, of.threshold);
+  put_part(OneType<ElementType::u8>::of(of.mask), i, kept);
+  for (int k = 0; k < N; ++k) y.x[k] *= kept[k] != 0 ? of.dropout.kept : 0.0F;
+  if (of.stream.data != nullptr) {
+    const Pack<N> more = unpacked<N>(Type::of(of.stream), i, stream);
+    for (int k = 0; k < N; ++k) y.x[k] += more.x[k];
+  }
+  store<N>(Type::of(of.out), i, y);
+}
+
+constexpr int kDropped = 4;  // packs that a thread has on their way
+
+// A block has `block_rows` rows, at most one for each of its threads. What a row's draws have in
+// common is mixed once, while the first numbers are on their way.
+template <typename Type, int N>
+__global__ void __launch_bounds__(kBlock) dropout_kernel(DropoutOperands of, int block_rows) {
+  auto* common = reinterpret_cast<std::uint64_t*>(shared_memory());
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_rows;
+  const std::int64_t left = of.out.rows - first, from = first * of.out.columns;
+  const auto rows = static_cast<unsigned>(block_rows < left ? block_rows : left);
+  const auto packs = static_cast<unsigned>(of.out.columns / N);
+  for (unsigned begin = 0; begin < rows * packs; begin += kDropped * kBlock) {
+    Raw branch[kDropped], stream[kDropped];
+    each_place<kDropped>(begin, rows * packs, [&](int k, unsigned n) {
+      const std::int64_t i = from + std::int64_t{n} * N;
+      branch[k] = fetch_pack<N>(Type::of(of.branch), i);
+      if (of.stream.data != nullptr) stream[k] = fetch_pack<N>(Type::of(of.stream), i);
+    });
+    if (begin == 0) {
+      if (threadIdx.x < rows) common[threadIdx.x] = dropout_row(of.dropout, first + threadIdx.x);
+      __syncthreads();
+    }
+    each_place<kDropped>(begin, rows * packs, [&](int k, unsigned n) {
+      const unsigned row = n / packs;
+      drop_pack<Type, N>(of, common[row], (n - row * packs) * N, from + std::int64_t{n} * N,
+                         branch[k], stream[k]);
+    });
+  }
+}
 
 struct DropGradient {
   View out, in, mask;
@@ -96,7 +131,7 @@ struct Normal {
   float distribution, density;
 };
 __device__ Normal normal_at(float x) {
-  const float power = exponential(-x * x / 2);
+  const float power = exponential(x * (x * -0.5F));
   const float t = quotient(1, 1 + 0.3275911F * 0.70710678118654752F * fabsf(x));
   const float tail =
       0.5F * power * t *
@@ -122,17 +157,18 @@ __device__ Pack<N> activated(const View& in, std::int64_t row, std::int64_t colu
   return gate;
 }
 
+template <typename Type>
 struct Activation {
   View out, in, row_gates;
   bool has_gates, gated;
   template <int N>
   __device__ void run(const Spot& spot) const {
-    Pack<N> y = activated<N>(in, spot.row, spot.column, gated);
+    Pack<N> y = activated<N>(Type::of(in), spot.row, spot.column, gated);
     if (has_gates) {
       const float gate = at(row_gates, spot.row);
       for (int k = 0; k < N; ++k) y.x[k] *= gate;
     }
-    store<N>(out, spot.i, y);
+    store<N>(Type::of(out), spot.i, y);
   }
 };
 
@@ -184,20 +220,6 @@ __global__ void row_gate_gradient(View gradient, View in, View dout, bool gated,
     sum = team_sum(sum, team);
     if (threadIdx.x % static_cast<unsigned>(team) == 0 && row < dout.rows) put(gradient, row, sum);
   });
-}
-
-// ---- Columns
-// --------------------------------------------------------------------------------------
-
-template <int N>
-__global__ void column_sums_of_strip(View parts, View of, std::int64_t strip) {
-  sum_strip<N>(parts, of, strip, [&](std::int64_t, std::int64_t i) { return load<N>(of, i); });
-}
-
-__global__ void add_strips(View into, View parts) {
-  sum_rows<1>(
-      parts, 0, parts.rows, [&](std::int64_t, std::int64_t i) { return load<1>(parts, i); },
-      [&](std::int64_t column, const Pack<1>& sum) { add(into, column, sum.x[0]); });
 }
 
 // ---- Some columns of every row; an element is one of those
@@ -272,6 +294,26 @@ void exchange_heads(const Queue& queue, const ByHead& body) {
 
 View or_none(const View* view) { return view == nullptr ? View{} : *view; }
 
+void begin_dropout(const Queue& queue, DropoutOperands of) {
+  const std::int64_t rows = of.out.rows, columns = of.out.columns;
+  if (rows == 0 || columns == 0) return;
+  of.threshold = dropout_threshold(of.dropout.rate);
+  const auto begin = [&](auto* kernel, std::int64_t packs) {
+    const std::int64_t of_block = rows_of_block(packs, kDropped);
+    start(queue, "dropout", kernel, dim3(static_cast<unsigned>((rows + of_block - 1) / of_block)),
+          kBlock, static_cast<std::size_t>(of_block) * sizeof(std::uint64_t), of,
+          static_cast<int>(of_block));
+  };
+  if (columns % 8 != 0) return begin(dropout_kernel<AnyType, 1>, columns);
+  const View* const all[] = {&of.out, &of.branch, of.bias.data == nullptr ? &of.out : &of.bias,
+                             of.stream.data == nullptr ? &of.out : &of.stream};
+  const bool of_one_type = with_one_type(all, [&](auto type) {
+    begin(dropout_kernel<decltype(type), 8>, columns / 8);
+    return true;
+  });
+  if (!of_one_type) begin(dropout_kernel<AnyType, 8>, columns / 8);
+}
+
 }  // namespace
 
 void fill(const Queue& queue, const View& out, float number) {
@@ -308,20 +350,16 @@ void add(const Queue& queue, const View& out, const View& a, const View& b) {
 
 void residual(const Queue& queue, const View& out, const View& stream, const View& branch,
               const View* bias, const View* mask, const Dropout& dropout) {
-  if (mask == nullptr && bias == nullptr) return add(queue, out, stream, branch);
-  const auto begin = [&](const auto& body) {
-    each(queue, "residual", body, out.rows, out.columns);
-  };
-  const View mask_or_none = or_none(mask);
-  if (mask == nullptr) {
-    return begin(Residual<false>{out, stream, branch, *bias, mask_or_none, true, dropout});
+  if (mask != nullptr) {
+    return begin_dropout(queue, {out, *mask, branch, or_none(bias), stream, dropout, {}});
   }
-  begin(Residual<true>{out, stream, branch, or_none(bias), mask_or_none, bias != nullptr, dropout});
+  if (bias == nullptr) return add(queue, out, stream, branch);
+  each(queue, "residual", BiasedResidual{out, stream, branch, *bias}, out.rows, out.columns);
 }
 
 void drop(const Queue& queue, const View& out, const View& mask, const View& in,
           const Dropout& dropout) {
-  each(queue, "drop", Drop{out, mask, in, dropout}, in.rows, in.columns);
+  begin_dropout(queue, {out, mask, in, {}, {}, dropout, {}});
 }
 
 void drop_gradient(const Queue& queue, const View& out, const View& in, const View& mask,
@@ -332,8 +370,13 @@ void drop_gradient(const Queue& queue, const View& out, const View& in, const Vi
 
 void activation(const Queue& queue, const View& out, const View& in, const View* row_gates,
                 bool gated) {
-  const Activation body{out, in, or_none(row_gates), row_gates != nullptr, gated};
-  each(queue, "activation", body, out.rows, out.columns);
+  const auto begin = [&](auto type) {
+    const Activation<decltype(type)> body{out, in, or_none(row_gates), row_gates != nullptr, gated};
+    each(queue, "activation", body, out.rows, out.columns);
+    return true;
+  };
+  const View* const all[] = {&out, &in};
+  if (!with_one_type(all, begin)) begin(AnyType{});
 }
 
 void activation_gradient(const Queue& queue, const View& din, const View& in, const View& dout,
@@ -347,18 +390,6 @@ void activation_gradient(const Queue& queue, const View& din, const View& in, co
   }
   const ActivationGradient body{din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
   each(queue, "activation_gradient", body, dout.rows, dout.columns);
-}
-
-void add_column_sums(const Queue& queue, const View& into, const View& of) {
-  if (of.size() == 0) return;
-  const Strips strips(of);
-  const Scratch parts(queue, strips.count, of.columns, ElementType::f32);
-  const bool even = of.columns % 8 == 0 && even_place({&of}) == 0;
-  const dim3 blocks(even ? Strips::across<8>(of) : Strips::across<1>(of),
-                    static_cast<unsigned>(strips.count));
-  start(queue, "column_sums_of_strip", even ? column_sums_of_strip<8> : column_sums_of_strip<1>,
-        blocks, kBlock, 0, *parts, of, strips.rows);
-  start(queue, "add_strips", add_strips, dim3(Strips::across<1>(of)), kBlock, 0, into, *parts);
 }
 
 void add_row(const Queue& queue, const View& rows, std::int64_t first_column, const View& row) {

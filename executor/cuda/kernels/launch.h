@@ -33,9 +33,39 @@ __device__ inline unsigned char* shared_memory() {
   return memory;
 }
 
-// To some 2 + |x| units of the last place, in an instruction or two.
-__device__ inline float exponential(float x) { return __expf(x); }
-__device__ inline float quotient(float a, float b) { return __fdividef(a, b); }
+// To some 2 + |x| units of the last place, in two instructions each: what is below 2⁻¹²⁶, or is
+// divided by more than 2¹²⁶, is zero.
+__device__ inline float exponential(float x) {
+  float power = 0;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x * 1.4426950408889634F));
+  return power;
+}
+__device__ inline float quotient(float a, float b) {
+  float inverse = 0;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
+  return a * inverse;
+}
+
+// Some warps of a block meet, `threads` in all; others may meet elsewhere, under another number of
+// 1 … 15.
+__device__ inline void meet(unsigned number, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// ---- To shared memory, on its own way -----------------------------------------------------------
+
+// 16 bytes, aligned so in both. The thread that has asked for copies waits for them, and is then
+// the one to read them.
+__device__ inline void begin_copy(uint4* to, const void* from) {
+  const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address),
+               "l"(__cvta_generic_to_global(from))
+               : "memory");
+}
+// Ends a group of copies, and waits for those before it.
+__device__ inline void wait_for_copies_before() {
+  asm volatile("cp.async.commit_group;\n cp.async.wait_group 1;" ::: "memory");
+}
 
 // ---- Of a warp, by PTX -----------------------------------------------------------------------
 

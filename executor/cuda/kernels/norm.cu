@@ -78,15 +78,11 @@ __global__ void __launch_bounds__(many_threads<Type>()) norm_kernel(NormOperands
 
 // ---- The gradient -------------------------------------------------------------------------------
 
-// What a thread has of a row, and of the gradient of its norm.
+constexpr int kGradientThreads = 2 * kBlock;  // of a multiprocessor: as its registers have room for
+
+// Rows, and the gradients of their norms.
 template <typename Type, int N, int kKept>
-struct GradientPart {
-  RowPart<Type, N, kKept> x, dy;
-  __device__ void bring(const NormGradient& of, std::int64_t row, const RowShare<N, kKept>& share) {
-    x.bring(of.in, row, share);
-    dy.bring(of.dout, row, share);
-  }
-};
+using GradientRows = RowPairs<Type, N, kKept, kGradientThreads>;
 
 // dx = (g − mean(g) − x̂·mean(g·x̂)) / σ with g = dy·scale; the first mean only where x is centred.
 // The sums that need no more than the means are taken together.
@@ -103,25 +99,24 @@ struct RowGradient {
   // visit(k, column, x − mean, scale, dy)
   template <typename Visit>
   __device__ void each(std::int64_t row, const RowShare<N, kKept>& share,
-                       GradientPart<Type, N, kKept>& part, float mean, const Visit& visit) {
+                       const GradientRows<Type, N, kKept>& rows, float mean, const Visit& visit) {
     share.each([&](int k, std::int64_t c) {
-      Pack<N> x = part.x.pack(of.in, row, k, c);
+      Pack<N> x = rows.pack(0, of.in, row, k, c);
       if constexpr (kCentred) {
         for (int j = 0; j < N; ++j) x.x[j] -= mean;
       }
-      visit(k, c, x, scale.pack(of.scale, 0, k, c), part.dy.pack(of.dout, row, k, c));
+      visit(k, c, x, scale.pack(of.scale, 0, k, c), rows.pack(1, of.dout, row, k, c));
     });
-    part.x.forget_floats();
-    part.dy.forget_floats();
     scale.forget_floats();
+    asm volatile("" ::: "memory");  // nor are the rows kept as floats
   }
 
   __device__ RowStatistics run(std::int64_t row, const RowShare<N, kKept>& share,
-                               GradientPart<Type, N, kKept>& part) {
+                               const GradientRows<Type, N, kKept>& rows) {
     const float of_mean = 1.0F / static_cast<float>(of.in.columns);
     float means[2]{}, sums[2]{};  // of x and g; of (x − mean)² and g·(x − mean)
     if constexpr (kCentred) {
-      each(row, share, part, 0,
+      each(row, share, rows, 0,
            [&](int, std::int64_t, const auto& x, const auto& by, const auto& dy) {
              for (int j = 0; j < N; ++j) means[0] += x.x[j], means[1] += by.x[j] * dy.x[j];
            });
@@ -129,7 +124,7 @@ struct RowGradient {
       for (float& mean : means) mean *= of_mean;
     }
     const float mean = means[0];
-    each(row, share, part, mean,
+    each(row, share, rows, mean,
          [&](int, std::int64_t, const auto& x, const auto& by, const auto& dy) {
            for (int j = 0; j < N; ++j) {
              sums[0] += x.x[j] * x.x[j], sums[1] += by.x[j] * dy.x[j] * x.x[j];
@@ -139,7 +134,7 @@ struct RowGradient {
     const float inverse = rsqrtf(sums[0] * of_mean + kEpsilon);
     const float along = sums[1] * of_mean * inverse * inverse * inverse;
     const float mean_g = means[1] * inverse;
-    each(row, share, part, mean,
+    each(row, share, rows, mean,
          [&](int k, std::int64_t c, auto& x, const auto& by, const auto& dy) {
            for (int j = 0; j < N; ++j) {
              const float weighed = dy.x[j] * inverse;
@@ -172,7 +167,6 @@ __device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int 
   }
 }
 
-constexpr int kGradientThreads = 2 * kBlock;  // of a multiprocessor: as its registers have room for
 // Packs that a thread keeps of a row: the more, the less it takes to sum the row up.
 template <typename Type, bool kCentred>
 constexpr int gradient_kept() {
@@ -180,29 +174,25 @@ constexpr int gradient_kept() {
 }
 
 // A thread that keeps its columns has them in every row of its team, so it sums up x̂·dy and dy on
-// the way, and brings the next row before it waits for the others to sum up this one, where its
-// registers have room for it. Else the rows' statistics are left behind.
+// the way; rows come while those before are summed up. Else the rows' statistics are left behind.
 template <typename Type, int N, int kKept, bool kCentred>
 __global__ void __launch_bounds__(kGradientThreads)
     norm_gradient_kernel(NormGradient of, View statistics, View scales, View shifts, int team) {
-  constexpr bool kAhead = kKept == 2;
-  const std::int64_t rows = of.in.rows, teams = blockDim.x / static_cast<unsigned>(team);
+  const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
   const std::int64_t mine = threadIdx.x / static_cast<unsigned>(team);
   const std::int64_t step = gridDim.x * teams;
   const auto share_of = [&](std::int64_t row) {
-    return RowShare<N, kKept>{row < rows ? of.in.columns : 0, team};
+    return RowShare<N, kKept>{row < of.in.rows ? of.in.columns : 0, team};
   };
   RowGradient<Type, N, kKept, kCentred> gradient{of, TeamSums<2>(team)};
   gradient.scale.bring(of.scale, 0, share_of(0));
-  GradientPart<Type, N, kKept> now{}, next{};
+  GradientRows<Type, N, kKept> rows(shared_memory());
   std::int64_t row = blockIdx.x * teams + mine;
-  next.bring(of, row, share_of(row));
+  rows.ask(of.in, of.dout, row, share_of(row));
 #pragma unroll 1
-  for (; row - mine < rows; row += step) {
-    now = next;
-    if constexpr (kAhead) next.bring(of, row + step, share_of(row + step));
-    const RowStatistics s = gradient.run(row, share_of(row), now);
-    if constexpr (!kAhead) next.bring(of, row + step, share_of(row + step));
+  for (; row - mine < of.in.rows; row += step) {
+    rows.ask(of.in, of.dout, row + step, share_of(row + step));
+    const RowStatistics s = gradient.run(row, share_of(row), rows);
     if (kKept == 0 && threadIdx.x == 0) {  // a team is the block
       put(statistics, row * 2, s.mean);
       put(statistics, row * 2 + 1, s.inverse);
@@ -212,16 +202,6 @@ __global__ void __launch_bounds__(kGradientThreads)
     leave_sums(scales, gradient.scale_sums, team);
     if constexpr (kCentred) leave_sums(shifts, gradient.shift_sums, team);
   }
-}
-
-constexpr int kPartsThreads = 4 * kBlock;
-
-// into[column] += Σ of the rows of sums
-__global__ void add_parts_kernel(View into, View any_parts) {
-  const View parts = OneType<ElementType::f32>::of(any_parts);
-  sum_rows<1, kPartsThreads>(
-      parts, 0, parts.rows, [&](std::int64_t, std::int64_t i) { return load<1>(parts, i); },
-      [&](std::int64_t column, const Pack<1>& sum) { add(into, column, sum.x[0]); });
 }
 
 // Block (x, y): N columns a lane of x̂·dy, a strip of the rows.
@@ -282,23 +262,16 @@ __global__ void __launch_bounds__(many_threads<Type>())
   const int half = static_cast<int>(columns.width / 2), packs = half / N;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_rows;
   const int rows = static_cast<int>(first + block_rows < x.rows ? block_rows : x.rows - first);
-  const int heads = static_cast<int>(columns.heads), all = rows * heads * packs;
+  const int heads = static_cast<int>(columns.heads);
+  const auto all = static_cast<unsigned>(rows * heads * packs);
   auto* memory = reinterpret_cast<float*>(shared_memory());
   const auto floats = [&](float* at) { return View{at, block_rows, half, ElementType::f32, {}}; };
   const Turns turns{floats(memory), floats(memory + block_rows * half)};
   const std::int64_t from = first * x.columns + columns.first;
-  const int threads = static_cast<int>(blockDim.x);
-  for (int begin = 0; begin < all; begin += kTurned * threads) {
+  for (unsigned begin = 0; begin < all; begin += kTurned * blockDim.x) {
     int place[kTurned], turn[kTurned];  // in this block's rows
     Raw a[kTurned], b[kTurned];
-    const auto each = [&](const auto& visit) {
-#pragma unroll
-      for (int k = 0; k < kTurned; ++k) {
-        const int n = begin + k * threads + static_cast<int>(threadIdx.x);
-        if (n < all) visit(k, static_cast<unsigned>(n));
-      }
-    };
-    each([&](int k, unsigned n) {
+    each_place<kTurned>(begin, all, [&](int k, unsigned n) {
       const unsigned nth = n / static_cast<unsigned>(packs),
                      row = nth / static_cast<unsigned>(heads);
       const unsigned i = (n - nth * static_cast<unsigned>(packs)) * N;
@@ -314,7 +287,7 @@ __global__ void __launch_bounds__(many_threads<Type>())
       bring_turns(turns, first, rows, places, speeds);
       __syncthreads();
     }
-    each([&](int k, unsigned) {
+    each_place<kTurned>(begin, all, [&](int k, unsigned) {
       const Pack<N> a_before = unpacked<N>(x, from + place[k], a[k]);
       const Pack<N> b_before = unpacked<N>(x, from + place[k] + half, b[k]);
       const Pack<N> cosine = load<N>(turns.cosines, turn[k]), sine = load<N>(turns.sines, turn[k]);
@@ -396,25 +369,21 @@ void norm_of(const Queue& queue, const NormOperands& of) {
         row_teams(columns, kNormKept, many_threads<AnyType>()));
 }
 
-void add_parts(const Queue& queue, const View& into, const View& parts) {
-  start(queue, "add_parts", add_parts_kernel, dim3(Strips::across<1>(parts)), kPartsThreads, 0,
-        into, parts);
-}
-
-// Rows that are kept; false: these are too wide for that.
+// Rows that are kept; false: these are too wide for that. A block for each multiprocessor, since
+// what a block has summed up of the columns is written and read once more.
 template <typename Type, int kKept, bool kCentred>
 bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
-  const std::int64_t columns = of.in.columns;
-  const RowTeams teams = row_teams(columns, kKept, kGradientThreads);
-  if (!keeps_rows(columns, teams, kKept)) return false;
-  const unsigned blocks =
-      row_blocks(of.in.rows, teams, kMultiprocessors * (kGradientThreads / teams.threads));
+  const std::int64_t columns = of.in.columns, rows = of.in.rows;
+  const int team = row_teams(columns, kKept, kGradientThreads).team;
+  if (!keeps_rows(columns, {team, team}, kKept)) return false;
+  const std::int64_t share = (rows + kMultiprocessors - 1) / kMultiprocessors;
+  const int side_by_side = static_cast<int>(std::min<std::int64_t>(kGradientThreads / team, share));
+  const RowTeams teams{team, (side_by_side * team + 31) / 32 * 32};
+  const unsigned blocks = row_blocks(rows, teams, kMultiprocessors);
   const Scratch scales(queue, blocks, columns, ElementType::f32);
   const Scratch shifts(queue, kCentred ? blocks : 0, columns, ElementType::f32);
-  const auto side_by_side = static_cast<std::size_t>(teams.threads / teams.team);
   start(queue, "norm_gradient", norm_gradient_kernel<Type, 8, kKept, kCentred>, dim3(blocks),
-        teams.threads, side_by_side * static_cast<std::size_t>(columns) * sizeof(float), of, View{},
-        *scales, *shifts, teams.team);
+        teams.threads, GradientRows<Type, 8, kKept>::kBytes, of, View{}, *scales, *shifts, team);
   add_parts(queue, of.scale_gradient, *scales);
   if (of.shift_gradient != nullptr) add_parts(queue, *of.shift_gradient, *shifts);
   return true;

@@ -21,17 +21,27 @@ __device__ inline std::int64_t sequence_of(const RowPlaces& places, std::int64_t
   return places.first_sequence + (row + places.offset) / places.part;
 }
 
-// 1 for each of N elements of a row that is kept, 0 for the others.
+// What the draws of a row have in common.
+__device__ inline std::uint64_t dropout_row(const Dropout& dropout, std::int64_t row) {
+  return dropout_row(dropout.seed, {dropout.site, dropout.layer, sequence_of(dropout.places, row),
+                                    position_of(dropout.places, row)});
+}
+// 1 for each of N columns from `column` on that is kept, 0 for the others.
 template <int N>
-__device__ inline Pack<N> kept_of(const Dropout& dropout, std::int64_t row, std::int64_t column) {
-  const std::uint64_t common =
-      dropout_row(dropout.seed, {dropout.site, dropout.layer, sequence_of(dropout.places, row),
-                                 position_of(dropout.places, row)});
-  Pack<N> kept;
-  for (int k = 0; k < N; ++k) {
-    kept.x[k] = is_kept_in(common, column + k, dropout.rate) ? 1.0F : 0.0F;
+__device__ inline void draw(unsigned char (&kept)[N], std::uint64_t row, unsigned column,
+                            std::uint32_t threshold) {
+  if constexpr (N == 1) {
+    const std::uint64_t draws = dropout_draws(row, column / 2);
+    kept[0] = static_cast<std::uint32_t>(draws >> (column % 2 * 32)) >= threshold ? 1 : 0;
+  } else {
+    static_assert(N % 2 == 0);
+#pragma unroll
+    for (int k = 0; k < N; k += 2) {
+      const std::uint64_t draws = dropout_draws(row, column / 2 + k / 2);
+      kept[k] = static_cast<std::uint32_t>(draws) >= threshold ? 1 : 0;
+      kept[k + 1] = static_cast<std::uint32_t>(draws >> 32) >= threshold ? 1 : 0;
+    }
   }
-  return kept;
 }
 
 __device__ inline std::int64_t count_of(const TokenOrder& order) {

@@ -42,7 +42,7 @@ __device__ inline float team_sum(float mine, int team) {
 }
 
 // Several sums at once, again and again, with one barrier each time: threads that are ahead write
-// where nobody reads any more.
+// where nobody reads any more. Teams of whole warps that share a block do not wait for each other.
 template <int kSums>
 class TeamSums {
  public:
@@ -59,9 +59,15 @@ class TeamSums {
     if (threadIdx.x % 32 == 0) {
       for (int k = 0; k < kSums; ++k) parts[turn_][threadIdx.x / 32][k] = sums[k];
     }
-    __syncthreads();
+    const unsigned mine = threadIdx.x / static_cast<unsigned>(team_);
+    if (team_ == static_cast<int>(blockDim.x)) {
+      __syncthreads();
+    } else {
+      meet(1 + mine, team_);
+    }
     for (int k = 0; k < kSums; ++k) sums[k] = 0;
-    for (int warp = 0; warp < team_ / 32; ++warp) {
+    const int first = static_cast<int>(mine) * team_ / 32;
+    for (int warp = first; warp < first + team_ / 32; ++warp) {
 #pragma unroll
       for (int k = 0; k < kSums; ++k) sums[k] += parts[turn_][warp][k];
     }
@@ -70,6 +76,22 @@ class TeamSums {
  private:
   int team_, turn_ = 0;
 };
+
+// So many that each thread of a block has `each` packs, at most a row for each thread.
+inline std::int64_t rows_of_block(std::int64_t packs, std::int64_t each) {
+  const std::int64_t rows = each * kBlock / packs;
+  return rows < 1 ? 1 : rows < kBlock ? rows : kBlock;
+}
+// Calls visit(k, n) for this thread's places of a block's: the k-th of kCount from `begin` on that
+// lies below `end`.
+template <int kCount, typename Visit>
+__device__ inline void each_place(unsigned begin, unsigned end, const Visit& visit) {
+#pragma unroll
+  for (int k = 0; k < kCount; ++k) {
+    const unsigned n = begin + static_cast<unsigned>(k) * blockDim.x + threadIdx.x;
+    if (n < end) visit(k, n);
+  }
+}
 
 // Calls visit(row) for every row of this thread's team, equally often in all threads of a block, so
 // that they meet where teams sum up: beyond the last row with a row that is not there.
@@ -163,15 +185,67 @@ struct RowPart {
   }
 };
 
+// Rows of two matrices that come through shared memory: the next ones while these are looked at,
+// and no registers wait for them. Each thread reads what it has asked for itself. Where no thread
+// keeps a row, it is read where it stands. `kThreads`: of a block, at most.
+template <typename Type, int N, int kKept, int kThreads>
+class RowPairs {
+  static constexpr int kWords = Type::bytes / 2;  // of 16 bytes, that a pack of eight has
+  static constexpr int kOfRow = kKept * kWords * kThreads;
+
+ public:
+  static constexpr std::size_t kBytes = std::size_t{4} * kOfRow * sizeof(uint4);
+
+  __device__ explicit RowPairs(void* memory) : mine_(static_cast<uint4*>(memory) + threadIdx.x) {}
+
+  // Asks for the rows after those that are looked at next, and waits for these.
+  __device__ void ask(const View& a, const View& b, std::int64_t row,
+                      const RowShare<N, kKept>& share) {
+    if constexpr (kKept > 0) {
+      share.each([&](int k, std::int64_t c) {
+        begin_copies(place(0, k), a, row * a.columns + c);
+        begin_copies(place(1, k), b, row * b.columns + c);
+      });
+      wait_for_copies_before();
+      turn_ = 1 - turn_;
+    }
+  }
+  // Of the rows that were asked for before the last ones; `which`: a is 0.
+  __device__ Pack<N> pack(int which, const View& of, std::int64_t row, int k,
+                          std::int64_t c) const {
+    const std::int64_t i = row * of.columns + c;
+    if constexpr (kKept == 0) {
+      return load<N>(Type::of(of), i);
+    } else {
+      Raw raw{};
+      for (int w = 0; w < kWords; ++w) raw.words[w] = place(which, k)[w * kThreads];
+      return unpacked<N>(Type::of(of), i, raw);
+    }
+  }
+
+ private:
+  __device__ uint4* place(int which, int k) const {
+    return mine_ + (2 * turn_ + which) * kOfRow + k * kWords * kThreads;
+  }
+  __device__ static void begin_copies(uint4* to, const View& of, std::int64_t i) {
+    const char* from = static_cast<const char*>(of.data) + i * std::int64_t{Type::bytes};
+    for (int w = 0; w < kWords; ++w) begin_copy(to + w * kThreads, from + w * sizeof(uint4));
+  }
+
+  uint4* mine_;
+  int turn_ = 0;  // where the next rows go; those that are looked at lie there until then
+};
+
 // ---- Sums of columns ------------------------------------------------------------------------
 
-// Rows in strips, so that there are enough blocks; a strip's sums are a row of what is summed next.
+// Rows in strips, so that there are as many blocks as multiprocessors have room for at a time; a
+// strip's sums are a row of what is summed next.
 struct Strips {
   explicit Strips(const View& of) {
-    constexpr std::int64_t kRows = 128, kMost = 64, kBlocks = 1024;
+    constexpr std::int64_t kLeast = 32, kBlocks = kMostBlocks / 4;
     const std::int64_t across = (of.columns + 255) / 256;
-    const std::int64_t most = kBlocks / across > kMost ? kBlocks / across : kMost;
-    count = of.rows < most * kRows ? (of.rows + kRows - 1) / kRows : most;
+    const std::int64_t most = kBlocks > across ? kBlocks / across : 1;
+    count = of.rows < most * kLeast ? (of.rows + kLeast - 1) / kLeast : most;
     rows = (of.rows + count - 1) / count;
   }
   template <int N>
@@ -182,7 +256,7 @@ struct Strips {
 };
 
 // Over rows first … end − 1 of `of`, by block x, which has N columns for each lane. value(row,
-// element) is what is summed up, leave(column, sums) gets it.
+// element) is what is summed up, leave(column, sums) gets it. `kThreads`: of a block, at most.
 template <int N, int kThreads = kBlock, typename Value, typename Leave>
 __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t end,
                                 const Value& value, const Leave& leave) {
@@ -190,7 +264,7 @@ __device__ inline void sum_rows(const View& of, std::int64_t first, std::int64_t
   const std::int64_t lane = threadIdx.x % 32;
   const std::int64_t column = (static_cast<std::int64_t>(blockIdx.x) * 32 + lane) * N;
   Pack<N> sum{};
-  constexpr int kAtOnce = N == 1 ? 8 : 1;  // rows on their way
+  constexpr int kAtOnce = N == 1 ? 8 : 4;  // rows on their way
   const std::int64_t step = blockDim.x / 32, last = column < of.columns ? end : first;
   for (std::int64_t row = first + threadIdx.x / 32; row < last; row += kAtOnce * step) {
     Pack<N> more[kAtOnce]{};
@@ -222,6 +296,9 @@ __device__ inline void sum_strip(const View& parts, const View& of, std::int64_t
     store<N>(parts, static_cast<std::int64_t>(blockIdx.y) * of.columns + column, sum);
   });
 }
+
+// into[column] += Σ of the rows of `parts`, which are fp32.
+void add_parts(const Queue& queue, const View& into, const View& parts);
 
 // ---- Rows whose first element may lie anywhere -------------------------------------------------
 

@@ -27,6 +27,16 @@ inline float __uint_as_float(unsigned bits) {  // NOLINT(bugprone-reserved-ident
   std::memcpy(&number, &bits, sizeof(number));
   return number;
 }
+// Byte k of the result is that which nibble k of `which` names: 0 … 3 of a, 4 … 7 of b.
+// NOLINTNEXTLINE(bugprone-reserved-identifier)
+inline unsigned __byte_perm(unsigned a, unsigned b, unsigned which) {
+  unsigned result = 0;
+  for (unsigned k = 0; k < 4; ++k) {
+    const unsigned named = which >> (4 * k) & 7U;
+    result |= ((named < 4 ? a : b) >> (8 * (named % 4)) & 0xffU) << (8 * k);
+  }
+  return result;
+}
 inline int atomicAdd(int* to, int number) {
   const int before = *to;
   *to += number;
@@ -40,6 +50,10 @@ inline void sincospif(float x, float* sine, float* cosine) {
 
 inline float exponential(float x) { return std::exp(x); }
 inline float quotient(float a, float b) { return a / b; }
+
+inline void meet(unsigned, int) { __syncthreads(); }  // teams meet equally often
+inline void begin_copy(uint4* to, const void* from) { std::memcpy(to, from, sizeof(*to)); }
+inline void wait_for_copies_before() {}
 
 template <typename... P, typename... A>
 void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, int threads,
