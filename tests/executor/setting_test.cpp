@@ -1,4 +1,5 @@
-// Where weights start, against the definition written out: a hash of name, layer, row and column.
+// Where weights start, against the definition written out: a hash of name, layer, row and column;
+// and what dropout keeps.
 #include "executor/setting.h"
 
 #include <gtest/gtest.h>
@@ -53,6 +54,43 @@ TEST(WeightRow, OfATiedHeadIsTheEmbeddings) {
   setting.model.tied_embeddings = true;
   EXPECT_EQ(WeightRow(setting, {"head weight", -1, 3})[2],
             WeightRow(setting, {"embedding table", -1, 3})[2]);
+}
+
+// Two columns share a word of the hash: its low half is the even one's.
+TEST(Dropout, KeepsWhatTheHashOfItsPlaceDraws) {
+  const std::uint64_t row = mixed(mixed(mixed(42 + 1 + 3) + 6) + 8);
+  for (const std::int64_t column : {0, 1, 6, 7, 4095}) {
+    const std::uint64_t word = mixed(row + static_cast<std::uint64_t>(column / 2) + 1);
+    const double drawn =
+        std::ldexp(static_cast<double>(column % 2 == 0 ? word & 0xffffffffU : word >> 32), -32);
+    for (const double rate : {0.0, 0.1, 0.5, 0.9}) {
+      EXPECT_EQ(is_kept(42, {1, 2, 5, 7, column}, rate), drawn >= rate) << column << ' ' << rate;
+    }
+  }
+}
+
+// Shares within five standard deviations of those of numbers that are drawn one by one.
+TEST(Dropout, KeepsEachNumberWhateverBecomesOfOthers) {
+  constexpr int kRows = 1000, kColumns = 128;
+  constexpr double kRate = 0.1;
+  const auto kept = [](int row, int column) { return is_kept(7, {1, 0, 0, row, column}, kRate); };
+  int alone = 0, with_next = 0, with_other_word = 0, with_next_row = 0, all = 0;
+  for (int row = 0; row + 1 < kRows; ++row) {
+    for (int column = 0; column + 2 < kColumns; ++column, ++all) {
+      if (!kept(row, column)) continue;
+      ++alone;
+      with_next += kept(row, column + 1) ? 1 : 0;
+      with_other_word += kept(row, column + 2) ? 1 : 0;
+      with_next_row += kept(row + 1, column) ? 1 : 0;
+    }
+  }
+  const auto expect_share = [&](int found, double share) {
+    EXPECT_NEAR(found, share * all, 5 * std::sqrt(share * (1 - share) * all));
+  };
+  expect_share(alone, 1 - kRate);
+  for (const int both : {with_next, with_other_word, with_next_row}) {
+    expect_share(both, (1 - kRate) * (1 - kRate));
+  }
 }
 
 // Where a GPU would have to keep something elsewhere.

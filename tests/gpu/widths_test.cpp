@@ -160,6 +160,15 @@ TEST(Widths, OfRowsThatAreNormedMayBeAny) {
   }
 }
 
+// Several rows for each team, and several teams in a block.
+TEST(Widths, OfManyRowsThatAreNormedMayBeAny) {
+  for (const std::int64_t columns : {40, 128, 1048, 2056, 4104}) {
+    for (const ElementType type : kTypes) {
+      for (const bool centred : {false, true}) expect_norms(700, columns, type, centred);
+    }
+  }
+}
+
 // ---- Rotary
 // ------------------------------------------------------------------------------------
 
@@ -416,6 +425,52 @@ TEST(Widths, OfColumnsMayBeginAnywhere) {
   }
 }
 
+// out = stream + (branch + bias) · mask · kept, by what is_kept() says of each number.
+void expect_dropout(const Device& device, std::int64_t rows, std::int64_t columns,
+                    const std::vector<ElementType>& types, bool biased) {
+  const Dropout dropout{.seed = 7,
+                        .site = 2,
+                        .layer = 3,
+                        .rate = 0.25,
+                        .kept = 1 / 0.75F,
+                        .places = {.part = 4, .offset = 3, .first_sequence = 5}};
+  const Matrix stream(device, rows, columns, types[0], 1), branch(device, rows, columns, types[1]);
+  const Matrix bias(device, columns, 1, types[1], 3), out(device, rows, columns, types[0]);
+  const Matrix dropped(device, rows, columns, types[1]);
+  const Matrix mask(device, rows, columns, ElementType::u8),
+      mask_alone(device, rows, columns, ElementType::u8);
+  Numbers e = stream.get(), e_mask(e.size()), e_dropped = branch.get();
+  const Numbers more = bias.get();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      const std::size_t i = at(columns, r, c);
+      e_mask[i] = is_kept(7, {2, 3, 5 + (r + 3) / 4, (r + 3) % 4, c}, 0.25) ? 1 : 0;
+      e[i] += (e_dropped[i] + (biased ? more[index(c)] : 0)) * e_mask[i] / 0.75;
+      e_dropped[i] *= e_mask[i] / 0.75;
+    }
+  }
+  residual(device.queue(), *out, *stream, *branch, biased ? &*bias : nullptr, &*mask, dropout);
+  drop(device.queue(), *dropped, *mask_alone, *branch, dropout);
+  const std::string what = fmt::format("{} x {}, biased {}", rows, columns, biased);
+  expect_near(mask.get(), e_mask, 0, what);
+  expect_near(mask_alone.get(), e_mask, 0, what);
+  expect_near(out.get(), e, tolerance_of(types[0]), what);
+  expect_near(dropped.get(), e_dropped, tolerance_of(types[1]), what);
+}
+
+TEST(Widths, OfRowsThatAreDroppedFromMayBeAny) {
+  const Device device;
+  for (const std::int64_t columns : kWidths) {
+    for (const ElementType type : kTypes) {
+      for (const std::int64_t rows : {1, columns > 300 ? 5 : 75}) {
+        expect_dropout(device, rows, columns, {type, type}, columns % 16 == 8);
+      }
+    }
+  }
+  expect_dropout(device, 9, 264, {ElementType::f32, ElementType::bf16}, true);
+  EXPECT_TRUE(device.status().ok()) << device.status().message();
+}
+
 // ---- Both ends
 // --------------------------------------------------------------------------------
 
@@ -506,9 +561,11 @@ void expect_embedding(const Device& device, std::int64_t rows, std::int64_t colu
       e_table[at(columns, word, c)] += d[at(columns, i, c)];
     }
   }
-  const Matrix out(device, rows, columns, ElementType::f32);
-  embedding(device.queue(), *out, *tokens, *table, kFirst);
-  expect_near(out.get(), e, 0, "embedding");
+  for (const ElementType type : {ElementType::f32, of_table}) {
+    const Matrix out(device, rows, columns, type);
+    embedding(device.queue(), *out, *tokens, *table, kFirst);
+    expect_near(out.get(), e, 0, "embedding");
+  }
   embedding_gradient(device.queue(), *table, *tokens, *dout, kFirst);
   const double tolerance = of_table == ElementType::f32 ? 1e-5 : tolerance_of(of_table);
   expect_near(table.get(), e_table, tolerance, "its gradient");
