@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "executor/cuda/cuda_backend.h"
@@ -33,6 +35,7 @@ class MemoryBound {
   void run() {
     copies();
     rows_of_tokens();
+    experts();
     norms();
     rotary();
     activations();
@@ -76,7 +79,40 @@ class MemoryBound {
            [&] { residual(to_, *out, *a, *b, &*bias, nullptr, {}); });
     report("residual with dropout", 3.5 * each,
            [&] { residual(to_, *out, *a, *b, nullptr, &*mask, dropped); });
+    report("dropout gradient", 2.5 * each,
+           [&] { drop_gradient(to_, *out, *a, *mask, dropped.kept); });
     report("column sums", bytes(*wide), [&] { add_column_sums(to_, *sums, *wide); });
+  }
+
+  // Two copies of each token, in the order of experts that the tokens have chosen by chance.
+  void experts() {
+    constexpr std::int64_t kCopies = 2 * kTokens;
+    std::vector<std::int64_t> copies(kCopies);
+    std::iota(copies.begin(), copies.end(), 0);
+    std::stable_sort(copies.begin(), copies.end(),
+                     [](std::int64_t a, std::int64_t b) { return expert_of(a) < expert_of(b); });
+    std::vector<float> copy_of_place(kCopies), place_of_copy(kCopies);  // integers' bits
+    for (int place = 0; place < kCopies; ++place) {
+      const std::int64_t copy = copies[static_cast<std::size_t>(place)];
+      copy_of_place[static_cast<std::size_t>(place)] = std::bit_cast<float>(static_cast<int>(copy));
+      place_of_copy[static_cast<std::size_t>(copy)] = std::bit_cast<float>(place);
+    }
+    const Scratch tokens = noise(kTokens, kHidden), rows = noise(kCopies, kHidden),
+                  to(to_, kCopies, 1, ElementType::f32), back(to_, kTokens, 2, ElementType::f32);
+    clock_.make_noise(*tokens);
+    upload(*to, copy_of_place);
+    upload(*back, place_of_copy);
+    report("tokens to experts", bytes(*tokens) + bytes(*rows),
+           [&] { gather_rows(to_, *rows, *tokens, *to, 2); });
+    report("tokens from experts", bytes(*tokens) + bytes(*rows),
+           [&] { unpermute(to_, *tokens, *rows, *back, {}); });
+  }
+  static std::uint64_t expert_of(std::int64_t copy) {
+    return mixed(static_cast<std::uint64_t>(copy)) % 8;
+  }
+  void upload(const View& to, const std::vector<float>& numbers) {
+    clock_.status().check(cudaMemcpy(to.data, numbers.data(), to.bytes(), cudaMemcpyHostToDevice),
+                          "cudaMemcpy");
   }
 
   void norms() {
@@ -112,13 +148,15 @@ class MemoryBound {
 
   void activations() {
     const Scratch in = noise(kTokens, 2 * kFfn), out = noise(kTokens, kFfn),
-                  din = noise(kTokens, 2 * kFfn);
-    for (const Scratch* of : {&in, &out}) clock_.make_noise(**of);
+                  din = noise(kTokens, 2 * kFfn), dout = noise(kTokens, 2 * kFfn);
+    for (const Scratch* of : {&in, &out, &dout}) clock_.make_noise(**of);
     const double each = bytes(*out);
     report("SwiGLU", 3 * each, [&] { activation(to_, *out, *in, nullptr, true); });
     report("SwiGLU gradient", 5 * each,
            [&] { activation_gradient(to_, *din, *in, *out, nullptr, nullptr, true); });
     report("GELU", 4 * each, [&] { activation(to_, *din, *in, nullptr, false); });
+    report("GELU gradient", 6 * each,
+           [&] { activation_gradient(to_, *din, *in, *dout, nullptr, nullptr, false); });
   }
 
   // Words drawn evenly.
@@ -133,10 +171,7 @@ class MemoryBound {
     const Scratch table = noise(kWords, kHidden), out = noise(kTokens, kHidden),
                   tokens(to_, kTokens, 1, ElementType::f32),
                   gradient(to_, kWords, kHidden, ElementType::f32);
-    const std::vector<float> drawn = words();
-    clock_.status().check(
-        cudaMemcpy(tokens->data, drawn.data(), tokens->bytes(), cudaMemcpyHostToDevice),
-        "cudaMemcpy");
+    upload(*tokens, words());
     clock_.make_noise(*table);
     clock_.make_noise(*out);
     fill(to_, *gradient, 0);

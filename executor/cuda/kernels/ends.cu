@@ -7,8 +7,6 @@
 namespace trainyard {
 namespace {
 
-constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
-
 // Calls visit(i, pack) for what each_of() would call run(i) for.
 template <int N, typename Visit>
 __device__ void each_pack(const View& of, const Stretch& span, std::int64_t thread,
@@ -50,34 +48,14 @@ void with_type(const View& of, bool even, const Begin& begin) {
   });
 }
 
-// A block has `block_rows` rows; its threads ask for several words and rows of the table at once.
-template <typename Type, int N>
-__global__ void __launch_bounds__(kBlock)
-    embedding_kernel(View any_out, View tokens, View any_table, std::int64_t first_word,
-                     int block_rows) {
-  const View out = Type::of(any_out), table = Type::of(any_table);
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_rows;
-  const std::int64_t left = out.rows - first, to = first * out.columns;
-  const auto packs = static_cast<unsigned>(out.columns / N);
-  const auto all = static_cast<unsigned>(block_rows < left ? block_rows : left) * packs;
-  for (unsigned begin = 0; begin < all; begin += kUnderWay * kBlock) {
-    std::int64_t from[kUnderWay];  // the table's elements; −1: zeros
-    Raw raw[kUnderWay];
-    each_place<kUnderWay>(begin, all, [&](int k, unsigned n) {
-      const unsigned row = n / packs;
-      const auto word = static_cast<std::int64_t>(at(tokens, first + row)) - first_word;
-      const bool mine = word >= 0 && word < table.rows;
-      from[k] = mine ? word * table.columns + std::int64_t{n - row * packs} * N : -1;
-    });
-    each_place<kUnderWay>(begin, all, [&](int k, unsigned) {
-      if (from[k] >= 0) raw[k] = fetch_pack<N>(table, from[k]);
-    });
-    each_place<kUnderWay>(begin, all, [&](int k, unsigned n) {
-      store<N>(out, to + std::int64_t{n} * N,
-               from[k] >= 0 ? unpacked<N>(table, from[k], raw[k]) : Pack<N>{});
-    });
+struct WordOf {
+  const float* tokens;
+  std::int64_t first_word, words;
+  __device__ std::int64_t operator()(std::int64_t row) const {
+    const std::int64_t word = static_cast<std::int64_t>(tokens[row]) - first_word;
+    return word < words ? word : -1;
   }
-}
+};
 
 // ---- Gradient of the embedding ------------------------------------------------------------------
 
@@ -438,19 +416,8 @@ void update_packs(const Queue& queue, const View& weight, const View& gradient, 
 
 void embedding(const Queue& queue, const View& out, const View& tokens, const View& table,
                std::int64_t first_word) {
-  if (out.size() == 0) return;
-  const auto begin = [&](auto* kernel, std::int64_t packs) {
-    const std::int64_t rows = rows_of_block(packs, kUnderWay);
-    start(queue, "embedding", kernel, dim3(static_cast<unsigned>((out.rows + rows - 1) / rows)),
-          kBlock, 0, out, tokens, table, first_word, static_cast<int>(rows));
-  };
-  if (out.columns % 8 != 0) return begin(embedding_kernel<AnyType, 1>, out.columns);
-  const View* const all[] = {&out, &table};
-  const bool of_one_type = with_one_type(all, [&](auto type) {
-    begin(embedding_kernel<decltype(type), 8>, out.columns / 8);
-    return true;
-  });
-  if (!of_one_type) begin(embedding_kernel<AnyType, 8>, out.columns / 8);
+  pick_rows(queue, "embedding", out, table,
+            WordOf{static_cast<const float*>(tokens.data), first_word, table.rows});
 }
 
 void embedding_gradient(const Queue& queue, const View& table_gradient, const View& tokens,

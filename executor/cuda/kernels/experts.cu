@@ -155,14 +155,10 @@ __global__ void route_gradient_kernel(View dlogits, View logits, View experts, V
   });
 }
 
-struct GatherRows {
-  View out, in, index;
+struct SharedRow {
+  const int* index;
   int divisor;
-  template <int N>
-  __device__ void run(const Spot& at) const {
-    const std::int64_t row = integers(index)[at.row] / divisor;
-    store<N>(out, at.i, load<N>(in, row * in.columns + at.column));
-  }
+  __device__ std::int64_t operator()(std::int64_t row) const { return index[row] / divisor; }
 };
 
 struct ScatterRows {
@@ -174,6 +170,7 @@ struct ScatterRows {
   }
 };
 
+template <typename Type>
 struct Unpermute {
   View out, copies, place_of_copy, added[2];
   int adds;
@@ -181,16 +178,31 @@ struct Unpermute {
   __device__ void run(const Spot& at) const {
     Pack<N> sum{};
     for (int a = 0; a < adds; ++a) {
-      const Pack<N> more = load<N>(added[a], at.i);
+      const Pack<N> more = load<N>(Type::of(added[a]), at.i);
       for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
     }
-    for (std::int64_t j = 0; j < place_of_copy.columns; ++j) {
-      const std::int64_t place = integers(place_of_copy)[at.row * place_of_copy.columns + j];
-      if (place < 0) continue;
-      const Pack<N> more = load<N>(copies, place * copies.columns + at.column);
-      for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
+    const auto chosen = static_cast<int>(place_of_copy.columns);
+    const int* places = integers(place_of_copy) + at.row * chosen;
+    for (int first = 0; first < chosen; first += kUnderWay) {
+      std::int64_t from[kUnderWay];  // elements; negative: dropped
+      Raw raw[kUnderWay];
+#pragma unroll
+      for (int j = 0; j < kUnderWay; ++j) {
+        const int place = first + j < chosen ? places[first + j] : -1;
+        from[j] = place * copies.columns + at.column;
+      }
+#pragma unroll
+      for (int j = 0; j < kUnderWay; ++j) {
+        if (from[j] >= 0) raw[j] = fetch_pack<N>(Type::of(copies), from[j]);
+      }
+#pragma unroll
+      for (int j = 0; j < kUnderWay; ++j) {
+        if (from[j] < 0) continue;
+        const Pack<N> more = unpacked<N>(Type::of(copies), from[j], raw[j]);
+        for (int k = 0; k < N; ++k) sum.x[k] += more.x[k];
+      }
     }
-    store<N>(out, at.i, sum);
+    store<N>(Type::of(out), at.i, sum);
   }
 };
 
@@ -274,7 +286,7 @@ void route_gradient(const Queue& queue, const View& dlogits, const View& logits,
 
 void gather_rows(const Queue& queue, const View& out, const View& in, const View& index,
                  int divisor) {
-  each(queue, "gather_rows", GatherRows{out, in, index, divisor}, out.rows, out.columns);
+  pick_rows(queue, "gather_rows", out, in, SharedRow{static_cast<const int*>(index.data), divisor});
 }
 
 void scatter_rows(const Queue& queue, const View& out, const View& in, const View& index) {
@@ -283,17 +295,20 @@ void scatter_rows(const Queue& queue, const View& out, const View& in, const Vie
 
 void unpermute(const Queue& queue, const View& out, const View& copies, const View& place_of_copy,
                const std::vector<View>& added) {
-  Unpermute body{.out = out,
-                 .copies = copies,
-                 .place_of_copy = place_of_copy,
-                 .added = {},
-                 .adds = static_cast<int>(added.size())};
   if (added.size() > 2) {
     queue.status.fail("unpermute: adds two matrices at most");
     return;
   }
-  for (std::size_t i = 0; i < added.size(); ++i) body.added[i] = added[i];
-  each(queue, "unpermute", body, out.rows, out.columns);
+  const View first = added.empty() ? out : added.front(), last = added.empty() ? out : added.back();
+  const auto begin = [&](auto type) {
+    each(queue, "unpermute",
+         Unpermute<decltype(type)>{
+             out, copies, place_of_copy, {first, last}, static_cast<int>(added.size())},
+         out.rows, out.columns);
+    return true;
+  };
+  const View* const all[] = {&out, &copies, &first, &last};
+  if (!with_one_type(all, begin)) begin(AnyType{});
 }
 
 void expert_bias(const Queue& queue, const View& rows, const View& gates, const View& biases,

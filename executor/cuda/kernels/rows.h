@@ -236,6 +236,55 @@ class RowPairs {
   int turn_ = 0;  // where the next rows go; those that are looked at lie there until then
 };
 
+// ---- Rows that are picked ----------------------------------------------------------------------
+
+constexpr int kUnderWay = 4;  // packs that a thread asks for before it looks at the first
+
+// Row r of `out` is row pick(r) of `in`, zeros where that is negative. A block has `block_rows`
+// rows, at most one for each of its threads.
+template <typename Type, int N, typename Pick>
+__global__ void __launch_bounds__(kBlock)
+    pick_rows_kernel(View any_out, View any_in, Pick pick, int block_rows) {
+  const View out = Type::of(any_out), in = Type::of(any_in);
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * block_rows;
+  const std::int64_t left = out.rows - first, to = first * out.columns;
+  const auto packs = static_cast<unsigned>(out.columns / N);
+  const auto all = static_cast<unsigned>(block_rows < left ? block_rows : left) * packs;
+  for (unsigned begin = 0; begin < all; begin += kUnderWay * kBlock) {
+    std::int64_t from[kUnderWay];  // elements
+    Raw raw[kUnderWay];
+    each_place<kUnderWay>(begin, all, [&](int k, unsigned n) {
+      const unsigned row = n / packs;
+      from[k] = pick(first + row) * in.columns + std::int64_t{n - row * packs} * N;
+    });
+    each_place<kUnderWay>(begin, all, [&](int k, unsigned) {
+      if (from[k] >= 0) raw[k] = fetch_pack<N>(in, from[k]);
+    });
+    each_place<kUnderWay>(begin, all, [&](int k, unsigned n) {
+      store<N>(out, to + std::int64_t{n} * N,
+               from[k] >= 0 ? unpacked<N>(in, from[k], raw[k]) : Pack<N>{});
+    });
+  }
+}
+
+template <typename Pick>
+void pick_rows(const Queue& queue, const char* name, const View& out, const View& in,
+               const Pick& pick) {
+  if (out.size() == 0) return;
+  const auto begin = [&](auto* kernel, std::int64_t packs) {
+    const std::int64_t rows = rows_of_block(packs, kUnderWay);
+    start(queue, name, kernel, dim3(static_cast<unsigned>((out.rows + rows - 1) / rows)), kBlock, 0,
+          out, in, pick, static_cast<int>(rows));
+  };
+  if (out.columns % 8 != 0) return begin(pick_rows_kernel<AnyType, 1, Pick>, out.columns);
+  const View* const all[] = {&out, &in};
+  const bool of_one_type = with_one_type(all, [&](auto type) {
+    begin(pick_rows_kernel<decltype(type), 8, Pick>, out.columns / 8);
+    return true;
+  });
+  if (!of_one_type) begin(pick_rows_kernel<AnyType, 8, Pick>, out.columns / 8);
+}
+
 // ---- Sums of columns ------------------------------------------------------------------------
 
 // Rows in strips, so that there are as many blocks as multiprocessors have room for at a time; a
