@@ -172,11 +172,13 @@ struct Activation {
   }
 };
 
+template <typename Type>
 struct ActivationGradient {
-  View din, in, dout, row_gates;
+  View any_din, any_in, any_dout, row_gates;
   bool has_gates, gated;
   template <int N>
   __device__ void run(const Spot& spot) const {
+    const View din = Type::of(any_din), in = Type::of(any_in), dout = Type::of(any_dout);
     const std::int64_t place = spot.row * in.columns + spot.column;
     const std::int64_t other = place + (gated ? in.columns / 2 : 0);
     const Raw dout_raw = fetch_pack<N>(dout, spot.i), gate_raw = fetch_pack<N>(in, place),
@@ -388,8 +390,14 @@ void activation_gradient(const Queue& queue, const View& din, const View& in, co
           dim3(row_blocks(dout.rows, teams)), teams.threads, 0, *row_gates_gradient, in, dout,
           gated, teams.team);
   }
-  const ActivationGradient body{din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
-  each(queue, "activation_gradient", body, dout.rows, dout.columns);
+  const auto begin = [&](auto type) {
+    const ActivationGradient<decltype(type)> body{
+        din, in, dout, or_none(row_gates), row_gates != nullptr, gated};
+    each(queue, "activation_gradient", body, dout.rows, dout.columns);
+    return true;
+  };
+  const View* const all[] = {&din, &in, &dout};
+  if (!with_one_type(all, begin)) begin(AnyType{});
 }
 
 void add_row(const Queue& queue, const View& rows, std::int64_t first_column, const View& row) {
