@@ -68,6 +68,10 @@ std::string positive_seconds(const std::string& text) {
   return fmt::format("found \"{}\", allowed seconds above 0", text);
 }
 
+std::string not_among(const std::string& text, const std::vector<std::string>& allowed) {
+  return fmt::format("found \"{}\"; allowed: {}", text, fmt::join(allowed, ", "));
+}
+
 std::string names_a_file(const std::string& text) {
   return text.empty() ? "found \"\", allowed the name of a file" : "";
 }

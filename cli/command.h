@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/expected.h"
 #include "model/units.h"
@@ -57,6 +59,24 @@ void add_backend(CLI::App& command, BackendKind& backend, const std::string& wha
 std::string positive_seconds(const std::string& text);
 // A check of an option: the name of a file that is to be written.
 std::string names_a_file(const std::string& text);
+// What an option's text is refused with where it is none of these.
+std::string not_among(const std::string& text, const std::vector<std::string>& allowed);
+// A transform of an option: what a name stands for. CLI11's CheckedTransformer also takes the
+// numbers behind the names, and lists them.
+template <typename Value>
+CLI::Validator one_of(const std::map<std::string, Value>& values) {
+  const auto number_of = [values](std::string& text) -> std::string {
+    const auto found = values.find(text);
+    if (found == values.end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, value] : values) names.push_back(name);
+      return not_among(text, names);
+    }
+    text = std::to_string(static_cast<int>(found->second));
+    return "";
+  };
+  return {number_of, ""};
+}
 // The footer of a subcommand's help.
 void add_example(CLI::App& command, std::string_view example);
 

@@ -3,6 +3,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "cli/command.h"
 #include "cli/text.h"
@@ -33,6 +34,19 @@ void add_commands(CLI::App& app, Action& action) {
   add_calibrate(app, action);
 }
 
+// A word where a subcommand should stand: CLI11 says only that one is missing. Empty: there is
+// none.
+std::string unknown_subcommand(const CLI::App& app) {
+  const CLI::App* where = &app;
+  while (!where->get_subcommands().empty()) where = where->get_subcommands().front();
+  const std::vector<std::string> words = app.remaining(true);
+  std::vector<std::string> allowed;
+  for (const CLI::App* known : where->get_subcommands([](const CLI::App*) { return true; })) {
+    allowed.push_back(known->get_name());
+  }
+  return words.empty() || allowed.empty() ? "" : not_among(words.front(), allowed);
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Plans the training of large models: how to split it, how long a step takes, whether "
@@ -50,7 +64,9 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool asked = error.get_exit_code() == 0;  // --help, --version
-    return asked ? app.exit(error) : fail({"command line", error.what()});
+    if (asked) return app.exit(error);
+    const std::string unknown = unknown_subcommand(app);
+    return fail({"command line", unknown.empty() ? error.what() : unknown});
   }
   return action();
 }

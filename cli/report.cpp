@@ -101,7 +101,7 @@ void add_report(CLI::App& app, Action& action) {
   command
       ->add_option("--format", options->format,
                    "html: one page that needs nothing else; csv, json: every point")
-      ->transform(CLI::CheckedTransformer(kReportFormats))
+      ->transform(one_of(kReportFormats))
       ->option_text("html|csv|json");
   add_example(*command, "trainyard report results.sqlite -o report.html");
   command->callback([&action, options] { action = [options] { return run(*options); }; });

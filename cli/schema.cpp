@@ -33,7 +33,7 @@ int run(const SchemaOptions& options) {
 void add_schema(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("schema", "the JSON Schema of a kind of document");
   auto options = std::make_shared<SchemaOptions>();
-  command->add_option("KIND", options->kind, "scenario, model, device, node, fabric or stack")
+  command->add_option("KIND", options->kind, fmt::format("{}", fmt::join(document_kinds(), ", ")))
       ->required();
   add_format(*command, options->format);
   add_example(*command, "trainyard schema scenario > scenario.schema.json");

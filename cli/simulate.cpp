@@ -91,10 +91,10 @@ void add_simulate(CLI::App& app, Action& action) {
       ->add_option("--network", options->step.grain,
                    "collective: a call is one flow a phase; "
                    "message: every message is a flow")
-      ->transform(CLI::CheckedTransformer(kGrains))
+      ->transform(one_of(kGrains))
       ->option_text("collective|message");
   command->add_option("--fold", options->step.fold, "auto: ranks that behave alike are played once")
-      ->transform(CLI::CheckedTransformer(kFolds))
+      ->transform(one_of(kFolds))
       ->option_text("auto|off");
   command
       ->add_option("--trace", options->trace, "a timeline of every operation, for ui.perfetto.dev")

@@ -165,6 +165,7 @@ std::vector<PlanGroup> groups_of(const std::vector<ValidationRow>& rows) {
 // What a priced row leaves to be known; empty: nothing.
 std::string remark_on(const Scenario& scenario) {
   const Training& training = scenario.job.training;
+  if (!scenario.measured) return "nothing was measured that the prediction could be held against";
   if (training.release.empty() || names_release(training.release) ||
       training.stack.releases.empty()) {
     return "";
@@ -185,10 +186,9 @@ ValidationRow priced_row(const std::string& file, const Scenario& scenario,
   row.feasible = estimate.feasible;
   row.note = remark_on(scenario);
   if (row.measured) row.error = *row.predicted / *row.measured - 1;
-  if (row.measured_memory) {
-    row.predicted_memory = memory_of(estimate, scenario.measured->peak_memory_kind);
-    row.memory_error = *row.predicted_memory / *row.measured_memory - 1;
-  }
+  row.predicted_memory = memory_of(
+      estimate, scenario.measured ? scenario.measured->peak_memory_kind : MemoryKind::device);
+  if (row.measured_memory) row.memory_error = *row.predicted_memory / *row.measured_memory - 1;
   return row;
 }
 

@@ -38,7 +38,7 @@ struct ValidationRow {
   std::optional<Seconds> low, high;       // 10–90 % of the prediction
   std::optional<Seconds> measured;        // absent: the row gives memory only
   std::optional<double> error;            // predicted / measured − 1
-  std::optional<Bytes> predicted_memory;  // of the kind that was measured
+  std::optional<Bytes> predicted_memory;  // of the kind that was measured, else the device's
   std::optional<Bytes> measured_memory;
   std::optional<double> memory_error;
   std::optional<HeldOut> held_out;  // absent: sources were not left out

@@ -158,7 +158,15 @@ void add_attention(const Transformer& model, Arguments& arguments) {
   if (model.attention_sinks) arguments.add("--softmax-type", "learnable");
 }
 
-void add_experts(const Transformer& model, const Plan& plan, Arguments& arguments) {
+// A token goes to a rank once with DeepEP (the flex dispatcher's), once for each expert without.
+void add_dispatcher(const Stack& stack, const Plan& plan, Arguments& arguments) {
+  const bool deduplicated = stack.deduplicated_dispatch && plan.expert_parallel > 1;
+  arguments.add("--moe-token-dispatcher-type", deduplicated ? "flex" : "alltoall");
+  arguments.flag("--moe-enable-deepep", deduplicated);
+}
+
+void add_experts(const Scenario& scenario, const Plan& plan, Arguments& arguments) {
+  const Transformer& model = scenario.job.model;
   if (model.experts == 0) return;
   arguments.add("--num-experts", model.experts);
   arguments.add("--moe-router-topk", model.experts_per_token);
@@ -176,7 +184,7 @@ void add_experts(const Transformer& model, const Plan& plan, Arguments& argument
   arguments.flag("--moe-router-enable-expert-bias", model.router_correction_bias);
   if (model.router_correction_bias) arguments.add("--moe-router-score-function", "sigmoid");
   arguments.flag("--moe-grouped-gemm");
-  arguments.add("--moe-token-dispatcher-type", "alltoall");
+  add_dispatcher(scenario.job.training.stack, plan, arguments);
   if (plan.capacity_factor > 0) {
     arguments.add("--moe-expert-capacity-factor", plan.capacity_factor);
   }
@@ -191,7 +199,7 @@ void add_network(const Scenario& scenario, const Plan& plan, Arguments& argument
   arguments.add("--hidden-size", model.hidden_size);
   arguments.add("--ffn-hidden-size", model.ffn_size);
   add_attention(model, arguments);
-  add_experts(model, plan, arguments);
+  add_experts(scenario, plan, arguments);
   arguments.add("--seq-length", length);
   arguments.add("--max-position-embeddings", length);
   arguments.add("--position-embedding-type", model.learned_positions ? "learned_absolute" : "rope");
@@ -200,6 +208,7 @@ void add_network(const Scenario& scenario, const Plan& plan, Arguments& argument
   arguments.flag("--disable-bias-linear", !model.biases);
   arguments.flag("--add-qkv-bias", model.qkv_biases && !model.biases);
   arguments.flag("--untie-embeddings-and-output-weights", !model.tied_embeddings);
+  arguments.flag("--cross-entropy-loss-fusion", scenario.job.training.stack.fused_cross_entropy);
   arguments.add("--tokenizer-type", "NullTokenizer");
   arguments.add("--vocab-size", model.vocabulary - 1);
 }

@@ -358,6 +358,17 @@ TEST(Program, RefusesABadCommandLineInOneLine) {
   }
 }
 
+TEST(Program, NamesAWordThatIsNotOneOfThoseItKnows) {
+  const std::string file = quoted(small_scenario(kPlan));
+  expect_one_line_error(run_trainyard("nothing"), {"found \"nothing\"", "allowed: estimate, plan"});
+  expect_one_line_error(run_trainyard("export nothing x"),
+                        {"found \"nothing\"", "allowed: megatron, deepspeed, torchtitan, fsdp"});
+  expect_one_line_error(run_trainyard("simulate --network far " + file),
+                        {"--network: found \"far\"", "allowed: collective, message"});
+  expect_one_line_error(run_trainyard("simulate --fold 0 " + file),
+                        {"--fold: found \"0\"", "allowed: auto, off"});
+}
+
 TEST(Program, HelpsWithAnExampleOfEveryCommand) {
   for (const std::string command :
        {"", "estimate", "plan", "validate", "fit", "import", "import huggingface", "schema",

@@ -164,6 +164,16 @@ TEST(Accuracy, OfPeakMemoryIsWithinItsClaim) {
             tolerances().at("claimed_memory").get<double>());
 }
 
+// They all ran.
+TEST(Accuracy, OfWhatFitsIsWithinItsClaim) {
+  TRAINYARD_NEEDS_SHARED_DATA(shared);
+  const std::vector<ValidationRow> rows = rows_of(published_runs(shared));
+  const auto refused = static_cast<double>(
+      std::ranges::count_if(rows, [](const ValidationRow& row) { return !row.feasible; }));
+  EXPECT_LE(refused / static_cast<double>(rows.size()),
+            tolerances().at("claimed_not_to_fit").get<double>());
+}
+
 std::optional<Stack> catalogued(const std::vector<PricedRun>& runs, const std::string& name) {
   for (const PricedRun& run : runs) {
     if (!run.run) continue;

@@ -44,6 +44,18 @@ TEST(ValidationRows, ErrorIsSignedAndMemoryIsComparedInTheKindThatWasMeasured) {
   EXPECT_DOUBLE_EQ(priced.memory_error.value(), -0.1);
 }
 
+TEST(ValidationRows, WithoutMeasuredMemoryHaveTheDevices) {
+  Scenario scenario = measured_scenario();
+  scenario.measured->peak_memory.reset();
+  scenario.measured->peak_memory_kind = MemoryKind::device;
+  EXPECT_EQ(priced_row("f.json", scenario, estimate_of(1.8)).predicted_memory, Bytes(47e9));
+  scenario.measured.reset();
+  const ValidationRow alone = priced_row("f.json", scenario, estimate_of(1.8));
+  EXPECT_EQ(alone.predicted_memory, Bytes(47e9));
+  EXPECT_FALSE(alone.error || alone.memory_error);
+  EXPECT_EQ(alone.note, "nothing was measured that the prediction could be held against");
+}
+
 // Llama-3.1-8B has 8.03 billion parameters (handbook §2).
 TEST(ValidationRows, SayWhatTheRunWas) {
   Scenario scenario = measured_scenario();

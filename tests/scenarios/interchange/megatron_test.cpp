@@ -9,6 +9,7 @@
 namespace trainyard {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -347,6 +348,29 @@ Exported exported_to_megatron(const std::string& model, PlanRequest request) {
   request.rank_order = "tp-cp-ep-pp-dp";
   const Plan plan = make_plan(request, job.model, job.cluster, job.training).value();
   return export_megatron(scenario, plan).value();
+}
+
+// What the stack is priced with: DeepEP sends a token to a rank once, all-to-all once for each
+// expert (megatron/core/transformer/moe/token_dispatcher.py); the fused cross-entropy is off by
+// default.
+TEST(MegatronExport, SaysHowTheStackSendsTokensAndComputesTheLoss) {
+  const auto exported = [](int expert_parallel, bool deduplicated) {
+    Scenario scenario = scenario_of("mixtral-8x7b", "megatron-core", 2);
+    scenario.job.training.stack.deduplicated_dispatch = deduplicated;
+    scenario.job.training.stack.fused_cross_entropy = deduplicated;
+    const Job& job = scenario.job;
+    PlanRequest request;
+    request.expert_parallel = expert_parallel;
+    const Plan plan = make_plan(request, job.model, job.cluster, job.training).value();
+    return export_megatron(scenario, plan).value().files.front().text;
+  };
+  const auto deepep = HasSubstr("--moe-enable-deepep");
+  EXPECT_THAT(exported(8, true), AllOf(HasSubstr("--moe-token-dispatcher-type flex"), deepep,
+                                       HasSubstr("--cross-entropy-loss-fusion")));
+  for (const std::string& text : {exported(8, false), exported(1, true)}) {
+    EXPECT_THAT(text, AllOf(HasSubstr("--moe-token-dispatcher-type alltoall"), Not(deepep)));
+  }
+  EXPECT_THAT(exported(8, false), Not(HasSubstr("--cross-entropy-loss-fusion")));
 }
 
 // Of 16 ranks, t 2 · c 2 · p 2 · D 2: a dense network has experts of t ranks there, four replicas
