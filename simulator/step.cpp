@@ -188,32 +188,72 @@ void fill_links(const TopologyGraph& topology, StepSimulation& out) {
   for (LinkUtilisation& use : out.links) use.mean /= use.links;
 }
 
-Bytes& of_role(MemoryByKind& memory, BufferRole role) {
-  switch (role) {
+using MemoryKindOf = Bytes MemoryByKind::*;
+
+bool makes_logits(const Operation& op) {
+  switch (op.kind) {
+    case OperationKind::linear:
+      return op.part == OperatorKind::output_head;
+    case OperationKind::cross_entropy_max:
+    case OperationKind::cross_entropy_sum:
+    case OperationKind::cross_entropy_gradient:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Of an activation, by an operation that makes it. What the backward pass makes again was not kept;
+// gradients of activations are buffers.
+MemoryKindOf kind_of_made(const Operation& op) {
+  if (makes_logits(op)) return &MemoryByKind::logits;
+  if (op.recomputed) return &MemoryByKind::recomputation;
+  return op.phase == Phase::forward ? &MemoryByKind::activations : &MemoryByKind::buffers;
+}
+
+MemoryKindOf kind_of_role(const ProgramBuffer& buffer) {
+  switch (buffer.role) {
     case BufferRole::weight:
-      return memory.parameters;
+      return buffer.gathered ? &MemoryByKind::buffers : &MemoryByKind::parameters;
     case BufferRole::gradient:
-      return memory.gradients;
+      return &MemoryByKind::gradients;
     case BufferRole::optimizer:
-      return memory.optimizer;
+      return &MemoryByKind::optimizer;
     case BufferRole::activation:
-      return memory.activations;
+      return &MemoryByKind::activations;
     case BufferRole::data:
     case BufferRole::scalar:
       break;
   }
-  return memory.buffers;
+  return &MemoryByKind::buffers;
+}
+
+// In the classes of the estimate.
+std::vector<MemoryKindOf> kinds_of_buffers(const Program& program) {
+  std::vector<MemoryKindOf> kinds;
+  for (const ProgramBuffer& buffer : program.buffers) kinds.push_back(kind_of_role(buffer));
+  for (const Block& block : program.blocks) {
+    for (const Operation& op : block.operations) {
+      for (const Operand& operand : op.operands) {
+        const auto made = static_cast<std::size_t>(operand.buffer);
+        if (operand.access != Access::create) continue;
+        if (kinds[made] == &MemoryByKind::activations) kinds[made] = kind_of_made(op);
+      }
+    }
+  }
+  return kinds;
 }
 
 // What the program's buffers hold at their peak; what the runtime and the allocator add is the
 // estimate's.
 void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estimate& out) {
   const double fragmentation = job.job.training.stack.fragmentation;
+  const std::vector<MemoryKindOf> kinds = kinds_of_buffers(*simulation.step.program);
   for (std::size_t stage = 0; stage < out.stages.size(); ++stage) {
     MemoryByKind held{.runtime = out.stages[stage].memory.at_peak.runtime};
     const std::vector<Bytes>& at_peak = simulation.stages[stage].memory.at_peak;
     for (std::size_t owner = 0; owner < at_peak.size(); ++owner) {
-      of_role(held, simulation.step.program->buffers[owner].role) += at_peak[owner];
+      held.*kinds[owner] += at_peak[owner];
     }
     held.fragmentation = held.allocated() * fragmentation;
     out.stages[stage].memory.at_peak = held;

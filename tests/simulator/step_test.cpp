@@ -248,6 +248,31 @@ TEST(Step, HoldsTheMemoryOfTheEstimate) {
   EXPECT_EQ(found.fullest_stage, 0);
 }
 
+// In the same classes: of every stage, with and without recomputation and sharded states.
+TEST(Step, HoldsTheMemoryOfTheEstimateInItsClasses) {
+  const PreparedJob job = gpt3_on_a100(8, 64);
+  Bytes logits;
+  for (const RecomputeMode mode : {RecomputeMode::none, RecomputeMode::full}) {
+    PlanRequest request = degrees(8, 8);
+    request.recompute = {mode, 0};
+    const Plan plan = legal_plan(job, request);
+    const Estimate expected = estimate(job, plan);
+    const Estimate found = as_estimate(job, plan, played(job, plan));
+    for (const std::size_t stage : {std::size_t{0}, expected.stages.size() - 1}) {
+      const MemoryByKind& held = found.stages[stage].memory.at_peak;
+      const MemoryByKind& counted = expected.stages[stage].memory.at_peak;
+      const Bytes little = 0.02 * counted.allocated();
+      for (const auto kind :
+           {&MemoryByKind::parameters, &MemoryByKind::gradients, &MemoryByKind::optimizer,
+            &MemoryByKind::activations, &MemoryByKind::recomputation, &MemoryByKind::logits}) {
+        EXPECT_NEAR((held.*kind).value(), (counted.*kind).value(), little.value()) << stage;
+      }
+    }
+    logits += found.stages.back().memory.at_peak.logits;
+    EXPECT_EQ(found.stages[0].memory.at_peak.recomputation > Bytes(0), mode == RecomputeMode::full);
+  }
+}
+
 // The kernels are the same on both roads; a longer step adds what an idle device draws.
 TEST(Step, DrawsTheEnergyOfTheEstimate) {
   const PreparedJob job = gpt3_on_a100(8, 64);
