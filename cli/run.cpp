@@ -149,6 +149,7 @@ Profile profile_with(const RunOptions& options, const Question& question, const 
   Profile profile = profile_of(question, setting, options.plan, boards);
   profile.tokens = options.tokens.string();
   profile.scaled_down = options.scaled_down;
+  if (options.alone) profile.name += fmt::format(", rank {} alone", options.rank);
   return profile;
 }
 
@@ -253,7 +254,8 @@ int answer(const RunOptions& options, const Question& question, const Setting& s
     if (!written) status = fail(written.error(), kMachineFailed);
   }
   if (!options.trace.empty()) {
-    const auto written = write_file(options.trace, run_trace(question, setting, boards));
+    const auto written =
+        write_file(options.trace, run_trace(question, setting, options.plan, boards));
     if (!written) status = fail(written.error(), kMachineFailed);
   }
   if (interrupted && profile.steps.empty()) return kInterrupted;

@@ -10,6 +10,7 @@
 #include "executor/step_gaps.h"
 #include "planner/request.h"
 #include "scenarios/write_spans.h"
+#include "simulator/alone.h"
 #include "simulator/comparison.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
@@ -19,6 +20,44 @@ namespace trainyard {
 namespace {
 
 using Boards = std::vector<std::optional<Board>>;
+
+// The step that a run is held against.
+struct PredictedStep {
+  StepGraph step;
+  Timeline timeline;
+  Seconds time;
+  double mfu = 0;            // of a rank alone: none
+  std::vector<Bytes> peaks;  // by stage, those that were played
+};
+
+int stage_of_rank(const Setting& setting, int rank) {
+  return RankLayout(setting.plan, setting.model.kv_heads).coordinates(rank).stage;
+}
+
+Expected<PredictedStep> predicted_alone(const Question& question, const Setting& setting,
+                                        int rank) {
+  const int stage = stage_of_rank(setting, rank);
+  auto played = simulate_alone(question.job, setting.plan, stage);
+  if (!played) return tl::unexpected(played.error());
+  PredictedStep out{std::move(played->step), std::move(played->timeline), played->step_time, 0, {}};
+  out.peaks.resize(out.step.graph.lists.size());
+  out.peaks[static_cast<std::size_t>(stage)] =
+      memory_timeline(out.step.graph.lists[static_cast<std::size_t>(stage)], out.timeline.of(0))
+          .peak.bytes;
+  return out;
+}
+
+Expected<PredictedStep> predicted(const Question& question, const Setting& setting,
+                                  const RunPlan& run) {
+  if (run.alone >= 0) return predicted_alone(question, setting, run.alone);
+  auto played = simulate(question.job, setting.plan);
+  if (!played) return tl::unexpected(played.error());
+  const double mfu = as_estimate(question.job, setting.plan, *played).mfu;
+  PredictedStep out{
+      std::move(played->step), std::move(played->timeline), played->step_time, mfu, {}};
+  for (const StageUse& use : played->stages) out.peaks.push_back(use.memory.peak.bytes);
+  return out;
+}
 
 // Steps that all ranks have done.
 std::int64_t common_steps(const Boards& boards) {
@@ -34,19 +73,22 @@ void add_steps(Boards& boards, Profile& profile) {
   const std::int64_t done = common_steps(boards);
   for (std::int64_t i = 0; i < done; ++i) {
     const StepRecord& first = boards.front()->steps()[i];
-    ProfiledStep step{Seconds(first.time), first.loss, first.gradient_norm};
+    ProfiledStep step{.time = Seconds(first.time)};
+    if (!profile.alone) {
+      step.loss = first.loss;
+      step.gradient_norm = first.gradient_norm;
+    }
     for (auto& board : boards) step.time = std::max(step.time, Seconds(board->steps()[i].time));
     profile.steps.push_back(step);
   }
 }
 
 void add_ranks(const Setting& setting, Boards& boards, Profile& profile) {
-  const RankLayout layout(setting.plan, setting.model.kv_heads);
   for (auto& board : boards) {
     if (!board) continue;
     const BoardHead& head = board->head();
     profile.ranks.push_back({.rank = head.rank,
-                             .stage = layout.coordinates(head.rank).stage,
+                             .stage = stage_of_rank(setting, head.rank),
                              .host = head.host.data(),
                              .peak_memory = Bytes(head.peak_bytes),
                              .reserved_memory = Bytes(head.reserved_bytes)});
@@ -89,45 +131,46 @@ void add_gaps(const std::vector<IssuedOperation>& operations, Board& board, Prof
 using ByOperation = std::map<std::pair<int, std::string>, ProfiledOperation>;
 
 // The operations of a stage in the order of its list, as the simulator's tasks name them.
-std::vector<std::string> names_of(const StepSimulation& simulation, std::size_t stage) {
+std::vector<std::string> names_of(const StepGraph& step, std::size_t stage) {
   std::vector<std::string> names;
-  for (const StepTask& task : simulation.step.tasks[stage]) {
+  for (const StepTask& task : step.tasks[stage]) {
     if (task.kind == StepTaskKind::operation) names.push_back(operation_name(task));
   }
   return names;
 }
 
 // Of all ranks that have done a step.
-void add_gaps(const StepSimulation& simulation, Boards& boards, Profile& profile) {
+void add_gaps(const StepGraph& step, Boards& boards, Profile& profile) {
   auto rank = profile.ranks.begin();
   for (auto& board : boards) {
     if (!board) continue;
     ProfiledRank& of = *rank++;
     if (board->head().steps_done == 0) continue;
     std::vector<IssuedOperation> operations;
-    for (const StepTask& task : simulation.step.tasks[static_cast<std::size_t>(of.stage)]) {
+    for (const StepTask& task : step.tasks[static_cast<std::size_t>(of.stage)]) {
       if (task.kind == StepTaskKind::operation) operations.push_back(task.issued);
     }
     add_gaps(operations, *board, of);
   }
 }
 
-int rank_of_stage(const StepSimulation& simulation, int stage) {
-  const auto& ranks = simulation.step.graph.ranks;
+int rank_of_stage(const StepGraph& step, int stage) {
+  const auto& ranks = step.graph.ranks;
   const auto found = std::find_if(ranks.begin(), ranks.end(),
                                   [stage](const auto& rank) { return rank.list == stage; });
   return static_cast<int>(found - ranks.begin());
 }
 
 // Of the stages that were run: of a rank alone there is one.
-void add_predicted(const StepSimulation& simulation, const Profile& profile, ByOperation& all) {
-  for (std::size_t stage = 0; stage < simulation.step.tasks.size(); ++stage) {
+void add_predicted(const PredictedStep& predicted, const Profile& profile, ByOperation& all) {
+  for (std::size_t stage = 0; stage < predicted.step.tasks.size(); ++stage) {
     const auto is_of_it = [stage](const ProfiledRank& rank) {
       return rank.stage == static_cast<int>(stage);
     };
     if (std::ranges::none_of(profile.ranks, is_of_it)) continue;
-    const auto times = simulation.timeline.of(rank_of_stage(simulation, static_cast<int>(stage)));
-    const std::vector<StepTask>& tasks = simulation.step.tasks[stage];
+    const int rank = rank_of_stage(predicted.step, static_cast<int>(stage));
+    const auto times = predicted.timeline.of(rank);
+    const std::vector<StepTask>& tasks = predicted.step.tasks[stage];
     for (std::size_t i = 0; i < tasks.size(); ++i) {
       const std::string name = operation_name(tasks[i]);
       ProfiledOperation& of = all[{static_cast<int>(stage), name}];
@@ -141,16 +184,15 @@ void add_predicted(const StepSimulation& simulation, const Profile& profile, ByO
 }
 
 // Mean over the ranks of a stage that have measured anything.
-void add_measured(const StepSimulation& simulation, const Setting& setting, const RunPlan& run,
-                  Boards& boards, ByOperation& all) {
-  const RankLayout layout(setting.plan, setting.model.kv_heads);
+void add_measured(const StepGraph& step, const Setting& setting, const RunPlan& run, Boards& boards,
+                  ByOperation& all) {
   std::map<int, std::vector<Board*>> by_stage;
   for (auto& board : boards) {
     if (!board || board->head().steps_done <= run.warmup) continue;
-    by_stage[layout.coordinates(board->head().rank).stage].push_back(&*board);
+    by_stage[stage_of_rank(setting, board->head().rank)].push_back(&*board);
   }
   for (const auto& [stage, ranks] : by_stage) {
-    const std::vector<std::string> names = names_of(simulation, static_cast<std::size_t>(stage));
+    const std::vector<std::string> names = names_of(step, static_cast<std::size_t>(stage));
     for (Board* board : ranks) {
       const auto steps = static_cast<double>(board->head().steps_done - run.warmup);
       const double share = 1 / (steps * static_cast<double>(ranks.size()));
@@ -186,7 +228,7 @@ std::vector<TaskTimes> measured_times(const std::vector<StepTask>& tasks, Board&
 
 class RunTrace {
  public:
-  explicit RunTrace(const StepSimulation& simulation) : step_(simulation.step) {}
+  explicit RunTrace(const StepGraph& step) : step_(step) {}
 
   void add(const TracedRank& of, const Timeline& timeline, bool has_launches) {
     const auto list =
@@ -222,20 +264,20 @@ class RunTrace {
 
 }  // namespace
 
-std::string run_trace(const Question& question, const Setting& setting, Boards& boards) {
-  const auto simulation = simulate(question.job, setting.plan);
-  if (!simulation) return span_trace({});
-  RunTrace trace(*simulation);
-  Timeline measured = simulation->timeline;
-  const RankLayout layout(setting.plan, setting.model.kv_heads);
+std::string run_trace(const Question& question, const Setting& setting, const RunPlan& run,
+                      Boards& boards) {
+  const auto expected = predicted(question, setting, run);
+  if (!expected) return span_trace({});
+  RunTrace trace(expected->step);
+  Timeline measured = expected->timeline;
   for (auto& board : boards) {
     if (!board || board->head().steps_done == 0) continue;
     const int rank = board->head().rank;
-    const int stage = layout.coordinates(rank).stage;
-    const int played = rank_of_stage(*simulation, stage);
-    trace.add({played, fmt::format("rank {} predicted", rank)}, simulation->timeline, true);
+    const int stage = stage_of_rank(setting, rank);
+    const int played = rank_of_stage(expected->step, stage);
+    trace.add({played, fmt::format("rank {} predicted", rank)}, expected->timeline, true);
     std::ranges::copy(
-        measured_times(simulation->step.tasks[static_cast<std::size_t>(stage)], *board),
+        measured_times(expected->step.tasks[static_cast<std::size_t>(stage)], *board),
         measured.times.begin() +
             static_cast<std::ptrdiff_t>(measured.first[static_cast<std::size_t>(played)]));
     trace.add({played, fmt::format("rank {} measured", rank)}, measured, false);
@@ -250,25 +292,24 @@ Profile profile_of(const Question& question, const Setting& setting, const RunPl
                   .seed = static_cast<std::int64_t>(setting.seed),
                   .learning_rate = setting.descent.learning_rate,
                   .same_batch = run.same_batch,
+                  .alone = run.alone >= 0,
                   .plan = request_of(setting.plan)};
   add_steps(boards, profile);
   profile.warmup_steps = std::min(run.warmup, static_cast<int>(profile.steps.size()));
   add_ranks(setting, boards, profile);
-  const auto simulation = simulate(question.job, setting.plan);
-  if (!simulation) return profile;
-  profile.predicted_step_time = simulation->step_time;
+  const auto expected = predicted(question, setting, run);
+  if (!expected) return profile;
+  profile.predicted_step_time = expected->time;
   if (const Seconds measured = mean_step_time(profile); measured > Seconds(0)) {
-    const Estimate predicted = as_estimate(question.job, setting.plan, *simulation);
-    profile.mfu = predicted.mfu * (simulation->step_time / measured);
+    if (!profile.alone) profile.mfu = expected->mfu * (expected->time / measured);
   }
   for (ProfiledRank& rank : profile.ranks) {
-    const StageUse& use = simulation->stages[static_cast<std::size_t>(rank.stage)];
-    rank.predicted_peak_memory = use.memory.peak.bytes;
+    rank.predicted_peak_memory = expected->peaks[static_cast<std::size_t>(rank.stage)];
   }
-  add_gaps(*simulation, boards, profile);
+  add_gaps(expected->step, boards, profile);
   ByOperation all;
-  add_predicted(*simulation, profile, all);
-  add_measured(*simulation, setting, run, boards, all);
+  add_predicted(*expected, profile, all);
+  add_measured(expected->step, setting, run, boards, all);
   for (auto& [key, of] : all) profile.operations.push_back(std::move(of));
   std::stable_sort(profile.operations.begin(), profile.operations.end(),
                    [](const ProfiledOperation& a, const ProfiledOperation& b) {

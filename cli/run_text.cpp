@@ -31,15 +31,25 @@ std::string error_of(Seconds predicted, Seconds measured) {
   return both ? signed_percent(predicted / measured - 1) : "";
 }
 
+std::string outcome(const std::optional<double>& number) {
+  return number ? fmt::format("{:.6f}", *number) : "–";
+}
+
+// Of a rank alone without loss and gradient norm: it has none.
 std::string step_table(const Profile& profile, const Style& style) {
-  Table table({{"step", "", Align::left}, {"time", "ms"}, {"loss"}, {"gradient norm"}});
+  std::vector<Column> columns = {{"step", "", Align::left}, {"time", "ms"}};
+  if (!profile.alone) columns.insert(columns.end(), {{"loss"}, {"gradient norm"}});
+  Table table(std::move(columns));
   for (std::size_t i = 0; i < profile.steps.size(); ++i) {
     const ProfiledStep& step = profile.steps[i];
     const bool warmup = static_cast<int>(i) < profile.warmup_steps;
-    table.add_row(
-        {fmt::format("{}{}", i, warmup ? " (warm-up)" : ""), exact_milliseconds(step.time),
-         fmt::format("{:.6f}", step.loss),
-         step.gradient_norm == 0 ? "overflow" : fmt::format("{:.6f}", step.gradient_norm)});
+    std::vector<std::string> row = {fmt::format("{}{}", i, warmup ? " (warm-up)" : ""),
+                                    exact_milliseconds(step.time)};
+    if (!profile.alone) {
+      row.push_back(outcome(step.loss));
+      row.push_back(step.gradient_norm == 0 ? "overflow" : outcome(step.gradient_norm));
+    }
+    table.add_row(std::move(row));
   }
   return table.render(style);
 }
@@ -202,10 +212,10 @@ std::string step_line(const Profile& profile) {
   if (measured == Seconds(0)) return "No step was measured.\n";
   // The host is not the device whose peak the scenario has.
   const bool on_host = profile.backend == name_of(BackendKind::cpu);
-  return fmt::format("Step: {} measured, {} predicted ({} %){}.\n", with_unit(measured),
-                     with_unit(profile.predicted_step_time),
-                     error_of(profile.predicted_step_time, measured),
-                     on_host ? "" : fmt::format(", MFU {:.1f} %", 100 * profile.mfu));
+  return fmt::format(
+      "Step: {} measured, {} predicted ({} %){}.\n", with_unit(measured),
+      with_unit(profile.predicted_step_time), error_of(profile.predicted_step_time, measured),
+      on_host || !profile.mfu ? "" : fmt::format(", MFU {:.1f} %", 100 * *profile.mfu));
 }
 
 }  // namespace

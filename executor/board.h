@@ -53,8 +53,9 @@ struct BoardHead {
 };
 
 struct StepRecord {
-  double loss = 0, gradient_norm = 0;  // norm 0: the gradient overflowed, the step was left out
-  double time = 0;                     // s
+  // Norm 0: the gradient overflowed, the step was left out. Of a rank alone no numbers.
+  double loss = 0, gradient_norm = 0;
+  double time = 0;  // s
 };
 struct OperationRecord {
   double begin = 0, end = 0;  // s, of the last step

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <thread>
 #include <utility>
@@ -86,6 +87,9 @@ class PublishedProgress {
   std::jthread thread_;
 };
 
+// Loss and gradient norm of a rank alone: what its peers would have sent was never there.
+constexpr double kMeansNothing = std::numeric_limits<double>::quiet_NaN();
+
 // Whether a step whose gradient overflows is taken all the same (executor/loss_scale.h).
 bool may_overflow(const Setting& setting) {
   return scales_loss(setting) && !setting.plan.optimizer_barrier;
@@ -160,6 +164,7 @@ class RankRun {
   void note(int number, const StepOutcome& outcome, double loss) {
     StepRecord& record = board_.steps()[number];
     record = {loss, outcome.skipped ? 0 : std::sqrt(outcome.squared_norm), outcome.time.value()};
+    if (plan_.alone >= 0) record.loss = record.gradient_norm = kMeansNothing;
     OperationRecord* operations = board_.operations();
     for (std::size_t i = 0; i < outcome.operations.size(); ++i) {
       const OperationTimes& times = outcome.operations[i];

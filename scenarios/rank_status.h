@@ -23,7 +23,7 @@ struct RankStatus {
   std::string at;                          // what the operation does
   std::string call;                        // that it waits in; empty: it computes
   Seconds step_time;                       // of the last step that is done; 0: none
-  double loss = 0;                         // of that step
+  double loss = 0;                         // of that step; no number: of a rank alone
   Bytes peak_memory;
 
   bool operator==(const RankStatus&) const = default;

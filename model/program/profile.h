@@ -15,8 +15,8 @@ namespace trainyard {
 
 struct ProfiledStep {
   Seconds time;  // of the slowest rank
-  double loss = 0;
-  double gradient_norm = 0;
+  // Nothing: of a rank alone, whose peers would have sent other numbers.
+  std::optional<double> loss, gradient_norm;
 };
 
 // Of a rank's last step: what lies between the operations of one of its streams.
@@ -60,11 +60,14 @@ struct Profile {
   bool same_batch = false;  // every step saw the first one
   std::string tokens;       // file; empty: by the seed
   std::string scaled_down;  // what is less than in the scenario; empty: nothing
+  bool alone = false;       // its one rank ran without its peers, local copies in their place
   std::optional<PlanRequest> plan;
   int warmup_steps = 0;  // the first of `steps`
   std::vector<ProfiledStep> steps;
   Seconds predicted_step_time;
-  double mfu = 0;  // of the measured steps, by the FLOP and the peak that the cost model counts
+  // Of the measured steps, by the FLOP and the peak that the cost model counts; nothing: none was
+  // measured, or of a rank alone, which does not wait as ranks of a run do.
+  std::optional<double> mfu;
   std::vector<ProfiledRank> ranks;
   std::vector<ProfiledOperation> operations;
   std::string failure;  // why the run ended early; empty: it did not

@@ -16,10 +16,12 @@ const Section<ProfiledStep>& profiled_step_section() {
           quantity("time", &S::time,
                    "from its first operation to the end of its last, on the "
                    "slowest rank"),
-          number("loss", &S::loss, "mean over the global batch", kAnyPositive),
+          number("loss", &S::loss, "mean over the global batch", kAnyPositive)
+              .absent("of a rank alone there is none"),
           number("gradient_norm", &S::gradient_norm,
                  "before clipping; 0: it overflowed in fp16, and the step was left out",
-                 kAnyPositive),
+                 kAnyPositive)
+              .absent("of a rank alone there is none"),
       });
   return section;
 }
@@ -107,6 +109,9 @@ const Section<Profile>& profile_section() {
           text("tokens", &P::tokens, "the file that they are from").absent("by the seed"),
           text("scaled_down", &P::scaled_down, "what was run with less of than the scenario has")
               .absent("nothing"),
+          flag("alone", &P::alone,
+               "whether the one rank in `ranks` ran without its peers, local copies of as many "
+               "bytes in their place; what is predicted is that, too"),
           object<plan_section>("plan", &P::plan, "that was run, with nothing left to be chosen")
               .absent("not said"),
           count("warmup_steps", &P::warmup_steps, "the first of `steps`, not counted in any mean",
@@ -115,7 +120,8 @@ const Section<Profile>& profile_section() {
           quantity("predicted_step_time", &P::predicted_step_time, "by the simulation"),
           number("mfu", &P::mfu,
                  "model FLOP a second of the measured steps over the peak of the scenario's device",
-                 {.least = 0, .most = 1e3}),
+                 {.least = 0, .most = 1e3})
+              .absent("nothing was measured, or a rank alone"),
           objects<profiled_rank_section>("ranks", &P::ranks, "those that started"),
           objects<profiled_operation_section>("operations", &P::operations,
                                               "by the time that they took"),

@@ -113,6 +113,49 @@ TEST(RunProfile, HasNoOperationsOfStagesThatWereNotRun) {
   for (const ProfiledOperation& of : profile->operations) EXPECT_EQ(of.stage, 1) << of.operation;
 }
 
+// Its peers never sent anything: loss, gradient norm and MFU mean nothing, and are not said.
+TEST(RunProfile, OfARankAloneHasTimesAndNoNumbers) {
+  const fs::path file = scratch_folder() / "p.json";
+  const Ran ran = run_trainyard(fmt::format(
+      "run {} --alone --rank 3 --steps 2 --watch -o {}",
+      tiny_scenario(R"("tensor_parallel": 2, "pipeline_parallel": 2)", 4), file.string()));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("tiny, rank 3 alone"), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find(" predicted ("), std::string::npos) << ran.out;
+  const std::string text = read_text(file);
+  for (const char* meaningless : {"loss", "gradient norm", "gradient_norm", "mfu", "nan"}) {
+    EXPECT_EQ(ran.out.find(meaningless), std::string::npos) << meaningless;
+    EXPECT_EQ(text.find(fmt::format("\"{}\"", meaningless)), std::string::npos) << meaningless;
+  }
+  EXPECT_NE(ran.err.find(R"("steps_done":3,)"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find(R"("loss":null)"), std::string::npos) << ran.err;
+  const auto profile = read_profile(file);
+  ASSERT_TRUE(profile);
+  EXPECT_TRUE(profile->alone);
+  ASSERT_EQ(profile->steps.size(), 3U);
+  EXPECT_GT(profile->steps.back().time, Seconds(0));
+  EXPECT_FALSE(profile->steps.back().loss || profile->steps.back().gradient_norm);
+}
+
+// What is predicted is the rank alone too: without the bubble of the pipeline.
+TEST(RunProfile, PredictsOfARankAloneWhatDoesNotWaitForOthers) {
+  const auto predicted = [](const char* how) {
+    const fs::path file = scratch_folder() / "p.json";
+    const Ran ran = run_trainyard(fmt::format("run {} {} --steps 1 -o {}",
+                                              tiny_scenario(R"("pipeline_parallel": 2)", 2), how,
+                                              file.string()));
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    const auto profile = read_profile(file);
+    return profile ? profile->predicted_step_time : Seconds(0);
+  };
+  const Seconds together = predicted("");
+  for (const char* how : {"--alone --rank 0", "--alone --rank 1"}) {
+    const Seconds alone = predicted(how);
+    EXPECT_GT(alone, Seconds(0)) << how;
+    EXPECT_LT(alone, together) << how;
+  }
+}
+
 // The scenario and this make the run again.
 TEST(RunProfile, SaysWhatTheRunWasToldBesideTheScenario) {
   const fs::path tokens = write_scratch("tokens.bin", std::string("\5\0\7\0", 4));

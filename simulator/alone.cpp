@@ -1,0 +1,81 @@
+#include "simulator/alone.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "model/program/rank_layout.h"
+#include "simulator/simulate.h"
+
+namespace trainyard {
+namespace {
+
+// What a copy in the place of the message reads and writes; `members` of the operation's group.
+Bytes copied_bytes(const Operation& operation, double members) {
+  const Bytes message = operation.message;
+  switch (operation.kind) {
+    case OperationKind::all_reduce:
+      return 4 * message;  // out of the tensor and back
+    case OperationKind::reduce_scatter:
+      return 2 * message / members;  // this rank's part
+    case OperationKind::all_gather:
+      return 2 * (message + message / members);  // its part, and that for every member
+    case OperationKind::receive:
+      return message;  // is filled
+    default:
+      return 2 * message;
+  }
+}
+
+// At the whole bandwidth: that of a calibrated device is what its copies have.
+Seconds copy_time(const Device& device, Bytes bytes) {
+  return bytes / device.memory_bandwidth + device.rates.launch;
+}
+
+// A rank that waits for nobody receives where it sends: between its kernels, unless the stack
+// sends beside them.
+Stream stream_alone(const Task& task, const Plan& plan) {
+  const bool among_kernels = task.kind == TaskKind::receive && !plan.overlap.pipeline;
+  return among_kernels ? Stream::compute : task.stream;
+}
+
+void replace_peers(const PreparedJob& job, const Plan& plan, StepGraph& step, int stage) {
+  const RankLayout layout(plan, job.job.model.kv_heads);
+  const auto own = static_cast<std::size_t>(stage);
+  for (std::size_t i = 0; i < step.graph.lists[own].tasks.size(); ++i) {
+    Task& task = step.graph.lists[own].tasks[i];
+    if (task.kind == TaskKind::compute || task.kind == TaskKind::copy) continue;
+    const Operation& operation = *step.tasks[own][i].issued.operation;
+    const bool in_a_group = operation.group != Group::none;
+    const int members = in_a_group ? layout.members(operation.group, 0).size() : 1;
+    const Bytes bytes = copied_bytes(operation, members);
+    task = {.kind = TaskKind::copy,
+            .stream = stream_alone(task, plan),
+            .duration = to_picoseconds(copy_time(job.job.cluster.device, bytes))};
+  }
+}
+
+}  // namespace
+
+Expected<AloneStep> simulate_alone(const PreparedJob& job, const Plan& plan, int stage) {
+  PreparedJob lone = job;
+  lone.job.training.stack.rank_spread = 0;
+  auto made = step_graph(lone, plan, true);
+  if (!made) return tl::unexpected(made.error());
+  AloneStep out{*std::move(made), {}, {}};
+  replace_peers(lone, plan, out.step, stage);
+  for (std::size_t i = 0; i < out.step.graph.lists.size(); ++i) {
+    if (i == static_cast<std::size_t>(stage)) continue;
+    out.step.graph.lists[i] = {};
+    out.step.tasks[i].clear();
+  }
+  out.step.graph.ranks = {{.list = stage, .groups = {}}};
+  out.step.graph.groups.clear();
+  out.step.graph.copies.clear();
+  auto timeline = simulate(out.step.graph);
+  if (!timeline) return tl::unexpected(timeline.error());
+  out.timeline = *std::move(timeline);
+  out.step_time = to_seconds(out.timeline.makespan) + job.job.training.stack.step_overhead;
+  return out;
+}
+
+}  // namespace trainyard
