@@ -25,7 +25,7 @@ static_assert(kTokens.size() * kHeads.size() >= kLeastAttentionSamples);  // of 
 constexpr int kTrafficSizes = 9;  // from 16 Ki elements, four times as many each
 // Of products one after the other, until the device's clock has come down to what its power allows.
 constexpr Seconds kSustained(5);
-constexpr double kSustainedShare = 0.1;  // of the budget, at most
+constexpr double kSustainedShare = 0.1;  // of the budget, at most, and of the progress
 constexpr std::int64_t kCopied = std::int64_t{1} << 28;
 constexpr std::int64_t kBrought = std::int64_t{1} << 28;  // bytes, from the host
 
@@ -108,6 +108,8 @@ class DeviceMeasurement {
     while (seconds_since(start) < sustained_.value() && !limits_.interrupted() &&
            clock_.status().ok()) {
       times.push_back(clock_.run_of([&] { product.multiply(); }, kInARow));
+      const double part = std::min(1.0, Seconds(seconds_since(start)) / sustained_);
+      limits_.progress(1 - kSustainedShare + kSustainedShare * part);
     }
     if (times.empty()) return;
     times.erase(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
@@ -120,7 +122,7 @@ class DeviceMeasurement {
   void add(const Measure& measure) {
     if (limits_.interrupted() || !clock_.status().ok()) return;
     measure();
-    limits_.progress(++done_ / all_);
+    limits_.progress((1 - kSustainedShare) * ++done_ / all_);
   }
 
   template <typename Work>
