@@ -115,17 +115,12 @@ Operation permutation(const NetworkUnit& unit, OperationKind kind) {
   return {.kind = kind, .part = OperatorKind::permutation, .dtype = unit.lowering().dtype};
 }
 
-// What leaves a rank: the copies of its tokens, as many as the most loaded expert lets through, and
-// of those that go to one rank one where the stack sends no more.
-double sent_elements(const Lowering& lowering) {
+// The copies of a rank's tokens, as many as the most loaded expert lets through.
+double dispatched_elements(const Lowering& lowering) {
   const Plan& plan = lowering.plan;
-  const double copies = lowering.model.experts_per_token;
-  const double ranks = plan.expert_parallel;
   const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  const double share =
-      lowering.training.stack.deduplicated_dispatch ? distinct_share(ranks, copies) : 1;
-  return static_cast<double>(lowering.local_tokens) * copies * lowering.model.hidden_size * load *
-         share;
+  return static_cast<double>(lowering.local_tokens) * lowering.model.experts_per_token *
+         lowering.model.hidden_size * load;
 }
 
 struct Exchange {
@@ -134,18 +129,27 @@ struct Exchange {
   double element_bytes = 2;
 };
 
+// Of the copies that go to one rank a stack may send one, which is copied there again: those that
+// share an expert gather every row of it.
+double message_elements(const Lowering& lowering, Group group) {
+  const Plan& plan = lowering.plan;
+  const double copies = dispatched_elements(lowering);
+  if (group == Group::expert_tensor) return copies * plan.expert_tensor_parallel;
+  if (!lowering.training.stack.deduplicated_dispatch) return copies;
+  return copies * distinct_share(plan.expert_parallel, lowering.model.experts_per_token);
+}
+
 void append_exchange(NetworkUnit& unit, Phase phase, const Exchange& exchange,
                      std::vector<Operand> operands) {
   const Lowering& lowering = unit.lowering();
-  const int gathered =
-      exchange.group == Group::expert_tensor ? lowering.plan.expert_tensor_parallel : 1;
-  unit.add(phase, {.kind = exchange.kind,
-                   .stream = lowering.plan.overlap.expert_parallel ? ProgramStream::expert_parallel
-                                                                   : ProgramStream::compute,
-                   .dtype = exchange.element_bytes == 1 ? Dtype::fp8 : lowering.dtype,
-                   .group = exchange.group,
-                   .message = Bytes(sent_elements(lowering) * exchange.element_bytes * gathered),
-                   .operands = std::move(operands)});
+  unit.add(phase,
+           {.kind = exchange.kind,
+            .stream = lowering.plan.overlap.expert_parallel ? ProgramStream::expert_parallel
+                                                            : ProgramStream::compute,
+            .dtype = exchange.element_bytes == 1 ? Dtype::fp8 : lowering.dtype,
+            .group = exchange.group,
+            .message = Bytes(message_elements(lowering, exchange.group) * exchange.element_bytes),
+            .operands = std::move(operands)});
 }
 
 // Rows of tokens with a number for each.

@@ -24,6 +24,8 @@
 namespace trainyard {
 namespace {
 
+using namespace literals;
+
 PreparedJob job_of(Transformer model) {
   PreparedJob job = llama_8b_on_h100(2, 32);
   model.layers = 8;
@@ -99,6 +101,7 @@ std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision
     PreparedJob job = jobs[random() % jobs.size()];
     if (low_precision) job = in_low_precision(std::move(job), random);
     job.job.training.stack.copies_sharded_sequences = cases.size() % 2 == 1;
+    job.job.training.stack.deduplicated_dispatch = cases.size() % 3 > 0;
     const PlanRequest request = random_request(random, job.job.model);
     const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
     if (!plan) continue;
@@ -304,6 +307,44 @@ TEST(ProgramAccounts, BytesOnTheWireAreThoseOfTheTraffic) {
     expect_close(found.expert.value(), expected.expert.value(), c.name + "expert");
     expect_close(found.data.value(), expected.data.value(), c.name + "data");
   }
+}
+
+// Those that share an expert gather the dispatched tokens and scatter the sums of what they make of
+// them (handbook §4): each row that there is, however few of them a token's dispatch carried.
+TEST(ProgramAccounts, ExpertTensorCollectivesMoveEveryRow) {
+  int collectives = 0;
+  for (const Case& c : cases()) {
+    for_each_operation(c, [&](const IssuedOperation& issued) {
+      const Operation& op = *issued.operation;
+      const bool inside = op.phase == Phase::forward || op.phase == Phase::input_gradient;
+      if (op.group != Group::expert_tensor || !inside) return;
+      Bytes whole;
+      for (const Operand& operand : op.operands) {
+        const auto& buffer = c.program.buffers[static_cast<std::size_t>(operand.buffer)];
+        if (buffer.columns == c.job.job.model.hidden_size) whole = std::max(whole, buffer.bytes());
+      }
+      expect_close(op.message.value(), whole.value(), c.name + "rows");
+      ++collectives;
+    });
+  }
+  EXPECT_GT(collectives, 100);
+}
+
+// Mixtral's 4,096 tokens go to 2 experts each; two ranks share an expert: 2 · 4,096 · 2 rows of
+// 4,096 elements in 16 bits, in each of the four collectives of a layer.
+TEST(ProgramAccounts, ExpertTensorCollectivesOfMixtralMove128MiB) {
+  PreparedJob job = job_of(mixtral_8x7b());
+  job.job.training.stack.deduplicated_dispatch = true;
+  const Plan plan = legal_plan(job, {.expert_parallel = 2, .expert_tensor_parallel = 2});
+  const auto program = lower(job.job.model, job.job.training, plan);
+  ASSERT_TRUE(program);
+  int collectives = 0;
+  for_each_operation({job, plan, *program, ""}, [&](const IssuedOperation& issued) {
+    if (issued.operation->group != Group::expert_tensor) return;
+    EXPECT_EQ(issued.operation->message, 128.0_MiB);
+    ++collectives;
+  });
+  EXPECT_EQ(collectives, 4 * 8 * plan.microbatches);
 }
 
 // What PyTorch copies for sequences that are sharded in the second dimension is what was gathered
