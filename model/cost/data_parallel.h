@@ -65,6 +65,14 @@ ParameterTraffic parameter_traffic(const PreparedJob& job, const Plan& plan, con
 Seconds data_parallel_traffic(const PreparedJob& job, const Plan& plan, const PlanLinks& links,
                               const StageParameters& stage);
 
+// Of an optimizer that works on whole matrices (Muon), the products of one layer's: what a rank
+// does of its dense matrices and of its routed experts, shared out among the ranks that hold a part
+// of them (Liu et al. 2025, Distributed Muon). The gathering of the matrices is not counted.
+struct OrthogonalisationTime {
+  Seconds dense, experts;
+};
+OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, LayerKind kind);
+
 // Gradient norm, clipping, update of this rank's shard; where the optimizer is offloaded, the
 // host's.
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage);

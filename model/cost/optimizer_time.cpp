@@ -12,26 +12,19 @@ double step_bytes(const Training& training) {
   return gradient + update_bytes(training.optimizer, training.precision, gradient);
 }
 
-// Newton–Schulz iterations on whole matrices, shared out among the ranks that hold a part of them
-// (Liu et al. 2025, Distributed Muon); the gathering of the matrices is not counted.
+// Of the stage's layers.
 Seconds orthogonalisation_time(const PreparedJob& job, const Plan& plan,
                                const StageParameters& stage) {
-  const Training& training = job.job.training;
-  if (training.optimizer.orthogonalisation_steps == 0) return Seconds(0);
-  const double dense_ranks = plan.tensor_parallel * dense_divisors(plan).optimizer;
-  const double expert_ranks =
-      plan.expert_parallel * plan.expert_tensor_parallel * expert_divisors(plan).optimizer;
-  Flops flop;
+  Seconds time;
+  if (job.job.training.optimizer.orthogonalisation_steps == 0) return time;
   for (int kind = 0; kind < kLayerKinds; ++kind) {
     const int layers = stage.kinds[static_cast<std::size_t>(kind)];
     if (layers == 0) continue;
-    const Transformer& model = job.job.model;
-    const UpdateFlop each = update_flop(training.optimizer, model, layer_kind_at(model, kind));
-    flop += Flops(layers * (each.dense / dense_ranks + each.experts / expert_ranks));
+    const OrthogonalisationTime each =
+        orthogonalisation_time(job.job, plan, layer_kind_at(job.job.model, kind));
+    time += layers * (each.dense + each.experts);
   }
-  const Device& device = job.job.cluster.device;
-  return flop / (device.rates.of(training.precision.head_gemm).per_multiprocessor *
-                 (device.multiprocessors * device.rates.sustained_clock));
+  return time;
 }
 
 Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parameters) {
@@ -40,6 +33,17 @@ Seconds host_update_time(const PreparedJob& job, const Plan& plan, double parame
 }
 
 }  // namespace
+
+OrthogonalisationTime orthogonalisation_time(const Job& job, const Plan& plan, LayerKind kind) {
+  const double dense_ranks = plan.tensor_parallel * dense_divisors(plan).optimizer;
+  const double expert_ranks =
+      plan.expert_parallel * plan.expert_tensor_parallel * expert_divisors(plan).optimizer;
+  const UpdateFlop flop = update_flop(job.training.optimizer, job.model, kind);
+  const Device& device = job.cluster.device;
+  const FlopsPerSecond rate = device.rates.of(job.training.precision.head_gemm).per_multiprocessor *
+                              (device.multiprocessors * device.rates.sustained_clock);
+  return {Flops(flop.dense / dense_ranks) / rate, Flops(flop.experts / expert_ranks) / rate};
+}
 
 Seconds optimizer_time(const PreparedJob& job, const Plan& plan, const StageParameters& stage) {
   const double parameters = stage.dense / dense_divisors(plan).optimizer +

@@ -1,6 +1,7 @@
 #include "model/program/price.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "model/cost/compute.h"
 #include "model/cost/offload.h"
@@ -41,12 +42,20 @@ double gradient_elements(const Program& program, const Operation& operation) {
   return elements;
 }
 
-// Handbook §4: the norm reads the gradient; the update reads it again. Of an optimizer that works
-// on whole matrices (Muon) that traffic is all that is priced here.
+// Handbook §4: the norm reads the gradient; the update reads it again.
 double bytes_per_parameter(const Training& training, OperationKind kind) {
   const double gradient = training.stack.gradient_bytes;
   if (kind == OperationKind::sum_of_squares) return gradient;
   return update_bytes(training.optimizer, training.precision, gradient);
+}
+
+enum class Updated : std::uint8_t { end_of_network, dense_of_layer, experts_of_layer };
+
+// Of one layer each has states of its own.
+Updated updated_by(const Program& program, const Operation& update) {
+  const auto& gradient = program.buffers[static_cast<std::size_t>(update.operands.front().buffer)];
+  if (gradient.scope != Scope::layer) return Updated::end_of_network;
+  return gradient.cut.experts > 0 ? Updated::experts_of_layer : Updated::dense_of_layer;
 }
 
 BytesPerSecond update_rate(const Cluster& cluster, const Plan& plan) {
@@ -112,6 +121,7 @@ OperationPrices::OperationPrices(const PreparedJob& job, const Plan& plan)
     if (index == kMtpKind && j.model.mtp_layers == 0) continue;
     const LayerKind kind = layer_kind_at(j.model, index);
     if (kind.moe && j.model.experts == 0) continue;
+    orthogonalisation_[static_cast<std::size_t>(index)] = orthogonalisation_time(j, plan, kind);
     add(layer_operators(j.model, j.training, shard, kind), kind, true);
   }
   add(embedding_operators(j.model, j.training, shard), {}, false);
@@ -138,13 +148,30 @@ Seconds OperationPrices::kernel_time(const Priced& priced, const Operation& oper
   return cast_by_another ? all : all - casts;
 }
 
+Seconds OperationPrices::update_time(const Program& program, const Block& block,
+                                     const Operation& update) const {
+  const double elements = gradient_elements(program, update);
+  const Bytes moved(elements * bytes_per_parameter(job_.job.training, update.kind));
+  const Seconds time = moved / updates_at_;
+  if (update.kind == OperationKind::sum_of_squares) return time;
+  const OrthogonalisationTime& products =
+      orthogonalisation_[static_cast<std::size_t>(index_of(block.kind))];
+  switch (updated_by(program, update)) {
+    case Updated::dense_of_layer:
+      return time + products.dense;
+    case Updated::experts_of_layer:
+      return time + products.experts;
+    case Updated::end_of_network:
+      break;
+  }
+  return time;
+}
+
 Seconds OperationPrices::of(const Program& program, const Block& block,
                             const Operation& operation) const {
-  const Training& training = job_.job.training;
   if (operation.kind == OperationKind::sum_of_squares ||
       operation.kind == OperationKind::optimizer_step) {
-    const double elements = gradient_elements(program, operation);
-    return Bytes(elements * bytes_per_parameter(training, operation.kind)) / updates_at_;
+    return update_time(program, block, operation);
   }
   if (operation.kind == OperationKind::copy) {
     return operation.message / bandwidth_to(job_.job.cluster, place_of(program, operation));

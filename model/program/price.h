@@ -4,9 +4,11 @@
 // of its calls.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "model/cost/compute.h"
+#include "model/cost/data_parallel.h"
 #include "model/job.h"
 #include "model/plan/plan.h"
 #include "model/program/program.h"
@@ -21,7 +23,8 @@ class OperationPrices {
 
   // Kernel time on this rank; 0 for communication, whose time is the network's. The norm and the
   // update of the optimizer read and write each parameter of the rank's part once, in the memory
-  // that has the states. Copies take what the link to the host takes.
+  // that has the states; the update of a layer's whole matrices (Muon) has its products beside
+  // that. Copies take what the link to the host takes.
   Seconds of(const Program& program, const Block& block, const Operation& operation) const;
 
  private:
@@ -34,9 +37,11 @@ class OperationPrices {
   };
   const Priced* find(LayerKind kind, OperatorKind part) const;
   static Seconds kernel_time(const Priced& priced, const Operation& operation);
+  Seconds update_time(const Program& program, const Block& block, const Operation& update) const;
 
   const PreparedJob& job_;
   BytesPerSecond updates_at_;
+  std::array<OrthogonalisationTime, kLayerKinds> orthogonalisation_{};
   std::vector<Priced> priced_;
 };
 

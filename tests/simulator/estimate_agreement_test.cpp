@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/cost/estimate.h"
 #include "simulator/step.h"
+#include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
 
@@ -66,6 +69,50 @@ TEST(EstimateAgreement, OfExpertsThatSeveralRanksShare) {
           << what;
       EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.03) << what;
     }
+  }
+}
+
+// ---- An optimizer that works on whole matrices --------------------------------------------------
+
+PreparedJob with_optimizer(PreparedJob job, std::string_view name) {
+  job.job.training.optimizer = *find_optimizer(name);
+  return prepare(job.job);
+}
+
+PlanRequest sharded(int zero_stage, PlanRequest request) {
+  request.zero_stage = zero_stage;
+  return request;
+}
+
+TEST(EstimateAgreement, OfTheUpdateOfWholeMatrices) {
+  for (const int zero : {0, 1, 3}) {
+    for (const auto& [job, request] :
+         {std::pair{llama_8b_on_h100(1, 16), PlanRequest{.tensor_parallel = 2}},
+          std::pair{llama_8b_on_h100(1, 16), PlanRequest{.pipeline_parallel = 2}},
+          std::pair{mixtral_job(true), of_experts(4, 2)}}) {
+      const Roads roads = both_roads(with_optimizer(job, "muon"), sharded(zero, request));
+      EXPECT_NEAR(roads.played.breakdown.optimizer / roads.estimated.breakdown.optimizer, 1, 0.02)
+          << zero;
+      EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.03) << zero;
+    }
+  }
+}
+
+// A layer of Llama-8B (h 4096, f 14336, keys 1024 wide) takes 2·6h³ for Q and O,
+// 2·(4·1024²·h + 2·1024³) for K and V and 3·(4h²f + 2h³) for the MLP, five times (Jordan et al.
+// 2024); two ranks share 32 layers at 100 TFLOP/s. Lion moves the same bytes.
+TEST(EstimateAgreement, OfMuonIsOnNewtonSchulzByHand) {
+  PreparedJob job = llama_8b_on_h100(1, 16);
+  job.job.cluster.device = ideal_device();
+  const PlanRequest request = sharded(0, {.tensor_parallel = 2});
+  const Roads muon = both_roads(with_optimizer(job, "muon"), request);
+  const Roads lion = both_roads(with_optimizer(job, "lion"), request);
+  const double layer = 2 * 4.12317e11 + 2 * 1.93274e10 + 3 * 1.09951e12;
+  const Seconds products(32 * 5 * layer / 2 / 100e12);
+  for (const Estimate Roads::*road : {&Roads::estimated, &Roads::played}) {
+    const Seconds more = (muon.*road).breakdown.optimizer - (lion.*road).breakdown.optimizer;
+    EXPECT_NEAR(more / products, 1, 1e-4);
+    EXPECT_NEAR(((muon.*road).step_time - (lion.*road).step_time) / products, 1, 1e-4);
   }
 }
 

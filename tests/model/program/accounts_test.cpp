@@ -210,6 +210,66 @@ TEST(ProgramAccounts, ALayerCostsWhatItsOperatorsCost) {
   }
 }
 
+// ---- The update -----------------------------------------------------------------------------
+
+// Of a stage's rank, what Muon takes over Lion, which moves the same bytes; by the program and by
+// the estimate.
+struct MuonOverLion {
+  Seconds priced, expected;
+};
+
+MuonOverLion muon_over_lion(const Case& c, int stage) {
+  std::vector<StageParameters> stages;
+  stage_parameters(c.job, c.plan, stages);
+  const auto with = [&](std::string_view optimizer) {
+    PreparedJob job = c.job;
+    job.job.training.optimizer = *find_optimizer(optimizer);
+    const OperationPrices prices(job, c.plan);
+    MuonOverLion time;
+    for (const IssuedOperation issued : operations_of(c.program, stage)) {
+      if (issued.operation->kind != OperationKind::optimizer_step) continue;
+      time.priced += prices.of(c.program, *issued.block, *issued.operation);
+    }
+    time.expected = optimizer_time(job, c.plan, stages[static_cast<std::size_t>(stage)]);
+    return time;
+  };
+  const MuonOverLion muon = with("muon"), lion = with("lion");
+  return {muon.priced - lion.priced, muon.expected - lion.expected};
+}
+
+TEST(ProgramAccounts, UpdatesOfWholeMatricesHaveTheProductsOfTheEstimate) {
+  for (const Case& c : cases()) {
+    for (int stage = 0; stage < c.plan.pipeline_parallel; ++stage) {
+      const MuonOverLion time = muon_over_lion(c, stage);
+      EXPECT_GT(time.priced, Seconds(0)) << c.name;
+      expect_close(time.priced.value(), time.expected.value(), c.name + "products");
+    }
+  }
+}
+
+TEST(ProgramAccounts, UpdatesOfStatesOutsideTheDeviceHaveTheirProductsToo) {
+  constexpr OffloadTarget kHost = OffloadTarget::host;
+  int plans = 0;
+  for (const Offload& offload :
+       {Offload{.optimizer = kHost}, Offload{.gradients = kHost}, Offload{.parameters = kHost},
+        Offload{.parameters = kHost, .gradients = kHost, .optimizer = kHost}}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      const PlanRequest request{
+          .tensor_parallel = 2, .expert_parallel = 2, .zero_stage = zero, .offload = offload};
+      const PreparedJob job = job_of(mixtral_8x7b());
+      const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
+      if (!plan) continue;
+      const auto program = lower(job.job.model, job.job.training, *plan);
+      ASSERT_TRUE(program);
+      const MuonOverLion time = muon_over_lion({job, *plan, *program, ""}, 0);
+      EXPECT_GT(time.priced, Seconds(0));
+      expect_close(time.priced.value(), time.expected.value(), fmt::format("zero {}", zero));
+      ++plans;
+    }
+  }
+  EXPECT_GE(plans, 12);
+}
+
 // ---- Bytes on the wire: rings without latency at one byte a second --------------------------
 
 const GroupLinks* links_of(const PlanLinks& links, Group group) {
