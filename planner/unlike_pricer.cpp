@@ -166,6 +166,7 @@ PipelinePricer::Crossing::Side PipelinePricer::side_of(std::size_t group, std::s
                     .inside = bandwidth,
                     .inside_pair = bandwidth,
                     .across = bandwidth,
+                    .passing = bandwidth,
                     .across_all_to_all = bandwidth,
                     .across_latency = latency};
   const Seconds far = pipeline_sends(own, plan, links).between;

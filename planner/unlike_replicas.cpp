@@ -149,6 +149,7 @@ PlanLinks across_all(const GroupedJob& job, const PreparedJob& prepared, const P
                     .inside = least.bandwidth,
                     .inside_pair = least.bandwidth,
                     .across = least.bandwidth,
+                    .passing = least.bandwidth,
                     .across_all_to_all = least.bandwidth,
                     .across_latency = least.latency};
   return links;

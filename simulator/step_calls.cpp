@@ -14,9 +14,7 @@ namespace {
 bool always(const GroupLinks& /*links*/) { return true; }
 
 Seconds pass_on_time(const GroupLinks& links, Bytes message) {
-  const bool inside = links.domains == 1;
-  return (inside ? links.inside_latency : links.across_latency) +
-         message / (inside ? links.inside_pair : links.across);
+  return find_collective_algorithm(CollectiveOperation::send, "direct")->time(links, message);
 }
 
 TransferRounds pass_on_rounds(const GroupLinks& links, Bytes message) {

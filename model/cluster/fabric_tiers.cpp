@@ -86,6 +86,21 @@ BytesPerSecond device_limit(const Cluster& cluster, const FabricTiers& tiers) {
              : BytesPerSecond(std::numeric_limits<double>::infinity());
 }
 
+// NICs hang on devices in blocks; where these are not alike, the fewest NICs on the most devices.
+DeviceNics device_nics(const Cluster& cluster) {
+  const int devices = cluster.devices_per_node;
+  const int nics = cluster.inter.nics_per_node;
+  const BytesPerSecond nic = cluster.inter.bandwidth * cluster.inter.efficiency;
+  if (nics == 0) return {};
+  if (cluster.intra.kind == IntraNodeKind::pcie) {
+    const BytesPerSecond own = cluster.intra.bandwidth * cluster.inter.efficiency;
+    return {devices, nics * nic / devices, std::min(own, nics * nic)};
+  }
+  if (nics >= devices) return {1, nics / devices * nic, nics / devices * nic};
+  const int sharing = (devices + nics - 1) / nics;
+  return {devices % nics == 0 ? sharing : 1, nic / sharing, nic};
+}
+
 // All but what the graph of the cluster tells.
 FabricTiers tiers_without_links(const Cluster& cluster) {
   FabricTiers tiers;
@@ -93,6 +108,7 @@ FabricTiers tiers_without_links(const Cluster& cluster) {
   tiers.inside_latency = cluster.intra.latency;
   tiers.small_latency = cluster.inter.small_latency;
   tiers.small_share = cluster.inter.small_share;
+  tiers.nics = device_nics(cluster);
   tiers.rails = cluster.inter.kind == InterNodeKind::rail;
   return tiers;
 }

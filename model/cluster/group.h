@@ -43,6 +43,9 @@ struct GroupLinks {
   Seconds inside_latency;            // α of a step inside the domain
   BytesPerSecond across;             // per member: its share of what a ring in rank order has
                                      // between two domains; the ring itself has r·across
+  BytesPerSecond passing;            // of a message to the next member in another domain, when all
+                                     // pass one on: a domain has one sender of each group, over
+                                     // its own NICs
   BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
   Seconds across_latency;            // α of a step between domains
   Seconds small_latency;             // … by the protocol for small messages, where there is one:

@@ -19,6 +19,14 @@ bool is_narrow(const Tier& tier, const Tier& domain) {
   return tier.way_out < (1 - kLastBits) * domain.way_out;
 }
 
+// What a subtree lets pass of messages that members send to the next ones, each over its own NICs:
+// as much as of a ring, but that on rails those of other members stay idle.
+BytesPerSecond passed_out(const FabricTiers& tiers, const Tier& tier, const GroupLinks& links,
+                          int below, int on_nics) {
+  const double used = tiers.rails ? static_cast<double>(on_nics) / links.ranks_per_domain : 1;
+  return used * below * tier.way_out;
+}
+
 }  // namespace
 
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
@@ -35,11 +43,14 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
 
   BytesPerSecond ring(std::numeric_limits<double>::infinity());
   BytesPerSecond all_to_all = ring;
+  const int on_nics = members_within(group, tiers.nics.ranks);
+  BytesPerSecond passing = std::min(tiers.nics.alone, on_nics * tiers.nics.way_out);
   bool narrow = false;
   for (const Tier& tier : tiers.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == size) break;
     ring = std::min(ring, below * tier.way_out);
+    passing = std::min(passing, passed_out(tiers, tier, links, below, on_nics));
     all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
     links.across_latency = tier.latency;
     narrow = narrow || is_narrow(tier, tiers.tiers.front());
@@ -48,9 +59,11 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   if (tiers.routed != nullptr && members < size) {
     routed = &tiers.routed->rates(group, members);
     ring = std::min(ring, routed->ring);
+    passing = std::min(passing, routed->passing);
     all_to_all = std::min(all_to_all, routed->all_to_all);
   }
   links.across = ring / members;
+  links.passing = passing;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;
   links.across_all_to_all = all_to_all;

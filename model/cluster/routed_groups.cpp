@@ -107,7 +107,9 @@ GroupRouter::Siblings GroupRouter::siblings(GroupShape shape) const {
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
   const Siblings groups = siblings(shape);
   for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i], members);
-  GroupRates rates{.ring = rate(1, finish()), .all_to_all = {}, .times = {}};
+  GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};
+  for (std::size_t i = 0; i < groups.count(); ++i) pass_on(groups[i], members);
+  rates.passing = rate(1, finish());
 
   const std::size_t pairs =
       groups.count() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
@@ -220,6 +222,17 @@ void GroupRouter::send_ring(Ranks group, int members) {
     const std::size_t next = (first + block) % group.size();
     if (domain_of(group[first]) == domain_of(group[next])) continue;
     send(nics_of(group.subspan(first, block)), nics_of(group.subspan(next, block)), 1);
+  }
+}
+
+// Of each block the last member to the first one of the next, over its own NICs.
+void GroupRouter::pass_on(Ranks group, int members) {
+  const auto block = static_cast<std::size_t>(members);
+  for (std::size_t next = 0; next < group.size(); next += block) {
+    const int from = group[(next == 0 ? group.size() : next) - 1];
+    const int to = group[next];
+    if (domain_of(from) == domain_of(to)) continue;
+    send(nics_of(leaving_for(from, to)), nics_of(to), 1);
   }
 }
 

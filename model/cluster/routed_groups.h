@@ -29,6 +29,7 @@ namespace trainyard {
 // Protocol efficiency taken off; infinite where nothing leaves the domains.
 struct GroupRates {
   BytesPerSecond ring;                 // of a whole ring in rank order between two domains
+  BytesPerSecond passing;              // of messages from members to the next in another domain
   BytesPerSecond all_to_all;           // per member, of what it sends out of its domain
   std::optional<CrossingTimes> times;  // nothing: those of the tiers
 };
@@ -84,6 +85,7 @@ class GroupRouter {
   void send_own(int from, int to, double bytes);
 
   void send_ring(Ranks group, int members);
+  void pass_on(Ranks group, int members);
   void send_all_to_all(Ranks group);
   void send_by_switches(const Siblings& groups);
   Census census_of(Ranks ranks) const;

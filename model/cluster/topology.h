@@ -66,6 +66,13 @@ struct Tier {
   BytesPerSecond way_out;  // per rank, out of this tier's subtree, protocol efficiency taken off
   Seconds latency;         // α of a message step that leaves it
 };
+// The NICs that a device sends a message of its own by: its own ones, those of all devices that
+// share them, all of the node's behind a PCIe root. Protocol efficiency taken off.
+struct DeviceNics {
+  int ranks = 1;           // devices that share them
+  BytesPerSecond way_out;  // per rank, when all of these send
+  BytesPerSecond alone;    // most that one of them has
+};
 class RoutedGroups;
 struct FabricTiers {
   int devices = 0;
@@ -74,8 +81,9 @@ struct FabricTiers {
   Seconds inside_latency;
   bool switched = true;     // the domain is an NVLink switch
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
-  bool rails = false;       // what leaves by a NIC stays on the switches of its rail
-  Seconds small_latency;    // between domains, of the protocol for small messages
+  DeviceNics nics;
+  bool rails = false;     // what leaves by a NIC stays on the switches of its rail
+  Seconds small_latency;  // between domains, of the protocol for small messages
   double small_share = 0;
   std::shared_ptr<RoutedGroups> routed;  // where tiers do not tell all; else none
 };
@@ -97,6 +105,8 @@ FabricTiers fabric_tiers(const Cluster& cluster);
 // leaves, each at w. So oversubscription above the leaf slows an all-to-all at once, and a ring
 // only when few of its members share a leaf. Who sends to the second, fourth, … domain
 // (model/cluster/crowding.h) crosses it more often.
+// A message of a member's own to the next one in another domain takes that member's NICs, of whose
+// ranks all groups' last members are the senders: r·w with their ranks and `w` too.
 // Where group and subtree do not divide each other, the groups that straddle are unlike; all get
 // the links of the worst aligned part (their greatest common divisor in a subtree).
 GroupLinks group_links(const FabricTiers& tiers, GroupShape group);

@@ -177,6 +177,7 @@ Carried fastest(CollectiveOperation operation, const GroupLinks& links, Bytes me
 GroupLinks by_small_protocol(GroupLinks links) {
   links.across_latency = links.small_latency;
   links.across *= links.small_share;
+  links.passing *= links.small_share;
   links.across_all_to_all *= links.small_share;
   return links;
 }

@@ -332,9 +332,12 @@ PipelineSends pipeline_sends(const PreparedJob& job, const Plan& plan, const Pla
   const auto over = [&](const GroupLinks& group) {
     return collective_time(send, group, message / share, links) + gathered;
   };
-  PipelineSends sends{.between = over(links.pipeline)};
   GroupLinks inside = links.pipeline;
-  if (inside.domains == 1 || inside.ranks_per_domain == 1) return sends;
+  if (inside.domains == 1 || inside.ranks_per_domain == 1) return {.between = over(inside)};
+  GroupLinks between = links.pipeline;
+  between.size = between.domains;
+  between.ranks_per_domain = 1;
+  PipelineSends sends{.between = over(between)};
   sends.stages_in_domain = inside.ranks_per_domain;
   inside.size = inside.ranks_per_domain;
   inside.domains = 1;

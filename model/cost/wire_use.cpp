@@ -48,7 +48,7 @@ WireUse ring_use(const GroupLinks& links) {
 
 WireUse passing_use(const GroupLinks& links) {
   if (links.domains == 1) return {.rate = links.inside};
-  return {.crossing = 1, .rate = links.across};
+  return {.crossing = links.across / links.passing, .rate = links.passing};
 }
 
 WireUse all_to_all_use(const GroupLinks& links) {

@@ -107,5 +107,38 @@ TEST(FoundApart, DualpipeWaitsForSendsBeforeItsPairs) {
   EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.02);
 }
 
+// Two nodes with one NIC each: the second member of each of four rings sends out, so that a ring
+// has a quarter of it. In a layer and micro-batch three messages of α + S/B go forward and six
+// back, S the keys and values of 8 heads of 128 in bf16, a quarter of them and of the tokens.
+TEST(FoundApart, RingsShareANicWithTheOthersThatCrossNotWithTheirOwnMembers) {
+  PreparedJob job = llama_8b_on_h100(2, 8);
+  Cluster& cluster = job.job.cluster;
+  cluster.inter.nics_per_node = 1;
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 4, .context_parallel = 4, .micro_batch = 1};
+  request.context_parallel_algorithm = ContextAlgorithm::ring;
+  request.overlap.context_parallel = false;
+  const double message =
+      static_cast<double>(job.job.training.sequence_length) / 4 * 2 * 2 * 128 * 2;
+  const double nic = cluster.inter.bandwidth.value() * cluster.inter.efficiency;
+  const double expected = 8.0 * 32 * 9 * (cluster.inter.latency.value() + message / (nic / 4));
+  const Plan plan = legal_plan(job, request);
+  EXPECT_NEAR(estimate(job, plan).breakdown.context_parallel.value(), expected, 1e-9 * expected);
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
+}
+
+// Likewise on a torus of one dimension, where four rings cross a link of the node's.
+TEST(FoundApart, RingsShareALinkOfATorusWithTheOthersThatCross) {
+  PreparedJob job = llama_8b_on_h100(4, 8);
+  InterNode& inter = job.job.cluster.inter;
+  inter.kind = InterNodeKind::torus;
+  inter.dimensions = {4};
+  job = prepare(job.job);
+  PlanRequest request{.tensor_parallel = 4, .context_parallel = 8, .micro_batch = 1};
+  request.context_parallel_algorithm = ContextAlgorithm::ring;
+  request.overlap.context_parallel = false;
+  EXPECT_NEAR(estimate_over_simulation(job, request), 1, 0.03);
+}
+
 }  // namespace
 }  // namespace trainyard

@@ -1,5 +1,7 @@
-// One message between neighbours of the group, over the sender's own share of the NICs where a
-// neighbour is in another domain.
+// One message from every member to the next one, the slowest of them: over the sender's own NICs
+// where the next one is in another domain.
+#include <algorithm>
+
 #include "model/cost/collective.h"
 #include "model/cost/collective_steps.h"
 
@@ -8,8 +10,10 @@ namespace {
 
 // α + S/B
 Seconds time(const GroupLinks& links, Bytes message) {
-  if (links.domains == 1) return links.inside_latency + message / links.inside_pair;
-  return links.across_latency + message / links.across;
+  const Seconds inside = links.inside_latency + transfer(message, links.inside_pair);
+  if (links.domains == 1) return inside;
+  const Seconds across = links.across_latency + transfer(message, links.passing);
+  return links.ranks_per_domain == 1 ? across : std::max(inside, across);
 }
 
 TransferRounds rounds(const GroupLinks& links, Bytes message) {

@@ -70,6 +70,36 @@ TEST(GroupLinks, AGroupBelowOneLeafDoesNotFeelOversubscription) {
   EXPECT_DOUBLE_EQ(group_links(tiers, {8, 4}).across_all_to_all.value(), kNic);
 }
 
+double passing(const Cluster& cluster, GroupShape shape) {
+  return group_links(tiers_of(cluster), shape).passing.value();
+}
+
+// Two members of a group in each of two nodes of eight, ranks 4 apart: the second ones send out.
+TEST(GroupLinks, OfMessagesThatArePassedOnADomainSendsOneForEachGroup) {
+  Cluster one_nic = fat_tree_cluster(2, 2, 1);
+  one_nic.inter.nics_per_node = 1;
+  EXPECT_DOUBLE_EQ(passing(one_nic, {4, 4}), kNic / 4);              // four groups' on one NIC
+  EXPECT_DOUBLE_EQ(passing(one_nic, {1, 16}), kNic);                 // one group's
+  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {4, 4}), kNic / 2);  // ranks 4 and 5 on one NIC
+  EXPECT_DOUBLE_EQ(passing(four_nic_cluster(2), {1, 16}), kNic);     // rank 7 alone on its own
+  EXPECT_DOUBLE_EQ(passing(fat_tree_cluster(2, 2, 1), {4, 4}), kNic);
+}
+
+TEST(GroupLinks, OfMessagesThatArePassedOnAPcieRootHasAllItsNics) {
+  EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 1), {4, 4}), kNic / 4);
+  EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 1), {1, 16}), 32e9);  // over its own PCIe
+  EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 2), {4, 4}), 2 * kNic / 4);
+}
+
+TEST(GroupLinks, OfMessagesThatArePassedOnTheLastDomainOfALeafSendsOut) {
+  const Cluster tree = fat_tree_cluster(16, 4, 4);     // 8 NICs' worth of uplink a leaf
+  EXPECT_DOUBLE_EQ(passing(tree, {32, 4}), kNic / 4);  // 32 groups
+  EXPECT_DOUBLE_EQ(passing(tree, {8, 16}), kNic);      // 8 groups
+  EXPECT_DOUBLE_EQ(passing(tree, {4, 32}), kNic);      // 4 groups, each by a NIC of its own
+  // A leaf of each rail has two NICs' ports and half a NIC's uplinks; rails 0 to 3 carry one each.
+  EXPECT_DOUBLE_EQ(passing(rail_cluster(8, 2, 4), {4, 16}), kNic / 2);
+}
+
 TEST(GroupLinks, TwoLevelsCountLikeTheRanksTheyName) {
   // Ranks {0, 1} + {0, 16, 32, 48}: two members in each of four nodes, two nodes apart.
   const FabricTiers tiers = tiers_of(fat_tree_cluster(8, 8, 1));
@@ -115,6 +145,18 @@ class Router {
     for (std::size_t i = 0; i < out.size(); ++i) {
       climb(out[i], in[i], bytes / static_cast<double>(out.size()));
     }
+  }
+
+  // By the sender's own NIC; in a rail-optimised fabric by that of the receiver's rail.
+  void send_own(int from, int to, double bytes, bool rails) {
+    const auto& out = nics_[static_cast<std::size_t>(from / devices_per_domain_)];
+    const auto& in = nics_[static_cast<std::size_t>(to / devices_per_domain_)];
+    if (&out == &in) return;
+    const auto place = [&](int rank) {
+      return static_cast<std::size_t>(rank % devices_per_domain_) * out.size() /
+             static_cast<std::size_t>(devices_per_domain_);
+    };
+    climb(out[place(rails ? to : from)], in[place(to)], bytes);
   }
 
   // When the fullest link is done.
@@ -187,6 +229,19 @@ TEST_P(GroupLinksOf, RingTakesAsLongAsItsFlowsOverTheGraph) {
   EXPECT_NEAR(modelled, router.time(), 1e-9 * router.time());
 }
 
+TEST_P(GroupLinksOf, PassingOnTakesAsLongAsItsFlowsOverTheGraph) {
+  const auto& [name, cluster, stride, size] = GetParam();
+  Router router(cluster);
+  for (const auto& group : sibling_groups(cluster.devices(), stride, size)) {
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      router.send_own(group[i], group[(i + 1) % group.size()], 1e9,
+                      cluster.inter.kind == InterNodeKind::rail);
+    }
+  }
+  const double modelled = 1e9 / passing(cluster, {stride, size});
+  EXPECT_NEAR(modelled, router.time(), 1e-9 * router.time());
+}
+
 TEST_P(GroupLinksOf, AllToAllTakesAsLongAsItsFlowsOverTheGraph) {
   const auto& [name, cluster, stride, size] = GetParam();
   Router router(cluster);
@@ -254,7 +309,10 @@ INSTANTIATE_TEST_SUITE_P(
                     RoutedCase{"expert_groups", fat_tree_cluster(8, 4, 2), 1, 16},
                     RoutedCase{"rail_data", rail_cluster(8, 2, 4), 8, 8},
                     RoutedCase{"rail_whole", rail_cluster(8, 2, 4), 1, 64},
+                    RoutedCase{"rail_two_a_node", rail_cluster(8, 2, 4), 4, 16},
                     RoutedCase{"four_nics", four_nic_cluster(4), 2, 16},
+                    RoutedCase{"four_nics_two_a_node", four_nic_cluster(4), 4, 8},
+                    RoutedCase{"four_nics_whole", four_nic_cluster(4), 1, 32},
                     RoutedCase{"nvl72", nvl72_cluster(18 * 8), 8, 72}),
     [](const auto& instance) { return instance.param.name; });
 

@@ -46,6 +46,21 @@ TEST(RoutedGroups, NicsLimitWhereLinksDoNot) {
   EXPECT_DOUBLE_EQ(ring_rate(cluster, {8, 8}), kNicOfNode);
 }
 
+// A node's last members send, each over its own NIC; the link to the next node carries them all.
+TEST(RoutedGroups, MessagesThatArePassedOnShareATorussLinks) {
+  const auto passing = [](const Cluster& cluster, GroupShape shape) {
+    return group_links(tiers_of(cluster), shape).passing.value();
+  };
+  const Cluster narrow = torus_cluster({8}, kLinkOfSwitch);
+  EXPECT_DOUBLE_EQ(passing(narrow, {1, 64}), 40e9);
+  EXPECT_DOUBLE_EQ(passing(narrow, {4, 16}), 40e9 / 4);
+  EXPECT_DOUBLE_EQ(passing(narrow, {8, 8}), 40e9 / 8);
+  Cluster wide = torus_cluster({8}, BytesPerSecond(1e12));
+  EXPECT_DOUBLE_EQ(passing(wide, {4, 16}), kNicOfNode);
+  wide.inter.nics_per_node = 2;
+  EXPECT_DOUBLE_EQ(passing(wide, {4, 16}), kNicOfNode / 4);  // ranks 4 to 7 on one NIC
+}
+
 TEST(RoutedGroups, EfficiencyIsTakenOffTheLinks) {
   Cluster cluster = torus_cluster({8}, kLinkOfSwitch);
   cluster.inter.efficiency = 0.5;

@@ -19,6 +19,7 @@ GroupLinks two_domains() {
   links.domains = 2;
   links.inside = links.inside_pair = BytesPerSecond(400);
   links.across = links.across_all_to_all = BytesPerSecond(10);
+  links.passing = BytesPerSecond(40);
   return links;
 }
 
@@ -74,6 +75,17 @@ TEST(WireUse, OfLevelsThatMeetOthersIsSlower) {
   const double across = 100.0 / 5;
   EXPECT_NEAR(use.free, inside / (inside + across), 1e-9);
   EXPECT_NEAR(use.rate.value(), 5, 1e-9);
+}
+
+// α = 2 s and 120 bytes over the one sender's 40 bytes a second, of the 80 that its group's eight
+// members have: the links of eight members are full of one member's bytes.
+TEST(WireUse, OfAMessageThatIsPassedOnIsThatOfOneSender) {
+  GroupLinks links = two_domains();
+  links.across_latency = Seconds(2);
+  const WireUse use = use_of(CollectiveOperation::send, "direct", links, 120);
+  EXPECT_NEAR(use.free, 2.0 / (2 + 3), 1e-9);
+  EXPECT_NEAR(use.crossing, 10.0 / 40, 1e-9);
+  EXPECT_NEAR(use.rate.value(), 40, 1e-9);
 }
 
 TEST(SecondGather, ShowsWhatOutlastsTheKernelsBesideIt) {

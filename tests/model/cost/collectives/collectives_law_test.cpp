@@ -97,8 +97,8 @@ TEST_P(EveryAlgorithm, IsNeverBelowTheBandwidthBound) {
 TEST_P(EveryAlgorithm, HalvesWhenBandwidthsDoubleAndLatenciesHalve) {  // handbook §12.4
   on_groups([](const GroupLinks& links) {
     GroupLinks twice = links;
-    for (BytesPerSecond* rate :
-         {&twice.inside, &twice.inside_pair, &twice.across, &twice.across_all_to_all}) {
+    for (BytesPerSecond* rate : {&twice.inside, &twice.inside_pair, &twice.across, &twice.passing,
+                                 &twice.across_all_to_all}) {
       *rate *= 2;
     }
     twice.inside_latency /= 2;

@@ -20,7 +20,7 @@ inline GroupLinks over_domains(int r, int m, BytesPerSecond across, Seconds late
   GroupLinks links = one_domain(r, BytesPerSecond(450e9), Seconds(3e-6));
   links.size = r * m;
   links.domains = m;
-  links.across = links.across_all_to_all = across;
+  links.across = links.passing = links.across_all_to_all = across;
   links.across_latency = latency;
   return links;
 }
