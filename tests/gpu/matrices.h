@@ -37,10 +37,10 @@ class TestDevice {
 };
 
 // A matrix on the device, filled with numbers between −1 and 1 that its type may round.
-class Matrix {
+class DeviceMatrix {
  public:
-  Matrix(const TestDevice& device, std::int64_t rows, std::int64_t columns, ElementType type,
-         std::uint64_t seed = 1)
+  DeviceMatrix(const TestDevice& device, std::int64_t rows, std::int64_t columns, ElementType type,
+               std::uint64_t seed = 1)
       : queue_(device.queue()), memory_(queue_, rows, columns, type) {
     std::vector<float> numbers(static_cast<std::size_t>(rows * columns));
     for (std::size_t i = 0; i < numbers.size(); ++i) {

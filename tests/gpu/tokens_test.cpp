@@ -22,10 +22,11 @@ void expect_dropout(const TestDevice& device, std::int64_t rows, std::int64_t co
                         .rate = 0.25,
                         .kept = 1 / 0.75F,
                         .places = {.part = 4, .offset = 3, .first_sequence = 5}};
-  const Matrix stream(device, rows, columns, types[0], 1), branch(device, rows, columns, types[1]);
-  const Matrix bias(device, columns, 1, types[1], 3), out(device, rows, columns, types[0]);
-  const Matrix dropped(device, rows, columns, types[1]);
-  const Matrix mask(device, rows, columns, ElementType::u8),
+  const DeviceMatrix stream(device, rows, columns, types[0], 1),
+      branch(device, rows, columns, types[1]);
+  const DeviceMatrix bias(device, columns, 1, types[1], 3), out(device, rows, columns, types[0]);
+  const DeviceMatrix dropped(device, rows, columns, types[1]);
+  const DeviceMatrix mask(device, rows, columns, ElementType::u8),
       mask_alone(device, rows, columns, ElementType::u8);
   Numbers e = stream.get(), e_mask(e.size()), e_dropped = branch.get();
   const Numbers more = bias.get();
@@ -68,7 +69,7 @@ TEST(Widths, OfTransposedNumbersMayBeAny) {
   for (const auto& [rows, columns] :
        {std::pair{1, 1}, {5, 7}, {40, 136}, {136, 48}, {264, 16}, {200, 272}, {128, 128}}) {
     const std::int64_t padded = (rows + 15) / 16 * 16;
-    const Matrix in(device, rows, columns, ElementType::e4m3),
+    const DeviceMatrix in(device, rows, columns, ElementType::e4m3),
         out(device, columns, padded, ElementType::e4m3, 2);
     View into = *out;
     into.scales = in->scales;
@@ -93,10 +94,10 @@ TEST(Widths, OfLogitsMayBeAny) {
   for (const ElementType type : kTypes) {
     for (const auto& [columns, words] :
          {std::pair<std::int64_t, std::int64_t>{5, 5}, {8, 7}, {13, 13}, {101, 96}, {1000, 999}}) {
-      const Matrix logits(device, kRows, columns, type);
-      const Matrix largest(device, kRows, 1, ElementType::f32),
+      const DeviceMatrix logits(device, kRows, columns, type);
+      const DeviceMatrix largest(device, kRows, 1, ElementType::f32),
           sum(device, kRows, 2, ElementType::f32);
-      Matrix labels(device, kRows, 1, ElementType::f32);
+      DeviceMatrix labels(device, kRows, 1, ElementType::f32);
       labels.set({kFirst, kFirst + 3, 0, 5000, kFirst + 2});
       Numbers e_logits = logits.get(), e_largest(kRows), e_sum = sum.get();
       for (std::int64_t r = 0; r < kRows; ++r) {
@@ -116,7 +117,7 @@ TEST(Widths, OfLogitsMayBeAny) {
       const LocalWords local{kFirst, words};
       cross_entropy_max(queue, *largest, *logits, local);
       cross_entropy_sum(queue, *sum, *sum, *logits, *largest, *labels, local);
-      const Matrix gradient(device, kRows, columns, type, 3);
+      const DeviceMatrix gradient(device, kRows, columns, type, 3);
       cross_entropy_gradient(queue, *gradient, *logits, *largest, *sum, *labels, local, 64);
       const std::string what = fmt::format("{} of {}", words, columns);
       expect_near(largest.get(), e_largest, 0, what);
@@ -131,9 +132,9 @@ TEST(Widths, OfLogitsMayBeAny) {
 void expect_embedding(const TestDevice& device, std::int64_t rows, std::int64_t columns,
                       int different, ElementType of_table) {
   constexpr std::int64_t kWords = 9, kFirst = 4;
-  const Matrix table(device, kWords, columns, of_table, 1);
-  const Matrix dout(device, rows, columns, ElementType::bf16, 2);
-  Matrix tokens(device, rows, 1, ElementType::f32);
+  const DeviceMatrix table(device, kWords, columns, of_table, 1);
+  const DeviceMatrix dout(device, rows, columns, ElementType::bf16, 2);
+  DeviceMatrix tokens(device, rows, 1, ElementType::f32);
   std::vector<float> words(index(rows));
   for (std::int64_t i = 0; i < rows; ++i) {
     words[index(i)] = different == 1 ? 6 : static_cast<float>(mixed(index(i)) % 17);
@@ -150,7 +151,7 @@ void expect_embedding(const TestDevice& device, std::int64_t rows, std::int64_t 
     }
   }
   for (const ElementType type : {ElementType::f32, of_table}) {
-    const Matrix out(device, rows, columns, type);
+    const DeviceMatrix out(device, rows, columns, type);
     embedding(device.queue(), *out, *tokens, *table, kFirst);
     expect_near(out.get(), e, 0, "embedding");
   }
@@ -188,12 +189,14 @@ void expect_permutation(const TestDevice& device, std::int64_t columns, std::int
     copy_of_place.push_back(std::bit_cast<float>(static_cast<int>(copies[index(place)])));
     place_of_copy[index(copies[index(place)])] = std::bit_cast<float>(static_cast<int>(place));
   }
-  Matrix to(device, places, 1, ElementType::f32), back(device, kRows, chosen, ElementType::f32);
+  DeviceMatrix to(device, places, 1, ElementType::f32),
+      back(device, kRows, chosen, ElementType::f32);
   to.set(copy_of_place);
   back.set(place_of_copy);
-  const Matrix tokens(device, kRows, columns, types[0]), rows(device, places, columns, types[1]);
-  const Matrix residual(device, kRows, columns, types[0], 3);
-  const Matrix sum(device, kRows, columns, types[0]);
+  const DeviceMatrix tokens(device, kRows, columns, types[0]),
+      rows(device, places, columns, types[1]);
+  const DeviceMatrix residual(device, kRows, columns, types[0], 3);
+  const DeviceMatrix sum(device, kRows, columns, types[0]);
   const Numbers before = tokens.get();
   Numbers e_rows(index(places * columns)), e_sum = residual.get();
   for (std::int64_t place = 0; place < places; ++place) {
@@ -229,7 +232,7 @@ TEST(Widths, OfExpertsThatAreChosenMayBeAny) {
   constexpr std::int64_t kRows = 7;
   for (const auto& [experts, chosen] :
        {std::pair<std::int64_t, std::int64_t>{3, 2}, {33, 4}, {70, 8}}) {
-    Matrix logits(device, kRows, experts, ElementType::f32);
+    DeviceMatrix logits(device, kRows, experts, ElementType::f32);
     std::vector<float> scores;
     for (std::int64_t i = 0; i < kRows * experts; ++i) {
       scores.push_back(static_cast<float>(mixed(index(i)) % 11) / 4);
@@ -250,8 +253,8 @@ TEST(Widths, OfExpertsThatAreChosenMayBeAny) {
         e_gates.push_back(std::exp(static_cast<double>(row[order[index(j)]])) / sum);
       }
     }
-    const Matrix gates(device, kRows, chosen, ElementType::f32);
-    const Matrix which(device, kRows, chosen, ElementType::f32);
+    const DeviceMatrix gates(device, kRows, chosen, ElementType::f32);
+    const DeviceMatrix which(device, kRows, chosen, ElementType::f32);
     route(device.queue(), *gates, *which, *logits, nullptr);
     expect_near(which.get(), e_experts, 0, "experts");
     expect_near(gates.get(), e_gates, 2e-6, "gates");

@@ -224,8 +224,7 @@ __global__ void row_gate_gradient(View gradient, View in, View dout, bool gated,
   });
 }
 
-// ---- Some columns of every row; an element is one of those
-// ---------------------------------------
+// ---- Some columns of every row; an element is one of those ---------------------------------
 
 struct AddRow {
   View rows, row;
@@ -306,9 +305,12 @@ void begin_dropout(const Queue& queue, DropoutOperands of) {
           kBlock, static_cast<std::size_t>(of_block) * sizeof(std::uint64_t), of,
           static_cast<int>(of_block));
   };
-  if (columns % 8 != 0) return begin(dropout_kernel<AnyType, 1>, columns);
-  const View* const all[] = {&of.out, &of.branch, of.bias.data == nullptr ? &of.out : &of.bias,
-                             of.stream.data == nullptr ? &of.out : &of.stream};
+  const View& bias = of.bias.data == nullptr ? of.out : of.bias;
+  const View& stream = of.stream.data == nullptr ? of.out : of.stream;
+  const bool even =
+      columns % 8 == 0 && even_place({&of.out, &of.mask, &of.branch, &bias, &stream}) == 0;
+  if (!even) return begin(dropout_kernel<AnyType, 1>, columns);
+  const View* const all[] = {&of.out, &of.branch, &bias, &stream};
   const bool of_one_type = with_one_type(all, [&](auto type) {
     begin(dropout_kernel<decltype(type), 8>, columns / 8);
     return true;

@@ -34,7 +34,7 @@ void fill(const Queue& queue, const View& out, float number);
 void convert(const Queue& queue, const View& out, const View& in);  // or copies
 void add_to(const Queue& queue, const View& into, const View& what);
 void add(const Queue& queue, const View& out, const View& a, const View& b);
-// out = stream + dropped(branch + bias)
+// out = stream + dropped(branch + bias); masks are of bytes
 void residual(const Queue& queue, const View& out, const View& stream, const View& branch,
               const View* bias, const View* mask, const Dropout& dropout);
 void drop(const Queue& queue, const View& out, const View& mask, const View& in,

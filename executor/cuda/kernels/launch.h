@@ -28,6 +28,16 @@ void start(const Queue& queue, const char* name, void (*kernel)(P...), dim3 bloc
   queue.status.check(cudaGetLastError(), name);
 }
 
+// Bytes that a block may ask for.
+inline std::size_t most_shared_memory(const Queue& queue) {
+  int device = 0, bytes = 0;
+  queue.status.check(cudaGetDevice(&device), "cudaGetDevice");
+  queue.status.check(
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+      "cudaDeviceGetAttribute");
+  return static_cast<std::size_t>(bytes);
+}
+
 __device__ inline unsigned char* shared_memory() {
   extern __shared__ __align__(16) unsigned char memory[];
   return memory;
@@ -54,13 +64,19 @@ __device__ inline void meet(unsigned number, int threads) {
 
 // ---- To shared memory, on its own way -----------------------------------------------------------
 
-// 16 bytes, aligned so in both. The thread that has asked for copies waits for them, and is then
-// the one to read them.
+// 16 bytes, aligned so in both, through the nearest cache or past it. The thread that has asked for
+// copies waits for them, and is then the one to read them.
+template <bool kCached>
 __device__ inline void begin_copy(uint4* to, const void* from) {
   const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address),
-               "l"(__cvta_generic_to_global(from))
-               : "memory");
+  const std::size_t global = __cvta_generic_to_global(from);
+  if constexpr (kCached) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(global)
+                 : "memory");
+  }
 }
 // Ends a group of copies, and waits for those before it.
 __device__ inline void wait_for_copies_before() {

@@ -21,7 +21,7 @@ __device__ RowStatistics statistics_of(const View& in, std::int64_t row,
                                        const RowShare<N, kKept>& share,
                                        RowPart<Type, N, kKept>& part) {
   const float of_mean = 1.0F / static_cast<float>(in.columns);
-  TeamSums<1> sum_up(share.team);
+  TeamSums<1, false> sum_up(share.team);
   float mean[1]{}, squares[1]{};
   if constexpr (kCentred) {
     share.each([&](int k, std::int64_t c) {
@@ -91,7 +91,7 @@ struct RowGradient {
   static constexpr int kPacks = kKept > 0 ? kKept : 1;
 
   const NormGradient& of;
-  TeamSums<2> sum_up;
+  TeamSums<2, true> sum_up;
   RowPart<Type, N, kKept> scale{};
   // What a thread has summed up of the columns that it keeps: the gradients of scale and shift.
   Pack<8> scale_sums[kPacks]{}, shift_sums[kCentred ? kPacks : 1]{};
@@ -155,10 +155,10 @@ __device__ void leave_sums(const View& parts, const Pack<8> (&sums)[kKept], int 
   auto* of_teams = reinterpret_cast<float*>(shared_memory());
   const std::int64_t teams = blockDim.x / static_cast<unsigned>(team);
   const std::int64_t mine = threadIdx.x / static_cast<unsigned>(team) * parts.columns;
+  const View in_fours{of_teams, teams, parts.columns, ElementType::f32, {}};
   __syncthreads();  // what lay there is no longer read
-  RowShare<8, kKept>{parts.columns, team}.each([&](int k, std::int64_t c) {
-    for (int j = 0; j < 8; ++j) of_teams[mine + c + j] = sums[k].x[j];
-  });
+  RowShare<8, kKept>{parts.columns, team}.each(
+      [&](int k, std::int64_t c) { store<8>(in_fours, mine + c, sums[k]); });
   __syncthreads();
   for (std::int64_t c = threadIdx.x; c < parts.columns; c += blockDim.x) {
     float sum = 0;
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(kGradientThreads)
   const auto share_of = [&](std::int64_t row) {
     return RowShare<N, kKept>{row < of.in.rows ? of.in.columns : 0, team};
   };
-  RowGradient<Type, N, kKept, kCentred> gradient{of, TeamSums<2>(team)};
+  RowGradient<Type, N, kKept, kCentred> gradient{of, TeamSums<2, true>(team)};
   gradient.scale.bring(of.scale, 0, share_of(0));
   GradientRows<Type, N, kKept> rows(shared_memory());
   std::int64_t row = blockIdx.x * teams + mine;
@@ -369,13 +369,17 @@ void norm_of(const Queue& queue, const NormOperands& of) {
         row_teams(columns, kNormKept, many_threads<AnyType>()));
 }
 
-// Rows that are kept; false: these are too wide for that. A block for each multiprocessor, since
-// what a block has summed up of the columns is written and read once more.
+// Rows that are kept; false: these are too wide for that, or the device's shared memory too small.
+// A block for each multiprocessor, since what a block has summed up of the columns is written and
+// read once more.
 template <typename Type, int kKept, bool kCentred>
 bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
   const std::int64_t columns = of.in.columns, rows = of.in.rows;
   const int team = row_teams(columns, kKept, kGradientThreads).team;
-  if (!keeps_rows(columns, {team, team}, kKept)) return false;
+  constexpr std::size_t kShared = GradientRows<Type, 8, kKept>::kBytes;
+  if (!keeps_rows(columns, {team, team}, kKept) || kShared > most_shared_memory(queue)) {
+    return false;
+  }
   const std::int64_t share = (rows + kMultiprocessors - 1) / kMultiprocessors;
   const int side_by_side = static_cast<int>(std::min<std::int64_t>(kGradientThreads / team, share));
   const RowTeams teams{team, (side_by_side * team + 31) / 32 * 32};
@@ -383,7 +387,7 @@ bool norm_gradient_in_one(const Queue& queue, const NormGradient& of) {
   const Scratch scales(queue, blocks, columns, ElementType::f32);
   const Scratch shifts(queue, kCentred ? blocks : 0, columns, ElementType::f32);
   start(queue, "norm_gradient", norm_gradient_kernel<Type, 8, kKept, kCentred>, dim3(blocks),
-        teams.threads, GradientRows<Type, 8, kKept>::kBytes, of, View{}, *scales, *shifts, team);
+        teams.threads, kShared, of, View{}, *scales, *shifts, team);
   add_parts(queue, of.scale_gradient, *scales);
   if (of.shift_gradient != nullptr) add_parts(queue, *of.shift_gradient, *shifts);
   return true;

@@ -42,8 +42,9 @@ __device__ inline float team_sum(float mine, int team) {
 }
 
 // Several sums at once, again and again, with one barrier each time: threads that are ahead write
-// where nobody reads any more. Teams of whole warps that share a block do not wait for each other.
-template <int kSums>
+// where nobody reads any more. Where teams of whole warps may share a block (kShareBlock) they do
+// not wait for each other; that takes all 16 barriers of a block, of which a multiprocessor has 64.
+template <int kSums, bool kShareBlock>
 class TeamSums {
  public:
   __device__ explicit TeamSums(int team) : team_(team) {}
@@ -59,14 +60,15 @@ class TeamSums {
     if (threadIdx.x % 32 == 0) {
       for (int k = 0; k < kSums; ++k) parts[turn_][threadIdx.x / 32][k] = sums[k];
     }
-    const unsigned mine = threadIdx.x / static_cast<unsigned>(team_);
-    if (team_ == static_cast<int>(blockDim.x)) {
-      __syncthreads();
-    } else {
+    int first = 0;  // warp of the team
+    if constexpr (kShareBlock) {
+      const unsigned mine = threadIdx.x / static_cast<unsigned>(team_);
       meet(1 + mine, team_);
+      first = static_cast<int>(mine) * team_ / 32;
+    } else {
+      __syncthreads();
     }
     for (int k = 0; k < kSums; ++k) sums[k] = 0;
-    const int first = static_cast<int>(mine) * team_ / 32;
     for (int warp = first; warp < first + team_ / 32; ++warp) {
 #pragma unroll
       for (int k = 0; k < kSums; ++k) sums[k] += parts[turn_][warp][k];
@@ -229,7 +231,10 @@ class RowPairs {
   }
   __device__ static void begin_copies(uint4* to, const View& of, std::int64_t i) {
     const char* from = static_cast<const char*>(of.data) + i * std::int64_t{Type::bytes};
-    for (int w = 0; w < kWords; ++w) begin_copy(to + w * kThreads, from + w * sizeof(uint4));
+    // Two to a pack are halves of what comes from memory at a time: the first brings the second's.
+    for (int w = 0; w < kWords; ++w) {
+      begin_copy<(kWords > 1)>(to + w * kThreads, from + w * sizeof(uint4));
+    }
   }
 
   uint4* mine_;
@@ -276,7 +281,8 @@ void pick_rows(const Queue& queue, const char* name, const View& out, const View
     start(queue, name, kernel, dim3(static_cast<unsigned>((out.rows + rows - 1) / rows)), kBlock, 0,
           out, in, pick, static_cast<int>(rows));
   };
-  if (out.columns % 8 != 0) return begin(pick_rows_kernel<AnyType, 1, Pick>, out.columns);
+  const bool even = out.columns % 8 == 0 && even_place({&out, &in}) == 0;
+  if (!even) return begin(pick_rows_kernel<AnyType, 1, Pick>, out.columns);
   const View* const all[] = {&out, &in};
   const bool of_one_type = with_one_type(all, [&](auto type) {
     begin(pick_rows_kernel<decltype(type), 8, Pick>, out.columns / 8);

@@ -52,7 +52,10 @@ inline float exponential(float x) { return std::exp(x); }
 inline float quotient(float a, float b) { return a / b; }
 
 inline void meet(unsigned, int) { __syncthreads(); }  // teams meet equally often
-inline void begin_copy(uint4* to, const void* from) { std::memcpy(to, from, sizeof(*to)); }
+template <bool kCached>
+void begin_copy(uint4* to, const void* from) {
+  std::memcpy(to, from, sizeof(*to));
+}
 inline void wait_for_copies_before() {}
 
 template <typename... P, typename... A>
@@ -62,6 +65,7 @@ void start(const Queue& queue, const char*, void (*kernel)(P...), dim3 blocks, i
   run_emulated(blocks, threads, shared, [&] { kernel(arguments...); });
 }
 
+inline std::size_t most_shared_memory(const Queue&) { return 227 * 1024; }  // as an H100
 inline unsigned char* shared_memory() { return emulated_shared_memory(); }
 
 inline void load_matrices(unsigned (&to)[4], const void* row) {
