@@ -42,6 +42,12 @@ GroupRouter::GroupRouter(const Cluster& cluster, const TopologyGraph& graph, con
   }
   load_.resize(capacities_.size());
   read_nics(cluster, graph);
+  const int of_node = cluster.devices_per_node;
+  const bool nested = ranks_per_domain_ % of_node == 0 || of_node % ranks_per_domain_ == 0;
+  const auto sides = routes_.torus_sides();
+  if (nested) torus_.sides.assign(sides.begin(), sides.end());
+  torus_.devices = of_node;
+  torus_.domain = std::max(1, ranks_per_domain_ / of_node);
 }
 
 // A rank's own NICs, or those of the PCIe root it hangs on: all of its node.
@@ -104,15 +110,74 @@ GroupRouter::Siblings GroupRouter::siblings(GroupShape shape) const {
   return {std::move(ranks), static_cast<std::size_t>(shape.size)};
 }
 
+// Leaves one group of each orbit of a torus, whose loads then count for all links of an orbit.
+void GroupRouter::fold(Siblings& groups) {
+  folded_.clear();
+  const TorusSymmetry symmetry(torus_, groups.ranks, groups.size);
+  if (symmetry.copies() == 1) return;
+  if (!fold_links(symmetry)) return folded_.clear();
+  std::vector<int> kept;
+  for (std::size_t i = 0; i < groups.count(); ++i) {
+    const Ranks group = groups[i];
+    const int node = group.front() / torus_.devices;
+    if (symmetry.first(node) == node) kept.insert(kept.end(), group.begin(), group.end());
+  }
+  groups.ranks = std::move(kept);
+  groups.copies = symmetry.copies();
+}
+
+// Whether what is to be one is alike.
+bool GroupRouter::fold_links(const TorusSymmetry& symmetry) {
+  folded_.resize(load_.size());
+  for (int node = 0; node < devices_ / torus_.devices; ++node) {
+    const int first = symmetry.first(node);
+    if (!fold_switch(node, first) || !fold_nics(node, first)) return false;
+  }
+  return true;
+}
+
+bool GroupRouter::fold_switch(int node, int first) {
+  bool alike = true;
+  for (std::size_t i = 0; i < torus_.sides.size(); ++i) {
+    for (const bool back : {false, true}) {
+      const std::int32_t link = routes_.torus_link(node, i, back);
+      alike = alike && (link < 0 || fold_link(link, routes_.torus_link(first, i, back)));
+    }
+  }
+  return alike;
+}
+
+bool GroupRouter::fold_nics(int node, int first) {
+  for (int device = 0; device < torus_.devices; ++device) {
+    const auto own = nics_of(node * torus_.devices + device);
+    const auto other = nics_of(first * torus_.devices + device);
+    if (own.size() != other.size()) return false;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const bool alike = routes_.torus_node(own[i].leaf) == node &&
+                         fold_link(own[i].link, other[i].link) &&
+                         fold_link(own[i].link ^ 1, other[i].link ^ 1);
+      if (!alike) return false;
+    }
+  }
+  return true;
+}
+
+bool GroupRouter::fold_link(std::int32_t link, std::int32_t first) {
+  folded_[static_cast<std::size_t>(link)] = first;
+  return capacities_[static_cast<std::size_t>(link)] ==
+         capacities_[static_cast<std::size_t>(first)];
+}
+
 GroupRates GroupRouter::compute(GroupShape shape, int members) {
-  const Siblings groups = siblings(shape);
+  Siblings groups = siblings(shape);
+  fold(groups);
   for (std::size_t i = 0; i < groups.count(); ++i) send_ring(groups[i], members);
   GroupRates rates{.ring = rate(1, finish()), .passing = {}, .all_to_all = {}, .times = {}};
   for (std::size_t i = 0; i < groups.count(); ++i) pass_on(groups[i], members);
   rates.passing = rate(1, finish());
 
   const std::size_t pairs =
-      groups.count() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
+      groups.all() * static_cast<std::size_t>(shape.size) * static_cast<std::size_t>(shape.size);
   const bool tree = kind_ == InterNodeKind::fat_tree || kind_ == InterNodeKind::rail;
   if (routes_.by_hash() && pairs <= kMostPairs) {
     for (std::size_t i = 0; i < groups.count(); ++i) send_all_to_all(groups[i]);
@@ -130,7 +195,7 @@ std::optional<CrossingTimes> GroupRouter::crossing_times(const Siblings& groups,
   const auto size = static_cast<int>(groups.size);
   const int all = size / members;
   const std::size_t messages =
-      groups.count() * static_cast<std::size_t>(size) * static_cast<std::size_t>(log2_ceil(all));
+      groups.all() * static_cast<std::size_t>(size) * static_cast<std::size_t>(log2_ceil(all));
   const bool torus = kind_ == InterNodeKind::torus;
   counted_evenly_ = torus ? messages > kMostInTorus * static_cast<std::size_t>(ranks_per_domain_)
                           : routes_.by_hash() && messages > kMostPairs;
@@ -271,8 +336,8 @@ void GroupRouter::send_by_switches(const Siblings& groups) {
   }
   std::size_t pairs = 0;
   for (const auto& [census, count] : alike) {
-    switches += census.size();
-    pairs += census.size() * census.size();
+    switches += groups.copies * census.size();
+    pairs += groups.copies * census.size() * census.size();
   }
   counted_evenly_ = kind_ != InterNodeKind::torus || pairs > kMostInTorus;
   const double each = 1.0 / static_cast<double>(groups.size);
@@ -399,8 +464,10 @@ void GroupRouter::add(std::span<const LinkUse> uses) {
 }
 
 void GroupRouter::add(const LinkUse& use) {
-  double& load = load_[static_cast<std::size_t>(use.link)];
-  if (load == 0) loaded_.push_back(use.link);
+  const std::int32_t link =
+      folded_.empty() ? use.link : folded_[static_cast<std::size_t>(use.link)];
+  double& load = load_[static_cast<std::size_t>(link)];
+  if (load == 0) loaded_.push_back(link);
   load += use.share;
 }
 
@@ -417,6 +484,7 @@ double GroupRouter::finish() {
 }
 
 RoutedGroups::~RoutedGroups() {
+  const std::unique_ptr<GroupRouter> idle(idle_);
   for (Known* known = known_; known != nullptr;) {
     const std::unique_ptr<Known> owned(known);
     known = owned->next;
@@ -427,8 +495,11 @@ const GroupRates& RoutedGroups::rates(GroupShape shape, int members) {
   for (const Known* known = known_.load(); known != nullptr; known = known->next) {
     if (known->shape == shape) return known->rates;
   }
-  GroupRouter router = router_;
-  auto fresh = std::make_unique<Known>(Known{shape, router.compute(shape, members), known_.load()});
+  std::unique_ptr<GroupRouter> router(idle_.exchange(nullptr));
+  if (router == nullptr) router = std::make_unique<GroupRouter>(router_);
+  auto fresh =
+      std::make_unique<Known>(Known{shape, router->compute(shape, members), known_.load()});
+  router.reset(idle_.exchange(router.release()));
   const GroupRates& rates = fresh->rates;
   while (!known_.compare_exchange_weak(fresh->next, fresh.get())) {
   }

@@ -8,7 +8,8 @@
 // slowest sibling: where siblings meet unlike loads, one may be ahead of that. An all-to-all is
 // counted switch by switch (in a torus beyond kMostInTorus pairs dimension by dimension): exact up
 // to kMostPairs pairs; beyond them some distances, spread evenly over the group, stand for all, and
-// a hash for even shares, as many flows make them.
+// a hash for even shares, as many flows make them. In a torus one group stands for all that lie to
+// the links as it does.
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "model/cluster/group.h"
 #include "model/cluster/routes.h"
 #include "model/cluster/topology.h"
+#include "model/cluster/torus_symmetry.h"
 #include "model/cluster/tree_hops.h"
 
 namespace trainyard {
@@ -51,8 +53,10 @@ class GroupRouter {
   // The groups of one shape, one after the other.
   struct Siblings {
     std::vector<int> ranks;
-    std::size_t size = 1;  // of each
+    std::size_t size = 1;    // of each
+    std::size_t copies = 1;  // groups that each of them stands for
     std::size_t count() const { return ranks.size() / size; }
+    std::size_t all() const { return count() * copies; }
     Ranks operator[](std::size_t group) const { return Ranks(ranks).subspan(group * size, size); }
   };
   struct Nic {
@@ -67,6 +71,11 @@ class GroupRouter {
   std::span<const Nic> nics_of(int rank) const;
   std::vector<Nic> nics_of(Ranks ranks) const;
   Siblings siblings(GroupShape shape) const;
+  void fold(Siblings& groups);
+  bool fold_links(const TorusSymmetry& symmetry);
+  bool fold_switch(int node, int first);
+  bool fold_nics(int node, int first);
+  bool fold_link(std::int32_t link, std::int32_t first);
 
   // What one switch has for another.
   struct Sent {
@@ -103,6 +112,7 @@ class GroupRouter {
 
   InterNodeKind kind_;
   int devices_ = 0, ranks_per_domain_ = 1;
+  TorusNodes torus_;
   double out_of_domain_ = 0;  // seconds of a byte that every member sends
   Routes routes_;
   Routes even_routes_;                  // of what is counted by switches
@@ -110,6 +120,7 @@ class GroupRouter {
   std::vector<double> capacities_;      // by link
   std::vector<std::size_t> first_nic_;  // by rank
   std::vector<Nic> nics_;               // of each rank
+  std::vector<std::int32_t> folded_;    // by link: that which stands for it; empty: itself
   std::vector<double> load_;            // by link, bytes
   std::vector<std::int32_t> loaded_;    // links with a load
   std::vector<LinkUse> uses_;
@@ -135,7 +146,8 @@ class RoutedGroups {
     Known* next = nullptr;
   };
   const GroupRouter router_;
-  std::atomic<Known*> known_ = nullptr;  // a list that only grows, at its head
+  std::atomic<GroupRouter*> idle_ = nullptr;  // a copy that nobody computes with
+  std::atomic<Known*> known_ = nullptr;       // a list that only grows, at its head
 };
 
 }  // namespace trainyard

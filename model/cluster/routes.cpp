@@ -231,6 +231,12 @@ bool Routes::read_neighbours(int place) {
   return true;
 }
 
+std::int32_t Routes::torus_link(int node, std::size_t dimension, bool back) const {
+  const std::size_t at = static_cast<std::size_t>(node) * sides_.size() + dimension;
+  const std::uint32_t step = neighbours_[at * 2 + (back ? 1 : 0)];
+  return step == kNone ? -1 : steps_[step].link;
+}
+
 void Routes::find_nearer_in_torus(std::uint32_t at, std::uint32_t target) {
   nearer_.clear();
   int here = static_cast<int>(place_[at]);

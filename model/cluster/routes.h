@@ -44,6 +44,16 @@ class Routes {
   std::uint32_t switch_of(std::uint32_t nic) const { return leaf_of_[nic]; }
   static constexpr std::uint32_t kNone = 0xffffffff;
 
+  // Of a torus that is whole: its nodes along each dimension; else none.
+  std::span<const int> torus_sides() const {
+    return scheme_ == Scheme::torus ? std::span<const int>(sides_) : std::span<const int>();
+  }
+  // Of the torus's links the one from the switch of a node along a dimension, forward or back; −1
+  // where the dimension has one node.
+  std::int32_t torus_link(int node, std::size_t dimension, bool back) const;
+  // The node of a torus's switch.
+  int torus_node(std::uint32_t leaf) const { return static_cast<int>(place_[leaf]); }
+
  private:
   enum class Scheme { shortest, torus, dragonfly };
   struct Step {
