@@ -2,12 +2,15 @@
 #include "model/cost/estimate.h"
 
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/plan_groups.h"
 #include "cli/plan_search.h"
+#include "cli/progress.h"
 #include "cli/question.h"
 #include "scenarios/output.h"
 
@@ -34,7 +37,11 @@ Expected<Candidate> candidate_of(const EstimateOptions& options, const Question&
   return best_candidate(options.file, question);
 }
 
-std::string text_of(const Question& question, const Candidate& candidate, Format format) {
+// Until the plan is priced nothing says how far it is; what would help takes most of the time.
+constexpr double kPriced = 0.3;
+
+std::string text_of(const Question& question, const Candidate& candidate, Format format,
+                    Progress& progress) {
   switch (format) {
     case Format::json:
       return estimate_json(question.scenario, question.job, candidate.plan, candidate.estimate);
@@ -43,10 +50,15 @@ std::string text_of(const Question& question, const Candidate& candidate, Format
     case Format::text:
       break;
   }
-  return estimate_report(question, candidate, style_for(stdout));
+  const auto looking = [&progress](double done) {
+    progress.show(kPriced + (1 - kPriced) * done);
+    return false;
+  };
+  return estimate_report(question, candidate, style_for(stdout), {.is_over = looking});
 }
 
 int run(const EstimateOptions& options) {
+  std::optional<Progress> progress(std::in_place, "estimating");
   const auto question = read_question(options.file, NodeKinds::any);
   if (!question) {
     return fail(question.error());
@@ -61,8 +73,9 @@ int run(const EstimateOptions& options) {
   if (!candidate) {
     return fail(candidate.error());
   }
-  return print(text_of(*question, *candidate, options.format),
-               candidate->estimate.feasible ? kDone : kAnswerIsNo);
+  const std::string text = text_of(*question, *candidate, options.format, *progress);
+  progress.reset();
+  return print(text, candidate->estimate.feasible ? kDone : kAnswerIsNo);
 }
 
 }  // namespace

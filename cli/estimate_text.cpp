@@ -362,18 +362,21 @@ std::string most_memory(const Estimate& estimate, const Style& style) {
 
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
                    const AdviceOptions& options) {
-  const auto remedies =
-      plan_remedies(question.job, candidate, analytic_evaluator(question.job), options.is_over);
+  const bool fits = candidate.estimate.feasible;
+  const double plans = fits ? 0.5 : 1;  // share of the looking
+  const auto is_over = [&](double done) { return options.is_over && options.is_over(done); };
+  const auto remedies = plan_remedies(question.job, candidate, analytic_evaluator(question.job),
+                                      [&](double done) { return is_over(plans * done); });
   std::vector<Remedy> hardware;
-  if (candidate.estimate.feasible) {
-    hardware = hardware_remedies(question.job, candidate, analytic_evaluator, options.is_over);
+  if (fits) {
+    hardware = hardware_remedies(question.job, candidate, analytic_evaluator,
+                                 [&](double done) { return is_over(plans + (1 - plans) * done); });
   }
   std::string text;
-  if (options.is_over && options.is_over()) {
-    const bool fits = candidate.estimate.feasible;
+  if (is_over(1)) {
     text = fits ? limits_sentence(candidate.estimate) + " What helps most was not looked for"
                 : "What would make it fit was not looked for";
-  } else if (!candidate.estimate.feasible) {
+  } else if (!fits) {
     text = remedies.empty() ? "No neighbouring plan is legal"
                             : fitting_plan_words(remedies.front(), candidate.estimate);
   } else {
@@ -399,7 +402,7 @@ std::string found_schedule(const Question& question, const Plan& plan, const Sty
 }
 
 std::string estimate_report(const Question& question, const Candidate& candidate,
-                            const Style& style) {
+                            const Style& style, const AdviceOptions& options) {
   const Cluster& cluster = question.job.job.cluster;
   const Estimate& estimate = candidate.estimate;
   std::string text = job_heading(question, style) + step_summary(question, candidate, style) +
@@ -410,7 +413,7 @@ std::string estimate_report(const Question& question, const Candidate& candidate
     text += "\n" + stage_table(estimate, style);
   }
   text += "\n" + verdict(estimate, cluster, style);
-  return text + advice(question, candidate, style);
+  return text + advice(question, candidate, style, options);
 }
 
 }  // namespace trainyard

@@ -2,11 +2,11 @@
 // holds, whether it fits, and what would help.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "cli/question.h"
 #include "cli/style.h"
+#include "planner/explain.h"
 #include "planner/planner.h"
 
 namespace trainyard {
@@ -32,8 +32,8 @@ std::string host_words(Bytes needed, const Cluster& cluster);
 // What holds most of the memory of the fullest device.
 std::string most_memory(const Estimate& estimate, const Style& style);
 struct AdviceOptions {
-  bool faster_shown = false;      // beside a plan that is faster
-  std::function<bool()> is_over;  // no time for what would help
+  bool faster_shown = false;  // beside a plan that is faster
+  IsOver is_over;             // no time for what would help
 };
 // What limits the plan and what would help most.
 std::string advice(const Question& question, const Candidate& candidate, const Style& style,
@@ -41,6 +41,6 @@ std::string advice(const Question& question, const Candidate& candidate, const S
 
 // All of it.
 std::string estimate_report(const Question& question, const Candidate& candidate,
-                            const Style& style);
+                            const Style& style, const AdviceOptions& options);
 
 }  // namespace trainyard

@@ -448,7 +448,8 @@ std::string plan_report(const Question& question, const PlanAnswer& answer, cons
   if (fits && by_memory) return text + most_memory(best, style);
   if (ways.empty()) {
     return text + advice(question, plans[0], style,
-                         {.faster_shown = shows_faster(answer, plans), .is_over = closing_time()});
+                         {.faster_shown = shows_faster(answer, plans),
+                          .is_over = [over = closing_time()](double) { return over(); }});
   }
   return text + style.strong(wrap(fmt::format("The cheapest way out: {}.", ways.front().change)));
 }

@@ -82,16 +82,18 @@ struct Remedy {
 // Prices plans of any job, as `analytic_evaluator` does. The job outlives the evaluator.
 using JobEvaluator = std::function<Evaluator(const PreparedJob& job)>;
 
+// Asked before each change, with the share of them that is done: whether the caller no longer
+// waits. May be empty.
+using IsOver = std::function<bool(double done)>;
+
 // Every hardware figure raised by 10 % (α and host time lowered to match), one at a time; best
-// first. Nothing once `is_over`, which stands for a caller that no longer waits; as below.
+// first. Nothing once it is over; as below.
 std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
-                                      const JobEvaluator& evaluate,
-                                      const std::function<bool()>& is_over = {});
+                                      const JobEvaluator& evaluate, const IsOver& is_over = {});
 
 // The neighbours of a plan: one key changed, or one degree traded for another. Those that fit come
 // first, the fastest of them before; then those that do not, the smallest before.
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate,
-                                  const std::function<bool()>& is_over = {});
+                                  const Evaluator& evaluate, const IsOver& is_over = {});
 
 }  // namespace trainyard

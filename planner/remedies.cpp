@@ -188,12 +188,12 @@ Remedy remedy(std::string change, const Estimate& before, const Estimate& after)
 }  // namespace
 
 std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& candidate,
-                                      const JobEvaluator& evaluate,
-                                      const std::function<bool()>& is_over) {
+                                      const JobEvaluator& evaluate, const IsOver& is_over) {
   std::vector<Remedy> remedies;
   Estimate estimate;
   for (const HardwareChange& change : kHardwareChanges) {
-    if (is_over && is_over()) return {};
+    const auto done = static_cast<double>(remedies.size());
+    if (is_over && is_over(done / std::size(kHardwareChanges))) return {};
     const PreparedJob with_more = changed(job, change, kMore);
     evaluate(with_more)(candidate.plan, estimate);
     remedies.push_back(remedy(std::string(change.name), candidate.estimate, estimate));
@@ -204,13 +204,15 @@ std::vector<Remedy> hardware_remedies(const PreparedJob& job, const Candidate& c
 }
 
 std::vector<Remedy> plan_remedies(const PreparedJob& job, const Candidate& candidate,
-                                  const Evaluator& evaluate, const std::function<bool()>& is_over) {
+                                  const Evaluator& evaluate, const IsOver& is_over) {
   const Job& j = job.job;
   std::vector<Remedy> remedies;
   Estimate estimate;
-  for (Neighbour& neighbour : neighbours(candidate.plan)) {
+  std::vector<Neighbour> all = neighbours(candidate.plan);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Neighbour& neighbour = all[i];
     const auto plan = make_plan(neighbour.request, j.model, j.cluster, j.training);
-    if (is_over && is_over()) return {};
+    if (is_over && is_over(static_cast<double>(i) / static_cast<double>(all.size()))) return {};
     if (plan) {
       evaluate(*plan, estimate);
       remedies.push_back(remedy(std::move(neighbour.change), candidate.estimate, estimate));

@@ -112,7 +112,7 @@ void Explore::find_remedies() {
   }
   work_.start([this, question = question_, candidate = *candidate_](const std::atomic<bool>& stop) {
     Remedies found;
-    const auto is_over = [&stop] { return stop.load(); };
+    const auto is_over = [&stop](double) { return stop.load(); };
     found.plans =
         plan_remedies(question->job, candidate, analytic_evaluator(question->job), is_over);
     found.hardware = hardware_remedies(question->job, candidate, analytic_evaluator, is_over);

@@ -256,5 +256,33 @@ TEST(PlanRemedies, PutWhatFitsBeforeWhatIsFast) {
   EXPECT_EQ(remedies[1].change, "zero_stage 3");  // of those that do not fit, the smallest
 }
 
+// From the first change to the last, evenly; whoever has had enough gets nothing.
+TEST(Remedies, SayHowFarTheyAreAndEndWhenAsked) {
+  const PreparedJob job = prepare(small_dense_job());
+  const auto plan = make_plan({}, job.job.model, job.job.cluster, job.job.training);
+  ASSERT_TRUE(plan);
+  const Candidate start{*plan, estimate(job, *plan), {}};
+  std::vector<double> told;
+  const auto listens = [&told](double done) {
+    told.push_back(done);
+    return false;
+  };
+  const auto expect_even = [&told] {
+    ASSERT_GT(told.size(), 3U);
+    const auto all = static_cast<double>(told.size());
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      EXPECT_NEAR(told[i], static_cast<double>(i) / all, 1e-12);
+    }
+  };
+  EXPECT_FALSE(plan_remedies(job, start, analytic_evaluator(job), listens).empty());
+  expect_even();
+  told.clear();
+  EXPECT_FALSE(hardware_remedies(job, start, analytic_evaluator, listens).empty());
+  expect_even();
+  const auto late = [](double done) { return done > 0.5; };
+  EXPECT_TRUE(plan_remedies(job, start, analytic_evaluator(job), late).empty());
+  EXPECT_TRUE(hardware_remedies(job, start, analytic_evaluator, late).empty());
+}
+
 }  // namespace
 }  // namespace trainyard
