@@ -95,12 +95,14 @@ PassTraffic context_traffic(const PreparedJob& job, const Plan& plan, const Plan
   return ulysses_attention(job, plan, links);
 }
 
-// Elements of the copies of a rank's tokens that leave for their experts.
+// Elements of the copies of a rank's tokens that leave for their experts, as many as go to the
+// busiest of them.
 double dispatched_elements(const PreparedJob& job, const Plan& plan) {
   const Transformer& model = job.job.model;
   const double sharded = plan.sequence_parallel ? plan.tensor_parallel : 1;
-  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
-  return tokens_per_rank(job, plan) / sharded * model.experts_per_token * model.hidden_size * load;
+  const double tokens = tokens_per_rank(job, plan) / sharded;
+  const double load = routed_load(model, layer_shard(plan), tokens);
+  return tokens * model.experts_per_token * model.hidden_size * load;
 }
 
 struct ExpertTraffic {

@@ -157,6 +157,14 @@ double expert_capacity(double tokens, int experts_per_token, int experts, double
   return std::ceil(mean * factor * (1 - 1e-12));
 }
 
+double routed_load(const Transformer& model, const LayerShard& shard, double tokens) {
+  if (shard.capacity_factor == 0) return shard.load_imbalance;
+  const double mean = tokens * model.experts_per_token / model.experts;
+  const double capacity =
+      expert_capacity(tokens, model.experts_per_token, model.experts, shard.capacity_factor);
+  return std::min(shard.load_imbalance, capacity / mean);
+}
+
 OperatorList layer_operators(const Transformer& model, const Training& training,
                              const LayerShard& shard, LayerKind kind) {
   const OperatorContext context = operator_context(model, training, shard);

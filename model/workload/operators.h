@@ -121,6 +121,10 @@ LayerShard layer_shard(const Plan& plan);
 // ⌈tokens·k/E · factor⌉ (GShard, Lepikhin et al. 2021).
 double expert_capacity(double tokens, int experts_per_token, int experts, double factor);
 
+// Tokens that the busiest expert rank takes over the even share: `load_imbalance`, where the
+// capacity drops none of it. `tokens` are those of one rank.
+double routed_load(const Transformer& model, const LayerShard& shard, double tokens);
+
 inline constexpr std::size_t kMaxLayerOperators = 32;
 using OperatorList = InlineVector<Operator, kMaxLayerOperators>;
 

@@ -1,5 +1,4 @@
 // The MLP half of a layer: dense, or router, routed experts and shared experts.
-#include <algorithm>
 
 #include "model/workload/operator_context.h"
 
@@ -94,12 +93,7 @@ LayerRows routed_rows(const OperatorContext& context) {
   const double sources = static_cast<double>(shard.expert) * shard.expert_tensor;
   LayerRows rows;
   rows.mean = tokens * sources * model.experts_per_token / model.experts;
-  rows.slowest = rows.mean * shard.load_imbalance;
-  if (shard.capacity_factor > 0) {
-    const double capacity = sources * expert_capacity(tokens, model.experts_per_token,
-                                                      model.experts, shard.capacity_factor);
-    rows.slowest = std::min(rows.slowest, capacity);
-  }
+  rows.slowest = rows.mean * routed_load(model, shard, tokens);
   return rows;
 }
 

@@ -54,6 +54,7 @@ TEST(EstimateAgreement, OfExpertsThatSeveralRanksShare) {
       of_experts(2, 2),
       of_experts(4, 2),
       of_experts(2, 2, {.capacity_factor = 0.75}),
+      of_experts(2, 2, {.capacity_factor = 2}),
       of_experts(2, 2, {.load_imbalance = 1.5}),
       of_experts(2, 2, {.recompute = {RecomputeMode::full, 0}}),
       of_experts(4, 2, {.tensor_parallel = 2}),

@@ -5,7 +5,6 @@
 // kept.
 #include "model/program/parts/experts.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,6 +37,11 @@ int capacity_of(const Lowering& lowering) {
                                           factor));
 }
 
+double load_of(const Lowering& lowering) {
+  return routed_load(lowering.model, layer_shard(lowering.plan),
+                     static_cast<double>(lowering.local_tokens));
+}
+
 std::int64_t rounded_up(double rows) { return static_cast<std::int64_t>(std::ceil(rows - 1e-9)); }
 
 RoutedRows routed_rows(const Lowering& lowering) {
@@ -46,8 +50,7 @@ RoutedRows routed_rows(const Lowering& lowering) {
   const double sources = static_cast<double>(plan.expert_parallel) * plan.expert_tensor_parallel;
   RoutedRows rows;
   rows.copies = lowering.local_tokens * model.experts_per_token;
-  rows.each = static_cast<double>(rows.copies) * sources / model.experts * plan.load_imbalance;
-  if (plan.capacity_factor > 0) rows.each = std::min(rows.each, sources * capacity_of(lowering));
+  rows.each = static_cast<double>(rows.copies) * sources / model.experts * load_of(lowering);
   rows.local = model.experts / plan.expert_parallel;
   rows.all = rounded_up(rows.each * rows.local);
   rows.received = rounded_up(rows.each * rows.local / plan.expert_tensor_parallel);
@@ -117,10 +120,8 @@ Operation permutation(const NetworkUnit& unit, OperationKind kind) {
 
 // The copies of a rank's tokens, as many as the most loaded expert lets through.
 double dispatched_elements(const Lowering& lowering) {
-  const Plan& plan = lowering.plan;
-  const double load = plan.capacity_factor > 0 ? plan.capacity_factor : plan.load_imbalance;
   return static_cast<double>(lowering.local_tokens) * lowering.model.experts_per_token *
-         lowering.model.hidden_size * load;
+         lowering.model.hidden_size * load_of(lowering);
 }
 
 struct Exchange {

@@ -59,6 +59,21 @@ TEST(DeduplicatedDispatch, CrossesNodesOnceAndIsPassedOnInside) {
   EXPECT_NEAR(exchange.backward.value() / (2 * crossing), 1, 0.03);
 }
 
+// As the experts compute the tokens that come, whatever they had room for.
+TEST(ExpertExchange, CarriesWhatComesAndOnlyWhatTheCapacityLetsThrough) {
+  const PreparedJob job = mixtral_on_h100(1);
+  const auto backward = [&](PlanRequest request) {
+    request.expert_parallel = 8;
+    return moe_traffic(job, legal_plan(job, request)).expert_parallel.backward;
+  };
+  const Seconds even = backward({});
+  EXPECT_EQ(backward({.capacity_factor = 1.25}), even);
+  EXPECT_EQ(backward({.capacity_factor = 2, .load_imbalance = 1.5}),
+            backward({.load_imbalance = 1.5}));
+  const Seconds half_more = backward({.load_imbalance = 1.5}) - even;
+  EXPECT_NEAR((even - backward({.capacity_factor = 0.5})) / half_more, 1, 1e-6);
+}
+
 TEST(ExpertOverlap, LeavesTheSlowdownOfWhatComputeCovers) {
   const PreparedJob job = mixtral_on_h100(1);
   Plan plan = legal_plan(job, {.expert_parallel = 8});

@@ -56,6 +56,15 @@ PlanRequest random_request(std::mt19937_64& random, const Transformer& model) {
   return request;
 }
 
+// Loads and capacities that leave whole rows, above and below each other, of experts on several
+// ranks.
+void spread_unevenly(std::size_t place, PlanRequest& request) {
+  if (request.expert_parallel == 1) return;
+  if (place % 4 == 1) request.load_imbalance = 1.25;
+  if (place % 5 == 2) request.capacity_factor = 1.5;
+  if (place % 5 == 3) request.capacity_factor = 0.75;
+}
+
 struct Case {
   PreparedJob job;
   Plan plan;
@@ -102,7 +111,8 @@ std::vector<Case> random_cases(int count, std::uint64_t seed, bool low_precision
     if (low_precision) job = in_low_precision(std::move(job), random);
     job.job.training.stack.copies_sharded_sequences = cases.size() % 2 == 1;
     job.job.training.stack.deduplicated_dispatch = cases.size() % 3 > 0;
-    const PlanRequest request = random_request(random, job.job.model);
+    PlanRequest request = random_request(random, job.job.model);
+    spread_unevenly(cases.size(), request);
     const auto plan = plan_if_legal(request, job.job.model, job.job.cluster, job.job.training);
     if (!plan) continue;
     auto program = lower(job.job.model, job.job.training, *plan);

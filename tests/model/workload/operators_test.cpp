@@ -114,6 +114,18 @@ TEST(ExpertCapacity, CapsTheSlowestRankOnly) {
   EXPECT_DOUBLE_EQ(rows(), 4096 * 2 * 1.2);
 }
 
+// Of 4,096 tokens, two experts each, 1,024 · f go to one of eight.
+TEST(RoutedLoad, IsThatOfTheBusiestRankOrTheCapacityWhereThatIsLess) {
+  const auto load = [](double capacity, double imbalance) {
+    const LayerShard shard{.capacity_factor = capacity, .load_imbalance = imbalance};
+    return routed_load(mixtral_8x7b(), shard, 4096);
+  };
+  EXPECT_EQ(load(0, 1.5), 1.5);
+  EXPECT_EQ(load(1.25, 1.5), 1.25);
+  EXPECT_EQ(load(1.25, 1), 1);
+  EXPECT_EQ(load(0.0004, 1), 1.0 / 1024) << "a whole token";
+}
+
 // Handbook §4, MLA: downs on every rank in full, ups by columns. DeepSeek-V3, t = 8, n = 4096.
 TEST(LayerOperators, OfLatentAttentionReplicateTheDownProjections) {
   const LayerShard shard{.tensor = 8, .sequence_parallel = true};
