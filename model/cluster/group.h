@@ -47,6 +47,8 @@ struct GroupLinks {
                                      // pass one on: a domain has one sender of each group, over
                                      // its own NICs
   BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
+  int subtrees_left = 0;             // levels of the hierarchy that messages leave: domains, leaves
+  BytesPerSecond way_out;            // per rank, out of its domain, whatever is beyond
   Seconds across_latency;            // α of a step between domains
   Seconds small_latency;             // … by the protocol for small messages, where there is one:
   double small_share = 0;            // its share of the bandwidth; 0: there is none

@@ -53,6 +53,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
     passing = std::min(passing, passed_out(tiers, tier, links, below, on_nics));
     all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
     links.across_latency = tier.latency;
+    ++links.subtrees_left;
     narrow = narrow || is_narrow(tier, tiers.tiers.front());
   }
   const GroupRates* routed = nullptr;
@@ -63,6 +64,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
     all_to_all = std::min(all_to_all, routed->all_to_all);
   }
   links.across = ring / members;
+  if (!tiers.tiers.empty()) links.way_out = tiers.tiers.front().way_out;
   links.passing = passing;
   links.small_latency = tiers.small_latency;
   links.small_share = tiers.small_share;

@@ -130,12 +130,18 @@ struct SharedLink {
   }
 };
 
+// Per member, of the links that both use: an exchange that stays below a leaf is not on its
+// uplinks, whatever they leave the parameters' traffic.
+BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
+  return exchange.subtrees_left < data.subtrees_left ? data.way_out : data.across;
+}
+
 Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {
   if (data.group.size <= 1 || exchange.size <= 1) return {};
   const bool crosses = data.group.domains > 1;
   if (exchange.domains > 1) {
     if (!crosses) return {};
-    return SharedLink{.capacity = data.group.across,
+    return SharedLink{.capacity = shared_capacity(data.group, exchange),
                       .data = data.use.rate,
                       .exchange = use.rate,
                       .data_share = data.use.crossing,

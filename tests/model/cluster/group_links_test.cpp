@@ -100,6 +100,14 @@ TEST(GroupLinks, OfMessagesThatArePassedOnTheLastDomainOfALeafSendsOut) {
   EXPECT_DOUBLE_EQ(passing(rail_cluster(8, 2, 4), {4, 16}), kNic / 2);
 }
 
+TEST(GroupLinks, TellWhichSubtreesTheirMessagesLeave) {
+  const FabricTiers tiers = tiers_of(fat_tree_cluster(16, 4, 4));
+  EXPECT_EQ(group_links(tiers, {1, 8}).subtrees_left, 0);
+  EXPECT_EQ(group_links(tiers, {8, 4}).subtrees_left, 1);  // a leaf's four nodes
+  EXPECT_EQ(group_links(tiers, {8, 16}).subtrees_left, 2);
+  EXPECT_DOUBLE_EQ(group_links(tiers, {32, 4}).way_out.value(), kNic);  // uplinks have a quarter
+}
+
 TEST(GroupLinks, TwoLevelsCountLikeTheRanksTheyName) {
   // Ranks {0, 1} + {0, 16, 32, 48}: two members in each of four nodes, two nodes apart.
   const FabricTiers tiers = tiers_of(fat_tree_cluster(8, 8, 1));

@@ -315,6 +315,29 @@ TEST(DataParallelCost, TakesLinksFromTheExchangesBesideIt) {
   EXPECT_NEAR(cover.lost, 3 * (stretch - 1) / (7 + 3 * stretch * fair), 1e-9);
 }
 
+// Nodes with 4 bytes a second out of a member, of which leaves let one pass. A reduction over the
+// leaves takes that, and leaves an exchange below one leaf 3 of its member's 4: of its 3 s, of
+// which 3/4 of the bytes leave the node, they make 4, and the reduction goes on as fast as alone.
+TEST(DataParallelCost, TakesNoUplinksFromExchangesBelowALeaf) {
+  GroupLinks leaf;
+  leaf.size = leaf.domains = 4;
+  leaf.inside = BytesPerSecond(100);
+  leaf.across = leaf.across_all_to_all = leaf.way_out = BytesPerSecond(4);
+  leaf.subtrees_left = 1;
+  GroupLinks all = leaf;
+  all.across = all.across_all_to_all = BytesPerSecond(1);
+  all.subtrees_left = 2;
+  PlanLinks links;
+  links.expert = leaf;
+  ExchangeTimes exchanges;
+  exchanges.expert = Seconds(3);
+  ExchangeUse use;
+  use.expert = all_to_all_use(leaf);
+  const Cover cover = cover_of(Seconds(10), exchanges, 0, {all, ring_use(all)}, links, use);
+  EXPECT_NEAR(cover.rate * 10, 7 + 4, 1e-9);
+  EXPECT_NEAR(cover.lost * cover.rate * 10, 4 - 3, 1e-9);
+}
+
 // A ring's messages behind its blocks, 3 s of them with a second to spare, on the links of the
 // reduction: at half the rate they take 6 s, so that 2 s show. The reduction gets half of the links
 // for 6 s and has the other 6 s of the pass for itself.
