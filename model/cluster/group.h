@@ -47,7 +47,8 @@ struct GroupLinks {
                                      // pass one on: a domain has one sender of each group, over
                                      // its own NICs
   BytesPerSecond across_all_to_all;  // per member, when each sends as much to every other one
-  int subtrees_left = 0;             // levels of the hierarchy that messages leave: domains, leaves
+  int narrow_levels = 0;             // of the hierarchy that messages leave, with less to leave a
+                                     // subtree than its domains have: oversubscribed leaves
   BytesPerSecond way_out;            // per rank, out of its domain, whatever is beyond
   Seconds across_latency;            // α of a step between domains
   Seconds small_latency;             // … by the protocol for small messages, where there is one:

@@ -45,7 +45,6 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   BytesPerSecond all_to_all = ring;
   const int on_nics = members_within(group, tiers.nics.ranks);
   BytesPerSecond passing = std::min(tiers.nics.alone, on_nics * tiers.nics.way_out);
-  bool narrow = false;
   for (const Tier& tier : tiers.tiers) {
     const int below = members_within(group, tier.ranks);
     if (below == size) break;
@@ -53,8 +52,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
     passing = std::min(passing, passed_out(tiers, tier, links, below, on_nics));
     all_to_all = std::min(all_to_all, tier.way_out * (size - members) / (size - below));
     links.across_latency = tier.latency;
-    ++links.subtrees_left;
-    narrow = narrow || is_narrow(tier, tiers.tiers.front());
+    if (is_narrow(tier, tiers.tiers.front())) ++links.narrow_levels;
   }
   const GroupRates* routed = nullptr;
   if (tiers.routed != nullptr && members < size) {
@@ -71,7 +69,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   links.across_all_to_all = all_to_all;
   if (routed != nullptr && routed->times) {
     links.crowding = crowding(*routed->times, links);
-  } else if (narrow) {
+  } else if (links.narrow_levels > 0) {
     links.crowding = crowding(crossing_times(tiers, group, links), links);
   }
   return links;

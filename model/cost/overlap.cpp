@@ -133,7 +133,7 @@ struct SharedLink {
 // Per member, of the links that both use: an exchange that stays below a leaf is not on its
 // uplinks, whatever they leave the parameters' traffic.
 BytesPerSecond shared_capacity(const GroupLinks& data, const GroupLinks& exchange) {
-  return exchange.subtrees_left < data.subtrees_left ? data.way_out : data.across;
+  return exchange.narrow_levels < data.narrow_levels ? data.way_out : data.across;
 }
 
 Together at_work(const DataTraffic& data, const GroupLinks& exchange, const WireUse& use) {

@@ -100,11 +100,11 @@ TEST(GroupLinks, OfMessagesThatArePassedOnTheLastDomainOfALeafSendsOut) {
   EXPECT_DOUBLE_EQ(passing(rail_cluster(8, 2, 4), {4, 16}), kNic / 2);
 }
 
-TEST(GroupLinks, TellWhichSubtreesTheirMessagesLeave) {
+TEST(GroupLinks, TellWhetherTheirMessagesLeaveANarrowLeaf) {
   const FabricTiers tiers = tiers_of(fat_tree_cluster(16, 4, 4));
-  EXPECT_EQ(group_links(tiers, {1, 8}).subtrees_left, 0);
-  EXPECT_EQ(group_links(tiers, {8, 4}).subtrees_left, 1);  // a leaf's four nodes
-  EXPECT_EQ(group_links(tiers, {8, 16}).subtrees_left, 2);
+  EXPECT_EQ(group_links(tiers, {8, 4}).narrow_levels, 0);  // a leaf's four nodes
+  EXPECT_EQ(group_links(tiers, {8, 16}).narrow_levels, 1);
+  EXPECT_EQ(group_links(tiers_of(fat_tree_cluster(16, 4, 1)), {8, 16}).narrow_levels, 0);
   EXPECT_DOUBLE_EQ(group_links(tiers, {32, 4}).way_out.value(), kNic);  // uplinks have a quarter
 }
 

@@ -323,10 +323,9 @@ TEST(DataParallelCost, TakesNoUplinksFromExchangesBelowALeaf) {
   leaf.size = leaf.domains = 4;
   leaf.inside = BytesPerSecond(100);
   leaf.across = leaf.across_all_to_all = leaf.way_out = BytesPerSecond(4);
-  leaf.subtrees_left = 1;
   GroupLinks all = leaf;
   all.across = all.across_all_to_all = BytesPerSecond(1);
-  all.subtrees_left = 2;
+  all.narrow_levels = 1;
   PlanLinks links;
   links.expert = leaf;
   ExchangeTimes exchanges;
