@@ -69,6 +69,7 @@ CLI::Validator one_of(const std::map<std::string, Value>& values) {
     const auto found = values.find(text);
     if (found == values.end()) {
       std::vector<std::string> names;
+      names.reserve(values.size());
       for (const auto& [name, value] : values) names.push_back(name);
       return not_among(text, names);
     }

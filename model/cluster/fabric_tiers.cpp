@@ -93,10 +93,11 @@ DeviceNics device_nics(const Cluster& cluster) {
   const BytesPerSecond nic = cluster.inter.bandwidth * cluster.inter.efficiency;
   if (nics == 0) return {};
   if (cluster.intra.kind == IntraNodeKind::pcie) {
-    const BytesPerSecond own = cluster.intra.bandwidth * cluster.inter.efficiency;
-    return {devices, nics * nic / devices, std::min(own, nics * nic)};
+    const BytesPerSecond link = cluster.intra.bandwidth * cluster.inter.efficiency;
+    return {devices, nics * nic / devices, std::min(link, nics * nic)};
   }
-  if (nics >= devices) return {1, nics / devices * nic, nics / devices * nic};
+  const int own = nics / devices;
+  if (own > 0) return {1, own * nic, own * nic};
   const int sharing = (devices + nics - 1) / nics;
   return {devices % nics == 0 ? sharing : 1, nic / sharing, nic};
 }
