@@ -23,7 +23,9 @@ __global__ void add_parts_kernel(View into, View any_parts) {
 }  // namespace
 
 void add_parts(const Queue& queue, const View& into, const View& parts) {
-  const int threads = parts.rows > 2 * kBlock / 8 ? kPartsThreads : kBlock;
+  constexpr int kAtOnce =
+      kBlock / 32 * 8;  // rows that the warps of a small block have on their way
+  const int threads = parts.rows > kAtOnce ? kPartsThreads : kBlock;
   start(queue, "add_parts", add_parts_kernel, dim3(Strips::across<1>(parts)), threads, 0, into,
         parts);
 }

@@ -171,6 +171,7 @@ TEST(TorusSymmetry, TellsOfOneGroupWhatAllOfThemCount) {
       EXPECT_NEAR(a / b, 1, 1e-7) << figure << ", " << what;
     };
     expect_same(found.across.value(), expected.across.value(), "ring");
+    expect_same(found.passing.value(), expected.passing.value(), "passing");
     expect_same(found.across_all_to_all.value(), expected.across_all_to_all.value(), "all-to-all");
     for (const auto figure : {&Crowding::halving, &Crowding::doubling, &Crowding::binomial,
                               &Crowding::scatter, &Crowding::trees, &Crowding::sums}) {
