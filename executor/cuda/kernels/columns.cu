@@ -34,18 +34,13 @@ void add_column_sums(const Queue& queue, const View& into, const View& of) {
   if (of.size() == 0) return;
   const Strips strips(of);
   const Scratch parts(queue, strips.count, of.columns, ElementType::f32);
-  const auto begin = [&](auto* kernel, unsigned across) {
-    start(queue, "column_sums_of_strip", kernel, dim3(across, static_cast<unsigned>(strips.count)),
-          kBlock, 0, *parts, of, strips.rows);
-  };
-  const View* const all[] = {&of};
   const bool even = of.columns % 8 == 0 && even_place({&of}) == 0;
-  const bool of_one_type = even && with_one_type(all, [&](auto type) {
-                             begin(column_sums_of_strip<decltype(type), 8>, Strips::across<8>(of));
-                             return true;
-                           });
-  if (!of_one_type && even) begin(column_sums_of_strip<AnyType, 8>, Strips::across<8>(of));
-  if (!even) begin(column_sums_of_strip<AnyType, 1>, Strips::across<1>(of));
+  const View* const all[] = {&of};
+  with_packs(even, all, [&](auto type, auto of_pack) {
+    start(queue, "column_sums_of_strip", column_sums_of_strip<decltype(type), of_pack>,
+          dim3(Strips::across<of_pack>(of), static_cast<unsigned>(strips.count)), kBlock, 0, *parts,
+          of, strips.rows);
+  });
   add_parts(queue, into, *parts);
 }
 

@@ -299,23 +299,18 @@ void begin_dropout(const Queue& queue, DropoutOperands of) {
   const std::int64_t rows = of.out.rows, columns = of.out.columns;
   if (rows == 0 || columns == 0) return;
   of.threshold = dropout_threshold(of.dropout.rate);
-  const auto begin = [&](auto* kernel, std::int64_t packs) {
-    const std::int64_t of_block = rows_of_block(packs, kDropped);
-    start(queue, "dropout", kernel, dim3(static_cast<unsigned>((rows + of_block - 1) / of_block)),
-          kBlock, static_cast<std::size_t>(of_block) * sizeof(std::uint64_t), of,
-          static_cast<int>(of_block));
-  };
   const View& bias = of.bias.data == nullptr ? of.out : of.bias;
   const View& stream = of.stream.data == nullptr ? of.out : of.stream;
   const bool even =
       columns % 8 == 0 && even_place({&of.out, &of.mask, &of.branch, &bias, &stream}) == 0;
-  if (!even) return begin(dropout_kernel<AnyType, 1>, columns);
   const View* const all[] = {&of.out, &of.branch, &bias, &stream};
-  const bool of_one_type = with_one_type(all, [&](auto type) {
-    begin(dropout_kernel<decltype(type), 8>, columns / 8);
-    return true;
+  with_packs(even, all, [&](auto type, auto of_pack) {
+    const std::int64_t of_block = rows_of_block(columns / of_pack, kDropped);
+    start(queue, "dropout", dropout_kernel<decltype(type), of_pack>,
+          dim3(static_cast<unsigned>((rows + of_block - 1) / of_block)), kBlock,
+          static_cast<std::size_t>(of_block) * sizeof(std::uint64_t), of,
+          static_cast<int>(of_block));
   });
-  if (!of_one_type) begin(dropout_kernel<AnyType, 8>, columns / 8);
 }
 
 }  // namespace

@@ -158,6 +158,19 @@ bool with_one_type(const View* const (&views)[kViews], const Begin& begin) {
   return type == ElementType::f32 && begin(OneType<ElementType::f32>{});
 }
 
+// begin(type, packs): packs of eight elements where rows are even, of the OneType of all the views
+// where they have one; else elements one by one, or of AnyType.
+template <std::size_t kViews, typename Begin>
+void with_packs(bool even, const View* const (&views)[kViews], const Begin& begin) {
+  using Eight = std::integral_constant<int, 8>;
+  if (!even) return begin(AnyType{}, std::integral_constant<int, 1>{});
+  const bool of_one_type = with_one_type(views, [&](auto type) {
+    begin(type, Eight{});
+    return true;
+  });
+  if (!of_one_type) begin(AnyType{}, Eight{});
+}
+
 // Of one matrix, what a thread has of a row.
 template <typename Type, int N, int kKept>
 struct RowPart {
@@ -276,19 +289,14 @@ template <typename Pick>
 void pick_rows(const Queue& queue, const char* name, const View& out, const View& in,
                const Pick& pick) {
   if (out.size() == 0) return;
-  const auto begin = [&](auto* kernel, std::int64_t packs) {
-    const std::int64_t rows = rows_of_block(packs, kUnderWay);
-    start(queue, name, kernel, dim3(static_cast<unsigned>((out.rows + rows - 1) / rows)), kBlock, 0,
-          out, in, pick, static_cast<int>(rows));
-  };
   const bool even = out.columns % 8 == 0 && even_place({&out, &in}) == 0;
-  if (!even) return begin(pick_rows_kernel<AnyType, 1, Pick>, out.columns);
   const View* const all[] = {&out, &in};
-  const bool of_one_type = with_one_type(all, [&](auto type) {
-    begin(pick_rows_kernel<decltype(type), 8, Pick>, out.columns / 8);
-    return true;
+  with_packs(even, all, [&](auto type, auto of_pack) {
+    const std::int64_t rows = rows_of_block(out.columns / of_pack, kUnderWay);
+    start(queue, name, pick_rows_kernel<decltype(type), of_pack, Pick>,
+          dim3(static_cast<unsigned>((out.rows + rows - 1) / rows)), kBlock, 0, out, in, pick,
+          static_cast<int>(rows));
   });
-  if (!of_one_type) begin(pick_rows_kernel<AnyType, 8, Pick>, out.columns / 8);
 }
 
 // ---- Sums of columns ------------------------------------------------------------------------
