@@ -7,9 +7,9 @@
 #include <future>
 #include <string>
 
-#include "cli/question.h"
 #include "planner/findings.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

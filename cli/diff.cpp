@@ -7,8 +7,8 @@
 #include "cli/plan_groups.h"
 #include "cli/plan_groups_table.h"
 #include "cli/plan_search.h"
-#include "cli/question.h"
 #include "model/cost/estimate.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 namespace {

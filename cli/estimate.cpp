@@ -11,8 +11,8 @@
 #include "cli/plan_groups.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
-#include "cli/question.h"
 #include "scenarios/output.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 namespace {

@@ -11,6 +11,7 @@
 #include "model/cost/estimate.h"
 #include "model/cost/interval.h"
 #include "model/schedule/schedule.h"
+#include "model/units.h"
 #include "planner/auto_schedule.h"
 #include "planner/explain.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 constexpr double kSecondsADay = 86400;
 
-std::string gib(Bytes bytes) { return fmt::format("{:.2f}", bytes.value() / kGib); }
+std::string gib(Bytes bytes) { return fmt::format("{:.2f}", bytes.value() / kGiB); }
 
 std::string heading_line(std::string_view label, std::string_view text, const Style& style) {
   constexpr std::size_t kLabelWidth = 11;
@@ -278,7 +279,7 @@ std::string memory_bars(const Estimate& estimate, Bytes capacity, const Style& s
   Table table({{title, "", Align::left},
                {"held", "GiB"},
                {"share", "%"},
-               {"", fmt::format("of {} GiB", number(capacity.value() / kGib, 3)), Align::left}});
+               {"", fmt::format("of {} GiB", number(capacity.value() / kGiB, 3)), Align::left}});
   const auto row = [&](std::string_view label, Bytes bytes, const std::string& filled) {
     table.add_row({std::string(label), gib(bytes), percent(bytes / capacity), filled});
   };

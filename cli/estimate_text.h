@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "cli/question.h"
 #include "cli/style.h"
 #include "planner/explain.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

@@ -6,7 +6,6 @@
 #include "cli/command.h"
 #include "cli/csv.h"
 #include "cli/plan_search.h"
-#include "cli/question.h"
 #include "cli/style.h"
 #include "cli/text.h"
 #include "scenarios/interchange/accelerate.h"
@@ -14,6 +13,7 @@
 #include "scenarios/interchange/megatron.h"
 #include "scenarios/interchange/torchtitan.h"
 #include "scenarios/output.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/plan_groups.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
-#include "cli/question.h"
+#include "scenarios/question.h"
 #include "scenarios/write_goodput.h"
 #include "simulator/life/run.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cli/csv.h"
-#include "cli/question.h"
 #include "cli/style.h"
+#include "scenarios/question.h"
 #include "scenarios/write_goodput.h"
 
 namespace trainyard {

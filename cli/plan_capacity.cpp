@@ -19,6 +19,7 @@
 #include "model/cost/estimate.h"
 #include "model/cost/money.h"
 #include "model/cost/reliability_settings.h"
+#include "model/units.h"
 #include "planner/capacity.h"
 #include "scenarios/output.h"
 
@@ -99,7 +100,7 @@ const SizeResult kSizeResults[] = {
      }},
     {{"MFU", "%"}, [](const Candidate& best) { return percent(best.estimate.mfu); }},
     {{"memory", "GiB"}, [](const Candidate& best) {
-       return fmt::format("{:.1f}", best.estimate.peak_memory.value() / kGib);
+       return fmt::format("{:.1f}", best.estimate.peak_memory.value() / kGiB);
      }}};
 
 // "–" where nobody knows: what a stopped search did not find may be in time.

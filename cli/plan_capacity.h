@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cli/command.h"
-#include "cli/question.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

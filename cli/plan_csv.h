@@ -5,8 +5,8 @@
 
 #include "cli/csv.h"
 #include "cli/plan_table.h"
-#include "cli/question.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

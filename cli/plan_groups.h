@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "cli/command.h"
-#include "cli/question.h"
 #include "cli/style.h"
 #include "planner/findings.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

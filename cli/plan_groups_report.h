@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/question.h"
 #include "cli/style.h"
 #include "planner/unlike_groups.h"
+#include "scenarios/question.h"
 #include "scenarios/write_groups.h"
 
 namespace trainyard {

@@ -8,6 +8,7 @@
 
 #include "cli/table.h"
 #include "cli/text.h"
+#include "model/units.h"
 #include "planner/unlike_value.h"
 
 namespace trainyard {
@@ -82,7 +83,7 @@ void add_rows(const Scenario& scenario, const GroupedPlan& plan, std::size_t num
          {fmt::format("{} {}", count(cluster.groups[g].devices()), cluster.groups[g].device.name),
           fmt::format("{}", share.stages), fmt::format("{}", share.layers),
           fmt::format("{}", share.replicas), fmt::format("{}", share.microbatches),
-          fmt::format("{:.1f}", share.peak_memory.value() / kGib)}) {
+          fmt::format("{:.1f}", share.peak_memory.value() / kGiB)}) {
       row.push_back(std::move(cell));
     }
     table.add_row(std::move(row));

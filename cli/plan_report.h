@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "cli/plan_table.h"
-#include "cli/question.h"
 #include "cli/style.h"
 #include "planner/findings.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <thread>
 
-#include "cli/question.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

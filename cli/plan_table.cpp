@@ -12,6 +12,7 @@
 #include "cli/plan_text.h"
 #include "cli/text.h"
 #include "model/cost/reliability.h"
+#include "model/units.h"
 
 namespace trainyard {
 namespace {
@@ -234,7 +235,7 @@ std::vector<ResultColumn> result_columns(const std::vector<Candidate>& plans) {
        {{"tokens/s", "/device"},
         [](const Candidate& c) { return number(c.estimate.tokens_per_second / c.plan.devices()); }},
        {{"memory", "GiB"}, [](const Candidate& c) {
-          return fmt::format("{:.1f}", c.estimate.peak_memory.value() / kGib);
+          return fmt::format("{:.1f}", c.estimate.peak_memory.value() / kGiB);
         }}});
   return columns;
 }

@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/question.h"
 #include "cli/style.h"
 #include "cli/table.h"
 #include "planner/objective.h"
 #include "planner/planner.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

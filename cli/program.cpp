@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "cli/plan_search.h"
 #include "cli/program_text.h"
-#include "cli/question.h"
 #include "model/program/lower.h"
+#include "scenarios/question.h"
 #include "scenarios/write_program.h"
 
 namespace trainyard {

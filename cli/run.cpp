@@ -15,7 +15,6 @@
 #include "cli/cuda_program.h"
 #include "cli/plan_search.h"
 #include "cli/progress.h"
-#include "cli/question.h"
 #include "cli/rank_reporter.h"
 #include "cli/run_profile.h"
 #include "cli/run_text.h"
@@ -28,6 +27,7 @@
 #include "model/program/lower.h"
 #include "planner/request.h"
 #include "scenarios/output.h"
+#include "scenarios/question.h"
 #include "scenarios/readable.h"
 #include "scenarios/write_profile.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/step_gaps.h"
+#include "model/units.h"
 #include "planner/request.h"
 #include "scenarios/write_spans.h"
 #include "simulator/alone.h"
@@ -245,7 +246,7 @@ class RunTrace {
     }
     TraceCounter memory{of.process, "memory", "GiB", {}}, load{of.process, "link load", "GB/s", {}};
     for (const MemoryPoint& point : memory_timeline(step_.graph.lists[list], times).points) {
-      memory.points.push_back({to_seconds(point.time), point.bytes.value() / (1 << 30)});
+      memory.points.push_back({to_seconds(point.time), point.bytes.value() / kGiB});
     }
     for (const LoadPoint& point : link_load(step_, timeline, of.rank)) {
       load.points.push_back({to_seconds(point.time), point.rate.value() * 1e-9});

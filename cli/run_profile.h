@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/question.h"
 #include "executor/board.h"
 #include "executor/rank_run.h"
 #include "model/program/profile.h"
+#include "scenarios/question.h"
 
 namespace trainyard {
 

@@ -7,9 +7,9 @@
 #include "cli/csv.h"
 #include "cli/estimate_text.h"
 #include "cli/plan_search.h"
-#include "cli/question.h"
 #include "cli/simulate_text.h"
 #include "cli/text.h"
+#include "scenarios/question.h"
 #include "scenarios/write_simulation.h"
 #include "scenarios/write_trace.h"
 

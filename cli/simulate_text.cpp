@@ -7,6 +7,7 @@
 #include "cli/estimate_text.h"
 #include "cli/table.h"
 #include "cli/text.h"
+#include "model/units.h"
 #include "simulator/critical_path.h"
 
 namespace trainyard {
@@ -55,7 +56,7 @@ std::string stage_use_table(const StepSimulation& simulation, const Style& style
             ? std::string()
             : std::string(buffers[static_cast<std::size_t>(use.memory.owner)].name);
     table.add_row({fmt::format("{}", i), milliseconds(use.busy), percent(use.share),
-                   fmt::format("{:.2f}", use.memory.peak.bytes.value() / kGib),
+                   fmt::format("{:.2f}", use.memory.peak.bytes.value() / kGiB),
                    milliseconds(to_seconds(use.memory.peak.time)), owner,
                    style.work(bar(use.share, kBarWidth / 2))});
   }

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/csv.h"
-#include "cli/question.h"
 #include "cli/style.h"
+#include "scenarios/question.h"
 #include "simulator/step.h"
 
 namespace trainyard {

@@ -11,7 +11,6 @@ namespace trainyard {
 
 inline constexpr std::size_t kLineWidth = 100;  // columns that the output may take
 inline constexpr int kBarWidth = 40;            // columns of the longest bar of a chart
-inline constexpr double kGib = 1073741824.0;    // bytes
 
 // Columns on a terminal: code points without colour codes.
 std::size_t display_width(std::string_view text);

@@ -9,6 +9,7 @@
 
 #include "cli/table.h"
 #include "cli/text.h"
+#include "model/units.h"
 
 namespace trainyard {
 namespace {
@@ -27,7 +28,7 @@ std::string cell(const std::optional<T>& value, F text) {
 }
 
 std::string time_cell(Seconds time) { return number(time.value()); }
-std::string memory_cell(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGib); }
+std::string memory_cell(Bytes bytes) { return fmt::format("{:.1f}", bytes.value() / kGiB); }
 std::string share_cell(double share) { return fmt::format("{:.0f}", 100 * share); }
 
 // Green up to 5 %, red beyond 15 %.

@@ -1,19 +1,14 @@
-// Counter-based random numbers (splitmix64, Steele, Lea & Flood 2014): a function of where a number
-// stands, so that hosts and devices, and every sharding, draw the same ones.
+// Counter-based random numbers: a function of where a number stands, so that hosts and devices, and
+// every sharding, draw the same ones.
 #pragma once
 
 #include <cstdint>
 
+#include "model/hash.h"
+
 namespace trainyard {
 
-constexpr std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
-}
-
-constexpr double uniform(std::uint64_t x) {  // −1 … 1
+constexpr double uniform_signed(std::uint64_t x) {  // −1 … 1
   return static_cast<double>(mixed(x) >> 11) * 0x1p-52 - 1;
 }
 

@@ -57,7 +57,7 @@ class WeightRow {
   WeightRow(const Setting& setting, const WeightPlace& place);
   double operator[](std::int64_t column) const {
     if (pads_) return 0;
-    const double number = uniform(seed_ + static_cast<std::uint64_t>(column));
+    const double number = uniform_signed(seed_ + static_cast<std::uint64_t>(column));
     return scales_ ? 1 + 0.3 * number : width_ * number;
   }
 

@@ -87,6 +87,8 @@ using FlopsPerSecond = Quantity<0, 1, -1, 0, 0>;
 using Watts = Quantity<0, 0, -1, 1, 0>;
 using DollarsPerSecond = Quantity<0, 0, -1, 0, 1>;
 
+inline constexpr double kGiB = 1073741824.0;  // bytes
+
 // For tests and constant tables; documents carry units in strings.
 namespace literals {
 
@@ -94,9 +96,7 @@ constexpr Seconds operator""_s(long double v) { return Seconds(static_cast<doubl
 constexpr Seconds operator""_ms(long double v) { return Seconds(static_cast<double>(v) * 1e-3); }
 constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<double>(v) * 1e-6); }
 constexpr Bytes operator""_GB(long double v) { return Bytes(static_cast<double>(v) * 1e9); }
-constexpr Bytes operator""_GiB(long double v) {
-  return Bytes(static_cast<double>(v) * 1073741824.0);
-}
+constexpr Bytes operator""_GiB(long double v) { return Bytes(static_cast<double>(v) * kGiB); }
 constexpr Bytes operator""_MiB(long double v) { return Bytes(static_cast<double>(v) * 1048576.0); }
 constexpr BytesPerSecond operator""_GBps(long double v) {
   return BytesPerSecond(static_cast<double>(v) * 1e9);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/units.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
 
@@ -127,7 +128,7 @@ class TraceWriter {
     const MemoryTimeline memory =
         memory_timeline(step_.graph.lists[list_of(rank)], timeline_.of(rank));
     for (const MemoryPoint& point : memory.points) {
-      add_counter(rank, "memory", point.time, "GiB", point.bytes.value() / (1 << 30));
+      add_counter(rank, "memory", point.time, "GiB", point.bytes.value() / kGiB);
     }
   }
 

@@ -34,8 +34,8 @@ double jitter_factor(const Conditions& conditions, std::int32_t rank, std::int32
   if (conditions.jitter == 0) return 1;
   const auto place = static_cast<std::uint64_t>(rank) << 32 | static_cast<std::uint32_t>(task);
   const std::uint64_t first = mixed(mixed(conditions.seed) ^ place);
-  const double normal = std::sqrt(-2 * std::log(uniform(first))) *
-                        std::cos(2 * std::numbers::pi * uniform(mixed(first)));
+  const double normal = std::sqrt(-2 * std::log(uniform_positive(first))) *
+                        std::cos(2 * std::numbers::pi * uniform_positive(mixed(first)));
   const double variance = std::log1p(conditions.jitter * conditions.jitter);
   return std::exp(std::sqrt(variance) * normal - variance / 2);
 }

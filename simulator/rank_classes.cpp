@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "model/hash.h"
 #include "simulator/phases.h"
-#include "simulator/random.h"
 #include "simulator/symmetry.h"
 
 namespace trainyard {

@@ -1,6 +1,8 @@
 #include "simulator/step_calls.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "model/cost/layer_cost.h"
 #include "model/cost/traffic.h"
@@ -76,10 +78,53 @@ double shown_in_pairs(const PreparedJob& job, const Plan& plan, const PlanLinks&
   return 1 - covered * std::max(0.0, 1 - job.job.training.stack.overlap_slowdown);
 }
 
+// Reductions and gathers of parameters that do not go beside passes are one message for all units
+// (Megatron-LM without --overlap-grad-reduce: one bucket), while a program has one for each. They
+// share that message's time by their bytes.
+class OneMessage {
+ public:
+  OneMessage(const Plan& plan, const Program& program) {
+    if (plan.overlap.data_parallel || plan.zero_stage >= 3) return;
+    for (const StageProgram& stage : program.stages) {
+      for (const Body& body : stage.bodies) add(program, body);
+    }
+  }
+  // Of all units, where they are most; that of the operation itself where it is on its own.
+  Bytes message_of(const Operation& operation) const {
+    const auto found = whole_.find({operation.kind, operation.group});
+    return found == whole_.end() ? operation.message : found->second;
+  }
+
+ private:
+  using Kind = std::pair<OperationKind, Group>;
+
+  static bool is_of_parameters(const Operation& operation) {
+    return operation.group == Group::dense_gradient || operation.group == Group::dense_shard ||
+           operation.group == Group::dense_replica || operation.group == Group::expert_data;
+  }
+  void add(const Program& program, const Body& body) {
+    std::map<Kind, Bytes> sums;
+    for (const BlockCall& call : body.calls) {
+      if (call.block < 0) continue;
+      for (const Operation& op : program.blocks[static_cast<std::size_t>(call.block)].operations) {
+        if (is_of_parameters(op)) sums[{op.kind, op.group}] += op.message;
+      }
+    }
+    for (const auto& [kind, sum] : sums) whole_[kind] = std::max(whole_[kind], sum);
+  }
+
+  std::map<Kind, Bytes> whole_;
+};
+
 class CallMaker {
  public:
-  CallMaker(const PreparedJob& job, const Plan& plan, const RankLayout& layout)
-      : job_(job), plan_(plan), layout_(layout), links_(plan_links(job, plan)) {
+  CallMaker(const PreparedJob& job, const Plan& plan, const Program& program,
+            const RankLayout& layout)
+      : job_(job),
+        plan_(plan),
+        layout_(layout),
+        links_(plan_links(job, plan)),
+        one_message_(plan, program) {
     if (plan.overlap.expert_parallel) exchanges_ = shown_of_exchanges(job, plan, links_);
     if (plan.schedule->route == Route::both_ways) in_pairs_ = shown_in_pairs(job, plan, links_);
   }
@@ -95,13 +140,14 @@ class CallMaker {
   int add(StepCalls& out, const Operation& operation, bool in_layer, bool paired = false) const {
     const GroupLinks links = links_of(operation);
     Call call{.operation = *collective_of(operation.kind), .message = operation.message};
-    Seconds time = collective_time(call.operation, links, operation.message, links_);
+    const Bytes whole = one_message_.message_of(operation);
+    Seconds time =
+        operation.message / whole * collective_time(call.operation, links, whole, links_);
     if (operation.kind == OperationKind::pass_on || operation.kind == OperationKind::pass_back) {
       call.operation = kPassOn.operation;
       call.algorithm = &kPassOn;
     } else {
-      call.algorithm =
-          collective_algorithm(call.operation, links, operation.message, links_.choice);
+      call.algorithm = collective_algorithm(call.operation, links, whole, links_.choice);
       call.otherwise = runs_anywhere(call.operation);
     }
     Seconds played = call.algorithm->time(links, operation.message);
@@ -114,7 +160,7 @@ class CallMaker {
     }
     const double shown = (in_layer ? shown_share(operation) : 1) * (paired ? in_pairs_ : 1);
     call.stretch = shown * (time / played);
-    call.contention = contention(operation, links);
+    call.contention = contention(operation, call.operation, links, whole);
     out.calls.push_back(call);
     out.alone.push_back(time * shown);
     return static_cast<int>(out.calls.size()) - 1;
@@ -153,22 +199,22 @@ class CallMaker {
     return 1 - stack.tensor_parallel_hidden * (1 - stack.overlap_slowdown);
   }
 
-  // Bytes take multiprocessors and memory from compute at the pace of the links inside a node; what
-  // tensor parallelism takes is part of the share that a stack hides. While a slower network is
-  // waited for, compute has the device (model/cost/data_parallel.cpp); kernels of sends and
-  // receives hold theirs until the message is there.
-  static double contention(const Operation& operation, const GroupLinks& links) {
+  // What tensor parallelism takes from compute is part of the share that a stack hides; kernels of
+  // sends and receives hold their multiprocessors until the message is there.
+  double contention(const Operation& operation, CollectiveOperation as, const GroupLinks& links,
+                    Bytes message) const {
     if (operation.stream == ProgramStream::context_parallel) return 1;
     if (operation.stream == ProgramStream::pipeline) return 1;  // `sends_in_passes`
     if (operation.stream != ProgramStream::data_parallel) return 0;
-    if (links.domains == 1) return 1;
-    return std::min(1.0, links.ranks_per_domain * links.across / links.inside);
+    const CollectiveCost cost = collective_cost(as, links, message, links_.choice);
+    return contending_share(as, links, message, cost);
   }
 
   const PreparedJob& job_;
   const Plan& plan_;
   const RankLayout& layout_;
   PlanLinks links_;
+  OneMessage one_message_;
   ShownShares exchanges_;
   double in_pairs_ = 1;
 };
@@ -188,7 +234,7 @@ bool is_of_layer(const Program& program, int block) {
 
 StepCalls step_calls(const PreparedJob& job, const Plan& plan, const Program& program,
                      const RankLayout& layout) {
-  const CallMaker maker(job, plan, layout);
+  const CallMaker maker(job, plan, program, layout);
   StepCalls out;
   for (std::size_t block = 0; block < program.blocks.size(); ++block) {
     const bool in_layer = is_of_layer(program, static_cast<int>(block));

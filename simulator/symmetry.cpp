@@ -8,7 +8,7 @@
 #include <span>
 #include <tuple>
 
-#include "simulator/random.h"
+#include "model/hash.h"
 
 namespace trainyard {
 namespace {

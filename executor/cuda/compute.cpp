@@ -480,16 +480,16 @@ const std::vector<float>& mirrored(const Queue& queue, DeviceTensor& tensor) {
 }
 
 void compute(const DeviceWork& work) {
-  switch (family_of(work.operation.kind)) {
-    case KernelFamily::tokens:
+  switch (group_of(work.operation.kind)) {
+    case KernelGroup::tokens:
       return compute_tokens(work);
-    case KernelFamily::attention:
+    case KernelGroup::attention:
       return compute_attention(work);
-    case KernelFamily::experts:
+    case KernelGroup::experts:
       return compute_experts(work);
-    case KernelFamily::states:
+    case KernelGroup::states:
       return compute_states(work);
-    case KernelFamily::ends:
+    case KernelGroup::ends:
       return compute_ends(work);
   }
 }

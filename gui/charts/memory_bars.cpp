@@ -8,12 +8,11 @@
 
 #include "gui/charts/colours.h"
 #include "gui/presenters/text.h"
+#include "model/units.h"
 #include "scenarios/readable.h"
 
 namespace trainyard {
 namespace {
-
-constexpr double kGiB = 1073741824.0;
 
 double sum(const StageBar& bar) {
   double bytes = 0;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "gui/presenters/text.h"
+#include "model/units.h"
 #include "planner/planner.h"
 #include "scenarios/readable.h"
 
@@ -13,7 +14,6 @@ namespace {
 
 using Kind = PlanFigure::Kind;
 
-constexpr double kGiB = 1073741824;          // bytes
 constexpr double kKilowattHour = 3'600'000;  // joules
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 

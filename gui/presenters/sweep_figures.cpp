@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gui/presenters/text.h"
+#include "model/units.h"
 #include "scenarios/readable.h"
 #include "scenarios/sweep/point_row.h"
 
@@ -13,7 +14,6 @@ namespace trainyard {
 namespace {
 
 constexpr double kHourSize = 3600, kDaySize = 24 * kHourSize;  // seconds
-constexpr double kGiBSize = 1073741824;                        // bytes
 constexpr double kKilowattHourSize = 3'600'000;                // joules
 
 struct FigureUnit {
@@ -30,7 +30,7 @@ constexpr FigureUnit kHours = {[](double value) { return number(value / kHourSiz
                                kHourSize};
 constexpr FigureUnit kDays = {[](double value) { return number(value / kDaySize) + " d"; },
                               kDaySize};
-constexpr FigureUnit kBytes = {[](double value) { return with_unit(Bytes(value)); }, kGiBSize};
+constexpr FigureUnit kBytes = {[](double value) { return with_unit(Bytes(value)); }, kGiB};
 constexpr FigureUnit kDollars = {[](double value) { return number(value) + " USD"; }};
 constexpr FigureUnit kEnergy = {[](double value) { return with_unit(Joules(value)); },
                                 kKilowattHourSize};

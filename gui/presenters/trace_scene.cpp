@@ -8,6 +8,7 @@
 
 #include "gui/presenters/text.h"
 #include "gui/presenters/timeline_scene.h"
+#include "model/units.h"
 #include "scenarios/read_trace.h"
 #include "scenarios/readable.h"
 
@@ -104,7 +105,7 @@ struct CounterKind {
   std::string_view name, unit;
   double scale = 1;
 };
-constexpr CounterKind kMemoryCounter = {"memory", "GiB", 1 << 30};
+constexpr CounterKind kMemoryCounter = {"memory", "GiB", kGiB};
 constexpr CounterKind kLoadCounter = {"link load", "GB/s", 1e9};
 
 std::vector<CurvePoint> points_of(const SavedCounter& counter, double scale) {

@@ -8,20 +8,13 @@
 
 #include "model/cluster/fabric_shape.h"
 #include "model/cluster/topology_graph.h"
+#include "model/hash.h"
 
 namespace trainyard {
 namespace {
 
 bool is_switch(const Vertex& vertex) {
   return vertex.kind == VertexKind::leaf || vertex.kind == VertexKind::spine;
-}
-
-// SplitMix64 (Steele, Lea & Flood 2014): all bits of the result depend on all of the key's.
-std::uint64_t mixed(std::uint64_t key) {
-  key += 0x9e3779b97f4a7c15;
-  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
-  key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
-  return key ^ (key >> 31);
 }
 
 std::uint64_t key_of(std::uint32_t from, std::uint32_t to) {

@@ -267,4 +267,11 @@ BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes mes
   return wire_share(operation, ranks) * message / time;
 }
 
+double contending_share(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                        const CollectiveCost& cost) {
+  if (links.domains == 1 || cost.time <= Seconds(0)) return 1;
+  const Seconds moving = wire_share(operation, links.size) * message / links.inside;
+  return std::min(1.0, (cost.latency + moving) / cost.time);
+}
+
 }  // namespace trainyard

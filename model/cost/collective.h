@@ -74,4 +74,11 @@ const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
 // reduce-scatter, all-to-all (n−1)/n·S/time; broadcast and send S/time.
 BytesPerSecond bus_bandwidth(CollectiveOperation operation, int ranks, Bytes message, Seconds time);
 
+// Of its time alone, what takes multiprocessors and memory from compute beside it, 0 … 1: its
+// latency, for which kernels wait on the device, and a member's bytes at the pace of the links
+// inside a node. While bytes wait for a slower network, compute has the device. A group inside one
+// domain has its kernels at work throughout.
+double contending_share(CollectiveOperation operation, const GroupLinks& links, Bytes message,
+                        const CollectiveCost& cost);
+
 }  // namespace trainyard

@@ -264,15 +264,49 @@ StatesHere states_here(const PreparedJob& job, const Plan& plan, const StageCost
   return {std::max(most - counted, embedding + states - counted), matrix + next, matrix + states};
 }
 
-// ZeRO-3 gathers units of a stage one ahead, and scatters a whole gradient behind each. From the
-// loss on there are the head's matrix, that matrix's gradient and the last layer, and no gradient
-// of a layer yet: that much more, or less, than what `add_buffers` has for the stage, two layers
-// and one's gradient.
-Bytes head_beyond_layers(const Training& training, const Plan& plan, const StageParameters& stage) {
-  if (dense_divisors(plan).parameters <= 1) return Bytes(0);
-  const double more = matrix_at_head(stage) - stage.largest_layer;
-  return Bytes(more * (training.precision.weight_bytes + training.stack.reduction_bytes));
-}
+// What ZeRO 2 and 3 have whole of a stage's parameters while passes run. Weights are gathered a
+// unit ahead. A unit's gradients are scattered beside the next one's backward pass, so that two
+// units' are there at most.
+class WholeParameters {
+ public:
+  WholeParameters(const Training& training, const Plan& plan, const StageParameters& stage)
+      : stage_(stage), matrix_(matrix_at_head(stage)) {
+    const ShardDivisors dense = dense_divisors(plan), expert = expert_divisors(plan);
+    const auto is_shared = [&](double ShardDivisors::*by) {
+      return dense.*by > 1 || (stage.experts > 0 && expert.*by > 1);
+    };
+    if (is_shared(&ShardDivisors::parameters)) weight_ = training.precision.weight_bytes;
+    if (is_shared(&ShardDivisors::gradients)) gradient_ = whole_gradient_bytes(training);
+    ends_are_shared_ = dense.gradients > 1;
+    end_weight_ = dense.parameters > 1 ? weight_ : 0;
+  }
+
+  // One gathered and the gradients of two, or as many weights and one's gradients.
+  Bytes at_layers() const {
+    return Bytes(stage_.largest_layer * (weight_ + gradient_ + std::max(weight_, gradient_)));
+  }
+  // More than that beside the last layers: the head's gradient goes while the next unit's are made;
+  // that of a matrix that is the embedding's as well grows until that one's pass.
+  Bytes beside_layers() const {
+    if (!stage_.head || !ends_are_shared_) return Bytes(0);
+    const bool stays = stage_.embedding && stage_.head_matrix == 0;
+    const double more = stays ? matrix_ : std::max(0.0, matrix_ - stage_.largest_layer);
+    return Bytes(more * gradient_);
+  }
+  // More, or less, than `at_layers` from the loss on: the head's matrix, its gradient and the last
+  // layer, and no gradient of a layer yet.
+  Bytes at_head() const {
+    if (!ends_are_shared_) return Bytes(0);
+    return Bytes(matrix_ * (end_weight_ + gradient_) + stage_.largest_layer * weight_) -
+           at_layers();
+  }
+
+ private:
+  const StageParameters& stage_;
+  double matrix_;
+  double weight_ = 0, gradient_ = 0, end_weight_ = 0;  // bytes of a parameter; 0: each rank has all
+  bool ends_are_shared_ = false;
+};
 
 // The logits that turn back and what is there beside them.
 struct AtHead {
@@ -294,12 +328,15 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
   const Bytes recomputed = back_at_work(job, plan, costs, stage, index);
   const Bytes gradients = largest_gradients(costs, stage);
   const StatesHere states = states_here(job, plan, costs, stage);
-  const Bytes at_layer = recomputed + gradients + states.at_layer;
+  const WholeParameters whole(job.job.training, plan, stage);
+  memory.at_peak.buffers = kGemmWorkspace + whole.at_layers();
+  const Bytes buffers = gradients + states.at_layer + whole.beside_layers();
+  const Bytes at_layer = recomputed + buffers;
   if (stage.head) {
     const LogitsAtHead logits = logits_at_head(job, plan);
     memory.at_peak.logits = logits.beside;
     AtHead head = fullest_at_head(logits, states);
-    head.states += head_beyond_layers(job.job.training, plan, stage);
+    head.states += whole.at_head();
     if (head.all() > at_layer) {
       memory.at_peak.logits += head.logits;
       memory.at_peak.buffers += head.states;
@@ -308,21 +345,7 @@ void add_transients(const PreparedJob& job, const Plan& plan, const StageCosts& 
     }
   }
   memory.at_peak.recomputation = recomputed;
-  memory.at_peak.buffers += gradients + states.at_layer;
-}
-
-void add_buffers(const PreparedJob& job, const Plan& plan, const StageParameters& stage,
-                 MemoryByKind& memory) {
-  const Training& training = job.job.training;
-  memory.buffers = kGemmWorkspace;
-  const bool sharded = dense_divisors(plan).parameters > 1 ||
-                       (stage.experts > 0 && expert_divisors(plan).parameters > 1);
-  if (sharded) {
-    // The layer at work and the prefetched one, gathered; one layer's whole gradient before it is
-    // scattered.
-    memory.buffers += Bytes(stage.largest_layer *
-                            (2 * training.precision.weight_bytes + training.stack.reduction_bytes));
-  }
+  memory.at_peak.buffers += buffers;
 }
 
 }  // namespace
@@ -422,7 +445,6 @@ StageMemory stage_memory(const PreparedJob& job, const Plan& plan, const StageCo
   StageMemory out;
   MemoryByKind& memory = out.at_peak;
   memory = state_memory(job.job.training, plan, stage);
-  add_buffers(job, plan, stage, memory);
   add_transients(job, plan, costs, stage, index, out);
   memory.runtime = job.job.training.stack.runtime_memory;
   fill_activations(job, plan, costs, stage, index, out);

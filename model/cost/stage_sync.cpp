@@ -26,21 +26,16 @@ Classes classes(const PlanLinks& links) {
 // `like`: links are used as by this one, of other bytes.
 Traffic traffic(CollectiveOperation operation, const GroupLinks& group, Bytes message, int pieces,
                 PricedMessages& prices, const Traffic* like) {
-  Seconds time;
+  const CollectiveCost cost = prices.cost(operation, group, message);
   WireUse use;
   if (like == nullptr) {
-    const CollectiveCost cost = prices.cost(operation, group, message);
-    time = cost.time;
     use = wire_use(operation, group, message, cost);
-  } else {
-    time = prices.time(operation, group, message);
-    if (like->time > Seconds(0)) {
-      use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
-    }
+  } else if (like->time > Seconds(0)) {
+    use = {.free = like->free / like->time, .crossing = like->crossing / like->time};
   }
-  const double pace =
-      group.domains > 1 ? std::min(1.0, group.ranks_per_domain * group.across / group.inside) : 1.0;
-  return pieces * Traffic{time, time * pace, time * use.free, time * use.crossing};
+  const double contending = contending_share(operation, group, message, cost);
+  return pieces *
+         Traffic{cost.time, cost.time * contending, cost.time * use.free, cost.time * use.crossing};
 }
 
 // `pieces` messages share the bytes.

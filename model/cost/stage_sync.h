@@ -10,9 +10,8 @@
 
 namespace trainyard {
 
-// A communication, and the part of it that takes multiprocessors and memory from compute beside it:
-// the bytes at the pace of the links inside a node. While a slower network is waited for, compute
-// has the device.
+// A communication, and the part of it that takes multiprocessors and memory from compute beside it
+// (`contending_share`).
 struct Traffic {
   Seconds time;
   Seconds contending;

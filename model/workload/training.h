@@ -21,6 +21,13 @@ struct Training {
   double tokens = 0;    // of the whole run; 0: not said
 };
 
+// Of an element of a gradient that a rank has whole only until it is scattered (ZeRO 2 and 3). Of
+// two units' that are there at a time one is made, in the weights' dtype, and one goes out, copied
+// to that of the reduction (PyTorch, FSDP2: foreach_reduce): the mean of both.
+inline double whole_gradient_bytes(const Training& training) {
+  return (training.precision.weight_bytes + training.stack.reduction_bytes) / 2;
+}
+
 // Of the memory that a stack holds for a logit, the part that is its gradient: what the head's
 // weight gradient reads, when the logits and all copies of them are gone.
 inline double logit_gradient_bytes(const Training& training) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "model/units.h"
 #include "scenarios/markup.h"
 #include "scenarios/quantity.h"
 #include "scenarios/svg_scatter.h"
@@ -15,7 +16,6 @@
 namespace trainyard {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr std::int64_t kPointsInChart = 4000;
 
 constexpr std::string_view kHead = R"(<!DOCTYPE html>

@@ -16,7 +16,7 @@ double number_at(const std::string& name, std::uint64_t seed, std::uint64_t laye
                  std::uint64_t row, std::uint64_t column) {
   std::uint64_t hash = 0;
   for (const char letter : name) hash = mixed(hash + static_cast<unsigned char>(letter));
-  return uniform(mixed(mixed(hash + seed + layer_plus_1) + row) + column);
+  return uniform_signed(mixed(mixed(hash + seed + layer_plus_1) + row) + column);
 }
 
 Setting setting_of_four() {

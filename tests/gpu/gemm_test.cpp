@@ -25,7 +25,7 @@ class NarrowGemm : public testing::Test {
     Tensor<float> numbers(rows, columns);
     for (Eigen::Index i = 0; i < numbers.size(); ++i) {
       numbers.data()[i] =
-          static_cast<float>(uniform(mixed(seed) + static_cast<std::uint64_t>(i)) - 0.5);
+          static_cast<float>(uniform_signed(mixed(seed) + static_cast<std::uint64_t>(i)) - 0.5);
     }
     return numbers;
   }
@@ -120,7 +120,7 @@ constexpr std::int64_t kTokens = 80, kWidth = 64;  // two tiles of queries of on
 std::vector<float> in_eighths(std::uint64_t seed) {
   std::vector<float> numbers(static_cast<std::size_t>(kTokens * kWidth));
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = std::round(static_cast<float>(uniform(mixed(seed) + i) * 8)) / 8;
+    numbers[i] = std::round(static_cast<float>(uniform_signed(mixed(seed) + i) * 8)) / 8;
   }
   return numbers;
 }

@@ -113,7 +113,7 @@ class BothBackends final : public Backend {
   // queries and keys are nothing but rounding.
   void draw(int buffer) {
     std::vector<float> numbers = host_.read(buffer);
-    for (float& number : numbers) number = static_cast<float>(uniform(drawn_++));
+    for (float& number : numbers) number = static_cast<float>(uniform_signed(drawn_++));
     host_.write(buffer, numbers);
   }
   void follow(const Work& work) {

@@ -44,7 +44,7 @@ class DeviceMatrix {
       : queue_(device.queue()), memory_(queue_, rows, columns, type) {
     std::vector<float> numbers(static_cast<std::size_t>(rows * columns));
     for (std::size_t i = 0; i < numbers.size(); ++i) {
-      numbers[i] = static_cast<float>(uniform(seed * 1000003 + i));
+      numbers[i] = static_cast<float>(uniform_signed(seed * 1000003 + i));
     }
     set(numbers);
   }

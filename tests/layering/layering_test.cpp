@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string>
 
+#include "tests/layering/definitions.h"
 #include "tests/layering/include_rules.h"
 #include "tests/layering/machine_paths.h"
-#include "tests/layering/type_names.h"
 
 namespace trainyard {
 namespace {
@@ -109,17 +109,34 @@ TEST_F(PlantedTree, MayNameRelativePathsAndWhatIsIgnored) {
   EXPECT_EQ(check_paths().checked_files, 2);
 }
 
-TEST(TypeNames, AreDefinedInOneHeaderEach) {
-  const TypeReport report = check_type_names(TRAINYARD_SOURCE_DIR);
+TEST(Definitions, AreInOneHeaderEach) {
+  const DefinitionReport report = check_definitions(TRAINYARD_SOURCE_DIR);
   EXPECT_THAT(report.violations, IsEmpty());
   EXPECT_GT(report.checked_files, 200);
 }
 
 TEST_F(PlantedTree, IsRefusedWhenTwoHeadersDefineOneName) {
-  plant("model/place.h", "struct Place {\n};\nstruct Other;\n");
-  plant("planner/place.h", "struct Other;\nclass Place {\n  struct Other {};\n};\n");
-  EXPECT_THAT(check_type_names(root()).violations,
-              ElementsAre("planner/place.h:2: Place is defined in model/place.h too"));
+  plant("model/place.h", "struct Place {\n};\nstruct Other;\nenum class Kind { one, two };\n");
+  plant("planner/place.h",
+        "struct Other;\nclass Place {\n  struct Other {};\n};\nenum class Kind : int { one };\n");
+  EXPECT_THAT(check_definitions(root()).violations,
+              ElementsAre("planner/place.h:2: Place is defined in model/place.h too",
+                          "planner/place.h:5: Kind is defined in model/place.h too"));
+}
+
+TEST_F(PlantedTree, IsRefusedWhenTwoHeadersDefineOneFunction) {
+  plant("executor/random.h",
+        "constexpr double uniform(std::uint64_t x) {  // −1 … 1\n"
+        "inline int sum(int a, int b) { return a + b; }\n");
+  plant("simulator/random.h",
+        "inline double uniform(std::uint64_t key) { return 1; }\n"
+        "inline int sum(int a) { return a; }\n"
+        "inline const int kSum = sum(1, 2);\n"
+        "  int sum(int a, int b) { return b; }\n");
+  EXPECT_THAT(
+      check_definitions(root()).violations,
+      ElementsAre(
+          "simulator/random.h:1: uniform(std::uint64_t) is defined in executor/random.h too"));
 }
 
 }  // namespace

@@ -419,7 +419,7 @@ TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) 
   return {first + row / part, dealt_position(setting, where.at.context, row % part)};
 }
 
-KernelFamily family_of(OperationKind kind) {
+KernelGroup group_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::norm:
     case OperationKind::norm_gradient:
@@ -435,7 +435,7 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::dropout_gradient:
     case OperationKind::activation:
     case OperationKind::activation_gradient:
-      return KernelFamily::tokens;
+      return KernelGroup::tokens;
     case OperationKind::rotary:
     case OperationKind::rotary_gradient:
     case OperationKind::latent_rotary:
@@ -444,7 +444,7 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::attention_gradient:
     case OperationKind::attention_step:
     case OperationKind::attention_gradient_step:
-      return KernelFamily::attention;
+      return KernelGroup::attention;
     case OperationKind::route:
     case OperationKind::route_gradient:
     case OperationKind::permute:
@@ -456,7 +456,7 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::grouped_linear_weight_gradient:
     case OperationKind::expert_bias:
     case OperationKind::expert_bias_gradient:
-      return KernelFamily::experts;
+      return KernelGroup::experts;
     case OperationKind::clear:
     case OperationKind::accumulate:
     case OperationKind::move:
@@ -464,24 +464,24 @@ KernelFamily family_of(OperationKind kind) {
     case OperationKind::await:
     case OperationKind::sum_of_squares:
     case OperationKind::optimizer_step:
-      return KernelFamily::states;
+      return KernelGroup::states;
     default:
-      return KernelFamily::ends;
+      return KernelGroup::ends;
   }
 }
 
 template <typename S>
 void compute(const Operation& operation, const Where& where, const Operands<S>& operands) {
-  switch (family_of(operation.kind)) {
-    case KernelFamily::tokens:
+  switch (group_of(operation.kind)) {
+    case KernelGroup::tokens:
       return compute_tokens(operation, where, operands);
-    case KernelFamily::attention:
+    case KernelGroup::attention:
       return compute_attention(operation, where, operands);
-    case KernelFamily::experts:
+    case KernelGroup::experts:
       return compute_experts(operation, where, operands);
-    case KernelFamily::states:
+    case KernelGroup::states:
       return compute_states(operation, where, operands);
-    case KernelFamily::ends:
+    case KernelGroup::ends:
       return compute_ends(operation, where, operands);
   }
 }

@@ -42,8 +42,8 @@ void compute(const Operation& operation, const Where& where, const Operands<S>& 
 
 // Operations that are computed alike: on rows of tokens, in attention, on rows of experts, on sums,
 // states and what changes its name, at both ends of the network (where all others count, too).
-enum class KernelFamily : std::uint8_t { tokens, attention, experts, states, ends };
-KernelFamily family_of(OperationKind kind);
+enum class KernelGroup : std::uint8_t { tokens, attention, experts, states, ends };
+KernelGroup group_of(OperationKind kind);
 
 // The families, each in its file.
 template <typename S>

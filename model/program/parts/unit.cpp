@@ -177,6 +177,7 @@ int NetworkUnit::keep_part(int whole, const Sharing& sharing) {
   ProgramBuffer& used = lowering_.program.buffers[static_cast<std::size_t>(whole)];
   used.role = BufferRole::activation;
   used.gathered = weight;
+  if (!weight) used.element_bytes = whole_gradient_bytes(lowering_.training);
   if (!weight && splits_backward()) used.scope = Scope::activation;
   return lowering_.add(part);
 }

@@ -182,5 +182,24 @@ TEST(BusBandwidth, OfARingIsTheLinksRate) {
   }
 }
 
+// Compute loses what latency takes and the bytes at the rate inside a node, 7/8 of a GB at 450
+// GB/s, however long the network takes for them.
+TEST(ContendingShare, IsOfTheSameSecondsOnEveryNetwork) {
+  for (const BytesPerSecond nic : {10.0_GBps, 25.0_GBps, 50.0_GBps, 100.0_GBps}) {
+    const GroupLinks links = over_domains(4, 2, nic, 12.0_us);
+    const CollectiveChoice choice{.algorithm = "ring"};
+    const CollectiveCost cost = collective_cost(all_gather, links, 1.0_GB, choice);
+    const double share = contending_share(all_gather, links, 1.0_GB, cost);
+    EXPECT_NEAR((share * cost.time - cost.latency).value(), 0.875e9 / 450e9, 1e-9);
+    EXPECT_GT(cost.latency, Seconds(0));
+  }
+}
+
+TEST(ContendingShare, InsideADomainIsAllOfIt) {
+  const GroupLinks links = one_domain(8, 450.0_GBps, 3.0_us);
+  const CollectiveCost cost = collective_cost(all_gather, links, 1.0_GB, {.algorithm = "ring"});
+  EXPECT_EQ(contending_share(all_gather, links, 1.0_GB, cost), 1);
+}
+
 }  // namespace
 }  // namespace trainyard

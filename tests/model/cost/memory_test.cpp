@@ -264,6 +264,12 @@ TEST(StageMemory, KeepsWhatIsFetchedBetweenTheHalvesOfABackwardPass) {
   }
 }
 
+// A whole gradient is made in the weights' 16 bits, and copied to the reduction's type to be
+// scattered (FSDP2, foreach_reduce): between the two while two units' are there.
+double made_or_reduced(const PreparedJob& job) {
+  return (2 + job.job.training.stack.reduction_bytes) / 2;
+}
+
 // Handbook §7, "gathered parameters of ZeRO-3 (the live layers, prefetch included)": behind the
 // loss the head's 128,256 · 4,096 weights and their gradient, before it the last layer's weights.
 TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
@@ -273,9 +279,26 @@ TEST(StageMemory, OfZeRO3HasTheHeadsMatrixGathered) {
   ASSERT_EQ(memory.moment, MemoryMoment::output_head);
   const double head = 128'256.0 * 4'096;
   const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
-  const double gradient = job.job.training.stack.reduction_bytes;
+  const double gradient = made_or_reduced(job);
   const double workspace = 64 * 1024 * 1024;
   EXPECT_DOUBLE_EQ(memory.at_peak.buffers.value(), workspace + head * (2 + gradient) + 2 * layer);
+}
+
+// Under ZeRO-2 each rank has all weights; whole gradients are of the layer at work and of the unit
+// before it, at most the head: 4,096 · 128,256 against 218 million weights of a layer.
+TEST(StageMemory, OfZeRO2HasTheGradientsOfTwoUnitsWhole) {
+  PreparedJob job = llama_8b_on_h100();
+  job.job.training.stack.saved_logit_bytes = 4;
+  const auto buffers = [&](int zero_stage) {
+    const Plan plan = legal_plan(job, {.zero_stage = zero_stage});
+    const StageMemory memory = estimate(prepare(job.job), plan).stages.front().memory;
+    EXPECT_EQ(memory.moment, MemoryMoment::layer_backward) << zero_stage;
+    return memory.at_peak.buffers.value();
+  };
+  const double head = 128'256.0 * 4'096;
+  const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
+  const double expected = (head + layer) * made_or_reduced(job);
+  EXPECT_NEAR(buffers(2) - buffers(1), expected, 1e-9 * expected);
 }
 
 // A layer of more weights than the head: 4,096 · (2 · 4,096 + 2 · 1,024) of attention, 3 · 4,096 ·
@@ -290,7 +313,7 @@ TEST(StageMemory, OfZeRO3HasNoLayersGradientAtTheHead) {
   PlanRequest request{.zero_stage = 3, .recompute = {RecomputeMode::full, 0}};
   const double head = 32'000.0 * 4'096;
   const double layer = 2 * 4'096.0 * (4'096 + 1'024) + 3 * 4'096.0 * 14'336 + 2 * 4'096;
-  const double gradient = job.job.training.stack.reduction_bytes;
+  const double gradient = made_or_reduced(job);
   const double here = 64 * 1024 * 1024 + head * (2 + gradient) + 2 * layer;
   const StageMemory memory = estimate(job, legal_plan(job, request)).stages.front().memory;
   ASSERT_EQ(memory.moment, MemoryMoment::output_head);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <random>
+#include <vector>
 
 #include "model/cost/estimate.h"
 #include "tests/model/cost/example_devices.h"
@@ -156,6 +157,25 @@ TEST_P(PlanLaw, StatesAndActivationsNeverRiseWithTensorParallelism) {
       EXPECT_LE(out.stages.front().memory.at_peak.activations, kept);
       states = held;
       kept = out.stages.front().memory.at_peak.activations;
+    }
+  });
+}
+
+// Nobody waits longer for a faster network, whatever is overlapped.
+TEST_P(PlanLaw, StepTimeNeverRisesWithTheBandwidthOfTheNics) {
+  std::vector<PreparedJob> faster;
+  for (const double times : {0.5, 1.0, 1.5, 2.0, 3.0, 4.0}) {
+    Job job = job_.job;
+    job.cluster.inter_node.bandwidth = times * job.cluster.inter_node.bandwidth;
+    faster.push_back(prepare(job));
+  }
+  for_random_plans([&](const PlanRequest&, Plan plan) {
+    plan.overlap.data_parallel = true;
+    Seconds before(1e30);
+    for (const PreparedJob& job : faster) {
+      const Seconds step = estimate(job, plan).step_time;
+      EXPECT_LE(step, before * (1 + 1e-9));
+      before = step;
     }
   });
 }
