@@ -43,7 +43,7 @@ Seconds fabric_sample_time(const FabricProblem& problem, const FabricSample& sam
   const FabricTiers tiers = fabric_tiers(cluster);
   const GroupLinks links = group_links(tiers, {.stride = 1, .size = cluster.devices()});
   return collective_time(sample.operation, links, sample.bytes,
-                         {problem.algorithm, cluster.device.collectives});
+                         collective_choice(problem.algorithm, cluster));
 }
 
 Expected<InterNode> fit_fabric(const FabricProblem& problem,

@@ -13,7 +13,6 @@
 
 namespace trainyard {
 
-enum class IntraNodeKind { nvswitch, nvlink_mesh, pcie };
 enum class InterNodeKind { none, fat_tree, rail, dragonfly, torus, graph };
 
 // Which of the ways between two NICs their traffic takes (model/cluster/routes.h).

@@ -26,6 +26,13 @@ enum class CollectiveOperation {
 };
 inline constexpr int kCollectiveOperations = 6;
 
+// How the devices of a node are wired.
+enum class IntraNodeKind { nvswitch, nvlink_mesh, pcie };
+inline constexpr std::array<std::string_view, 3> kIntraNodeKinds{"nvswitch", "nvlink-mesh", "pcie"};
+inline std::string_view name_of(IntraNodeKind kind) {
+  return kIntraNodeKinds[static_cast<std::size_t>(kind)];
+}
+
 // Fitted time of a collective among `gpus` devices of one NVLink domain:
 // latency + S/bandwidth + root·√S. The √S term is the slow rise of the attained bandwidth between
 // the latency-bound and the bandwidth-bound end (handbook §6). `S` is the message of handbook §6.
@@ -141,6 +148,9 @@ struct Device {
   // device's, carried over by ratios of the datasheets.
   double interval_widening = 1;
   std::vector<CollectiveCurve> collectives;
+  // Of the links of `link_bandwidth` that `collectives` were measured on; none: they are taken to
+  // hold on those of any node.
+  std::optional<IntraNodeKind> link_kind;
 
   FlopsPerSecond peak_of(Dtype dtype) const { return peak[static_cast<std::size_t>(dtype)]; }
   bool supports(Dtype dtype) const { return rates.of(dtype).per_multiprocessor.value() > 0; }

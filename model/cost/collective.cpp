@@ -129,16 +129,36 @@ CurvePoint fitted(const Neighbours& near, int ranks, Bytes message) {
   return between(*near.below, *near.above, ranks, message);
 }
 
-bool known(const Neighbours& near) { return near.below || near.above; }
+// What a curve takes beyond its latency, on the links of the choice. Below it there is a residual
+// of the smallest messages, which no link's bandwidth moves.
+CurvePoint stretched(CurvePoint point, double stretch) {
+  if (point.moving > Seconds(0)) point.moving *= stretch;
+  return point;
+}
+
+// The curves of an operation next to a number of ranks, on the links of a choice.
+struct OwnCurves {
+  Neighbours near;
+  double stretch = 1;
+
+  bool known() const { return near.below || near.above; }
+  CurvePoint at(int ranks, Bytes message) const {
+    return stretched(fitted(near, ranks, message), stretch);
+  }
+};
+OwnCurves own_curves(CollectiveOperation operation, int ranks, const CollectiveChoice& choice) {
+  return {neighbours(choice.curves, operation, ranks), choice.stretch};
+}
 
 // The links with the rate inside a domain that the device's own collective attains there.
 GroupLinks with_attained_inside(CollectiveOperation operation, GroupLinks links, Bytes message,
-                                std::span<const CollectiveCurve> curves) {
+                                const CollectiveChoice& choice) {
   const int ranks = links.ranks_per_domain;
-  const Neighbours near = neighbours(curves, operation, ranks);
-  if (ranks < 2 || !known(near) || message.value() <= 0) return links;
-  const BytesPerSecond attained =
-      wire_share(operation, ranks) * message / fitted(near, ranks, message).moving;
+  const OwnCurves own = own_curves(operation, ranks, choice);
+  if (ranks < 2 || !own.known()) return links;
+  const Seconds moving = own.at(ranks, message).moving;
+  if (message <= Bytes(0) || moving <= Seconds(0)) return links;
+  const BytesPerSecond attained = wire_share(operation, ranks) * message / moving;
   links.inside_pair *= attained / links.inside;
   links.inside = attained;
   return links;
@@ -201,11 +221,11 @@ const CollectiveAlgorithm* named(CollectiveOperation operation, const GroupLinks
 
 // What the device's own library takes inside a domain, by whatever algorithm; nothing: not known.
 std::optional<CollectiveCost> measured(CollectiveOperation operation, const GroupLinks& links,
-                                       Bytes message, std::span<const CollectiveCurve> curves) {
+                                       Bytes message, const CollectiveChoice& choice) {
   if (links.domains > 1) return std::nullopt;
-  const Neighbours near = neighbours(curves, operation, links.size);
-  if (!known(near)) return std::nullopt;
-  const CurvePoint point = fitted(near, links.size, message);
+  const OwnCurves own = own_curves(operation, links.size, choice);
+  if (!own.known()) return std::nullopt;
+  const CurvePoint point = own.at(links.size, message);
   return CollectiveCost{point.latency + point.moving, point.latency, nullptr};
 }
 
@@ -213,10 +233,10 @@ std::optional<CollectiveCost> measured(CollectiveOperation operation, const Grou
 CollectiveCost cost_of(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                        const CollectiveChoice& choice, bool latency) {
   const auto* chosen = named(operation, links, choice);
-  const auto own = measured(operation, links, message, choice.curves);
+  const auto own = measured(operation, links, message, choice);
   if (own && (chosen == nullptr || chosen->time(links, message) < own->time)) return *own;
   const GroupLinks found =
-      links.domains > 1 ? with_attained_inside(operation, links, message, choice.curves) : links;
+      links.domains > 1 ? with_attained_inside(operation, links, message, choice) : links;
   const Carried carried = by_faster_protocol(found, [&](const GroupLinks& by) {
     return chosen == nullptr ? fastest(operation, by, message)
                              : Carried{chosen, chosen->time(by, message)};
@@ -230,6 +250,18 @@ CollectiveCost cost_of(CollectiveOperation operation, const GroupLinks& links, B
 }
 
 }  // namespace
+
+CollectiveChoice collective_choice(std::string_view algorithm, const Cluster& cluster) {
+  const Device& device = cluster.device;
+  CollectiveChoice choice{algorithm, device.collectives};
+  if (!device.link_kind) return choice;
+  if (*device.link_kind != cluster.intra.kind) {
+    choice.curves = {};
+  } else {
+    choice.stretch = device.link_bandwidth / cluster.intra.bandwidth;
+  }
+  return choice;
+}
 
 const CollectiveAlgorithm* find_collective_algorithm(CollectiveOperation operation,
                                                      std::string_view name) {
@@ -258,7 +290,7 @@ const CollectiveAlgorithm* collective_algorithm(CollectiveOperation operation,
                                                 const CollectiveChoice& choice) {
   if (const auto* chosen = named(operation, links, choice)) return chosen;
   const GroupLinks attained =
-      links.domains > 1 ? with_attained_inside(operation, links, message, choice.curves) : links;
+      links.domains > 1 ? with_attained_inside(operation, links, message, choice) : links;
   return fastest(operation, attained, message).algorithm;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "model/cluster/cluster.h"
 #include "model/cluster/device.h"
 #include "model/cluster/group.h"
 #include "model/cost/transfer_rounds.h"
@@ -40,8 +41,14 @@ class KnownCollectives;
 struct CollectiveChoice {
   std::string_view algorithm;               // empty: the fastest that applies
   std::span<const CollectiveCurve> curves;  // fitted curves inside a domain; may be empty
+  double stretch = 1;  // of their bytes' part: bandwidth they were measured at over the link's
   const KnownCollectives* known = nullptr;  // of the job, where answers are kept
 };
+
+// With the curves of the cluster's device as far as they hold on its nodes: those measured on links
+// of the same kind, stretched where these have another bandwidth (the attained share of it is taken
+// to stay); of another kind none. As long as the cluster.
+CollectiveChoice collective_choice(std::string_view algorithm, const Cluster& cluster);
 
 // 0 for one rank. A group inside one domain uses the device's fitted curve of that operation where
 // there is one; between fitted sizes the bytes' part is straight in (n−1)/n and the latency in n;
@@ -50,7 +57,8 @@ struct CollectiveChoice {
 // switches; over several domains the algorithms have the rate inside a domain from the curve, and
 // where the fabric has a protocol for small messages, the time of the faster one. The named
 // algorithm runs where the operation has it and it applies; inside a domain it is no faster than
-// the curve, which is that of a library free to choose. Allocates nothing.
+// the curve, which is that of a library free to choose. A stretched curve keeps its latency, and
+// its time where that is below the latency. Allocates nothing.
 Seconds collective_time(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                         const CollectiveChoice& choice);
 

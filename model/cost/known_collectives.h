@@ -10,7 +10,7 @@ namespace trainyard {
 class KnownCollectives {
  public:
   // What collective_cost answers without this. Requires: of all questions `choice` has the same
-  // curves, and more than one rank takes part.
+  // curves and stretch, and more than one rank takes part.
   CollectiveCost cost(CollectiveOperation operation, const GroupLinks& links, Bytes message,
                       const CollectiveChoice& choice) const;
 

@@ -174,7 +174,7 @@ PlanLinks plan_links(const PreparedJob& job, const Plan& plan) {
   out.expert = links(groups.expert);
   out.expert_tensor = links(groups.expert_tensor);
   out.expert_data = or_gradient(groups.expert_data);
-  out.choice = {plan.collective, job.job.cluster.device.collectives};
+  out.choice = collective_choice(plan.collective, job.job.cluster);
   return out;
 }
 

@@ -302,6 +302,11 @@ const Section<Device>& device_section() {
           objects<curve_section>("collectives", &D::collectives,
                                  "fitted curves inside one NVLink domain")
               .absent("the formulas of the algorithms are used"),
+          choice("link_kind", &D::link_kind, intra_node_kinds(),
+                 "of the links of `link_bandwidth` that `collectives` were measured on: on a node "
+                 "whose links have another bandwidth what bytes take is scaled to it, on another "
+                 "kind of links the formulas of the algorithms are used")
+              .absent("the curves are taken to hold on the links of any node"),
           sources<device_section, D>(),
       },
       {.finish = complete_device});

@@ -2,6 +2,7 @@
 // name. A section that can be a document of its own has the name of that document's kind.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@
 namespace trainyard {
 
 struct SweepDocument;  // scenarios/sweep/sweep_document.h
+
+std::array<Named<IntraNodeKind>, kIntraNodeKinds.size()> intra_node_kinds();
 
 // A node as its maker sells it: devices, the links among them, and its NICs.
 struct Node {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "scenarios/fields/documents.h"
@@ -187,7 +189,34 @@ Expected<void> check_use_of_groups(const Scenario& scenario, const Place& place)
   return {};
 }
 
+// Of a device on links that its collectives were not measured on; empty: they were.
+std::string unlike_links(const Cluster& cluster) {
+  const Device& device = cluster.device;
+  if (device.collectives.empty() || !device.link_kind || cluster.devices_per_node == 1) return {};
+  const std::string start =
+      fmt::format("{}'s collectives were measured on {} of {:.4g} GB/s", device.name,
+                  name_of(*device.link_kind), device.link_bandwidth.value() / 1e9);
+  if (*device.link_kind != cluster.intra.kind) {
+    return fmt::format("{}: on {} the formulas of the algorithms are used", start,
+                       name_of(cluster.intra.kind));
+  }
+  if (device.link_bandwidth == cluster.intra.bandwidth) return {};
+  return fmt::format("{}: what bytes take is scaled to {:.4g} GB/s", start,
+                     cluster.intra.bandwidth.value() / 1e9);
+}
+
+void note_unlike_links(Scenario& scenario) {
+  const std::span<const Cluster> all =
+      scenario.unlike ? std::span(scenario.unlike->groups) : std::span(&scenario.job.cluster, 1);
+  for (const Cluster& cluster : all) {
+    std::string note = unlike_links(cluster);
+    const bool known = std::ranges::find(scenario.assumptions, note) != scenario.assumptions.end();
+    if (!note.empty() && !known) scenario.assumptions.push_back(std::move(note));
+  }
+}
+
 Expected<void> finish_scenario(Scenario& scenario, const Place& place) {
+  note_unlike_links(scenario);
   if (auto done = check_use_of_groups(scenario, place); !done) return done;
   if (auto done = choose_zero_stack(scenario, place); !done) return done;
   choose_release(scenario);

@@ -36,6 +36,7 @@ Job job_of(const std::string& device, const std::string& model, const std::strin
   }
   Job job = question->scenario.job;
   job.cluster.intra.bandwidth = job.cluster.device.link_bandwidth;
+  job.cluster.intra.kind = job.cluster.device.link_kind.value_or(job.cluster.intra.kind);
   return job;
 }
 

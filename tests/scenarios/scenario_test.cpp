@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 class Scenarios : public ::testing::Test {
  protected:
@@ -60,6 +61,26 @@ TEST_F(Scenarios, TakeTheDefaultsOfTheDesign) {
   EXPECT_FALSE(scenario.plan->data_parallel.has_value());
   EXPECT_FALSE(scenario.plan->zero_stage.has_value());
   EXPECT_FALSE(scenario.measured.has_value());
+}
+
+// The catalog's A100: curves of an NVSwitch of 300 GB/s.
+TEST_F(Scenarios, SayThatCollectivesWereMeasuredOnOtherLinks) {
+  const auto assumed = [this](const std::string& links) {
+    const auto scenario =
+        read_scenario(written("links.json", R"({"trainyard": "scenario/1", "model": "llama-3.1-8b",
+          "cluster": {"device": "a100-sxm-80gb", "devices_per_node": 8, "nodes": 1,
+                      "intra_node": )" + links + R"(},
+          "training": {"global_batch": 64, "sequence_length": 8192}})"));
+    if (!scenario) throw std::runtime_error(scenario.error().where + scenario.error().message);
+    return scenario->assumptions;
+  };
+  EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "300 GB/s"})"), IsEmpty());
+  EXPECT_THAT(assumed(R"({"kind": "nvswitch", "bandwidth": "150 GB/s"})"),
+              ElementsAre("a100-sxm-80gb's collectives were measured on nvswitch of 300 GB/s: what "
+                          "bytes take is scaled to 150 GB/s"));
+  EXPECT_THAT(assumed(R"({"kind": "pcie", "bandwidth": "25 GB/s"})"),
+              ElementsAre("a100-sxm-80gb's collectives were measured on nvswitch of 300 GB/s: on "
+                          "pcie the formulas of the algorithms are used"));
 }
 
 // Absent: the node's own NICs on a non-blocking rail-optimised fat tree (design §3).

@@ -73,6 +73,29 @@ TEST(EstimateAgreement, OfExpertsThatSeveralRanksShare) {
   }
 }
 
+// Eight H100 whose all-reduce was measured on a switch of 450 GB/s, on other links.
+TEST(EstimateAgreement, OfCollectivesOnLinksThatTheyWereNotMeasuredOn) {
+  for (const auto& [kind, bandwidth] :
+       {std::pair{IntraNodeKind::nvswitch, 450e9}, std::pair{IntraNodeKind::nvswitch, 50e9},
+        std::pair{IntraNodeKind::pcie, 25e9}}) {
+    PreparedJob job = llama_8b_on_h100(1, 16);
+    Cluster& cluster = job.job.cluster;
+    cluster.intra.kind = kind;
+    cluster.intra.bandwidth = BytesPerSecond(bandwidth);
+    cluster.device.link_bandwidth = BytesPerSecond(450e9);
+    cluster.device.link_kind = IntraNodeKind::nvswitch;
+    cluster.device.collectives = {
+        {CollectiveOperation::all_reduce, 8, Seconds(15e-6), BytesPerSecond(280e9), 3e-9, {}}};
+    const Roads roads = both_roads(
+        prepare(job.job),
+        {.tensor_parallel = 8, .sequence_parallel = false, .overlap = {.tensor_parallel = false}});
+    EXPECT_NEAR(roads.played.breakdown.tensor_parallel / roads.estimated.breakdown.tensor_parallel,
+                1, 0.01)
+        << bandwidth;
+    EXPECT_NEAR(roads.played.step_time / roads.estimated.step_time, 1, 0.01) << bandwidth;
+  }
+}
+
 // ---- An optimizer that works on whole matrices --------------------------------------------------
 
 PreparedJob with_optimizer(PreparedJob job, std::string_view name) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "tests/model/cluster/clusters.h"
 #include "tests/model/cost/collectives/example_links.h"
@@ -135,6 +136,78 @@ TEST(CollectiveTime, OverDomainsHasTheRateInsideFromTheCurve) {
   const double moving = curve_time(kCurves[1], 1e10) - 15e-6;
   const double expected = moving + 14 * 3e-6 + 2 * 10e-6 + 524288 / 8.0 / 100e9;
   EXPECT_NEAR(time_on(links, 1e10), expected, 1e-12 * expected);
+}
+
+// ---- Links that the curves were not measured on -------------------------------------------------
+
+// Nodes of eight devices whose curves were measured on a switch of 450 GB/s.
+Cluster nodes_of(IntraNodeKind kind, double bandwidth, int nodes = 1) {
+  Cluster cluster = fat_tree_cluster(nodes, nodes, 1);
+  cluster.intra.kind = kind;
+  cluster.intra.bandwidth = BytesPerSecond(bandwidth);
+  cluster.device.link_bandwidth = 450.0_GBps;
+  cluster.device.link_kind = IntraNodeKind::nvswitch;
+  cluster.device.collectives.assign(kCurves.begin(), kCurves.end());
+  return cluster;
+}
+
+double time_in(const Cluster& cluster, int n, double bytes) {
+  const GroupLinks links = group_links(tiers_of(cluster), {1, n});
+  return collective_time(all_reduce, links, Bytes(bytes), collective_choice({}, cluster)).value();
+}
+
+TEST(CollectiveTime, OnASwitchOfAnotherBandwidthScalesWhatBytesTake) {
+  for (const CollectiveCurve& curve : kCurves) {
+    const double latency = curve.latency.value();
+    const double moving = curve_time(curve, 1e8) - latency;
+    for (const double bandwidth : {90e9, 450e9, 900e9}) {
+      const double expected = latency + 450e9 / bandwidth * moving;
+      EXPECT_NEAR(time_in(nodes_of(IntraNodeKind::nvswitch, bandwidth), curve.gpus, 1e8), expected,
+                  1e-12 * expected);
+    }
+  }
+}
+
+TEST(CollectiveTime, NeverGrowsWithTheBandwidthInsideNorFallsWithTheBytes) {
+  for (const IntraNodeKind kind : {IntraNodeKind::nvswitch, IntraNodeKind::pcie}) {
+    for (const int n : {2, 5, 8}) {
+      for (double bytes = 1; bytes < 1e11; bytes *= 10) {
+        double before = std::numeric_limits<double>::infinity();
+        for (const double bandwidth : {1e9, 25e9, 300e9, 449e9, 450e9, 451e9, 3e12}) {
+          const double now = time_in(nodes_of(kind, bandwidth), n, bytes);
+          EXPECT_LE(now, before);
+          EXPECT_LE(now, time_in(nodes_of(kind, bandwidth), n, 2 * bytes));
+          before = now;
+        }
+      }
+    }
+  }
+}
+
+TEST(CollectiveTime, BelowTheLatencyOfACurveIsNoneOfTheLinks) {
+  Cluster cluster = nodes_of(IntraNodeKind::nvswitch, 4.5e9);
+  for (CollectiveCurve& curve : cluster.device.collectives) {
+    curve.residual = {.knots = {{0, 10}}, .values = {std::log(0.5), std::log(0.5)}};
+  }
+  EXPECT_NEAR(time_in(cluster, 8, 8), curve_time(kCurves[1], 8) / 2, 1e-12);
+}
+
+// Eight devices on PCIe of 25 GB/s: recursive halving and doubling of 32 MiB take
+// 2·3·3 us + 2·7/8·33.55 MB / 25 GB/s.
+TEST(CollectiveTime, OnLinksOfAnotherKindIsOfTheFormulas) {
+  const Cluster cluster = nodes_of(IntraNodeKind::pcie, 25e9);
+  EXPECT_NEAR(time_in(cluster, 8, 33554432), 18e-6 + 1.75 * 33554432 / 25e9, 1e-9);
+  Cluster of_any = cluster;
+  of_any.device.link_kind.reset();
+  EXPECT_DOUBLE_EQ(time_in(of_any, 8, 33554432), curve_time(kCurves[1], 33554432));
+}
+
+TEST(CollectiveTime, OverDomainsHasTheScaledRateInside) {
+  Cluster cluster = nodes_of(IntraNodeKind::nvswitch, 225e9, 2);
+  cluster.inter.bandwidth = 100.0_GBps;
+  const double moving = 2 * (curve_time(kCurves[1], 1e10) - 15e-6);
+  const double expected = moving + 14 * 3e-6 + 2 * 10e-6 + 524288 / 8.0 / 100e9;
+  EXPECT_NEAR(time_in(cluster, 16, 1e10), expected, 1e-9 * expected);
 }
 
 TEST(CollectiveTime, HalvesWithTwiceTheRatesOfItsCurve) {  // handbook §12.4, with the c of c·√S
