@@ -29,6 +29,7 @@ constexpr std::array kDevices = {
     KnownDevice{"gb200-192gb", "0x2941", 100, 32, 18, kNvlink5, kNdr},
     KnownDevice{"b300-sxm-288gb", "", 103, 64, 18, kNvlink5, kXdr},
     KnownDevice{"l40s-48gb", "0x26b9", 89, 16, 0, {}, kHdr},
+    KnownDevice{"rtx-4090-24gb", "0x2684", 89, 16, 0, {}, kEdr},
 };
 
 template <typename Member, typename Value>
@@ -102,6 +103,30 @@ void choose_device(ImportedNode& imported, const std::optional<NamedDevice>& nam
 BytesPerSecond pcie_bandwidth(double transfers, int lanes) {
   const double code = transfers < 8 ? 8.0 / 10 : 128.0 / 130;
   return BytesPerSecond(transfers * 1e9 / 8 * code * lanes);
+}
+
+void assume_pcie(ImportedNode& imported, std::string_view why) {
+  const KnownDevice* known = known_device(imported.device);
+  const Device& device = imported.node.device;
+  IntraNode& intra = imported.node.intra;
+  intra.kind = IntraNodeKind::pcie;
+  intra.bandwidth = device.link_bandwidth;
+  std::string_view whose = "the device's link";
+  if (known != nullptr && known->nvlinks > 0) {
+    constexpr int kLanes = 16;
+    intra.bandwidth = pcie_bandwidth(known->pcie_transfers, kLanes);
+    whose = "16 lanes of the device's generation";
+  } else if (known == nullptr && device.host_bandwidth > BytesPerSecond(0)) {
+    intra.bandwidth = device.host_bandwidth;
+    whose = "what the device has to its host";
+  }
+  imported.assumptions.push_back(
+      fmt::format("{}: PCIe of {:.4g} GB/s, {}", why, intra.bandwidth.value() / 1e9, whose));
+}
+
+std::string islands_in_words(int largest, int gpus) {
+  return fmt::format("NVLinks join at most {} of the {} GPUs, which a node cannot say", largest,
+                     gpus);
 }
 
 std::string node_document(const ImportedNode& imported, std::string_view source) {

@@ -54,6 +54,12 @@ void choose_device(ImportedNode& imported, const std::optional<NamedDevice>& nam
 // PCIe's bandwidth per direction: GT/s of a lane, less the line code, by the lanes.
 BytesPerSecond pcie_bandwidth(double transfers, int lanes);
 
+// The links of a node without NVLinks among all of its devices, where the file does not say what
+// PCIe slots they have: what the device has to its host. Notes `why`. Requires: choose_device().
+void assume_pcie(ImportedNode& imported, std::string_view why);
+// Of NVLinks that join only some of the devices (bridges between pairs).
+std::string islands_in_words(int largest, int gpus);
+
 // A node/1 document that names its device.
 std::string node_document(const ImportedNode& imported, std::string_view source);
 std::string node_summary(const ImportedNode& imported);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/pending/disjoint_sets.hpp>
 #include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_set>
@@ -24,6 +26,8 @@ struct Accelerator {
   bool measured = false;  // NCCL dumped it, having looked for links: by hand nobody adds numbers
   int links = 0;
   bool switched = false;
+  std::string_view bus_id;
+  std::vector<std::string_view> targets;  // of its links: bus ids of GPUs or switches
 };
 
 struct NicPort {
@@ -142,15 +146,19 @@ class TopologyReader {
   void add_accelerators(pugi::xml_node node, Slot slot) {
     Accelerator accelerator{.pci_id = node.attribute("device").value(),
                             .transfers = slot.transfers,
-                            .lanes = slot.lanes};
+                            .lanes = slot.lanes,
+                            .bus_id = node.attribute("busid").value()};
     const pugi::xml_node gpu = node.child("gpu");
     accelerator.measured = gpu && !accelerator.pci_id.empty();
     accelerator.sm = whole(gpu, "sm", 1000);
     for (const pugi::xml_node link : gpu.children("nvlink")) {
-      accelerator.links += whole(link, "count", 1000);
+      const int count = whole(link, "count", 1000);
+      if (count == 0) continue;
+      accelerator.links += count;
+      accelerator.targets.emplace_back(link.attribute("target").value());
       accelerator.switched |= link.attribute("tclass").value() == kSwitchClass;
     }
-    machine_.accelerators.push_back(accelerator);
+    machine_.accelerators.push_back(std::move(accelerator));
   }
 
   // A port may be listed once under every CPU. Speed is in Mbit/s.
@@ -179,12 +187,51 @@ const KnownDevice& guess_of(const Accelerator& accelerator, std::string& why) {
   return device != nullptr ? *device : *known_device("a100-sxm-80gb");
 }
 
+// Most GPUs that NVLinks join with each other, over GPUs or switches.
+int largest_island(const Machine& machine) {
+  std::map<std::string_view, std::size_t> places;  // of bus ids
+  const auto place_of = [&](std::string_view bus_id) {
+    return places.try_emplace(bus_id, places.size()).first->second;
+  };
+  std::size_t most = 0;  // of bus ids
+  for (const Accelerator& gpu : machine.accelerators) most += 1 + gpu.targets.size();
+  boost::disjoint_sets_with_storage<> sets(most);
+  for (const Accelerator& gpu : machine.accelerators) {
+    for (const std::string_view target : gpu.targets) {
+      sets.union_set(place_of(gpu.bus_id), place_of(target));
+    }
+  }
+  std::map<std::size_t, int> sizes;
+  int largest = 0;
+  for (const Accelerator& gpu : machine.accelerators) {
+    largest = std::max(largest, ++sizes[sets.find_set(place_of(gpu.bus_id))]);
+  }
+  return largest;
+}
+
+// Of its slot; `why` is noted where that is no plain matter. Empty: the dump has no NVLink.
+void take_pcie(const Accelerator& slot, std::string_view why, ImportedNode& imported) {
+  if (slot.transfers == 0 || slot.lanes == 0) {
+    return assume_pcie(imported, why.empty() ? "the file has no NVLink and no PCIe speed" : why);
+  }
+  IntraNode& intra = imported.node.intra;
+  intra.kind = IntraNodeKind::pcie;
+  intra.bandwidth = pcie_bandwidth(slot.transfers, slot.lanes);
+  if (why.empty()) return;
+  imported.assumptions.push_back(
+      fmt::format("{}: PCIe of {:.4g} GB/s, the slots'", why, intra.bandwidth.value() / 1e9));
+}
+
 void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode& imported) {
   IntraNode& intra = imported.node.intra;
   const auto fewest = std::ranges::min_element(machine.accelerators, {}, &Accelerator::links);
   const auto most = std::ranges::max_element(machine.accelerators, {}, &Accelerator::links);
   const BytesPerSecond per_link =
       device != nullptr && device->nvlinks > 0 ? device->link_bandwidth : BytesPerSecond(25e9);
+  const auto gpus = static_cast<int>(machine.accelerators.size());
+  if (const int island = largest_island(machine); island < gpus && most->links > 0) {
+    return take_pcie(*fewest, islands_in_words(island, gpus), imported);
+  }
   if (fewest->links != most->links) {
     imported.assumptions.push_back(
         fmt::format("the GPUs have {} to {} NVLinks: all are taken to have the fewest",
@@ -204,10 +251,7 @@ void read_intra(const Machine& machine, const KnownDevice* device, ImportedNode&
                     device->nvlinks, per_link.value() / 1e9));
     return;
   }
-  intra.kind = IntraNodeKind::pcie;
-  intra.bandwidth = fewest->transfers > 0 && fewest->lanes > 0
-                        ? pcie_bandwidth(fewest->transfers, fewest->lanes)
-                        : imported.node.device.link_bandwidth;
+  take_pcie(*fewest, {}, imported);
 }
 
 // The usual NIC that a PCIe slot can feed.

@@ -136,6 +136,35 @@ Links count_links(const LinkMatrix& matrix) {
   return links;
 }
 
+// GPUs that NVLinks join with one, over others too.
+int reached_from(const LinkMatrix& matrix, std::size_t first) {
+  std::vector<bool> reached(static_cast<std::size_t>(matrix.gpus));
+  std::vector<std::size_t> open = {first};
+  reached[first] = true;
+  int count = 0;
+  while (!open.empty()) {
+    const auto row = matrix.rows.find(matrix.columns[open.back()]);
+    open.pop_back();
+    ++count;
+    if (row == matrix.rows.end()) continue;
+    for (std::size_t other = 0; other < reached.size(); ++other) {
+      if (reached[other] || links_of(row->second[other]) == 0) continue;
+      reached[other] = true;
+      open.push_back(other);
+    }
+  }
+  return count;
+}
+
+int largest_island(const LinkMatrix& matrix) {
+  int largest = 1;
+  for (std::size_t gpu = 0; gpu < static_cast<std::size_t>(matrix.gpus); ++gpu) {
+    largest = std::max(largest, reached_from(matrix, gpu));
+    if (largest == matrix.gpus) break;
+  }
+  return largest;
+}
+
 // Through an NVSwitch every pair shows all links of a device.
 bool switched(const Links& links, int gpus) {
   return gpus > 2 && links.fewest == links.most && links.fewest * (gpus - 1) > kMostNvlinks;
@@ -160,6 +189,21 @@ void count_nics(const LinkMatrix& matrix, ImportedNode& imported) {
   if (all == 0) imported.assumptions.emplace_back("the file has no NIC: one");
 }
 
+struct Guess {
+  const KnownDevice* device = nullptr;
+  std::string why;
+};
+
+// NVLinks that do not join all GPUs are bridges between cards.
+Guess guess_of(int nvlinks, bool bridges) {
+  if (bridges) {
+    return {known_device("h100-nvl-94gb"), "the file names none; a card with NVLink bridges"};
+  }
+  const KnownDevice* fits = device_of_links(nvlinks);
+  return {fits != nullptr ? fits : known_device("a100-sxm-80gb"),
+          fmt::format("the file names none; the usual one with {} NVLinks", nvlinks)};
+}
+
 }  // namespace
 
 Expected<ImportedNode> nvidia_smi_node(const ForeignFile& file,
@@ -167,28 +211,28 @@ Expected<ImportedNode> nvidia_smi_node(const ForeignFile& file,
   const auto matrix = MatrixReader(file).read();
   if (!matrix) return tl::unexpected(matrix.error());
   const Links links = count_links(*matrix);
+  const int island = largest_island(*matrix);
   const bool through_switch = switched(links, matrix->gpus);
   const int of_device = through_switch ? links.fewest : links.of_device;
-  const KnownDevice* fits = device_of_links(of_device);
   ImportedNode imported;
   imported.node.name = file.stem;
   imported.node.devices = matrix->gpus;
-  const KnownDevice& guess = fits != nullptr ? *fits : *known_device("a100-sxm-80gb");
-  const std::string why =
-      fmt::format("the file names none; the usual one with {} NVLinks", of_device);
-  choose_device(imported, device, guess, why);
+  const Guess guess = guess_of(of_device, island > 1 && island < matrix->gpus);
+  choose_device(imported, device, *guess.device, guess.why);
   const KnownDevice* known = known_device(imported.device);
-  IntraNode& intra = imported.node.intra;
-  if (of_device > 0) {
-    intra.kind = through_switch ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
-    intra.bandwidth = of_device * (known != nullptr && known->nvlinks > 0 ? known->link_bandwidth
-                                                                          : BytesPerSecond(25e9));
+  if (island == matrix->gpus && of_device > 0) {
+    imported.node.intra.kind =
+        through_switch ? IntraNodeKind::nvswitch : IntraNodeKind::nvlink_mesh;
+    imported.node.intra.bandwidth =
+        of_device *
+        (known != nullptr && known->nvlinks > 0 ? known->link_bandwidth : BytesPerSecond(25e9));
   } else {
-    intra.kind = IntraNodeKind::pcie;
-    intra.bandwidth = imported.node.device.link_bandwidth;
+    assume_pcie(imported,
+                island > 1 ? islands_in_words(island, matrix->gpus) : "the file has no NVLink");
   }
   count_nics(*matrix, imported);
-  imported.node.nic_bandwidth = known != nullptr ? known->nic_bandwidth : guess.nic_bandwidth;
+  imported.node.nic_bandwidth =
+      known != nullptr ? known->nic_bandwidth : guess.device->nic_bandwidth;
   imported.assumptions.push_back(fmt::format("NICs of {:.4g} Gbit/s: the file has no speed",
                                              imported.node.nic_bandwidth.value() * 8 / 1e9));
   return imported;

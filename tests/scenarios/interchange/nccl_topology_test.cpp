@@ -130,8 +130,9 @@ TEST(NcclTopology, TakesNoEndlessRate) {
     }
     const auto read_node = read(text);
     ASSERT_TRUE(read_node.has_value()) << line_of(read_node.error());
-    // Then it is what the device itself has.
-    EXPECT_EQ(read_node->node.intra.bandwidth, read_node->node.device.link_bandwidth) << speed;
+    // Then it is PCIe 5, which an H200 is made for, and said.
+    EXPECT_NEAR(read_node->node.intra.bandwidth.value(), 63.015e9, 1e6) << speed;
+    EXPECT_THAT(read_node->assumptions, Contains(HasSubstr("no PCIe speed"))) << speed;
   }
 }
 
@@ -165,6 +166,24 @@ TEST(NcclTopology, TakesPcieWhereADumpHasNoNvlink) {
   const auto read_node = read(system_of(switch_with(1, "")));
   EXPECT_EQ(read_node->node.intra.kind, IntraNodeKind::pcie);
   EXPECT_NEAR(read_node->node.intra.bandwidth.value(), 63.015e9, 1e6);
+}
+
+// Bridges between pairs of cards (H100 NVL: 12 links) are no mesh of all.
+TEST(NcclTopology, TakesPcieWhereNvlinksJoinOnlyPairs) {
+  const auto to = [](int other) {
+    return fmt::format(R"(<nvlink target="0000:{}8:00.0" count="12" tclass="0x030200"/>)", other);
+  };
+  const auto pairs = read(system_of(switch_with(1, to(2)) + switch_with(2, to(1)) +
+                                    switch_with(3, to(4)) + switch_with(4, to(3))));
+  ASSERT_TRUE(pairs.has_value()) << line_of(pairs.error());
+  EXPECT_EQ(pairs->node.intra.kind, IntraNodeKind::pcie);
+  EXPECT_NEAR(pairs->node.intra.bandwidth.value(), 63.015e9, 1e6);
+  EXPECT_THAT(pairs->assumptions, ElementsAre(HasSubstr("at most 2 of the 4 GPUs")));
+  // A ring over all of them is a mesh, if a sparse one.
+  const auto ring = read(system_of(switch_with(1, to(2) + to(4)) + switch_with(2, to(1) + to(3)) +
+                                   switch_with(3, to(2) + to(4)) + switch_with(4, to(3) + to(1))));
+  EXPECT_EQ(ring->node.intra.kind, IntraNodeKind::nvlink_mesh);
+  EXPECT_DOUBLE_EQ(ring->node.intra.bandwidth.value(), 24 * 25e9);
 }
 
 // A dump of a multi-node NVLink domain has the CPUs of every host.

@@ -75,6 +75,33 @@ TEST(NvidiaSmi, TakesPcieWhereNoPairHasAnNvlink) {
   EXPECT_EQ(node->device, "l40s-48gb");
 }
 
+// PCIe 4 x16: 16 GT/s · 16 lanes · 128/130 / 8 bits, whatever NVLink the device could have.
+TEST(NvidiaSmi, TakesThePcieOfADeviceWithNvlink) {
+  const std::string matrix = "\tGPU0\tGPU1\nGPU0\t X \tPHB\nGPU1\tPHB\t X \n";
+  const auto node = nvidia_smi_node(foreign(matrix), *named_device("a100-sxm-80gb"));
+  EXPECT_EQ(node->node.intra.kind, IntraNodeKind::pcie);
+  EXPECT_NEAR(node->node.intra.bandwidth.value(), 31.508e9, 1e6);
+  EXPECT_THAT(node->assumptions, Contains(HasSubstr("no NVLink: PCIe of 31.51 GB/s")));
+}
+
+// Two pairs of bridged cards. A PCIe card's link of the catalog: 64 GB/s.
+TEST(NvidiaSmi, TakesPcieWhereNvlinksJoinOnlyPairs) {
+  const std::string matrix =
+      "\tGPU0\tGPU1\tGPU2\tGPU3\n"
+      "GPU0\t X \tNV12\tNODE\tSYS\n"
+      "GPU1\tNV12\t X \tSYS\tSYS\n"
+      "GPU2\tNODE\tSYS\t X \tNV12\n"
+      "GPU3\tSYS\tSYS\tNV12\t X \n";
+  for (const auto& device : {std::optional<NamedDevice>(), *named_device("h100-nvl-94gb")}) {
+    const auto node = nvidia_smi_node(foreign(matrix), device);
+    ASSERT_TRUE(node.has_value()) << line_of(node.error());
+    EXPECT_EQ(node->device, "h100-nvl-94gb");
+    EXPECT_EQ(node->node.intra.kind, IntraNodeKind::pcie);
+    EXPECT_DOUBLE_EQ(node->node.intra.bandwidth.value(), 64e9);
+    EXPECT_THAT(node->assumptions, Contains(HasSubstr("at most 2 of the 4 GPUs")));
+  }
+}
+
 TEST(NvidiaSmi, RefusesWhatIsNoMatrix) {
   EXPECT_EQ(nvidia_smi_refusal(""),
             "foreign: found no row of GPU0, GPU1, …; allowed: what nvidia-smi topo -m "
