@@ -512,13 +512,14 @@ void Fabric::add_inside(std::vector<LinkUse>& uses, std::uint32_t from, std::uin
   add(uses, seats_[to].to_hub ^ 1, share);
 }
 
+// The fabric's overhead begins at the NIC.
 void Fabric::add_out(std::vector<LinkUse>& uses, const Port& port, double share) const {
-  if (port.to_root != kNoLink) add(uses, port.to_root, share);
+  if (port.to_root != kNoLink) add(uses, port.to_root, share / across_overhead_);
   add(uses, port.to_nic, share);
 }
 
 void Fabric::add_in(std::vector<LinkUse>& uses, const Port& port, double share) const {
-  if (port.to_root != kNoLink) add(uses, port.to_root ^ 1, share);
+  if (port.to_root != kNoLink) add(uses, port.to_root ^ 1, share / across_overhead_);
   add(uses, port.to_nic ^ 1, share);
 }
 

@@ -4,9 +4,10 @@
 // Inside a domain a message takes the switch (or the mesh's direct link); between domains it leaves
 // by the NICs of its sender and arrives by those of its receiver, over the switches as
 // model/cluster/routes.h leads it. In a rail-optimised fabric it changes rail inside its own
-// domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte. What a
-// domain's other devices forward to their NICs for a message that uses them all is not charged to
-// NVLink, but for a ring, which loads the NVLinks of all its members alike.
+// domain. Protocol efficiency is traffic on the way: 1 / efficiency bytes for each byte, from the
+// NICs on: not on a PCIe link to them. What a domain's other devices forward to their NICs for a
+// message that uses them all is not charged to NVLink, but for a ring, which loads the NVLinks of
+// all its members alike.
 #pragma once
 
 #include <cstdint>

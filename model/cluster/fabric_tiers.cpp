@@ -76,14 +76,14 @@ void read_inside(const TopologyGraph& graph, FabricTiers& tiers) {
     tiers.inside += graph[edge].bandwidth;
     tiers.inside_pair = std::max(tiers.inside_pair, graph[edge].bandwidth);
     tiers.switched = tiers.switched || other == VertexKind::nvlink_switch;
+    tiers.one_link = tiers.one_link || other == VertexKind::host;
   }
 }
 
-// With PCIe a device reaches the NICs over the very link it has to its neighbours.
-BytesPerSecond device_limit(const Cluster& cluster, const FabricTiers& tiers) {
-  return cluster.intra.kind == IntraNodeKind::pcie
-             ? tiers.inside
-             : BytesPerSecond(std::numeric_limits<double>::infinity());
+// With PCIe a device reaches the NICs over the very link it has to its neighbours. The fabric's
+// efficiency is none of that link's.
+BytesPerSecond device_limit(const FabricTiers& tiers) {
+  return tiers.one_link ? tiers.inside : BytesPerSecond(std::numeric_limits<double>::infinity());
 }
 
 // NICs hang on devices in blocks; where these are not alike, the fewest NICs on the most devices.
@@ -93,8 +93,7 @@ DeviceNics device_nics(const Cluster& cluster) {
   const BytesPerSecond nic = cluster.inter.bandwidth * cluster.inter.efficiency;
   if (nics == 0) return {};
   if (cluster.intra.kind == IntraNodeKind::pcie) {
-    const BytesPerSecond link = cluster.intra.bandwidth * cluster.inter.efficiency;
-    return {devices, nics * nic / devices, std::min(link, nics * nic)};
+    return {devices, nics * nic / devices, std::min(cluster.intra.bandwidth, nics * nic)};
   }
   const int own = nics / devices;
   if (own > 0) return {1, own * nic, own * nic};
@@ -150,9 +149,9 @@ Tier tier_of(const Cluster& cluster, int nodes, BytesPerSecond limit,
     return out_of(cluster, of) / (of * cluster.devices_per_node);
   };
   const int rest = cluster.nodes % nodes;
-  BytesPerSecond least = std::min(limit, way_out(nodes));
+  BytesPerSecond least = way_out(nodes);
   if (rest > 0) least = std::min(least, way_out(rest));
-  return {nodes * cluster.devices_per_node, least * cluster.inter.efficiency,
+  return {nodes * cluster.devices_per_node, std::min(limit, least * cluster.inter.efficiency),
           cluster.inter.latency};
 }
 
@@ -179,10 +178,11 @@ FabricTiers fabric_tiers(const Cluster& cluster, const TopologyGraph& graph) {
   for (int highest = 0; highest < 2; ++highest) {
     const std::vector<Subtree> parts = subtrees(graph, highest);
     if (parts.size() == 1) break;
-    BytesPerSecond way_out = device_limit(cluster, tiers);
+    BytesPerSecond way_out(std::numeric_limits<double>::infinity());
     for (const Subtree& part : parts) way_out = std::min(way_out, part.cut / part.ranks);
-    tiers.tiers.push_back(
-        {parts.front().ranks, way_out * cluster.inter.efficiency, cluster.inter.latency});
+    tiers.tiers.push_back({parts.front().ranks,
+                           std::min(device_limit(tiers), way_out * cluster.inter.efficiency),
+                           cluster.inter.latency});
   }
   if (is_routed(cluster.inter) && !tiers.tiers.empty()) {
     tiers.routed = std::make_shared<RoutedGroups>(cluster, graph, tiers.tiers.front());
@@ -194,7 +194,7 @@ FabricTiers fabric_tiers(const Cluster& cluster) {
   if (is_routed(cluster.inter)) return fabric_tiers(cluster, make_topology(cluster));
   FabricTiers tiers = tiers_without_links(cluster);
   read_inside(make_topology(one_domain(cluster)), tiers);
-  const BytesPerSecond limit = device_limit(cluster, tiers);
+  const BytesPerSecond limit = device_limit(tiers);
   const int domain = nodes_per_domain(cluster), row = nodes_below_leaf(cluster);
   if (domain < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, domain, limit, out_of_domain));
   if (row < cluster.nodes) tiers.tiers.push_back(tier_of(cluster, row, limit, out_of_row));

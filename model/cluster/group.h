@@ -54,6 +54,8 @@ struct GroupLinks {
   Seconds small_latency;             // … by the protocol for small messages, where there is one:
   double small_share = 0;            // its share of the bandwidth; 0: there is none
   bool switched = true;              // inside: a switch (NVSwitch) rather than a mesh or PCIe
+  bool one_link = false;             // out of the domain over the very link that `inside` is of
+                                     // (PCIe): what does both at a time shares it
   Crowding crowding;
   friend bool operator==(const GroupLinks&, const GroupLinks&) = default;
 };

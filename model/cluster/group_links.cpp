@@ -40,6 +40,7 @@ GroupLinks group_links(const FabricTiers& tiers, GroupShape group) {
   links.inside_pair = tiers.inside_pair;
   links.inside_latency = tiers.inside_latency;
   links.switched = tiers.switched;
+  links.one_link = tiers.one_link;
 
   BytesPerSecond ring(std::numeric_limits<double>::infinity());
   BytesPerSecond all_to_all = ring;

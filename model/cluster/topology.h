@@ -80,6 +80,7 @@ struct FabricTiers {
   BytesPerSecond inside_pair;  // between two devices of a domain
   Seconds inside_latency;
   bool switched = true;     // the domain is an NVLink switch
+  bool one_link = false;    // … a PCIe root: the link inside is the way out too
   std::vector<Tier> tiers;  // from the NVLink domain outwards; empty: one domain holds everything
   DeviceNics nics;
   bool rails = false;     // what leaves by a NIC stays on the switches of its rail

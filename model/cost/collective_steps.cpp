@@ -23,6 +23,10 @@ Seconds recursive_time(const GroupLinks& links, Bytes message) {
          links.crowding.halving * transfer((n - r) / (n * r) * message, links.across_all_to_all);
 }
 
+BytesPerSecond across_from_first(const GroupLinks& links) {
+  return links.one_link && links.crowding == Crowding{} ? links.passing : links.across;
+}
+
 bool applies_always(const GroupLinks& /*links*/) { return true; }
 
 bool spans_domains(const GroupLinks& links) {

@@ -34,6 +34,10 @@ Seconds logarithmic_latency(const GroupLinks& links);
 // ⌈log₂n⌉α + (n−1)/n · S/B on equal links.
 Seconds recursive_time(const GroupLinks& links, Bytes message);
 
+// B of a message that a domain's first member alone sends to another one's (trees), for
+// Crowding::binomial and ::scatter: its share of the NICs; on a PCIe root it has all of the node's.
+BytesPerSecond across_from_first(const GroupLinks& links);
+
 bool applies_always(const GroupLinks& links);
 bool spans_domains(const GroupLinks& links);         // several domains with several members each
 bool has_multicast_switch(const GroupLinks& links);  // one domain on an NVLink switch

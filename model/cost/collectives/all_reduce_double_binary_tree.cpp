@@ -12,11 +12,13 @@ namespace trainyard::collectives {
 namespace {
 
 // Of both trees together: inside, with all links of a member; between domains with those of all
-// their members.
+// their members. The first member of the first domain receives S of its own domain and S of others:
+// where that is one link, half of it is left for either.
 BytesPerSecond slowest_hop(const GroupLinks& links) {
   if (links.domains == 1) return links.inside;
   const BytesPerSecond across = links.across * links.ranks_per_domain / links.crowding.trees;
-  return links.ranks_per_domain == 1 ? across : std::min(links.inside, across);
+  if (links.ranks_per_domain == 1) return across;
+  return std::min(links.one_link ? links.inside / 2 : links.inside, across);
 }
 
 // 2⌈log₂n⌉α + 2·S/B·(1 + fill), fill = (⌈log₂n⌉ − 1)·chunk/S: the first chunk passes every level

@@ -1,6 +1,6 @@
 // The hierarchical all-reduce in chunks that follow each other, so that one chunk crosses the
 // domains while the next one is reduced inside (NCCL's trees over nodes). The slower of the two
-// phases sets the pace.
+// phases sets the pace; where a device does both over one link, that link has the bytes of both.
 #include <algorithm>
 #include <cmath>
 
@@ -11,16 +11,19 @@ namespace trainyard::collectives {
 namespace {
 
 // 2(r−1)α_i + 2(M−1)α_x + inside(chunk) + across(chunk) + max(inside, across)(S − chunk), with
-// inside(x) = 2(r−1)/r·x/B_i and across(x) = 2(M−1)/M·(x/r)/B_x.
+// inside(x) = 2(r−1)/r·x/B_i and across(x) = 2(M−1)/M·(x/r)/B_x. Over one link, inside in the
+// maximum is (2(r−1)/r·x + 2(M−1)/M·x/r)/B_i = 2(n−1)/n·x/B_i.
 Seconds time(const GroupLinks& links, Bytes message) {
+  const double n = links.size;
   const double r = links.ranks_per_domain;
   const double m = links.domains;
   const auto inside = [&](Bytes bytes) { return 2 * (r - 1) / r * bytes / links.inside; };
   const auto across = [&](Bytes bytes) { return 2 * (m - 1) / m * bytes / r / links.across; };
   const Bytes first = std::min(message, kPipelineChunk);
   const Bytes rest = message - first;
+  const Seconds own = links.one_link ? 2 * (n - 1) / n * rest / links.inside : inside(rest);
   return 2 * (r - 1) * links.inside_latency + 2 * (m - 1) * links.across_latency + inside(first) +
-         across(first) + std::max(inside(rest), across(rest));
+         across(first) + std::max(own, across(rest));
 }
 
 // The first chunk alone inside, then pairs of chunks side by side, then the last one across.

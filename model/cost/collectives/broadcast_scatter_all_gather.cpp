@@ -10,7 +10,7 @@ Seconds scatter(const GroupLinks& links, Bytes message) {
   const double r = links.ranks_per_domain;
   const double m = links.domains;
   return logarithmic_latency(links) +
-         links.crowding.scatter * transfer((m - 1) / m * message, links.across) +
+         links.crowding.scatter * transfer((m - 1) / m * message, across_from_first(links)) +
          transfer((r - 1) / r * message / m, links.inside_pair);
 }
 

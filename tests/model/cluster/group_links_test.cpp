@@ -91,6 +91,19 @@ TEST(GroupLinks, OfMessagesThatArePassedOnAPcieRootHasAllItsNics) {
   EXPECT_DOUBLE_EQ(passing(pcie_cluster(2, 2), {4, 4}), 2 * kNic / 4);
 }
 
+// Eight NICs of 50 GB/s at 0.85 are more than PCIe of 32 GB/s, which has no fabric's overhead.
+TEST(GroupLinks, AFabricsEfficiencyIsNoneOfThePcieLinkToItsNics) {
+  Cluster cluster = pcie_cluster(2, 8);
+  cluster.inter.efficiency = 0.85;
+  const GroupLinks links = group_links(tiers_of(cluster), {8, 2});
+  EXPECT_TRUE(links.one_link);
+  EXPECT_DOUBLE_EQ(links.across.value(), 32e9);
+  EXPECT_DOUBLE_EQ(links.way_out.value(), 32e9);
+  EXPECT_DOUBLE_EQ(passing(cluster, {1, 16}), 32e9);
+  cluster.inter.nics_per_node = 4;  // 0.85 · 25 GB/s a device
+  EXPECT_DOUBLE_EQ(group_links(tiers_of(cluster), {8, 2}).across.value(), 0.85 * 25e9);
+}
+
 TEST(GroupLinks, OfMessagesThatArePassedOnTheLastDomainOfALeafSendsOut) {
   const Cluster tree = fat_tree_cluster(16, 4, 4);     // 8 NICs' worth of uplink a leaf
   EXPECT_DOUBLE_EQ(passing(tree, {32, 4}), kNic / 4);  // 32 groups

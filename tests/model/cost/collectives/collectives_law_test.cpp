@@ -1,6 +1,7 @@
 // Laws that every registered algorithm obeys, over links derived from several clusters.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "tests/model/cluster/clusters.h"
@@ -25,7 +26,9 @@ std::vector<GroupLinks> example_groups() {
           group_links(tiers_of(nvl72_cluster(36)), {1, 144}),
           group_links(mesh, {1, 4}),
           group_links(mesh, {1, 32}),
-          group_links(tiers_of(pcie_cluster(4, 2)), {1, 32})};
+          group_links(tiers_of(pcie_cluster(4, 2)), {1, 32}),
+          group_links(tiers_of(pcie_cluster(2, 16)), {1, 16}),
+          group_links(tiers_of(pcie_cluster(2, 16)), {4, 4})};
 }
 
 class EveryAlgorithm : public testing::TestWithParam<const CollectiveAlgorithm*> {
@@ -81,8 +84,10 @@ double bandwidth_bound(const CollectiveAlgorithm& algorithm, const GroupLinks& l
     return s / rate;
   };
   if (links.domains == 1) return bound(links.size, 1, links.inside.value());
-  return bound(links.domains, links.ranks_per_domain,
-               links.across.value() * links.ranks_per_domain);
+  const double domains =
+      bound(links.domains, links.ranks_per_domain, links.across.value() * links.ranks_per_domain);
+  if (!links.one_link) return domains;
+  return std::max(domains, bound(links.size, 1, links.inside.value()));
 }
 
 TEST_P(EveryAlgorithm, IsNeverBelowTheBandwidthBound) {

@@ -165,6 +165,23 @@ TEST(Collectives, ThePipelineHasNothingToOverlapInOneChunk) {
               named_time("hierarchical", all_reduce, links, chunk).value(), 1e-15);
 }
 
+// 128 MiB over 2 x 4 devices, PCIe of 32 GB/s, a NIC's 25 GB/s for each: a device's link carries
+// 2·7/8 of them, but for the chunk of 512 KiB that first crosses PCIe and then the NIC alone.
+TEST(Collectives, ThePhasesOfAPipelineShareOneLink) {
+  GroupLinks links = over_domains(4, 2, 25.0_GBps, 0.0_s);
+  links.inside = links.inside_pair = 32.0_GBps;
+  links.inside_latency = 0.0_s;
+  links.one_link = true;
+  const double s = 134217728, chunk = 524288;
+  const double expected = 1.75 * (s - chunk) / 32e9 + 1.5 * chunk / 32e9 + 0.25 * chunk / 25e9;
+  EXPECT_NEAR(named_time("hierarchical-pipelined", all_reduce, links, Bytes(s)).value(), expected,
+              1e-12);
+  // Both trees: the first member of all takes S from its own node and S from the other one.
+  const double filling = 2 * chunk;
+  EXPECT_NEAR(named_time("double-binary-tree", all_reduce, links, Bytes(s)).value(),
+              4 * (s + filling) / 32e9, 1e-12);
+}
+
 TEST(Collectives, NvlsNeedsASwitchAndOneDomain) {
   const auto* nvls = find_collective_algorithm(all_reduce, "nvls");
   ASSERT_NE(nvls, nullptr);
