@@ -37,6 +37,23 @@ const CollectiveAlgorithm* runs_anywhere(CollectiveOperation operation) {
   return find_collective_algorithm(operation, name);
 }
 
+// Of a call that takes so long: the bytes of nccl-tests' bus bandwidth, or of the two levels of an
+// exchange; but no more than the links carry: a library that adds up in the switch sends less.
+CallLoad load_of_a_member(const Call& call, const GroupLinks& links, Seconds time, double shown) {
+  const double r = links.ranks_per_domain;
+  const double m = links.domains;
+  CallLoad load{.sent = call.message, .hidden = time * (1 - shown), .inside = {}, .across = {}};
+  if (r > 1) load.inside = links.inside;
+  if (m > 1) load.across = links.way_out;
+  if (call.leaving > 0) {
+    load.sent = ((r - 1) / r + (m - 1) / m * call.leaving) * call.message;
+  } else if (call.algorithm != &kPassOn) {
+    load.sent = bus_bandwidth(call.operation, links.size, call.message, Seconds(1)) * Seconds(1);
+  }
+  load.sent = std::min(load.sent, (load.inside + load.across) * time);
+  return load;
+}
+
 struct ShownShares {
   double forward = 1, backward = 1;
 };
@@ -163,6 +180,7 @@ class CallMaker {
     call.contention = contention(operation, call.operation, links, whole);
     out.calls.push_back(call);
     out.alone.push_back(time * shown);
+    out.loads.push_back(load_of_a_member(call, links, time, shown));
     return static_cast<int>(out.calls.size()) - 1;
   }
 

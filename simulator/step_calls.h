@@ -11,13 +11,14 @@
 #include "model/plan/plan.h"
 #include "model/program/program.h"
 #include "model/program/rank_layout.h"
-#include "simulator/task_graph.h"
+#include "simulator/step_graph.h"
 
 namespace trainyard {
 
 struct StepCalls {
   std::vector<Call> calls;
-  std::vector<Seconds> alone;        // time without other traffic
+  std::vector<Seconds> alone;  // time without other traffic
+  std::vector<CallLoad> loads;
   std::vector<std::vector<int>> of;  // [block][operation]; −1: it does not communicate
   // The same in a pass that runs beside another one.
   std::vector<std::vector<int>> of_pairs;

@@ -172,6 +172,7 @@ Expected<StepGraph> step_graph(const PreparedJob& job, const Plan& plan, bool fo
   }
   step.graph.calls = std::move(calls.calls);
   step.alone = std::move(calls.alone);
+  step.loads = std::move(calls.loads);
   step.kernel_stretch = times.kernel_stretch();
   Grouping grouping(layout, channels, plan.devices());
   if (folded) {

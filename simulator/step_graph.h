@@ -28,11 +28,20 @@ struct StepTask {
   IssuedOperation issued;
 };
 
+// What a call is to the links of one of its members.
+struct CallLoad {
+  Bytes sent;
+  Seconds hidden;         // of its time: what fused kernels hide, which is not in StepGraph::alone
+  BytesPerSecond inside;  // what its links carry in the domain; 0: it uses none there
+  BytesPerSecond across;  // … and out of it
+};
+
 struct StepGraph {
   std::unique_ptr<const Program> program;
   TaskGraph graph;                           // list s belongs to stage s
   std::vector<std::vector<StepTask>> tasks;  // of each list; owners of buffers: Program::buffers
   std::vector<Seconds> alone;                // of each call: its time without other traffic
+  std::vector<CallLoad> loads;               // of each call
   std::vector<std::int32_t> played_by;  // by device, where ranks of a stage are folded into several
   double kernel_stretch = 1;            // of compute tasks, by the spread of ranks' speeds
   double tokens =
