@@ -152,14 +152,23 @@ QString Gantt::data_text() const {
   for (const TimelineTrack& track : scene_->tracks()) {
     for (const SliceRun& run : scene_->runs(track, view())) {
       if (++written > kMost) return text;
-      const TaskTimes& times = scene_->times_of(run.slice);
+      const auto [start, end] = times_of(run);
       text += QStringLiteral("%1\t%2\t%3\t%4\n")
-                  .arg(track.name, scene_->name_of(run.slice))
-                  .arg(to_seconds(times.start).value(), 0, 'g', 12)
-                  .arg(to_seconds(times.end).value(), 0, 'g', 12);
+                  .arg(track.name, scene_->name_of(run))
+                  .arg(to_seconds(start).value(), 0, 'g', 12)
+                  .arg(to_seconds(end).value(), 0, 'g', 12);
     }
   }
   return text;
+}
+
+// Of several slices, those of the pixels that they are drawn in.
+TaskTimes Gantt::times_of(const SliceRun& run) const {
+  if (run.is_one) return scene_->times_of(run.slice);
+  const auto time = [this](double x) {
+    return Picoseconds(static_cast<std::int64_t>(from_ + x * per_pixel_));
+  };
+  return {time(run.x), time(run.x + run.width)};
 }
 
 GanttDrawing Gantt::drawing() const {
@@ -272,7 +281,7 @@ void Gantt::paint_slices(QPainter& painter, const TimelineTrack& track, int y,
     if (is_named) {
       painter.setPen(text_on(colour_of_run(run)));
       painter.drawText(box.adjusted(3, 0, -3, 0), Qt::AlignVCenter,
-                       fontMetrics().elidedText(scene_->name_of(run.slice), Qt::ElideRight,
+                       fontMetrics().elidedText(scene_->name_of(run), Qt::ElideRight,
                                                 static_cast<int>(run.width) - 6));
     }
     if (selected_ == run.slice) {

@@ -56,6 +56,7 @@ class Gantt : public Chart {
   int tracks_bottom() const;
   int first_track() const;
   const TimelineTrack* track_at(int y) const;
+  TaskTimes times_of(const SliceRun& run) const;
   const std::uint32_t* slice_at(QPoint point) const;
   double time_at(double x) const;
   void keep_in_scene();

@@ -29,6 +29,22 @@ constexpr std::array<const char*, kSliceKinds> kKeys = {"forward",
                                                         "copy",
                                                         "other"};
 
+// What slices of a kind are together. Of other ones nothing is known.
+constexpr std::array<const char*, kSliceKinds> kKindNames = {
+    QT_TRANSLATE_NOOP("TimelineScene", "forward"),
+    QT_TRANSLATE_NOOP("TimelineScene", "backward"),
+    QT_TRANSLATE_NOOP("TimelineScene", "weight gradients"),
+    QT_TRANSLATE_NOOP("TimelineScene", "recomputation"),
+    QT_TRANSLATE_NOOP("TimelineScene", "optimizer"),
+    QT_TRANSLATE_NOOP("TimelineScene", "launches"),
+    QT_TRANSLATE_NOOP("TimelineScene", "tensor-parallel communication"),
+    QT_TRANSLATE_NOOP("TimelineScene", "context-parallel communication"),
+    QT_TRANSLATE_NOOP("TimelineScene", "expert-parallel communication"),
+    QT_TRANSLATE_NOOP("TimelineScene", "pipeline communication"),
+    QT_TRANSLATE_NOOP("TimelineScene", "data-parallel communication"),
+    QT_TRANSLATE_NOOP("TimelineScene", "copies"),
+    ""};
+
 constexpr std::array<const char*, kStreams> kStreamNames = {
     QT_TRANSLATE_NOOP("TimelineScene", "compute"),
     QT_TRANSLATE_NOOP("TimelineScene", "tensor parallel"),
@@ -303,14 +319,17 @@ std::vector<SliceRun> TimelineScene::runs(const TimelineTrack& track, const Time
       continue;
     }
     const double pixel = std::floor(x);
+    const std::size_t next =
+        after_pixel(row, i, view.from + (pixel + 1) * view.per_pixel, view.per_pixel);
     const bool goes_on = !runs.empty() && runs.back().kind == kind &&
                          std::abs(runs.back().x + runs.back().width - pixel) < 1e-6;
     if (goes_on) {
       runs.back().width += 1;
+      runs.back().is_one = false;
     } else {
-      runs.push_back({pixel, 1, kind, slices[i]});
+      runs.push_back({pixel, 1, kind, slices[i], next == i + 1});
     }
-    i = after_pixel(row, i, view.from + (pixel + 1) * view.per_pixel, view.per_pixel);
+    i = next;
   }
   return runs;
 }
@@ -349,6 +368,12 @@ QString TimelineScene::name_of(std::uint32_t slice) const {
   const int rank = source_->rank_of(slice);
   return qt(operation_name(
       source_->simulation->step.tasks[source_->list_of(rank)][source_->place_of(slice, rank)]));
+}
+
+QString TimelineScene::name_of(const SliceRun& run) const {
+  if (run.is_one) return name_of(run.slice);
+  const char* name = kKindNames[static_cast<std::size_t>(run.kind)];
+  return *name == '\0' ? QString() : tr(name);
 }
 
 QString TimelineScene::details_of(std::uint32_t slice) const {

@@ -58,6 +58,7 @@ struct SliceRun {
   double x = 0, width = 0;
   SliceKind kind{};
   std::uint32_t slice = 0;  // the first one
+  bool is_one = true;       // false: several slices, narrower than a pixel
 };
 
 struct TimelineView {
@@ -117,6 +118,8 @@ class TimelineScene {
   int track_of(std::uint32_t slice) const;
 
   QString name_of(std::uint32_t slice) const;
+  // Of several slices what they have in common: their kind. Empty: nothing that has a name.
+  QString name_of(const SliceRun& run) const;
   QString details_of(std::uint32_t slice) const;
   // Memory and link load, where they are known.
   std::vector<TimelineCurve> curves_of(int rank) const;

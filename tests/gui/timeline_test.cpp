@@ -4,6 +4,7 @@
 #include <QTest>
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
 
 #include "gui/charts/gantt.h"
@@ -160,6 +161,38 @@ TEST_F(PlayedTimeline, HasEveryOperationThatTakesTimeOnce) {
   }
   EXPECT_EQ(shown, lasting);
   EXPECT_DOUBLE_EQ(play_.step()->scene->end(), static_cast<double>(timeline.makespan.count()));
+}
+
+// Each run beside the slices that start in its pixels, looked at one by one: the name of one is its
+// own, of several that of their kind.
+TEST_F(PlayedTimeline, NamesSeveralSlicesByTheirKind) {
+  const TimelineScene& scene = *play_.step()->scene;
+  const TimelineView view = gantt_.view();
+  const std::map<SliceKind, QString> kinds = {
+      {SliceKind::forward, QStringLiteral("forward")},
+      {SliceKind::backward, QStringLiteral("backward")},
+      {SliceKind::weight_gradient, QStringLiteral("weight gradients")},
+      {SliceKind::recompute, QStringLiteral("recomputation")},
+      {SliceKind::pipeline, QStringLiteral("pipeline communication")}};
+  int of_several = 0;
+  for (const TimelineTrack& track : scene.tracks()) {
+    for (const SliceRun& run : scene.runs(track, view)) {
+      const double from = view.from + run.x * view.per_pixel;
+      const double to = from + run.width * view.per_pixel;
+      const auto inside = std::ranges::count_if(track.slices, [&](std::uint32_t slice) {
+        const auto start = static_cast<double>(scene.times_of(slice).start.count());
+        return start >= from - 0.5 && start < to - 0.5;
+      });
+      if (inside == 1) {
+        EXPECT_EQ(scene.name_of(run), scene.name_of(run.slice));
+      }
+      if (run.is_one || !kinds.contains(run.kind)) continue;
+      EXPECT_GT(inside, 1);
+      EXPECT_EQ(scene.name_of(run), kinds.at(run.kind));
+      ++of_several;
+    }
+  }
+  EXPECT_GT(of_several, 10);
 }
 
 TEST_F(PlayedTimeline, ZoomsAtTheCursor) {
