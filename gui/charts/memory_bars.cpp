@@ -55,7 +55,8 @@ QString MemoryBars::data_text() const {
 QRectF MemoryBars::plot() const {
   const int line = fontMetrics().height();
   const int left = fontMetrics().horizontalAdvance(QStringLiteral("000 GiB")) + kChartGap;
-  return QRectF(left, line / 2.0 + 2, width() - left - 2, height() - 3.5 * line - 2 * kChartGap);
+  return QRectF(left, line / 2.0 + 2, width() - left - 2,
+                height() - (1.5 + legend_lines()) * line - 2 * kChartGap);
 }
 
 double MemoryBars::top() const {
@@ -111,22 +112,41 @@ void MemoryBars::paint_stages(QPainter& painter, const QRectF& area) const {
   }
 }
 
+int MemoryBars::legend_width(const BarPart& part) const {
+  return kSwatch + kChartGap + fontMetrics().horizontalAdvance(part.label);
+}
+
+// The upper left corner of every part's key, below the first line's.
+std::vector<QPoint> MemoryBars::legend_places() const {
+  std::vector<QPoint> places;
+  QPoint at;
+  for (const BarPart& part : stages_.front().parts) {
+    const int wide = legend_width(part);
+    if (at.x() > 0 && at.x() + wide > width()) at = {0, at.y() + fontMetrics().height()};
+    places.push_back(at);
+    at.rx() += wide + 2 * kChartGap;
+  }
+  return places;
+}
+
+int MemoryBars::legend_lines() const {
+  if (stages_.empty() || stages_.front().parts.empty()) return 0;
+  return legend_places().back().y() / fontMetrics().height() + 1;
+}
+
 void MemoryBars::paint_legend(QPainter& painter) const {
   const bool dark = is_dark(palette());
   const int line = fontMetrics().height();
-  const int top_of_legend = height() - 2 * line - 2;
-  int x = 0;
-  int y = top_of_legend;
-  for (const BarPart& part : stages_.front().parts) {
-    const int wide = kSwatch + kChartGap + fontMetrics().horizontalAdvance(part.label);
-    if (x > 0 && x + wide > width()) {
-      x = 0;
-      y += line;
-    }
+  const int top_of_legend = height() - legend_lines() * line - 2;
+  const std::vector<QPoint> places = legend_places();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const BarPart& part = stages_.front().parts[i];
+    const int x = places[i].x();
+    const int y = top_of_legend + places[i].y();
     painter.fillRect(x, y + (line - kSwatch) / 2, kSwatch, kSwatch, colour_of(part.key, dark));
     painter.setPen(palette().color(QPalette::WindowText));
-    painter.drawText(QRect(x + kSwatch + kChartGap, y, wide, line), Qt::AlignVCenter, part.label);
-    x += wide + 2 * kChartGap;
+    painter.drawText(QRect(x + kSwatch + kChartGap, y, legend_width(part), line), Qt::AlignVCenter,
+                     part.label);
   }
 }
 

@@ -29,6 +29,9 @@ class MemoryBars : public Chart {
   void paint_axis(QPainter& painter, const QRectF& area) const;
   void paint_stages(QPainter& painter, const QRectF& area) const;
   void paint_legend(QPainter& painter) const;
+  int legend_width(const BarPart& part) const;  // pixels
+  std::vector<QPoint> legend_places() const;
+  int legend_lines() const;
 
   std::vector<StageBar> stages_;
   double capacity_ = 0;
