@@ -227,37 +227,70 @@ std::vector<TaskTimes> measured_times(const std::vector<StepTask>& tasks, Board&
   return times;
 }
 
+// Of a stream of the rank what the simulation plays side by side has tracks of its own: viewers
+// take spans of one track that overlap and do not nest for one of them.
+std::string track_of(const Task& task, const StepTask& what) {
+  if (what.kind != StepTaskKind::operation) return "launch";
+  const std::string_view stream = name_of(what.issued.operation->stream);
+  switch (task.stream) {
+    case Stream::pipeline:
+      return fmt::format("{}, sends forward", stream);
+    case Stream::gradient:
+      return fmt::format("{}, sends backward", stream);
+    case Stream::receive:
+      return fmt::format("{}, receives", stream);
+    case Stream::tensor:
+    case Stream::expert:
+      return fmt::format("{}, beside kernels", stream);
+    default:
+      return std::string(stream);
+  }
+}
+
 class RunTrace {
  public:
   explicit RunTrace(const StepGraph& step) : step_(step) {}
 
+  void add_predicted(const TracedRank& of, const Timeline& timeline) {
+    add(of, timeline, true);
+    add_load(of, link_load(step_, timeline, of.rank));
+  }
+
+  // Of what stands beside the operations nothing is measured.
+  void add_measured(const TracedRank& of, const Timeline& timeline) {
+    add(of, timeline, false);
+    add_load(of, measured_link_load(step_, timeline, of.rank));
+  }
+
+  std::string text() const { return span_trace(spans_, counters_); }
+
+ private:
   void add(const TracedRank& of, const Timeline& timeline, bool has_launches) {
     const auto list =
         static_cast<std::size_t>(step_.graph.ranks[static_cast<std::size_t>(of.rank)].list);
     const std::vector<StepTask>& tasks = step_.tasks[list];
     const auto times = timeline.of(of.rank);
     for (std::size_t i = 0; i < tasks.size(); ++i) {
-      const bool operation = tasks[i].kind == StepTaskKind::operation;
-      if (!operation && !has_launches) continue;
-      const std::string track =
-          operation ? std::string(name_of(tasks[i].issued.operation->stream)) : "launch";
-      spans_.push_back({of.process, track, operation_name(tasks[i]), to_seconds(times[i].start),
+      if (tasks[i].kind != StepTaskKind::operation && !has_launches) continue;
+      spans_.push_back({of.process, track_of(step_.graph.lists[list].tasks[i], tasks[i]),
+                        operation_name(tasks[i]), to_seconds(times[i].start),
                         to_seconds(times[i].end)});
     }
-    TraceCounter memory{of.process, "memory", "GiB", {}}, load{of.process, "link load", "GB/s", {}};
+    TraceCounter memory{of.process, "memory", "GiB", {}};
     for (const MemoryPoint& point : memory_timeline(step_.graph.lists[list], times).points) {
       memory.points.push_back({to_seconds(point.time), point.bytes.value() / kGiB});
     }
-    for (const LoadPoint& point : link_load(step_, timeline, of.rank)) {
+    counters_.push_back(std::move(memory));
+  }
+
+  void add_load(const TracedRank& of, const std::vector<LoadPoint>& points) {
+    TraceCounter load{of.process, "link load", "GB/s", {}};
+    for (const LoadPoint& point : points) {
       load.points.push_back({to_seconds(point.time), point.rate.value() * 1e-9});
     }
-    counters_.push_back(std::move(memory));
     counters_.push_back(std::move(load));
   }
 
-  std::string text() const { return span_trace(spans_, counters_); }
-
- private:
   const StepGraph& step_;
   std::vector<Span> spans_;
   std::vector<TraceCounter> counters_;
@@ -276,12 +309,12 @@ std::string run_trace(const Question& question, const Setting& setting, const Ru
     const int rank = board->head().rank;
     const int stage = stage_of_rank(setting, rank);
     const int played = rank_of_stage(expected->step, stage);
-    trace.add({played, fmt::format("rank {} predicted", rank)}, expected->timeline, true);
+    trace.add_predicted({played, fmt::format("rank {} predicted", rank)}, expected->timeline);
     std::ranges::copy(
         measured_times(expected->step.tasks[static_cast<std::size_t>(stage)], *board),
         measured.times.begin() +
             static_cast<std::ptrdiff_t>(measured.first[static_cast<std::size_t>(played)]));
-    trace.add({played, fmt::format("rank {} measured", rank)}, measured, false);
+    trace.add_measured({played, fmt::format("rank {} measured", rank)}, measured);
   }
   return trace.text();
 }
