@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <utility>
 
 #include "scenarios/fields/documents.h"
 #include "scenarios/fields/reference.h"
+#include "scenarios/file.h"
 #include "scenarios/sweep/result_file.h"
 
 namespace trainyard {
@@ -203,6 +205,7 @@ Expected<ResultDifference> difference_of(const fs::path& before, const fs::path&
 }
 
 bool is_database(const fs::path& file) {
+  if (!check_readable(file, std::numeric_limits<std::size_t>::max())) return false;
   std::string head(15, '\0');
   std::ifstream(file, std::ios::binary).read(head.data(), 15);
   return head == "SQLite format 3";

@@ -50,7 +50,7 @@ inline constexpr std::int64_t kMovedPointsTold = 20;
 Expected<ResultDifference> difference_of(const std::filesystem::path& before,
                                          const std::filesystem::path& after);
 
-// Whether the file is a database, not a document.
+// Whether the file is a database, not a document. What is no regular file is not opened.
 bool is_database(const std::filesystem::path& file);
 
 }  // namespace trainyard

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.h"
@@ -172,6 +173,19 @@ TEST(DiffCommand, ComparesTheResultsOfTwoSweeps) {
   const Ran text = run_trainyard(files);
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("largest moves"));
+}
+
+// At once, on either side: nobody writes to it.
+TEST(DiffCommand, RefusesAFifo) {
+  const fs::path scenario = small_scenario();
+  const fs::path pipe = scratch_folder() / "pipe";
+  ASSERT_EQ(std::system(("mkfifo " + quoted(pipe)).c_str()), 0);
+  for (const auto& [a, b] : {std::pair{scenario, pipe}, {pipe, scenario}}) {
+    const Ran ran = run_trainyard("diff " + quoted(a) + " " + quoted(b), "timeout 60");
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_EQ(lines_of(ran.err).size(), 1u) << ran.err;
+    EXPECT_THAT(ran.err, HasSubstr("is a FIFO; allowed: a regular file"));
+  }
 }
 
 TEST(DiffCommand, RefusesAScenarioBesideResults) {
