@@ -102,9 +102,11 @@ Expected<void> check_ranks(const RunOptions& options, int ranks) {
   if (options.alone || options.scale_down || options.ranks == 0 || options.ranks == ranks) {
     return {};
   }
-  return failure("--ranks", fmt::format("found {}; the plan of {} has {} ranks (--scale-down "
-                                        "derives a smaller one)",
-                                        options.ranks, options.file.string(), ranks));
+  return failure("--ranks",
+                 fmt::format("found {}; the plan of {} has {} ranks{}", options.ranks,
+                             options.file.string(), ranks,
+                             options.ranks < ranks ? " (--scale-down derives a smaller one)"
+                                                   : ": no more can run it"));
 }
 
 // What the steps look at of a file, targets included.

@@ -520,6 +520,21 @@ TEST(RunCommand, RunsOneRankOfManyAlone) {
   EXPECT_NE(ran.out.find("all-reduce"), std::string::npos) << ran.out;
 }
 
+// A smaller run has no more ranks either.
+TEST(RunCommand, AdvisesASmallerRunOnlyOfFewerRanks) {
+  const auto refusal = [](int ranks) {
+    const Ran ran = run_trainyard(
+        fmt::format("run {} --ranks {}", tiny_scenario(R"("pipeline_parallel": 2)", 4), ranks));
+    EXPECT_EQ(ran.status, 2);
+    EXPECT_NE(ran.err.find(fmt::format("--ranks: found {}; ", ranks)), std::string::npos)
+        << ran.err;
+    return ran.err;
+  };
+  EXPECT_NE(refusal(2).find("--scale-down"), std::string::npos);
+  EXPECT_EQ(refusal(16).find("--scale-down"), std::string::npos);
+  EXPECT_NE(refusal(16).find("has 4 ranks"), std::string::npos);
+}
+
 TEST(RunCommand, RefusesARankThatTheSmallerPlanDoesNotHave) {
   const Ran ran = run_trainyard(
       fmt::format("run {} --alone --rank 5 --scale-down --ranks 2",
