@@ -57,7 +57,8 @@ int run(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   app.footer(
       "Exit status: 0 done, 1 the answer is no (does not fit), 2 bad input, 3 the machine "
-      "failed.\nExample:\n  trainyard plan scenarios/examples/llama-3.1-405b-2048-h100.json");
+      "failed,\n130 interrupted with nothing to show.\nExample:\n  trainyard plan "
+      "scenarios/examples/llama-3.1-405b-2048-h100.json");
   Action action;
   add_commands(app, action);
   try {

@@ -380,6 +380,14 @@ TEST(Program, HelpsWithAnExampleOfEveryCommand) {
   }
 }
 
+TEST(Program, HelpsWithEveryExitStatus) {
+  const std::string help = words_of(run_trainyard("--help").out);
+  for (const char* status :
+       {"0 done", "1 the answer is no", "2 bad input", "3 the machine failed", "130 interrupted"}) {
+    EXPECT_NE(help.find(status), std::string::npos) << status;
+  }
+}
+
 TEST(Program, SaysThatTheMachineFailedWhenTheDiskIsFull) {
   const Ran ran = run_trainyard("estimate " + quoted(small_scenario(kPlan)) + " > /dev/full");
   EXPECT_EQ(ran.status, 3);
