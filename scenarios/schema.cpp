@@ -87,13 +87,15 @@ Json field_schema(const FieldSpec& field) {
   return schema;
 }
 
-// `tag`: what "trainyard" must say; empty for a part of a document.
+// `tag`: what "trainyard" must say; empty for a part of a document, which may be one in its turn.
 Json section_schema(const SectionSpec& section, const std::string& tag) {
   Json properties = Json::object();
   Json required = Json::array();
   if (!tag.empty()) {
     properties["trainyard"] = {{"const", tag}, {"description", "kind and version of the document"}};
     required.push_back("trainyard");
+  } else if (!section.tag.empty()) {
+    properties["trainyard"] = {{"const", section.tag}, {"description", "as in a file of its own"}};
   }
   for (const FieldSpec& field : section.fields) {
     properties[field.key] = field_schema(field);

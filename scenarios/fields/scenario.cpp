@@ -302,7 +302,7 @@ const Section<Scenario>& scenario_section() {
                                      "what `trainyard simulate` disturbs the step with")
               .absent("nothing: all ranks and links are alike"),
       },
-      {.finish = finish_scenario});
+      {.finish = finish_scenario, .tag = "scenario/1"});
   return section;
 }
 

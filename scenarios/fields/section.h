@@ -44,11 +44,12 @@ class Section {
   struct Rules {
     // After all fields: fills defaults that depend on other fields, checks rules across fields.
     std::function<Expected<void>(T&, const Place&)> finish;
+    std::string tag;  // SectionSpec::tag
   };
 
   Section(std::string name, std::string doc, std::vector<Field<T>> fields, Rules rules = {})
       : fields_(std::move(fields)), finish_(std::move(rules.finish)) {
-    spec_ = {std::move(name), std::move(doc), {}};
+    spec_ = {std::move(name), std::move(doc), {}, std::move(rules.tag)};
     for (Field<T>& field : fields_) {
       if (!field.spec.required) field.spec.default_value = field.write(T{});
       spec_.fields.push_back(field.spec);

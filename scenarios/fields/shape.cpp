@@ -267,6 +267,10 @@ Expected<void> check(const SectionSpec& section, const Json& value, const Place&
     return mismatch(value, place, fmt::format("an object (keys of `{}`)", section.name));
   }
   for (const auto& [key, member] : value.items()) {
+    if (key == "trainyard" && !section.tag.empty()) {
+      if (member == section.tag) continue;
+      return mismatch(member, place / key, fmt::format("\"{}\"", section.tag));
+    }
     const auto field = std::ranges::find(section.fields, key, &FieldSpec::key);
     if (field == section.fields.end()) return unknown_key(section, key, place / key);
     if (auto fits = check(field->shape, member, place / key); !fits) return fits;

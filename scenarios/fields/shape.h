@@ -86,6 +86,9 @@ struct SectionSpec {
   std::string name;
   std::string doc;
   std::vector<FieldSpec> fields;
+  // Of a document that may stand in another one: what its "trainyard" says, which it may have
+  // there.
+  std::string tag;
 };
 
 // The section of an object that holds a line of text for some keys of `section`.

@@ -33,6 +33,7 @@ Expected<void> take_scenario(const Json& value, Sweep& sweep, const Place& place
     at = opened->root();
   }
   if (auto fits = check(scenario_section().spec(), base, at); !fits) return fits;
+  base.erase("trainyard");  // of one that stands in the sweep
   if (auto read = scenario_section().read(base, sweep.scenario, at); !read) return read;
   if (refers) {
     sweep.inputs.push_back(

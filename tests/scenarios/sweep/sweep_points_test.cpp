@@ -33,6 +33,25 @@ TEST(SweepPoints, AreEveryCombinationWithTheLastAxisFastest) {
                           R"({"plan.tensor_parallel":2,"cluster.nodes":8})"));
 }
 
+// As it was copied from a file.
+TEST(SweepPoints, OfAScenarioWithItsTagAreThoseWithoutIt) {
+  const std::string vary = R"("vary": [ { "key": "cluster.nodes", "values": [4, 8] } ])";
+  const auto tagged = [&](const std::string& tag) {
+    std::string text = sweep_text(vary);
+    const std::string scenario = R"("scenario": {)";
+    text.insert(text.find(scenario) + scenario.size(), R"( "trainyard": ")" + tag + R"(",)");
+    return read_sweep(write_sweep_file("tagged.json", text));
+  };
+  const auto sweep = tagged("scenario/1");
+  ASSERT_TRUE(sweep) << sweep.error().where << ": " << sweep.error().message;
+  EXPECT_EQ(all_overrides(*sweep), points_of(vary));
+  EXPECT_EQ(sweep->text, sweep_from(vary)->text);
+  const auto other = tagged("model/1");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().where, HasSubstr("/scenario/trainyard"));
+  EXPECT_EQ(other.error().message, R"(found "model/1"; allowed: "scenario/1")");
+}
+
 TEST(SweepPoints, OfARangeHaveEqualDifferencesOrEqualRatios) {
   EXPECT_THAT(points_of(R"("vary": [
                 { "key": "cluster.nodes", "from": 1, "to": 8, "steps": 4, "scale": "geometric" } ])"),
