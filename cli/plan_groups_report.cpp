@@ -23,12 +23,14 @@ namespace {
 
 std::string lost_words(const GroupedPlan& plan, const GroupedPlan& best, Objective objective) {
   const bool is_better = plan.value < best.value;
+  if (plan.value == best.value)
+    return fmt::format("Its {} is the same.", objective_words(objective));
   if (objective == Objective::step_time && best.value == best.step_time.value()) {
     const Seconds lost = plan.step_time - best.step_time;
     const auto differences = part_differences(best.breakdown, plan.breakdown, best.step_time);
-    return fmt::format("It is {} ({} %) {}: {}.", with_unit(is_better ? -lost : lost),
+    return fmt::format("It is {} ({} %) {}{}{}.", with_unit(is_better ? -lost : lost),
                        percent(std::abs(lost / best.step_time)), is_better ? "faster" : "slower",
-                       difference_words(differences));
+                       differences.empty() ? "" : ": ", difference_words(differences));
   }
   return fmt::format("Its {} is {} % {}.", objective_words(objective),
                      percent(std::abs(plan.value / best.value - 1)),

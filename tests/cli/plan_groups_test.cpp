@@ -309,6 +309,21 @@ TEST(PlanOfGroups, OrdersByTheObjective) {
   }
 }
 
+// A node under two names: either of them alone takes as long.
+TEST(PlanOfGroups, SaysOfATieThatItIsOne) {
+  const auto file = write_scratch("tie.json", R"({
+    "trainyard": "scenario/1", "model": "llama-3.1-8b",
+    "cluster": { "groups": [{ "node": "dgx-h100-80gb", "nodes": 1 }, { "node": "p5", "nodes": 1 }] },
+    "training": { "global_batch": 128, "sequence_length": 8192, "stack": "megatron-core" },
+    "planner": { "tensor_parallel": 8, "context_parallel": 1, "pipeline_parallel": 1,
+                 "data_parallel": 1 } })");
+  const Ran ran = run_trainyard("plan " + quoted(file));
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const std::string words = words_of(ran.out);
+  EXPECT_NE(words.find("Its step time is the same."), std::string::npos) << ran.out;
+  EXPECT_EQ(words.find("slower: ."), std::string::npos) << ran.out;
+}
+
 TEST(PlanOfGroups, KeepsToThePlannerSection) {
   const std::string file = quoted(unlike_groups(
       2, R"(, "planner": { "tensor_parallel": 4, "schedule": ["1f1b"], "context_parallel": 1 })"));
