@@ -20,8 +20,8 @@ struct Roads {
   Estimate estimated, played;
 };
 
-Roads both_roads(const PreparedJob& job, PlanRequest request) {
-  request.overlap.data_parallel = false;
+Roads both_roads(const PreparedJob& job, PlanRequest request, bool overlapped = false) {
+  request.overlap.data_parallel = overlapped;
   const Plan plan = legal_plan(job, request);
   const auto simulation = simulate(job, plan);
   if (!simulation) {
@@ -44,6 +44,11 @@ PlanRequest of_experts(int expert, int expert_tensor, PlanRequest request = {}) 
   request.zero_stage = 1;
   request.expert_parallel = expert;
   request.expert_tensor_parallel = expert_tensor;
+  return request;
+}
+
+PlanRequest sharded(int zero_stage, PlanRequest request) {
+  request.zero_stage = zero_stage;
   return request;
 }
 
@@ -96,16 +101,49 @@ TEST(EstimateAgreement, OfCollectivesOnLinksThatTheyWereNotMeasuredOn) {
   }
 }
 
+// ---- Gradients and weights that are whole for a while
+// ---------------------------------------------
+
+// What a rank has of other ranks' states in a pass. With ZeRO-3 the estimate has the last layer's
+// weights at the loss already.
+TEST(EstimateAgreement, OfThePeakOfMemoryUnderZeRO) {
+  PreparedJob tied = llama_8b_on_h100(1, 16);
+  tied.job.model.tied_embeddings = true;
+  tied.job.model.layers = 8;
+  for (const PreparedJob& job : {llama_8b_on_h100(1, 16), prepare(tied.job), mixtral_job(true)}) {
+    for (const double reduction : {2.0, 4.0}) {
+      Job reduced = job.job;
+      reduced.training.stack.reduction_bytes = reduction;
+      for (const int zero : {2, 3}) {
+        const PlanRequest request{.zero_stage = zero, .recompute = {RecomputeMode::full, 0}};
+        const Roads roads = both_roads(prepare(reduced), request, true);
+        const double apart = roads.played.peak_memory / roads.estimated.peak_memory - 1;
+        EXPECT_LT(apart, 0.005) << reduced.model.name << ", ZeRO-" << zero << ", " << reduction;
+        EXPECT_GT(apart, zero == 2 ? -0.01 : -0.06) << reduced.model.name << ", " << reduction;
+      }
+    }
+  }
+}
+
+// ---- Messages of all units together
+// ---------------------------------------------------------------
+
+// Without overlap one bucket has all gradients (Megatron-LM, param_and_grad_buffer.py): the latency
+// of a ring's steps is paid once, not for every layer again.
+TEST(EstimateAgreement, OfParametersThatDoNotGoBesidePasses) {
+  for (const int zero : {0, 1}) {
+    const Roads roads = both_roads(llama_8b_on_h100(8, 64), sharded(zero, {}));
+    EXPECT_NEAR(roads.played.breakdown.data_parallel / roads.estimated.breakdown.data_parallel, 1,
+                0.01)
+        << zero;
+  }
+}
+
 // ---- An optimizer that works on whole matrices --------------------------------------------------
 
 PreparedJob with_optimizer(PreparedJob job, std::string_view name) {
   job.job.training.optimizer = *find_optimizer(name);
   return prepare(job.job);
-}
-
-PlanRequest sharded(int zero_stage, PlanRequest request) {
-  request.zero_stage = zero_stage;
-  return request;
 }
 
 TEST(EstimateAgreement, OfTheUpdateOfWholeMatrices) {
