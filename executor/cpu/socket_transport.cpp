@@ -87,6 +87,8 @@ class SocketTransport final : public Transport {
     const Within within(call_, RankCall::receive);
     return take(from, kMessages + way, numbers, count);
   }
+  // A connection that failed here fails again where somebody waits for it.
+  void move_messages() override { (void)pump(0); }
   Expected<void> wait_for_messages() override {
     const Within within(call_, RankCall::wait);
     for (;;) {

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
 #include "tests/executor/socket_ranks.h"
 
 namespace trainyard {
@@ -23,6 +28,31 @@ TEST(SocketTransport, AddsUpFewerNumbersThanThereAreRanks) {
     auto number = static_cast<float>(ranks.rank());
     ASSERT_TRUE(ranks.all_reduce(Group::all, &number, 1, Reduction::max));
     EXPECT_EQ(number, 2);
+  });
+}
+
+// 16 MiB are more than a connection takes in: what is left of them moves while the sender computes.
+TEST(SocketTransport, MovesAMessageOnBetweenOperations) {
+  constexpr int kNumbers = 4 << 20;
+  constexpr int kMoves = 20000;  // more than enough; so that a message that stays ends the test
+  std::atomic<bool> sent{false}, arrived{false};
+  on_socket_ranks(2, [&](Transport& ranks) {
+    std::vector<float> numbers(kNumbers, 0);
+    if (ranks.rank() == 1) {
+      while (!sent) std::this_thread::yield();
+      ASSERT_TRUE(ranks.receive(0, 0, numbers.data(), kNumbers));
+      EXPECT_EQ(numbers, std::vector<float>(kNumbers, 3));
+      arrived = true;
+      return;
+    }
+    std::fill(numbers.begin(), numbers.end(), 3.F);
+    ASSERT_TRUE(ranks.send(1, 0, numbers.data(), kNumbers));
+    sent = true;
+    for (int i = 0; i < kMoves && !arrived; ++i) {
+      ranks.move_messages();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_TRUE(arrived);
   });
 }
 
