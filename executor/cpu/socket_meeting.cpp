@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <numeric>
 #include <thread>
 
@@ -31,6 +32,9 @@ struct Addresses {
   }
   Addresses(const Addresses&) = delete;
   Addresses& operator=(const Addresses&) = delete;
+  const char* why() const {
+    return status == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(status);
+  }
   addrinfo* first = nullptr;
   int status = 0;
 };
@@ -55,22 +59,48 @@ int ready(int socket) {
   return socket;
 }
 
-// Tries until the other one listens, or the time is up.
-int connected(const char* host, const char* port, Clock::time_point until) {
-  const Addresses there(host, port);
-  while (there.first != nullptr) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (::connect(socket, there.first->ai_addr, there.first->ai_addrlen) == 0) return ready(socket);
-    ::close(socket);
-    if (Clock::now() > until) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  return -1;
-}
-
 int milliseconds_until(Clock::time_point until) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30));
+}
+
+// Of a host that may get its name as late as it starts: asks until the time is up.
+Expected<sockaddr_in> address_of(const char* host, const char* port, Clock::time_point until) {
+  constexpr std::chrono::milliseconds kAskAgain{200};
+  for (;;) {
+    const Addresses there(host, port);
+    if (there.status == 0) {
+      sockaddr_in address{};
+      std::memcpy(&address, there.first->ai_addr, sizeof(address));
+      return address;
+    }
+    const auto now = Clock::now();
+    if (now >= until) {
+      return failure("MASTER_ADDR",
+                     fmt::format("found \"{}\", which has no address: {}", host, there.why()));
+    }
+    std::this_thread::sleep_until(std::min(until, now + kAskAgain));
+  }
+}
+
+// So that connect, too, waits no longer: a host may be silent.
+void limit_waiting(int socket, Clock::time_point until) {
+  const int milliseconds = std::max(1, milliseconds_until(until));  // 0 would be no limit
+  const timeval limit{.tv_sec = milliseconds / 1000, .tv_usec = milliseconds % 1000 * 1000};
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+// Tries until the other one listens, or the time is up: then −1.
+int connected(const sockaddr_in& there, Clock::time_point until) {
+  for (;;) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    limit_waiting(socket, until);
+    const auto* generic = reinterpret_cast<const sockaddr*>(&there);
+    if (::connect(socket, generic, sizeof(there)) == 0) return ready(socket);
+    ::close(socket);
+    if (Clock::now() > until) return -1;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
 }
 
 int accepted(int listener, Clock::time_point until) {
@@ -185,7 +215,9 @@ class Meeting {
   // Rank 0 may have begun to wait as late as it was reached, and then says who is missing.
   Expected<void> join() {
     constexpr std::chrono::seconds kToHear{2};
-    SocketPeer first(connected(at_.address.c_str(), at_.port.c_str(), until_));
+    const auto there = address_of(at_.address.c_str(), at_.port.c_str(), until_);
+    if (!there) return tl::unexpected(there.error());
+    SocketPeer first(connected(*there, until_));
     Place own = place_of(at_.rank, first.socket(), listener_);
     until_ = Clock::now() + timeout_ + kToHear;
     std::int32_t count = 0;
@@ -211,7 +243,8 @@ class Meeting {
     if (at_.rank == 0) return {};
     for (int rank = 1; rank < at_.rank; ++rank) {
       const Place& there = places_[static_cast<std::size_t>(rank)];
-      SocketPeer peer(connected(there.host.data(), there.port.data(), until_));
+      const auto address = address_of(there.host.data(), there.port.data(), until_);
+      SocketPeer peer(address ? connected(*address, until_) : -1);
       std::int32_t own = at_.rank;
       if (peer.socket() < 0 || !moved(peer.socket(), own, true, until_)) {
         return never_came({rank});

@@ -10,7 +10,7 @@
 namespace trainyard {
 
 // Collective over all ranks: a connection to each of them, none to itself. The error names who
-// never came within `timeout`.
+// never came within `timeout`, or the address of rank 0 that nobody knew until then.
 Expected<std::vector<SocketPeer>> met_peers(const Rendezvous& at, Seconds timeout);
 
 }  // namespace trainyard

@@ -22,7 +22,8 @@ std::optional<Rendezvous> rendezvous_in_environment();
 // RANK and WORLD_SIZE are there and name none, or MASTER_PORT is no port.
 std::optional<Error> wrong_rendezvous();
 
-// Collective over all ranks; `layout` outlives it. The error names who never came.
+// Collective over all ranks; `layout` outlives it. The error names who never came, or
+// the address of rank 0 that nobody knows.
 Expected<std::unique_ptr<Transport>> make_socket_transport(const Rendezvous& at,
                                                            const RankLayout& layout,
                                                            std::atomic<RankCall>& call,

@@ -1,0 +1,83 @@
+// How ranks that speak TCP find rank 0, where it cannot be found.
+#include "executor/cpu/socket_meeting.h"
+
+#include <gtest/gtest.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <future>
+#include <list>
+#include <string>
+
+namespace trainyard {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Rendezvous second_of_two(const std::string& address, const std::string& port) {
+  return {.rank = 1, .ranks = 2, .address = address, .port = port};
+}
+
+// Names below .invalid have no address, anywhere (RFC 2606).
+TEST(SocketMeeting, SaysThatTheNameOfRankZeroHasNoAddress) {
+  const auto met = met_peers(second_of_two("no-such-host.invalid", "29500"), Seconds(0.5));
+  ASSERT_FALSE(met);
+  EXPECT_EQ(met.error().where, "MASTER_ADDR");
+  const std::string& message = met.error().message;
+  const std::string begin = R"(found "no-such-host.invalid", which has no address: )";
+  ASSERT_TRUE(message.starts_with(begin)) << message;
+  const std::string why = message.substr(begin.size());
+  // What a machine with a network says, and one without.
+  EXPECT_TRUE(why == ::gai_strerror(EAI_NONAME) || why == ::gai_strerror(EAI_AGAIN)) << why;
+}
+
+// A name may become known as late as its host starts: nobody gives up earlier.
+TEST(SocketMeeting, AsksForTheNameUntilTheTimeIsUp) {
+  const auto begin = Clock::now();
+  EXPECT_FALSE(met_peers(second_of_two("no-such-host.invalid", "29500"), Seconds(0.5)));
+  EXPECT_GE(Clock::now() - begin, std::chrono::milliseconds(500));
+}
+
+// Listens and takes no more calls, so that a further one is not answered.
+class SilentHost {
+ public:
+  SilentHost() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    ::bind(listener_.socket(), generic, size);
+    ::listen(listener_.socket(), 0);
+    ::getsockname(listener_.socket(), generic, &size);
+    port_ = std::to_string(ntohs(address.sin_port));
+    for (int i = 0; i < 8; ++i) {
+      const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      callers_.emplace_back(caller);
+      ::connect(caller, generic, size);
+    }
+  }
+  const std::string& port() const { return port_; }
+
+ private:
+  SocketPeer listener_;
+  std::list<SocketPeer> callers_;
+  std::string port_;
+};
+
+TEST(SocketMeeting, WaitsNoLongerForASilentHostThanItIsTold) {
+  const SilentHost host;
+  auto met = std::async(std::launch::async, [&] {
+    return met_peers(second_of_two("127.0.0.1", host.port()), Seconds(0.5));
+  });
+  // The system itself gives up after two minutes.
+  ASSERT_EQ(met.wait_for(std::chrono::minutes(1)), std::future_status::ready);
+  const auto peers = met.get();
+  ASSERT_FALSE(peers);
+  EXPECT_EQ(peers.error().message, "rank 0 of 2 never came to 127.0.0.1:" + host.port());
+}
+
+}  // namespace
+}  // namespace trainyard
