@@ -69,7 +69,8 @@ void append_part(const Where& where, int sequence, int context, Eigen::Index fir
   const std::int64_t part = setting.training.sequence_length / setting.plan.context_parallel;
   for (std::int64_t i = 0; i < part; ++i) {
     into.rows.push_back(first + sequence * part + i);
-    into.positions.push_back(dealt_position(setting, context, i));
+    into.positions.push_back(
+        dealt_position(setting.plan, setting.training.sequence_length, context, i));
   }
 }
 

@@ -2,9 +2,9 @@
 // the chosen experts; the choice is by logit and correction bias.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "executor/cpu/kernels/kernels.h"
@@ -43,37 +43,37 @@ struct Block {
 
 Block block_of(const Where& where, Eigen::Index row, Eigen::Index rows) {
   const TokenPlace token = token_place(where, row, rows);
-  Setting setting = where.setting;
-  if (setting.blocks) setting.plan = *setting.blocks;
-  const Plan& plan = setting.plan;
-  const std::int64_t part = setting.training.sequence_length / plan.context_parallel;
+  const Plan& plan = where.setting.blocks ? *where.setting.blocks : where.setting.plan;
+  const std::int64_t length = where.setting.training.sequence_length;
+  const std::int64_t part = length / plan.context_parallel;
   const std::int64_t local = part * plan.micro_batch / plan.tensor_parallel;
-  for (int context = 0; context < plan.context_parallel; ++context) {
-    for (std::int64_t i = 0; i < part; ++i) {
-      if (dealt_position(setting, context, i) != token.position) continue;
-      const std::int64_t in_rank = token.sequence % plan.micro_batch * part + i;
-      const std::int64_t microbatch = token.sequence / plan.micro_batch;
-      return {
-          (microbatch * plan.context_parallel + context) * plan.tensor_parallel + in_rank / local,
-          in_rank % local};
-    }
-  }
-  return {};
+  const DealtRow dealt = dealt_row(plan, length, token.position);
+  const std::int64_t in_rank = token.sequence % plan.micro_batch * part + dealt.row;
+  const std::int64_t microbatch = token.sequence / plan.micro_batch;
+  return {
+      (microbatch * plan.context_parallel + dealt.context) * plan.tensor_parallel + in_rank / local,
+      in_rank % local};
 }
 
 template <typename S>
 void drop_beyond(const Where& where, int capacity, Tensor<S>& experts) {
   std::vector<std::tuple<std::int64_t, std::int64_t, Eigen::Index>> order;
+  order.reserve(static_cast<std::size_t>(experts.rows()));
   for (Eigen::Index row = 0; row < experts.rows(); ++row) {
     const Block block = block_of(where, row, experts.rows());
     order.emplace_back(block.rank, block.row, row);
   }
   std::sort(order.begin(), order.end());
-  std::map<std::pair<std::int64_t, Eigen::Index>, int> taken;
+  std::vector<int> taken;  // of the experts, by the tokens of one rank
+  std::int64_t whose = -1;
   for (const auto& [rank, place, row] : order) {
+    if (std::exchange(whose, rank) != rank) {
+      taken.assign(static_cast<std::size_t>(where.setting.model.experts), 0);
+    }
     for (Eigen::Index j = 0; j < experts.cols(); ++j) {
       S& expert = experts(row, j);
-      if (++taken[{rank, expert_of(expert)}] > capacity) expert = dropped(expert);
+      int& copies = taken[static_cast<std::size_t>(expert_of(expert))];
+      if (++copies > capacity) expert = dropped(expert);
     }
   }
 }

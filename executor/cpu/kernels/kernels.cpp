@@ -397,15 +397,30 @@ void compute_states(const Operation& operation, const Where& where, const Operan
   }
 }
 
+// Whether a context rank has two chunks of a sequence, of which it has `part` tokens.
+bool in_two_chunks(const Plan& plan, std::int64_t part) {
+  const bool whole_heads = plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
+  return plan.context_parallel > 1 && !whole_heads && part % 2 == 0;
+}
+
 }  // namespace
 
-std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row) {
-  const int ranks = setting.plan.context_parallel;
-  const std::int64_t part = setting.training.sequence_length / ranks;
-  const bool whole_heads = setting.plan.context_parallel_algorithm == ContextAlgorithm::ulysses;
-  if (ranks == 1 || whole_heads || part % 2 != 0) return context * part + row;
+std::int64_t dealt_position(const Plan& plan, std::int64_t length, int context, std::int64_t row) {
+  const int ranks = plan.context_parallel;
+  const std::int64_t part = length / ranks;
+  if (!in_two_chunks(plan, part)) return context * part + row;
   const std::int64_t chunk = part / 2;
   return row < chunk ? context * chunk + row : (2 * ranks - 1 - context) * chunk + row - chunk;
+}
+
+DealtRow dealt_row(const Plan& plan, std::int64_t length, std::int64_t position) {
+  const int ranks = plan.context_parallel;
+  const std::int64_t part = length / ranks;
+  if (!in_two_chunks(plan, part)) return {static_cast<int>(position / part), position % part};
+  const std::int64_t chunk = part / 2;
+  const auto which = static_cast<int>(position / chunk);
+  if (which < ranks) return {which, position % chunk};
+  return {2 * ranks - 1 - which, chunk + position % chunk};
 }
 
 TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) {
@@ -416,7 +431,8 @@ TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows) 
       where.step * setting.training.global_batch +
       (std::int64_t{where.at.data} * setting.plan.microbatches + where.tag.microbatch) *
           setting.plan.micro_batch;
-  return {first + row / part, dealt_position(setting, where.at.context, row % part)};
+  return {first + row / part, dealt_position(setting.plan, setting.training.sequence_length,
+                                             where.at.context, row % part)};
 }
 
 KernelGroup group_of(OperationKind kind) {

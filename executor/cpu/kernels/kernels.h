@@ -97,15 +97,22 @@ struct FlatPart {
 };
 FlatPart part_of(Eigen::Index size, int shards, int shard);
 
+// Where row `row` of context rank `context` stands in its sequence of `length` tokens: rank i has
+// the chunks i and 2c − 1 − i of 2c, so that causal masking leaves all ranks the same work; under
+// Ulysses, or where the chunks do not come out even, one run.
+std::int64_t dealt_position(const Plan& plan, std::int64_t length, int context, std::int64_t row);
+// The inverse: which context rank has a position, in which of its rows of that sequence.
+struct DealtRow {
+  int context = 0;
+  std::int64_t row = 0;
+};
+DealtRow dealt_row(const Plan& plan, std::int64_t length, std::int64_t position);
+
 // Row `row` of a matrix with `rows` rows on this rank: which sequence of the run, which position in
 // it. `rows` tells whether the matrix has the tokens of all tensor-parallel ranks.
 struct TokenPlace {
   std::int64_t sequence = 0, position = 0;
 };
-// Where row `row` of context rank `context` stands in its sequence: rank i has the chunks i and
-// 2c − 1 − i of 2c, so that causal masking leaves all ranks the same work; under Ulysses, or where
-// the chunks do not come out even, one run.
-std::int64_t dealt_position(const Setting& setting, int context, std::int64_t row);
 TokenPlace token_place(const Where& where, Eigen::Index row, Eigen::Index rows);
 
 }  // namespace trainyard
