@@ -210,7 +210,9 @@ const Section<Checkpointing>& checkpoint_section() {
                  "training time lost a second of background writing", {0, 1}),
           object<incremental_section>("incremental", &C::incremental, "smaller ones between")
               .absent("all are full"),
-          count("keep", &C::keep, "that a tier retains; 0: all", {.least = 0, .most = 1e6}),
+          count("keep", &C::keep,
+                "that a tier retains, beside the full one that increments need; 0: all",
+                {.least = 0, .most = 1e6}),
           number("load_failure", &C::load_failure, "share that validation on load refuses",
                  {0, 0.99}),
           quantity("validation", &C::validation, "of a loaded checkpoint", Zero::allowed),

@@ -20,7 +20,8 @@ Checkpoints::Checkpoints(const LifeSettings& settings, std::uint64_t seed)
                         .write = to_nanoseconds(tier.write),
                         .read = to_nanoseconds(tier.read),
                         .busy_until = Nanoseconds(0),
-                        .copies = {}});
+                        .copies = {},
+                        .chain = 0});
   }
 }
 
@@ -31,7 +32,7 @@ bool Checkpoints::writes(const Shelf& shelf, Nanoseconds now) const {
 }
 
 Nanoseconds Checkpoints::write_time(const Shelf& shelf) const {
-  return chain_ == 0 ? shelf.write : scaled(shelf.write, share(chain_));
+  return shelf.chain == 0 ? shelf.write : scaled(shelf.write, share(shelf.chain));
 }
 
 Nanoseconds Checkpoints::read_time(const Shelf& shelf, const Copy& copy) const {
@@ -54,26 +55,35 @@ void Checkpoints::put(Nanoseconds work, Nanoseconds now) {
     if (!writes(shelf, now)) continue;
     if (settings_.mode == CheckpointMode::asynchronous) usable += write_time(shelf);
     shelf.busy_until = usable;
-    shelf.copies.push_back({work, usable, chain_});
-    const auto keep = static_cast<std::size_t>(settings_.keep);
-    // One more than is kept: the newest may still be on its way.
-    if (keep > 0 && shelf.copies.size() > keep + 1) shelf.copies.erase(shelf.copies.begin());
+    shelf.copies.push_back({work, usable, shelf.chain});
+    if (settings_.incremental) shelf.chain = (shelf.chain + 1) % settings_.incremental->full_every;
+    discard(shelf);
   }
   ++taken_;
-  if (settings_.incremental) chain_ = (chain_ + 1) % settings_.incremental->full_every;
+}
+
+// What precedes the full one that the oldest to be kept needs.
+void Checkpoints::discard(Shelf& shelf) const {
+  // One more than is kept: the newest may still be on its way.
+  const int beyond = static_cast<int>(shelf.copies.size()) - settings_.keep - 1;
+  if (settings_.keep == 0 || beyond <= 0) return;
+  const auto oldest = shelf.copies.begin() + beyond;
+  shelf.copies.erase(shelf.copies.begin(), oldest - oldest->increments);
 }
 
 void Checkpoints::drop_unwritten(Nanoseconds now) {
   for (Shelf& shelf : shelves_) {
     while (!shelf.copies.empty() && shelf.copies.back().usable_from > now) shelf.copies.pop_back();
     shelf.busy_until = std::min(shelf.busy_until, now);
+    shelf.chain = 0;
   }
-  chain_ = 0;
 }
 
 void Checkpoints::lose_nodes(int nodes) {
   for (Shelf& shelf : shelves_) {
-    if (shelf.cost.copies > 0 && nodes >= shelf.cost.copies) shelf.copies.clear();
+    if (shelf.cost.copies == 0 || nodes < shelf.cost.copies) continue;
+    shelf.copies.clear();
+    shelf.chain = 0;
   }
 }
 
@@ -107,6 +117,7 @@ Checkpoints::Loaded Checkpoints::load() {
       return loaded;
     }
     shelf->copies.pop_back();
+    shelf->chain = 0;  // nothing is added to what was refused
   }
   return loaded;
 }

@@ -46,12 +46,14 @@ class Checkpoints {
     TierCost cost;
     Nanoseconds write{0}, read{0};
     Nanoseconds busy_until{0};
-    std::vector<Copy> copies;  // by work
+    std::vector<Copy> copies;  // by work; increments behind the full one that they need
+    int chain = 0;             // increments the next one needs; 0: it is full
   };
   double share(int chain) const;
   bool writes(const Shelf& shelf, Nanoseconds now) const;
   Nanoseconds write_time(const Shelf& shelf) const;
   Nanoseconds read_time(const Shelf& shelf, const Copy& copy) const;
+  void discard(Shelf& shelf) const;
   Shelf* newest();
 
   const LifeSettings& settings_;
@@ -59,7 +61,6 @@ class Checkpoints {
   std::vector<Shelf> shelves_;
   Nanoseconds copy_{0}, validation_{0};
   std::int64_t taken_ = 0;
-  int chain_ = 0;  // increments since the last full one
 };
 
 }  // namespace trainyard

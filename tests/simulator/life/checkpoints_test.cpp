@@ -33,6 +33,64 @@ TEST(CheckpointStore, WritesAFullOneAfterAFailure) {
   EXPECT_EQ(checkpoints.blocking(at(160)), at(10));
 }
 
+// Nothing is added to what went with its nodes, or to what validation refused.
+TEST(CheckpointStore, WritesAFullOneWhereNothingIsLeftToAddTo) {
+  LifeSettings settings = quiet_run();
+  settings.incremental = Incremental{.full_every = 3, .share = 0.2};
+  settings.tiers.front().copies = 2;
+  Checkpoints lost(settings, 1);
+  lost.put(at(100), at(100));
+  lost.lose_nodes(2);
+  EXPECT_EQ(lost.blocking(at(160)), at(10));
+  settings.load_failure = 1;
+  Checkpoints refused(settings, 1);
+  refused.put(at(100), at(100));
+  EXPECT_EQ(refused.load().work, at(0));
+  EXPECT_EQ(refused.blocking(at(160)), at(10));
+}
+
+// The second tier, of 1 s, has the first, third and fifth one: full, an increment, full.
+TEST(CheckpointStore, CountsTheIncrementsThatATierWrote) {
+  LifeSettings settings = quiet_run();
+  settings.incremental = Incremental{.full_every = 2, .share = 0.2};
+  settings.tiers.push_back({.write = Seconds(1), .read = Seconds(1), .every = 2});
+  Checkpoints checkpoints(settings, 1);
+  for (const double expected : {11.0, 2.0, 10.2, 2.0, 11.0}) {
+    EXPECT_EQ(checkpoints.blocking(at(0)), at(expected));
+    checkpoints.put(at(100), at(0));
+  }
+}
+
+// The fifth one is the tier's third, read after a full one and an increment: 1 · (1 + 2/5) s.
+TEST(CheckpointStore, ReadsTheIncrementsThatATierWrote) {
+  LifeSettings settings = quiet_run();
+  settings.incremental = Incremental{.full_every = 3, .share = 0.2};
+  settings.tiers.push_back({.write = Seconds(1), .read = Seconds(1), .every = 2});
+  Checkpoints checkpoints(settings, 1);
+  for (const double work : {100.0, 200.0, 300.0, 400.0, 500.0}) checkpoints.put(at(work), at(work));
+  const Checkpoints::Loaded loaded = checkpoints.load();
+  EXPECT_EQ(loaded.work, at(500));
+  EXPECT_NEAR(to_seconds(loaded.time).value(), 1.4, 1e-8);
+}
+
+// Of work 300 and 200, which are kept, both need the full one of work 100; of 500 and 400 the one
+// of work 400.
+TEST(CheckpointStore, KeepsTheFullOneThatKeptIncrementsNeed) {
+  LifeSettings settings = quiet_run();
+  settings.keep = 1;
+  settings.incremental = Incremental{.full_every = 3, .share = 0.2};
+  Checkpoints checkpoints(settings, 1);
+  for (const double work : {100.0, 200.0, 300.0}) checkpoints.put(at(work), at(work));
+  Checkpoints later = checkpoints;
+  checkpoints.drop_after(at(150));
+  const Checkpoints::Loaded loaded = checkpoints.load();
+  EXPECT_EQ(loaded.work, at(100));
+  EXPECT_EQ(loaded.time, at(4));
+  for (const double work : {400.0, 500.0}) later.put(at(work), at(work));
+  later.drop_after(at(350));
+  EXPECT_EQ(later.load().work, at(0));
+}
+
 // Of two kept, work 300 and 200; a corruption from work 150 on leaves nothing.
 TEST(CheckpointStore, KeepsNoMoreThanItShould) {
   LifeSettings settings = quiet_run();
