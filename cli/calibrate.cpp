@@ -1,6 +1,5 @@
 // trainyard calibrate --backend cpu -o DEVICE.json
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,6 +22,7 @@
 #include "executor/cpu/neighbours.h"
 #include "executor/cuda/cuda_backend.h"
 #include "executor/cuda/device_measure.h"
+#include "executor/host/machine_memory.h"
 #include "executor/start.h"
 #include "executor/supervisor.h"
 #include "scenarios/device_document.h"
@@ -129,9 +129,7 @@ Expected<Subject> measured_host(const CalibrateOptions& options) {
   if (auto done = add_steps(options, progress, subject); !done) {
     return tl::unexpected(done.error());
   }
-  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  subject.frame.memory = Bytes(pages * page / std::max(1, options.ranks));
+  subject.frame.memory = machine_memory() / std::max(1, options.ranks);
   subject.frame.overlap_slowdown = measured_slowdown(options, subject.groups);
   return subject;
 }

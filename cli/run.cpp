@@ -1,13 +1,11 @@
 // trainyard run SCENARIO
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "cli/command.h"
@@ -18,6 +16,7 @@
 #include "cli/rank_reporter.h"
 #include "cli/run_profile.h"
 #include "cli/run_text.h"
+#include "executor/host/machine_memory.h"
 #include "executor/scale_down.h"
 #include "executor/start.h"
 #include "executor/supervisor.h"
@@ -282,16 +281,6 @@ Bytes states_of(const RunOptions& options, const Question& question, const Setti
   Bytes all;
   for (int stage = 0; stage < setting.plan.pipeline_parallel; ++stage) all += of_stage(stage);
   return all * (setting.plan.devices() / static_cast<double>(stages.size()));
-}
-
-// What the machine has, or as much as this process may take of it; 0: unknown.
-Bytes machine_memory() {
-  const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES));
-  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-  Bytes memory(std::max(0.0, pages) * std::max(0.0, page));
-  std::ifstream limit("/sys/fs/cgroup/memory.max");  // "max": none
-  if (double bytes = 0; limit >> bytes) memory = std::min(memory, Bytes(bytes));
-  return memory;
 }
 
 // Before any rank starts: a machine without memory ends processes that have nothing to do with it.

@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <QCoreApplication>
 #include <QFileInfo>
@@ -11,6 +10,7 @@
 #include <csignal>
 #include <utility>
 
+#include "executor/host/machine_memory.h"
 #include "gui/presenters/text.h"
 #include "planner/planner.h"
 #include "scenarios/output.h"
@@ -50,10 +50,9 @@ QString expected_run(const Candidate& candidate, int ranks) {
                                 "same layers.")
                                 .arg(qt(count(ranks)))
                           : QStringLiteral(".");
-  const Bytes machine(static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
-                      static_cast<double>(sysconf(_SC_PAGESIZE)));
+  const Bytes machine = machine_memory();
   const Bytes each = candidate.estimate.peak_allocated;
-  if (each * std::min(ranks, planned) > machine) {
+  if (machine > Bytes(0) && each * std::min(ranks, planned) > machine) {
     text += Execution::tr(" A rank of it holds about %1, and this machine has %2.")
                 .arg(qt(with_unit(each)), qt(with_unit(machine)));
   }
