@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
-#include <system_error>
 #include <vector>
 
+#include "executor/host/temporary_folder.h"
 #include "scenarios/file.h"
 #include "scenarios/output.h"
 #include "scenarios/write_profile.h"
@@ -21,26 +21,6 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Removed with everything in it.
-class RunFolder {
- public:
-  RunFolder() {
-    std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "trainyard-sweep-XXXXXX").string();
-    if (!error && ::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~RunFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 // Does not return; ends with this process.
 [[noreturn]] void become(std::vector<char*>& arguments, const fs::path& said) {
@@ -92,10 +72,11 @@ Expected<HardwareRun> measured_in(const fs::path& file) {
 }  // namespace
 
 Expected<HardwareRun> run_in_a_process(const std::string& scenario) {
-  const RunFolder folder;
-  const fs::path document = folder.path() / "scenario.json";
-  const fs::path profile = folder.path() / "profile.json";
-  const fs::path said = folder.path() / "stderr";
+  const auto folder = TemporaryFolder::make("sweep");
+  if (!folder) return tl::unexpected(folder.error());
+  const fs::path document = folder->path() / "scenario.json";
+  const fs::path profile = folder->path() / "profile.json";
+  const fs::path said = folder->path() / "stderr";
   if (auto written = write_file(document, scenario); !written) {
     return tl::unexpected(written.error());
   }

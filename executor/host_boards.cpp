@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 
+#include "executor/host/temporary_folder.h"
 #include "executor/process_state.h"
 
 namespace trainyard {
@@ -14,10 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of which the last rank to leave is the owner; empty where none can be made.
 std::string new_folder() {
-  std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "trainyard-ranks-XXXXXX").string();
-  return !error && ::mkdtemp(name.data()) != nullptr ? name : "";
+  auto made = TemporaryFolder::make("ranks");
+  return made ? made->release().string() : "";
 }
 
 // Another name of a file, on the same disk or not.

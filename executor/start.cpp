@@ -14,6 +14,7 @@
 #include "executor/cpu/socket_transport.h"
 #include "executor/diagnosis.h"
 #include "executor/end_watch.h"
+#include "executor/host/temporary_folder.h"
 #include "executor/host_boards.h"
 #include "executor/supervisor.h"
 #include "model/program/check.h"
@@ -57,28 +58,29 @@ Expected<std::vector<Board>> collected(Transport& transport, const Board& own) {
 // Of the boards: a supervisor's, or one of the rank's own for as long as it runs.
 class BoardFolder {
  public:
-  explicit BoardFolder(const Started& started) : own_(!started.folder) {
-    path_ = own_ ? fs::temp_directory_path() / fmt::format("trainyard-rank-{}", ::getpid())
-                 : *started.folder;
-    std::error_code ignored;  // the board says what is wrong with the folder
-    fs::create_directories(path_, ignored);
+  explicit BoardFolder(const Started& started) {
+    if (started.folder) {
+      path_ = *started.folder;
+      return;
+    }
+    auto made = TemporaryFolder::make("rank");
+    if (made) {
+      own_ = *std::move(made);
+      path_ = own_->path();
+    } else {
+      path_ = tl::unexpected(made.error());
+    }
   }
-  ~BoardFolder() { remove(); }
-  BoardFolder(const BoardFolder&) = delete;
-  BoardFolder& operator=(const BoardFolder&) = delete;
 
-  const fs::path& path() const { return path_; }
+  const Expected<fs::path>& path() const { return path_; }
   void remove() const { remover()(); }
   std::function<void()> remover() const {
-    return [own = own_, path = path_] {
-      std::error_code ignored;
-      if (own) fs::remove_all(path, ignored);
-    };
+    return own_ ? own_->remover() : [] {};
   }
 
  private:
-  bool own_;
-  fs::path path_;
+  std::optional<TemporaryFolder> own_;
+  Expected<fs::path> path_;
 };
 
 // Out of the boards of its host when it is done.
@@ -163,7 +165,7 @@ Expected<RankResult> run_on(const RankWorld& world, const Program& program,
   RankResult result{.rank = transport.rank()};
   Expected<void> done;
   if (!is_watched && transport.ranks() > 1 && world.plan.alone < 0) {
-    done = world.host.join(transport, Board::file_in(world.folder.path(), result.rank));
+    done = world.host.join(transport, Board::file_in(*world.folder.path(), result.rank));
   }
   if (done) done = run_rank(world.setting, world.plan, program, layout, transport, board);
   if (is_watched) {
@@ -291,11 +293,12 @@ Expected<RankResult> run_as_rank(const Started& started, const Setting& setting,
     if (others_save) std::this_thread::sleep_for(kOthersSave);
   });
   const RankWorld world{started, *host, setting, plan, save, folder, ends};
-  const auto board_of = [&](int rank) {
+  const auto board_of = [&](int rank) -> Expected<Board> {
+    if (!folder.path()) return tl::unexpected(folder.path().error());
     const auto stage = static_cast<std::size_t>(layout.coordinates(rank).stage);
     const int place = plan.alone >= 0 ? 0 : rank;
     auto board =
-        Board::create(folder.path(), place, program->stages[stage].operations, plan.all_steps());
+        Board::create(*folder.path(), place, program->stages[stage].operations, plan.all_steps());
     if (board) board->head().rank = rank;
     return board;
   };

@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "executor/host/temporary_folder.h"
 #include "executor/process_state.h"
 
 namespace trainyard {
@@ -26,41 +27,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLook{20};
 constexpr std::chrono::seconds kGrace{2};  // between the request to end and the end
 
-// In another one; removed with everything in it. Without a path where it cannot be made.
-class Folder {
- public:
-  explicit Folder(const fs::path& in) {
-    std::string name = (in / "trainyard-run-XXXXXX").string();
-    if (!in.empty() && ::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 // What a run keeps outside its processes.
 struct Folders {
-  Folder files{temporary()};
-  Folder memory{"/dev/shm"};  // of messages between ranks: a disk would be written to all the time
-
-  static fs::path temporary() {
-    std::error_code error;
-    return fs::temp_directory_path(error);
-  }
+  fs::path files;
+  fs::path memory;  // of messages between ranks: a disk would be written to all the time
 };
 
 // Open MPI as root, on fewer cores than ranks, and on one host. What it leaves when it is killed
 // lies in the folders of the run.
 std::vector<std::string> command_of(const RankLaunch& what, const Folders& folders) {
   if (what.ranks == 1) return what.command;
-  const Folder& memory = folders.memory.path().empty() ? folders.files : folders.memory;
   std::vector<std::string> command = {"mpirun",
                                       "--allow-run-as-root",
                                       "--oversubscribe",
@@ -74,10 +50,10 @@ std::vector<std::string> command_of(const RankLaunch& what, const Folders& folde
                                       "none",
                                       "--mca",
                                       "btl_vader_backing_directory",
-                                      memory.path().string(),
+                                      folders.memory.string(),
                                       "--mca",
                                       "orte_tmpdir_base",
-                                      folders.files.path().string(),
+                                      folders.files.string(),
                                       "--mca",
                                       "mpi_yield_when_idle",
                                       "1",
@@ -104,7 +80,7 @@ std::vector<std::string> command_of(const RankLaunch& what, const Folders& folde
 }
 
 int start(const RankLaunch& what, const Folders& folders) {
-  const fs::path& folder = folders.files.path();
+  const fs::path& folder = folders.files;
   std::vector<std::string> command = command_of(what, folders);
   std::vector<char*> arguments;
   arguments.reserve(command.size() + 1);
@@ -299,14 +275,13 @@ class Supervision {
 }  // namespace
 
 Expected<Launched> launch(const RankLaunch& what) {
-  const Folders folders;
-  const fs::path& folder = folders.files.path();
-  if (folder.empty()) {
-    return failure("", fmt::format("no temporary folder can be made: {}", std::strerror(errno)));
-  }
+  const auto files = TemporaryFolder::make("run");
+  if (!files) return tl::unexpected(files.error());
+  const auto memory = TemporaryFolder::make("run", "/dev/shm");
+  const Folders folders{files->path(), memory ? memory->path() : files->path()};
   const int launcher = start(what, folders);
   if (launcher < 0) return failure("", fmt::format("fork: {}", std::strerror(errno)));
-  return Supervision(what, folder, launcher).run();
+  return Supervision(what, folders.files, launcher).run();
 }
 
 }  // namespace trainyard

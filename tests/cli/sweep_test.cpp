@@ -135,6 +135,9 @@ TEST(SweepCommand, RunsItsPointsForReal) {
   const auto muon = nlohmann::json::parse(rows[1]);
   EXPECT_EQ(muon.at("status"), "refused");
   EXPECT_THAT(muon.at("note").get<std::string>(), HasSubstr("muon"));
+  const fs::path unrun = scratch_folder() / "unrun.sqlite";
+  run_trainyard(sweep_command(sweep, unrun), "env TMPDIR=/nowhere");
+  EXPECT_THAT(dump(unrun), HasSubstr("no temporary folder can be made there"));
   const Ran several =
       run_trainyard(sweep_command(sweep, scratch_folder() / "s.sqlite") + " --ranks 2");
   EXPECT_EQ(several.status, 2);
