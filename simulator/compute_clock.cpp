@@ -84,8 +84,9 @@ void ComputeClock::schedule(RankClock& clock) {
   ++clock.version;
   const double current = rate(clock);
   if (current <= 0 && clock.left > 0) return;
-  const Picoseconds takes(clock.left > 0 ? std::llround(clock.left / current) : 0);
-  events_.push(events_.now() + takes, Event(EventKind::task_ends, clock.stream, clock.version));
+  const Picoseconds takes =
+      clock.left > 0 ? rounded_picoseconds(clock.left / current) : Picoseconds(0);
+  events_.push_after(takes, Event(EventKind::task_ends, clock.stream, clock.version));
 }
 
 }  // namespace trainyard

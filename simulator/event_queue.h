@@ -43,6 +43,9 @@ class EventQueue {
     ++size_;
   }
 
+  // Requires: delay >= 0.
+  void push_after(Picoseconds delay, Event event) { push(later(now_, delay), std::move(event)); }
+
   // Requires: not empty.
   Entry pop() {
     if (!has_event_now()) advance();

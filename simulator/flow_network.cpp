@@ -218,8 +218,8 @@ void FlowNetwork::set_rate(PathId id, double rate) {
   advance(path);
   path.rate = rate;
   const double left = std::max(0.0, path.targets.front().progress - path.progress);
-  const Picoseconds takes(rate == kUnlimited ? 0 : std::llround(left / rate));
-  events_.push(events_.now() + takes, Event(EventKind::transfer_ends, id, ++path.version));
+  const Picoseconds takes = rate == kUnlimited ? Picoseconds(0) : rounded_picoseconds(left / rate);
+  events_.push_after(takes, Event(EventKind::transfer_ends, id, ++path.version));
 }
 
 void FlowNetwork::advance(Path& path) {

@@ -174,7 +174,7 @@ void Network::start(std::int32_t group, std::int32_t call, double load, std::uin
   const bool waits = !active.plan->empty() &&
                      (grain_ == NetworkGrain::collective || active.plan->front().flows.empty());
   const Picoseconds latency = waits ? active.plan->front().latency : Picoseconds(0);
-  events_.push(events_.now() + latency, Event(EventKind::latency_ends, make_pending(id, kRound)));
+  events_.push_after(latency, Event(EventKind::latency_ends, make_pending(id, kRound)));
 }
 
 void Network::handle(Event event, std::vector<std::uint32_t>& ended) {
@@ -190,7 +190,7 @@ void Network::handle(Event event, std::vector<std::uint32_t>& ended) {
     const Active& active = active_[pending_[pending].active];
     const Picoseconds latency = (*active.plan)[active.round].latency;
     if (grain_ == NetworkGrain::message && latency.count() > 0) {
-      events_.push(events_.now() + latency, Event(EventKind::latency_ends, pending));
+      events_.push_after(latency, Event(EventKind::latency_ends, pending));
     } else {
       arrive(pending, ended);
     }
@@ -210,8 +210,7 @@ void Network::go_on(std::uint32_t id, std::vector<std::uint32_t>& ended) {
     const Round& round = (*active.plan)[active.round];
     const bool waits = grain_ == NetworkGrain::collective || round.flows.empty();
     if (waits && round.latency.count() > 0) {
-      events_.push(events_.now() + round.latency,
-                   Event(EventKind::latency_ends, make_pending(id, kRound)));
+      events_.push_after(round.latency, Event(EventKind::latency_ends, make_pending(id, kRound)));
       return;
     }
     if (begin_flows(id)) return;

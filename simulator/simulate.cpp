@@ -1,8 +1,10 @@
 #include "simulator/simulate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -51,12 +53,13 @@ class Player {
     for (StreamId id = 0; id < streams_.size(); ++id) {
       if (has_next(id)) start_next(id);
     }
-    while (!error_) {
+    while (!error_ && timeline_.makespan < kEndOfClock) {
       if (network_ && !events_.has_event_now()) network_->settle();
       if (events_.empty()) break;
       handle(events_.pop().event);
     }
     if (error_) return tl::unexpected(*error_);
+    if (timeline_.makespan == kEndOfClock) return tl::unexpected(beyond_clock("a longer step"));
     if (left_ > 0) return tl::unexpected(explain({graph_, lists_, streams_, meetings_}));
     if (network_) timeline_.links = network_->traffic();
     return std::move(timeline_);
@@ -101,13 +104,13 @@ class Player {
       case TaskKind::compute:
         return clock_.begin(id, index, duration_of(id, task));
       case TaskKind::copy:
-        return end_at(events_.now() + duration_of(id, task), id);
+        return events_.push_after(duration_of(id, task), Event(EventKind::task_ends, id));
       case TaskKind::collective:
         return join(id, task);
       case TaskKind::send:
         return call(meetings_.send(id, task));
       case TaskKind::receive:
-        if (meetings_.receive(id, task)) end_at(events_.now(), id);
+        if (meetings_.receive(id, task)) end_now(id);
         return;
     }
   }
@@ -115,7 +118,7 @@ class Player {
   Picoseconds duration_of(StreamId id, const Task& task) const {
     if (task.load < 0) return task.duration;
     const double load = graph_.load_of(rank_of(id), task);
-    return Picoseconds(std::llround(static_cast<double>(task.duration.count()) * load));
+    return rounded_picoseconds(static_cast<double>(task.duration.count()) * load);
   }
 
   void join(StreamId id, const Task& task) {
@@ -154,9 +157,7 @@ class Player {
            CollectiveOperation::send;
   }
 
-  void end_at(Picoseconds time, StreamId id) {
-    events_.push(time, Event(EventKind::task_ends, id));
-  }
+  void end_now(StreamId id) { events_.push(events_.now(), Event(EventKind::task_ends, id)); }
 
   void handle(Event event) {
     constexpr std::int64_t kBetweenLooks = 4096;  // events
@@ -191,7 +192,7 @@ class Player {
       clock_.communication_ends(rank, contention);
     });
     if (is_message(meeting)) {
-      if (const auto receiver = meetings_.deliver(meeting.group)) end_at(events_.now(), *receiver);
+      if (const auto receiver = meetings_.deliver(meeting.group)) end_now(*receiver);
     }
     ended_.assign(meeting.held.begin(), meeting.held.end());
     meetings_.close(id);
@@ -250,6 +251,12 @@ Expected<Timeline> simulate(const TaskGraph& graph, const Conditions& conditions
   Player player(graph, conditions);
   if (auto connected = player.connect(); !connected) return tl::unexpected(connected.error());
   return player.run();
+}
+
+Error beyond_clock(std::string_view found) {
+  using Days = std::chrono::duration<std::int64_t, std::ratio<86400>>;
+  return {"simulation", fmt::format("found {}, allowed up to {} days, the range of its clock",
+                                    found, std::chrono::floor<Days>(kEndOfClock).count())};
 }
 
 }  // namespace trainyard

@@ -2,6 +2,8 @@
 // every run.
 #pragma once
 
+#include <string_view>
+
 #include "model/expected.h"
 #include "simulator/conditions.h"
 #include "simulator/task_graph.h"
@@ -10,7 +12,11 @@
 namespace trainyard {
 
 // Fails, with a sentence that names the tasks and ranks, on a graph that is malformed or
-// dead-locks, where a rank cannot be reached and where a group cannot run its algorithm.
+// dead-locks, where a rank cannot be reached, where a group cannot run its algorithm and where a
+// task ends beyond the clock.
 Expected<Timeline> simulate(const TaskGraph& graph, const Conditions& conditions = {});
+
+// The error of a step that the clock does not hold: `found` is what is known of its length.
+Error beyond_clock(std::string_view found);
 
 }  // namespace trainyard

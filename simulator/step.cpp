@@ -267,11 +267,31 @@ void set_memory(const PreparedJob& job, const StepSimulation& simulation, Estima
   out.feasible = out.fullness <= 1;
 }
 
+// Before it is played: the kernels of a rank follow one another, so where no rank has less to do or
+// does it faster, no step is shorter than what the estimate has of them on the mean stage. Both
+// roads have the same kernels, to a few percent.
+Expected<void> check_clock(const PreparedJob& job, const Plan& plan,
+                           const StepConditions& conditions) {
+  constexpr double kSame = 0.95;
+  const bool less = conditions.jitter > 0 || conditions.sequences || conditions.routing;
+  const bool faster =
+      std::ranges::any_of(conditions.stragglers, [](const Straggler& of) { return of.speed > 1; });
+  if (less || faster) return {};
+  const Estimate estimated = estimate(job, plan);
+  if (kSame * computing_time(plan, estimated) < to_seconds(kEndOfClock)) return {};
+  constexpr Seconds kDay(86400);
+  return tl::unexpected(beyond_clock(
+      fmt::format("a step of {:.0f} days by the estimate", estimated.step_time / kDay)));
+}
+
 }  // namespace
 
 Expected<StepSimulation> simulate(const PreparedJob& job, const Plan& plan,
                                   const StepOptions& options) {
   if (auto done = check(options.conditions, job.job); !done) {
+    return tl::unexpected(done.error());
+  }
+  if (auto done = check_clock(job, plan, options.conditions); !done) {
     return tl::unexpected(done.error());
   }
   StepSimulation out;

@@ -1,8 +1,10 @@
 // The simulator's clock: whole picoseconds in 64 bits, 106 days of range. Sums of integers are
 // exact, so a run is deterministic to the bit and the closed forms of handbook §8 come out exactly.
-// A duration is rounded once, when a task or a transfer is created (docs/adr/0003-clock.md).
+// A duration is rounded once, when a task or a transfer is created (docs/adr/0003-clock.md). What
+// lies beyond the range is at its end, so that times stay in order; no step ends there.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -16,11 +18,27 @@ using Picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 
 inline constexpr double kPicosecondsPerSecond = 1e12;
 
+// Stands for every time that the clock does not reach: the largest double below 2^63.
+inline constexpr Picoseconds kEndOfClock{0x7fff'ffff'ffff'fc00};
+
+// Requires: not below the clock's range.
+inline Picoseconds rounded_picoseconds(double picoseconds) {
+  constexpr auto kLast = static_cast<double>(kEndOfClock.count());
+  return Picoseconds(std::llround(std::min(kLast, picoseconds)));
+}
 inline Picoseconds to_picoseconds(Seconds time) {
-  return Picoseconds(std::llround(time.value() * kPicosecondsPerSecond));
+  return rounded_picoseconds(time.value() * kPicosecondsPerSecond);
 }
 inline Seconds to_seconds(Picoseconds time) {
   return Seconds(static_cast<double>(time.count()) / kPicosecondsPerSecond);
+}
+
+// Requires: neither is negative.
+constexpr Picoseconds later(Picoseconds time, Picoseconds delay) {
+  const auto sum =
+      static_cast<std::uint64_t>(time.count()) + static_cast<std::uint64_t>(delay.count());
+  constexpr auto kLast = static_cast<std::uint64_t>(kEndOfClock.count());
+  return Picoseconds(static_cast<std::int64_t>(std::min(sum, kLast)));
 }
 
 }  // namespace trainyard

@@ -141,6 +141,16 @@ TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
       << ran.err;
 }
 
+TEST(SimulateCommand, RefusesAStepBeyondItsClockInOneLine) {
+  const auto file = disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-12 }] })");
+  const Ran ran = run_trainyard(simulate(file));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.out.empty());
+  EXPECT_EQ(ran.err, "trainyard: " + file.string() +
+                         ": simulation: found a longer step, allowed up to 106 days, the range of "
+                         "its clock\n");
+}
+
 TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
   const std::string file = "'" + two_stages().string() + "' ";
   const Ran ran = run_trainyard("compare " + file + file + "--format json");

@@ -43,12 +43,14 @@ TEST(EventQueue, KnowsWhetherTheClockIsAboutToMove) {
 
 TEST(EventQueue, HoldsTheWholeRangeOfTheClock) {
   Queue queue;
-  const Picoseconds last = Picoseconds::max();
-  queue.push(last, 1);
+  const Picoseconds last = kEndOfClock;
+  queue.push_after(last, 1);
   queue.push(Picoseconds(1), 0);
   EXPECT_EQ(queue.pop().event, 0);
   EXPECT_EQ(queue.pop().event, 1);
   EXPECT_EQ(queue.now(), last);
+  queue.push_after(last, 2);
+  EXPECT_EQ(queue.pop().time, last);
 }
 
 // Random pushes between pops, many at one time; a sequence number makes the expected order plain.

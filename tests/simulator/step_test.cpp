@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "simulator/critical_path.h"
+#include "tests/model/cost/example_devices.h"
 #include "tests/model/cost/example_jobs.h"
 #include "tests/model/workload/models.h"
 #include "tests/simulator/disturbed_step.h"
@@ -67,6 +68,48 @@ TEST(Step, OfOneRankTakesWhatTheEstimateSays) {
   EXPECT_NEAR(simulation.step_time / expected.step_time, 1, 1e-6);
   EXPECT_NEAR(simulation.breakdown.compute / expected.breakdown.compute, 1, 1e-6);
   EXPECT_NEAR(simulation.breakdown.launch.value(), expected.breakdown.launch.value(), 1e-9);
+}
+
+// On one rank of a device so slow that a step takes so many days by the estimate.
+Expected<StepSimulation> played_for(double days, const StepConditions& conditions = {}) {
+  PreparedJob job = llama_8b_on_h100(1, 8);
+  job.job.cluster.devices_per_node = job.job.cluster.nvlink_domain = 1;
+  job.job.training.stack.step_overhead = Seconds(0);
+  const auto at_speed = [&](double speed) {
+    Device& device = job.job.cluster.device = ideal_device();
+    device.memory_bandwidth *= speed;
+    device.rates.experts.per_multiprocessor *= speed;
+    for (AttentionRates& of : device.rates.attention) of.per_multiprocessor *= speed;
+    for (GemmRates& of : device.rates.gemm) of.per_multiprocessor *= speed;
+    for (FlopsPerSecond& peak : device.peak) peak *= speed;
+    job = prepare(job.job);
+  };
+  at_speed(1);
+  const Plan plan = legal_plan(job, degrees(1, 1));
+  at_speed(estimate(job, plan).step_time / Seconds(days * 86400));
+  EXPECT_NEAR(estimate(job, plan).step_time.value() / (days * 86400), 1, 1e-3);
+  return simulate(job, plan, {.conditions = conditions});
+}
+
+// The clock holds 106.75 days. One that is plainly longer is not played, unless something may
+// shorten it.
+TEST(Step, IsRefusedBeyondTheClock) {
+  const auto before = played_for(106);
+  ASSERT_TRUE(before);
+  EXPECT_NEAR(before->step_time.value() / 86400, 106, 0.2);
+  const auto played = played_for(108);
+  ASSERT_FALSE(played);
+  EXPECT_EQ(played.error().message,
+            "found a longer step, allowed up to 106 days, the range of its clock");
+  const auto estimated = played_for(129);
+  ASSERT_FALSE(estimated);
+  EXPECT_EQ(estimated.error().where, "simulation");
+  EXPECT_EQ(
+      estimated.error().message,
+      "found a step of 129 days by the estimate, allowed up to 106 days, the range of its clock");
+  const auto twice_as_fast = played_for(129, {.stragglers = {{.rank = 0, .speed = 2}}});
+  ASSERT_TRUE(twice_as_fast);
+  EXPECT_NEAR(twice_as_fast->step_time.value() / 86400, 64.5, 0.2);
 }
 
 // Tensor parallelism inside a node has no traffic beside it: its calls take what the device's
