@@ -9,6 +9,7 @@
 #include "cli/plan_search.h"
 #include "cli/simulate_text.h"
 #include "cli/text.h"
+#include "scenarios/output.h"
 #include "scenarios/question.h"
 #include "scenarios/write_simulation.h"
 #include "scenarios/write_trace.h"
@@ -61,6 +62,11 @@ Expected<void> check_memory(const Question& question, const Plan& plan,
 }
 
 int run(const SimulateOptions& options) {
+  if (!options.trace.empty()) {
+    if (const auto writable = check_writable(options.trace); !writable) {
+      return fail(writable.error());
+    }
+  }
   const auto question = read_question(options.file);
   if (!question) return fail(question.error());
   const auto plan = plan_of(options.file, *question);

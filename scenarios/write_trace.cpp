@@ -1,22 +1,19 @@
 #include "scenarios/write_trace.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <string_view>
 #include <vector>
 
 #include "model/units.h"
+#include "scenarios/output.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_load.h"
 
 namespace trainyard {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, kStreams> kStreamNames = {
     "compute",        "tensor parallel", "context parallel", "expert parallel", "sends forward",
@@ -32,9 +29,10 @@ std::string microseconds(Picoseconds time) {
 
 class TraceWriter {
  public:
-  TraceWriter(std::ofstream& out, const StepSimulation& simulation)
+  TraceWriter(OutputFile& out, const StepSimulation& simulation)
       : out_(out), step_(simulation.step), timeline_(simulation.timeline) {}
 
+  // False: interrupted.
   bool write(const std::function<bool()>& interrupted) {
     text_ = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
     for (int rank = 0; rank < static_cast<int>(step_.graph.ranks.size()); ++rank) {
@@ -45,7 +43,7 @@ class TraceWriter {
     }
     text_ += "\n]}\n";
     flush();
-    return out_.good();
+    return true;
   }
 
  private:
@@ -56,7 +54,7 @@ class TraceWriter {
     if (text_.size() > kBuffered) flush();
   }
   void flush() {
-    out_.write(text_.data(), static_cast<std::streamsize>(text_.size()));
+    out_.write(text_);
     text_.clear();
   }
 
@@ -132,7 +130,7 @@ class TraceWriter {
     }
   }
 
-  std::ofstream& out_;
+  OutputFile& out_;
   const StepGraph& step_;
   const Timeline& timeline_;
   std::string text_;
@@ -142,19 +140,14 @@ class TraceWriter {
 
 }  // namespace
 
-Expected<void> write_trace(const fs::path& file, const StepSimulation& simulation,
+Expected<void> write_trace(const std::filesystem::path& file, const StepSimulation& simulation,
                            const std::function<bool()>& interrupted) {
-  const fs::path temporary = fmt::format("{}.{}.tmp", file.string(), ::getpid());
-  std::ofstream out(temporary, std::ios::binary);
-  if (!out) return failure(file.string(), "cannot be written");
-  const bool written = TraceWriter(out, simulation).write(interrupted);
-  out.close();
-  std::error_code error;
-  if (written && out.good()) fs::rename(temporary, file, error);
-  if (written && out.good() && !error) return {};
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  return failure(file.string(), written ? "cannot be written" : "interrupted, nothing written");
+  auto out = OutputFile::open(file);
+  if (!out) return tl::unexpected(out.error());
+  if (!TraceWriter(*out, simulation).write(interrupted)) {
+    return failure(file.string(), "interrupted");
+  }
+  return out->finish();
 }
 
 }  // namespace trainyard

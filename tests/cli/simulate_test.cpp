@@ -80,12 +80,6 @@ TEST(SimulateCommand, WritesATraceOfEveryRank) {
   for (const auto& [id, count] : sent) EXPECT_EQ(count, 1) << id;
 }
 
-TEST(SimulateCommand, SaysWhereATraceCannotBeWritten) {
-  const Ran ran = run_trainyard(simulate(two_stages(), "--trace /nowhere/trace.json"));
-  EXPECT_EQ(ran.status, 3);
-  EXPECT_NE(ran.err.find("/nowhere/trace.json: cannot be written"), std::string::npos) << ran.err;
-}
-
 std::filesystem::path disturbed(const std::string& conditions) {
   return small_scenario(R"(, "plan": { "tensor_parallel": 2, "pipeline_parallel": 2 },
                             "simulation": )" +
@@ -141,14 +135,33 @@ TEST(SimulateCommand, RefusesConditionsThatTheClusterHasNot) {
       << ran.err;
 }
 
+std::filesystem::path beyond_clock() {
+  return disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-12 }] })");
+}
+
 TEST(SimulateCommand, RefusesAStepBeyondItsClockInOneLine) {
-  const auto file = disturbed(R"({ "stragglers": [{ "rank": 0, "speed": 1e-12 }] })");
+  const auto file = beyond_clock();
   const Ran ran = run_trainyard(simulate(file));
   EXPECT_EQ(ran.status, 2);
   EXPECT_TRUE(ran.out.empty());
   EXPECT_EQ(ran.err, "trainyard: " + file.string() +
                          ": simulation: found a longer step, allowed up to 106 days, the range of "
                          "its clock\n");
+}
+
+// Nothing is played whose trace has no place: of two reasons to refuse it says this one.
+TEST(SimulateCommand, SaysWhereATraceCannotBeWrittenBeforeItPlays) {
+  const Ran ran = run_trainyard(simulate(beyond_clock(), "--trace /nowhere/trace.json"));
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_TRUE(ran.out.empty());
+  EXPECT_EQ(lines_of(ran.err).size(), 1U);
+  EXPECT_NE(ran.err.find("/nowhere/trace.json: cannot be written"), std::string::npos) << ran.err;
+}
+
+TEST(SimulateCommand, SaysWhereATraceFindsNoRoom) {
+  const Ran ran = run_trainyard(simulate(two_stages(), "--trace /dev/full"));
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_NE(ran.err.find("/dev/full: cannot be written"), std::string::npos) << ran.err;
 }
 
 TEST(CompareCommand, FindsNoDifferenceOfAScenarioToItself) {
