@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "executor/cpu/kernels/kernels.h"
+#include "model/first_exception.h"
 
 namespace trainyard {
 namespace {
@@ -83,16 +84,18 @@ std::vector<double> Holdings::initial_weights(const ProgramBuffer& buffer, int l
     fill_weights(buffer, layer,
                  {numbers.data(), size * part / threads, size * (part + 1) / threads}, goes_on);
   };
+  FirstException failed;
   std::vector<std::jthread> others;  // join where they go out of scope
   for (std::size_t part = 1; part < threads; ++part) {
     try {
-      others.emplace_back(fill, part);
+      others.emplace_back([&, part] { failed.keep_of([&] { fill(part); }); });
     } catch (const std::system_error&) {  // the process may have no more threads
       fill(part);
     }
   }
   fill(0);
   others.clear();
+  failed.rethrow();
   return numbers;
 }
 

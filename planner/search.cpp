@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/first_exception.h"
 #include "planner/baseline.h"
 #include "planner/bound.h"
 #include "planner/enumeration.h"
@@ -24,12 +25,15 @@ int thread_count(const SearchOptions& options) {
 
 // The calling thread is the first worker, and the one that reports progress.
 void in_parallel(std::vector<Worker>& workers, void (Worker::*task)()) {
+  FirstException failed;
   std::vector<std::jthread> pool;
   pool.reserve(workers.size());
   for (std::size_t i = 1; i < workers.size(); ++i) {
-    pool.emplace_back([&worker = workers[i], task] { (worker.*task)(); });
+    pool.emplace_back([&, &worker = workers[i]] { failed.keep_of([&] { (worker.*task)(); }); });
   }
   (workers.front().*task)();
+  pool.clear();
+  failed.rethrow();
 }
 
 // Half of the limit may go into listing the degrees.

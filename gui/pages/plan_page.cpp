@@ -241,6 +241,7 @@ void PlanPage::show_answer() {
   start_->setEnabled(true);
   cancel_->setEnabled(false);
   progress_->setValue(progress_->maximum());
+  if (!search_.problem().isEmpty()) return status_->setText(search_.problem());
   model_->set_answer(search_.answer());
   table_->resizeColumnsToContents();
   const SearchAnswer& answer = *search_.answer();

@@ -40,8 +40,8 @@ TimelinePage::TimelinePage(StepPlay& play, QWidget* parent)
       shares_title_(new QLabel),
       shares_(new QListWidget),
       splitter_(new QSplitter),
-      finding_(*this),
-      exporting_(*this) {
+      finding_(*this, [this](const QString& why) { Q_EMIT said(why); }),
+      exporting_(*this, [this](const QString& why) { end_export(why); }) {
   splitter_->setObjectName(QStringLiteral("timeline"));
   splitter_->addWidget(gantt_);
   splitter_->addWidget(make_side());
@@ -183,9 +183,10 @@ void TimelinePage::show_found(std::optional<std::uint32_t> slice, const QString&
 }
 
 void TimelinePage::export_to(const std::filesystem::path& file) {
-  const auto say = [this, file](const Expected<void>& done) {
-    Q_EMIT said(done ? tr("Written to %1.").arg(path_text(file)) : qt(done.error()));
+  const auto words = [file](const Expected<void>& done) {
+    return done ? tr("Written to %1.").arg(path_text(file)) : qt(done.error());
   };
+  const auto say = [this, words](const Expected<void>& done) { Q_EMIT said(words(done)); };
   if (!play_.step()) return say(failure(file.string(), "there is no timeline yet"));
   if (file.extension() == ".png") {
     const bool done = gantt_->grab().save(path_text(file), "PNG");
@@ -197,15 +198,17 @@ void TimelinePage::export_to(const std::filesystem::path& file) {
         failure(file.string(), "the timeline was read from a trace; export a picture of it"));
   }
   export_->setEnabled(false);
-  exporting_.start([this, file, is_drawing, say, drawing = gantt_->drawing(),
+  exporting_.start([this, file, is_drawing, words, drawing = gantt_->drawing(),
                     simulation = play_.step()->simulation](const std::atomic<bool>& stop) {
     const auto done = is_drawing ? write_file(file, drawing.svg().toStdString())
                                  : write_trace(file, *simulation, [&stop] { return stop.load(); });
-    return Background::Done([this, say, done] {
-      export_->setEnabled(play_.step() != nullptr);
-      say(done);
-    });
+    return Background::Done([this, message = words(done)] { end_export(message); });
   });
+}
+
+void TimelinePage::end_export(const QString& message) {
+  export_->setEnabled(play_.step() != nullptr);
+  Q_EMIT said(message);
 }
 
 void TimelinePage::choose_trace() {

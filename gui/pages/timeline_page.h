@@ -50,6 +50,7 @@ class TimelinePage : public QWidget {
   void show_found(std::optional<std::uint32_t> slice, const QString& text);
   void choose_trace();
   void choose_export();
+  void end_export(const QString& message);
 
   StepPlay& play_;
   Gantt* gantt_;

@@ -21,8 +21,8 @@ namespace trainyard {
 TopologyPage::TopologyPage(Explore& explore, QWidget* parent)
     : QWidget(parent),
       explore_(explore),
-      work_(*this),
-      playing_(*this),
+      work_(*this, [this](const QString& why) { show_failure(why); }),
+      playing_(*this, [this](const QString& why) { show_unknown_load(why); }),
       chart_(new ClusterChart),
       colour_(new QComboBox),
       summary_(new QLabel),
@@ -124,16 +124,25 @@ void TopologyPage::find_load(std::shared_ptr<const ClusterMap> map) {
       if (found) {
         show_load(std::make_shared<const ClusterLoad>(*found));
       } else {
-        loads_->setText(tr("The load of the links is not known: %1").arg(qt(found.error())));
+        show_unknown_load(qt(found.error()));
       }
     });
   });
+}
+
+void TopologyPage::show_unknown_load(const QString& why) {
+  loads_->setText(tr("The load of the links is not known: %1").arg(why));
 }
 
 void TopologyPage::show_load(std::shared_ptr<const ClusterLoad> load) {
   loads_->setText(load->summary);
   chart_->set_load(std::move(load));
   show_group();
+}
+
+void TopologyPage::show_failure(const QString& why) {
+  show_map(nullptr);
+  summary_->setText(why);
 }
 
 void TopologyPage::show_map(std::shared_ptr<const ClusterMap> map) {

@@ -34,7 +34,9 @@ class TopologyPage : public QWidget {
   QWidget* make_side();
   void show_cluster();
   void show_map(std::shared_ptr<const ClusterMap> map);
+  void show_failure(const QString& why);
   void find_load(std::shared_ptr<const ClusterMap> map);
+  void show_unknown_load(const QString& why);
   void show_load(std::shared_ptr<const ClusterLoad> load);
   void show_group();
 

@@ -122,7 +122,8 @@ const AccuracyColumn kAccuracyColumns[] = {
 
 }  // namespace
 
-AccuracyCheck::AccuracyCheck(QObject* parent) : QObject(parent), work_(*this) {}
+AccuracyCheck::AccuracyCheck(QObject* parent)
+    : QObject(parent), work_(*this, [this](const QString& why) { show(nullptr, why); }) {}
 AccuracyCheck::~AccuracyCheck() = default;
 
 void AccuracyCheck::start(std::vector<std::filesystem::path> files) {
@@ -131,12 +132,14 @@ void AccuracyCheck::start(std::vector<std::filesystem::path> files) {
     auto report = report_of(files, stop);
     QString problem = report ? QString() : qt(report.error());
     auto kept = report ? std::make_shared<const ValidationReport>(*std::move(report)) : nullptr;
-    return Background::Done([this, kept = std::move(kept), problem] {
-      problem_ = problem;
-      if (kept) report_ = kept;
-      Q_EMIT finished();
-    });
+    return Background::Done([this, kept = std::move(kept), problem] { show(kept, problem); });
   });
+}
+
+void AccuracyCheck::show(std::shared_ptr<const ValidationReport> report, const QString& problem) {
+  problem_ = problem;
+  if (report) report_ = std::move(report);
+  Q_EMIT finished();
 }
 
 QString AccuracyCheck::summary() const {

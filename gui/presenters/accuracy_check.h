@@ -35,6 +35,8 @@ class AccuracyCheck : public QObject {
   void finished();
 
  private:
+  void show(std::shared_ptr<const ValidationReport> report, const QString& problem);
+
   std::shared_ptr<const ValidationReport> report_;
   QString problem_;
   Background work_;

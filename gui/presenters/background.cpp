@@ -1,6 +1,8 @@
 #include "gui/presenters/background.h"
 
 #include <QMetaObject>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace trainyard {
@@ -27,10 +29,22 @@ void Background::stop() {
 void Background::launch(Work work) {
   stop_ = std::make_shared<std::atomic<bool>>(false);
   thread_ = std::thread([this, stop = stop_, work = std::move(work)] {
-    Done done = work(*stop);
+    Done done = done_or_failed(work, *stop);
     const auto show = [this, done = std::move(done)] { finish(done); };
     QMetaObject::invokeMethod(&receiver_, show, Qt::QueuedConnection);
   });
+}
+
+Background::Done Background::done_or_failed(const Work& work, const std::atomic<bool>& stop) const {
+  QString why;
+  try {
+    return work(stop);
+  } catch (const std::bad_alloc&) {
+    why = QObject::tr("The answer needs more memory than this machine gives.");
+  } catch (const std::exception& error) {
+    why = QString::fromUtf8(error.what());
+  }
+  return [this, why] { failed_(why); };
 }
 
 void Background::finish(const Done& done) {

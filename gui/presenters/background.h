@@ -1,14 +1,16 @@
 // Long work beside the window: one piece at a time on a thread of its own, on values it owns. What
-// it found is shown by a function that runs on the window's thread. A new piece replaces the one
-// that runs; the work sees that it is asked to end.
+// it found is shown by a function that runs on the window's thread; so is why it failed, where it
+// threw. A new piece replaces the one that runs; the work sees that it is asked to end.
 #pragma once
 
 #include <QObject>
+#include <QString>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 namespace trainyard {
 
@@ -16,9 +18,10 @@ class Background {
  public:
   using Done = std::function<void()>;
   using Work = std::function<Done(const std::atomic<bool>& stop)>;
+  using Failed = std::function<void(const QString& why)>;  // in the place of Done
 
   // `receiver` owns this and lives on the window's thread.
-  explicit Background(QObject& receiver) : receiver_(receiver) {}
+  Background(QObject& receiver, Failed failed) : receiver_(receiver), failed_(std::move(failed)) {}
   ~Background();  // stops and waits
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
@@ -31,9 +34,12 @@ class Background {
 
  private:
   void launch(Work work);
+  // On the work's thread.
+  Done done_or_failed(const Work& work, const std::atomic<bool>& stop) const;
   void finish(const Done& done);
 
   QObject& receiver_;
+  Failed failed_;
   std::thread thread_;
   std::shared_ptr<std::atomic<bool>> stop_;
   std::optional<Work> next_;

@@ -55,7 +55,8 @@ void keep_what_helps(const Candidate& candidate, Remedies& remedies) {
 
 }  // namespace
 
-Explore::Explore(QObject* parent) : QObject(parent), work_(*this) {}
+// Without remedies, where they cannot be found.
+Explore::Explore(QObject* parent) : QObject(parent), work_(*this, [](const QString&) {}) {}
 Explore::~Explore() = default;
 
 void Explore::set_question(std::shared_ptr<const Question> question) {

@@ -30,7 +30,8 @@ struct PlanSearch::Live {
   }
 };
 
-PlanSearch::PlanSearch(QObject* parent) : QObject(parent), work_(*this) {
+PlanSearch::PlanSearch(QObject* parent)
+    : QObject(parent), work_(*this, [this](const QString& why) { end(answer_, why); }) {
   reports_.setInterval(kReportEvery);
   connect(&reports_, &QTimer::timeout, this, &PlanSearch::report);
 }
@@ -58,14 +59,17 @@ void PlanSearch::start(std::shared_ptr<const Question> question, Objective objec
           live->offer(objective_value(question->job, options.valuation, objective, plan, out));
         });
         answer->cancelled = live->cancelled;
-        return Background::Done([this, answer = std::move(answer)] {
-          reports_.stop();
-          answer_ = answer;
-          Q_EMIT finished();
-        });
+        return Background::Done([this, answer = std::move(answer)] { end(answer, QString()); });
       });
   reports_.start();
   Q_EMIT started();
+}
+
+void PlanSearch::end(std::shared_ptr<const SearchAnswer> answer, const QString& problem) {
+  reports_.stop();
+  answer_ = std::move(answer);
+  problem_ = problem;
+  Q_EMIT finished();
 }
 
 void PlanSearch::cancel() {

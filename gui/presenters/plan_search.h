@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QObject>
+#include <QString>
 #include <QTimer>
 #include <memory>
 #include <optional>
@@ -44,6 +45,8 @@ class PlanSearch : public QObject {
   void cancel();
   bool busy() const { return work_.busy(); }
   const std::shared_ptr<const SearchAnswer>& answer() const { return answer_; }
+  // Why the last search failed, and the answer is one from before, or none; empty: it did not.
+  const QString& problem() const { return problem_; }
 
  Q_SIGNALS:
   void started();
@@ -54,9 +57,11 @@ class PlanSearch : public QObject {
   struct Live;
 
   void report();
+  void end(std::shared_ptr<const SearchAnswer> answer, const QString& problem);
 
   std::shared_ptr<Live> live_;
   std::shared_ptr<const SearchAnswer> answer_;
+  QString problem_;
   QTimer reports_;
   Background work_;
 };

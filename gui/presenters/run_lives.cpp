@@ -89,7 +89,8 @@ std::shared_ptr<const LivesAnswer> answer_of(const Question& question, const Can
 
 }  // namespace
 
-RunLives::RunLives(QObject* parent) : QObject(parent), work_(*this) {}
+RunLives::RunLives(QObject* parent)
+    : QObject(parent), work_(*this, [this](const QString& why) { show(nullptr, why); }) {}
 RunLives::~RunLives() = default;
 
 void RunLives::start(std::shared_ptr<const Question> question, const Candidate& candidate) {
@@ -114,12 +115,14 @@ void RunLives::start(std::shared_ptr<const Question> question, const Candidate& 
     } else {
       problem = qt(settings.error());
     }
-    return Background::Done([this, answer = std::move(answer), problem] {
-      answer_ = answer;
-      problem_ = problem;
-      Q_EMIT finished();
-    });
+    return Background::Done([this, answer = std::move(answer), problem] { show(answer, problem); });
   });
+}
+
+void RunLives::show(std::shared_ptr<const LivesAnswer> answer, const QString& problem) {
+  answer_ = std::move(answer);
+  problem_ = problem;
+  Q_EMIT finished();
 }
 
 }  // namespace trainyard

@@ -43,6 +43,8 @@ class RunLives : public QObject {
   void finished();
 
  private:
+  void show(std::shared_ptr<const LivesAnswer> answer, const QString& problem);
+
   std::shared_ptr<const LivesAnswer> answer_;
   QString problem_;
   Background work_;

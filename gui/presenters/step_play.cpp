@@ -93,7 +93,8 @@ std::shared_ptr<const PlayedStep> played_trace(const std::filesystem::path& file
 
 }  // namespace
 
-StepPlay::StepPlay(QObject* parent) : QObject(parent), work_(*this) {}
+StepPlay::StepPlay(QObject* parent)
+    : QObject(parent), work_(*this, [this](const QString& why) { shown(nullptr, why)(); }) {}
 StepPlay::~StepPlay() = default;
 
 void StepPlay::start(std::shared_ptr<const Question> question, const Plan& plan,

@@ -42,10 +42,13 @@ SweepRun::SweepRun(QObject* parent)
     : QObject(parent),
       status_(tr("Every point is answered into a result file, which goes on where it stopped; "
                  "drop one on the window to open it.")),
-      checking_(*this),
-      work_(*this),
-      reading_(*this),
-      saving_(*this) {
+      checking_(*this, [this](const QString& why) { show_verdict(why); }),
+      work_(*this,
+            [this](const QString& why) {
+              end({nullptr, why});
+            }),
+      reading_(*this, [this](const QString& why) { say(why); }),
+      saving_(*this, [this](const QString& why) { say(why); }) {
   typed_.setSingleShot(true);
   typed_.setInterval(kCheckAfter);
   connect(&typed_, &QTimer::timeout, this, [this] {
@@ -53,16 +56,18 @@ SweepRun::SweepRun(QObject* parent)
       const auto sweep = sweep_of(question);
       const QString verdict =
           sweep ? tr("%1 points").arg(qt(count(sweep->points))) : qt(sweep.error());
-      return Background::Done([this, verdict] {
-        verdict_ = verdict;
-        Q_EMIT checked();
-      });
+      return Background::Done([this, verdict] { show_verdict(verdict); });
     });
   });
   fills_.setSingleShot(true);
   connect(&fills_, &QTimer::timeout, this, &SweepRun::read_so_far);
 }
 SweepRun::~SweepRun() = default;
+
+void SweepRun::show_verdict(const QString& verdict) {
+  verdict_ = verdict;
+  Q_EMIT checked();
+}
 
 void SweepRun::check(SweepQuestion question) {
   question_ = std::move(question);
@@ -105,13 +110,15 @@ void SweepRun::start(SweepQuestion question, const std::filesystem::path& result
   say(tr("Answering …"));
   Q_EMIT started();
   work_.start([this, question = std::move(question), results](const std::atomic<bool>& stop) {
-    return Background::Done([this, ended = answer(question, results, stop)] {
-      fills_.stop();
-      show(ended);
-      Q_EMIT finished();
-    });
+    return Background::Done([this, ended = answer(question, results, stop)] { end(ended); });
   });
   fills_.start(static_cast<int>(kFillAfter));
+}
+
+void SweepRun::end(const Ended& ended) {
+  fills_.stop();
+  show(ended);
+  Q_EMIT finished();
 }
 
 // A young file may not be one yet: what is wrong is said at the end. Long readings are seldom.

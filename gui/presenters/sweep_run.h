@@ -56,6 +56,8 @@ class SweepRun : public QObject {
                const std::atomic<bool>& stop);
   void post_progress(double share, double& posted);
   void read_so_far();
+  void show_verdict(const QString& verdict);
+  void end(const Ended& ended);
   void show(const Ended& ended);
   void say(const QString& status);
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "planner/explain.h"
@@ -174,8 +177,25 @@ bool PointAnswerer::answer(std::int64_t point, PointRow& row) {
   values_at(sweep_, point, values_);
   if (!is_asked_for(sweep_, values_)) return false;
   row.overrides = overrides_text(sweep_, values_);
-  answer_asked(row);
+  constexpr const char* kNoMemory = "needs more memory than there is";
+  try {
+    answer_asked(row);
+  } catch (const std::bad_alloc&) {
+    give_up(kNoMemory, row);
+  } catch (const std::length_error&) {  // more than could ever be allocated
+    give_up(kNoMemory, row);
+  } catch (const std::exception& error) {
+    give_up(error.what(), row);
+  }
   return true;
+}
+
+// What the point has left behind is not used for the next one.
+void PointAnswerer::give_up(const char* why, PointRow& row) {
+  row = {.point = row.point, .status = PointStatus::refused, .overrides = row.overrides};
+  row.note = why;
+  candidate_ = {};
+  reader_.emplace(sweep_);
 }
 
 void PointAnswerer::answer_asked(PointRow& row) {
@@ -183,7 +203,7 @@ void PointAnswerer::answer_asked(PointRow& row) {
     row.status = PointStatus::refused;
     row.note = line_of(error);
   };
-  const auto point = reader_.read(values_);
+  const auto point = reader_->read(values_);
   if (!point) return refuse(point.error());
   if (point->question->scenario.unlike) {
     const auto done = answer_groups(*point, sweep_.document, row);

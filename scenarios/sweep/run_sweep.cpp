@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "model/first_exception.h"
 #include "scenarios/sweep/answer.h"
 #include "scenarios/sweep/lease_queue.h"
 
@@ -74,8 +75,19 @@ void work(const Sweep& sweep, LeaseExchange& exchange, const SweepOptions& optio
     auto answered = answer_lease(answerer, *lease, options.interrupted);
     if (answered) exchange.deliver(std::move(*answered));
   }
-  exchange.leave();
 }
+
+// The threads end, whatever ends the sweep.
+class StopAtEnd {
+ public:
+  explicit StopAtEnd(LeaseExchange& exchange) : exchange_(exchange) {}
+  StopAtEnd(const StopAtEnd&) = delete;
+  StopAtEnd& operator=(const StopAtEnd&) = delete;
+  ~StopAtEnd() { exchange_.stop(); }
+
+ private:
+  LeaseExchange& exchange_;
+};
 
 Expected<void> write_all(LeaseExchange& exchange, SweepWriter& writer) {
   while (!exchange.is_over()) {
@@ -132,16 +144,22 @@ Expected<SweepOutcome> run_sweep(const Sweep& sweep, SweepStore& store,
   if (missing == 0) return outcome;
   LeaseExchange exchange({std::move(*gaps), lease_size(sweep, missing, options.workers)},
                          options.workers);
-  std::vector<std::thread> threads;
+  FirstException failed;
+  std::vector<std::jthread> threads;
+  const StopAtEnd stop_at_end(exchange);
   threads.reserve(static_cast<std::size_t>(options.workers));
   for (int i = 0; i < options.workers; ++i) {
-    threads.emplace_back(work, std::cref(sweep), std::ref(exchange), std::cref(options));
+    threads.emplace_back([&] {
+      failed.keep_of([&] { work(sweep, exchange, options); });
+      exchange.leave();
+    });
   }
   SweepWriter writer(store, options, outcome);
   auto written = write_all(exchange, writer);
   exchange.stop();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();
   if (written) written = store.commit();
+  failed.rethrow();
   return written ? Expected<SweepOutcome>(outcome) : tl::unexpected(written.error());
 }
 

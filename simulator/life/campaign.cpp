@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "model/first_exception.h"
 #include "simulator/life/run.h"
 #include "simulator/random.h"
 
@@ -58,12 +59,15 @@ double at(const std::vector<double>& sorted, double share) {
 std::vector<Life> live_many(const LifeSettings& settings, const CampaignOptions& options) {
   Work work{settings, options, {}};
   work.lives.resize(static_cast<std::size_t>(options.runs));
-  {
-    std::vector<std::jthread> pool;
-    const int threads = thread_count(options);
-    for (int i = 1; i < threads; ++i) pool.emplace_back([&work] { work.run(false); });
-    work.run(true);
+  FirstException failed;
+  std::vector<std::jthread> pool;
+  const int threads = thread_count(options);
+  for (int i = 1; i < threads; ++i) {
+    pool.emplace_back([&] { failed.keep_of([&] { work.run(false); }); });
   }
+  work.run(true);
+  pool.clear();
+  failed.rethrow();
   std::vector<Life> lives;
   lives.reserve(work.lives.size());
   for (const std::optional<Life>& life : work.lives) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <limits>
+#include <new>
 
 #include "planner/baseline.h"
 #include "planner/planner.h"
@@ -373,6 +374,12 @@ TEST(Search, KeepsTheKeysThatItDoesNotSearch) {
   const Plan plan = search_arbitrarily(small_moe_job(), options).plans.at(0).plan;
   EXPECT_EQ(plan.load_imbalance, 1.5);
   EXPECT_EQ(plan.rank_order, "tp-cp-ep-pp-dp");
+}
+
+TEST(Search, ThrowsWhatItsThreadsThrow) {
+  const PreparedJob job = prepare(small_dense_job());
+  const auto exhausted = [](const Plan&, Estimate&) { throw std::bad_alloc(); };
+  EXPECT_THROW(search(job, {.threads = 4}, exhausted), std::bad_alloc);
 }
 
 }  // namespace
