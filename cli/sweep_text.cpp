@@ -62,8 +62,8 @@ std::string sweep_report(const SweepSummary& summary, const Style& style) {
   }
   if (summary.refused > 0) text += line("refused", fmt::format("for one, {}", summary.refusal));
   if (summary.outcome.lost_workers > 0) {
-    text += line("workers", fmt::format("{} died; others answered their points",
-                                        summary.outcome.lost_workers));
+    text += line("workers",
+                 fmt::format("{} died; their points went to others", summary.outcome.lost_workers));
   }
   text += line("results", fmt::format("{}; next: trainyard report {} -o report.html",
                                       summary.file.string(), summary.file.string()));

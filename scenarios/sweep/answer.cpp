@@ -172,6 +172,20 @@ void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate&
   row.status = e.feasible ? PointStatus::done : PointStatus::too_large;
 }
 
+AnsweredLease refused_lease(const Sweep& sweep, Lease lease, const std::string& why) {
+  AnsweredLease refused{lease, {}};
+  std::vector<SweepValue> values;
+  for (std::int64_t point = lease.first; point < lease.first + lease.count; ++point) {
+    values_at(sweep, point, values);
+    if (!is_asked_for(sweep, values)) continue;
+    refused.rows.push_back({.point = point,
+                            .status = PointStatus::refused,
+                            .overrides = overrides_text(sweep, values),
+                            .note = why});
+  }
+  return refused;
+}
+
 bool PointAnswerer::answer(std::int64_t point, PointRow& row) {
   row = {.point = point};
   values_at(sweep_, point, values_);

@@ -17,6 +17,9 @@ namespace trainyard {
 void fill_row(const PreparedJob& job, const Scenario& settings, const Candidate& candidate,
               PointRow& row);
 
+// Of points that nobody can answer.
+AnsweredLease refused_lease(const Sweep& sweep, Lease lease, const std::string& why);
+
 class PointAnswerer {
  public:
   // Refers to `sweep`. `runner` is for sweeps of runs.

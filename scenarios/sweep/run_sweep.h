@@ -32,7 +32,7 @@ struct SweepOutcome {
   std::int64_t points = 0;    // of the sweep
   std::int64_t found = 0;     // were there before
   std::int64_t answered = 0;  // now; those that the constraints leave out are counted
-  int lost_workers = 0;       // whose leases others answered
+  int lost_workers = 0;       // whose leases went to others
 
   bool complete() const { return found + answered == points; }
 };

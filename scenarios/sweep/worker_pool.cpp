@@ -140,8 +140,13 @@ void WorkerPool::end(Worker& worker) {
 // One sweep over the workers.
 class WorkerPool::Run {
  public:
-  Run(std::vector<Worker>& workers, LeaseQueue queue, SweepWriter writer, SweepOutcome& outcome)
-      : workers_(workers), queue_(std::move(queue)), writer_(writer), outcome_(outcome) {}
+  Run(const Sweep& sweep, std::vector<Worker>& workers, LeaseQueue queue, SweepWriter writer,
+      SweepOutcome& outcome)
+      : sweep_(sweep),
+        workers_(workers),
+        queue_(std::move(queue)),
+        writer_(writer),
+        outcome_(outcome) {}
 
   Expected<void> until_done(const std::atomic<bool>* interrupted) {
     hand_out();
@@ -168,15 +173,23 @@ class WorkerPool::Run {
       if (!worker.lease) return;
       std::string bytes;
       append(bytes, *worker.lease);
-      if (!send_all(worker.socket, bytes)) lose(i--);
+      if (send_all(worker.socket, bytes)) continue;
+      queue_.give_back(*worker.lease);  // it was gone before
+      drop(i--);
     }
   }
 
-  void lose(std::size_t i) {
-    if (workers_[i].lease) queue_.give_back(*workers_[i].lease);
+  void drop(std::size_t i) {
     end(workers_[i]);
     workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(i));
     ++outcome_.lost_workers;
+  }
+
+  Expected<void> lose(std::size_t i) {
+    const std::optional<Lease> lease = workers_[i].lease;
+    drop(i);
+    if (!lease || queue_.lose(*lease)) return {};
+    return writer_.write(refused_lease(sweep_, *lease, "two workers died on it"));
   }
 
   Expected<void> receive() {
@@ -196,10 +209,7 @@ class WorkerPool::Run {
     std::array<char, 1 << 16> block{};
     const ssize_t count = ::recv(worker.socket, block.data(), block.size(), 0);
     if (count < 0 && errno == EINTR) return {};
-    if (count <= 0) {
-      lose(i);
-      return {};
-    }
+    if (count <= 0) return lose(i);
     worker.received.append(block.data(), static_cast<std::size_t>(count));
     return take_answer(i);
   }
@@ -211,15 +221,13 @@ class WorkerPool::Run {
     if (!take(bytes, size) || bytes.size() < size) return {};
     const auto answered = answered_of(worker.received);
     const bool asked = answered && worker.lease && answered->lease == *worker.lease;
-    if (!asked || !answers_lease(*answered)) {
-      lose(i);
-      return {};
-    }
+    if (!asked || !answers_lease(*answered)) return lose(i);
     worker.received.clear();
     worker.lease.reset();
     return writer_.write(*answered);
   }
 
+  const Sweep& sweep_;
   std::vector<Worker>& workers_;
   LeaseQueue queue_;
   SweepWriter writer_;
@@ -233,7 +241,7 @@ Expected<SweepOutcome> WorkerPool::run(const Sweep& sweep, SweepStore& store,
   const std::int64_t missing = points_of(*gaps);
   SweepOutcome outcome{.points = sweep.points, .found = sweep.points - missing};
   const std::int64_t size = lease_size(sweep, missing, static_cast<int>(workers_.size()));
-  Run run(workers_, LeaseQueue(std::move(*gaps), size), SweepWriter(store, options, outcome),
+  Run run(sweep, workers_, LeaseQueue(std::move(*gaps), size), SweepWriter(store, options, outcome),
           outcome);
   auto done = run.until_done(options.interrupted);
   auto committed = store.commit();

@@ -1,6 +1,7 @@
 // Workers that answer leases of a sweep over sockets, wherever they are; the calling process hands
-// out the leases and writes. A worker that dies loses its lease, and the others answer it: nothing
-// that a worker does can harm the result file. Workers talk to the caller alone.
+// out the leases and writes. A worker that dies loses its lease, and the others answer it; a point
+// that two have died on is refused. Nothing that a worker does can harm the result file. Workers
+// talk to the caller alone.
 #pragma once
 
 #include <sys/types.h>

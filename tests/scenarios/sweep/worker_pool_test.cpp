@@ -1,6 +1,8 @@
 // Workers that answer what they were not asked, and those who do not know the secret of the door.
 #include "scenarios/sweep/worker_pool.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -9,9 +11,11 @@
 
 #include <array>
 #include <functional>
+#include <sstream>
 #include <thread>
 
 #include "scenarios/sweep/answer.h"
+#include "scenarios/sweep/lease_queue.h"
 #include "scenarios/sweep/remote_workers.h"
 #include "tests/scenarios/sweep/sweeps.h"
 
@@ -19,6 +23,7 @@ namespace trainyard {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::HasSubstr;
 
 constexpr const char* kSizes = R"("vary": [
     { "key": "cluster.nodes", "from": 1, "to": 32, "steps": 32 },
@@ -77,6 +82,85 @@ TEST(WorkerPool, LosesAWorkerThatAnswersOtherPointsThanItsLease) {
       {"lease", [](AnsweredLease& answered) { ++answered.lease.first; }}};
   for (const auto& [name, spoil] : bad) {
     EXPECT_EQ(answered_beside(spoil, *sweep, sweep_folder() / (name + ".sqlite")), right) << name;
+  }
+}
+
+TEST(LeaseQueue, HandsOutWhatAWorkerDiedOnPointByPointBehindAllElse) {
+  LeaseQueue queue({{0, 4}, {10, 3}}, 2);
+  EXPECT_EQ(queue.next(), (Lease{0, 2}));
+  EXPECT_EQ(queue.next(), (Lease{2, 2}));
+  EXPECT_TRUE(queue.lose({2, 2}));
+  queue.give_back({0, 2});
+  std::vector<Lease> rest;
+  while (const auto lease = queue.next()) rest.push_back(*lease);
+  EXPECT_EQ(rest, (std::vector<Lease>{{0, 2}, {10, 2}, {12, 1}, {2, 1}, {3, 1}}));
+}
+
+TEST(LeaseQueue, GivesUpAPointThatTwoWorkersDiedOn) {
+  LeaseQueue queue({{0, 3}}, 1);
+  EXPECT_TRUE(queue.lose(queue.next().value()));
+  EXPECT_TRUE(queue.lose(queue.next().value()));
+  EXPECT_EQ(queue.next(), (Lease{2, 1}));
+  EXPECT_EQ(queue.next(), (Lease{0, 1}));
+  EXPECT_FALSE(queue.lose({0, 1}));
+  EXPECT_EQ(queue.next(), (Lease{1, 1}));
+  EXPECT_EQ(queue.next(), std::nullopt);
+}
+
+// Answers its leases until it dies on that point.
+void serve_until(const Sweep& sweep, int socket, std::int64_t deadly) {
+  PointAnswerer answerer(sweep);
+  Lease lease;
+  while (::recv(socket, &lease, sizeof(lease), MSG_WAITALL) == sizeof(lease)) {
+    if (deadly >= lease.first && deadly < lease.first + lease.count) break;
+    send_all(socket, bytes_of(*answer_lease(answerer, lease, nullptr)));
+  }
+  ::close(socket);
+}
+
+// A sweep among so many workers that one point kills.
+Expected<SweepOutcome> answered_by(int workers, const Sweep& sweep, std::int64_t deadly,
+                                   const fs::path& file) {
+  std::vector<std::jthread> threads;  // end when the pool does
+  WorkerPool pool;
+  for (int i = 0; i < workers; ++i) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    pool.add({.socket = ends[0]});
+    threads.emplace_back(
+        [&sweep, socket = ends[1], deadly] { serve_until(sweep, socket, deadly); });
+  }
+  auto store = SweepStore::open(file, sweep, kSession);
+  return pool.run(sweep, *store, {});
+}
+
+// 64 points among three are leased in pairs, among 40 one by one.
+TEST(WorkerPool, LosesTwoWorkersToAPointThatKillsThemAndRefusesIt) {
+  const auto sweep = sweep_from(kSizes);
+  ASSERT_TRUE(sweep.has_value());
+  const fs::path whole = sweep_folder() / "whole.sqlite";
+  run(*sweep, whole);
+  std::istringstream right(dump(whole));
+  for (const int workers : {3, 40}) {
+    const fs::path file = sweep_folder() / fmt::format("{}.sqlite", workers);
+    const auto outcome = answered_by(workers, *sweep, 7, file);
+    ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+    EXPECT_TRUE(outcome->complete());
+    EXPECT_EQ(outcome->lost_workers, 2);
+    right.clear();
+    right.seekg(0);
+    std::istringstream found(dump(file));
+    std::string expected, line;
+    for (int point = 0; std::getline(right, expected); ++point) {
+      ASSERT_TRUE(std::getline(found, line));
+      if (point != 7) {
+        EXPECT_EQ(line, expected);
+        continue;
+      }
+      EXPECT_THAT(line, HasSubstr(R"("note":"two workers died on it")"));
+      EXPECT_THAT(line, HasSubstr(R"("status":"refused")"));
+      EXPECT_THAT(line, HasSubstr(R"("overrides":{"cluster.nodes":)"));
+    }
   }
 }
 
