@@ -95,8 +95,11 @@ while read -r node device; do
 done < hostfile > "$SLURM_HOSTFILE"
 export SLURM_HOSTFILE
 MASTER_ADDR=$(head -n 1 "$SLURM_HOSTFILE")
-export MASTER_ADDR MASTER_PORT="${MASTER_PORT:-29500}" CUDA_DEVICE_MAX_CONNECTIONS="${CUDA_DEVICE_MAX_CONNECTIONS:-1}"
+export MASTER_ADDR MASTER_PORT="${MASTER_PORT:-29500}"
 )";
+  if (launch.one_connection) {
+    text += "export CUDA_DEVICE_MAX_CONNECTIONS=\"${CUDA_DEVICE_MAX_CONNECTIONS:-1}\"\n";
+  }
   text += fmt::format("export WORLD_SIZE={}\n", plan.devices());
   text += R"(srun --distribution=arbitrary --ntasks="$WORLD_SIZE" bash -c '
   read -r _ device < <(sed -n "$((SLURM_PROCID + 2))p" hostfile)

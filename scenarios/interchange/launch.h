@@ -34,6 +34,9 @@ struct Launch {
   std::string framework;             // for the reader
   std::vector<std::string> program;  // words of the command, quoted here
   std::string extra;                 // shell text after them, as it is
+  // CUDA_DEVICE_MAX_CONNECTIONS=1, unless the user has set it: kernels start in the order in which
+  // they were launched, on all streams.
+  bool one_connection = false;
 };
 ExportedFile sbatch_script(const Scenario& scenario, const Plan& plan, const Launch& launch);
 

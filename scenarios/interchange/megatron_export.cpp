@@ -4,6 +4,7 @@
 
 #include "model/schedule/schedule.h"
 #include "scenarios/interchange/megatron.h"
+#include "scenarios/interchange/plan_refusals.h"
 #include "scenarios/interchange/refusal.h"
 #include "scenarios/interchange/shell_text.h"
 
@@ -21,6 +22,22 @@ bool numbers_pipeline_first(const Plan& plan, const Transformer& model) {
   const int of_experts =
       model.experts > 0 ? plan.expert_parallel * plan.expert_tensor_parallel : plan.tensor_parallel;
   return plan.rank_order == kPipelineFirst && plan.pipeline_parallel > 1 && of_experts == ranks;
+}
+
+bool overlaps_experts(const Plan& plan) {
+  return plan.overlap.expert_parallel && plan.expert_parallel > 1;
+}
+
+bool groups_queries(const Transformer& model) {
+  return !model.latent_attention && model.kv_heads != model.attention_heads;
+}
+
+// megatron/training/arguments.py asks for one connection where tensor or context parallelism runs
+// on devices before Blackwell, without Megatron-FSDP, which asks for more, and the overlap of
+// experts' exchange, which gains by more.
+bool needs_one_connection(const Plan& plan, const Device& device) {
+  return plan.tensor_parallel * plan.context_parallel > 1 && plan.zero_stage < 2 &&
+         !overlaps_experts(plan) && device.generation != DeviceGeneration::blackwell;
 }
 
 class Arguments {
@@ -82,6 +99,29 @@ void check_offload(const Plan& plan, Refusals& refusals) {
   refuse("gradients", plan.offload.gradients, false);
   refuse("optimizer", plan.offload.optimizer, true);
   refuse("activations", plan.offload.activations, true);
+  // The precision-aware optimizer that it runs in is a distributed one.
+  if (plan.offload.optimizer == OffloadTarget::host && plan.zero_stage == 0) {
+    refusals.add("/plan/offload/optimizer", "\"host\" with zero_stage 0", "a zero_stage from 1");
+  }
+}
+
+// megatron/core/transformer/transformer_config.py: whole layers' activations lie in the host's
+// memory for fewer layers than the network has, without a pipeline and without recomputation.
+void check_activation_offload(const Plan& plan, int layers, Refusals& refusals) {
+  if (plan.offload.activations != OffloadTarget::host) return;
+  if (plan.pipeline_parallel > 1) {
+    refusals.add("/plan/offload/activations",
+                 fmt::format("\"host\" with pipeline_parallel {}", plan.pipeline_parallel),
+                 "none with a pipeline");
+  }
+  if (plan.recompute.mode != RecomputeMode::none) {
+    refusals.add("/plan/offload/activations", "\"host\" with recomputation", "none with it");
+  }
+  const int away = plan.offload.activation_layers;
+  if (away == 0 || away >= layers) {
+    refusals.add("/plan/offload/activation_layers", fmt::format("all {} layers", layers),
+                 fmt::format("1 to {}", layers - 1));
+  }
 }
 
 void check_overlap(const Plan& plan, const StackOverlap& usual, Refusals& refusals) {
@@ -95,6 +135,35 @@ void check_overlap(const Plan& plan, const StackOverlap& usual, Refusals& refusa
     refusals.add("/plan/overlap/context_parallel", plan.overlap.context_parallel ? "true" : "false",
                  "as the stack has it");
   }
+  if (plan.virtual_stages > 1 && plan.pipeline_parallel <= 2 && !plan.overlap.pipeline) {
+    refusals.add("/plan/overlap/pipeline",
+                 fmt::format("false with {} stages and virtual_stages {}", plan.pipeline_parallel,
+                             plan.virtual_stages),
+                 "true, or 3 stages or more");
+  }
+}
+
+// The exchange of experts' tokens beside compute (overlap_moe_expert_parallel_comm) is that of
+// chunks, and none of their layers is repeated.
+void check_expert_overlap(const Plan& plan, Refusals& refusals) {
+  if (!overlaps_experts(plan)) return;
+  if (plan.pipeline_parallel > 1 && plan.virtual_stages == 1) {
+    refusals.add("/plan/overlap/expert_parallel", "true in a pipeline without virtual_stages",
+                 "false, or virtual_stages from 2");
+  }
+  if (plan.recompute.mode == RecomputeMode::full) {
+    refusals.add("/plan/overlap/expert_parallel", "true with full recomputation", "false with it");
+  }
+}
+
+// Ranks that share keys and values are whole groups of ranks.
+void check_heads(const Plan& plan, const Transformer& model, Refusals& refusals) {
+  if (!groups_queries(model)) return;
+  const int groups = model.kv_heads, ranks = plan.tensor_parallel;
+  if (groups % ranks != 0 && ranks % groups != 0) {
+    refusals.add("/plan/tensor_parallel", fmt::format("{}", ranks),
+                 fmt::format("a divisor or a multiple of the {} query groups", groups));
+  }
 }
 
 void check_training(const Scenario& scenario, Refusals& refusals) {
@@ -105,6 +174,7 @@ void check_training(const Scenario& scenario, Refusals& refusals) {
 }
 
 void check_rest(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  refuse_recompute_per_stage(plan, refusals);
   if (!plan.collective.empty()) {
     refusals.add("/plan/collective", fmt::format("\"{}\"", plan.collective), "NCCL's own choice");
   }
@@ -141,14 +211,15 @@ void add_attention(const Transformer& model, Arguments& arguments) {
     arguments.add("--qk-head-dim", latent->nope_head_dim);
     arguments.add("--qk-pos-emb-head-dim", latent->rope_head_dim);
     arguments.add("--v-head-dim", latent->value_head_dim);
-  } else if (model.kv_heads != model.attention_heads) {
+  } else if (groups_queries(model)) {
     arguments.flag("--group-query-attention");
     arguments.add("--num-query-groups", model.kv_heads);
   }
   if (!model.latent_attention && model.head_dim * model.attention_heads != model.hidden_size) {
     arguments.add("--kv-channels", model.head_dim);
   }
-  arguments.flag("--qk-layernorm", model.qk_norm);
+  // Of latent attention too the norms behind its down-projections.
+  arguments.flag("--qk-layernorm", model.qk_norm || model.latent_attention.has_value());
   if (model.sliding_window > 0) {
     arguments.add("--window-size", fmt::format("{},0", model.sliding_window));
     if (model.full_attention_every > 0) {
@@ -208,7 +279,11 @@ void add_network(const Scenario& scenario, const Plan& plan, Arguments& argument
   arguments.flag("--disable-bias-linear", !model.biases);
   arguments.flag("--add-qkv-bias", model.qkv_biases && !model.biases);
   arguments.flag("--untie-embeddings-and-output-weights", !model.tied_embeddings);
-  arguments.flag("--cross-entropy-loss-fusion", scenario.job.training.stack.fused_cross_entropy);
+  const Stack& stack = scenario.job.training.stack;
+  arguments.flag("--cross-entropy-loss-fusion", stack.fused_cross_entropy);
+  for (const char* dropout : {"--attention-dropout", "--hidden-dropout"}) {
+    arguments.add(dropout, stack.dropout ? 0.1 : 0.0);
+  }
   arguments.add("--tokenizer-type", "NullTokenizer");
   arguments.add("--vocab-size", model.vocabulary - 1);
 }
@@ -263,13 +338,12 @@ void add_pipeline(const Plan& plan, const Transformer& model, Arguments& argumen
   list.reserve(static_cast<std::size_t>(all));
   for (int chunk = 0; chunk < all; ++chunk) list.push_back(of_chunks[chunk]);
   const bool even = std::ranges::all_of(list, [&](int count) { return count == list.front(); });
-  if (!even) {
+  if (!even) {  // says the chunks of a stage too: Megatron-LM takes one of the two options
     arguments.add("--pipeline-model-parallel-layout", pipeline_layout(list, model.mtp_layers));
-  }
-  if (chunks) {
+  } else if (chunks) {
     arguments.add("--num-virtual-stages-per-pipeline-rank", plan.virtual_stages);
-    arguments.flag("--no-overlap-p2p-communication", !plan.overlap.pipeline);
   }
+  arguments.flag("--no-overlap-p2p-communication", chunks && !plan.overlap.pipeline);
 }
 
 void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) {
@@ -285,8 +359,7 @@ void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) 
   if (model.experts > 0) {
     arguments.add("--expert-model-parallel-size", plan.expert_parallel);
     arguments.add("--expert-tensor-parallel-size", plan.expert_tensor_parallel);
-    arguments.flag("--overlap-moe-expert-parallel-comm",
-                   plan.overlap.expert_parallel && plan.expert_parallel > 1);
+    arguments.flag("--overlap-moe-expert-parallel-comm", overlaps_experts(plan));
   }
   arguments.flag("--use-tp-pp-dp-mapping", numbers_pipeline_first(plan, model));
   add_sharding(plan, arguments);
@@ -296,8 +369,7 @@ void add_plan(const Plan& plan, const Transformer& model, Arguments& arguments) 
     arguments.flag("--use-precision-aware-optimizer");
   }
   if (plan.offload.activations == OffloadTarget::host) {
-    const int layers = plan.offload.activation_layers;
-    arguments.add("--cpu-offloading-num-layers", layers > 0 ? layers : model.layers);
+    arguments.add("--cpu-offloading-num-layers", plan.offload.activation_layers);
   }
 }
 
@@ -323,7 +395,10 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
   Refusals refusals("Megatron-LM");
   check_schedule(plan, refusals);
   check_offload(plan, refusals);
+  check_activation_offload(plan, scenario.job.model.layers, refusals);
   check_overlap(plan, scenario.job.training.stack.overlap, refusals);
+  check_expert_overlap(plan, refusals);
+  check_heads(plan, scenario.job.model, refusals);
   check_training(scenario, refusals);
   check_rest(scenario, plan, refusals);
   if (refusals.error()) return tl::unexpected(*refusals.error());
@@ -332,12 +407,12 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
       rank_devices(plan, scenario.job.model, pipeline_first ? kPipelineFirst : kOrder);
   if (!devices) return tl::unexpected(devices.error());
   const Arguments arguments = arguments_of(scenario, plan);
-  Launch launch{
-      .framework = "Megatron-LM (commit 000c4ac or later)",
-      .program = {"python", "pretrain_gpt.py"},
-      .extra = scenario.job.training.tokens > 0
-                   ? " \"$@\""
-                   : " --mock-data --train-iters \"${TRAIN_ITERS:-50}\" --lr 1e-4 \"$@\""};
+  Launch launch{.framework = "Megatron-LM (commit 000c4ac or later)",
+                .program = {"python", "pretrain_gpt.py"},
+                .extra = scenario.job.training.tokens > 0
+                             ? " \"$@\""
+                             : " --mock-data --train-iters \"${TRAIN_ITERS:-50}\" --lr 1e-4 \"$@\"",
+                .one_connection = needs_one_connection(plan, scenario.job.cluster.device)};
   const std::vector<std::string> words = arguments.words();
   launch.program.insert(launch.program.end(), words.begin(), words.end());
   Exported exported{{{"megatron-arguments.txt", arguments.text()},
@@ -348,6 +423,11 @@ Expected<Exported> export_megatron(const Scenario& scenario, const Plan& plan) {
     exported.notes.push_back(
         fmt::format("rank_order {} is in the hostfile alone: by the arguments ranks lie {}",
                     plan.rank_order, pipeline_first ? kPipelineFirst : kOrder));
+  }
+  if (groups_queries(scenario.job.model) && scenario.job.model.kv_heads < plan.tensor_parallel) {
+    exported.notes.push_back(
+        fmt::format("tensor_parallel {} above the {} query groups: Megatron-Core 0.16 or later",
+                    plan.tensor_parallel, scenario.job.model.kv_heads));
   }
   if (plan.load_imbalance > 1) {
     exported.notes.emplace_back("load_imbalance is what the data does, not a setting");

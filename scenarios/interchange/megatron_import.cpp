@@ -263,8 +263,9 @@ Transformer read_network(Options& options, const std::string& name, ScenarioDraf
   model.learned_positions =
       options.choice("position_embedding_type", kPositions, rotary ? "rope" : "learned_absolute") ==
       "learned_absolute";
-  model.qk_norm = options.flag("qk_layernorm");
+  const bool head_norm = options.flag("qk_layernorm");
   read_attention(options, model);
+  model.qk_norm = head_norm && !model.latent_attention;  // whose own norms the flag builds there
   read_experts(options, model);
   const auto vocabulary = options.count("vocab_size", 1);
   const auto padded = options.count("padded_vocab_size", 1);
@@ -384,12 +385,20 @@ std::vector<int> read_ends(Options& options, int layers, const PlanRequest& plan
   return stages;
 }
 
-// Layers of every chunk, from a layout or from the first and last stage's.
-std::vector<int> read_layers(Options& options, const Transformer& model, const PlanRequest& plan) {
+// Layers of every chunk, from a layout, which says the chunks of a stage too, or from the first and
+// last stage's.
+std::vector<int> read_layers(Options& options, const Transformer& model, PlanRequest& plan) {
   const std::string layout = options.text("pipeline_model_parallel_layout");
   if (layout.empty()) return read_ends(options, model.layers, plan);
   const auto parsed = parse_pipeline_layout(layout, model.mtp_layers);
-  if (parsed) return *parsed;
+  if (parsed) {
+    const auto chunks = static_cast<std::int64_t>(parsed->size());
+    if (!plan.virtual_stages && chunks > plan.pipeline_parallel &&
+        chunks % plan.pipeline_parallel == 0) {
+      plan.virtual_stages = static_cast<int>(chunks / plan.pipeline_parallel);
+    }
+    return *parsed;
+  }
   options.refuse("pipeline_model_parallel_layout",
                  parsed.error().message.substr(parsed.error().message.find("allowed: ") + 9));
   return read_ends(options, model.layers, plan);

@@ -28,7 +28,13 @@ void refuse_names(Refusals& refusals, std::string pointer, std::string_view foun
                fmt::format("{}", fmt::join(allowed, ", ")));
 }
 
+void refuse_recompute_per_stage(const Plan& plan, Refusals& refusals) {
+  if (plan.recompute_per_stage.empty()) return;
+  refusals.add("/plan/recompute", "a policy for each stage", "one for all stages");
+}
+
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals) {
+  refuse_recompute_per_stage(plan, refusals);
   if (plan.capacity_factor > 0) {
     refusals.add("/plan/capacity_factor", fmt::format("{}", plan.capacity_factor), "none");
   }

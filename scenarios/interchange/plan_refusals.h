@@ -14,7 +14,9 @@ void refuse_pipeline(const Plan& plan, Refusals& refusals);  // any
 void refuse_experts(const Plan& plan, Refusals& refusals);   // any expert parallelism
 void refuse_names(Refusals& refusals, std::string pointer, std::string_view found,
                   std::initializer_list<std::string_view> allowed);
-// A capacity factor, a collective algorithm, an optimizer without barrier, a pass list.
+void refuse_recompute_per_stage(const Plan& plan, Refusals& refusals);
+// Recomputation stage by stage, a capacity factor, a collective algorithm, an optimizer without
+// barrier, a pass list.
 void refuse_common(const Scenario& scenario, const Plan& plan, Refusals& refusals);
 
 }  // namespace trainyard

@@ -241,7 +241,26 @@ TEST(TorchtitanImport, GivesOneLineForWhatCannotBe) {
               HasSubstr("allowed: at most 1048576"));
 }
 
+// It is Megatron-LM that orders its kernels by one connection: FSDP's run beside compute.
+TEST(FrameworkExports, SayNothingOfConnections) {
+  for (const auto& [write, stack] : {std::pair<Export, const char*>(export_deepspeed, "deepspeed"),
+                                     {export_torchtitan, "torchtitan"},
+                                     {export_fsdp, "fsdp"}}) {
+    const Scenario scenario = scenario_of("llama-3.1-8b", stack, 2);
+    const Job& job = scenario.job;
+    const auto plan = make_plan({.zero_stage = 3}, job.model, job.cluster, job.training).value();
+    const auto exported = write(scenario, plan);
+    ASSERT_TRUE(exported.has_value()) << line_of(exported.error());
+    EXPECT_THAT(exported->files.back().text, Not(HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS")));
+  }
+}
+
 TEST(TorchtitanExport, RefusesByNameWhatItCannotSay) {
+  EXPECT_EQ(
+      export_refusal(export_torchtitan, {.pipeline_parallel = 2,
+                                         .recompute_per_stage = {{RecomputeMode::full, 0}, {}}}),
+      "/plan/recompute: found a policy for each stage; allowed in torchtitan: one for all "
+      "stages");
   EXPECT_EQ(export_refusal(export_torchtitan, {.zero_stage = 1}),
             "/plan/zero_stage: found 1; allowed in torchtitan: 0, 2, 3");
   EXPECT_THAT(export_refusal(export_torchtitan,

@@ -396,7 +396,131 @@ TEST(MegatronExport, NumbersPipelinesBeforeReplicasWhereMegatronCoreDoes) {
   EXPECT_THAT(exported.notes, Not(placed));
 }
 
+std::string arguments_of(const std::string& model, const PlanRequest& request,
+                         const std::string& stack = "megatron-core") {
+  const Scenario scenario = scenario_of(model, stack, 2);
+  const Job& job = scenario.job;
+  const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
+  return export_megatron(scenario, plan).value().files.front().text;
+}
+
+// arguments.py: "No more than one of the following arguments can be set at the same time", and the
+// chunks of a stage are those of the layout over the stages.
+TEST(MegatronExport, SaysChunksByTheirNumberOrByALayout) {
+  const auto number = HasSubstr("--num-virtual-stages-per-pipeline-rank");
+  const auto layout = HasSubstr("--pipeline-model-parallel-layout");
+  EXPECT_THAT(arguments_of("llama-3.1-8b", {.pipeline_parallel = 4, .virtual_stages = 2}),
+              AllOf(number, Not(layout)));
+  const std::string uneven =  // 32 layers in 12 chunks
+      arguments_of("llama-3.1-8b", {.pipeline_parallel = 4, .virtual_stages = 3});
+  EXPECT_THAT(uneven, AllOf(layout, Not(number)));
+  const auto read = imported(uneven, kTwoNodes);
+  ASSERT_TRUE(read.has_value()) << line_of(read.error());
+  EXPECT_EQ(scenario_from(*read).plan.value_or(PlanRequest{}).virtual_stages, 3);
+}
+
+// Megatron-LM's own defaults are 0.1.
+TEST(MegatronExport, SaysTheDropoutOfTheStack) {
+  EXPECT_THAT(arguments_of("llama-3.1-8b", {}),
+              AllOf(HasSubstr("--attention-dropout 0\n"), HasSubstr("--hidden-dropout 0\n")));
+  EXPECT_THAT(arguments_of("llama-3.1-8b", {}, "megatron-2022"),
+              AllOf(HasSubstr("--attention-dropout 0.1\n"), HasSubstr("--hidden-dropout 0.1\n")));
+}
+
+// gpt_layer_specs.py builds the norms of the latent queries, keys and values by this flag.
+TEST(MegatronExport, AsksForTheNormsOfLatentAttention) {
+  EXPECT_THAT(arguments_of("deepseek-v3", {}), HasSubstr("--qk-layernorm"));
+  EXPECT_THAT(arguments_of("llama-3.1-8b", {}), Not(HasSubstr("--qk-layernorm")));
+}
+
+std::string launch_of(const std::string& node, const PlanRequest& request,
+                      const std::string& model = "llama-3.1-8b") {
+  const Scenario scenario =
+      parse_scenario(fmt::format(R"({{"trainyard": "scenario/1", "name": "n", "model": "{}",
+        "cluster": {{"node": "{}", "nodes": 2}},
+        "training": {{"global_batch": 256, "sequence_length": 4096, "stack": "megatron-core"}}}})",
+                                 model, node),
+                     "n")
+          .value();
+  const Job& job = scenario.job;
+  const auto plan = make_plan(request, job.model, job.cluster, job.training).value();
+  return export_megatron(scenario, plan).value().files.back().text;
+}
+
+// arguments.py: one connection with tensor or context parallelism before Blackwell, more than one
+// with Megatron-FSDP ("FSDP always requires CUDA_DEVICE_MAX_CONNECTIONS value large than one") and
+// for the exchange of experts' tokens beside compute.
+TEST(MegatronExport, AsksForOneConnectionWhereMegatronDoes) {
+  const auto one = HasSubstr("CUDA_DEVICE_MAX_CONNECTIONS:-1}");
+  EXPECT_THAT(launch_of("dgx-h100-80gb", {.tensor_parallel = 2, .zero_stage = 1}), one);
+  EXPECT_THAT(launch_of("dgx-h100-80gb", {.context_parallel = 2, .zero_stage = 1}), one);
+  EXPECT_THAT(launch_of("dgx-h100-80gb", {.zero_stage = 1}), Not(one));
+  EXPECT_THAT(launch_of("dgx-h100-80gb", {.tensor_parallel = 2, .zero_stage = 3}), Not(one));
+  EXPECT_THAT(launch_of("dgx-b200", {.tensor_parallel = 2, .zero_stage = 1}), Not(one));
+  PlanRequest experts{.tensor_parallel = 2, .expert_parallel = 8, .zero_stage = 1};
+  EXPECT_THAT(launch_of("dgx-h100-80gb", experts, "mixtral-8x7b"), one);
+  experts.overlap.expert_parallel = true;
+  EXPECT_THAT(launch_of("dgx-h100-80gb", experts, "mixtral-8x7b"), Not(one));
+}
+
+// One group of keys and values (PaLM) on eight ranks; since 0.16 Megatron-Core gathers and cuts.
+TEST(MegatronExport, SaysWhichMegatronSharesQueryGroups) {
+  Scenario scenario = scenario_of("palm-62b", "megatron-core", 2);
+  const auto exported = [&](int tensor_parallel) {
+    const Job& job = scenario.job;
+    const auto plan =
+        make_plan({.tensor_parallel = tensor_parallel}, job.model, job.cluster, job.training)
+            .value();
+    return export_megatron(scenario, plan);
+  };
+  const auto later = Contains(HasSubstr("Megatron-Core 0.16 or later"));
+  EXPECT_THAT(exported(8).value().notes, later);
+  EXPECT_THAT(exported(1).value().notes, Not(later));
+}
+
+// transformer_config.py: "CPU offloading can be done only for layers less than 32", nor under a
+// pipeline or beside recomputation.
+TEST(MegatronExport, RefusesActivationsOnTheHostThatMegatronDoes) {
+  PlanRequest request{.zero_stage = 3, .offload = {.activations = OffloadTarget::host}};
+  const std::string all =
+      "/plan/offload/activation_layers: found all 32 layers; allowed in Megatron-LM: 1 to 31";
+  EXPECT_EQ(export_refusal(request), all);
+  request.offload.activation_layers = 32;
+  EXPECT_EQ(export_refusal(request), all);
+  request.offload.activation_layers = 31;
+  EXPECT_EQ(export_refusal(request), "exported");
+  request.recompute = {RecomputeMode::full, 0};
+  EXPECT_EQ(export_refusal(request),
+            "/plan/offload/activations: found \"host\" with recomputation; allowed in "
+            "Megatron-LM: none with it");
+  request = {.pipeline_parallel = 2,
+             .zero_stage = 1,
+             .offload = {.activations = OffloadTarget::host, .activation_layers = 4}};
+  EXPECT_EQ(export_refusal(request),
+            "/plan/offload/activations: found \"host\" with pipeline_parallel 2; allowed in "
+            "Megatron-LM: none with a pipeline");
+}
+
+// "pipeline-model-parallel size should be greater than 2 to avoid having multiple p2p sends and
+// recvs between same 2 ranks", where they are not overlapped.
+TEST(MegatronExport, RefusesTwoInterleavedStagesWithoutOverlap) {
+  const PlanRequest two{.pipeline_parallel = 2, .virtual_stages = 2};
+  EXPECT_EQ(export_refusal(two, "megatron-2022"),
+            "/plan/overlap/pipeline: found false with 2 stages and virtual_stages 2; allowed in "
+            "Megatron-LM: true, or 3 stages or more");
+  EXPECT_EQ(export_refusal(two, "megatron-core"), "exported");
+  EXPECT_EQ(export_refusal({.pipeline_parallel = 4, .virtual_stages = 2}, "megatron-2022"),
+            "exported");
+}
+
 TEST(MegatronExport, RefusesByNameWhatMegatronCannotSay) {
+  EXPECT_EQ(export_refusal({.zero_stage = 0, .offload = {.optimizer = OffloadTarget::host}}),
+            "/plan/offload/optimizer: found \"host\" with zero_stage 0; allowed in Megatron-LM: a "
+            "zero_stage from 1");
+  EXPECT_EQ(export_refusal(
+                {.pipeline_parallel = 2, .recompute_per_stage = {{RecomputeMode::full, 0}, {}}}),
+            "/plan/recompute: found a policy for each stage; allowed in Megatron-LM: one for all "
+            "stages");
   EXPECT_EQ(export_refusal({.pipeline_parallel = 4, .schedule = "zb-h1"}),
             "/plan/schedule: found \"zb-h1\"; allowed in Megatron-LM: 1f1b, interleaved-1f1b");
   EXPECT_THAT(export_refusal({.offload = {.parameters = OffloadTarget::nvme}}),
